@@ -1,0 +1,151 @@
+//! The rules that find each instruction's role, one file per kind.
+//!
+//! A role says what an instruction is there for, not that it is waste: a copy may be the program's
+//! job. Where two rules want an instruction, the order of [`find`] decides: what moves data first,
+//! then checks, then what calling needs.
+
+mod calls;
+mod checks;
+mod routine;
+mod runs;
+mod shape;
+mod values;
+
+use super::Body;
+use super::instruction::{Instruction, Kind};
+pub use shape::Shape;
+
+/// What an instruction is there for.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// The program's own work, as far as the code tells.
+    #[default]
+    Work,
+    /// Sets memory to zero; also a call that does.
+    Zeroing(Run),
+    /// Moves a value from one place in memory to another, unchanged; also a call that does.
+    Copy(Run),
+    /// Compares an index with a length, or branches on that to a panic.
+    BoundsCheck {
+        /// The index was itself just loaded: samples here wait for that load rather than for
+        /// the check.
+        after_load: bool,
+    },
+    /// Any other check that ends in a panic: overflow, nil, division, unwrap.
+    OtherCheck,
+    /// Serves the garbage collector's knowledge of pointers that are written.
+    WriteBarrier,
+    /// Reads, changes and writes memory as one step for all CPUs; or loads what such a step nearby
+    /// changes, and waits for it.
+    Atomic,
+    /// Sets up a function's frame: saved registers, stack space, Go's check of the stack.
+    Prologue,
+    /// Takes a function's frame down and returns.
+    Epilogue,
+    /// Moves values to where a callee looks for them, its results to where they are kept, or what
+    /// a call would lose into the frame and back.
+    Arguments,
+    /// The call itself.
+    Call,
+}
+
+/// A stretch of instructions that zero or copy together.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Run {
+    /// Bytes moved by the stretch, in a loop by one round of it; 0 where only the running program
+    /// knows.
+    pub bytes: u32,
+    /// Whether it is a loop that does nothing else.
+    pub looped: bool,
+    /// Where copied bytes come from.
+    pub from: Place,
+    /// Where they go.
+    pub to: Place,
+}
+
+/// What kind of memory an operand names.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Not told by the code.
+    #[default]
+    Unknown,
+    /// The function's own frame: a local variable, or an argument or result passed on the stack.
+    Frame,
+    /// Behind a pointer.
+    Pointer,
+    /// Behind a pointer and an index: an element.
+    Element,
+    /// At a fixed address.
+    Static,
+}
+
+/// A role for each instruction of `body`.
+pub(super) fn find(body: &Body<'_, '_>) -> Vec<Role> {
+    let mut roles = vec![Role::Work; body.instructions.len()];
+    runs::mark(body, &mut roles);
+    atomics(body, &mut roles);
+    checks::mark(body, &mut roles);
+    calls::mark(body, &mut roles);
+    roles
+}
+
+/// Whether `body` is small enough that calling it costs as much as running it: straight code that
+/// calls nothing but panics.
+pub(super) fn is_small(body: &Body<'_, '_>) -> bool {
+    /// About what compilers inline when asked to, at three to four bytes each.
+    const SMALL: usize = 64;
+    let at_work = |i: &&Instruction| !matches!(i.kind, Kind::Nop | Kind::Trap);
+    let panics = |i: &Instruction| {
+        use routine::Routine as R;
+        let routine = body.callee(i).and_then(routine::named);
+        matches!(routine, Some(R::BoundsPanic | R::OtherPanic | R::PanicValue | R::StackGrowth))
+    };
+    let goes_on = |i: &Instruction| match i.kind {
+        Kind::Call(_) => panics(i),
+        Kind::CopyBlock | Kind::FillBlock => false,
+        // To the entry after the stack has grown; elsewhere back is a loop.
+        _ => i.target().is_none_or(|to| to > i.addr || to == body.instructions[0].addr),
+    };
+    body.instructions.iter().filter(at_work).count() <= SMALL
+        && body.instructions.iter().all(goes_on)
+}
+
+/// How `body` looks as a whole.
+pub(super) fn shape(body: &Body<'_, '_>) -> Shape {
+    shape::of(body)
+}
+
+/// Marks atomic operations, and loads nearby of what they change: these wait for them.
+fn atomics(body: &Body<'_, '_>, roles: &mut [Role]) {
+    /// How far from the operation.
+    const NEAR: usize = 24;
+    let place =
+        |i: &Instruction| i.memory.filter(|m| m.index.is_none()).map(|m| (m.base, m.offset));
+    for (at, instruction) in body.instructions.iter().enumerate() {
+        if instruction.kind != Kind::Atomic {
+            continue;
+        }
+        roles[at] = Role::Atomic;
+        let near = at.saturating_sub(NEAR)..body.instructions.len().min(at + NEAR);
+        for other in near {
+            let load = &body.instructions[other];
+            if load.kind == Kind::Load && place(load) == place(instruction) {
+                claim(roles, other, Role::Atomic);
+            }
+        }
+    }
+}
+
+/// See [`super::moves_blocks`].
+pub(super) fn moves_blocks(name: &str) -> bool {
+    use routine::Routine as R;
+    let routine = routine::named(name);
+    matches!(routine, Some(R::Copy | R::CopyFixed | R::Fill | R::Zero | R::ZeroFixed))
+}
+
+/// Gives instruction `i` a role, if it has none yet.
+fn claim(roles: &mut [Role], i: usize, role: Role) {
+    if roles[i] == Role::Work {
+        roles[i] = role;
+    }
+}

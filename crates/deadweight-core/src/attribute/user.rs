@@ -1,0 +1,49 @@
+//! Opens the program's own time: its samples are asked of the classes that know user code.
+//!
+//! Not for knowing them (`cost`), nor for reading stacks (`user_time`).
+
+use super::{Charge, Detail};
+use crate::cost::{self, AccountId};
+use crate::place::Weights;
+use crate::stats::apportion::apportion;
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+impl Charge<'_, '_> {
+    /// Divides the program's own time among the classes that claim its samples. What was sampled
+    /// without a stack stays net work.
+    pub(super) fn open_user_time(&mut self) {
+        for at in 0..self.entries.len() {
+            if self.entries[at].account != cost::NET_WORK {
+                continue;
+            }
+            let process = self.entries[at].process;
+            let mut parts: BTreeMap<AccountId, Weights> = BTreeMap::new();
+            for (spot, weight) in std::mem::take(&mut self.entries[at].samples) {
+                let account = self.case.account_of_sample(spot);
+                let spot = spot.stack().map_or(spot, |stack| self.case.spot_of_sample(stack));
+                parts.entry(account).or_default().insert(spot, weight);
+            }
+            let all = self.entries[at].recording.0;
+            let amount = |weights: &Weights| weights.values().map(|w| w.amount).sum::<u64>();
+            let known: u64 = parts.values().map(amount).sum();
+            let mut shares: Vec<u64> = parts.values().map(amount).collect();
+            shares.push(all.saturating_sub(known));
+            let times = apportion(self.entries[at].ns.0, &shares);
+            for ((account, samples), ns) in parts.into_iter().zip(times) {
+                if account == cost::NET_WORK {
+                    self.entries[at].samples = samples;
+                    continue;
+                }
+                let (ns, count) = (Ns(ns), amount(&samples));
+                let whole = &mut self.entries[at];
+                (whole.ns, whole.alone) = (whole.ns - ns, whole.alone - ns);
+                whole.recording.0 -= count;
+                let opened = self.entry((account, process, Detail::Plain));
+                (opened.ns, opened.alone) = (opened.ns + ns, opened.alone + ns);
+                opened.recording.0 += count;
+                opened.samples = samples;
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Two reports in, what makes the second faster or slower out: by how much, and which row it is.
+//!
+//! The rows of both ledgers add up to their wall times, so the rows' differences add up to the
+//! difference of the wall times: exactly, and nothing is left to be explained. Whether there is a
+//! difference at all is asked of the undisturbed runs alone. Not for running commands or printing.
+
+use crate::report::{Interval, Report, Row};
+use crate::stats::normal::quantile;
+use crate::stats::rank_tests;
+use crate::stats::ratio::{self, Factor};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of [`Comparison`]'s JSON form.
+pub const SCHEMA: u32 = 1;
+/// A difference counts as shown if chance alone makes one as large less often than this.
+pub const ALPHA: f64 = 0.01;
+/// Factors nearer to 1 than this are immaterial, however sure.
+pub const MATERIAL: f64 = 0.01;
+/// The confidence of printed intervals.
+const CONFIDENCE: f64 = 0.95;
+/// The smallest difference that [`Comparison::runs_needed`] asks to see.
+const WORTH_SEEING: f64 = 0.02;
+
+/// How one command compares with the reference.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The reference, A.
+    pub a: Side,
+    /// What is compared with it, B.
+    pub b: Side,
+    /// B's wall time over A's: below 1, B is faster.
+    pub ratio: Ratio,
+    /// What can be said.
+    pub verdict: Verdict,
+    /// B's median minus A's, in ns. The rows add up to it.
+    pub difference_ns: i64,
+    /// Where the difference lies, largest first.
+    pub rows: Vec<RowDifference>,
+    /// About how many runs of each would show a difference of 2 %, where none was shown.
+    pub runs_needed: Option<u32>,
+    /// What the reader must know before believing it, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// One of the two.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// What the user calls it: the command, or a name given to it.
+    pub name: String,
+    /// Undisturbed runs; 0 if there is one traced run only.
+    pub runs: u32,
+    /// Median wall time with its interval.
+    pub wall_ns: Interval,
+    /// Median CPU time in user mode.
+    pub user_ns: u64,
+    /// Median CPU time in the kernel.
+    pub sys_ns: u64,
+}
+
+/// A factor with its interval and how likely chance alone is.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The estimate (Hodges and Lehmann's, on logarithms).
+    pub value: f64,
+    /// Lower end at 95 % confidence.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Probability of so large a difference if there were none.
+    pub p: f64,
+    /// Whether runs were taken in pairs, A and B by turns.
+    pub paired: bool,
+}
+
+/// What can be said of B.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Shown to be faster.
+    Faster,
+    /// Shown to be slower.
+    Slower,
+    /// No difference was shown that is both beyond chance and worth speaking of.
+    NoDifference,
+    /// Too few runs to show anything.
+    #[default]
+    CannotTell,
+}
+
+/// One account in both ledgers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowDifference {
+    /// Its id.
+    pub account: String,
+    /// The word shown.
+    pub group: String,
+    /// In A's median run.
+    pub a_ns: u64,
+    /// In B's.
+    pub b_ns: u64,
+    /// The second minus the first.
+    pub difference_ns: i64,
+    /// That, as a share of the whole difference; 0 if there is none. Above 1 or below 0 where rows
+    /// differ in opposite directions.
+    pub share: f64,
+    /// What A's ledger says beside it.
+    pub a_note: String,
+    /// What B's ledger says.
+    pub b_note: String,
+}
+
+/// Compares `b` with `a`. `paired`: the n-th undisturbed run of both belong together, because they
+/// were run by turns.
+#[must_use]
+pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparison {
+    let sides = [side(a.0, a.1), side(b.0, b.1)];
+    let series = [a.1, b.1].map(|r| r.runs.clean.each_ns.as_slice());
+    let (ratio, verdict) = judge(series, paired, sides[1].wall_ns.median, sides[0].wall_ns.median);
+    let difference_ns = difference(a.1.wall_ns, b.1.wall_ns);
+    let [side_a, side_b] = sides;
+    let runs = side_a.runs.min(side_b.runs);
+    Comparison {
+        schema: SCHEMA,
+        runs_needed: (verdict == Verdict::NoDifference).then(|| needed(&ratio, runs)).flatten(),
+        rows: rows(a.1, b.1, difference_ns),
+        warnings: warnings(a, b, verdict, fewest(ratio.paired)),
+        a: side_a,
+        b: side_b,
+        ratio,
+        verdict,
+        difference_ns,
+    }
+}
+
+impl Comparison {
+    /// The row that explains most of the difference, in its direction.
+    #[must_use]
+    pub fn reason(&self) -> Option<&RowDifference> {
+        let towards = |row: &&RowDifference| row.share > 0.0;
+        self.rows.iter().filter(towards).max_by(|x, y| x.share.total_cmp(&y.share))
+    }
+}
+
+fn side(name: &str, report: &Report) -> Side {
+    let clean = &report.runs.clean;
+    let wall_ns = if clean.count > 0 {
+        clean.wall_ns
+    } else {
+        Interval { median: report.wall_ns, low: report.wall_ns, high: report.wall_ns }
+    };
+    Side {
+        name: name.to_owned(),
+        runs: clean.count,
+        wall_ns,
+        user_ns: clean.user_ns,
+        sys_ns: clean.sys_ns,
+    }
+}
+
+/// Whether B differs, asked of the undisturbed runs.
+fn judge(series: [&[u64]; 2], paired: bool, b_median: u64, a_median: u64) -> (Ratio, Verdict) {
+    let [a, b] = series.map(|ns| ns.iter().map(|ns| (*ns).max(1) as f64).collect::<Vec<_>>());
+    let paired = paired && a.len() == b.len();
+    let (p, found) = if paired {
+        let logs: Vec<f64> = a.iter().zip(&b).map(|(a, b)| (b / a).ln()).collect();
+        (rank_tests::paired(&logs), ratio::of_pairs(&a, &b, CONFIDENCE))
+    } else {
+        (rank_tests::independent(&a, &b), ratio::of_independent(&a, &b, CONFIDENCE))
+    };
+    let plain = b_median.max(1) as f64 / a_median.max(1) as f64;
+    let Factor { value, low, high } =
+        found.unwrap_or(Factor { value: plain, low: plain, high: plain });
+    let ratio = Ratio { value, low, high, p, paired };
+    let verdict = if a.len().min(b.len()) < fewest(paired) {
+        Verdict::CannotTell
+    } else if p >= ALPHA || (value - 1.0).abs() < MATERIAL {
+        Verdict::NoDifference
+    } else if value < 1.0 {
+        Verdict::Faster
+    } else {
+        Verdict::Slower
+    };
+    (ratio, verdict)
+}
+
+/// The least number of runs of each with which the test can say anything at [`ALPHA`]: with n
+/// pairs all of one sign p is 2 / 2^n, with n against n wholly apart 2 / C(2n, n).
+#[must_use]
+pub fn fewest(paired: bool) -> usize {
+    if paired { 8 } else { 5 }
+}
+
+/// How many runs narrow the interval's half width to [`WORTH_SEEING`]: it shrinks with the root of
+/// their number, and the test asks for [`ALPHA`] rather than for the printed confidence.
+fn needed(ratio: &Ratio, runs: u32) -> Option<u32> {
+    let half = (ratio.high / ratio.low).ln() / 2.0;
+    let stricter = quantile(1.0 - ALPHA / 2.0) / quantile(0.5 + CONFIDENCE / 2.0);
+    let factor = (half * stricter / WORTH_SEEING.ln_1p()).powi(2);
+    let needed = (factor * f64::from(runs)).ceil();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+    let needed = needed.clamp(0.0, 1e6) as u32;
+    (needed > runs).then_some(needed)
+}
+
+fn difference(a: u64, b: u64) -> i64 {
+    let size = i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX);
+    if b < a { -size } else { size }
+}
+
+fn rows(a: &Report, b: &Report, whole: i64) -> Vec<RowDifference> {
+    let mut accounts: BTreeMap<&str, [Option<&Row>; 2]> = BTreeMap::new();
+    for (index, report) in [a, b].into_iter().enumerate() {
+        for row in &report.ledger {
+            accounts.entry(&row.account).or_default()[index] = Some(row);
+        }
+    }
+    let mut rows: Vec<RowDifference> = accounts
+        .into_iter()
+        .map(|(account, pair)| {
+            let [a_ns, b_ns] = pair.map(|row| row.map_or(0, |r| r.ns));
+            let [a_note, b_note] = pair.map(|row| row.map_or(String::new(), |r| r.note.clone()));
+            let group = pair.into_iter().flatten().next().map_or("", |r| &r.group).to_owned();
+            let difference_ns = difference(a_ns, b_ns);
+            let share = if whole == 0 { 0.0 } else { difference_ns as f64 / whole as f64 };
+            let account = account.to_owned();
+            RowDifference { account, group, a_ns, b_ns, difference_ns, share, a_note, b_note }
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.difference_ns.unsigned_abs()));
+    rows
+}
+
+/// What tempers the result.
+fn warnings(
+    a: (&str, &Report),
+    b: (&str, &Report),
+    verdict: Verdict,
+    fewest: usize,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    if a.1.exit != b.1.exit {
+        said.push(format!(
+            "the two end differently ({} with {}, {} with {}): they may not do the same work",
+            a.0,
+            ending(a.1),
+            b.0,
+            ending(b.1)
+        ));
+    }
+    for (name, report) in [a, b] {
+        for hazard in &report.hazards {
+            said.push(format!("{name}: {}", hazard.text));
+        }
+    }
+    if verdict == Verdict::CannotTell {
+        let runs = a.1.runs.clean.count.min(b.1.runs.clean.count);
+        said.push(format!(
+            "{runs} undisturbed runs of each are too few to tell a difference from chance: compare the \
+             commands with `-r {fewest}` or more"
+        ));
+    }
+    said
+}
+
+fn ending(report: &Report) -> String {
+    match report.exit.signal {
+        Some(signal) => format!("signal {signal}"),
+        None => format!("exit code {}", report.exit.code),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What is said of pairs of reports.
+
+use super::*;
+use crate::report::{CleanRuns, Runs};
+use crate::stats::median;
+
+fn report(each: &[u64], rows: &[(&str, u64)]) -> Report {
+    let wall_ns = rows.iter().map(|(_, ns)| ns).sum();
+    let summary = median::summarise(each);
+    let clean = CleanRuns {
+        count: u32::try_from(each.len()).unwrap(),
+        wall_ns: summary.interval,
+        each_ns: each.to_vec(),
+        ..CleanRuns::default()
+    };
+    let ledger = rows
+        .iter()
+        .map(|(account, ns)| Row {
+            account: (*account).into(),
+            group: account.replace('-', " "),
+            ns: *ns,
+            ..Row::default()
+        })
+        .collect();
+    Report { wall_ns, ledger, runs: Runs { clean, ..Runs::default() }, ..Report::default() }
+}
+
+fn noisy(base: u64, n: u64) -> Vec<u64> {
+    (0..n).map(|i| base + i * 7919 % 13 * base / 1000).collect()
+}
+
+#[test]
+fn the_rows_add_up_to_the_difference_and_the_largest_is_the_reason() {
+    let slow = report(&noisy(2_000, 20), &[("tiny-reads", 1_700), ("net-work", 300)]);
+    let fast = report(&noisy(60, 20), &[("net-work", 50), ("start-up", 10)]);
+    let found = compare(("slow", &slow), ("fast", &fast), true);
+    assert_eq!(found.verdict, Verdict::Faster);
+    assert_eq!(found.difference_ns, -1_940);
+    assert_eq!(found.rows.iter().map(|r| r.difference_ns).sum::<i64>(), -1_940);
+    let reason = found.reason().unwrap();
+    assert_eq!((reason.account.as_str(), reason.difference_ns), ("tiny-reads", -1_700));
+    assert!(reason.share > 0.87 && found.rows.last().unwrap().share < 0.0);
+    let back = compare(("fast", &fast), ("slow", &slow), true);
+    assert_eq!(back.verdict, Verdict::Slower);
+    assert!((back.ratio.value * found.ratio.value - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_difference_within_the_noise_is_none_and_says_how_many_runs_it_takes() {
+    let mut state = 1_u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        1_000_000 + (state >> 40) % 300_000
+    };
+    let a: Vec<u64> = (0..10).map(|_| draw()).collect();
+    let b: Vec<u64> = (0..10).map(|_| draw()).collect();
+    let rows = [("net-work", 1_150_000)];
+    let found = compare(("a", &report(&a, &rows)), ("b", &report(&b, &rows)), true);
+    assert_eq!(found.verdict, Verdict::NoDifference);
+    assert!(found.runs_needed.unwrap() > 100, "{found:?}");
+}
+
+#[test]
+fn sure_but_tiny_is_no_difference() {
+    let a: Vec<u64> = (0..40).map(|i| 1_000_000 + i).collect();
+    let b: Vec<u64> = (0..40).map(|i| 1_005_000 + i).collect();
+    let rows = [("net-work", 1_000_000)];
+    let found = compare(("a", &report(&a, &rows)), ("b", &report(&b, &rows)), true);
+    assert!(found.ratio.p < ALPHA);
+    assert_eq!((found.verdict, found.runs_needed), (Verdict::NoDifference, None));
+}
+
+#[test]
+fn one_run_each_cannot_tell() {
+    let rows = [("net-work", 100)];
+    let found = compare(("a", &report(&[], &rows)), ("b", &report(&[], &rows)), false);
+    assert_eq!(found.verdict, Verdict::CannotTell);
+    assert!(found.warnings[0].contains("too few"), "{:?}", found.warnings);
+}
+
+#[test]
+fn the_fewest_runs_are_those_with_which_the_tests_can_object() {
+    for (paired, p) in [
+        (true, (|n| rank_tests::paired(&vec![1.0; n])) as fn(usize) -> f64),
+        (false, |n| rank_tests::independent(&vec![1.0; n], &vec![2.0; n])),
+    ] {
+        assert!(p(fewest(paired)) < ALPHA && p(fewest(paired) - 1) >= ALPHA, "{paired}");
+    }
+}
+
+#[test]
+fn alike_commands_raise_few_alarms_and_two_percent_is_seen() {
+    let mut state = 99_u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+        ((state >> 11) as f64 / (1_u64 << 53) as f64).max(1e-9)
+    };
+    // A run: a base, skewed noise of 1 %, and now and then a disturbance of 10 %.
+    let mut run = |factor: f64| {
+        let noise = 0.01 * -draw().ln() + if draw() < 0.05 { 0.1 } else { 0.0 };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        let ns = (1e6 * factor * (1.0 + noise)) as u64;
+        ns
+    };
+    let rows = [("net-work", 1_000_000)];
+    let (mut alarms, mut seen) = (0, 0);
+    for _ in 0..1000 {
+        let a: Vec<u64> = (0..40).map(|_| run(1.0)).collect();
+        let b: Vec<u64> = (0..40).map(|_| run(1.0)).collect();
+        let c: Vec<u64> = (0..40).map(|_| run(1.02)).collect();
+        let [a, b, c] = [a, b, c].map(|each| report(&each, &rows));
+        let alike = compare(("a", &a), ("b", &b), true).verdict;
+        alarms += i32::from(alike != Verdict::NoDifference);
+        seen += i32::from(compare(("a", &a), ("c", &c), true).verdict == Verdict::Slower);
+    }
+    assert!(alarms <= 10, "{alarms} false alarms in 1000");
+    assert!(seen >= 950, "{seen} of 1000 seen");
+}

@@ -1,0 +1,312 @@
+//! Allocation.
+//!
+//! # What it is
+//! Time in the allocator: taking small pieces of memory and giving them back, once
+//! per item of work. The bytes are few; the calls are many, and each also moves or clears what
+//! it hands out, and leaves the caches behind it colder.
+//!
+//! # How deadweight knows
+//! Samples under the allocator's functions: malloc and free, operator new and delete, Rust's and
+//! Zig's allocators, Go's mallocgc, the Boehm collector's `GC_malloc`. The row is the time in the
+//! allocator itself. The predicted saving adds library functions that spend most of their time in the
+//! allocator (a string's constructor, a drop of a vector), because they go with the allocations, and
+//! a part of the rest. An estimate, and usually low: a fix
+//! takes work away around the allocations. Of four programs that nothing was fitted to, it was 20 points
+//! too much once and 17 to 53 too little.
+//!
+//! # What it is mistaken for
+//! A program that builds what it then keeps and uses: its allocations are its data, and it hardly
+//! gives any back. The growth of
+//! one large block is *buffer copies*; memory that goes back to the kernel is *memory churn*; the
+//! marking of what is alive is *gc*.
+//!
+//! # What to do
+//! Borrow instead of owning, reuse one buffer across iterations, reserve before filling, allocate
+//! items together (arena, slab, by value in one array).
+//!
+//! # Seen in
+//! A log query that makes two strings per field and a vector per line.
+//! In `tests/programs`: `string_fields.rs`, `node_per_item.cpp`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::duty::Duty;
+use crate::findings::{Draft, processes_in};
+use crate::ids::NameId;
+use crate::place::Spot;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::shares::{Share, samples_of};
+use crate::symbols::SourceFrame;
+use crate::units::Ns;
+use crate::user_time::UserSample;
+use crate::wording::{percent, time};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const CLASS: Class = Class {
+    id: "allocation",
+    group: "allocation",
+    source: include_str!("allocation.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// A library function is made of allocation if so much of its time is.
+const MADE_OF_IT: f64 = 0.5;
+/// Which part of the rest, by the share of it all, goes with it: pairs of programs (C++ 26 and saved
+/// 33 %, Rust 48 to 52 and 57 to 60 %, Go 86 and 94 %).
+const WAITING: f64 = 0.35;
+/// A library function that copies fills what it allocates if so much of its time is allocation.
+const FILLS_IT: f64 = 0.2;
+/// Below this share of the wall time, allocating is the price of having data.
+const LARGE: f64 = 0.05;
+
+/// Who gives back what it took spends at least this part of the allocator's time on it.
+const RELEASED: f64 = 0.08;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    matches!(sample.duty(), Some(Duty::Allocate | Duty::Grow | Duty::Release))
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, process))
+        .collect()
+}
+
+/// Where samples lie outside the allocator, but in library functions that are made of it: judged
+/// by the line of the program that calls, and the function.
+pub(super) fn made_of_it(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeSet<Spot> {
+    let account = AccountId::of_class(CLASS.id);
+    let mut calls: BTreeMap<Call, (u64, u64)> = BTreeMap::new();
+    for (claimed, spot, amount) in samples_of(found, process) {
+        let inside = u64::from(claimed == account) * amount;
+        for key in library_calls(found, spot) {
+            let call = calls.entry(key).or_default();
+            *call = (call.0 + amount, call.1 + inside);
+        }
+    }
+    let copies = AccountId::of_class("buffer-copies");
+    // A copy into what the same call allocates goes with it; growth is a story of its own.
+    let goes = |claimed: AccountId, spot: Spot| {
+        let grows = || spot.stack().is_some_and(|s| found.case.sample(s).under(Duty::Grow));
+        let least = if claimed == copies && !grows() { FILLS_IT } else { MADE_OF_IT };
+        library_calls(found, spot).iter().any(|call| {
+            let (all, inside) = calls.get(call).copied().unwrap_or_default();
+            inside as f64 >= least * all as f64
+        })
+    };
+    samples_of(found, process)
+        .filter(|(claimed, ..)| *claimed != account && *claimed != AccountId::of_class("gc"))
+        .filter(|(claimed, spot, _)| goes(*claimed, *spot))
+        .map(|(_, spot, _)| spot)
+        .collect()
+}
+
+/// The allocator's own time in a process, and what goes with it.
+pub(super) struct Allocating {
+    /// In the allocator.
+    pub(super) share: Share,
+    /// In library functions that are made of it.
+    pub(super) beside: Ns,
+}
+
+impl Allocating {
+    pub(super) fn of(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Self> {
+        let share = Share::of(found.wall, AccountId::of_class(CLASS.id), process)?;
+        let spots = made_of_it(found, process);
+        let with = samples_of(found, process).filter(|(_, spot, _)| spots.contains(spot));
+        let beside = share.time_of(with.map(|(.., amount)| amount).sum());
+        Some(Self { share, beside })
+    }
+}
+
+/// A line of the program, and a library function that it leads to.
+type Call = (SourceFrame, NameId);
+
+/// The library functions between a sample and the program's own innermost frame, with its line.
+fn library_calls(found: &Inspection<'_, '_>, spot: Spot) -> Vec<Call> {
+    let Some(stack) = spot.stack() else { return Vec::new() };
+    let sample = found.case.sample(stack);
+    let mut frames = sample.frames().map(|(_, frame)| *frame);
+    let library: Vec<SourceFrame> = frames.by_ref().take(sample.duties.len()).collect();
+    let Some(own) = frames.next().filter(|_| sample.own.is_some()) else { return Vec::new() };
+    let mut calls: Vec<Call> = library.iter().map(|frame| (own, frame.function)).collect();
+    calls.sort_unstable();
+    calls.dedup();
+    calls
+}
+
+/// Whether a process that must give memory back itself hardly does: then it keeps what it
+/// allocates, and the allocations are its data.
+fn keeps(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> bool {
+    let collected = ["Go", "Crystal"].contains(&&*found.case.processes.get(process).language);
+    let releases =
+        |spot: &Spot| matches!(found.case.duty_at(*spot), Some(Duty::Release | Duty::Grow));
+    let released = share.places.iter().filter(|(spot, _)| releases(spot));
+    let released: u64 = released.map(|(_, weight)| weight.amount).sum();
+    !collected && (released as f64) < RELEASED * share.samples as f64
+}
+
+fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let net = found.wall.net();
+    let Allocating { share, beside } = Allocating::of(found, process)?;
+    // What the collector does goes with what is allocated; the larger of the two tells of both.
+    let collected = Share::of(found.wall, AccountId::of_class("gc"), process);
+    let collected = collected.map_or(Ns::ZERO, |gc| gc.ns);
+    let tells = collected <= share.ns;
+    let collected = collected + super::gc::held(found, process);
+    if keeps(found, &share, process) {
+        return None;
+    }
+    let saving = share.ns + beside + if tells { collected } else { Ns::ZERO };
+    if saving.share_of(net) < LARGE {
+        return None;
+    }
+    let saving = share.with_the_rest(saving, WAITING);
+    let (low, _) = share.interval(share.ns);
+    let (_, high) = share.interval(saving);
+    let name = case.name(process);
+    let mut evidence = vec![format!(
+        "{} samples of {} in the allocator; removing them has saved 5 to 10 points more than all that goes with them",
+        share.samples, share.whole.1
+    )];
+    if beside > Ns::ZERO {
+        evidence.push(format!(
+            "{} more in library functions that are mostly allocation: copies into what was \
+             allocated, and drops",
+            time(beside)
+        ));
+    }
+    if tells && collected > Ns::ZERO {
+        evidence.push(format!(
+            "{} more in the collector or for its sake without a CPU, which goes with it",
+            time(collected)
+        ));
+    }
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "memory allocated and freed over and over".into(),
+        text: format!(
+            "{name} spent {} of its {} in the allocator ({}).",
+            time(share.ns),
+            time(net),
+            percent(share.ns, net),
+        ),
+        amount: share.ns,
+        saving,
+        range: (low, high),
+        how: How::Estimate,
+        sites: share.sites(case.symbols()),
+        evidence,
+        remedy: remedy(&case.processes.get(process).language).into(),
+    })
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "Rust" => {
+            "Borrow instead of owning: &'t str for String, Cow where it is sometimes changed. Or \
+             reuse: keep one Vec or String outside the loop and clear() it; \
+             Vec::with_capacity(n) where the size is known."
+        }
+        "C++" => {
+            "Take std::string_view and std::span instead of making strings and vectors; keep one \
+             buffer outside the loop and clear() it; reserve(n); hold items by value in a vector, \
+             or give the container a std::pmr::monotonic_buffer_resource."
+        }
+        "Go" => {
+            "Keep values instead of pointers (map[K]V, []T), reuse slices (buf = buf[:0]), \
+             make([]T, 0, n), strings.Builder, sync.Pool. `go build -gcflags=-m` says what \
+             escapes to the heap and why."
+        }
+        "Zig" => {
+            "Allocate once and reuse (clearRetainingCapacity, reset(.retain_capacity) of an \
+             ArenaAllocator), or use a std.heap.FixedBufferAllocator for what lives one iteration."
+        }
+        "Crystal" => {
+            "Use structs and StaticArray for small values, String.build or IO::Memory instead of \
+             `+`, Array.new(capacity), and reuse buffers with #clear."
+        }
+        _ => {
+            "Allocate once before the loop and reuse; take items from one block (an array, an \
+             arena that is freed as a whole) instead of one malloc each."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{computing, found, rows};
+    use expect_test::expect;
+
+    #[test]
+    fn strings_made_per_field_are_found_with_what_goes_with_them() {
+        let text = computing(
+            "Rust",
+            &[
+                (
+                    20,
+                    "_int_malloc @libc.so.6 <- malloc @libc.so.6 <- alloc::str::to_owned (/rustc/1/library/alloc/src/str.rs:9) in query::parse (query.rs:18) <- query::main (q.rs:1)",
+                ),
+                (
+                    10,
+                    "memcpy @libc.so.6 <- alloc::str::to_owned (/rustc/1/library/alloc/src/str.rs:10) in query::parse (query.rs:18) <- query::main (q.rs:1)",
+                ),
+                (
+                    15,
+                    "free @libc.so.6 <- core::ptr::drop_in_place (/rustc/1/library/core/src/ptr.rs:1) in query::run (query.rs:58) <- query::main (q.rs:1)",
+                ),
+                (
+                    5,
+                    "core::ptr::drop_in_place (/rustc/1/library/core/src/ptr.rs:1) in query::run (query.rs:58) <- query::main (q.rs:1)",
+                ),
+                (
+                    50,
+                    "core::str::find (/rustc/1/library/core/src/str.rs:1) in query::parse (query.rs:17) <- query::main (q.rs:1)",
+                ),
+            ],
+        );
+        expect![[r#"
+            allocation 58 % (26..68) @ query::parse:18: app spent 34.8 µs of its 100 µs in the allocator (35 %).
+        "#]].assert_eq(&found(&text));
+        expect![[r#"
+            net-work 54725
+            allocation 34825
+            buffer-copies 9950
+            start-up 500 exec, linking and initialising
+        "#]]
+        .assert_eq(&rows(&text, 4));
+    }
+
+    #[test]
+    fn memory_that_is_kept_is_refused() {
+        let text = computing(
+            "C",
+            &[
+                (40, "malloc @libc.so.6 <- tree_add (tree.c:9) <- main (tree.c:30)"),
+                (60, "tree_find (tree.c:20) <- main (tree.c:31)"),
+            ],
+        );
+        assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn a_little_allocation_and_a_library_that_also_works_are_refused() {
+        let text = computing(
+            "C++",
+            &[
+                (
+                    3,
+                    "malloc @libc.so.6 <- \"operator new(unsigned long)\" @libstdc++.so.6 <- table::insert (/usr/include/c++/12/t.h:1) in load (a.cc:3) <- main (a.cc:9)",
+                ),
+                (97, "table::insert (/usr/include/c++/12/t.h:1) in load (a.cc:3) <- main (a.cc:9)"),
+            ],
+        );
+        assert_eq!(found(&text), "");
+    }
+}

@@ -1,0 +1,255 @@
+//! Atomic operations.
+//!
+//! # What it is
+//! A read, change and write of memory as one step that all processors agree on. It takes some twenty
+//! times as long as an addition, what comes after it waits, and where several threads change the same
+//! place each must fetch it from the other. Mostly it is a reference count that goes up and down again:
+//! a shared pointer handed over by value.
+//!
+//! # How deadweight knows
+//! The machine code of the functions that samples hit (`lock` prefixes, exclusive loads and
+//! stores), and the inlined functions there, which tell whose count it is. An estimate for reference
+//! counts: with one thread the saving was from 0.4 to 1.3 times the share, since other work can run
+//! beside them; with two that share the counts it was 1.7 times. For other atomic operations a candidate: whether they are needed, only the
+//! program's author knows.
+//!
+//! # What it is mistaken for
+//! Counters and queues that threads must share; locks, whose waiting is *wait-lock*; the runtime's own.
+//!
+//! # What to do
+//! Borrow what somebody else keeps alive; move instead of copying; keep a count per thread and add them up
+//! at the end.
+//!
+//! # Seen in
+//! Quotes that each held a counted pointer to their instrument, from two threads.
+//! In `tests/programs`: `shared_by_value.cpp`, `arc_clones.rs`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::asm::Role;
+use crate::findings::{Draft, processes_in};
+use crate::hot_code::hot_code;
+use crate::place::Spot;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::shares::Share;
+use crate::units::Ns;
+use crate::user_time::UserSample;
+use crate::wording::{percent, time};
+use std::collections::BTreeMap;
+
+pub(super) const CLASS: Class = Class {
+    id: "atomics",
+    group: "atomics",
+    source: include_str!("atomics.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time sharing is cheap.
+const LARGE: f64 = 0.04;
+/// Which part of the rest, by the operations' own share, waits for them where several threads
+/// change the same counts: pairs of programs.
+const WAITING: f64 = 1.2;
+/// The smallest part of the share that went, in a loop whose division ran beside the operations.
+const LEAST: f64 = 0.4;
+
+/// What an atomic operation is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Purpose {
+    /// A count of references of `std::shared_ptr`, `Arc`, or another counted pointer.
+    Shared,
+    /// A lock's word.
+    Lock,
+    /// The program's own.
+    Other,
+}
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    let inside = sample.own == Some(sample.waited.at);
+    sample.waited.role == Role::Atomic
+        && sample.own.is_some()
+        && (inside || purpose(sample) == Purpose::Shared)
+}
+
+/// Told by the functions around the operation, down to the program's own.
+fn purpose(sample: &UserSample<'_>) -> Purpose {
+    const SHARED: [&str; 8] = [
+        "sync::Arc<",
+        "_Sp_counted_",
+        "shared_ptr",
+        "__shared_count",
+        "__shared_weak_count",
+        "intrusive_ptr",
+        "refcount",
+        "RefCount",
+    ];
+    const LOCK: [&str; 5] = ["Mutex", "mutex", "RwLock", "Spinlock", "spin_lock"];
+    let names: Vec<&str> = sample
+        .frames()
+        .take(sample.duties.len() + 1)
+        .map(|(_, frame)| sample.symbols.name(frame.function))
+        .collect();
+    let named = |marks: &[&str]| names.iter().any(|n| marks.iter().any(|mark| n.contains(mark)));
+    if named(&SHARED) {
+        Purpose::Shared
+    } else if named(&LOCK) {
+        Purpose::Lock
+    } else {
+        Purpose::Other
+    }
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+/// What most of the share's samples are for.
+fn main_purpose(found: &Inspection<'_, '_>, share: &Share) -> Purpose {
+    let mut purposes: BTreeMap<Purpose, u64> = BTreeMap::new();
+    for (spot, weight) in &share.places {
+        if let Some(stack) = spot.stack() {
+            *purposes.entry(purpose(&found.case.sample(stack))).or_default() += weight.amount;
+        }
+    }
+    purposes.into_iter().max_by_key(|(_, n)| *n).map_or(Purpose::Other, |(purpose, _)| purpose)
+}
+
+/// Whether more than one thread of a process spends a tenth of its samples in the account.
+fn is_shared(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> bool {
+    let case = found.case;
+    let tasks = case.processes.get(process).tasks.iter();
+    let busy = tasks.filter(|task| {
+        let own = || case.timeline.task(**task).samples.iter().filter(|s| !s.kernel);
+        let claimed =
+            own().filter(|s| case.account_of_sample(Spot::Stack(s.stack)) == account).count();
+        claimed > 0 && claimed * 10 >= own().count()
+    });
+    busy.count() > 1
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let net = found.wall.net();
+    let share = Share::of(found.wall, account, process)?;
+    if share.ns.share_of(net) < LARGE {
+        return None;
+    }
+    let purpose = main_purpose(found, &share);
+    let shared = is_shared(found, account, process);
+    let waiting = if shared { WAITING } else { 0.0 };
+    let waits =
+        |ns: Ns| ns + (share.whole.0 - ns).part((ns.share_of(share.whole.0) * waiting).min(1.0));
+    let (low, high) = share.interval(share.ns);
+    let counts = purpose == Purpose::Shared;
+    let mut evidence = vec![format!(
+        "{} samples of {} in them{}",
+        share.samples,
+        share.whole.1,
+        if shared { ", in several threads: each fetches what another has changed" } else { "" }
+    )];
+    evidence.extend(hot_code(case, &share.places));
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: if counts { "counted references copied" } else { "atomic operations" }.into(),
+        text: format!(
+            "{} spent {} of its {} in atomic operations ({}){}.",
+            case.name(process),
+            time(share.ns),
+            time(net),
+            percent(share.ns, net),
+            match purpose {
+                Purpose::Shared => ": references are counted up and down again",
+                Purpose::Lock => ", on the words of locks",
+                Purpose::Other => ". Whether they are needed, only its author knows",
+            },
+        ),
+        amount: share.ns,
+        saving: waits(share.ns),
+        range: if counts { (low.part(LEAST), waits(high)) } else { (Ns::ZERO, waits(high)) },
+        how: if counts { How::Estimate } else { How::Candidate },
+        sites: share.sites(case.symbols()),
+        evidence,
+        remedy: remedy(&case.processes.get(process).language, purpose).into(),
+    })
+}
+
+fn remedy(language: &str, purpose: Purpose) -> &'static str {
+    match (language, purpose) {
+        ("Rust", Purpose::Shared) => {
+            "Borrow it: return &T or &Arc<T> instead of Arc<T>, and let the holder keep the Arc; \
+             clone once per thread, not once per item; Rc where one thread has it."
+        }
+        ("C++", Purpose::Shared) => {
+            "Pass const T & or const std::shared_ptr<T> &, and std::move the last copy; keep the \
+             shared_ptr with the owner and hand out plain pointers."
+        }
+        (_, Purpose::Shared) => "Borrow what somebody else keeps alive instead of counting it.",
+        (_, Purpose::Lock) => {
+            "Take the lock once per batch instead of once per item, or give each thread data of \
+             its own."
+        }
+        ("Go", Purpose::Other) => {
+            "Count in a local variable and add it up at the end, or one counter per goroutine on \
+             cache lines of their own."
+        }
+        (_, Purpose::Other) => {
+            "Count in a local variable and add it up at the end, or one counter per thread on \
+             cache lines of their own; relaxed loads and stores where no addition is needed."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{coded, found};
+    use expect_test::expect;
+
+    // void count(long *n) { __atomic_fetch_add(n, 1, __ATOMIC_SEQ_CST); }
+    const COUNT: &str = "count @0x1460 f048830701 c3";
+
+    #[test]
+    fn a_clone_per_item_is_found() {
+        let text = coded(
+            "Rust",
+            COUNT,
+            &[
+                (
+                    40,
+                    "\"<alloc::sync::Arc<T> as core::clone::Clone>::clone\" (/rustc/1/library/alloc/src/sync.rs:24) in lookup (t.rs:26) in work (t.rs:77) @0x1465 <- main (t.rs:90)",
+                ),
+                (60, "work (t.rs:78) <- main (t.rs:90)"),
+            ],
+        );
+        expect![[r#"
+            atomics 40 % (12..50) @ lookup:26: app spent 39.8 µs of its 100 µs in atomic operations (40 %): references are counted up and down again.
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn the_programs_own_atomics_are_found_as_candidates() {
+        let text = coded(
+            "C",
+            COUNT,
+            &[(40, "count (a.c:2) @0x1465 <- main (a.c:9)"), (60, "work (a.c:5) <- main (a.c:9)")],
+        );
+        expect![[r#"
+            atomics 40 % (0..50) @ count:2: app spent 39.8 µs of its 100 µs in atomic operations (40 %). Whether they are needed, only its author knows.
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn a_runtimes_own_atomics_and_a_small_share_are_refused() {
+        let lock = "runtime.lock2 @0x1465 <- runtime.chansend <- main.send (a.go:2) <- main.main";
+        let text = coded("Go", COUNT, &[(60, lock), (40, "main.work (a.go:5) <- main.main")]);
+        assert_eq!(found(&text), "");
+        let few = "count (a.c:2) @0x1465 <- main (a.c:9)";
+        let text = coded("C", COUNT, &[(3, few), (97, "work (a.c:5) <- main (a.c:9)")]);
+        assert_eq!(found(&text), "");
+    }
+}

@@ -1,0 +1,366 @@
+//! Bounds checks.
+//!
+//! # What it is
+//! Before each access of an array the index is compared with the length, with a branch to a panic. In a
+//! short hot loop the checks are a large part of the instructions, and they keep the compiler from doing
+//! several elements at once.
+//!
+//! # How deadweight knows
+//! The machine code of the functions that samples hit: a compare and a branch whose cold side calls the
+//! language's own panic (Go, Rust, Zig, Crystal, C++'s `at()`). What the checks take is told by how many
+//! of a hot loop's instructions they are, not by how many samples hit them: which instruction of a
+//! group a sample hits depends on the processor, and on some it is never the check. Always a candidate:
+//! processors do most checks beside other work, so the saving may be nothing; where the checks kept a
+//! loop from being vectorised it is several times the share.
+//!
+//! # What it is mistaken for
+//! A wait for memory: a check of an index that was just loaded waits for that load, and would
+//! go on waiting without the check. Such checks are left out, and loops whose samples nearly all wait for
+//! one instruction that is no check. Checks outside hot loops.
+//!
+//! # What to do
+//! Tell the compiler the length once, before the loop: slice to a common length, or iterate
+//! instead of indexing. Measure before keeping anything unsafe.
+//!
+//! # Seen in
+//! Heat on a plate, whose every access of a row checked both indexes.
+//! In `tests/programs`: `checked_rows.rs`, `stencil.go`; refused in `chase.rs`.
+
+use super::{AccountId, Claim, Class, Inspection, NET_WORK};
+use crate::asm::{Loop, Role};
+use crate::findings::{Draft, processes_in};
+use crate::hot_code::hot_code;
+use crate::ids::LocationId;
+use crate::machine::FunctionId;
+use crate::place::{Spot, Weights, add, own_frame};
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::shares::{Own, sampled_sites, samples_of};
+use crate::symbols::SourceFrame;
+use crate::units::{FileAddr, Ns};
+use crate::user_time::UserSample;
+use crate::wording::{percent, things, time};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const CLASS: Class = Class {
+    id: "bounds-checks",
+    group: "bounds checks",
+    source: include_str!("bounds_checks.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time checks are the price of safety.
+const LARGE: f64 = 0.06;
+/// A loop with a smaller part of checks among its instructions is about something else.
+const MANY: f64 = 0.15;
+/// A loop that spends more than this of its time waiting for one instruction that is no check is
+/// about that one, and checks are done meanwhile.
+const WAITING: f64 = 0.6;
+/// What is left of a loop's other time where a compiler can do several elements at once: pairs of
+/// programs, with the 128-bit vectors that compilers use unless told otherwise.
+const VECTORISED: f64 = 0.5;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    let inside = sample.own == Some(sample.waited.at);
+    let check = sample.waited.role == Role::BoundsCheck { after_load: false };
+    inside && check && !sample.unoptimised
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let accounts = [AccountId::of_class(CLASS.id), NET_WORK];
+    let entries = accounts.into_iter().flat_map(|account| found.wall.in_account(account));
+    processes_in(entries).into_iter().filter_map(|process| draft(found, process)).collect()
+}
+
+/// A loop with checks, and the samples in it.
+struct Checked {
+    function: FunctionId,
+    around: Loop,
+    /// Samples that waited for a check.
+    checks: u64,
+    /// Of each instruction that is no check.
+    others: BTreeMap<LocationId, u64>,
+    places: Weights,
+}
+
+impl Checked {
+    fn all(&self) -> u64 {
+        self.checks + self.others.values().sum::<u64>()
+    }
+
+    /// Whether its checks are worth a word.
+    fn is_about_checks(&self) -> bool {
+        let longest = self.others.values().max().copied().unwrap_or(0);
+        self.around.checking() >= MANY && longest as f64 <= WAITING * self.all() as f64
+    }
+
+    /// Samples that its checks stand for.
+    fn share(&self) -> f64 {
+        self.around.checking() * self.all() as f64
+    }
+
+    /// Samples that might go with its checks.
+    fn gain(&self, language: &str) -> f64 {
+        let checking = self.around.checking();
+        let all = self.all() as f64;
+        match language {
+            _ if vectorises(language) && self.around.uniform => {
+                (1.0 - (1.0 - checking) * VECTORISED) * all
+            }
+            // The length of a vector is computed from its ends anew for each check.
+            "C++" => checking * all,
+            _ => f64::midpoint(checking * all, self.checks as f64).max(checking * all),
+        }
+    }
+
+    /// Its samples on lines that have a check; all of them where no line is known.
+    fn on_checked_lines(&self, found: &Inspection<'_, '_>) -> Weights {
+        let (case, symbols) = (found.case, found.case.symbols());
+        let image = case.machine.code(self.function).image;
+        let checks = case.machine.function(self.function).checks_in(&self.around);
+        let lines: BTreeSet<SourceFrame> = checks
+            .filter_map(|addr| case.machine.location(image, addr))
+            .filter_map(|at| own_frame(symbols, Spot::At(at)).map(|(_, frame)| *frame))
+            .collect();
+        let checked = |spot: &Spot| own_frame(symbols, *spot).is_some_and(|f| lines.contains(f.1));
+        let mut places = self.places.clone();
+        if places.keys().any(checked) {
+            places.retain(|spot, _| checked(spot));
+        }
+        places
+    }
+}
+
+/// The loops of a process that have many checks, hottest first, with the samples in them that no
+/// other class has.
+fn loops(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Checked> {
+    let case = found.case;
+    let account = AccountId::of_class(CLASS.id);
+    let mut loops: BTreeMap<(FunctionId, FileAddr), Checked> = BTreeMap::new();
+    for (of, spot, amount) in samples_of(found, process) {
+        if of != account && of != NET_WORK {
+            continue;
+        }
+        let Some(sample) = spot.stack().map(|stack| case.sample(stack)) else { continue };
+        let waited = sample.waited;
+        if sample.own != Some(waited.at) || sample.unoptimised {
+            continue;
+        }
+        let Some((function, around)) = case.machine.loop_around(waited) else { continue };
+        let checked = loops.entry((function, around.first)).or_insert_with(|| Checked {
+            function,
+            around,
+            checks: 0,
+            others: BTreeMap::new(),
+            places: Weights::new(),
+        });
+        match waited.role {
+            Role::BoundsCheck { .. } => checked.checks += amount,
+            _ => *checked.others.entry(waited.at).or_default() += amount,
+        }
+        checked.places.entry(spot).or_default().amount += amount;
+    }
+    let mut loops: Vec<Checked> = loops.into_values().filter(Checked::is_about_checks).collect();
+    loops.sort_by_key(|checked| std::cmp::Reverse(checked.all()));
+    loops
+}
+
+/// Whether the compilers of a language do several elements of a plain loop at once unless told
+/// otherwise. Go's never does, GCC not at -O2.
+fn vectorises(language: &str) -> bool {
+    !matches!(language, "Go" | "C" | "C++")
+}
+
+fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let net = found.wall.net();
+    let own = Own::of(found.wall, process);
+    let loops = loops(found, process);
+    let hottest = &loops.first()?.around;
+    let sum = |part: &dyn Fn(&Checked) -> f64| own.part(loops.iter().map(part).sum());
+    let amount = sum(&Checked::share);
+    if amount.share_of(net) < LARGE {
+        return None;
+    }
+    let language = case.processes.get(process).language.as_str();
+    let saving = sum(&|checked| checked.gain(language));
+    let mut places = Weights::new();
+    loops.iter().for_each(|checked| add(&mut places, &checked.on_checked_lines(found)));
+    let in_loops: u64 = loops.iter().map(Checked::all).sum();
+    let in_checks: u64 = loops.iter().map(|checked| checked.checks).sum();
+    let mut evidence = vec![format!(
+        "{in_loops} samples of {} in loops with many checks, {in_checks} of them at a check; checks \
+         of an index that was just loaded are not counted",
+        own.samples
+    )];
+    if hottest.uniform && vectorises(language) {
+        evidence.push(
+            "apart from its checks the hottest loop does the same with each element: without them \
+             the compiler may do several at once"
+                .into(),
+        );
+    }
+    evidence.extend(hot_code(case, &places));
+    let in_loops = own.part(in_loops as f64);
+    Some(Draft {
+        class: CLASS.id,
+        // The samples of its account are not what it rests on.
+        moves: false,
+        process,
+        title: "indexes checked in a hot loop".into(),
+        text: format!(
+            "{} spent {} of its {} ({}) in loops that compare indexes with lengths: {} of the \
+             hottest one's {}. What their removal saves, only trying tells.",
+            case.name(process),
+            time(in_loops),
+            time(net),
+            percent(in_loops, net),
+            hottest.checks,
+            things(u64::from(hottest.instructions), "instruction"),
+        ),
+        amount,
+        saving,
+        range: (Ns::ZERO, saving.max(amount)),
+        how: How::Candidate,
+        sites: sampled_sites(case.symbols(), &places),
+        evidence,
+        remedy: remedy(language).into(),
+    })
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "Rust" => {
+            "Slice all rows to one length before the loop (let (a, b) = (&a[..n], &b[..n]);), or \
+             iterate: zip, windows(3), chunks_exact. get_unchecked only where that fails."
+        }
+        "Go" => {
+            "Slice once before the loop (row := in[y*w : y*w+w]) and range over it, or touch the \
+             last index first (_ = row[w-1]). go build -gcflags=-d=ssa/check_bce lists the checks \
+             that are left."
+        }
+        "Zig" => {
+            "Slice to one length before the loop and iterate: for (a[0..n], b[0..n]) |x, *y|; \
+             @setRuntimeSafety(false) in that one function, or ReleaseFast, where that fails."
+        }
+        "Crystal" => "Iterate (each_with_index, zip), or unsafe_fetch(i) in that one loop.",
+        "C++" => "Iterate, or check the largest index once and use [] instead of at().",
+        _ => "Check the largest index once before the loop, or iterate instead of indexing.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{coded, found, weighed};
+    use expect_test::expect;
+
+    /// `main.step` of `tests/programs/stencil.go`.
+    const STEP: &str = "main.step @0x49e1a0
+        554889e5488944241048897c2428b901000000eb0348ffc1498d52ff0f1f40004839d17d75ba01000000eb0a46
+        891caf48ffc24c89c14d8d41ff4c39c27dd64989c8490fafc94c8d1c0a4d8d5bff4c8d24114c39db765d488d0c
+        0a488d4901468b1c984839cb76474d89e54d29cc44031c884c39e376334b8d0c2946031ca0904839cb76204403
+        1c88428b0ca8c1e1024129cb4c39ee7794eb025dc30f1f4000e8fb13feffe8f613feffe8f113feffe8ec13feff
+        e8e713feff90";
+
+    fn panicking(language: &str, code: &str, at: &str, stacks: &[(u64, &str)]) -> String {
+        let calls = format!("\ncalls {at} runtime.panicBounds\ntask 1");
+        coded(language, code, stacks).replacen("\ntask 1", &calls, 1)
+    }
+
+    #[test]
+    fn checks_in_a_hot_loop_are_found_as_a_candidate() {
+        let line = |at: &str| format!("main.step (main.go:11) {at} <- main.main (main.go:25)");
+        let text = panicking(
+            "Go",
+            STEP,
+            "0x47f640",
+            &[
+                (9, &line("@0x49e206")),
+                (8, &line("@0x49e223")),
+                (50, &line("@0x49e203")),
+                (33, &line("@0x49e225")),
+            ],
+        );
+        expect![[r#"
+            bounds-checks 40 % (0..40) @ main.step:11: app spent 99.5 µs of its 100 µs (100 %) in loops that compare indexes with lengths: 10 of the hottest one's 33 instructions. What their removal saves, only trying tells.
+        "#]].assert_eq(&found(&text));
+        expect![[r#"
+            100 samples of 100 in loops with many checks, 50 of them at a check; checks of an index that was just loaded are not counted
+            hottest code, in main.step:
+                 0  lea rcx, [rcx+1h]
+                50  mov r11d, [rax+r11*4]
+                 9  cmp rbx, rcx                      main.go:11
+                 0  jbe 49E24Fh
+                 0  mov r13, r12
+                 0  sub r12, r9
+                 0  add r11d, [rax+rcx*4]
+                 0  cmp rbx, r12
+                 0  jbe 49E24Ah
+                 0  lea rcx, [r9+r13]
+                 0  add r11d, [rax+r12*4]
+                 0  nop
+                 8  cmp rbx, rcx
+                33  jbe 49E245h"#]].assert_eq(&weighed(&text).findings[0].evidence.join("\n"));
+    }
+
+    /// `chase::follow` of `tests/programs/chase.rs`.
+    const FOLLOW: &str = "chase::follow @0x14690
+        31d231c04885f6741c0f1f800000000089d181faffff3f00770c8b148f4801d048ffce75ebc350488d15cae703
+        00be000040004889cfff15e4060400";
+
+    #[test]
+    fn a_check_that_waits_for_its_index_is_refused() {
+        let text = panicking(
+            "Rust",
+            FOLLOW,
+            "0x54db0",
+            &[
+                (50, "chase::follow (c.rs:21) @0x146a8 <- chase::main (c.rs:13)"),
+                (50, "chase::follow (c.rs:21) @0x146ad <- chase::main (c.rs:13)"),
+            ],
+        );
+        assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn checks_that_no_sample_hits_are_told_by_the_code() {
+        // As AMD's Zen 5 retires them: nearly every sample is behind what reads memory.
+        let line = |at: &str| format!("main.step (main.go:11) {at} <- main.main (main.go:25)");
+        let at = ["@0x49e1d0", "@0x49e1ee", "@0x49e20e", "@0x49e229"].map(line);
+        let stacks = at.each_ref().map(|at| (10, at.as_str()));
+        expect![[r#"
+            bounds-checks 22 % (0..22) @ main.step:11: app spent 29.6 µs of its 40.0 µs (74 %) in loops that compare indexes with lengths: 10 of the hottest one's 33 instructions. What their removal saves, only trying tells.
+        "#]]
+        .assert_eq(&found(&panicking("Go", STEP, "0x47f640", &stacks)));
+    }
+
+    #[test]
+    fn a_loop_that_waits_for_one_instruction_is_refused() {
+        let text = panicking(
+            "Go",
+            STEP,
+            "0x47f640",
+            &[
+                (4, "main.step (main.go:11) @0x49e206 <- main.main (main.go:25)"),
+                (96, "main.step (main.go:11) @0x49e203 <- main.main (main.go:25)"),
+            ],
+        );
+        assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn a_short_stay_in_such_a_loop_is_refused() {
+        let text = panicking(
+            "Go",
+            STEP,
+            "0x47f640",
+            &[
+                (9, "main.step (main.go:11) @0x49e206 <- main.main (main.go:25)"),
+                (9, "main.step (main.go:11) @0x49e20e <- main.main (main.go:25)"),
+                (90, "main.main (main.go:25) @0x49f000"),
+            ],
+        );
+        assert_eq!(found(&text), "");
+    }
+}

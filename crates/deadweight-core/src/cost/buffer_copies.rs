@@ -1,0 +1,265 @@
+//! Buffer copies.
+//!
+//! # What it is
+//! Bytes moved from one place to another that nobody asked to have moved: the rest of a buffer
+//! shifted to its front after each message, a container that outgrows its memory again and again, a
+//! string that becomes bytes and a string again.
+//!
+//! # How deadweight knows
+//! Samples in memcpy and memmove (also Go's and the compilers' own) that a library function called for
+//! the program: erase, insert, append, growth, conversion. A copy that the program's own line asks for
+//! counts where its function allocates what it copies into, or where it is a memmove: it shifts what
+//! is already there. An estimate. Removing copies
+//! has saved their share and some 10 points more, which the prediction adds; on two programs
+//! that nothing was fitted to it was still 12 points too little.
+//!
+//! # What it is mistaken for
+//! A copy that is the program's job, from one of its buffers into another, asked for in its own line; the
+//! copies inside reading and writing streams. Values moved piecewise are *struct copies*.
+//!
+//! # What to do
+//! Move an offset instead of the bytes and compact once; reserve the final size; pass a view.
+//!
+//! # Seen in
+//! A protocol session that erases each command from the front of a 64 KiB buffer.
+//! In `tests/programs`: `erase_front.cpp`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::duty::Duty;
+use crate::findings::{Draft, processes_in};
+use crate::place::{Spot, Weights};
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::shares::Share;
+use crate::user_time::UserSample;
+use crate::wording::{percent, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "buffer-copies",
+    group: "buffer copies",
+    source: include_str!("buffer_copies.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time a copy is cheaper than a reader's time.
+const LARGE: f64 = 0.04;
+/// Which part of the rest, by the copies' own share, goes with them: a pair of programs, measured
+/// six times (share 53 to 62 %, saved 62 to 70 %).
+const WAITING: f64 = 0.35;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    sample.duty() == Some(Duty::Copy)
+        && !sample.under(Duty::Stream)
+        && (!sample.is_asked_for() || sample.allocates || shifts(sample))
+}
+
+/// Whether the program's own line moves what may overlap: it makes room, or closes a gap.
+fn shifts(sample: &UserSample<'_>) -> bool {
+    let own = sample.own_frame();
+    own.is_some_and(|(_, frame)| is_shift(sample.symbols.source_line(frame)))
+}
+
+/// `memmove(q, q + 1, n)`, `q.copy_within(1.., 0)`, Go's `copy(q, q[1:])` and
+/// `append(q[:i], q[i+1:]...)`.
+fn is_shift(line: &str) -> bool {
+    let named = ["memmove", "copy_within", "copyForwards", "copyBackwards", "copy_backward"];
+    named.iter().any(|name| line.contains(name))
+        || [" copy(", "\tcopy(", "append("].iter().any(|call| within_itself(line, call))
+        || line.starts_with("copy(") && within_itself(line, "copy(")
+}
+
+/// Whether the first two arguments of `call` are parts of one slice.
+fn within_itself(line: &str, call: &str) -> bool {
+    let Some((_, arguments)) = line.split_once(call) else { return false };
+    let Some((to, from)) = arguments.split_once(',') else { return false };
+    let slice = |argument: &str| argument.trim().split(['[', ')']).next().map(str::to_owned);
+    slice(to) == slice(from) && from.contains('[')
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let net = found.wall.net();
+    let share = Share::of(found.wall, account, process)?
+        .without(&super::allocation::made_of_it(found, process));
+    if share.ns.share_of(net) < LARGE {
+        return None;
+    }
+    let (low, high) = share.interval(share.ns);
+    let growth: u64 = grown(found, &share.places);
+    let mut evidence = vec![format!(
+        "{} samples of {} in it; removing copies has saved their share and some 10 points more",
+        share.samples, share.whole.1
+    )];
+    if growth > 0 {
+        evidence.push(format!(
+            "{} of it while something grew beyond its memory",
+            percent(share.time_of(growth), share.ns)
+        ));
+    }
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "bytes copied from buffer to buffer".into(),
+        text: format!(
+            "{} spent {} of its {} copying bytes from one buffer to another ({}).",
+            case.name(process),
+            time(share.ns),
+            time(net),
+            percent(share.ns, net),
+        ),
+        amount: share.ns,
+        saving: share.with_the_rest(share.ns, WAITING),
+        range: (low, share.with_the_rest(high, WAITING)),
+        how: How::Estimate,
+        sites: share.sites(case.symbols()),
+        evidence,
+        remedy: remedy(&case.processes.get(process).language).into(),
+    })
+}
+
+/// Samples taken while something grew.
+fn grown(found: &Inspection<'_, '_>, places: &Weights) -> u64 {
+    let grows = |spot: &Spot| spot.stack().is_some_and(|s| found.case.sample(s).under(Duty::Grow));
+    places.iter().filter(|(spot, _)| grows(spot)).map(|(_, weight)| weight.amount).sum()
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C++" => {
+            "Keep an offset and erase once per batch instead of erase(0, n) per item; reserve(n) \
+             before appending; take std::string_view or std::span; std::deque where the front is \
+             taken."
+        }
+        "Rust" => {
+            "Keep an offset, or take from a VecDeque, instead of drain(..n) or remove(0); \
+             Vec::with_capacity(n); pass &[u8] or &str instead of to_vec() and clone()."
+        }
+        "Go" => {
+            "make([]T, 0, n) before appending; slice forward (buf = buf[n:]) instead of copying \
+             down; keep []byte throughout instead of string([]byte) and back."
+        }
+        "Zig" => {
+            "Keep a read index instead of orderedRemove(0) or copyForwards per item; \
+             ensureTotalCapacity before appending; pass slices."
+        }
+        "Crystal" => {
+            "String.build or IO::Memory instead of `+` in a loop; Deque where the front is taken; \
+             Slice views instead of dup."
+        }
+        _ => {
+            "Keep an offset and move the rest once per batch instead of per item; double the size \
+             when growing, or take the final size at once; pass pointer and length."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{computing, found};
+    use expect_test::expect;
+
+    #[test]
+    fn the_rest_shifted_to_the_front_is_found() {
+        let text = computing(
+            "C++",
+            &[
+                (
+                    60,
+                    "memmove @libc.so.6 <- std::string::_M_erase @libstdc++.so.6 <- Session::receive (session.cpp:58) <- main (session.cpp:104)",
+                ),
+                (
+                    40,
+                    "Store::run (session.cpp:17) <- Session::receive (session.cpp:57) <- main (session.cpp:104)",
+                ),
+            ],
+        );
+        expect![[r#"
+            buffer-copies 68 % (50..76) @ Session::receive:58: app spent 59.7 µs of its 100 µs copying bytes from one buffer to another (60 %).
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn growth_is_found_and_told() {
+        let text = computing(
+            "Go",
+            &[
+                (
+                    30,
+                    "runtime.memmove <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)",
+                ),
+                (70, "main.fill (main.go:10) <- main.main (main.go:20)"),
+            ],
+        );
+        let report = super::super::tests::weighed(&text);
+        expect![[r#"
+            30 samples of 100 in it; removing copies has saved their share and some 10 points more
+            100 % of it while something grew beyond its memory"#]]
+        .assert_eq(&report.findings[0].evidence.join("\n"));
+    }
+
+    #[test]
+    fn growth_by_hand_is_found() {
+        let text = computing(
+            "C",
+            &[
+                (2, "malloc @libc.so.6 <- text_add (text.c:5) <- main (text.c:20)"),
+                (40, "memcpy @libc.so.6 <- text_add (text.c:6) <- main (text.c:20)"),
+                (58, "main (text.c:21)"),
+            ],
+        );
+        expect![[r#"
+            buffer-copies 48 % (31..58) @ text_add:6: app spent 39.8 µs of its 100 µs copying bytes from one buffer to another (40 %).
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn shifts_are_told_from_copies_by_their_line() {
+        for line in [
+            "memmove(q, q + 1, (n - 1) * sizeof *q);",
+            "copy(q, q[1:])",
+            "v := q[0]; copy(q, q[1:])",
+            "w.queue = append(w.queue[:i], w.queue[i+1:]...)",
+            "buf.copy_within(n.., 0);",
+        ] {
+            assert!(super::is_shift(line), "{line}");
+        }
+        for line in ["copy(out, page[8:])", "memcpy(a, b, n);", "out = append(out, page[2:]...)"] {
+            assert!(!super::is_shift(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn words_loaded_through_an_inlined_copy_are_refused() {
+        let load = "core::ptr::copy_nonoverlapping (/rustc/1/library/core/src/ptr.rs:1) in \
+             hashbrown::Group::load (/rust/deps/hashbrown/g.rs:3) in count (a.rs:2) <- main (a.rs:9)";
+        assert_eq!(found(&computing("Rust", &[(50, load), (50, "main (a.rs:9)")])), "");
+    }
+
+    #[test]
+    fn copies_that_are_the_programs_job_are_refused() {
+        let text = computing(
+            "C",
+            &[
+                // Its own line asks for them.
+                (50, "memcpy @libc.so.6 <- tile_blit (blit.c:30) <- main (blit.c:80)"),
+                // A stream's buffer is there to be copied from.
+                (
+                    40,
+                    "memcpy @libc.so.6 <- _IO_file_xsgetn @libc.so.6 <- fread @libc.so.6 <- load (blit.c:9) <- main (blit.c:80)",
+                ),
+                (10, "main (blit.c:80)"),
+            ],
+        );
+        assert_eq!(found(&text), "");
+    }
+}

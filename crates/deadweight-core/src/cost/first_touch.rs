@@ -1,0 +1,222 @@
+//! First touch.
+//!
+//! # What it is
+//! Every page of fresh memory costs a page fault when it is first touched: the
+//! kernel finds a page, zeroes it and maps it. A program that keeps walking into fresh memory
+//! pays this all the time.
+//!
+//! # How deadweight knows
+//! Faults are exact, in number and time, with the address and the line
+//! that touched it. A finding needs more: that a large part of the time goes there, in one place,
+//! page after page, over most of the program's work.
+//!
+//! # What it is mistaken for
+//! Memory that the program needs and uses many times: the faults are
+//! then a small part, or come at the beginning and the work after them. Pages that were given
+//! back before are memory churn; those of start-up are start-up.
+//!
+//! # What to do
+//! Touch less: a ring or a reused buffer instead of a log of everything, records
+//! without padding. Or make pages larger: `madvise(MADV_HUGEPAGE)`, 512 faults become one.
+//!
+//! # Seen in
+//! A black box that keeps every event though only the last 512 are ever read.
+//! In `tests/programs`: `touch_pages.c`.
+
+use super::{AccountId, Claim, Class, Inspection, SYSTEM_CALLS};
+use crate::attribute::{Detail, Slice, What};
+use crate::case::Case;
+use crate::cost;
+use crate::findings::{Draft, Sum, processes_in, with_the_way};
+use crate::ids::TaskId;
+use crate::place::sites;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::timeline::Within;
+use crate::units::Ns;
+use crate::wording::{bytes, percent, things, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "first-touch",
+    group: "page faults",
+    source: include_str!("first_touch.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+/// Fewer faults are the price of running at all.
+const MANY: u64 = 128;
+/// Below this part of the wall time the memory is presumably used for what it costs.
+const LARGE: f64 = 0.12;
+/// Faults must be spread over this part of the program's life after main.
+const SPREAD: f64 = 0.5;
+/// The part of a fault's way in and out that shows as the program's own time.
+const WAY: u64 = 150;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+/// A fault this near behind the one before walks on through the same memory.
+const STEP: u64 = 16 * PAGE;
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    let What::Fault(fault) = slice.what else { return false };
+    !slice.starting && !case.timeline.faults[fault as usize].major
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+/// How the faults of a process lie in time and memory.
+#[derive(Debug, Default)]
+struct Walk {
+    /// When the faults happened, in order.
+    at: Vec<Ns>,
+    /// How many went on where the one before had been.
+    onward: u64,
+}
+
+fn walk(case: &Case<'_>, process: ProcessId) -> Walk {
+    let mut walk = Walk::default();
+    let in_process = case.processes.get(process);
+    for id in &in_process.tasks {
+        let mut before: Option<u64> = None;
+        for (at, fault) in faults_of(case, *id) {
+            if in_process.starting(at) || case.churn.again(fault) {
+                continue;
+            }
+            let addr = case.timeline.faults[fault as usize].addr.0;
+            walk.onward += u64::from(before.is_some_and(|b| addr > b && addr - b <= STEP));
+            before = Some(addr);
+            walk.at.push(at);
+        }
+    }
+    walk.at.sort_unstable();
+    walk
+}
+
+fn faults_of(case: &Case<'_>, task: TaskId) -> impl Iterator<Item = (Ns, u32)> {
+    let mut latest = None;
+    case.timeline.tasks[task.index()].spans.iter().filter_map(move |span| match span.within {
+        Within::Fault(fault) if latest != Some(fault) => {
+            latest = Some(fault);
+            Some((span.start, fault))
+        }
+        _ => None,
+    })
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let sum = Sum::of(found.wall.of_process(account, process));
+    if sum.count < MANY || sum.ns.share_of(found.wall.net()) < LARGE {
+        return None;
+    }
+    let walk = walk(case, process);
+    let count = walk.at.len();
+    let (early, late) = (*walk.at.get(count / 10)?, *walk.at.get(count * 9 / 10)?);
+    let in_process = case.processes.get(process);
+    let life = in_process.end - in_process.began();
+    let spread = (late - early).share_of(life);
+    let onward = walk.onward * 2 > u64::try_from(count).unwrap_or(u64::MAX);
+    if spread < SPREAD || !onward {
+        return None;
+    }
+    let down = taken_down(found, process, sum.count);
+    let saving = with_the_way(found, process, sum.ns, sum.count, WAY) + down;
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "fresh memory, page after page".into(),
+        text: format!(
+            "{} touched {} of fresh memory: {}, spread over {} of its life after main.",
+            case.name(process),
+            bytes(sum.count * PAGE),
+            things(sum.count, "page fault"),
+            percent(late - early, life),
+        ),
+        amount: sum.ns,
+        saving,
+        range: (Ns::ZERO, saving),
+        how: How::Estimate,
+        sites: sites(case.symbols(), &sum.places, sum.count),
+        evidence: vec![
+            format!(
+                "{} per fault: the kernel zeroes and maps the page",
+                time(Ns(sum.ns.0 / sum.count.max(1)))
+            ),
+            format!("{} more to take the pages down again", time(down)),
+        ],
+        remedy: remedy(&in_process.language).into(),
+    })
+}
+
+/// What taking down the pages of so many faults cost: their part of the process' end, and what
+/// gives memory back before it.
+fn taken_down(found: &Inspection<'_, '_>, process: ProcessId, faults: u64) -> Ns {
+    let case = found.case;
+    let tasks = &case.processes.get(process).tasks;
+    let all: usize = tasks.iter().map(|task| faults_of(case, *task).count()).sum();
+    let part = faults as f64 / (all.max(1) as f64);
+    let end: Ns = found.wall.of_process(cost::EXIT, process).map(|e| e.ns).sum();
+    let calls = found.wall.of_process(SYSTEM_CALLS, process).filter(|e| {
+        matches!(e.detail, Detail::Calls(family)
+            if matches!(case.families.get(family).name, "munmap" | "brk" | "madvise"))
+    });
+    end.part(part) + calls.map(|e| e.ns).sum()
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "Go" => {
+            "If old data is never read again, reuse a ring or a slice (buf = buf[:0]). If it is, \
+             fewer bytes per record help."
+        }
+        "Rust" | "Zig" | "Crystal" => {
+            "If old data is never read again, reuse one buffer or a ring. If it is, fewer bytes \
+             per record help, or larger pages (madvise MADV_HUGEPAGE)."
+        }
+        _ => {
+            "If old data is never read again, use a ring or one reused buffer. If it is, fewer \
+             bytes per record help, or larger pages: madvise(p, n, MADV_HUGEPAGE), or \
+             GLIBC_TUNABLES=glibc.malloc.hugetlb=1."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat};
+    use expect_test::expect;
+
+    /// `pages` faults of 500 ns, one every `every` ns, `stride` pages apart, then `rest` ns of work.
+    fn recorder(pages: u64, every: u64, stride: u64, rest: u64) -> String {
+        let faults = repeat(pages, 100, every, |t| {
+            let page = 0x7f00_0000_0000 + (t - 100) / every * stride * 4096;
+            format!("{t} fault {page:#x} from record (lift.c:68) <- main\n{} fault-end\n", t + 500)
+        });
+        let end = pages * every + 200 + rest;
+        format!("task 1 lift\n0 on\n0 main\n{faults}{end} exit\n{end} off dead")
+    }
+
+    #[test]
+    fn walking_through_fresh_memory_is_found() {
+        expect![[r#"
+            first-touch 43 % (0..43) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its life after main.
+        "#]].assert_eq(&found(&recorder(600, 1500, 1, 0)));
+    }
+
+    #[test]
+    fn memory_that_is_worked_on_is_refused() {
+        // Filled first, used afterwards.
+        assert_eq!(found(&recorder(600, 800, 1, 900_000)), "");
+        // Much work per page.
+        assert_eq!(found(&recorder(600, 20_000, 1, 0)), "");
+        // Few pages.
+        assert_eq!(found(&recorder(50, 1500, 1, 0)), "");
+    }
+}

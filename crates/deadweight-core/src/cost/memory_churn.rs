@@ -1,0 +1,195 @@
+//! Memory churn.
+//!
+//! # What it is
+//! Memory goes back to the kernel and is taken again, per iteration: each time
+//! the kernel unmaps, maps, and zeroes every page that is touched. Large blocks of `malloc` do
+//! this behind the program's back, above the allocator's mmap and trim thresholds.
+//!
+//! # How deadweight knows
+//! `munmap`, a shrinking `brk` and `madvise` name the ranges given
+//! back; a fault on a page of such a range is the price of taking it again. Calls and faults are
+//! exact.
+//!
+//! # What it is mistaken for
+//! The first touch of a page, which any program pays once; mappings
+//! made and dropped during start-up.
+//!
+//! # What to do
+//! Allocate once before the loop and reuse. Or let the allocator keep the memory:
+//! glibc's `mallopt` with `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD`, at the price of memory that
+//! stays with the process.
+//!
+//! # Seen in
+//! Scratch planes of 600 KiB allocated and freed for every video frame.
+//! In `tests/programs`: `churn.c`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Slice, What};
+use crate::case::Case;
+use crate::findings::{Draft, Sum, processes_in, with_the_way};
+use crate::place::sites;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::units::Ns;
+use crate::wording::{bytes, things, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "memory-churn",
+    group: "page faults",
+    source: include_str!("memory_churn.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+/// Fewer releases are no churn, but an occasional clean-up.
+const RELEASES: u64 = 8;
+/// Fewer faults on pages given back cost nothing worth a word.
+const FAULTS: u64 = 64;
+/// The part of a fault's way in and out that shows as the program's own time.
+const WAY: u64 = 150;
+
+fn churns(case: &Case<'_>, process: ProcessId) -> bool {
+    let churn = case.churn.of(process);
+    churn.releases >= RELEASES && churn.faults >= FAULTS
+}
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    if slice.starting {
+        return false;
+    }
+    match slice.what {
+        What::Fault(fault) => case.churn.again(fault) && churns(case, slice.process),
+        What::Call(family, _) => {
+            let name = case.families.get(family).name;
+            let mapping = matches!(name, "munmap" | "mmap");
+            let memory = matches!(name, "brk" | "madvise" | "mremap");
+            let churn = case.churn.of(slice.process);
+            churns(case, slice.process) && (memory || mapping && churn.files <= churn.releases)
+        }
+        _ => false,
+    }
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .map(|process| draft(found, account, process))
+        .collect()
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
+    let case = found.case;
+    let entries = || found.wall.of_process(account, process);
+    let calls = Sum::of(entries().filter(|e| matches!(e.detail, Detail::Calls(_))));
+    let faults = Sum::of(entries().filter(|e| e.detail == Detail::Faults));
+    let churn = case.churn.of(process);
+    let amount = calls.ns + faults.ns;
+    let saving = with_the_way(found, process, amount, faults.count, WAY);
+    // The line that allocates is the one to change; the lines that touch come after it.
+    let mut places = sites(case.symbols(), &calls.places, calls.count);
+    let share = |ns: Ns| ns.share_of(amount);
+    for site in &mut places {
+        site.share *= share(calls.ns);
+    }
+    for mut site in sites(case.symbols(), &faults.places, faults.count) {
+        site.share *= share(faults.ns);
+        if places.iter().all(|p| p.function != site.function || p.line != site.line) {
+            places.push(site);
+        }
+    }
+    Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "memory given back and taken again".into(),
+        text: format!(
+            "{} gave memory back to the kernel {}, {} each on average, and faulted it in again: {}.",
+            case.name(process),
+            things(churn.releases, "time"),
+            bytes(churn.bytes / churn.releases.max(1)),
+            things(churn.faults, "page fault"),
+        ),
+        amount,
+        saving,
+        range: (amount, saving),
+        how: How::Exact,
+        sites: places,
+        evidence: vec![
+            format!("{} per fault in the kernel", time(Ns(faults.ns.0 / faults.count.max(1)))),
+            format!("{} in the calls themselves", time(calls.ns)),
+        ],
+        remedy: remedy(&case.processes.get(process).language).into(),
+    }
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C" | "C++" => {
+            "Allocate the buffers once before the loop and reuse them. Without touching the code: \
+             mallopt(M_MMAP_THRESHOLD, 1 << 30) and mallopt(M_TRIM_THRESHOLD, 1 << 30), or the \
+             environment's GLIBC_TUNABLES; the process then keeps its peak memory."
+        }
+        "Rust" => {
+            "Keep the Vec across iterations and clear() it instead of making a new one; or use an \
+             allocator that keeps large blocks."
+        }
+        "Go" => "Keep the slice across iterations (buf = buf[:0]), or use sync.Pool.",
+        "Zig" => {
+            "Allocate once outside the loop; page_allocator maps and unmaps on every call, so put \
+             an arena or a general purpose allocator on top of it."
+        }
+        "Crystal" => "Keep the buffer across iterations and #clear it.",
+        _ => "Allocate the buffers once before the loop and reuse them.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat};
+    use expect_test::expect;
+
+    /// Per frame: a mapping at `place`, ten pages touched, the mapping dropped.
+    fn filter(frames: u64, place: impl Fn(u64) -> u64) -> String {
+        let frame = |at: u64| {
+            let base = place(at);
+            let faults = repeat(10, at + 200, 50, |t| {
+                let page = base + (t - at - 200) / 50 * 4096;
+                format!(
+                    "{t} fault {page:#x} from blur (u.c:40) <- sharpen <- main\n{} fault-end\n",
+                    t + 30
+                )
+            });
+            format!(
+                "{at} syscall mmap 40960 3 34 0 from malloc <- scratch_get (u.c:66) <- main
+                 {} back {base:#x}\n{faults}{} syscall munmap {base:#x} 40960\n{} back 0\n",
+                at + 20,
+                at + 800,
+                at + 900
+            )
+        };
+        let end = frames * 1000;
+        let frames = repeat(frames, 0, 1000, frame);
+        format!("task 1 unsharp\n0 on\n0 main\n{frames}{end} exit\n{end} off dead")
+    }
+
+    #[test]
+    fn planes_mapped_per_frame_are_found() {
+        expect![[r#"
+            memory-churn 70 % (41..70) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
+        "#]].assert_eq(&found(&filter(20, |_| 0x7f00_0000_0000)));
+    }
+
+    #[test]
+    fn memory_that_is_fresh_each_time_and_a_few_releases_are_refused() {
+        let fresh = filter(20, |at| 0x7f00_0000_0000 + at * 1_000_000);
+        assert!(!found(&fresh).contains("memory-churn"));
+        assert!(!found(&filter(4, |_| 0x7f00_0000_0000)).contains("memory-churn"));
+    }
+
+    #[test]
+    fn files_mapped_one_after_another_are_refused() {
+        let files = filter(20, |_| 0x7f00_0000_0000).replace("40960 3 34 0", "40960 1 2 3");
+        assert!(!found(&files).contains("memory-churn"));
+    }
+}

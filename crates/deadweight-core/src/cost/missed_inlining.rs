@@ -1,0 +1,320 @@
+//! Missed inlining.
+//!
+//! # What it is
+//! A small function is called from a hot place, and the call costs as much as the function: arguments are
+//! moved to where it wants them, values that it would lose are put away and fetched again, it saves and
+//! restores registers, and the compiler cannot see through it.
+//!
+//! # How deadweight knows
+//! The machine code of the functions that samples hit. Small is what has a few dozen
+//! instructions, no loop, and calls nothing but panics. The row is the time of the calls' own
+//! instructions on both sides. An estimate: on pairs of programs inlining gave back that time and, of
+//! functions of up to twenty instructions, most of the function too, since what it checks and loads again
+//! its caller knows; of functions of forty instructions nothing more.
+//!
+//! # What it is mistaken for
+//! Recursion; calls of large functions, of the C library and of runtimes; a callback that a
+//! library calls.
+//!
+//! # What to do
+//! Put the function where the compiler sees it when it compiles the caller (a header, the same file,
+//! link-time optimisation), or make it simple enough for the inliner.
+//!
+//! # Seen in
+//! Erosion of a height map, whose cells were read through a function of another file.
+//! In `tests/programs`: `far_getter.c`, `over_budget.go`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::asm::Role;
+use crate::case::Case;
+use crate::findings::{Draft, processes_in};
+use crate::hot_code::hot_code;
+use crate::machine::{Called, FunctionId};
+use crate::place::{Spot, Weights};
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::shares::{Share, samples_of};
+use crate::symbols::SourceFrame;
+use crate::units::Ns;
+use crate::user_time::UserSample;
+use crate::wording::{percent, things, time};
+use std::collections::BTreeMap;
+
+pub(super) const CLASS: Class = Class {
+    id: "missed-inlining",
+    group: "calls",
+    source: include_str!("missed_inlining.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time calls are what programs are made of.
+const LARGE: f64 = 0.05;
+/// The calls' own instructions must be seen at all.
+const SEEN: f64 = 0.02;
+/// Of a function with so few instructions most goes when the compiler sees it together with its
+/// caller: it checks again and loads again what the caller knows ...
+const TINY: usize = 20;
+/// ... and of one with so many nothing: they are its work. Pairs of programs with 9 to 40
+/// instructions.
+const WORKING: usize = 40;
+/// What code that is compiled together saves beside the calls, as a part of what these take.
+const TOGETHER: f64 = 0.3;
+/// What part of a tiny function goes.
+const MOST: f64 = 0.85;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    called(sample).is_some()
+}
+
+/// The small function that a sample of a call's own instructions is about.
+fn called(sample: &UserSample<'_>) -> Option<Called> {
+    let calling = matches!(
+        sample.waited.role,
+        Role::Prologue | Role::Epilogue | Role::Arguments | Role::Call
+    );
+    if !calling || sample.unoptimised || sample.own != Some(sample.waited.at) {
+        return None;
+    }
+    match sample.waited.role {
+        Role::Prologue | Role::Epilogue => sample.runs_small(),
+        _ => sample.small_callee(),
+    }
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+/// What is known of one small function.
+#[derive(Default)]
+struct Small {
+    /// Samples of the instructions around its calls, and of its own way in and out.
+    calling: u64,
+    /// Other samples in it.
+    inside: u64,
+    through_pointer: bool,
+    /// A frame of the code that calls it, and one of its own.
+    caller: Option<SourceFrame>,
+    own: Option<SourceFrame>,
+}
+
+/// The small functions, with most time in calls first.
+fn functions(
+    found: &Inspection<'_, '_>,
+    share: &Share,
+    process: ProcessId,
+) -> Vec<(FunctionId, Small)> {
+    let mut functions: BTreeMap<FunctionId, Small> = BTreeMap::new();
+    for (spot, weight) in &share.places {
+        let Some(sample) = spot.stack().map(|stack| found.case.sample(stack)) else { continue };
+        let Some(called) = called(&sample) else { continue };
+        let small = functions.entry(called.function).or_default();
+        small.calling += weight.amount;
+        small.through_pointer |= called.through_pointer;
+        if sample.waited.function != Some(called.function) {
+            small.caller = small.caller.or(machine_frame(found, *spot));
+        }
+    }
+    let account = AccountId::of_class(CLASS.id);
+    for (_, spot, amount) in samples_of(found, process).filter(|(of, ..)| *of != account) {
+        let Some(sample) = spot.stack().map(|stack| found.case.sample(stack)) else { continue };
+        let Some(small) = sample.waited.function.and_then(|id| functions.get_mut(&id)) else {
+            continue;
+        };
+        small.inside += amount;
+        small.own = small.own.or(machine_frame(found, spot));
+    }
+    let mut functions: Vec<_> = functions.into_iter().collect();
+    functions.sort_by_key(|(_, small)| std::cmp::Reverse(small.calling));
+    functions
+}
+
+/// The source frame of the function that has the machine code.
+fn machine_frame(found: &Inspection<'_, '_>, spot: Spot) -> Option<SourceFrame> {
+    let symbols = found.case.symbols();
+    let leaf = *symbols.stack(spot.stack()?).first()?;
+    symbols.locations.get(leaf.index())?.frames.last().copied()
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let net = found.wall.net();
+    let share = Share::of(found.wall, account, process)?;
+    let functions = functions(found, &share, process);
+    let (first, small) = functions.first()?;
+    let inside: u64 = functions.iter().map(|(_, small)| small.inside).sum();
+    let most = share.ns + share.time_of(inside);
+    let shared: Ns =
+        functions.iter().map(|(id, s)| share.time_of(s.inside).part(part(case, *id))).sum();
+    let saving = share.ns + share.ns.part(TOGETHER) + shared;
+    if share.ns.share_of(net) < SEEN || saving.share_of(net) < LARGE {
+        return None;
+    }
+    let (low, high) = share.interval(share.ns);
+    let symbols = case.symbols();
+    let name = symbols.name(case.machine.code(*first).name);
+    let language = case.processes.get(process).language.as_str();
+    let mut evidence = vec![format!(
+        "{} samples of {} in calls of {}, {} more in them; inlining has given back the calls and, \
+         of tiny functions, most of the rest",
+        share.samples,
+        share.whole.1,
+        things(functions.len() as u64, "small function"),
+        inside,
+    )];
+    evidence.push(reason(found, small, name, language));
+    evidence.extend(hot_code(case, &callers(found, &share.places)));
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "small function called, not inlined".into(),
+        text: format!(
+            "{} spent {} of its {} calling {name} and returning from it ({}), and {} in it.",
+            case.name(process),
+            time(share.ns),
+            time(net),
+            percent(share.ns, net),
+            time(share.time_of(small.inside)),
+        ),
+        amount: share.ns,
+        saving,
+        range: (low.part(0.5), most.max(high).max(saving)),
+        how: How::Estimate,
+        sites: share.sites(symbols),
+        evidence,
+        remedy: remedy(language, small.through_pointer).into(),
+    })
+}
+
+/// Which part of a small function goes with its calls.
+fn part(case: &Case<'_>, id: FunctionId) -> f64 {
+    let working = case.machine.function(id).working().clamp(TINY, WORKING);
+    MOST * (WORKING - working) as f64 / (WORKING - TINY) as f64
+}
+
+/// The places of callers, if there are any: what they do for the call is what goes.
+fn callers(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
+    let calls = |spot: &Spot| {
+        let role = spot.stack().map(|stack| found.case.sample(stack).waited.role);
+        matches!(role, Some(Role::Arguments | Role::Call))
+    };
+    let callers: Weights =
+        places.iter().filter(|(spot, _)| calls(spot)).map(|(s, w)| (*s, *w)).collect();
+    if callers.is_empty() { places.clone() } else { callers }
+}
+
+/// Why it was not inlined, as far as that shows.
+fn reason(found: &Inspection<'_, '_>, small: &Small, name: &str, language: &str) -> String {
+    let symbols = found.case.symbols();
+    let file = |frame: Option<SourceFrame>| {
+        frame.map(|f| symbols.name(f.file)).filter(|file| !file.is_empty())
+    };
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    match (file(small.own), file(small.caller)) {
+        _ if small.through_pointer => {
+            format!("{name} is called through a pointer: a virtual function, or a function value")
+        }
+        _ if language == "Go" => format!(
+            "{name} is beyond the inliner's budget or marked noinline; go build -gcflags=-m=2 says \
+             which, and its cost"
+        ),
+        (Some(own), Some(caller)) if own != caller => format!(
+            "{name} is defined in {}, which the compiler did not see when it compiled {}",
+            base(own),
+            base(caller)
+        ),
+        _ => format!("the compiler saw {name} and chose not to: noinline, or by its own estimate"),
+    }
+}
+
+fn remedy(language: &str, through_pointer: bool) -> &'static str {
+    match (language, through_pointer) {
+        ("C++", true) => {
+            "Make the class or method final, take the functor as a template parameter instead of \
+             std::function, or sort the objects by type and call per type."
+        }
+        ("Go", true) => {
+            "Use the concrete type instead of the interface in the loop, or hand over a slice per \
+             call instead of an item; a profile for the compiler (-pgo) can do that for hot calls."
+        }
+        (_, true) => "Hand over a batch per call, or choose the function before the loop.",
+        ("C" | "C++", _) => {
+            "Define it `static inline` in the header, or build with -flto; then the loop can keep \
+             in registers what it reads again after every call."
+        }
+        ("Rust", _) => {
+            "#[inline] on it if it is in another crate, or lto = \"thin\" in the profile."
+        }
+        ("Go", _) => {
+            "Split the rare part off into a function of its own so that what is left fits the \
+             budget of 80, and remove //go:noinline, defer and recover from it."
+        }
+        ("Zig", _) => "Declare it `inline fn`, or remove `noinline`.",
+        ("Crystal", _) => "@[AlwaysInline] on it.",
+        _ => "Put it where the compiler sees it when it compiles the caller.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{computing, found, weighed};
+    use expect_test::expect;
+
+    // 1000: push rbx; mov rbx, rdi; mov edi, eax; call 1020; add eax, [rbx]; pop rbx; ret
+    const CALLER: &str = "code loop @0x1000 53 4889fb 89c7 e815000000 0303 5b c3";
+    // 1020: movsxd rdi, edi; mov eax, [rdi*4 + 2000h]; ret
+    const GETTER: &str = "code get @0x1020 4863ff 8b04bd00200000 c3";
+    // 1020: the same behind a call of what is no panic
+    const LARGE: &str = "code get @0x1020 e8dbffffff 4863ff 8b04bd00200000 c3";
+
+    fn text(codes: &str, stacks: &[(u64, &str)]) -> String {
+        computing("C", stacks).replacen("task 1", &format!("{codes}\ntask 1"), 1)
+    }
+
+    fn calls(leaf: &str) -> Vec<(u64, &str)> {
+        vec![
+            // After the call, and before it.
+            (20, "loop (a.c:7) @0x100b <- main (a.c:20)"),
+            (10, "loop (a.c:7) @0x1006 <- main (a.c:20)"),
+            (20, leaf),
+            (50, "main (a.c:20)"),
+        ]
+    }
+
+    #[test]
+    fn a_getter_in_another_file_is_found() {
+        let codes = format!("{CALLER}\n{GETTER}");
+        let leaf = "get (b.c:3) @0x102a <- loop (a.c:7) @0x100a <- main (a.c:20)";
+        let text = text(&codes, &calls(leaf));
+        expect![[r#"
+            missed-inlining 56 % (11..56) @ loop:7: app spent 29.9 µs of its 100 µs calling get and returning from it (30 %), and 19.9 µs in it.
+        "#]].assert_eq(&found(&text));
+        expect![[r#"
+            30 samples of 100 in calls of 1 small function, 20 more in them; inlining has given back the calls and, of tiny functions, most of the rest
+            get is defined in b.c, which the compiler did not see when it compiled a.c"#]].assert_eq(&weighed(&text).findings[0].evidence[..2].join("\n"));
+    }
+
+    #[test]
+    fn a_function_that_calls_others_is_refused() {
+        let leaf = "get (b.c:3) @0x1028 <- loop (a.c:7) @0x100a <- main (a.c:20)";
+        assert_eq!(found(&text(&format!("{CALLER}\n{LARGE}"), &calls(leaf))), "");
+    }
+
+    #[test]
+    fn recursion_and_callbacks_of_libraries_are_refused() {
+        // 1020: push rbx; call 1020; pop rbx; ret
+        let recursive = "code fib @0x1020 53 e8faffffff 5b c3";
+        let stack = "fib (a.c:3) @0x1026 <- fib (a.c:3) @0x1025 <- main (a.c:20)";
+        assert_eq!(found(&text(recursive, &[(80, stack), (20, "main (a.c:20)")])), "");
+        // 1020: push rbx; mov eax, [rdi]; sub eax, [rsi]; pop rbx; ret
+        let compare = "code order @0x1020 53 8b07 2b06 5b c3";
+        let stack = "order (a.c:3) @0x1021 <- qsort @libc.so.6+0x99 <- main (a.c:20) @0x1500";
+        assert_eq!(found(&text(compare, &[(80, stack), (20, "main (a.c:20)")])), "");
+    }
+}

@@ -1,0 +1,315 @@
+//! Repeated system calls.
+//!
+//! # What it is
+//! The program asks the kernel the same thing over and over: it opens, stats,
+//! reads and closes the same few files per item, or asks for the clock, its pid or a setting in a
+//! loop.
+//!
+//! # How deadweight knows
+//! Calls are counted by name and call site. That the files are the same
+//! few shows in their names where the trace has them, else in what reading them returned: few
+//! different sizes for many opens.
+//!
+//! # What it is mistaken for
+//! Walking a directory tree, or reading many files once each: every
+//! call asks something new. Calls that move data are tiny reads or writes.
+//!
+//! # What to do
+//! Ask once and keep the answer: cache the parsed file by path, keep the
+//! descriptor open, take the time once per batch.
+//!
+//! # Seen in
+//! A mailer that opens its template and its settings for every message.
+//! In `tests/programs`: `recheck.cpp`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Slice, What};
+use crate::calls::Family;
+use crate::case::Case;
+use crate::findings::{Draft, Sum, library_code_for, processes_in, with_the_way};
+use crate::place::sites;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::units::Ns;
+use crate::wording::{count, things, time};
+use std::collections::BTreeMap;
+
+pub(super) const CLASS: Class = Class {
+    id: "repeated-syscalls",
+    group: "system calls",
+    source: include_str!("repeated_syscalls.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+/// Fewer calls of a kind are no repetition.
+const MANY: u64 = 200;
+/// Opens per distinct answer from which on the files are the same few.
+const SAME: u64 = 40;
+/// The part of a call's way in and out that shows as the program's own time.
+const WAY: u64 = 60;
+
+/// What a call asks about.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Topic {
+    /// Files by path, and what is done with them between open and close.
+    Paths,
+    /// Clock, identity, limits, settings of descriptors.
+    Settings,
+}
+
+fn topic(name: &str) -> Option<Topic> {
+    match name {
+        "open" | "openat" | "openat2" | "close" | "stat" | "lstat" | "newfstatat" | "statx"
+        // `readlink` walks along a path in one buffer: the same address is not the same question.
+        | "fstat" | "access" | "faccessat" | "faccessat2" | "getcwd" => Some(Topic::Paths),
+        "clock_gettime" | "gettimeofday" | "time" | "clock_getres" | "getpid" | "gettid"
+        | "getppid" | "getuid" | "geteuid" | "getgid" | "getegid" | "uname" | "sysinfo"
+        | "getrlimit" | "prlimit64" | "getrusage" | "times" | "getcpu" | "sched_getaffinity"
+        | "sched_getparam" | "ioctl" | "fcntl" | "lseek" | "getsockopt" | "setsockopt"
+        | "getsockname" | "getpeername" | "prctl" | "rt_sigprocmask" | "rt_sigaction"
+        | "sigaltstack" | "statfs" | "fstatfs" | "umask" | "setitimer" | "timer_settime"
+        | "getrandom" | "epoll_ctl" => Some(Topic::Settings),
+        _ => None,
+    }
+}
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    let What::Call(id, _) = slice.what else { return false };
+    let family = case.families.get(id);
+    // Go's runtime asks it before each signal that interrupts a goroutine.
+    let runtimes = family.name == "getpid" && case.processes.get(family.process).language == "Go";
+    if family.starting || runtimes {
+        return false;
+    }
+    match topic(family.name) {
+        Some(Topic::Settings) => family.calls >= MANY,
+        Some(Topic::Paths) => same_files(case, family.process),
+        // What is read between open and close belongs to the repetition.
+        None => is_read_of_files(family) && same_files(case, family.process),
+    }
+}
+
+fn is_read_of_files(family: &Family) -> bool {
+    let reads = matches!(family.name, "read" | "pread64" | "mmap" | "munmap" | "lseek");
+    reads && family.objects.len() > 1 && family.per_object() <= 8
+}
+
+/// Whether a process asks about the same few files by path again and again.
+fn same_files(case: &Case<'_>, process: ProcessId) -> bool {
+    let mut opens = 0;
+    let mut stats = 0;
+    let mut walks = 0;
+    let mut reads = 0;
+    for (_, family) in case.families.of_process(process) {
+        match family.name {
+            "open" | "openat" | "openat2" => opens += family.calls,
+            "getdents64" | "getdents" => walks += family.calls,
+            "read" | "pread64" if is_read_of_files(family) => reads += family.calls,
+            name if topic(name) == Some(Topic::Paths) => stats += family.calls,
+            _ => {}
+        }
+    }
+    if opens + stats < MANY || walks * 20 > opens + stats {
+        return false;
+    }
+    if opens < MANY || reads == 0 {
+        // Nothing but questions by path: the same ones if they come from one place.
+        return stats >= MANY && opens * 4 < stats && few_questions(case, process);
+    }
+    // What reading gave says something of a file only if it was read.
+    if reads < opens - opens / 4 {
+        return false;
+    }
+    let answers = u64::try_from(case.families.answers(process).max(1)).unwrap_or(1);
+    opens / answers >= SAME
+}
+
+/// Whether questions by path have few different arguments.
+fn few_questions(case: &Case<'_>, process: ProcessId) -> bool {
+    case.families
+        .of_process(process)
+        .filter(|(_, f)| topic(f.name) == Some(Topic::Paths) && f.calls >= MANY)
+        .all(|(_, f)| f.calls / u64::try_from(f.questions.len()).unwrap_or(1).max(1) >= SAME)
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter(|p| !found.case.processes.get(*p).is_launcher())
+        .map(|process| draft(found, account, process))
+        .collect()
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
+    let case = found.case;
+    let entries = || found.wall.of_process(account, process);
+    let sum = Sum::of(entries());
+    let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+    for entry in entries() {
+        if let crate::attribute::Detail::Calls(family) = entry.detail {
+            *by_name.entry(case.families.get(family).name).or_default() += entry.count;
+        }
+    }
+    let mut by_name: Vec<(u64, &str)> = by_name.into_iter().map(|(n, c)| (c, n)).collect();
+    by_name.sort_by(|a, b| b.cmp(a));
+    let calls = by_name.iter().take(5).map(|(c, n)| format!("{n} ×{}", count(*c)));
+    let calls: Vec<String> = calls.collect();
+    let files = by_name.iter().any(|(_, n)| topic(n) == Some(Topic::Paths));
+    let around = library_code_for(found, process, &sum.places);
+    let saving = with_the_way(found, process, sum.ns, sum.count, WAY) + around;
+    let answers = case.families.answers(process);
+    let name = case.name(process);
+    Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: if files {
+            "the same files again and again".into()
+        } else {
+            format!("the same question again and again: {}", by_name.first().map_or("", |n| n.1))
+        },
+        text: format!(
+            "{name} asked the kernel {}: {}.",
+            things(sum.count, "time"),
+            calls.join(", ")
+        ),
+        amount: sum.ns,
+        saving,
+        range: (sum.ns, saving),
+        how: How::Exact,
+        sites: sites(case.symbols(), &sum.places, sum.count),
+        evidence: [
+            Some(format!("{} per call in the kernel", time(Ns(sum.ns.0 / sum.count.max(1))))),
+            (around > Ns::ZERO)
+                .then(|| format!("{} more in library code around these calls", time(around))),
+            (files && answers > 0)
+                .then(|| format!("reading them gave only {answers} different answers")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        remedy: remedy(&case.processes.get(process).language, files),
+    }
+}
+
+fn remedy(language: &str, files: bool) -> String {
+    let map = match language {
+        "Go" => "a map from path to the parsed value",
+        "Rust" => "a HashMap from path to the parsed value",
+        "C++" => "a std::unordered_map from path to the parsed value",
+        "Python" => "functools.lru_cache around the load",
+        "Crystal" => "a Hash from path to the parsed value",
+        _ => "a table from path to the parsed value",
+    };
+    if files {
+        format!(
+            "Load each file once and keep the result: {map}. If the files may change while the \
+             program runs, look at them every few seconds instead of per item."
+        )
+    } else {
+        "Ask once, outside the loop, and keep the answer; refresh it per batch if it can change."
+            .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat};
+    use expect_test::expect;
+
+    /// Opens, reads and closes a file per message; what reading gives is `size(message)`.
+    fn mailer(messages: u64, size: impl Fn(u64) -> u64) -> String {
+        let message =
+            |at: u64| {
+                let size = size(at / 1000);
+                format!(
+                "{at} syscall openat 0 1 0 from os.ReadFile <- main.template (main.go:29) <- main
+                 {} back 3\n{} syscall read 3 512\n{} back {size}
+                 {} syscall close 3\n{} back 0\n",
+                at + 300, at + 310, at + 400, at + 410, at + 500
+            )
+            };
+        let end = messages * 1000;
+        let messages = repeat(messages, 0, 1000, message);
+        format!("task 1 mail\n0 on\n0 main\n{messages}{end} exit\n{end} off dead")
+    }
+
+    #[test]
+    fn the_same_few_files_are_found() {
+        expect![[r#"
+            repeated-syscalls 66 % (48..66) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
+        "#]].assert_eq(&found(&mailer(1000, |i| 100 + i % 12)));
+    }
+
+    #[test]
+    fn library_code_around_the_calls_goes_with_them() {
+        let mut text = String::new();
+        for line in mailer(1000, |i| 100 + i % 12).lines() {
+            text += &format!("{line}\n");
+            if let Some(message) = line.strip_suffix("500 back 0") {
+                let message: u64 = message.parse().unwrap_or(0);
+                let stack = match message % 4 {
+                    0 => "runtime.mallocgc <- os.ReadFile <- main.template (main.go:29) <- main",
+                    1 => "os.ReadFile <- main.other (main.go:50) <- main",
+                    _ => "main.template (main.go:29) <- main",
+                };
+                text += &format!("{message}700 sample {stack}\n");
+            }
+        }
+        // A quarter of 520 ns of own time each; the way of 3 calls is 180 more.
+        expect![[r#"
+            repeated-syscalls 79 % (48..79) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn many_files_once_each_are_refused() {
+        assert_eq!(found(&mailer(1000, |i| 100 + i)), "");
+        assert_eq!(found(&mailer(100, |i| 100 + i % 12)), "");
+    }
+
+    #[test]
+    fn files_are_told_apart_however_many_are_opened() {
+        let text = found(&mailer(6_000, |i| 100 + i % 12));
+        assert!(text.starts_with("repeated-syscalls 66 %") && text.lines().count() == 1, "{text}");
+    }
+
+    #[test]
+    fn files_that_are_opened_but_not_read_are_refused() {
+        let object = |at: u64| {
+            let size = 100 + at / 10_000 % 3;
+            let mut text = format!(
+                "{at} syscall openat 0 1 0 from unpack <- main\n{} back 3\n{} syscall close 3\n\
+                 {} back 0\n",
+                at + 300,
+                at + 400,
+                at + 500
+            );
+            if at.is_multiple_of(10_000) {
+                text += &format!("{} syscall read 3 512\n{} back {size}\n", at + 510, at + 600);
+            }
+            text
+        };
+        let objects = repeat(1000, 0, 1000, object);
+        let text = format!("task 1 git\n0 on\n0 main\n{objects}1000000 exit\n1000000 off dead");
+        assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn asking_for_the_same_thing_in_a_loop_is_found() {
+        let ask =
+            |at| format!("{at} syscall getppid from pid (a.c:7) <- main\n{} back 1\n", at + 200);
+        let text = |count: u64| {
+            let end = count * 400;
+            let asked = repeat(count, 0, 400, ask);
+            format!("task 1 a\n0 on\n0 main\n{asked}{end} exit\n{end} off dead")
+        };
+        expect![[r#"
+            repeated-syscalls 65 % (50..65) @ pid:7: a asked the kernel 1 000 times: getppid ×1 000.
+        "#]]
+        .assert_eq(&found(&text(1000)));
+        assert_eq!(found(&text(100)), "");
+    }
+}

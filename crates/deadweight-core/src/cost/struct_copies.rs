@@ -1,0 +1,269 @@
+//! Struct copies.
+//!
+//! # What it is
+//! A value of many bytes is moved as a whole although little of it is used: a large struct passed or
+//! returned by value, a loop variable that is a copy of each element, an element taken out of an array and
+//! put back.
+//!
+//! # How deadweight knows
+//! The machine code of the functions that samples hit: runs of loads each stored unchanged somewhere
+//! else, `rep movs`, and calls of memcpy whose size is a constant. The size is read from the code. An
+//! estimate, rather low: what comes next waits for the copy as well. On pairs of programs the saving was
+//! the share and up to 25 points more.
+//!
+//! # What it is mistaken for
+//! A copy that the program's own line asks for (`memcpy`, `copy_from_slice`); values below 64 bytes;
+//! a block that a hash or cipher loads to compute with; saved registers.
+//!
+//! # What to do
+//! Pass a pointer or reference; range over the index; keep large values where they are and
+//! sort or swap their indices.
+//!
+//! # Seen in
+//! A dispatcher that ranges over vehicles of 560 bytes and reads three fields of each.
+//! In `tests/programs`: `by_value.cpp`, `range_copy.go`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::asm::{Place, Role, Run};
+use crate::duty::Duty;
+use crate::findings::{Draft, processes_in};
+use crate::hot_code::hot_code;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::shares::Share;
+use crate::user_time::UserSample;
+use crate::wording::{bytes, percent, time};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const CLASS: Class = Class {
+    id: "struct-copies",
+    group: "struct copies",
+    source: include_str!("struct_copies.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Smaller values cost no more than the pointer to them would.
+const LEAST: u32 = 64;
+/// Larger ones of a constant size are buffers.
+const MOST: u32 = 1 << 16;
+/// Below this share of the wall time nobody rewrites a signature.
+const LARGE: f64 = 0.04;
+/// Which part of the rest, by the copy's own share, waits for the copy: pairs of programs.
+const WAITING: f64 = 0.6;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    // What no optimiser has seen moves values all the time; that is the build's cost.
+    !sample.unoptimised
+        && moved(sample).is_some()
+        && !sample.under(Duty::Stream)
+        && !is_asked_for(sample)
+}
+
+/// The value that the program's own code was moving.
+fn moved(sample: &UserSample<'_>) -> Option<Run> {
+    let inside = sample.own == Some(sample.waited.at);
+    let role = match sample.own_role() {
+        role if inside || sample.duty() == Some(Duty::Copy) => role,
+        _ => return None,
+    };
+    match role {
+        Role::Copy(run) if !run.looped && (LEAST / 2..=MOST).contains(&run.bytes) => Some(run),
+        _ => None,
+    }
+}
+
+/// Whether the program's own line says that bytes are to be copied. Where its text is not known,
+/// a value on the stack tells a copy that no line asks for.
+fn is_asked_for(sample: &UserSample<'_>) -> bool {
+    const WORDS: [&str; 7] =
+        ["memcpy", "memmove", "copy(", "copy_from_slice", "copyForwards", "copy_from", "bcopy"];
+    let line = sample.own_frame().map_or("", |(_, frame)| sample.symbols.source_line(frame));
+    let on_stack = moved(sample).is_some_and(|r| [r.from, r.to].contains(&Place::Frame));
+    if line.is_empty() { !on_stack } else { WORDS.iter().any(|word| line.contains(word)) }
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+/// What is moved at the line with most samples.
+struct Moved {
+    bytes: u64,
+    from: Place,
+    to: Place,
+}
+
+/// Sums the runs of the hottest line: a large value takes several.
+fn hottest(found: &Inspection<'_, '_>, share: &Share) -> Option<Moved> {
+    let mut lines: BTreeMap<_, (u64, BTreeSet<Run>)> = BTreeMap::new();
+    for (spot, weight) in &share.places {
+        let Some(stack) = spot.stack() else { continue };
+        let sample = found.case.sample(stack);
+        let (Some(run), Some((_, frame))) = (moved(&sample), sample.own_frame()) else { continue };
+        let line = lines.entry(*frame).or_default();
+        line.0 += weight.amount;
+        line.1.insert(run);
+    }
+    let (_, runs) = lines.into_values().max_by_key(|(amount, _)| *amount)?;
+    let largest = runs.iter().max_by_key(|run| run.bytes)?;
+    let alike = runs.iter().filter(|run| (run.from, run.to) == (largest.from, largest.to));
+    Some(Moved {
+        bytes: alike.map(|run| u64::from(run.bytes)).sum(),
+        from: largest.from,
+        to: largest.to,
+    })
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let net = found.wall.net();
+    let share = Share::of(found.wall, account, process)?;
+    let moved = hottest(found, &share)?;
+    if share.ns.share_of(net) < LARGE || moved.bytes < u64::from(LEAST) {
+        return None;
+    }
+    let (low, high) = share.interval(share.ns);
+    let waits = |ns| share.with_the_rest(ns, WAITING);
+    let mut evidence = vec![format!(
+        "{} samples of {} in it; removing copies has saved their share and up to 25 points more",
+        share.samples, share.whole.1
+    )];
+    evidence.extend(hot_code(case, &share.places));
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "values copied whole".into(),
+        text: format!(
+            "{} spent {} of its {} moving values as a whole ({}): {} at a time{}.",
+            case.name(process),
+            time(share.ns),
+            time(net),
+            percent(share.ns, net),
+            bytes(moved.bytes),
+            way(moved.from, moved.to),
+        ),
+        amount: share.ns,
+        saving: waits(share.ns),
+        range: (low, waits(high)),
+        how: How::Estimate,
+        sites: share.sites(case.symbols()),
+        evidence,
+        remedy: remedy(&case.processes.get(process).language).into(),
+    })
+}
+
+/// Where from and where to, as far as the code tells.
+fn way(from: Place, to: Place) -> String {
+    let word = |place| match place {
+        Place::Unknown => None,
+        Place::Frame => Some("its own stack frame"),
+        Place::Pointer => Some("memory behind a pointer"),
+        Place::Element => Some("an array's element"),
+        Place::Static => Some("a fixed address"),
+    };
+    match (word(from), word(to)) {
+        (Some(from), Some(to)) if from == to => format!(", within {to}"),
+        (Some(from), Some(to)) => format!(", from {from} to {to}"),
+        (Some(from), None) => format!(", from {from}"),
+        (None, Some(to)) => format!(", to {to}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C++" => {
+            "Take it by const reference (const T &x), loop with const auto &x, return a reference, \
+             or std::move what owns its memory."
+        }
+        "C" => "Take a pointer (const struct T *x) and use x->field; return through a pointer.",
+        "Rust" => {
+            "Borrow it: &T as the parameter, for x in &items, iter() instead of into_iter() or \
+             clone(); Box what is large and moves often; swap indices instead of values."
+        }
+        "Go" => {
+            "Range over the index and take the address: for i := range items { x := &items[i] }; \
+             pass *T and use pointer receivers; keep []*T where elements are moved."
+        }
+        "Zig" => {
+            "Capture by pointer (for (items) |*x|), take *const T, and write `const x = &items[i];` \
+             instead of `const x = items[i];`."
+        }
+        "Crystal" => "Make it a class instead of a struct, or hand over a pointer to it.",
+        _ => "Hand over a pointer or reference to the value instead of the value.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{coded, found, weighed, with_source};
+    use expect_test::expect;
+
+    // type Row struct { v [41]int64 }
+    // func rows(r []Row) (s int64) {
+    // 	for _, x := range r { s += x.v[3] + x.v[7] }
+    // 	return
+    // }
+    const ROWS: &str = "main.rows @0x4893e0
+        4c8da42430ffffff4d3b66100f868b000000554889e54881ec48010000488984245801000031c931d2eb61
+        488d34244889c741b805000000440f1030440f1136440f107010440f117610440f107020440f117620440f1070
+        30440f1176304883c0404883c64041ffc875cd440f1070f8440f1176f8488b74241848037424";
+
+    #[test]
+    fn a_loop_variable_that_is_a_copy_is_found() {
+        let text = coded(
+            "Go",
+            ROWS,
+            &[
+                (60, "main.rows (main.go:7) @0x48941c <- main.main (main.go:20)"),
+                (40, "main.rows (main.go:8) @0x489459 <- main.main (main.go:20)"),
+            ],
+        );
+        expect![[r#"
+            struct-copies 74 % (50..81) @ main.rows:7: app spent 59.7 µs of its 100 µs moving values as a whole (60 %): 320 bytes at a time, from memory behind a pointer to its own stack frame.
+        "#]].assert_eq(&found(&text));
+        let evidence = weighed(&text).findings[0].evidence.join("\n");
+        expect![[r#"
+            60 samples of 100 in it; removing copies has saved their share and up to 25 points more
+            hottest code, in main.rows:
+                 0  mov r8d, 5h
+                60  movups xmm14, [rax]
+                 0  movups [rsi], xmm14               main.go:7"#]]
+        .assert_eq(&evidence);
+    }
+
+    // void pass(struct huge *h) { eat(*h); }, 2048 bytes
+    const PASS: &str =
+        "pass @0x1280 4881ec080800004889feb9000100004889e7f348a5e896fdffff4881c408080000c3";
+
+    #[test]
+    fn a_large_argument_by_value_is_found_and_a_copy_that_the_line_asks_for_is_not() {
+        let stacks = [(70, "pass (a.c:7) @0x1295 <- main (a.c:20)"), (30, "main (a.c:20)")];
+        let text = coded("C", PASS, &stacks);
+        expect![[r#"
+            struct-copies 82 % (60..88) @ pass:7: app spent 69.7 µs of its 100 µs moving values as a whole (70 %): 2 048 bytes at a time, to its own stack frame.
+        "#]].assert_eq(&found(&text));
+        let asked_for = with_source(&text, "a.c", 7, "memcpy(&local, h, sizeof local);");
+        assert!(asked_for.findings.is_empty(), "{:?}", asked_for.findings);
+    }
+
+    #[test]
+    fn copies_without_a_constant_size_and_small_shares_are_refused() {
+        let text = coded(
+            "C",
+            PASS,
+            &[
+                (60, "memcpy @libc.so.6 <- load (a.c:9) @0x2000 <- main (a.c:20)"),
+                (3, "pass (a.c:7) @0x1295 <- main (a.c:20)"),
+                (37, "main (a.c:20)"),
+            ],
+        );
+        assert_eq!(found(&text), "");
+    }
+}

@@ -1,0 +1,152 @@
+//! What the classes' tests have in common: a text trace in, its findings in a line each out.
+
+use crate::weigh::{Weighing, weigh};
+use crate::{report::Report, trace::Trace};
+use std::fmt::Write;
+
+/// The report of a text trace.
+pub(super) fn weighed(text: &str) -> Report {
+    let trace = Trace::from_text(text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
+    let report = weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }).unwrap();
+    assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), report.wall_ns);
+    report
+}
+
+/// The findings of a text trace: `class saving % (low..high) @ function:line: text`.
+pub(super) fn found(text: &str) -> String {
+    let mut out = String::new();
+    for f in weighed(text).findings {
+        let place = f.sites.first().map_or("nowhere".into(), |s| match s.line {
+            0 => s.function.clone(),
+            line => format!("{}:{line}", s.function),
+        });
+        let percent = |share: f64| (share * 100.0).round();
+        writeln!(
+            out,
+            "{} {} % ({}..{}) @ {place}: {}",
+            f.class,
+            percent(f.saving_share),
+            percent(f.low),
+            percent(f.high),
+            f.text
+        )
+        .unwrap();
+    }
+    out
+}
+
+/// The notes of the largest rows: `account ns note`.
+pub(super) fn rows(text: &str, count: usize) -> String {
+    let report = weighed(text);
+    let rows = report.ledger.iter().take(count);
+    rows.map(|r| format!("{} {} {}", r.account, r.ns, r.note).trim_end().to_owned() + "\n")
+        .collect()
+}
+
+/// `count` times what `lines` gives for the time at which each repetition starts.
+pub(super) fn repeat(count: u64, from: u64, every: u64, lines: impl Fn(u64) -> String) -> String {
+    (0..count).map(|i| lines(from + i * every)).collect()
+}
+
+/// The report of a text trace whose line of source reads so.
+pub(super) fn with_source(text: &str, file: &str, line: u32, source: &str) -> Report {
+    let mut trace = Trace::from_text(text).unwrap();
+    let at = (trace.symbols.intern(file), line);
+    let source = trace.symbols.intern(source);
+    trace.symbols.source.insert(at, source);
+    weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }).unwrap()
+}
+
+/// As [`computing`], with the machine code of one of its functions: `name @0xADDRESS BYTES`.
+pub(super) fn coded(language: &str, code: &str, stacks: &[(u64, &str)]) -> String {
+    let code: Vec<&str> = code.split_whitespace().collect();
+    computing(language, stacks).replacen("task 1", &format!("code {}\ntask 1", code.join(" ")), 1)
+}
+
+/// A program that only computes: each stack is sampled so many times, a microsecond apart.
+pub(super) fn computing(language: &str, stacks: &[(u64, &str)]) -> String {
+    let mut text = format!(
+        "image app path /bin/app language {language}\nimage libc.so.6 path /lib/libc.so.6\n\
+         image libstdc++.so.6 path /lib/libstdc++.so.6\nsample-period 1000\n\
+         task 1 app\n0 on\n0 exec /bin/app\n0 main\n"
+    );
+    let mut at = 500;
+    for (count, stack) in stacks {
+        for _ in 0..*count {
+            writeln!(text, "{at} sample {stack}").unwrap();
+            at += 1000;
+        }
+    }
+    let end = at - 500;
+    write!(text, "{end} exit\n{end} off dead").unwrap();
+    text
+}
+
+/// A script that starts `count` programs one after the other, each of which sleeps, writes and
+/// starts five more.
+fn script(count: u64) -> String {
+    const EACH: u64 = 10_000;
+    let mut text = String::from("task 1 sh\n0 exec /bin/sh\n0 on\n0 main\n");
+    let mut others = String::new();
+    for i in 0..count {
+        let (at, tool) = (i * EACH, 100 + i * 10);
+        writeln!(
+            text,
+            "{} fork {tool}\n{} off blocked wait4 : do_wait\n{} on woken-by {tool}",
+            at + 10,
+            at + 20,
+            at + 9_900
+        )
+        .unwrap();
+        let from = |more: u64| at + more;
+        writeln!(
+            others,
+            "task {tool} tool\n{} on\n{} exec /bin/tool\n{} main\n{} syscall write 1 40\n{} back 40
+             {} off blocked clock_nanosleep : do_nanosleep\n{} on woken-by interrupt",
+            from(30),
+            from(40),
+            from(50),
+            from(60),
+            from(70),
+            from(80),
+            from(190)
+        )
+        .unwrap();
+        let mut steps = String::new();
+        for step in 1..=5 {
+            let (tid, at) = (tool + step, at + step * 1_000);
+            writeln!(
+                others,
+                "{} fork {tid}\n{} off blocked wait4 : do_wait\n{} on woken-by {tid}",
+                at + 10,
+                at + 20,
+                at + 900
+            )
+            .unwrap();
+            writeln!(
+                steps,
+                "task {tid} step\n{} on\n{} exec /bin/step\n{} main\n{} exit\n{} off dead",
+                at + 30,
+                at + 40,
+                at + 400,
+                at + 800,
+                at + 910
+            )
+            .unwrap();
+        }
+        writeln!(others, "{} exit\n{} off dead\n{steps}", from(9_800), from(9_910)).unwrap();
+    }
+    let end = count * EACH;
+    format!("{text}{end} exit\n{end} off dead\n{others}")
+}
+
+#[test]
+fn the_effort_grows_with_the_processes_and_not_with_their_square() {
+    let effort = |count| {
+        let _ = crate::effort::looked_at();
+        assert!(found(&script(count)).contains("start-up"));
+        crate::effort::looked_at()
+    };
+    let (some, many) = (effort(50), effort(400));
+    assert!(some > 50 && many < 9 * some, "8 times the processes: {some}, then {many} looks");
+}

@@ -1,0 +1,212 @@
+//! Tiny reads.
+//!
+//! # What it is
+//! A file, pipe or socket is read in many small pieces, each through the kernel:
+//! the way in and out costs more than the bytes.
+//!
+//! # How deadweight knows
+//! Every call is in the trace with the size that was asked for. The
+//! time inside the calls is exact; some 60 ns per call of the way there and back lie in the
+//! program's own time and are estimated.
+//!
+//! # What it is mistaken for
+//! A reader that asks for much and gets little, because the writer
+//! writes little; a few small reads; small files read once; a dialogue, in which each read waits
+//! for what was just asked.
+//!
+//! # What to do
+//! Read blocks of 64 KiB into a buffer and take the pieces from there.
+//!
+//! # Seen in
+//! Zig EVM: one read per byte of the program, 35 times slower than with a buffer.
+//! In `tests/programs`: `count_bytes.c`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Entry, Slice, What};
+use crate::calls::Family;
+use crate::case::Case;
+use crate::descriptors::ObjectKind;
+use crate::findings::{Draft, Sum, processes_in, with_the_way};
+use crate::place::sites;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::units::Ns;
+use crate::wording::{bytes, count, things, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "tiny-reads",
+    group: "system calls",
+    source: include_str!("tiny_reads.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+/// Fewer calls than this are not worth a word.
+pub(super) const MANY: u64 = 64;
+/// Pieces above this size cost more to copy than to fetch.
+pub(super) const TINY: u64 = 2048;
+/// Fewer calls than this on one thing are a small file, read once.
+pub(super) const PER_OBJECT: u64 = 16;
+/// The part of a call's way in and out that shows as the program's own time.
+pub(super) const WAY: u64 = 60;
+/// What stays per byte: copying from the page cache, at 10 GB/s.
+pub(super) const NS_PER_10_BYTES: u64 = 1;
+/// The block that advice is about.
+pub(super) const BLOCK: u64 = 65_536;
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    matches!(slice.what, What::Call(family, _) if is_tiny(case.families.get(family)))
+}
+
+fn is_tiny(family: &Family) -> bool {
+    let reads = matches!(family.name, "read" | "pread64" | "recvfrom");
+    let source = !matches!(family.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
+    reads
+        && source
+        && !family.starting
+        && family.calls >= MANY
+        && family.per_object() >= PER_OBJECT
+        && family.mean_asked() <= TINY
+        && family.blocked * 2 < family.calls
+        && family.failed * 2 < family.calls
+}
+
+/// How the sizes asked for read in a sentence.
+pub(super) fn sizes(family: &Family) -> String {
+    match family.sizes {
+        (low, high) if low == high => format!("{} each", bytes(low)),
+        (low, high) => {
+            format!("{low} to {}, {} on average", bytes(high), bytes(family.mean_asked()))
+        }
+    }
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+/// The family with most time among these entries.
+pub(super) fn main_family<'e, 'c>(
+    entries: impl Iterator<Item = &'e Entry>,
+    case: &'c Case<'_>,
+) -> Option<&'c Family> {
+    entries.max_by_key(|e| e.ns).and_then(|e| match e.detail {
+        Detail::Calls(family) => Some(case.families.get(family)),
+        _ => None,
+    })
+}
+
+/// What goes if `calls` of `busy` time in all and `moved` bytes become calls of [`BLOCK`].
+pub(super) fn saved(busy: Ns, calls: u64, moved: u64) -> Ns {
+    let needed = moved / BLOCK + 1;
+    let kept = busy.0 / calls.max(1) * needed.min(calls) + moved * NS_PER_10_BYTES / 10;
+    busy - Ns(kept)
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let sum = Sum::of(found.wall.of_process(account, process));
+    let family = main_family(found.wall.of_process(account, process), case)?;
+    let moved = family.bytes / family.calls.max(1) * sum.count;
+    let saving = saved(sum.ns, sum.count, moved);
+    let saving = with_the_way(found, process, saving, sum.count, WAY);
+    let per_call = Ns(sum.ns.0 / sum.count.max(1));
+    let needed = family.bytes / BLOCK + 1;
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "tiny reads".into(),
+        text: format!(
+            "{} was called {} for {}; {} of up to 64 KiB would do the same.",
+            family.name,
+            things(family.calls, "time"),
+            sizes(family),
+            things(needed, "call"),
+        ),
+        amount: sum.ns,
+        saving,
+        range: (saving.min(sum.ns), saving),
+        how: How::Exact,
+        sites: sites(case.symbols(), &sum.places, family.calls),
+        evidence: vec![format!(
+            "{} calls, {} in all, {} per call in the kernel",
+            count(family.calls),
+            bytes(family.bytes),
+            time(per_call)
+        )],
+        remedy: remedy(&case.processes.get(process).language).into(),
+    })
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C" => {
+            "Read 64 KiB blocks into a buffer and serve the pieces from it, or use stdio's fread, \
+             which does."
+        }
+        "C++" => {
+            "Read 64 KiB blocks into a buffer and serve the pieces from it; std::ifstream buffers \
+             unless it was told not to."
+        }
+        "Rust" => "Wrap the source: let mut input = std::io::BufReader::new(input);",
+        "Go" => "Wrap the source: input := bufio.NewReaderSize(input, 64<<10)",
+        "Zig" => "Wrap the source: var input = std.io.bufferedReader(file.reader());",
+        "Crystal" => {
+            "Leave IO buffering on (io.sync = false, io.read_buffering = true), or read slices."
+        }
+        "Python" => "Open with buffering, or read blocks: open(path, 'rb', buffering=65536).",
+        "shell" => {
+            "The shell's read takes a byte at a time from a pipe: hand the loop to awk or another \
+             program, or read from a file."
+        }
+        _ => "Read blocks of 64 KiB into a buffer and take the pieces from there.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat, rows};
+    use expect_test::expect;
+
+    /// A program that reads `size` bytes at a time, each call taking 300 ns of every 400.
+    fn reader(name: &str, calls: u64, size: u64, got: u64) -> String {
+        let read = |at| {
+            format!(
+                "{} syscall read 0 {size} from {name} (t.c:63) <- main (t.c:99)
+                 {} back {got}\n",
+                at + 100,
+                at + 400
+            )
+        };
+        let end = calls * 400 + 1000;
+        let reads = repeat(calls, 0, 400, read);
+        format!("task 1 t\n0 fd 0 /data\n0 on\n0 main\n{reads}{end} exit\n{end} off dead")
+    }
+
+    #[test]
+    fn a_byte_at_a_time_is_found() {
+        let text = reader("take", 1000, 1, 1);
+        expect![[r#"
+            tiny-reads 87 % (75..87) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+        "#]]
+        .assert_eq(&found(&text));
+        expect![[r#"
+            tiny-reads 300000 read ×1 000, 1 byte each
+            net-work 101000
+        "#]]
+        .assert_eq(&rows(&text, 2));
+    }
+
+    #[test]
+    fn few_reads_large_reads_and_starved_readers_are_refused() {
+        assert_eq!(found(&reader("take", 20, 1, 1)), "");
+        assert_eq!(found(&reader("take", 1000, 65_536, 65_536)), "");
+        // It asks for much and gets what the writer wrote: not the reader's doing.
+        assert_eq!(found(&reader("take", 1000, 65_536, 40)), "");
+    }
+}

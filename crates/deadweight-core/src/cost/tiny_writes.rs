@@ -1,0 +1,350 @@
+//! Tiny writes.
+//!
+//! # What it is
+//! Output leaves in many small pieces, each through the kernel, and each wakes
+//! the reader of a pipe.
+//!
+//! # How deadweight knows
+//! Every call is in the trace with its size. The time inside the calls
+//! is exact; some 60 ns per call of the way there and back lie in the program's own time and are
+//! estimated. Small reads at a pipe's other end, if it belongs to the command, go with them.
+//!
+//! # What it is mistaken for
+//! Output to a terminal, which a person waits for; records that must
+//! go out one by one, as in a dialogue with the other end; a few small writes.
+//!
+//! # What to do
+//! Collect output in a buffer of 64 KiB and flush it at the end. What is buffered
+//! when the program crashes is lost: keep error messages unbuffered.
+//!
+//! # Seen in
+//! `println!` per row into a pipe: one write of 40 bytes for each of 300 000 rows.
+//! In `tests/programs`: `unbuffered.go`.
+
+use super::tiny_reads::{BLOCK, MANY, PER_OBJECT, TINY, WAY, main_family, saved, sizes};
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Entry, Slice, What};
+use crate::calls::Family;
+use crate::case::Case;
+use crate::descriptors::ObjectKind;
+use crate::findings::{Draft, Sum, processes_in, with_the_way};
+use crate::holding::Holder;
+use crate::place::sites;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::units::Ns;
+use crate::wording::{bytes, count, things, time};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const CLASS: Class = Class {
+    id: "tiny-writes",
+    group: "system calls",
+    source: include_str!("tiny_writes.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    let What::Call(family, _) = slice.what else { return false };
+    let family = case.families.get(family);
+    is_tiny(case, family) || is_fed_by_tiny_writes(case, family)
+}
+
+fn is_tiny(case: &Case<'_>, family: &Family) -> bool {
+    let writes = matches!(family.name, "write" | "pwrite64" | "sendto" | "writev");
+    let sink = !matches!(family.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
+    writes
+        && sink
+        && !family.starting
+        && family.calls >= MANY
+        && family.per_object() >= PER_OBJECT
+        && family.mean_asked().max(family.bytes / family.calls) <= TINY
+        && family.failed * 2 < family.calls
+        && !is_dialogue(case, family)
+}
+
+/// Whether the writer waits for an answer about as often as it writes.
+fn is_dialogue(case: &Case<'_>, family: &Family) -> bool {
+    if matches!(family.kind, Some(ObjectKind::File | ObjectKind::Device)) {
+        return false;
+    }
+    let answers: u64 = case
+        .families
+        .of_process(family.process)
+        .filter(|(_, f)| matches!(f.name, "read" | "recvfrom" | "recvmsg" | "readv"))
+        .map(|(_, f)| f.blocked)
+        .sum();
+    answers * 2 > family.calls
+}
+
+/// Small reads, though much was asked for, at the other end of a pipe that is written in pieces.
+fn is_fed_by_tiny_writes(case: &Case<'_>, family: &Family) -> bool {
+    family.name == "read"
+        && family.kind == Some(ObjectKind::Pipe)
+        && family.calls >= MANY
+        && family.bytes / family.calls <= TINY
+        && family.mean_asked() > TINY
+        && case.families.writing(family).any(|w| w.name == "write" && is_tiny(case, w))
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    let fed = fed_by(found, account);
+    let writers = processes_in(found.wall.in_account(account).filter(
+        |e| matches!(e.detail, Detail::Calls(f) if found.case.families.get(f).name != "read"),
+    ));
+    // Who passes on what it is fed piece by piece writes in such pieces because of that.
+    let passes_on = |process: &ProcessId| {
+        fed.values().any(|readers| readers.contains(process))
+            && writes_as_it_reads(found, account, *process)
+    };
+    writers
+        .iter()
+        .filter(|process| !passes_on(process))
+        .filter_map(|process| {
+            let readers = fed.get(process).cloned().unwrap_or_default();
+            draft(found, account, *process, &readers)
+        })
+        .collect()
+}
+
+/// By writer: the processes that read its tiny writes one by one, and those they pass them on to.
+fn fed_by(
+    found: &Inspection<'_, '_>,
+    account: AccountId,
+) -> BTreeMap<ProcessId, BTreeSet<ProcessId>> {
+    let case = found.case;
+    let mut fed: BTreeMap<ProcessId, BTreeSet<ProcessId>> = BTreeMap::new();
+    for entry in found.wall.in_account(account) {
+        let Detail::Calls(family) = entry.detail else { continue };
+        let family = case.families.get(family);
+        if family.name == "read" {
+            for writer in case.families.writing(family).filter(|w| w.process != entry.process) {
+                fed.entry(writer.process).or_default().insert(entry.process);
+            }
+        }
+    }
+    fed
+}
+
+/// Whether a process writes about as often as it reads.
+fn writes_as_it_reads(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> bool {
+    let (mut reads, mut writes) = (0_u64, 0_u64);
+    for entry in found.wall.of_process(account, process) {
+        let Detail::Calls(family) = entry.detail else { continue };
+        let family = found.case.families.get(family);
+        *(if family.name == "read" { &mut reads } else { &mut writes }) += family.calls;
+    }
+    writes <= reads + reads / 4
+}
+
+/// Time that goes with the tiny writes at their readers: their small reads and what they pass on,
+/// and the waits for a CPU between writer and readers, who wake each other at each piece.
+fn of_readers(
+    found: &Inspection<'_, '_>,
+    account: AccountId,
+    writer: ProcessId,
+    readers: &BTreeSet<ProcessId>,
+) -> (Ns, Ns) {
+    let case = found.case;
+    let calls: Ns =
+        readers.iter().flat_map(|r| found.wall.of_process(account, *r)).map(|e| e.ns).sum();
+    let wait_cpu = AccountId::of_class("wait-cpu");
+    let among = |process: ProcessId| process == writer || readers.contains(&process);
+    let waits = readers.iter().chain([&writer]).flat_map(|p| found.wall.of_process(wait_cpu, *p));
+    let between = waits.filter(|e| match e.detail {
+        Detail::Held(Holder::Own(task)) => {
+            let holder = case.processes.of(task);
+            holder != e.process && among(holder)
+        }
+        _ => false,
+    });
+    (calls, between.map(|e| e.ns).sum())
+}
+
+fn draft(
+    found: &Inspection<'_, '_>,
+    account: AccountId,
+    process: ProcessId,
+    readers: &BTreeSet<ProcessId>,
+) -> Option<Draft> {
+    let case = found.case;
+    let entries = || {
+        let writes = |e: &&Entry| matches!(e.detail, Detail::Calls(f) if case.families.get(f).name != "read");
+        found.wall.of_process(account, process).filter(writes)
+    };
+    let sum = Sum::of(entries());
+    let family = main_family(entries(), case)?;
+    let moved = family.bytes / family.calls.max(1) * sum.count;
+    let saving = with_the_way(found, process, saved(sum.ns, sum.count, moved), sum.count, WAY);
+    let (reads, between) = of_readers(found, account, process, readers);
+    let amount = sum.ns + reads + between;
+    let saving = saving + reads + between;
+    let mut evidence = vec![format!(
+        "{} calls, {} in all, {} per call in the kernel",
+        count(family.calls),
+        bytes(family.bytes),
+        time(Ns(sum.ns.0 / sum.count.max(1)))
+    )];
+    if reads + between > Ns::ZERO {
+        evidence.push(format!(
+            "{} more at who reads it piece by piece, and {} of waiting for a CPU between them",
+            time(reads),
+            time(between)
+        ));
+    }
+    Some(Draft {
+        class: CLASS.id,
+        // What goes at the readers lies on the path as the writer's does.
+        moves: readers.is_empty(),
+        process,
+        title: "tiny writes".into(),
+        text: format!(
+            "{} was called {} for {}; {} of up to 64 KiB would do the same.",
+            family.name,
+            things(family.calls, "time"),
+            sizes(family),
+            things(family.bytes / BLOCK + 1, "call"),
+        ),
+        amount,
+        saving,
+        range: (saving.min(sum.ns), saving),
+        how: How::Exact,
+        sites: sites(case.symbols(), &sum.places, family.calls),
+        evidence,
+        remedy: remedy(&case.processes.get(process).language).into(),
+    })
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C" => {
+            "Give stdout a buffer (setvbuf(stdout, NULL, _IOFBF, 65536)), don't fflush per line, \
+             and collect what goes through write."
+        }
+        "C++" => {
+            "Write '\\n' instead of std::endl, call std::ios::sync_with_stdio(false), and don't \
+             leave std::unitbuf on."
+        }
+        "Rust" => {
+            "let mut out = std::io::BufWriter::new(std::io::stdout().lock()); then writeln!(out, \
+             ...): println! flushes every line."
+        }
+        "Go" => "out := bufio.NewWriterSize(os.Stdout, 64<<10); defer out.Flush()",
+        "Zig" => {
+            "Wrap the sink: var out = std.io.bufferedWriter(file.writer()); and out.flush() at \
+             the end."
+        }
+        "Crystal" => "STDOUT.sync = false and STDOUT.flush_on_newline = false; flush at the end.",
+        "Python" => "Write through a buffer and without flush=True; run without -u.",
+        _ => "Collect output in a buffer of 64 KiB and flush it at the end.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat, rows};
+    use expect_test::expect;
+
+    fn writer(calls: u64, size: u64, to: &str) -> String {
+        let write = |at| {
+            format!(
+                "{} syscall write 1 {size} from std::io::write_all <- render (c.rs:68) <- main
+                 {} back {size}\n",
+                at + 100,
+                at + 400
+            )
+        };
+        let end = calls * 400 + 1000;
+        let writes = repeat(calls, 0, 400, write);
+        format!("task 1 c\n0 fd 1 {to}\n0 on\n0 main\n{writes}{end} exit\n{end} off dead")
+    }
+
+    #[test]
+    fn a_line_at_a_time_into_a_pipe_is_found() {
+        expect![[r#"
+            tiny-writes 86 % (75..86) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
+        "#]]
+        .assert_eq(&found(&writer(1000, 40, "pipe:[7]")));
+    }
+
+    /// A writer of lines and a reader that takes each as it comes and passes it on.
+    fn into_a_pipe(passes_on: bool) -> String {
+        let write = |at| {
+            format!(
+                "{} syscall write 1 40 from std::io::write_all <- render (c.rs:68) <- main
+                 {} back 40\n",
+                at + 100,
+                at + 400
+            )
+        };
+        let writes = repeat(1000, 0, 1000, write);
+        let read = |at| {
+            let on = format!("{} syscall write 1 40\n{} back 40\n", at + 750, at + 850);
+            format!(
+                "{} cpu1 on woken-by 2 : try_to_wake_up < anon_pipe_write < ksys_write
+                 {} back 40\n{}{} syscall read 0 65536\n{} off blocked : anon_pipe_read\n",
+                at + 390,
+                at + 700,
+                if passes_on { on.as_str() } else { "" },
+                at + 880,
+                at + 890
+            )
+        };
+        let reads = repeat(1000, 0, 1000, read);
+        format!(
+            "cpus 2\ntask 1 sh\n0 cpu0 on\n0 fd 1 pipe:[9]\n5 fork 2\n6 fork 3
+             7 off blocked wait4 : do_wait\n1000930 on woken-by 3\n1000960 exit\n1000970 off dead
+             task 2 slow\n10 cpu0 on\n11 exec /bin/slow\n12 fd 1 pipe:[7]\n13 main\n{writes}
+             1000100 exit\n1000110 off dead
+             task 3 cat\n10 cpu1 on\n11 exec /bin/cat\n12 fd 0 pipe:[7]\n12 fd 1 /dev/null\n13 main
+             14 syscall read 0 65536\n20 off blocked : anon_pipe_read\n{reads}
+             1000100 cpu1 on woken-by 2\n1000101 back 0\n1000900 exit\n1000940 off dead"
+        )
+    }
+
+    #[test]
+    fn what_a_reader_does_piece_by_piece_goes_with_the_writes() {
+        expect![[r#"
+            tiny-writes 76 % (29..76) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
+        "#]].assert_eq(&found(&into_a_pipe(true)));
+        expect![[r#"
+            tiny-writes 67 % (29..67) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
+        "#]].assert_eq(&found(&into_a_pipe(false)));
+        expect![[r#"
+            tiny-writes 710007 write ×1 000, 40 bytes each, read ×1 001
+            net-work 290836
+            start-up 84 exec, linking and initialising
+            exit 40 memory taken down
+        "#]]
+        .assert_eq(&rows(&into_a_pipe(true), 4));
+    }
+
+    #[test]
+    fn terminals_blocks_and_a_few_lines_are_refused() {
+        assert_eq!(found(&writer(1000, 40, "/dev/pts/1")), "");
+        assert_eq!(found(&writer(1000, 65_536, "pipe:[7]")), "");
+        assert_eq!(found(&writer(30, 40, "pipe:[7]")), "");
+    }
+
+    #[test]
+    fn a_dialogue_must_go_out_one_by_one() {
+        let talk = |at| {
+            format!(
+                "{} syscall write 1 40\n{} back 40
+                 {} off blocked read 0 100 : anon_pipe_read\n{} on woken-by 9 peer\n{} back 40\n",
+                at + 10,
+                at + 90,
+                at + 100,
+                at + 300,
+                at + 310
+            )
+        };
+        let talk = repeat(500, 0, 400, talk);
+        let text = format!(
+            "task 1 c\n0 fd 0 pipe:[6]\n0 fd 1 pipe:[7]\n0 on\n0 main\n{talk}200000 exit
+             200000 off dead\ntask 9 peer outside\n0 on"
+        );
+        assert!(!found(&text).contains("tiny-writes"));
+    }
+}

@@ -1,0 +1,184 @@
+//! Unoptimised build.
+//!
+//! # What it is
+//! Code as the compiler's first step leaves it: every variable in memory, every small function
+//! called, every check made. Debug builds are meant to be like that, and are then timed by mistake.
+//!
+//! # How deadweight knows
+//! GCC and Go write their options into the binary. Otherwise by how the hot functions look: at least
+//! 26 % of their instructions work on their own frame, or most put their arguments away first. The row
+//! is the time in such code that no other cost claims. The saving is an estimate from fourteen programs
+//! that were built both ways (C and C++ 54 to 86 %, Rust 85 to 96 %, Zig 86 %, Go 36 and 66 %): what an optimiser takes off depends on the language and on the program.
+//!
+//! # What it is mistaken for
+//! A few cold functions without optimisation, and optimised code that is short of registers. As long
+//! as a build is unoptimised, what is said of its other costs is about the build, too.
+//!
+//! # What to do
+//! Build for release, then weigh again: the other findings may be gone.
+//!
+//! # Seen in
+//! A log packer in Zig's default mode.
+//! In `tests/programs`: `debug_build.zig`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::findings::{Draft, processes_in};
+use crate::place::Weights;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::shares::{Share, sampled_sites, samples_of};
+use crate::user_time::UserSample;
+use crate::wording::{percent, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "unoptimised-build",
+    group: "unoptimised code",
+    source: include_str!("unoptimised_build.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time the build does not matter.
+const LARGE: f64 = 0.05;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    sample.unoptimised
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+/// What optimisation took off the time spent in unoptimised code: least, typical, most.
+fn gain(language: &str) -> (f64, f64, f64) {
+    match language {
+        "C" | "C++" => (0.5, 0.75, 0.9),
+        "Rust" => (0.7, 0.91, 0.97),
+        "Zig" => (0.6, 0.86, 0.95),
+        "Go" => (0.3, 0.55, 0.8),
+        _ => (0.4, 0.8, 0.95),
+    }
+}
+
+/// All samples in unoptimised code, whatever account has them.
+fn places(found: &Inspection<'_, '_>, process: ProcessId) -> Weights {
+    let mut places = Weights::new();
+    for (_, spot, amount) in samples_of(found, process) {
+        let Some(stack) = spot.stack() else { continue };
+        if found.case.sample(stack).unoptimised {
+            places.entry(spot).or_default().amount += amount;
+        }
+    }
+    places
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let net = found.wall.net();
+    let share = Share::of(found.wall, account, process)?;
+    let places = places(found, process);
+    let ns = share.time_of(places.values().map(|weight| weight.amount).sum());
+    if ns.share_of(net) < LARGE {
+        return None;
+    }
+    let in_process = case.processes.get(process);
+    let (least, typical, most) = gain(&in_process.language);
+    let (low, high) = share.interval(ns);
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "built without optimisation".into(),
+        text: format!(
+            "{} spent {} of its {} in code that no optimiser has seen ({}).",
+            case.name(process),
+            time(ns),
+            time(net),
+            percent(ns, net),
+        ),
+        amount: ns,
+        saving: ns.part(typical),
+        range: (low.part(least), high.part(most)),
+        how: How::Estimate,
+        sites: sampled_sites(case.symbols(), &places),
+        evidence: evidence(found, process),
+        remedy: remedy(&in_process.language).into(),
+    })
+}
+
+fn evidence(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<String> {
+    let case = found.case;
+    let Some(id) = case.processes.get(process).image else { return Vec::new() };
+    let mut evidence = Vec::new();
+    let image = case.symbols().images.get(id.index());
+    if let Some(image) = image.filter(|image| image.optimised == Some(false)) {
+        evidence.push(format!("built by {}", case.symbols().name(image.producer)));
+    }
+    if let Some(build) = case.build(id).filter(|build| build.shape.functions > 0) {
+        evidence.push(format!(
+            "{:.0} % of the instructions in hot functions work on their own frame, {:.0} % of the \
+             functions put their arguments away first",
+            build.shape.stack_share() * 100.0,
+            build.shape.spilling_share() * 100.0
+        ));
+    }
+    evidence
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C" | "C++" => "Compile with -O2 (CMake: -DCMAKE_BUILD_TYPE=Release), then weigh again.",
+        "Rust" => "cargo build --release (rustc -O), then weigh again.",
+        "Go" => "Build without -gcflags='-N -l', then weigh again.",
+        "Zig" => "zig build -Doptimize=ReleaseFast (or ReleaseSafe), then weigh again.",
+        "Crystal" => "crystal build --release, then weigh again.",
+        _ => "Build for release, then weigh again.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{computing, found};
+    use expect_test::expect;
+
+    /// `int sum(const int *p, int n)` by gcc 12 -O0, and -O2.
+    const PLAIN: &str = "554889e548897de88975e4c745fc00000000c745f800000000eb1d8b45f84898488d1485\
+         00000000488b45e84801d08b000145fc8345f8018b45f83b45e47cdb8b45fc5dc3";
+    const OPTIMISED: &str =
+        "85f67e1c4863f631c0488d14b70f1f0003074883c7044839d775f5c30f1f400031c0c3";
+
+    fn summing(marks: &str, code: &str) -> String {
+        let stack = "sum (s.c:1) @app+0x1010 <- main (s.c:9) @app+0x2000";
+        let text = computing("C", &[(100, stack)]);
+        let text = text.replace("language C\n", &format!("language C {marks}\n"));
+        format!("{text}\ncode sum @app+0x1000 {code}")
+    }
+
+    #[test]
+    fn a_build_that_says_so_or_looks_so_is_found() {
+        expect![[r#"
+            unoptimised-build 75 % (48..90) @ sum:1: app spent 99.5 µs of its 100 µs in code that no optimiser has seen (100 %).
+        "#]].assert_eq(&found(&summing("producer \"GNU C17 -O0\" unoptimised", PLAIN)));
+        // Clang, Rust, Zig and Crystal say nothing.
+        expect![[r#"
+            unoptimised-build 75 % (48..90) @ sum:1: app spent 99.5 µs of its 100 µs in code that no optimiser has seen (100 %).
+        "#]].assert_eq(&found(&summing("", PLAIN)));
+    }
+
+    #[test]
+    fn optimised_code_is_refused_whatever_the_unit_of_main_says() {
+        assert_eq!(found(&summing("", OPTIMISED)), "");
+        assert_eq!(found(&summing("unoptimised", OPTIMISED)), "");
+        assert_eq!(found(&summing("optimised", PLAIN)), "");
+    }
+
+    #[test]
+    fn a_few_samples_are_refused() {
+        let few = computing("C", &[(10, "sum (s.c:1) @app+0x1010 <- main (s.c:9) @app+0x2000")]);
+        assert_eq!(found(&format!("{few}\ncode sum @app+0x1000 {PLAIN}")), "");
+    }
+}

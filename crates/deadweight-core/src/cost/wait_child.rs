@@ -1,0 +1,247 @@
+//! Waiting for child processes.
+//!
+//! # What it is
+//! The program starts other programs for single items of its work and waits for
+//! each: every one costs a fork, an exec, dynamic linking, page faults and a teardown, usually
+//! far more than the work that it was started for.
+//!
+//! # How deadweight knows
+//! Births, execs and deaths are in the trace. While the parent waits the
+//! wall time goes through the children, so the finding sums what lies in them and in the calls
+//! that start and reap them; the ledger shows it by what they did.
+//!
+//! # What it is mistaken for
+//! A shell, `make` or `cargo`: starting programs is their work. One
+//! child that does the actual work: then it is the program to look at (`--of`).
+//!
+//! # What to do
+//! Do it in the process, with a library; or start one child and give it all items.
+//! What the children really work stays.
+//!
+//! # Seen in
+//! `popen("cksum FILE")` per file.
+//! In `tests/programs`: `children.py`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Entry, Slice, What};
+use crate::case::Case;
+use crate::cost;
+use crate::findings::Draft;
+use crate::kernel::WaitsFor;
+use crate::place::{Spot, Weights, sites};
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::timeline::WokenBy;
+use crate::units::Ns;
+use crate::wording::{things, time};
+use std::collections::BTreeMap;
+
+pub(super) const CLASS: Class = Class {
+    id: "wait-child",
+    group: "waiting",
+    source: include_str!("wait_child.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+/// Fewer children than this are no loop over items.
+const ITEMS: usize = 5;
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    let What::Wait(block) = slice.what else { return false };
+    let waits_for = case.timeline.blocks[block as usize].waits_for;
+    matches!(waits_for, WaitsFor::Child | WaitsFor::Vfork)
+}
+
+/// Calls that start or reap a child.
+pub(super) fn is_call_for_children(name: &str) -> bool {
+    matches!(
+        name,
+        "clone"
+            | "clone3"
+            | "fork"
+            | "vfork"
+            | "wait4"
+            | "waitid"
+            | "pipe"
+            | "pipe2"
+            | "execve"
+            | "pidfd_open"
+    )
+}
+
+/// The children of a process that executed a program themselves or started one that did.
+pub(super) fn children(case: &Case<'_>, parent: ProcessId) -> Vec<ProcessId> {
+    let executed = |id: &&ProcessId| {
+        let child = case.processes.get(**id);
+        child.own && child.executed
+    };
+    case.processes.get(parent).children.iter().filter(executed).copied().collect()
+}
+
+/// Entries of the wall time that lie in processes `below` a parent, or in the calls by which it
+/// starts and reaps its children.
+pub(super) fn entries_of<'a>(
+    found: &Inspection<'a, '_>,
+    parent: ProcessId,
+    below: &'a [ProcessId],
+) -> impl Iterator<Item = &'a Entry> {
+    let (case, wall) = (found.case, found.wall);
+    let wait_child = AccountId::of_class(CLASS.id);
+    let started = wall.in_process(parent).filter(move |e| match e.detail {
+        Detail::Calls(family) => is_call_for_children(case.families.get(family).name),
+        _ => e.account == wait_child,
+    });
+    let below = below.iter().flat_map(move |id| wall.in_process(*id));
+    started.chain(below).filter(|e| e.account != cost::OBSERVER && !e.is_disturbance())
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let case = found.case;
+    case.processes
+        .ids()
+        .filter(|id| case.processes.get(*id).own && !case.processes.get(*id).is_launcher())
+        .filter_map(|parent| {
+            let children = children(case, parent);
+            (children.len() >= ITEMS).then(|| draft(found, parent, &children))
+        })
+        .collect()
+}
+
+fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) -> Draft {
+    let case = found.case;
+    let below = case.processes.below(children);
+    let all: Ns = entries_of(found, parent, &below).map(|e| e.ns).sum();
+    let work: Ns = entries_of(found, parent, &below)
+        .filter(|e| e.account.is_sampled() && !case.processes.get(e.process).is_launcher())
+        .map(|e| e.ns)
+        .sum();
+    let mut names: BTreeMap<String, u64> = BTreeMap::new();
+    for id in below.iter().filter(|id| case.processes.get(**id).executed) {
+        *names.entry(case.name(*id)).or_default() += 1;
+    }
+    let mut names: Vec<(u64, String)> = names.into_iter().map(|(n, c)| (c, n)).collect();
+    names.sort_by(|a, b| b.cmp(a));
+    let listed: Vec<String> =
+        names.iter().take(4).map(|(n, name)| format!("{name} ×{n}")).collect();
+    let count = u64::try_from(children.len()).unwrap_or(u64::MAX);
+    let lives: Ns =
+        children.iter().map(|c| case.processes.get(*c).end - case.processes.get(*c).birth).sum();
+    Draft {
+        class: CLASS.id,
+        moves: false,
+        process: parent,
+        title: format!("starts a program {}", things(count, "time")),
+        text: format!(
+            "{} started {} and waited for them: {}. Each lived {}.",
+            case.name(parent),
+            things(count, "program"),
+            listed.join(", "),
+            time(Ns(lives.0 / count.max(1))),
+        ),
+        amount: all,
+        saving: all - work,
+        range: (all - work, all),
+        how: How::Exact,
+        sites: sites(case.symbols(), &waits(case, parent, &below), 0),
+        evidence: vec![format!(
+            "{} of {} in the children is their own work; the rest is starting, linking and ending",
+            time(work),
+            time(all)
+        )],
+        remedy: remedy(&case.processes.get(parent).language).into(),
+    }
+}
+
+/// Where the parent waited for its children or started them.
+fn waits(case: &Case<'_>, parent: ProcessId, below: &[ProcessId]) -> Weights {
+    let mut weights = Weights::new();
+    for block in case.waits_of(parent) {
+        let WokenBy::Task(waker) = block.woken_by else { continue };
+        if below.binary_search(&case.processes.of(waker)).is_ok() {
+            let weight = weights.entry(Spot::Stack(case.site_of(block))).or_default();
+            weight.count += 1;
+            weight.amount += (block.end - block.start).0;
+        }
+    }
+    for (_, family) in case.families.of_process(parent) {
+        if is_call_for_children(family.name) {
+            for (site, calls) in &family.sites {
+                weights.entry(Spot::Stack(*site)).or_default().amount += calls;
+            }
+        }
+    }
+    weights.remove(&Spot::default());
+    weights
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C" | "C++" => {
+            "Call a library function instead of popen or system; or start one child for all items \
+             and write them to its standard input."
+        }
+        "Rust" => {
+            "Use a crate that does the work instead of std::process::Command per item; or spawn \
+             one child and write all items to its stdin."
+        }
+        "Go" => {
+            "Use a package instead of exec.Command per item; or start one command and write all \
+             items to its StdinPipe."
+        }
+        "Python" => {
+            "Use a module instead of subprocess per item; or one subprocess that takes all items."
+        }
+        _ => "Do the work in the process, or start one child and give it all items.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::found;
+    use expect_test::expect;
+    use std::fmt::Write;
+
+    /// A parent that starts `count` programs one after the other and waits for each.
+    fn parent(name: &str, count: u32) -> String {
+        let mut main = format!("task 1 {name}\n0 exec /bin/{name}\n0 on\n0 main\n");
+        let mut children = String::new();
+        for i in 0..count {
+            let (tid, at) = (10 + i, u64::from(i) * 1000);
+            writeln!(
+                main,
+                "{} fork {tid}
+                 {} off blocked wait4 {tid} : do_wait from pclose <- item_sum (manifest.c:55) <- main
+                 {} on woken-by {tid}",
+                at + 100, at + 110, at + 900
+            )
+            .unwrap();
+            writeln!(
+                children,
+                "task {tid} cksum
+                 {} on\n{} exec /bin/cksum\n{} main\n{} exit\n{} off dead",
+                at + 120,
+                at + 200,
+                at + 700,
+                at + 800,
+                at + 910
+            )
+            .unwrap();
+        }
+        let end = u64::from(count) * 1000;
+        format!("{main}{end} exit\n{end} off dead\n{children}")
+    }
+
+    #[test]
+    fn a_program_per_item_is_found_in_its_parent() {
+        expect![[r#"
+            wait-child 79 % (79..79) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each lived 810 ns.
+        "#]].assert_eq(&found(&parent("manifest", 20)));
+    }
+
+    #[test]
+    fn a_shell_and_a_single_child_are_refused() {
+        assert!(!found(&parent("sh", 20)).contains("wait-child"));
+        assert_eq!(found(&parent("manifest", 1)), "");
+    }
+}

@@ -1,0 +1,347 @@
+//! Waiting for a CPU.
+//!
+//! # What it is
+//! The program could run, but something else has the CPU: a background thread of
+//! its own, or more threads that spin and yield than there are CPUs.
+//!
+//! # How deadweight knows
+//! The time between wake-up or preemption and the next switch-in is
+//! exact, and so is who held that CPU meanwhile.
+//!
+//! # What it is mistaken for
+//! As many like workers as the machine can carry, each with its
+//! share of the work: they wait for each other and nothing is lost. Time that other programs took
+//! is a disturbance of the measurement (hazard *noisy*), not a cost of this one. A wait for a CPU
+//! is no saving in itself: the saving is a range from 0, if the holder's work is needed now, to
+//! all of it.
+//!
+//! # What to do
+//! Do less in the background, or later, or at lower priority; no more busy threads
+//! than CPUs; block instead of spinning with `sched_yield`.
+//!
+//! # Seen in
+//! Eight threads that meet at a yielding gate on two cores.
+//! In `tests/programs`: `phases.c` with more threads than CPUs.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Entry, Slice, What};
+use crate::case::Case;
+use crate::cost;
+use crate::findings::{Draft, Sum, processes_in};
+use crate::holding::Holder;
+use crate::ids::{StackId, TaskId};
+use crate::place::{Spot, Weights, is_runtime, own_frame, sites};
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::timeline::{Run, Within};
+use crate::units::Ns;
+use crate::wording::{percent, things, time};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const CLASS: Class = Class {
+    id: "wait-cpu",
+    group: "waiting",
+    source: include_str!("wait_cpu.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+/// From so many yields on a loop spins.
+const STORM: u64 = 500;
+/// User code between two yields that is longer is no look at a flag, however the loop looks.
+const LOOK: Ns = Ns(5_000);
+/// The spinning itself is the shortest that lies between two yields: this part of them is
+/// certainly that, and what takes no longer than so many times as long.
+const SHORTEST: (usize, u64) = (10, 3);
+/// Ready this long beside an idle CPU: a quota, or the hypervisor, keeps the task from running.
+const HELD_BACK: Ns = Ns(1_000_000);
+/// A holder with less than this part of its work on the path works in the background.
+const BACKGROUND: f64 = 0.2;
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    match slice.what {
+        What::Ready(Holder::Own(_) | Holder::Outside(_)) => true,
+        // An idle CPU takes a task within microseconds, unless the task is held back.
+        What::Ready(Holder::Nobody) => slice.end - slice.start >= HELD_BACK,
+        What::Call(family, _) => {
+            let family = case.families.get(family);
+            family.name == "sched_yield" && family.calls >= STORM
+        }
+        _ => false,
+    }
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    let main = Main::of(found.case);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| {
+            spinning(found, account, process)
+                .or_else(|| background(found, account, process, main.as_ref()?))
+        })
+        .collect()
+}
+
+/// What the path mostly consists of: who works on it is not in the background.
+struct Main {
+    /// The task with most of the path.
+    task: TaskId,
+    /// The function that it started in.
+    start: String,
+    /// Each task's part of the path.
+    on_path: BTreeMap<TaskId, Ns>,
+}
+
+impl Main {
+    fn of(case: &Case<'_>) -> Option<Self> {
+        let mut on_path: BTreeMap<TaskId, Ns> = BTreeMap::new();
+        for piece in &case.path.pieces {
+            *on_path.entry(piece.task).or_default() += piece.end - piece.start;
+        }
+        let task = *on_path.iter().max_by_key(|(_, ns)| **ns)?.0;
+        Some(Self { task, start: start_of(case, task), on_path })
+    }
+}
+
+/// Spinning tasks of a process: how many, how often they yielded, user time spent looking.
+fn spinners(case: &Case<'_>, process: ProcessId) -> (usize, Ns) {
+    let yields = |within| match within {
+        Within::Syscall(call) => {
+            case.families.id(call).is_some_and(|f| case.families.get(f).name == "sched_yield")
+        }
+        _ => false,
+    };
+    let cost = Ns(case.observer.syscall_user);
+    let mut tasks = 0;
+    let mut gaps: Vec<Ns> = Vec::new();
+    for id in &case.processes.get(process).tasks {
+        let task = &case.timeline.tasks[id.index()];
+        let before = gaps.len();
+        for (i, three) in task.spans.windows(3).enumerate() {
+            let on_cpu = matches!(three[1].run, Run::OnCpu(_)) && three[1].within == Within::User;
+            if on_cpu && yields(three[0].within) && yields(three[2].within) {
+                gaps.push(task.span_end(i + 1) - three[1].start - cost);
+            }
+        }
+        tasks += usize::from(gaps.len() > before);
+    }
+    (tasks, looks(gaps))
+}
+
+/// What of the time between yields was only looking: work between two meetings is longer.
+fn looks(mut gaps: Vec<Ns>) -> Ns {
+    gaps.sort_unstable();
+    let (part, times) = SHORTEST;
+    let longest = gaps.get(gaps.len() / part).map_or(Ns::ZERO, |short| Ns(short.0 * times));
+    let longest = longest.max(Ns(50)).min(LOOK);
+    gaps.into_iter().take_while(|gap| *gap <= longest).sum()
+}
+
+fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let cpus = usize::from(case.trace.meta.cpus.max(1));
+    let yields = case.families.of_process(process).find(|(_, f)| f.name == "sched_yield")?.1;
+    let (tasks, looking) = spinners(case, process);
+    // Only Go's runtime yields in a Go program: its collector's workers, at their ends.
+    let runtimes = case.processes.get(process).language == "Go";
+    if yields.calls < STORM || tasks <= cpus || runtimes {
+        return None;
+    }
+    let own = |e: &&Entry| !e.is_disturbance();
+    let sum = Sum::of(found.wall.of_process(account, process).filter(own));
+    let of_process = || found.cpu.in_process(process);
+    let all: Ns = of_process().filter(|e| e.account != cost::OBSERVER).map(|e| e.ns).sum();
+    let spun: Ns =
+        of_process().filter(|e| e.account == account).map(|e| e.ns).sum::<Ns>() + looking;
+    let work = all - spun;
+    let ideal = Ns(work.0 / u64::try_from(cpus).unwrap_or(1));
+    let saving = (found.wall.net() - ideal).min(sum.ns + looking);
+    let mut places = Weights::new();
+    for entry in found.wall.of_process(account, process) {
+        if matches!(entry.detail, Detail::Calls(_)) {
+            crate::place::add(&mut places, entry.places());
+        }
+    }
+    if places.keys().all(|spot| is_runtime(case.symbols(), *spot)) && !places.is_empty() {
+        return None;
+    }
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: format!("{tasks} threads spin on {}", things(u64::try_from(cpus).ok()?, "CPU")),
+        text: format!(
+            "{tasks} threads of {} called sched_yield {} in turn while the threads they wait for \
+             had no CPU.",
+            case.name(process),
+            things(yields.calls, "time"),
+        ),
+        amount: sum.ns,
+        saving,
+        range: (Ns::ZERO, saving),
+        how: How::Estimate,
+        sites: sites(case.symbols(), &places, yields.calls),
+        evidence: vec![
+            format!("{} of the CPU time is yielding and looking", percent(spun, all)),
+            format!("the work itself is {}, or {} on {cpus} CPUs", time(work), time(ideal)),
+        ],
+        remedy: format!(
+            "Use no more threads than CPUs ({cpus} here), or let a thread that has to wait block: \
+             a barrier or condition variable instead of a yielding loop."
+        ),
+    })
+}
+
+/// The function that a task started in, as its samples show it.
+fn start_of(case: &Case<'_>, task: TaskId) -> String {
+    let samples = &case.timeline.tasks[task.index()].samples;
+    let stack = samples.iter().map(|s| s.stack).find(|s| *s != StackId(0)).unwrap_or_default();
+    let symbols = case.symbols();
+    let own = symbols.frames(stack).filter(|(l, f)| crate::place::is_own(symbols, l, f));
+    own.last().map_or(String::new(), |(_, f)| symbols.name(f.function).to_owned())
+}
+
+/// Whether one of two processes reads what the other writes: its work is waited for then.
+fn talk(case: &Case<'_>, a: ProcessId, b: ProcessId) -> bool {
+    a != b && (case.families.feeds(a, b) || case.families.feeds(b, a))
+}
+
+/// Own tasks that held the CPU while the path waited, though nobody waits for their work.
+fn background(
+    found: &Inspection<'_, '_>,
+    account: AccountId,
+    process: ProcessId,
+    main: &Main,
+) -> Option<Draft> {
+    let case = found.case;
+    // Goroutines move between threads: who holds a CPU there says nothing about whose work it is.
+    if case.processes.get(process).language == "Go" {
+        return None;
+    }
+    let entries = || found.wall.of_process(account, process);
+    let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
+    for entry in entries() {
+        if let Detail::Held(Holder::Own(task)) = entry.detail {
+            *held.entry(task).or_default() += entry.ns;
+        }
+    }
+    held.retain(|task, ns| {
+        let cpu = on_cpu(case, *task);
+        let shown = main.on_path.get(task).copied().unwrap_or_default();
+        ns.0 > 0
+            && shown.share_of(cpu) < BACKGROUND
+            && *task != main.task
+            && !talk(case, process, case.processes.of(*task))
+            && start_of(case, *task) != main.start
+    });
+    let ns: Ns = held.values().copied().sum();
+    let (worst, _) = held.iter().max_by_key(|(_, ns)| **ns)?;
+    let worst_name = case.symbols().name(case.timeline.tasks[worst.index()].name_at(Ns::MAX));
+    let places = work_of(case, &held.keys().copied().collect());
+    let top = sites(case.symbols(), &places, 0);
+    let doing = top.first().map_or(String::new(), |s| format!(" for {}", s.function));
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: format!("background work of {worst_name} holds the CPU"),
+        text: format!(
+            "{} was ready to run for {} while {} of its own held the CPU{doing}. Nobody waits for \
+             what that does.",
+            case.name(process),
+            time(ns),
+            things(u64::try_from(held.len()).ok()?, "background task"),
+        ),
+        amount: ns,
+        saving: ns,
+        range: (Ns::ZERO, ns),
+        how: How::Estimate,
+        sites: top,
+        evidence: vec!["the saving is 0 if that work is needed now, all if it can go".into()],
+        remedy: "Do less of it, do it when the result is due, or give that thread a lower \
+                 priority; with one more CPU the wait would vanish."
+            .into(),
+    })
+}
+
+fn on_cpu(case: &Case<'_>, task: TaskId) -> Ns {
+    let task = &case.timeline.tasks[task.index()];
+    let on = task.spans.iter().enumerate().filter(|(_, s)| matches!(s.run, Run::OnCpu(_)));
+    on.map(|(i, s)| task.span_end(i) - s.start).sum()
+}
+
+/// What these tasks did, by samples.
+fn work_of(case: &Case<'_>, tasks: &BTreeSet<TaskId>) -> Weights {
+    let mut weights = Weights::new();
+    for task in tasks {
+        for sample in &case.timeline.tasks[task.index()].samples {
+            if own_frame(case.symbols(), Spot::Stack(sample.stack)).is_some() {
+                let weight = weights.entry(Spot::Stack(sample.stack)).or_default();
+                weight.amount += 1;
+            }
+        }
+    }
+    weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat, rows, weighed};
+    use expect_test::expect;
+
+    /// Two threads on one CPU in turn; `one` and `two` are their start functions.
+    fn sharing(one: &str, two: &str) -> String {
+        let first = repeat(50, 1000, 2000, |t| {
+            format!(
+                "{t} cpu0 on\n{} sample {one} <- start_thread\n{} off preempted\n",
+                t + 10,
+                t + 1000
+            )
+        });
+        let second = repeat(50, 2000, 2000, |t| {
+            format!(
+                "{t} cpu0 on\n{} sample {two} <- start_thread\n{} off preempted\n",
+                t + 10,
+                t + 1000
+            )
+        });
+        format!(
+            "cpus 1
+             task 1 app\n0 cpu0 on\n100 fork 2 thread\n500 off preempted\n{first}
+             101000 on\n101900 syscall exit_group\n101900 exit\n102000 off dead
+             task 2 app\n{second}"
+        )
+    }
+
+    #[test]
+    fn background_work_of_its_own_is_found() {
+        expect![[r#"
+            wait-cpu 48 % (0..48) @ compact: app was ready to run for 49.0 µs while 1 background task of its own held the CPU for compact. Nobody waits for what that does.
+        "#]].assert_eq(&found(&sharing("serve", "compact")));
+    }
+
+    #[test]
+    fn a_quota_is_told_apart_from_other_programs() {
+        let text = |throttled: &str| {
+            format!(
+                "cpus 2\n{throttled}task 1 app\n0 cpu0 on\n1000000 off preempted\n80000000 cpu0 on
+                 100000000 syscall exit_group\n100000000 exit\n100000010 off dead"
+            )
+        };
+        expect![[r#"
+            wait-cpu 79000000 a CPU, held by a quota
+            net-work 21000000
+        "#]]
+        .assert_eq(&rows(&text("throttled 79000000\n"), 2));
+        let report = weighed(&text("throttled 79000000\n"));
+        assert!(report.hazards.iter().any(|h| h.id == "throttled"));
+        let report = weighed(&text(""));
+        assert!(!report.hazards.iter().any(|h| h.id == "throttled"));
+    }
+
+    #[test]
+    fn like_workers_are_refused() {
+        assert_eq!(found(&sharing("worker", "worker")), "");
+    }
+}

@@ -1,0 +1,265 @@
+//! Waiting for the disk.
+//!
+//! # What it is
+//! The program is blocked until storage has read or written something. Its most
+//! expensive form is a sync per record: each one waits until the device has everything.
+//!
+//! # How deadweight knows
+//! The kernel's stack at the switch-out shows block input or output, or
+//! the wait happened inside `fsync` or its kin. Both ends are exact. The kernel's own work in
+//! frequent syncs is counted with them: it goes when they go.
+//!
+//! # What it is mistaken for
+//! One sync at the end, which is the price of durability: a row, no
+//! finding. Reads from the page cache do not wait and are system calls.
+//!
+//! # What to do
+//! Sync once per batch, or when the file is complete. Say what a crash may lose:
+//! it is a decision about durability, not only about speed. For reads: read ahead, in large
+//! blocks, or keep the data in memory.
+//!
+//! # Seen in
+//! SQLite with one transaction per insert; append-only logs.
+//! In `tests/programs`: `synced_rows.rs`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Slice, What};
+use crate::calls::READS;
+use crate::case::Case;
+use crate::findings::{Draft, Sum, processes_in};
+use crate::kernel::WaitsFor;
+use crate::place::sites;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::timeline::Block;
+use crate::units::Ns;
+use crate::wording::{count, things, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "wait-disk",
+    group: "waiting",
+    source: include_str!("wait_disk.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+/// Fewer syncs than this are not one per record.
+const FREQUENT: u64 = 5;
+
+fn is_sync(name: &str) -> bool {
+    matches!(name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
+}
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    match slice.what {
+        What::Wait(block) => {
+            let block = &case.timeline.blocks[block as usize];
+            block.waits_for == WaitsFor::Disk || is_sync(case.call_of(block))
+        }
+        What::Call(family, _) => {
+            let family = case.families.get(family);
+            is_sync(family.name) && family.calls >= FREQUENT
+        }
+        _ => false,
+    }
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    let sum = Sum::of(found.wall.of_process(account, process));
+    let syncs: Vec<_> = case
+        .families
+        .of_process(process)
+        .filter(|(_, f)| is_sync(f.name))
+        .map(|(_, f)| f)
+        .collect();
+    let calls: u64 = syncs.iter().map(|f| f.calls).sum();
+    let name = case.name(process);
+    let time_in_syncs: Ns = syncs.iter().map(|f| f.time).sum();
+    if calls >= FREQUENT && time_in_syncs.0 * 2 > sum.ns.0 {
+        let call = syncs.iter().max_by_key(|f| f.calls).map_or("fsync", |f| f.name);
+        let bytes: u64 = case
+            .families
+            .of_process(process)
+            .filter(|(_, f)| matches!(f.name, "write" | "pwrite64" | "writev" | "pwritev"))
+            .map(|(_, f)| f.bytes)
+            .sum();
+        // The last sync has to stay.
+        let saving = Ns(sum.ns.0 - sum.ns.0 / calls);
+        return Some(Draft {
+            class: CLASS.id,
+            moves: true,
+            process,
+            title: format!("{call} after every record"),
+            text: format!(
+                "{name} called {call} {} and waited {} each time for the disk.",
+                things(calls, "time"),
+                time(Ns(time_in_syncs.0 / calls)),
+            ),
+            amount: sum.ns,
+            saving,
+            range: (saving - (sum.ns - sum.alone), saving),
+            how: How::Exact,
+            sites: sites(case.symbols(), &sum.places, calls),
+            evidence: vec![format!("{} bytes written per {call}", count(bytes / calls))],
+            remedy: format!(
+                "Call {call} once per batch or when the file is complete; a crash then loses the \
+                 records since the last one. If each record must be durable, several writers can \
+                 share one {call} (group commit)."
+            ),
+        });
+    }
+    without_syncs(found, account, process)
+}
+
+/// Waits for storage that no sync made.
+fn without_syncs(
+    found: &Inspection<'_, '_>,
+    account: AccountId,
+    process: ProcessId,
+) -> Option<Draft> {
+    let case = found.case;
+    let name = case.name(process);
+    let sum = Sum::of(found.wall.of_process(account, process));
+    let entries = found.wall.of_process(account, process);
+    let waits: u64 = entries
+        .filter(|e| matches!(e.detail, Detail::Waits(WaitsFor::Disk, _)))
+        .map(|e| e.count)
+        .sum();
+    let cold = reading(case, process).share_of(sum.ns) > 0.5;
+    (waits >= FREQUENT).then(|| Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: if cold {
+            "files are read for the first time".into()
+        } else {
+            "waits for the disk".into()
+        },
+        text: format!(
+            "{name} was blocked {} until storage answered{}.",
+            things(waits, "time"),
+            if cold {
+                ", mostly for files that were not in memory yet (a cold page cache)"
+            } else {
+                ""
+            }
+        ),
+        amount: sum.ns,
+        saving: sum.alone,
+        range: (Ns::ZERO, sum.ns),
+        how: How::Exact,
+        sites: sites(case.symbols(), &sum.places, sum.count),
+        evidence: vec![format!("{} on average", time(Ns(sum.ns.0 / sum.count.max(1))))],
+        remedy: if cold { COLD } else { REMEDY }.into(),
+    })
+}
+
+const REMEDY: &str = "Read in larger blocks and ahead of need (posix_fadvise, readahead), or keep \
+                      the data in memory; for writes, leave the flushing to the kernel.";
+const COLD: &str = "A second run finds the files in memory: measure with -w 1 if that is the usual \
+                    case. If the first run counts, read less, in larger blocks, or ahead of need \
+                    (posix_fadvise, readahead).";
+
+/// How long a process waited for storage in order to read.
+fn reading(case: &Case<'_>, process: ProcessId) -> Ns {
+    let reads = |block: &&Block| {
+        block.waits_for == WaitsFor::Disk
+            && match case.call_of(block) {
+                // A page of a mapped file, or of the program itself.
+                "" => true,
+                name => READS.contains(&name) || LOOKS.contains(&name),
+            }
+    };
+    case.waits_of(process).filter(reads).map(|block| block.end - block.start).sum()
+}
+
+/// Calls that need what is known of a file, rather than what is in it.
+const LOOKS: &[&str] = &[
+    "pread64",
+    "preadv",
+    "open",
+    "openat",
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "getdents64",
+    "getdents",
+    "execve",
+    "mmap",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat};
+    use expect_test::expect;
+
+    fn store(puts: u64) -> String {
+        let put = |at| {
+            format!(
+                "{} syscall write 3 600
+                 {} back 600
+                 {} syscall fdatasync 3
+                 {} off blocked : submit_bio_wait from put (vault.rs:35) <- main
+                 {} on woken-by interrupt : blk_done_softirq < common_interrupt
+                 {} back 0\n",
+                at,
+                at + 10,
+                at + 50,
+                at + 50,
+                at + 180,
+                at + 190
+            )
+        };
+        let end = puts * 200 + 400;
+        format!("task 1 vault\n0 on\n{}{end} exit\n{end} off dead", repeat(puts, 0, 200, put))
+    }
+
+    #[test]
+    fn a_sync_per_record_is_found() {
+        expect![[r#"
+            wait-disk 60 % (60..60) @ put:35: vault called fdatasync 20 times and waited 140 ns each time for the disk.
+        "#]]
+        .assert_eq(&found(&store(20)));
+    }
+
+    #[test]
+    fn reading_cold_files_says_so() {
+        let read = |at| {
+            format!(
+                "{} syscall pread64 3 65536
+                 {} off blocked : io_schedule < folio_wait_bit from load (pack.c:9) <- main
+                 {} on woken-by interrupt : blk_done_softirq < common_interrupt
+                 {} back 65536\n",
+                at + 10,
+                at + 20,
+                at + 150,
+                at + 190
+            )
+        };
+        let text =
+            format!("task 1 git\n0 on\n{}4000 exit\n4000 off dead", repeat(20, 0, 200, read));
+        expect![[r#"
+            wait-disk 65 % (0..65) @ load:9: git was blocked 20 times until storage answered, mostly for files that were not in memory yet (a cold page cache).
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn one_sync_at_the_end_is_refused() {
+        assert_eq!(found(&store(1)), "");
+    }
+}

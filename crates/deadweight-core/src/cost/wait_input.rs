@@ -1,0 +1,175 @@
+//! Waiting for input.
+//!
+//! # What it is
+//! The program is blocked on an empty pipe, socket or terminal: whoever feeds it
+//! is slower than it is. A timer inside the program counts this time as if it were its own.
+//!
+//! # How deadweight knows
+//! The kernel's stack at the switch-out shows a read that found
+//! nothing, the wake-up record names the process that ended the wait. Both ends are exact.
+//!
+//! # What it is mistaken for
+//! A server that idles until the next request: reported as idle, no
+//! finding. A poll that timed out is sleep. If the producer belongs to the measured command, its
+//! own work fills the wait and is shown instead.
+//!
+//! # What to do
+//! Nothing inside the waiting program helps: speed up the producer, or read from
+//! a file made beforehand. To time the program alone, feed it from a file.
+//!
+//! # Seen in
+//! Zig EVM: 94 % of a timed read was the wait for `xxd`.
+//! In `tests/programs`: `produce.c` feeding `consume.c`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Entry, Slice, What};
+use crate::case::Case;
+use crate::findings::{Draft, Sum, processes_in};
+use crate::kernel::{Interrupt, WaitsFor};
+use crate::place::sites;
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::timeline::WokenBy;
+use crate::units::Ns;
+use crate::wording::{percent, things, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "wait-input",
+    group: "waiting",
+    source: include_str!("wait_input.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    let What::Wait(block) = slice.what else { return false };
+    let block = &case.timeline.blocks[block as usize];
+    let timed_out = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
+    match block.waits_for {
+        WaitsFor::PipeData | WaitsFor::Terminal => true,
+        WaitsFor::SocketData | WaitsFor::Poll => !timed_out,
+        _ => false,
+    }
+}
+
+/// Whether the process takes connections: its waits for input are idleness.
+pub(crate) fn is_server(case: &Case<'_>, process: ProcessId) -> bool {
+    case.families
+        .of_process(process)
+        .any(|(_, f)| matches!(f.name, "accept" | "accept4" | "listen") && f.calls > f.failed)
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .filter(|process| !is_server(found.case, *process))
+        .filter_map(|process| draft(found, account, process))
+        .collect()
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let case = found.case;
+    // A person at a terminal takes the time that a person takes: a row, no finding.
+    let typed = |e: &&Entry| matches!(e.detail, Detail::Waits(WaitsFor::Terminal, _));
+    let entries = || found.wall.of_process(account, process).filter(|e| !typed(e));
+    let sum = Sum::of(entries());
+    if sum.ns == Ns::ZERO {
+        return None;
+    }
+    let slowest = entries()
+        .filter_map(|e| match e.detail {
+            Detail::Waits(_, partner) => Some((e.ns, partner)),
+            _ => None,
+        })
+        .max();
+    let producer = slowest.and_then(|(_, partner)| partner).map(|p| case.name(p));
+    let name = case.name(process);
+    let whom = producer.as_deref().unwrap_or("its input");
+    let mean = sum.ns.0 / sum.count.max(1);
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: format!("waits for {whom}"),
+        text: format!(
+            "{name} was blocked {}, {} on average, until {whom} delivered. A timer inside {name} \
+             counts this time.",
+            things(sum.count, "time"),
+            time(Ns(mean)),
+        ),
+        amount: sum.ns,
+        saving: sum.alone,
+        range: (sum.alone, sum.ns),
+        how: How::Exact,
+        sites: sites(case.symbols(), &sum.places, sum.count),
+        evidence: vec![format!(
+            "{} of the time no part of the measured command was on a CPU",
+            percent(sum.alone, sum.ns)
+        )],
+        remedy: format!(
+            "Nothing in {name} is worth changing for this. Make {whom} faster, or feed {name} \
+             from a file prepared beforehand, and time it that way."
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, rows};
+    use expect_test::expect;
+
+    /// A reader that is measured alone: its producer lives outside the command.
+    const READER: &str = "task 1 candles
+             0 on
+           100 off blocked read 0 : anon_pipe_read from fgets <- main (candles.c:77)
+           800 on woken-by 9 unpack
+          1000 exit
+          1000 off dead
+        task 9 unpack outside
+             0 on";
+
+    #[test]
+    fn the_producer_is_found_by_name() {
+        expect![[r#"
+            wait-input 70 % (70..70) @ main:77: candles was blocked 1 time, 700 ns on average, until unpack delivered. A timer inside candles counts this time.
+        "#]]
+        .assert_eq(&found(READER));
+        expect![[r#"
+            wait-input 700 input from unpack
+        "#]]
+        .assert_eq(&rows(READER, 1));
+    }
+
+    #[test]
+    fn a_person_at_a_terminal_is_a_row_and_no_finding() {
+        let editor = "task 1 vi
+             0 on
+           100 off blocked select 1 : do_select
+           800 on woken-by 9 kworker : try_to_wake_up < n_tty_receive_buf_common < flush_to_ldisc
+          1000 exit
+          1000 off dead
+        task 9 kworker outside
+             0 on";
+        assert_eq!(found(editor), "");
+        expect![[r#"
+            wait-input 700 the terminal
+        "#]]
+        .assert_eq(&rows(editor, 1));
+    }
+
+    #[test]
+    fn a_server_that_idles_is_refused() {
+        let server = "task 1 server
+             0 on
+            10 syscall accept4 3
+            20 back 4
+           100 off blocked read 4 : sk_wait_data
+           800 on woken-by 9 client
+          1000 exit
+          1000 off dead
+        task 9 client outside
+             0 on";
+        assert_eq!(found(server), "");
+    }
+}

@@ -1,0 +1,101 @@
+//! Waiting for output.
+//!
+//! # What it is
+//! The program is blocked because the pipe or socket it writes to is full:
+//! whoever reads is slower than it is.
+//!
+//! # How deadweight knows
+//! The kernel's stack at the switch-out shows a write that found no
+//! room; the wake-up record names the reader. Both ends are exact.
+//!
+//! # What it is mistaken for
+//! Waiting for a disk: that has an account of its own. If the reader
+//! belongs to the measured command, its own work fills the wait and is shown instead.
+//!
+//! # What to do
+//! Speed up the reader, or write to a file. Writing less, or larger blocks, helps
+//! only if the reader pays per call.
+//!
+//! # Seen in
+//! `producer | sort`, where sort is the slow part.
+//! In `tests/programs`: `produce.c` before a slow `consume.c`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Slice, What};
+use crate::case::Case;
+use crate::findings::{Draft, Sum, processes_in};
+use crate::kernel::WaitsFor;
+use crate::place::sites;
+use crate::report::How;
+use crate::wording::things;
+
+pub(super) const CLASS: Class = Class {
+    id: "wait-output",
+    group: "waiting",
+    source: include_str!("wait_output.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    let What::Wait(block) = slice.what else { return false };
+    let waits_for = case.timeline.blocks[block as usize].waits_for;
+    matches!(waits_for, WaitsFor::PipeRoom | WaitsFor::SocketRoom)
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let case = found.case;
+    let account = AccountId::of_class(CLASS.id);
+    let mut drafts = Vec::new();
+    for process in processes_in(found.wall.in_account(account)) {
+        let entries = || found.wall.of_process(account, process);
+        let sum = Sum::of(entries());
+        let reader = entries().max_by_key(|e| e.ns).and_then(|e| match e.detail {
+            Detail::Waits(_, partner) => partner.map(|p| case.name(p)),
+            _ => None,
+        });
+        let name = case.name(process);
+        let whom = reader.unwrap_or_else(|| "whoever reads its output".into());
+        drafts.push(Draft {
+            class: CLASS.id,
+            moves: true,
+            process,
+            title: format!("waits for room in its output, for {whom}"),
+            text: format!(
+                "{name} was blocked {} because its output was full, until {whom} had read.",
+                things(sum.count, "time")
+            ),
+            amount: sum.ns,
+            saving: sum.alone,
+            range: (sum.alone, sum.ns),
+            how: How::Exact,
+            sites: sites(case.symbols(), &sum.places, sum.count),
+            evidence: Vec::new(),
+            remedy: format!("Make {whom} faster, or let {name} write to a file."),
+        });
+    }
+    drafts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::found;
+    use expect_test::expect;
+
+    #[test]
+    fn the_reader_is_found_by_name_and_a_file_is_refused() {
+        let writer = "task 1 unpack
+             0 on
+           100 off blocked write 1 : anon_pipe_write from emit (u.c:9) <- main
+           800 on woken-by 9 candles
+          1000 exit
+          1000 off dead
+        task 9 candles outside
+             0 on";
+        expect![[r#"
+            wait-output 70 % (70..70) @ emit:9: unpack was blocked 1 time because its output was full, until candles had read.
+        "#]]
+        .assert_eq(&found(writer));
+        assert_eq!(found(&writer.replace("anon_pipe_write", "io_schedule")), "");
+    }
+}

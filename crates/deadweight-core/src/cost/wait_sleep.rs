@@ -1,0 +1,209 @@
+//! Sleeping.
+//!
+//! # What it is
+//! The program waits for a clock: a pause, or a loop that looks whether something
+//! has happened and sleeps until it looks again. What happens in between waits for the next look.
+//!
+//! # How deadweight knows
+//! A timer ended the wait: `nanosleep`, or a `poll`, `epoll_wait` or
+//! futex that ran into its time-out. Both ends are exact.
+//!
+//! # What it is mistaken for
+//! Waiting for an event with a generous time-out: that is ended by
+//! the event, not by the clock. While one thread sleeps another may do the work that the first
+//! waits for: then removing the sleep saves less, and the saving is a range.
+//!
+//! # What to do
+//! Wait for the event itself: a condition variable, a channel, `poll` without
+//! time-out, `wait`. If polling must be, poll more often first and back off later.
+//!
+//! # Seen in
+//! Hand-over between two threads with `sleep_for(1 ms)` on both sides.
+//! In `tests/programs`: `poll_loop.c`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::attribute::{Detail, Entry, Slice, What};
+use crate::case::Case;
+use crate::findings::{Draft, Sum, processes_in};
+use crate::kernel::{Interrupt, WaitsFor};
+use crate::place::{Spot, is_runtime, sites};
+use crate::processes::ProcessId;
+use crate::report::How;
+use crate::timeline::{Block, WokenBy};
+use crate::units::Ns;
+use crate::wording::{percent, things, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "wait-sleep",
+    group: "waiting",
+    source: include_str!("wait_sleep.rs"),
+    claim: Claim::Slices(claim),
+    inspect,
+};
+
+/// From so many sleeps on it is a loop.
+const LOOP: usize = 8;
+/// What waiting for the event costs instead of a sleep: a wake-up and two switches.
+const WAKE_UP: Ns = Ns(20_000);
+
+fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+    let What::Wait(block) = slice.what else { return false };
+    is_sleep(&case.timeline.blocks[block as usize])
+}
+
+fn is_sleep(block: &Block) -> bool {
+    match block.waits_for {
+        WaitsFor::Sleep => true,
+        WaitsFor::Poll | WaitsFor::Futex | WaitsFor::Signal | WaitsFor::SocketData => {
+            block.woken_by == WokenBy::Interrupt(Interrupt::Timer)
+        }
+        _ => false,
+    }
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let account = AccountId::of_class(CLASS.id);
+    processes_in(found.wall.in_account(account))
+        .into_iter()
+        .map(|process| draft(found, account, process))
+        .filter(|draft| draft.amount.0 > 0)
+        .collect()
+}
+
+/// Whether a language's scheduler sleeps for its own purposes, between spins: Go's threads do so
+/// with `nanosleep`, while goroutines that sleep leave a thread waiting on a futex or in a poll.
+fn is_scheduler(case: &Case<'_>, block: &Block) -> bool {
+    block.waits_for == WaitsFor::Sleep
+        && (case.processes.get(case.processes.of(block.task)).language == "Go"
+            || is_runtime(case.symbols(), Spot::Stack(case.site_of(block))))
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
+    let case = found.case;
+    let go = case.processes.get(process).language == "Go";
+    let scheduler = |e: &&Entry| go && matches!(e.detail, Detail::Waits(WaitsFor::Sleep, _));
+    let entries = found.wall.of_process(account, process);
+    let sum = Sum::of(entries.filter(|e| !scheduler(e)));
+    let mut lengths: Vec<Ns> = case
+        .waits_of(process)
+        .filter(|b| is_sleep(b))
+        .filter(|b| !is_scheduler(case, b))
+        .map(|b| b.end - b.start)
+        .collect();
+    lengths.sort_unstable();
+    let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
+    let name = case.name(process);
+    let polls = lengths.len() >= LOOP;
+    let stays = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
+    let times = things(u64::try_from(lengths.len()).unwrap_or(u64::MAX), "time");
+    Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: if polls {
+            format!("a polling loop that sleeps {}", time(typical))
+        } else {
+            format!("asleep for {}", time(sum.ns))
+        },
+        text: if polls {
+            format!("{name} slept {times}, typically {}, and looked again.", time(typical))
+        } else {
+            format!("{name} slept {times} in all.")
+        },
+        amount: sum.ns,
+        saving: sum.alone - stays,
+        range: (sum.alone - stays, sum.ns),
+        how: How::Exact,
+        sites: sites(case.symbols(), &sum.places, sum.count),
+        evidence: vec![format!(
+            "{} of the time no part of the measured command was on a CPU",
+            percent(sum.alone, sum.ns)
+        )],
+        remedy: remedy(&case.processes.get(process).language, polls),
+    }
+}
+
+fn remedy(language: &str, polls: bool) -> String {
+    let event = match language {
+        "C" => "pthread_cond_wait, or poll without time-out",
+        "C++" => "std::condition_variable::wait with the condition as predicate",
+        "Rust" => "Condvar::wait, or a channel's recv()",
+        "Go" => "receive from a channel, or sync.Cond.Wait",
+        "Zig" => "std.Thread.Condition.wait",
+        "Crystal" => "Channel#receive",
+        "Python" => "threading.Event.wait, or Popen.wait",
+        "shell" => "the `wait` builtin, or a pipe or FIFO that is read",
+        _ => "a condition variable, a pipe, or `wait`",
+    };
+    if polls {
+        format!(
+            "Wait for the event instead of the clock: {event}. A shorter interval helps too, at \
+             the price of more wake-ups."
+        )
+    } else {
+        format!("If the pause waits for something, wait for that instead: {event}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat};
+    use expect_test::expect;
+
+    const MS: u64 = 1_000_000;
+
+    fn poller(looks: u64) -> String {
+        let look = |at| {
+            format!(
+                "{} off blocked clock_nanosleep 1 from std::sleep_for <- take (spool.cpp:48) <- main
+                 {} on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt
+                 {} back 0\n",
+                at + 100_000,
+                at + MS,
+                at + MS + 10
+            )
+        };
+        let end = looks * 2 * MS + 10;
+        format!("task 1 spool\n0 on\n{}{end} exit\n{end} off dead", repeat(looks, 0, 2 * MS, look))
+    }
+
+    #[test]
+    fn a_polling_loop_is_found_with_its_interval() {
+        expect![[r#"
+            wait-sleep 44 % (44..45) @ take:48: spool slept 10 times, typically 900 µs, and looked again.
+        "#]]
+        .assert_eq(&found(&poller(10)));
+    }
+
+    #[test]
+    fn work_beside_the_sleep_makes_the_saving_a_range() {
+        let text = "cpus 2
+        task 1 main
+             0 cpu0 on
+            50 fork 2 thread
+           100 off blocked clock_nanosleep 1
+           900 cpu0 on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt
+          1000 exit
+          1000 off dead
+        task 2 spinner
+           100 cpu1 on
+           900 off blocked futex";
+        expect![[r#"
+            wait-sleep 0 % (0..80) @ nowhere: main slept 1 time in all.
+        "#]]
+        .assert_eq(&found(text));
+    }
+
+    #[test]
+    fn an_event_before_the_time_out_is_refused() {
+        let text = "task 1 main
+             0 on
+           100 off blocked poll 3 1 5000 : do_sys_poll
+           900 on woken-by 9 peer
+          1000 exit
+          1000 off dead
+        task 9 peer outside
+             0 on";
+        assert!(!found(text).contains("wait-sleep"));
+    }
+}

@@ -1,0 +1,311 @@
+//! What file descriptors refer to, replayed per process from open, dup, pipe, fork, exec, close.
+//!
+//! Two descriptors of one pipe, in whatever processes, lead to one [`Object`]. Calls that write
+//! descriptors to memory (`pipe`) are followed by the kernel's own rule, the lowest free number;
+//! what the recorder read from `/proc` later overrules. Not for naming files that were opened
+//! while nobody looked: their paths lie in the program's memory.
+
+mod effect;
+
+use crate::ids::{NameId, Tid};
+use crate::symbols::Symbols;
+use crate::trace::syscall::Arch;
+use effect::{CLOEXEC, Effect, Effects};
+use std::collections::BTreeMap;
+
+/// Everything that descriptors referred to.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// The objects; `Call::object` is an index.
+    pub all: Vec<Object>,
+}
+
+impl Objects {
+    /// The object at `index`, if there is one.
+    #[must_use]
+    pub fn get(&self, index: u32) -> Option<&Object> {
+        self.all.get(index as usize)
+    }
+}
+
+/// Something a descriptor refers to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// What it is.
+    pub kind: ObjectKind,
+    /// Its name as `/proc/PID/fd` shows it, where known.
+    pub name: NameId,
+}
+
+/// What kind of thing a descriptor refers to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectKind {
+    /// A regular file or directory.
+    File,
+    /// A pipe or FIFO.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A terminal.
+    Terminal,
+    /// A device other than a terminal.
+    Device,
+    /// epoll, eventfd, timerfd, inotify, ...
+    Anonymous,
+    /// Not known.
+    Unknown,
+}
+
+impl ObjectKind {
+    /// By the name that `/proc/PID/fd` shows.
+    fn of_name(name: &str) -> Self {
+        const TERMINALS: [&str; 3] = ["/dev/pts/", "/dev/tty", "/dev/console"];
+        if name.starts_with("pipe:") {
+            Self::Pipe
+        } else if name.starts_with("socket:") {
+            Self::Socket
+        } else if name.starts_with("anon_inode:") {
+            Self::Anonymous
+        } else if TERMINALS.iter().any(|t| name.starts_with(t)) {
+            Self::Terminal
+        } else if name.starts_with("/dev/") && !name.starts_with("/dev/shm/") {
+            Self::Device
+        } else if name.starts_with('/') {
+            Self::File
+        } else {
+            Self::Unknown
+        }
+    }
+
+    /// Whether two descriptors of one name mean one thing that bytes pass through.
+    fn is_shared(self) -> bool {
+        matches!(self, Self::Pipe | Self::Socket | Self::Terminal | Self::Device)
+    }
+}
+
+/// One entry of a process's table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    object: u32,
+    closed_by_exec: bool,
+}
+
+/// One process's descriptors.
+type Table = BTreeMap<i32, Entry>;
+
+/// Every process's descriptors at the moment.
+#[derive(Debug)]
+pub(crate) struct Descriptors<'a> {
+    symbols: &'a Symbols,
+    effects: Effects,
+    tables: BTreeMap<Tid, Table>,
+    by_name: BTreeMap<NameId, u32>,
+    objects: Objects,
+}
+
+impl<'a> Descriptors<'a> {
+    pub(crate) fn new(symbols: &'a Symbols, arch: Arch) -> Self {
+        let (tables, by_name) = (BTreeMap::new(), BTreeMap::new());
+        let effects = Effects::new(arch);
+        Self { symbols, effects, tables, by_name, objects: Objects::default() }
+    }
+
+    /// What was found, at the end.
+    pub(crate) fn into_objects(self) -> Objects {
+        self.objects
+    }
+
+    /// What the call with these arguments works on.
+    pub(crate) fn object_of(&self, process: Tid, nr: u16, args: &[u64; 4]) -> Option<u32> {
+        let fd = as_fd(*args.get(self.effects.descriptor(nr)?)?);
+        self.tables.get(&process)?.get(&fd).map(|e| e.object)
+    }
+
+    /// What kind of thing that is.
+    pub(crate) fn kind(&self, object: u32) -> Option<ObjectKind> {
+        self.objects.get(object).map(|o| o.kind)
+    }
+
+    /// A child process starts with a copy of its parent's table.
+    pub(crate) fn forked(&mut self, parent: Tid, child: Tid) {
+        if parent != child {
+            let table = self.table(parent).clone();
+            self.tables.insert(child, table);
+        }
+    }
+
+    /// A process became another program.
+    pub(crate) fn executed(&mut self, process: Tid) {
+        if let Some(table) = self.tables.get_mut(&process) {
+            table.retain(|_, e| !e.closed_by_exec);
+        }
+    }
+
+    /// A process is gone.
+    pub(crate) fn ended(&mut self, process: Tid) {
+        self.tables.remove(&process);
+    }
+
+    /// The recorder read in `/proc` what a descriptor refers to: no name if it is closed.
+    pub(crate) fn seen(&mut self, process: Tid, fd: i32, name: NameId) {
+        if name == NameId(0) {
+            self.table(process).remove(&fd);
+            return;
+        }
+        let kind = ObjectKind::of_name(self.symbols.name(name));
+        let known = self.tables.get(&process).and_then(|t| t.get(&fd)).copied();
+        let nameless = known.map(|e| e.object).filter(|o| self.may_be(*o, kind, name));
+        let object = match (self.by_name.get(&name), nameless) {
+            (Some(&named), _) if kind.is_shared() => named,
+            (_, Some(nameless)) => {
+                if let Some(object) = self.objects.all.get_mut(nameless as usize) {
+                    *object = Object { kind, name };
+                }
+                nameless
+            }
+            _ => self.add(kind, name),
+        };
+        if kind.is_shared() {
+            self.by_name.insert(name, object);
+        }
+        let closed_by_exec = known.is_some_and(|e| e.closed_by_exec);
+        self.table(process).insert(fd, Entry { object, closed_by_exec });
+    }
+
+    /// Whether `object` may be what `/proc` calls `name`.
+    fn may_be(&self, object: u32, kind: ObjectKind, name: NameId) -> bool {
+        self.objects.get(object).is_some_and(|o| {
+            o.name == name
+                || o.name == NameId(0)
+                    && (o.kind == kind
+                        || matches!(o.kind, ObjectKind::Unknown | ObjectKind::File)
+                            && !matches!(kind, ObjectKind::Pipe | ObjectKind::Socket))
+        })
+    }
+
+    /// A call returned.
+    pub(crate) fn returned(&mut self, process: Tid, nr: u16, args: &[u64; 4], ret: i64) {
+        let effect = self.effects.of(nr);
+        if effect == Effect::None || ret < 0 && effect != Effect::Close {
+            return;
+        }
+        let flagged = |flags: Option<usize>| {
+            flags.and_then(|i| args.get(i)).is_some_and(|flags| flags & CLOEXEC != 0)
+        };
+        match effect {
+            Effect::None => {}
+            Effect::Open { flags, kind } => {
+                let object = self.add(kind, NameId(0));
+                self.put(process, i32::try_from(ret).unwrap_or(-1), object, flagged(flags));
+            }
+            Effect::Pair { flags, kind } => {
+                let object = self.add(kind, NameId(0));
+                for _ in 0..2 {
+                    let fd = self.lowest_free(process);
+                    self.put(process, fd, object, flagged(flags));
+                }
+            }
+            Effect::Dup { flags } => {
+                let to = i32::try_from(ret).unwrap_or(-1);
+                self.copy(process, as_fd(args[0]), to, flagged(flags));
+            }
+            Effect::Control => self.control(process, args, ret),
+            Effect::Close => {
+                if let Some(table) = self.tables.get_mut(&process) {
+                    table.remove(&as_fd(args[0]));
+                }
+            }
+            Effect::CloseRange => self.close_range(process, args),
+        }
+    }
+
+    /// `fcntl`.
+    fn control(&mut self, process: Tid, args: &[u64; 4], ret: i64) {
+        const DUP: u64 = 0;
+        const SET_FLAGS: u64 = 2;
+        const DUP_CLOEXEC: u64 = 1030;
+        let fd = as_fd(args[0]);
+        match args[1] {
+            DUP | DUP_CLOEXEC => {
+                let to = i32::try_from(ret).unwrap_or(-1);
+                self.copy(process, fd, to, args[1] == DUP_CLOEXEC);
+            }
+            SET_FLAGS => {
+                let entry = self.tables.get_mut(&process).and_then(|t| t.get_mut(&fd));
+                if let Some(entry) = entry {
+                    entry.closed_by_exec = args[2] & 1 != 0;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close_range(&mut self, process: Tid, args: &[u64; 4]) {
+        const AT_EXEC: u64 = 4;
+        let first = i32::try_from(args[0] & 0xffff_ffff).unwrap_or(i32::MAX);
+        let last = i32::try_from(args[1] & 0xffff_ffff).unwrap_or(i32::MAX);
+        let Some(table) = self.tables.get_mut(&process) else { return };
+        if args[2] & AT_EXEC != 0 {
+            for (fd, entry) in table.iter_mut() {
+                entry.closed_by_exec |= (first..=last).contains(fd);
+            }
+        } else {
+            table.retain(|fd, _| !(first..=last).contains(fd));
+        }
+    }
+
+    /// A process's table. Nothing being known of it, its three standard descriptors are taken.
+    fn table(&mut self, process: Tid) -> &mut Table {
+        if !self.tables.contains_key(&process) {
+            let standard = |fd| {
+                let object = self.add(ObjectKind::Unknown, NameId(0));
+                (fd, Entry { object, closed_by_exec: false })
+            };
+            let table = (0..3).map(standard).collect();
+            self.tables.insert(process, table);
+        }
+        self.tables.entry(process).or_default()
+    }
+
+    fn add(&mut self, kind: ObjectKind, name: NameId) -> u32 {
+        let Ok(index) = u32::try_from(self.objects.all.len()) else { return u32::MAX };
+        self.objects.all.push(Object { kind, name });
+        index
+    }
+
+    fn put(&mut self, process: Tid, fd: i32, object: u32, closed_by_exec: bool) {
+        if fd >= 0 {
+            let entry = Entry { object, closed_by_exec };
+            self.table(process).insert(fd, entry);
+        }
+    }
+
+    fn copy(&mut self, process: Tid, from: i32, to: i32, closed_by_exec: bool) {
+        let known = self.tables.get(&process).and_then(|t| t.get(&from)).map(|e| e.object);
+        let object = known.unwrap_or_else(|| self.add(ObjectKind::Unknown, NameId(0)));
+        self.put(process, from, object, false);
+        self.put(process, to, object, closed_by_exec);
+    }
+
+    /// The number that the kernel gives out next.
+    fn lowest_free(&mut self, process: Tid) -> i32 {
+        let mut free = 0;
+        for fd in self.table(process).keys() {
+            if *fd != free {
+                break;
+            }
+            free += 1;
+        }
+        free
+    }
+}
+
+/// A descriptor as an argument: the lower half of the register.
+fn as_fd(arg: u64) -> i32 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "C's int")]
+    let fd = arg as u32 as i32;
+    fd
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! The replay, driven as the timeline drives it.
+
+use super::*;
+use crate::trace::syscall::number;
+
+const SHELL: Tid = Tid(1);
+const LEFT: Tid = Tid(2);
+const RIGHT: Tid = Tid(3);
+
+fn call(d: &mut Descriptors<'_>, process: Tid, name: &str, args: [u64; 4], ret: i64) {
+    let nr = number(Arch::X86_64, name).expect("a call of that name");
+    d.returned(process, nr, &args, ret);
+}
+
+fn object(d: &Descriptors<'_>, process: Tid, name: &str, fd: u64) -> Option<u32> {
+    d.object_of(process, number(Arch::X86_64, name).expect("a call of that name"), &[fd, 0, 0, 0])
+}
+
+#[test]
+fn both_ends_of_a_shells_pipe_are_one_object() {
+    let mut symbols = Symbols::default();
+    let (tty, name) = (symbols.intern("/dev/pts/0"), symbols.intern("pipe:[7]"));
+    let mut d = Descriptors::new(&symbols, Arch::X86_64);
+    for fd in 0..3 {
+        d.seen(SHELL, fd, tty);
+    }
+    call(&mut d, SHELL, "pipe2", [0; 4], 0);
+    d.forked(SHELL, LEFT);
+    call(&mut d, LEFT, "dup2", [4, 1, 0, 0], 1);
+    call(&mut d, LEFT, "close", [4, 0, 0, 0], 0);
+    d.executed(LEFT);
+    d.seen(LEFT, 1, name);
+    d.forked(SHELL, RIGHT);
+    call(&mut d, RIGHT, "dup2", [3, 0, 0, 0], 0);
+    d.executed(RIGHT);
+    d.seen(RIGHT, 0, name);
+    let written = object(&d, LEFT, "write", 1).expect("known");
+    assert_eq!(object(&d, RIGHT, "read", 0), Some(written));
+    assert_eq!(d.kind(written), Some(ObjectKind::Pipe));
+    assert_eq!(d.objects.all[written as usize].name, name);
+    assert_ne!(object(&d, LEFT, "write", 2), Some(written));
+}
+
+#[test]
+fn exec_closes_what_was_marked_and_nothing_else() {
+    let symbols = Symbols::default();
+    let mut d = Descriptors::new(&symbols, Arch::X86_64);
+    call(&mut d, LEFT, "openat", [0, 0, CLOEXEC, 0], 3);
+    call(&mut d, LEFT, "openat", [0, 0, 0, 0], 4);
+    call(&mut d, LEFT, "fcntl", [4, 1030, 0, 0], 5);
+    call(&mut d, LEFT, "fcntl", [5, 2, 0, 0], 0);
+    d.executed(LEFT);
+    assert_eq!(object(&d, LEFT, "read", 3), None);
+    assert!(object(&d, LEFT, "read", 4).is_some());
+    assert_eq!(object(&d, LEFT, "read", 5), object(&d, LEFT, "read", 4));
+}
+
+#[test]
+fn proc_overrules_a_wrong_guess() {
+    let mut symbols = Symbols::default();
+    let name = symbols.intern("socket:[9]");
+    let mut d = Descriptors::new(&symbols, Arch::X86_64);
+    call(&mut d, LEFT, "pipe", [0; 4], 0);
+    let guessed = object(&d, LEFT, "read", 3);
+    d.seen(LEFT, 3, name);
+    let seen = object(&d, LEFT, "read", 3).expect("known");
+    assert_ne!(Some(seen), guessed);
+    assert_eq!(d.kind(seen), Some(ObjectKind::Socket));
+    assert_eq!(object(&d, LEFT, "read", 4), guessed);
+}
+
+#[test]
+fn a_standard_descriptor_that_was_closed_is_free() {
+    let mut symbols = Symbols::default();
+    let (tty, nothing) = (symbols.intern("/dev/pts/0"), symbols.intern(""));
+    let mut d = Descriptors::new(&symbols, Arch::X86_64);
+    d.seen(SHELL, 0, nothing);
+    d.seen(SHELL, 1, tty);
+    assert_eq!(object(&d, SHELL, "read", 0), None);
+    assert_eq!(object(&d, SHELL, "read", 2).and_then(|o| d.kind(o)), Some(ObjectKind::Unknown));
+    call(&mut d, SHELL, "pipe", [0; 4], 0);
+    assert_eq!(object(&d, SHELL, "read", 0), object(&d, SHELL, "write", 3));
+}
+
+#[test]
+fn the_lowest_free_number_is_the_next() {
+    let symbols = Symbols::default();
+    let mut d = Descriptors::new(&symbols, Arch::X86_64);
+    for fd in 0..5 {
+        call(&mut d, LEFT, "openat", [0; 4], fd);
+    }
+    call(&mut d, LEFT, "close_range", [1, 2, 0, 0], 0);
+    assert_eq!(d.lowest_free(LEFT), 1);
+    call(&mut d, LEFT, "pipe", [0; 4], 0);
+    assert_eq!(object(&d, LEFT, "read", 1), object(&d, LEFT, "write", 2));
+    assert_eq!(d.lowest_free(LEFT), 5);
+}

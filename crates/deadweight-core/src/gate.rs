@@ -1,0 +1,224 @@
+//! Conditions on reports, in words that a person writes and a script relies on.
+//!
+//! | condition | holds if |
+//! |---|---|
+//! | `slow.tiny-reads > 60 %` | that row has more than this share of the wall time |
+//! | `fast.wall < 3 ms` | the wall time is below this |
+//! | `B > A * 1.05` | B's wall time is above A's by more than this factor |
+//! | `slow.finding = "tiny-reads @ main.zig:14"` | the best finding is of this class, at this place |
+//! | `fast.finding = none` | there is no finding |
+//! | `blame(slow, fast) = "tiny-reads" > 70 %` | this row makes more than this part of the difference |
+//! | `saving(slow, fast) within 10 points` | the best finding's predicted saving is as near as that to the real one |
+//!
+//! Accounts that are not in a ledger are 0. Not for running anything or for exit codes.
+
+mod parse;
+
+use crate::compare::compare;
+use crate::report::{Finding, Report};
+use std::collections::BTreeMap;
+
+/// A condition, parsed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// One amount beside another.
+    Amounts(Amount, Order, Amount),
+    /// The best finding of a report is this one; none: it has none.
+    Finding(String, Option<Wanted>),
+    /// The row of this account makes so much of the difference between two reports.
+    Blame([String; 2], String, Order, f64),
+    /// The first report's predicted saving is so many points from the second's real one.
+    Saving([String; 2], f64),
+}
+
+/// An amount of time or a share, perhaps times a factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Amount {
+    /// Of what.
+    pub of: Of,
+    /// Times this.
+    pub factor: f64,
+}
+
+/// What an amount is of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Of {
+    /// A report's wall time, in ns.
+    Wall(String),
+    /// An account's share of a report's wall time, 0 to 1.
+    Share(String, String),
+    /// So many ns.
+    Time(f64),
+    /// This share, 0 to 1.
+    Part(f64),
+}
+
+/// Which way an amount has to differ.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The left one is smaller.
+    Below,
+    /// The left one is larger.
+    Above,
+}
+
+/// A finding as one would describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its class.
+    pub class: String,
+    /// The end of its file's path, or its function.
+    pub place: Option<String>,
+    /// Its line.
+    pub line: Option<u32>,
+}
+
+/// Whether a condition held, and what was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether it did.
+    pub holds: bool,
+    /// The values that it was asked of, in words.
+    pub seen: String,
+}
+
+/// Why a condition cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GateError {
+    /// It is not written as conditions are.
+    #[error("cannot read the condition `{condition}`: {why}")]
+    Syntax {
+        /// The condition.
+        condition: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It names a report that is not there.
+    #[error("no report is called `{0}`")]
+    Unknown(String),
+    /// It compares a time with a share.
+    #[error("a time cannot be compared with a share")]
+    Units,
+}
+
+/// The reports that conditions name.
+pub type Reports<'r> = BTreeMap<&'r str, &'r Report>;
+
+impl Condition {
+    /// Asks it of `reports`.
+    ///
+    /// # Errors
+    /// If it names a report that is not there, or compares a time with a share.
+    pub fn ask(&self, reports: &Reports<'_>) -> Result<Outcome, GateError> {
+        match self {
+            Self::Amounts(left, order, right) => amounts(reports, left, *order, right),
+            Self::Finding(name, wanted) => {
+                let best = of(reports, name)?.findings.first();
+                let holds = match (best, wanted) {
+                    (None, None) => true,
+                    (Some(best), Some(wanted)) => wanted.is(best),
+                    _ => false,
+                };
+                Ok(Outcome { holds, seen: best.map_or("none".into(), described) })
+            }
+            Self::Blame([a, b], account, order, part) => {
+                let found = compare((a, of(reports, a)?), (b, of(reports, b)?), false);
+                let row = found.rows.iter().find(|row| row.account == *account);
+                let share = row.map_or(0.0, |row| row.share);
+                let seen = format!("{account} makes {:.1} % of it", share * 100.0);
+                Ok(Outcome { holds: order.holds(share, *part), seen })
+            }
+            Self::Saving([a, b], points) => {
+                let [slow, fast] = [of(reports, a)?, of(reports, b)?];
+                let predicted = slow.findings.first().map_or(0.0, |f| f.saving_share);
+                let real = 1.0 - fast.wall_ns as f64 / slow.wall_ns.max(1) as f64;
+                let apart = (predicted - real) * 100.0;
+                let seen = format!(
+                    "predicted {:.1} %, real {:.1} %: {apart:+.1} points",
+                    predicted * 100.0,
+                    real * 100.0
+                );
+                Ok(Outcome { holds: apart.abs() <= *points, seen })
+            }
+        }
+    }
+}
+
+fn of<'r>(reports: &Reports<'r>, name: &str) -> Result<&'r Report, GateError> {
+    reports.get(name).copied().ok_or_else(|| GateError::Unknown(name.to_owned()))
+}
+
+fn amounts(
+    reports: &Reports<'_>,
+    left: &Amount,
+    order: Order,
+    right: &Amount,
+) -> Result<Outcome, GateError> {
+    if left.is_time() != right.is_time() {
+        return Err(GateError::Units);
+    }
+    let (l, r) = (left.value(reports)?, right.value(reports)?);
+    let shown = |value: f64| match left.is_time() {
+        true => format!("{:.3} ms", value / 1e6),
+        false => format!("{:.1} %", value * 100.0),
+    };
+    Ok(Outcome { holds: order.holds(l, r), seen: format!("{} beside {}", shown(l), shown(r)) })
+}
+
+impl Amount {
+    fn is_time(&self) -> bool {
+        matches!(self.of, Of::Wall(_) | Of::Time(_))
+    }
+
+    fn value(&self, reports: &Reports<'_>) -> Result<f64, GateError> {
+        let value = match &self.of {
+            Of::Time(value) | Of::Part(value) => *value,
+            Of::Wall(name) => of(reports, name)?.wall_ns as f64,
+            Of::Share(name, account) => {
+                let report = of(reports, name)?;
+                let rows = report.ledger.iter().filter(|row| row.account == *account);
+                rows.map(|row| row.ns).sum::<u64>() as f64 / report.wall_ns.max(1) as f64
+            }
+        };
+        Ok(value * self.factor)
+    }
+}
+
+impl Order {
+    fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Self::Below => left < right,
+            Self::Above => left > right,
+        }
+    }
+}
+
+impl Wanted {
+    /// Whether it describes this finding: by any of its places.
+    fn is(&self, finding: &Finding) -> bool {
+        let at = |site: &crate::report::Site| {
+            let named = self.place.as_ref().is_none_or(|place| {
+                let file = site.file == *place || site.file.ends_with(&format!("/{place}"));
+                file || site.function == *place
+            });
+            named && self.line.is_none_or(|line| line == site.line)
+        };
+        let anywhere = self.place.is_none() && self.line.is_none();
+        finding.class == self.class && (anywhere || finding.sites.iter().any(at))
+    }
+}
+
+fn described(finding: &Finding) -> String {
+    let places: Vec<String> = finding
+        .sites
+        .iter()
+        .map(|site| {
+            let file = site.file.rsplit('/').next().unwrap_or_default();
+            if file.is_empty() { site.function.clone() } else { format!("{file}:{}", site.line) }
+        })
+        .collect();
+    format!("{} @ {}", finding.class, places.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

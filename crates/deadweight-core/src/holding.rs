@@ -1,0 +1,69 @@
+//! Who had the CPU while a task could have run: wait for a CPU by holder.
+//!
+//! Not a saving: what the holder did there may be needed.
+
+use crate::ids::{Cpu, TaskId};
+use crate::path::Subject;
+use crate::timeline::{Run, Timeline};
+use crate::units::Ns;
+
+/// Who had a CPU that a task of the subject waited for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// A task of the subject.
+    Own(TaskId),
+    /// Another task of the machine.
+    Outside(TaskId),
+    /// The recorder: what it takes is the observer's cost.
+    Recorder,
+    /// Nobody: the CPU had to be woken or switched first, or it is not known which CPU it was.
+    Nobody,
+}
+
+/// Who had the CPU that `task` got next, while it waited from `from` to `to` in its span
+/// `index`. The parts are in order of time and add up to `to - from`.
+#[must_use]
+pub fn holders(
+    timeline: &Timeline,
+    subject: &Subject,
+    (task, index): (TaskId, usize),
+    from: Ns,
+    to: Ns,
+) -> Vec<(Ns, Holder)> {
+    let mut parts = Vec::new();
+    let mut reached = from;
+    if let Some(cpu) = next_cpu(timeline, task, index) {
+        for (start, end, who) in timeline.holders(cpu, from, to) {
+            push(&mut parts, start - reached, Holder::Nobody);
+            push(&mut parts, end - start, holder(timeline, subject, who));
+            reached = end;
+        }
+    }
+    push(&mut parts, to - reached, Holder::Nobody);
+    parts
+}
+
+fn holder(timeline: &Timeline, subject: &Subject, who: Option<TaskId>) -> Holder {
+    match who {
+        None => Holder::Nobody,
+        Some(task) if subject.owns(task) => Holder::Own(task),
+        Some(task) if timeline.task(task).observer => Holder::Recorder,
+        Some(task) => Holder::Outside(task),
+    }
+}
+
+fn push(parts: &mut Vec<(Ns, Holder)>, time: Ns, holder: Holder) {
+    match parts.last_mut() {
+        _ if time == Ns::ZERO => {}
+        Some((ns, last)) if *last == holder => *ns += time,
+        _ => parts.push((time, holder)),
+    }
+}
+
+/// The CPU that a task ran on after its span `index`.
+fn next_cpu(timeline: &Timeline, task: TaskId, index: usize) -> Option<Cpu> {
+    timeline.task(task).spans[index..].iter().find_map(|s| match s.run {
+        Run::OnCpu(cpu) => Some(cpu),
+        _ => None,
+    })
+}

@@ -1,0 +1,73 @@
+//! Names for things in a trace: kernel ids as recorded, and indexes into the trace's own tables.
+//!
+//! A [`Tid`] may be used again by the kernel; a [`TaskId`] names one life of one task.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+    };
+}
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident) => {
+        id!($(#[$doc])* $name(u32));
+        impl $name {
+            /// As an index into the table it belongs to.
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            /// The id of the entry at `index`.
+            ///
+            /// # Panics
+            /// If a table outgrew `u32`, which readers prevent by their limits.
+            #[must_use]
+            pub fn at(index: usize) -> Self {
+                Self(u32::try_from(index).expect("tables are limited to u32 entries"))
+            }
+        }
+    };
+}
+
+id!(
+    /// The kernel's id of a task (what `gettid` returns). 0 is a CPU's idle task.
+    Tid(u32)
+);
+id!(
+    /// The kernel's id of a process: the tid of its first task.
+    Pid(u32)
+);
+id!(
+    /// The number of a CPU.
+    Cpu(u16)
+);
+index!(
+    /// One life of one task: an index into `Timeline::tasks`.
+    TaskId
+);
+index!(
+    /// A call stack: an index into `Symbols::stacks`. 0 is "no stack was taken".
+    StackId
+);
+index!(
+    /// A code address that was hit: an index into `Symbols::locations`.
+    LocationId
+);
+index!(
+    /// A binary: an index into `Symbols::images`.
+    ImageId
+);
+index!(
+    /// An interned string: an index into `Symbols::names`. 0 is the empty string.
+    NameId
+);
+index!(
+    /// A system call that was made: an index into `Timeline::calls`.
+    CallId
+);

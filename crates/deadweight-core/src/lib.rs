@@ -1,0 +1,61 @@
+//! deadweight's pure core: a recorded [`Trace`](trace::Trace) in, a ledger that adds up and its
+//! findings out.
+//!
+//! The pipeline, in the order a reader should follow it:
+//!
+//! 1. [`trace`]: what was recorded, sealed so that nothing else is ever needed.
+//! 2. [`timeline`]: each task's life as spans that tile it.
+//! 3. [`path`]: the chain of spans that the wall time consisted of, and beside it what tempers
+//!    that reading: [`projection`], [`overlap`], [`holding`], [`teams`], [`whatif`].
+//! 4. `attribute`: every slice of it charged to one account, by the knowledge in [`cost`].
+//! 5. [`weigh`]: ledger and findings, pooled over runs, as a [`report`].
+//!
+//! No IO, no clock, no environment, no hash order: the same bytes give the same report.
+#![forbid(unsafe_code)]
+
+pub mod asm;
+mod attribute;
+mod builds;
+mod calls;
+mod case;
+pub mod causes;
+mod churn;
+pub mod compare;
+pub mod cost;
+pub mod descriptors;
+mod duty;
+mod effort;
+mod findings;
+pub mod gate;
+mod hazards;
+pub mod holding;
+mod hot_code;
+pub mod ids;
+pub mod kernel;
+mod ledger;
+mod locks;
+mod machine;
+mod observed;
+pub mod overlap;
+pub mod path;
+mod place;
+mod pool;
+mod processes;
+pub mod projection;
+mod readings;
+pub mod report;
+mod shares;
+mod stages;
+pub mod stats;
+pub mod symbols;
+pub mod teams;
+pub mod timeline;
+mod top;
+pub mod trace;
+pub mod units;
+mod user_time;
+pub mod weigh;
+pub mod whatif;
+mod wording;
+
+pub use weigh::{CleanRun, WeighError, Weighing, weigh};

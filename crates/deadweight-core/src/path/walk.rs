@@ -1,0 +1,234 @@
+//! The bounded walk. Time only goes down, so every span is looked at once: the cost is that of
+//! the spans plus a search per jump, whatever the number of tasks.
+
+use super::{Join, Path, Piece, Subject};
+use crate::ids::TaskId;
+use crate::timeline::{Run, Task, Timeline};
+use crate::units::Ns;
+use std::cmp::Reverse;
+
+/// Jumps without a step back in time that a sane recording never needs: contradictory records
+/// must not keep the walk going round.
+const JUMPS: usize = 10_000;
+
+/// A waiter to return to.
+#[derive(Copy, Clone, Debug)]
+struct Waiter {
+    task: TaskId,
+    low: Ns,
+}
+
+struct Walk<'a> {
+    timeline: &'a Timeline,
+    subject: &'a Subject,
+    /// Where the walk is: in this task, at this time, to explain what lies after `low`.
+    task: TaskId,
+    time: Ns,
+    low: Ns,
+    waiters: Vec<Waiter>,
+    /// Whether a task is among the waiters.
+    waits: Vec<bool>,
+    jumps: usize,
+    pieces: Vec<Piece>,
+    joins: Vec<Join>,
+}
+
+impl Path {
+    /// Divides the subject's wall time.
+    ///
+    /// # Panics
+    /// If the pieces do not tile it: the law of the ledger.
+    #[must_use]
+    pub fn walk(timeline: &Timeline, subject: &Subject) -> Self {
+        let mut walk = Walk {
+            timeline,
+            subject,
+            task: last_to_fade(timeline, subject),
+            time: subject.end,
+            low: subject.start,
+            waiters: Vec::new(),
+            waits: vec![false; timeline.tasks.len()],
+            jumps: 0,
+            pieces: Vec::new(),
+            joins: Vec::new(),
+        };
+        // Who exited first may take longer to fade from memory: that is the end's own time, but
+        // the end was not decided there.
+        let last = last_task(timeline, subject);
+        if walk.task != last {
+            let fading = timeline.task(walk.task);
+            let decided = timeline.task(last).end.max(subject.start);
+            walk.charge(fading.end.max(decided), true);
+            // It may even have been born after the end was decided: what lies between is not known.
+            walk.charge(fading.birth.max(decided), false);
+            walk.task = last;
+        }
+        walk.go();
+        let (mut pieces, mut joins) = (walk.pieces, walk.joins);
+        pieces.reverse();
+        joins.reverse();
+        let mut reached = subject.start;
+        for piece in &pieces {
+            assert!(piece.start == reached && piece.end > reached, "the pieces must tile");
+            reached = piece.end;
+        }
+        assert!(reached == subject.end, "the pieces must fill the wall time");
+        Self { subject: subject.clone(), pieces, joins }
+    }
+}
+
+/// The task of the subject's process that was the last to start dying: whoever waits for the
+/// process waited for it. If another killed it, the walk goes on there.
+pub(crate) fn last_task(timeline: &Timeline, subject: &Subject) -> TaskId {
+    // Threads without a recorded end lived on, unless another ended the process just then.
+    let faded = |task: &Task| task.exit.is_some() && task.end >= subject.end;
+    let mine = timeline.tasks.iter().zip(&subject.own);
+    let ended =
+        mine.filter(|(t, own)| **own && t.process == subject.process).any(|(t, _)| faded(t));
+    last_by(timeline, subject, |task| match task.exit {
+        Some(exit) => exit,
+        None if ended && !task.died => Ns::ZERO,
+        None => task.end,
+    })
+}
+
+/// The task of the subject's process whose last switch was the latest.
+fn last_to_fade(timeline: &Timeline, subject: &Subject) -> TaskId {
+    last_by(timeline, subject, |task| task.end)
+}
+
+fn last_by(timeline: &Timeline, subject: &Subject, end: impl Fn(&Task) -> Ns) -> TaskId {
+    (0..timeline.tasks.len())
+        .filter(|i| {
+            let task = &timeline.tasks[*i];
+            subject.own[*i] && task.process == subject.process && task.birth < subject.end
+        })
+        .max_by_key(|i| {
+            let task = &timeline.tasks[*i];
+            (end(task).min(subject.end), task.self_exit, Reverse(*i))
+        })
+        .map_or(subject.root, TaskId::at)
+}
+
+impl Walk<'_> {
+    fn go(&mut self) {
+        loop {
+            if self.time > self.low {
+                self.step();
+            } else if let Some(waiter) = self.waiters.pop() {
+                self.waits[waiter.task.index()] = false;
+                self.task = waiter.task;
+                self.low = waiter.low;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Explains some time, or jumps to the task that does.
+    fn step(&mut self) {
+        let task = self.timeline.task(self.task);
+        let mut floor = self.low;
+        if let Some((at, by)) = task.killed.filter(|(_, by)| self.may_go_to(*by)) {
+            if self.time == at && self.came_from_its_death() {
+                self.jump(by);
+                return;
+            }
+            if self.time > at {
+                floor = floor.max(at);
+            }
+        }
+        if self.time > task.end {
+            self.charge(task.end.max(floor), true);
+            return;
+        }
+        let after = task.spans.partition_point(|s| s.start < self.time);
+        match after.checked_sub(1) {
+            Some(index) => self.spans(index, floor),
+            None => self.birth(task.parent),
+        }
+    }
+
+    /// Charges this task's spans from `index` down to `floor`, or to a wait that another task of
+    /// the subject ended: there it jumps.
+    fn spans(&mut self, index: usize, floor: Ns) {
+        let task = self.timeline.task(self.task);
+        let mut index = index;
+        let mut reached = self.time;
+        loop {
+            let span = task.spans[index];
+            let start = span.start.max(floor);
+            if let Run::Blocked(block) = span.run {
+                let waker = self.subject.waker(&self.timeline.blocks[block as usize]);
+                if let Some(waker) = waker {
+                    if reached < self.time {
+                        self.charge(reached, false);
+                    }
+                    self.join(block, waker, start);
+                    return;
+                }
+            }
+            reached = start;
+            if start == floor || index == 0 {
+                break;
+            }
+            index -= 1;
+        }
+        self.charge(reached, false);
+    }
+
+    /// The wait from `start` until now was ended by `waker`: what that did explains it.
+    fn join(&mut self, block: u32, waker: TaskId, start: Ns) {
+        if !self.may_go_to(waker) || self.jumps > JUMPS {
+            // They wait for each other, as far as was recorded.
+            self.charge(start, true);
+            return;
+        }
+        self.joins.push(Join { block, waker, start, end: self.time });
+        self.waiters.push(Waiter { task: self.task, low: self.low });
+        self.waits[self.task.index()] = true;
+        self.low = start;
+        self.jump(waker);
+    }
+
+    fn birth(&mut self, parent: Option<TaskId>) {
+        match parent.filter(|p| self.may_go_to(*p)) {
+            Some(parent) => self.jump(parent),
+            None => self.charge(self.low, true),
+        }
+    }
+
+    /// Whether the walk reached this point from what the same task did next. Who comes from
+    /// another task's wait or birth asks for what it did while it lived, not for its killer.
+    fn came_from_its_death(&self) -> bool {
+        self.pieces.last().is_some_and(|p| p.task == self.task && p.start == self.time)
+    }
+
+    fn may_go_to(&self, task: TaskId) -> bool {
+        task != self.task && self.subject.owns(task) && !self.waits[task.index()]
+    }
+
+    fn jump(&mut self, to: TaskId) {
+        self.task = to;
+        self.jumps += 1;
+        if self.jumps > JUMPS {
+            self.charge(self.low, true);
+        }
+    }
+
+    /// The time from `start` until now is this task's.
+    fn charge(&mut self, start: Ns, unexplained: bool) {
+        if start >= self.time {
+            return;
+        }
+        self.jumps = 0;
+        let (task, end) = (self.task, self.time);
+        self.time = start;
+        match self.pieces.last_mut() {
+            Some(last) if last.task == task && last.unexplained == unexplained => {
+                last.start = start;
+            }
+            _ => self.pieces.push(Piece { start, end, task, unexplained }),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! From call stacks to the lines that a reader can change: the program's own frame, and the chain.
+//!
+//! A system call's innermost frames are the C library or the language's runtime; the line to
+//! change is the innermost one that is neither. Not for kernel stacks.
+
+use crate::ids::{LocationId, NameId, StackId};
+use crate::report::Site;
+use crate::symbols::{Location, SourceFrame, Symbols};
+use std::collections::BTreeMap;
+
+/// Frames of a chain that are shown.
+const CHAIN: usize = 8;
+/// Places of a finding that are shown.
+const SITES: usize = 5;
+
+/// How much of something happened at one stack.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// How often, where counted.
+    pub(crate) count: u64,
+    /// How much, in any one unit.
+    pub(crate) amount: u64,
+}
+
+/// Where something happened, as far as it was taken.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Spot {
+    /// A call stack.
+    Stack(StackId),
+    /// A call stack whose innermost instruction waited for this one.
+    Waited(StackId, LocationId),
+    /// An instruction alone.
+    At(LocationId),
+}
+
+impl Default for Spot {
+    fn default() -> Self {
+        Self::Stack(StackId(0))
+    }
+}
+
+impl Spot {
+    /// Whether it is known at all.
+    pub(crate) fn is_known(self) -> bool {
+        !matches!(self, Self::Stack(StackId(0)) | Self::At(LocationId(0)))
+    }
+
+    /// Its frames, leaf first, inlined ones expanded.
+    pub(crate) fn frames(
+        self,
+        symbols: &Symbols,
+    ) -> impl Iterator<Item = (&Location, &SourceFrame)> {
+        let (leaf, stack) = match self {
+            Self::Stack(stack) => (None, symbols.stack(stack)),
+            Self::Waited(stack, at) => (Some(at), symbols.stack(stack).get(1..).unwrap_or(&[])),
+            Self::At(location) => (Some(location), &[][..]),
+        };
+        let locations = leaf.into_iter().chain(stack.iter().copied());
+        locations
+            .filter_map(|l| symbols.locations.get(l.index()))
+            .flat_map(|l| l.frames.iter().map(move |f| (l, f)))
+    }
+
+    /// The call stack, if it is known.
+    pub(crate) fn stack(self) -> Option<StackId> {
+        match self {
+            Self::Stack(stack) | Self::Waited(stack, _) => Some(stack),
+            Self::At(_) => None,
+        }
+    }
+}
+
+/// Spots with their weights.
+pub(crate) type Weights = BTreeMap<Spot, Weight>;
+
+/// Adds `more` to `into`.
+pub(crate) fn add(into: &mut Weights, more: &Weights) {
+    for (stack, weight) in more {
+        let sum = into.entry(*stack).or_default();
+        sum.count += weight.count;
+        sum.amount += weight.amount;
+    }
+}
+
+/// What happened at one line.
+#[derive(Default)]
+struct Place {
+    all: Weight,
+    heaviest: Spot,
+    most: u64,
+}
+
+/// The places of these stacks, heaviest first, at most five. `total` is the count that the
+/// sampled counts stand for: 0 leaves them as they are.
+pub(crate) fn sites(symbols: &Symbols, weights: &Weights, total: u64) -> Vec<Site> {
+    let mut places: BTreeMap<(&str, &str, u32), Place> = BTreeMap::new();
+    let mut all = Weight::default();
+    for (stack, weight) in weights {
+        all.count += weight.count;
+        all.amount += weight.amount;
+        let Some((_, frame)) = own_frame(symbols, *stack) else { continue };
+        let key = (symbols.name(frame.function), symbols.name(frame.file), frame.line);
+        let place = places.entry(key).or_default();
+        place.all.amount += weight.amount;
+        place.all.count += weight.count;
+        if !place.heaviest.is_known() || weight.amount > place.most {
+            (place.heaviest, place.most) = (*stack, weight.amount);
+        }
+    }
+    let mut found: Vec<_> = places.into_iter().collect();
+    found.sort_by_key(|(_, place)| std::cmp::Reverse(place.all.amount));
+    found.truncate(SITES);
+    found
+        .into_iter()
+        .map(|((function, file, line), place)| Site {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line,
+            image: own_frame(symbols, place.heaviest)
+                .map_or("", |(location, _)| image_path(symbols, location))
+                .to_owned(),
+            share: place.all.amount as f64 / all.amount.max(1) as f64,
+            count: scaled(place.all.count, total, all.count),
+            chain: chain(symbols, place.heaviest),
+            source: String::new(),
+        })
+        .collect()
+}
+
+/// `count` of `sampled` scaled up to `total`.
+fn scaled(count: u64, total: u64, sampled: u64) -> u64 {
+    if total == 0 || sampled == 0 {
+        return count;
+    }
+    let exact = u128::from(count) * u128::from(total) / u128::from(sampled);
+    u64::try_from(exact).unwrap_or(u64::MAX)
+}
+
+/// The frames above the own one, innermost first, as `function (file:line)`.
+fn chain(symbols: &Symbols, spot: Spot) -> Vec<String> {
+    let skip = own_index(symbols, spot).map_or(0, |i| i + 1);
+    spot.frames(symbols)
+        .skip(skip)
+        .filter(|(_, frame)| !symbols.name(frame.function).is_empty())
+        .take(CHAIN)
+        .map(|(_, frame)| frame_text(symbols, frame))
+        .collect()
+}
+
+/// `function (file:line)`, as far as known.
+pub(crate) fn frame_text(symbols: &Symbols, frame: &SourceFrame) -> String {
+    let file = symbols.name(frame.file);
+    let function = symbols.name(frame.function);
+    if file.is_empty() || frame.line == 0 {
+        return function.to_owned();
+    }
+    let base = file.rsplit('/').next().unwrap_or(file);
+    format!("{function} ({base}:{})", frame.line)
+}
+
+/// The innermost frame that is the program's own; else the innermost that has a name outside the
+/// C library, else the innermost that has a name.
+pub(crate) fn own_frame(symbols: &Symbols, spot: Spot) -> Option<(&Location, &SourceFrame)> {
+    spot.frames(symbols).nth(own_index(symbols, spot)?)
+}
+
+/// The line of the program's own that library code at this spot was called from: function, file
+/// and line. None if the spot is in the program's own code.
+pub(crate) fn called_from(symbols: &Symbols, spot: Spot) -> Option<(NameId, NameId, u32)> {
+    let (location, frame) =
+        spot.frames(symbols).nth(own_index(symbols, spot).filter(|i| *i > 0)?)?;
+    is_own(symbols, location, frame).then_some((frame.function, frame.file, frame.line))
+}
+
+fn own_index(symbols: &Symbols, spot: Spot) -> Option<usize> {
+    let named = |f: &SourceFrame| !symbols.name(f.function).is_empty();
+    let own = spot
+        .frames(symbols)
+        .position(|(location, frame)| named(frame) && is_own(symbols, location, frame));
+    own.or_else(|| {
+        let outside = |l| !is_system_image(image_path(symbols, l));
+        spot.frames(symbols).position(|(l, f)| named(f) && outside(l) && !is_entry(symbols, f))
+    })
+    .or_else(|| spot.frames(symbols).position(|(_, f)| named(f)))
+}
+
+/// Whether only a language's runtime is on a stack, and nothing that the program does itself.
+pub(crate) fn is_runtime(symbols: &Symbols, spot: Spot) -> bool {
+    let mut runtime = false;
+    for (location, frame) in spot.frames(symbols) {
+        if is_own(symbols, location, frame) {
+            return false;
+        }
+        runtime |= symbols.name(frame.function).starts_with("runtime.");
+    }
+    runtime
+}
+
+fn is_entry(symbols: &Symbols, frame: &SourceFrame) -> bool {
+    matches!(symbols.name(frame.function), "_start" | "__libc_start_main" | "clone" | "clone3")
+}
+
+fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
+    symbols.images.get(location.image.index()).map_or("", |image| symbols.name(image.path))
+}
+
+/// Whether a frame is the program's own code: neither C library, nor runtime, nor standard
+/// library, wherever linked or inlined.
+pub(crate) fn is_own(symbols: &Symbols, location: &Location, frame: &SourceFrame) -> bool {
+    let function = symbols.name(frame.function);
+    let file = symbols.name(frame.file);
+    !is_system_image(image_path(symbols, location))
+        && !is_library_file(file)
+        && !is_library_function(function, file)
+        && !is_entry(symbols, frame)
+}
+
+/// Shared libraries of the system, the kernel and the vdso.
+fn is_system_image(path: &str) -> bool {
+    if path.starts_with('[') {
+        return true;
+    }
+    let base = path.rsplit('/').next().unwrap_or(path);
+    base.starts_with("ld-") || base.starts_with("lib") && base.contains(".so")
+}
+
+/// Where compilers record the sources of standard libraries and runtimes.
+fn is_library_file(file: &str) -> bool {
+    const PARTS: &[&str] = &[
+        "/rustc/",
+        "/rust/deps/",
+        "/library/std/src/",
+        "/library/core/src/",
+        "/library/alloc/src/",
+        "/usr/include/",
+        "/include/c++/",
+        "/go/src/runtime/",
+        "/local/go/src/",
+        "/lib/go/src/",
+        "/libgo/",
+        "/lib/std/",
+        "/zig/std/",
+        "/lib/compiler_rt/",
+        "/crystal/src/",
+        "/lib/crystal/",
+        "/.cargo/registry/",
+        "/sysdeps/",
+        "/nptl/",
+        "/glibc",
+        "/csu/",
+        "../sysdeps",
+        "./nptl",
+        "./libio",
+        "./malloc",
+        "./stdio-common",
+    ];
+    PARTS.iter().any(|part| file.contains(part))
+}
+
+/// Functions of standard libraries and runtimes by name, for code without lines.
+fn is_library_function(function: &str, file: &str) -> bool {
+    // With a file of the program's own, a function called `read` is the program's.
+    LIBRARY_PREFIXES.iter().any(|p| function.starts_with(p))
+        || file.is_empty() && LIBRARY_NAMES.contains(&function.trim_start_matches('_'))
+}
+
+/// Prefixes of names in the standard libraries and runtimes of C, C++, Rust, Go, Zig, Crystal.
+#[rustfmt::skip]
+const LIBRARY_PREFIXES: &[&str] = &[
+    "std::", "core::", "alloc::", "hashbrown::", "<hashbrown::", "<std::", "<core::", "<alloc::", "<&mut core::", "__gnu_cxx::",
+    "runtime.", "runtime/", "syscall.", "internal/", "os.", "io.", "bufio.", "fmt.", "sync.",
+    "sync/", "time.", "strconv.", "strings.", "bytes.", "path/", "net.", "net/", "reflect.",
+    "sort.", "_IO_", "__libc_", "__GI_", "__rust_", "_rt0_", "gogo", "posix.", "GC_",
+    "gcWriteBarrier", "memeqbody", "cmpbody", "aeshashbody", "indexbytebody", "countbody",
+    "compiler_rt.", "Crystal::", "IO::", "Fiber", "__lll_", "__pthread_", "__futex",
+];
+
+/// Names of the C library, without leading underscores.
+#[rustfmt::skip]
+const LIBRARY_NAMES: &[&str] = &[
+    "read", "write", "open", "openat", "close", "malloc", "free", "calloc", "realloc", "mmap",
+    "munmap", "memset", "memcpy", "memmove", "syscall", "nanosleep", "clock_nanosleep", "poll",
+    "fread", "fwrite", "fgets", "fputs", "fgetc", "getc", "putc", "getline", "printf",
+    "fprintf", "vfprintf", "fflush", "usleep", "sleep", "fsync", "fdatasync", "wait4",
+    "waitpid", "sched_yield", "start_thread", "pthread_mutex_lock", "pthread_mutex_unlock",
+    "pthread_cond_wait", "callSyscall", "popen", "pclose", "system", "posix_spawn", "posix_spawnp",
+];

@@ -1,0 +1,318 @@
+//! Several traced runs of one command, and its clean runs, as one report.
+//!
+//! Clean runs time, traced runs give the shares: each run's rows become shares of what is left
+//! without the observer and without what other programs took, the shares are averaged and scaled
+//! onto the clean median by largest remainder, so that the rows still add up exactly. Not for
+//! judging a single run.
+
+use crate::hazards;
+use crate::report::{CleanRuns, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns};
+use crate::stats::apportion::apportion;
+use crate::stats::median::summarise;
+use crate::weigh::CleanRun;
+use std::collections::BTreeMap;
+
+/// Shares become whole numbers of this unit for apportioning.
+const PARTS: f64 = 1e12;
+const OBSERVER: &str = "observer";
+/// The account that waits for a CPU are charged to, whoever held it.
+const WAIT_CPU: &str = "wait-cpu";
+
+/// The report of one traced run.
+pub(crate) struct TracedRun {
+    /// By itself.
+    pub(crate) report: Report,
+    /// How much of its wall time other programs held the CPU: no other run shares that.
+    pub(crate) disturbed_ns: u64,
+}
+
+/// One report of at least one run's reports, each of one traced run.
+pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun]) -> Report {
+    let mut runs: Vec<Report> = Vec::with_capacity(traced.len());
+    let alone = traced.len() == 1 && clean.is_empty();
+    for mut run in traced {
+        if !alone {
+            undisturb(&mut run.report.ledger, run.disturbed_ns);
+        }
+        runs.push(run.report);
+    }
+    runs.sort_by_key(|run| run.wall_ns);
+    let middle = runs.len() / 2;
+    let mut report = runs[middle].clone();
+    report.runs.clean = clean_runs(clean);
+    report.runs.traced = traced_runs(&runs, &report.runs.clean);
+    if runs.len() > 1 || !clean.is_empty() {
+        scale(&mut report, &runs, clean);
+    }
+    report.hazards = merged(runs.iter().flat_map(|r| &r.hazards));
+    report.hazards.extend(hazards::of_series(&report.runs.clean.each_ns));
+    for run in &runs {
+        for warning in &run.warnings {
+            if !report.warnings.contains(warning) {
+                report.warnings.push(warning.clone());
+            }
+        }
+    }
+    report
+}
+
+/// Replaces the middle run's amounts by the mean shares of all, of the time that counts.
+fn scale(report: &mut Report, runs: &[Report], clean: &[CleanRun]) {
+    let keep_observer = clean.is_empty();
+    // Under `--in` the clean runs' time counts as far as the function has part in it.
+    let count = runs.len().max(1) as f64;
+    let mean = |share: fn(&Inside) -> f64| {
+        runs.iter().map(|run| run.inside.as_ref().map_or(1.0, share)).sum::<f64>() / count
+    };
+    let (part, cpu_part) = (mean(|inside| inside.share), mean(|inside| inside.cpu_share));
+    if let Some(inside) = &mut report.inside {
+        (inside.share, inside.cpu_share) = (part, cpu_part);
+    }
+    let clean_wall = of_whole(part, report.runs.clean.wall_ns.median);
+    let target = if keep_observer { report.wall_ns } else { clean_wall };
+    let cpus: Vec<u64> = clean.iter().map(|run| (run.user + run.system).0).collect();
+    let clean_cpu = of_whole(cpu_part, summarise(&cpus).interval.median);
+    let cpu_target = if keep_observer { report.cpu_ns } else { clean_cpu };
+    let walls: Vec<&[Row]> = runs.iter().map(|r| r.ledger.as_slice()).collect();
+    let cpu: Vec<&[Row]> = runs.iter().map(|r| r.cpu_ledger.as_slice()).collect();
+    report.ledger = pooled_rows(&walls, target, keep_observer);
+    report.cpu_ledger = pooled_rows(&cpu, cpu_target, keep_observer);
+    report.cpu_ns = report.cpu_ledger.iter().map(|r| r.ns).sum();
+    report.findings = pooled_findings(runs, target);
+    let before = net(&runs[runs.len() / 2].ledger).max(1) as f64;
+    for top in &mut report.top {
+        top.ns = of_whole(top.ns as f64 / before, target);
+        top.share = top.ns as f64 / target.max(1) as f64;
+    }
+    report.wall_ns = target;
+    report.net_ns = net(&report.ledger);
+}
+
+/// Takes out what other programs took.
+fn undisturb(rows: &mut [Row], disturbed: u64) {
+    if let Some(row) = rows.iter_mut().find(|row| row.account == WAIT_CPU) {
+        row.ns = row.ns.saturating_sub(disturbed);
+    }
+}
+
+/// Time without the observer's part.
+fn net(rows: &[Row]) -> u64 {
+    rows.iter().filter(|r| r.account != OBSERVER).map(|r| r.ns).sum()
+}
+
+/// `share` of `whole`; shares are at most about 1.
+fn of_whole(share: f64, whole: u64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+    let part = (share.clamp(0.0, 1.0) * whole as f64).round() as u64;
+    part
+}
+
+fn pooled_rows(runs: &[&[Row]], target: u64, keep_observer: bool) -> Vec<Row> {
+    let mut accounts: BTreeMap<&str, (Row, Vec<f64>)> = BTreeMap::new();
+    for rows in runs {
+        let whole = if keep_observer { rows.iter().map(|r| r.ns).sum() } else { net(rows) };
+        for row in rows.iter().filter(|r| keep_observer || r.account != OBSERVER) {
+            let known = accounts.entry(&row.account).or_insert_with(|| (row.clone(), Vec::new()));
+            known.1.push(row.ns as f64 / whole.max(1) as f64);
+            if row.ns > known.0.ns {
+                known.0 = row.clone();
+            }
+        }
+    }
+    let count = runs.len().max(1) as f64;
+    let shares: Vec<f64> = accounts.values().map(|(_, s)| s.iter().sum::<f64>() / count).collect();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 1e12")]
+    let weights: Vec<u64> = shares.iter().map(|s| (s * PARTS).round() as u64).collect();
+    let parts = apportion(target, &weights);
+    let all_zero = parts.iter().all(|p| *p == 0) && target > 0;
+    let mut rows: Vec<Row> = accounts
+        .into_values()
+        .zip(parts)
+        .map(|((row, shares), ns)| {
+            let missing = shares.len() < runs.len();
+            let low = if missing { 0.0 } else { shares.iter().copied().fold(1.0, f64::min) };
+            let high = shares.iter().copied().fold(0.0, f64::max);
+            Row {
+                ns,
+                share: ns as f64 / target.max(1) as f64,
+                low_ns: of_whole(low, target).min(ns),
+                high_ns: of_whole(high, target).max(ns),
+                ..row
+            }
+        })
+        .filter(|row| row.ns > 0)
+        .collect();
+    if all_zero {
+        rows = vec![Row {
+            account: "unexplained".into(),
+            group: "not explained".into(),
+            ns: target,
+            share: 1.0,
+            low_ns: target,
+            high_ns: target,
+            ..Row::default()
+        }];
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    assert_eq!(rows.iter().map(|r| r.ns).sum::<u64>(), target, "the ledger must close");
+    rows
+}
+
+/// Findings that at least half of the runs have, with their mean shares.
+fn pooled_findings(runs: &[Report], target: u64) -> Vec<Finding> {
+    let mut found: Vec<Finding> = alike(runs)
+        .into_iter()
+        .filter(|same| same.len() * 2 >= runs.len())
+        .filter_map(|same| {
+            let count = runs.len().max(1) as f64;
+            let mean = |value: fn(&Finding) -> f64| {
+                same.iter().map(|(f, _)| value(f)).sum::<f64>() / count
+            };
+            let saving = mean(|f| f.saving_share);
+            let amount =
+                same.iter().map(|(f, net)| f.amount_ns as f64 / *net as f64).sum::<f64>() / count;
+            let typical = same.iter().min_by(|a, b| {
+                let far = |f: &Finding| (f.saving_share - saving).abs();
+                far(a.0).total_cmp(&far(b.0))
+            })?;
+            Some(Finding {
+                amount_ns: of_whole(amount, target),
+                saving_ns: of_whole(saving, target),
+                saving_share: saving,
+                low: same.iter().map(|(f, _)| f.low).fold(saving, f64::min),
+                high: same.iter().map(|(f, _)| f.high).fold(saving, f64::max),
+                ..typical.0.clone()
+            })
+        })
+        .collect();
+    crate::findings::sort(&mut found);
+    found
+}
+
+/// The findings of several runs, those of one cause together, each with its run's net time.
+///
+/// Of one cause are findings of one class in one process with a place in common: two locks are two
+/// causes. Which place comes first may differ from run to run.
+fn alike(runs: &[Report]) -> Vec<Vec<(&Finding, u64)>> {
+    let mut causes: Vec<Vec<(&Finding, u64)>> = Vec::new();
+    for run in runs {
+        let net = net(&run.ledger).max(1);
+        let mut taken = vec![false; causes.len()];
+        for finding in &run.findings {
+            let fits =
+                |cause: &[(&Finding, u64)]| cause.iter().any(|(f, _)| same_cause(f, finding));
+            match (0..taken.len()).find(|i| !taken[*i] && fits(&causes[*i])) {
+                Some(known) => {
+                    causes[known].push((finding, net));
+                    taken[known] = true;
+                }
+                None => causes.push(vec![(finding, net)]),
+            }
+        }
+    }
+    causes
+}
+
+fn same_cause(a: &Finding, b: &Finding) -> bool {
+    let place = |x: &Finding, y: &Finding| {
+        let first = y.sites.first();
+        first.is_some_and(|s| x.sites.iter().any(|t| t.function == s.function && t.line == s.line))
+    };
+    a.class == b.class
+        && a.process == b.process
+        && (a.sites.is_empty() && b.sites.is_empty() || place(a, b) || place(b, a))
+}
+
+fn clean_runs(clean: &[CleanRun]) -> CleanRuns {
+    let each: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
+    let median = |of: fn(&CleanRun) -> u64| {
+        summarise(&clean.iter().map(of).collect::<Vec<_>>()).interval.median
+    };
+    CleanRuns {
+        count: u32::try_from(clean.len()).unwrap_or(u32::MAX),
+        wall_ns: summarise(&each).interval,
+        user_ns: median(|run| run.user.0),
+        sys_ns: median(|run| run.system.0),
+        max_rss: clean.iter().map(|run| run.max_rss).max().unwrap_or(0),
+        each_ns: each,
+    }
+}
+
+fn traced_runs(runs: &[Report], clean: &CleanRuns) -> TracedRuns {
+    let walls: Vec<u64> = runs.iter().map(|r| r.wall_ns).collect();
+    let Interval { median, .. } = summarise(&walls).interval;
+    let observed: u64 = runs
+        .iter()
+        .flat_map(|r| r.ledger.iter().filter(|row| row.account == OBSERVER))
+        .map(|row| row.ns)
+        .sum();
+    let overhead_share = if clean.count > 0 {
+        median as f64 / clean.wall_ns.median.max(1) as f64 - 1.0
+    } else {
+        observed as f64 / walls.iter().sum::<u64>().max(1) as f64
+    };
+    let last = runs.last().map(|r| &r.runs.traced);
+    TracedRuns {
+        count: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+        overhead_share,
+        wall_ns: median,
+        records: runs.iter().map(|r| r.runs.traced.records).sum(),
+        lost: runs.iter().map(|r| r.runs.traced.lost).sum(),
+        samples: runs.iter().map(|r| r.runs.traced.samples).sum(),
+        on_cpu_ns: last.map_or(0, |t| t.on_cpu_ns),
+        switches: last.map_or(0, |t| t.switches),
+        rusage_ns: last.map_or(0, |t| t.rusage_ns),
+    }
+}
+
+/// Each hazard once.
+fn merged<'h>(hazards: impl Iterator<Item = &'h Hazard>) -> Vec<Hazard> {
+    let mut found: Vec<Hazard> = Vec::new();
+    for hazard in hazards {
+        if !found.iter().any(|f| f.id == hazard.id) {
+            found.push(hazard.clone());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Site;
+
+    fn lock(line: u32, others: &[u32], saving_share: f64) -> Finding {
+        let site = |line: &u32| Site { function: "get".into(), line: *line, ..Site::default() };
+        let sites = [&[line], others].concat().iter().map(site).collect();
+        Finding { class: "wait-lock".into(), saving_share, sites, ..Finding::default() }
+    }
+
+    fn pooled(runs: &[Vec<Finding>]) -> Vec<(u32, f64)> {
+        let report = |findings: &Vec<Finding>| Report {
+            findings: findings.clone(),
+            ledger: vec![Row { ns: 100, ..Row::default() }],
+            ..Report::default()
+        };
+        let runs: Vec<Report> = runs.iter().map(report).collect();
+        let found = pooled_findings(&runs, 1000);
+        found.iter().map(|f| (f.sites[0].line, f.saving_share)).collect()
+    }
+
+    #[test]
+    fn two_causes_of_one_class_stay_two() {
+        let run = || vec![lock(10, &[], 0.5), lock(20, &[], 0.25)];
+        assert_eq!(pooled(&[run(), run()]), [(10, 0.5), (20, 0.25)]);
+    }
+
+    #[test]
+    fn one_cause_whose_places_change_their_order_stays_one() {
+        let runs = [vec![lock(10, &[11], 0.5)], vec![lock(11, &[10], 0.25)]];
+        assert_eq!(pooled(&runs), [(10, 0.375)]);
+    }
+
+    #[test]
+    fn what_less_than_half_of_the_runs_have_is_chance() {
+        let run = || vec![lock(10, &[], 0.5)];
+        assert_eq!(pooled(&[run(), run(), vec![lock(20, &[], 0.4)]]), [(10, 1.0 / 3.0)]);
+    }
+}

@@ -1,0 +1,251 @@
+//! Lives: births, names, programs, deaths, and whom a tid means.
+
+use super::Task;
+use super::build::{Builder, Live, State};
+use crate::ids::{NameId, TaskId, Tid};
+use crate::trace::Event;
+use crate::units::Ns;
+
+/// How long before its birth's record a task may be seen: records of different CPUs are put in
+/// order by clocks that differ by less.
+const EARLY: Ns = Ns(10_000_000);
+
+impl Builder<'_> {
+    fn add(&mut self, task: Task, state: State) -> TaskId {
+        let id = TaskId::at(self.out.tasks.len());
+        let (tid, own) = (task.tid, task.own);
+        if own {
+            self.threads.entry(task.process).or_default().push(id);
+        }
+        self.out.tasks.push(task);
+        self.live.push(Live::new(state));
+        self.tids.set(tid, id);
+        if own {
+            self.mark(id, self.out.tasks[id.index()].birth);
+        }
+        id
+    }
+
+    pub(super) fn add_root(&mut self) -> TaskId {
+        let (tid, birth) = (self.trace.meta.root, self.now);
+        let root = Task { tid, process: tid, own: true, birth, ..Task::default() };
+        self.add(root, State::Runnable)
+    }
+
+    /// The task with this tid; a new outsider if nobody is known to have it.
+    pub(super) fn find_or_add(&mut self, tid: Tid) -> TaskId {
+        if let Some(task) = self.tids.get(tid) {
+            return task;
+        }
+        let observer = self.trace.meta.recorders.contains(&tid);
+        let birth = self.now;
+        let task = Task { tid, process: tid, birth, end: birth, observer, ..Task::default() };
+        self.add(task, State::Away)
+    }
+
+    /// After losses: a task that only an own task can be, but whose birth was not recorded.
+    pub(super) fn adopt_unborn(&mut self, tid: Tid) -> TaskId {
+        self.surprises.unborn += 1;
+        let task = self.find_or_add(tid);
+        self.own_from(task, self.now, None, tid);
+        self.live[task.index()].starting = false;
+        task
+    }
+
+    /// An outsider turns out to be an own task.
+    fn own_from(&mut self, task: TaskId, birth: Ns, parent: Option<TaskId>, process: Tid) {
+        let cpu = self.cpus.iter().position(|c| c.current == Some(task));
+        let entry = &mut self.out.tasks[task.index()];
+        entry.own = true;
+        entry.birth = birth;
+        entry.parent = parent;
+        entry.process = process;
+        self.threads.entry(process).or_default().push(task);
+        self.live[task.index()] = Live::new(State::Runnable);
+        self.mark(task, birth);
+        if let Some(cpu) = cpu.and_then(|c| u16::try_from(c).ok()) {
+            self.live[task.index()].starting = false;
+            self.resume(task, crate::ids::Cpu(cpu));
+        }
+    }
+
+    pub(super) fn fork(&mut self, event: &Event, child: Tid, process: Tid) {
+        if child == Tid(0) || child == event.task {
+            return;
+        }
+        let Some(parent) = self.running(event) else {
+            self.fork_outside(event.task, child, process);
+            return;
+        };
+        let name = self.current_name(parent);
+        let of = self.out.tasks[parent.index()].process;
+        self.descriptors.forked(of, process);
+        if let Some(known) = self.tids.get(child) {
+            let entry = &self.out.tasks[known.index()];
+            if !entry.own && entry.birth + EARLY >= self.now {
+                let birth = entry.birth;
+                self.own_from(known, birth, Some(parent), process);
+                if self.out.tasks[known.index()].names.is_empty() {
+                    self.out.tasks[known.index()].names.push((birth, name));
+                }
+                return;
+            }
+            self.vanish(known);
+        }
+        self.add(
+            Task {
+                tid: child,
+                process,
+                parent: Some(parent),
+                own: true,
+                names: vec![(self.now, name)],
+                birth: self.now,
+                observer: self.out.tasks[parent.index()].observer,
+                ..Task::default()
+            },
+            State::Runnable,
+        );
+    }
+
+    fn fork_outside(&mut self, parent: Tid, child: Tid, process: Tid) {
+        let early = |t: &TaskId| self.out.tasks[t.index()].birth + EARLY >= self.now;
+        if let Some(known) = self.tids.get(child).filter(|known| !early(known)) {
+            self.vanish(known);
+        }
+        let name = self.tids.get(parent).map_or(NameId(0), |p| self.current_name(p));
+        let task = self.find_or_add(child);
+        let entry = &mut self.out.tasks[task.index()];
+        entry.process = process;
+        if entry.names.is_empty() && name != NameId(0) {
+            entry.names.push((entry.birth, name));
+        }
+    }
+
+    /// A task is gone although its death was not seen: another has its tid, or its process
+    /// became another program.
+    fn vanish(&mut self, task: TaskId) {
+        if self.live[task.index()].state == State::Dead {
+            return;
+        }
+        if self.out.tasks[task.index()].own {
+            self.surprises.replaced += 1;
+        }
+        self.bury(task);
+    }
+
+    pub(super) fn exec(&mut self, event: &Event, former: Tid, path: NameId) {
+        if former != event.task && self.own(former).is_some() {
+            self.take_over(event.task, former);
+        }
+        let Some(task) = self.running(event) else {
+            return;
+        };
+        let process = self.out.tasks[task.index()].process;
+        self.end_call(task, self.now, super::Call::NEVER);
+        let others = self.threads.get(&process).cloned().unwrap_or_default();
+        for other in others.into_iter().filter(|t| *t != task) {
+            self.kill(other, Some((self.now, task)));
+            self.bury(other);
+        }
+        self.ending.remove(&process);
+        self.descriptors.executed(process);
+        self.out.tasks[task.index()].execs.push((self.now, path));
+        let live = &mut self.live[task.index()];
+        live.fault = None;
+        live.starting = true;
+        live.last_call = None;
+        self.mark(task, self.now);
+    }
+
+    /// A thread other than the first called exec: it has the leader's tid from now on.
+    fn take_over(&mut self, leader: Tid, former: Tid) {
+        let Some(task) = self.own(former) else { return };
+        if let Some(old) = self.tids.get(leader).filter(|old| *old != task) {
+            self.kill(old, Some((self.now, task)));
+            self.bury(old);
+        }
+        self.tids.free(former);
+        self.tids.set(leader, task);
+        self.out.tasks[task.index()].tid = leader;
+    }
+
+    pub(super) fn name(&mut self, event: &Event, name: NameId) {
+        let task = self.find_or_add(event.task);
+        if self.current_name(task) != name {
+            self.out.tasks[task.index()].names.push((self.now, name));
+        }
+    }
+
+    /// The task starts to die.
+    pub(super) fn exit(&mut self, task: TaskId) {
+        let index = task.index();
+        if self.live[index].exiting {
+            return;
+        }
+        let nr = self.live[index].call.map(|c| Some(self.out.calls[c.index()].nr));
+        let by_call = nr.is_some_and(|nr| nr == self.numbers.exit || nr == self.numbers.exit_group);
+        let process = self.out.tasks[index].process;
+        let ender = self.ending.get(&process).filter(|(_, by)| *by != task).copied();
+        self.out.tasks[index].exit = Some(self.now);
+        if !by_call {
+            // A signal's wake-up is nearer to the cause than the death itself.
+            let signalled = self.live[index].signalled;
+            let killed = match (signalled, ender) {
+                (Some((at, by)), Some((since, _))) if at >= since => Some((at, by)),
+                (_, Some((since, by))) => Some((since, by)),
+                (signalled, None) => signalled,
+            };
+            self.kill(task, killed);
+        }
+        // Where calls are not recorded, only a known killer speaks against it.
+        let killed = self.out.tasks[index].killed.is_some();
+        self.out.tasks[index].self_exit = by_call || nr.is_none() && !killed;
+        self.end_call(task, self.now, super::Call::NEVER);
+        let live = &mut self.live[index];
+        live.fault = None;
+        live.exiting = true;
+        live.starting = false;
+        self.mark(task, self.now);
+    }
+
+    fn kill(&mut self, task: TaskId, by: Option<(Ns, TaskId)>) {
+        let entry = &mut self.out.tasks[task.index()];
+        if entry.exit.is_none() || entry.exit == Some(self.now) {
+            entry.killed = by.filter(|(_, by)| *by != task).or(entry.killed);
+        }
+    }
+
+    /// The task was switched out for the last time.
+    pub(super) fn die(&mut self, task: TaskId, tid: Tid) {
+        if self.out.tasks[task.index()].exit.is_none() {
+            self.exit(task);
+        }
+        self.bury(task);
+        debug_assert!(self.tids.get(tid) != Some(task));
+    }
+
+    /// Ends a task's life now.
+    pub(super) fn bury(&mut self, task: TaskId) {
+        let index = task.index();
+        if self.live[index].state == State::Dead {
+            return;
+        }
+        self.close(task, self.now);
+        self.live[index].state = State::Dead;
+        let entry = &mut self.out.tasks[index];
+        entry.end = self.now;
+        entry.died = true;
+        let (tid, process) = (entry.tid, entry.process);
+        if self.tids.get(tid) == Some(task) {
+            self.tids.free(tid);
+        }
+        if let Some(threads) = self.threads.get_mut(&process) {
+            threads.retain(|t| *t != task);
+            if threads.is_empty() {
+                self.threads.remove(&process);
+                self.ending.remove(&process);
+                self.descriptors.ended(process);
+            }
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The walk over the events: which part of the timeline each one changes.
+//!
+//! What a task was known to be doing is kept in [`Live`] and becomes a span when it changes.
+//! Recordings have holes: whatever contradicts what was believed repairs it.
+
+use super::arguments::Arguments;
+use super::handover::past_idle_threads;
+use super::inside::Sited;
+use super::tids::Tids;
+use super::{Call, Held, Run, Span, Task, Timeline, WokenBy};
+use crate::descriptors::Descriptors;
+use crate::ids::{CallId, Cpu, NameId, TaskId, Tid};
+use crate::kernel::KernelStacks;
+use crate::timeline::Within;
+use crate::trace::{Event, Kind, Trace, syscall};
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+/// Where a task is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    OnCpu(Cpu),
+    Runnable,
+    /// Index into `Timeline::blocks`.
+    Blocked(u32),
+    /// Records were lost.
+    Unrecorded,
+    /// Another task has its CPU, its own switch was not seen: the next event tells.
+    Away,
+    Dead,
+}
+
+/// A wake-up of a running task: it may have been meant for a switch-out that it raced.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Pending {
+    pub(super) at: Ns,
+    pub(super) woken_by: WokenBy,
+    pub(super) waker_call: Option<CallId>,
+}
+
+/// What is known of a task while the events are walked.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Live {
+    pub(super) state: State,
+    pub(super) call: Option<CallId>,
+    /// The call before: what `restart_syscall` goes on with.
+    pub(super) last_call: Option<CallId>,
+    pub(super) fault: Option<u32>,
+    pub(super) interrupt: bool,
+    pub(super) starting: bool,
+    pub(super) exiting: bool,
+    /// What a user stack that follows belongs to.
+    pub(super) sited: Sited,
+    pub(super) pending: Option<Pending>,
+    /// The latest signal from a task of the trace.
+    pub(super) signalled: Option<(Ns, TaskId)>,
+}
+
+impl Live {
+    pub(super) fn new(state: State) -> Self {
+        Self {
+            state,
+            call: None,
+            last_call: None,
+            fault: None,
+            interrupt: false,
+            starting: true,
+            exiting: false,
+            sited: Sited::Nothing,
+            pending: None,
+            signalled: None,
+        }
+    }
+
+    fn within(&self) -> Within {
+        if self.interrupt {
+            Within::Interrupt
+        } else if self.exiting {
+            Within::Exiting
+        } else if self.starting {
+            Within::Starting
+        } else if let Some(fault) = self.fault {
+            Within::Fault(fault)
+        } else {
+            self.call.map_or(Within::User, Within::Syscall)
+        }
+    }
+}
+
+/// What is known of a CPU while the events are walked.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct OneCpu {
+    /// Who has it; none while it is idle or unknown.
+    pub(super) current: Option<TaskId>,
+    /// When its latest event was.
+    pub(super) last_event: Ns,
+}
+
+/// Surprises, counted.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Surprises {
+    pub(super) missing_off: u64,
+    pub(super) missing_on: u64,
+    pub(super) unseen_wakes: u64,
+    pub(super) inferred_wakes: u64,
+    pub(super) raced_wakes: u64,
+    pub(super) lost_records: u64,
+    pub(super) unborn: u64,
+    pub(super) replaced: u64,
+}
+
+/// The timeline in the making.
+pub(super) struct Builder<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) out: Timeline,
+    pub(super) live: Vec<Live>,
+    pub(super) tids: Tids,
+    pub(super) cpus: Vec<OneCpu>,
+    pub(super) kernel: KernelStacks<'a>,
+    pub(super) descriptors: Descriptors<'a>,
+    pub(super) arguments: Arguments,
+    /// Own tasks in being, by process.
+    pub(super) threads: BTreeMap<Tid, Vec<TaskId>>,
+    /// Who is ending all threads of a process (or all others), and since when.
+    pub(super) ending: BTreeMap<Tid, (Ns, TaskId)>,
+    pub(super) numbers: Numbers,
+    pub(super) surprises: Surprises,
+    pub(super) now: Ns,
+}
+
+/// Numbers of the system calls that the timeline itself must know.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Numbers {
+    pub(super) exit: Option<u16>,
+    pub(super) exit_group: Option<u16>,
+    pub(super) execve: Option<u16>,
+    pub(super) execveat: Option<u16>,
+    pub(super) restart: Option<u16>,
+    pub(super) futex: Option<u16>,
+}
+
+impl Timeline {
+    /// Every task's life, in one pass over the events.
+    #[must_use]
+    pub fn build(trace: &Trace) -> Self {
+        let mut builder = Builder::new(trace);
+        for event in trace.events() {
+            builder.event(&event);
+        }
+        builder.finish()
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        let number = |name| syscall::number(trace.meta.arch, name);
+        let mut builder = Self {
+            trace,
+            out: Timeline::default(),
+            live: Vec::new(),
+            tids: Tids::default(),
+            cpus: Vec::new(),
+            kernel: KernelStacks::new(&trace.symbols),
+            descriptors: Descriptors::new(&trace.symbols, trace.meta.arch),
+            arguments: Arguments::new(),
+            threads: BTreeMap::new(),
+            ending: BTreeMap::new(),
+            numbers: Numbers {
+                exit: number("exit"),
+                exit_group: number("exit_group"),
+                execve: number("execve"),
+                execveat: number("execveat"),
+                restart: number("restart_syscall"),
+                futex: number("futex"),
+            },
+            surprises: Surprises::default(),
+            now: trace.meta.start,
+        };
+        let first = trace.events().next().map_or(trace.meta.start, |e| e.at);
+        builder.now = first.min(trace.meta.start);
+        builder.out.root = builder.add_root();
+        // Without an exec there is no start-up to tell from the program's own time.
+        let root = trace.meta.root;
+        let execs = |e: Event| e.task == root && matches!(e.kind, Kind::Exec { .. });
+        builder.live[0].starting = trace.events().any(execs);
+        builder.mark(builder.out.root, builder.now);
+        builder
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.now = self.now.max(event.at);
+        let cpu = usize::from(event.cpu.0);
+        if cpu >= self.cpus.len() {
+            self.cpus.resize(cpu + 1, OneCpu::default());
+            self.out.held.resize(cpu + 1, Vec::new());
+        }
+        match event.kind {
+            Kind::On => self.switch_in(event),
+            Kind::Off { why, stack } => self.switch_out(event, why, stack),
+            Kind::Wake { waker, irq, stack, inferred } => {
+                self.wake(event, waker, irq, stack, inferred);
+            }
+            Kind::Fork { child, process } => self.fork(event, child, process),
+            Kind::Exec { former, path } => self.exec(event, former, path),
+            Kind::Comm(name) => self.name(event, name),
+            Kind::Lost { count } => self.lost(event, count),
+            Kind::Fd { fd, what } => {
+                if let Some(task) = self.own(event.task) {
+                    let process = self.out.tasks[task.index()].process;
+                    self.descriptors.seen(process, fd, what);
+                }
+            }
+            Kind::Map { .. } => {}
+            // It may belong to the switch-out just before: it does not tell that the task runs.
+            Kind::Site(stack) => {
+                if let Some(task) = self.own(event.task) {
+                    self.site(task, stack);
+                }
+            }
+            _ => {
+                if let Some(task) = self.running(event) {
+                    self.inside(task, event.kind);
+                }
+            }
+        }
+        self.cpus[cpu].last_event = self.now;
+    }
+
+    /// The own task with this tid.
+    pub(super) fn own(&self, tid: Tid) -> Option<TaskId> {
+        self.tids.get(tid).filter(|t| self.out.tasks[t.index()].own)
+    }
+
+    /// The own task of an event that only a running task can cause; it runs from now on, if it
+    /// was not known to. After losses that may be a task whose birth was lost.
+    pub(super) fn running(&mut self, event: &Event) -> Option<TaskId> {
+        let task = match self.own(event.task) {
+            Some(task) => task,
+            None if self.surprises.lost_records > 0 && event.task != Tid(0) => {
+                self.adopt_unborn(event.task)
+            }
+            None => return None,
+        };
+        if self.live[task.index()].state != State::OnCpu(event.cpu) {
+            self.hold(event.cpu, Some(task));
+            self.resume(task, event.cpu);
+        }
+        Some(task)
+    }
+
+    /// `task` has `cpu` from now on.
+    pub(super) fn hold(&mut self, cpu: Cpu, task: Option<TaskId>) {
+        let index = usize::from(cpu.0);
+        self.cpus[index].current = task;
+        let held = &mut self.out.held[index];
+        match held.last_mut() {
+            Some(last) if last.task == task => {}
+            Some(last) if last.start >= self.now => last.task = task,
+            _ => held.push(Held { start: self.now, task }),
+        }
+    }
+
+    /// What `task` does changed at `at`: its span starts.
+    pub(super) fn mark(&mut self, task: TaskId, at: Ns) {
+        let live = &self.live[task.index()];
+        let run = match live.state {
+            State::OnCpu(cpu) => Run::OnCpu(cpu),
+            State::Runnable => Run::Runnable,
+            State::Blocked(block) => Run::Blocked(block),
+            State::Unrecorded | State::Away => Run::Unrecorded,
+            State::Dead => return,
+        };
+        let within = live.within();
+        push_span(&mut self.out.tasks[task.index()], Span { start: at, run, within });
+    }
+
+    /// Begins a span that is like the one before: what it belongs to changes here.
+    pub(super) fn part(&mut self, task: TaskId) {
+        self.mark(task, self.now);
+        let spans = &mut self.out.tasks[task.index()].spans;
+        if let Some(last) = spans.last().copied().filter(|last| last.start < self.now) {
+            spans.push(Span { start: self.now, ..last });
+        }
+    }
+
+    fn finish(mut self) -> Timeline {
+        let end = self.now.max(self.trace.meta.end);
+        for index in 0..self.live.len() {
+            let task = TaskId::at(index);
+            if self.live[index].state != State::Dead {
+                self.close(task, end);
+                self.out.tasks[index].end = end;
+            }
+        }
+        self.out.arguments = self.arguments.all;
+        self.out.objects = self.descriptors.into_objects();
+        self.out.lost = self.surprises.lost_records;
+        self.out.warnings = self.surprises.in_words();
+        past_idle_threads(&mut self.out, &self.trace.symbols);
+        debug_assert!(self.out.tasks.iter().all(tiles));
+        self.out
+    }
+
+    /// What is open of a task ends at `at`.
+    pub(super) fn close(&mut self, task: TaskId, at: Ns) {
+        if let State::Blocked(block) = self.live[task.index()].state {
+            let block = &mut self.out.blocks[block as usize];
+            block.end = at.max(block.start);
+        }
+        self.end_call(task, at, Call::NEVER);
+        let live = &mut self.live[task.index()];
+        live.fault = None;
+        live.interrupt = false;
+    }
+
+    /// The name that a task has now.
+    pub(super) fn current_name(&self, task: TaskId) -> NameId {
+        self.out.tasks[task.index()].names.last().map_or(NameId(0), |(_, name)| *name)
+    }
+}
+
+/// Appends `span`, replacing what would have no length and joining what is equal.
+fn push_span(task: &mut Task, mut span: Span) {
+    if let Some(last) = task.spans.last() {
+        span.start = span.start.max(last.start);
+        if last.start == span.start {
+            task.spans.pop();
+        }
+    }
+    let same = |last: &Span| last.run == span.run && last.within == span.within;
+    if !task.spans.last().is_some_and(same) {
+        task.spans.push(span);
+    }
+}
+
+/// Whether a task's spans cover its life without gap or overlap.
+fn tiles(task: &Task) -> bool {
+    !task.own
+        || task.spans.first().is_some_and(|s| s.start == task.birth)
+            && task.spans.windows(2).all(|pair| pair[0].start < pair[1].start)
+            && task.spans.last().is_some_and(|s| s.start <= task.end)
+}
+
+impl Surprises {
+    fn in_words(self) -> Vec<String> {
+        [
+            (self.missing_off, "switch-outs were not recorded"),
+            (self.missing_on, "switch-ins were not recorded"),
+            (self.unseen_wakes, "waits ended without a recorded wake-up"),
+            (self.inferred_wakes, "wake-ups were concluded from what was waited for"),
+            (self.lost_records, "records were lost"),
+            (self.unborn, "tasks were seen whose birth was not recorded"),
+            (self.replaced, "tasks vanished: their ids were used again"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect()
+    }
+}

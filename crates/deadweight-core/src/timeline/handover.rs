@@ -1,0 +1,148 @@
+//! Waits of a language's idle threads: who really had the work meanwhile.
+//!
+//! Goroutines move between threads. Go's `sysmon` sleeps in a loop of its own; when it sees that a
+//! thread has been inside a system call for long, it wakes an idle one to go on with the
+//! goroutines. Or an idle one wakes by a time-out of its own and takes them over. Neither waited
+//! for a clock: until then another thread had the work. Not for other wake-ups: who wakes by
+//! itself explains the wait (`path`).
+
+use super::{Run, Timeline, WokenBy};
+use crate::ids::{StackId, TaskId, Tid};
+use crate::kernel::{Interrupt, WaitsFor};
+use crate::symbols::Symbols;
+use crate::units::Ns;
+use std::collections::BTreeSet;
+
+/// Functions that only a watchdog's own thread has on its stack.
+const WATCHDOGS: [&str; 1] = ["runtime.sysmon"];
+
+/// A thread that loses its work gives up its CPU after no more than this: it only looks for other
+/// work before.
+const LAST_LOOK: Ns = Ns(200_000);
+
+/// Gives waits that a watchdog or an idle thread's clock ended to the task that had the work
+/// meanwhile, if one had.
+pub(super) fn past_idle_threads(timeline: &mut Timeline, symbols: &Symbols) {
+    if !symbols.names.iter().any(|name| WATCHDOGS.contains(&name.as_str())) {
+        return;
+    }
+    let watch = watchdogs(timeline, symbols);
+    let threads = timeline.tasks.iter().zip(&watch);
+    let processes: BTreeSet<Tid> = threads.filter(|(_, w)| **w).map(|(t, _)| t.process).collect();
+    for index in 0..timeline.blocks.len() {
+        let block = timeline.blocks[index];
+        let idle = matches!(block.waits_for, WaitsFor::Futex | WaitsFor::Poll);
+        let worker = match block.woken_by {
+            _ if watch[block.task.index()] => None,
+            WokenBy::Task(by) if watch[by.index()] => {
+                worker(timeline, block.task, (block.start, block.end), &watch)
+            }
+            WokenBy::Interrupt(Interrupt::Timer)
+                if idle && processes.contains(&timeline.task(block.task).process) =>
+            {
+                let interval = (block.start, block.end);
+                worker(timeline, block.task, interval, &watch).filter(|worker| {
+                    // It took the work over, or woke for nothing.
+                    gives_up(timeline, *worker, block.end)
+                        || gives_up(timeline, block.task, block.end)
+                })
+            }
+            _ => None,
+        };
+        if let Some(worker) = worker {
+            let block = &mut timeline.blocks[index];
+            block.woken_by = WokenBy::Task(worker);
+            block.waker_call = None;
+            block.inferred = true;
+        }
+    }
+    for index in 0..timeline.tasks.len() {
+        let child = &timeline.tasks[index];
+        let Some(parent) = child.parent.filter(|p| watch[p.index()]) else { continue };
+        // It was born because the others were busy, not because the watchdog had slept.
+        let before = (timeline.task(parent).birth, child.birth);
+        let worker = worker(timeline, TaskId::at(index), before, &watch);
+        timeline.tasks[index].parent = worker.or(timeline.task(parent).parent);
+    }
+}
+
+/// By task: whether it is a watchdog, by where it waits. Samples would not do: a thread that a
+/// watchdog starts begins on a copy of its stack.
+fn watchdogs(timeline: &Timeline, symbols: &Symbols) -> Vec<bool> {
+    let watches = |name: &str| WATCHDOGS.contains(&name);
+    let stacks: Vec<bool> = (0..symbols.stacks.len())
+        .map(|stack| symbols.functions(StackId::at(stack)).any(watches))
+        .collect();
+    let mut found = vec![false; timeline.tasks.len()];
+    for block in &timeline.blocks {
+        found[block.task.index()] |= stacks.get(block.site.index()).copied().unwrap_or(false);
+    }
+    found
+}
+
+/// The task of the same process that had the work at the end of an interval, while `idle` had
+/// none: the one that was last on a CPU, unless it waits for work itself.
+fn worker(
+    timeline: &Timeline,
+    idle: TaskId,
+    (start, end): (Ns, Ns),
+    watch: &[bool],
+) -> Option<TaskId> {
+    let process = timeline.task(idle).process;
+    let works = |task: TaskId| {
+        let entry = timeline.task(task);
+        entry.own && entry.process == process && task != idle && !watch[task.index()]
+    };
+    let mut latest: Option<(Ns, TaskId)> = None;
+    for held in &timeline.held {
+        let after = held.partition_point(|h| h.start < end);
+        let mut until = end;
+        for entry in held[..after].iter().rev() {
+            if let Some(task) = entry.task.filter(|t| works(*t)) {
+                if latest.is_none_or(|(at, _)| until > at) {
+                    latest = Some((until, task));
+                }
+                break;
+            }
+            until = entry.start;
+            if until <= start {
+                break;
+            }
+        }
+    }
+    latest.map(|(_, task)| task).filter(|task| is_busy(timeline, *task, end))
+}
+
+/// Whether a task works at that time, or waits for something else than work.
+fn is_busy(timeline: &Timeline, task: TaskId, at: Ns) -> bool {
+    let task = timeline.task(task);
+    match task.span_at(at).map(|i| task.spans[i].run) {
+        Some(Run::OnCpu(_) | Run::Runnable) => true,
+        Some(Run::Blocked(block)) => {
+            let waits_for = timeline.blocks[block as usize].waits_for;
+            !matches!(waits_for, WaitsFor::Futex | WaitsFor::Poll)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a task becomes idle soon after that time: its work went elsewhere.
+fn gives_up(timeline: &Timeline, task: TaskId, at: Ns) -> bool {
+    let task = timeline.task(task);
+    let Some(first) = task.span_at(at) else { return true };
+    let mut worked = Ns::ZERO;
+    for (index, span) in task.spans.iter().enumerate().skip(first) {
+        match span.run {
+            Run::OnCpu(_) => worked += task.span_end(index) - span.start.max(at),
+            Run::Blocked(block) => {
+                let waits_for = timeline.blocks[block as usize].waits_for;
+                return matches!(waits_for, WaitsFor::Futex | WaitsFor::Poll);
+            }
+            Run::Runnable | Run::Unrecorded => {}
+        }
+        if worked > LAST_LOOK {
+            return false;
+        }
+    }
+    true
+}

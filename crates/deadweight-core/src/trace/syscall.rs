@@ -1,0 +1,133 @@
+//! What the trace keeps of each system call, and what the arguments mean.
+//!
+//! Numbers differ per architecture, names do not: analysis compares names through [`Call`]
+//! groups, never raw numbers. Not for decoding structures in the program's memory: the recorder
+//! sees registers only.
+
+mod table;
+
+use serde::{Deserialize, Serialize};
+use table::{Row, TABLE};
+
+/// The architecture that a trace was recorded on.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arch {
+    /// x86-64.
+    #[default]
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+/// The name of system call `nr`, or none for a number that the tables don't know.
+#[must_use]
+pub fn name(arch: Arch, nr: u16) -> Option<&'static str> {
+    let nr = usize::from(nr);
+    match arch {
+        Arch::X86_64 => syscalls::x86_64::Sysno::new(nr).map(|s| s.name()),
+        Arch::Aarch64 => syscalls::aarch64::Sysno::new(nr).map(|s| s.name()),
+    }
+}
+
+/// The number of the system call called `name`.
+#[must_use]
+pub fn number(arch: Arch, name: &str) -> Option<u16> {
+    let nr = match arch {
+        Arch::X86_64 => name.parse::<syscalls::x86_64::Sysno>().ok()?.id(),
+        Arch::Aarch64 => name.parse::<syscalls::aarch64::Sysno>().ok()?.id(),
+    };
+    u16::try_from(nr).ok()
+}
+
+/// Which of a call's six arguments the trace keeps, in the order in which `Kind::Syscall::args`
+/// holds them: at most four. Calls that are not in the table keep their first three.
+#[must_use]
+pub fn kept(name: &str) -> &'static [usize] {
+    find(name).map_or(&[0, 1, 2], Row::kept)
+}
+
+/// The position among the kept arguments of the descriptor that the call works on. Of two, the
+/// one that is read from, but for `sendfile` the one written to.
+#[must_use]
+pub fn descriptor(name: &str) -> Option<usize> {
+    find(name).and_then(|row| row.descriptor)
+}
+
+/// The position among the kept arguments of the number of bytes asked for.
+#[must_use]
+pub fn size(name: &str) -> Option<usize> {
+    find(name).and_then(|row| row.size)
+}
+
+fn find(name: &str) -> Option<&'static Row> {
+    TABLE.binary_search_by_key(&name, |row| row.name).ok().map(|at| &TABLE[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARCHS: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
+
+    #[test]
+    fn every_name_is_a_call_of_x86_64_and_is_found() {
+        assert!(TABLE.windows(2).all(|w| w[0].name < w[1].name), "in order, none twice");
+        for row in &TABLE {
+            let nr = number(Arch::X86_64, row.name);
+            assert_eq!(nr.and_then(|nr| name(Arch::X86_64, nr)), Some(row.name));
+            assert!(std::ptr::eq(find(row.name).unwrap(), row));
+        }
+    }
+
+    #[test]
+    fn kept_arguments_are_of_the_six_and_in_order() {
+        for row in &TABLE {
+            let kept = row.kept();
+            assert!(kept.windows(2).all(|w| w[0] < w[1]), "{row:?}");
+            assert!(kept.iter().all(|at| *at < 6), "{row:?}");
+            let within = |at: Option<usize>| at.is_none_or(|at| at < kept.len());
+            assert!(within(row.descriptor) && within(row.size), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_and_names_of_both_architectures_go_both_ways() {
+        for arch in ARCHS {
+            let known = (0..1024).filter_map(|nr| Some((nr, name(arch, nr)?)));
+            let count = known.inspect(|(nr, n)| assert_eq!(number(arch, n), Some(*nr))).count();
+            assert!(count > 250, "{arch:?} has {count}");
+            assert_eq!((name(arch, u16::MAX), number(arch, "raed")), (None, None));
+        }
+        let reads = ARCHS.map(|arch| (number(arch, "read"), number(arch, "open")));
+        assert_eq!(reads, [(Some(0), Some(2)), (Some(63), None)]);
+    }
+
+    #[test]
+    fn what_analysis_builds_on_is_where_it_looks() {
+        for (name, positions, fd, bytes) in [
+            ("read", &[0, 2][..], Some(0), Some(1)),
+            ("pwrite64", &[0, 2, 3], Some(0), Some(1)),
+            ("writev", &[0, 2], Some(0), None),
+            ("futex", &[0, 1, 2, 3], None, None),
+            ("mmap", &[1, 2, 3, 4], Some(3), None),
+            ("munmap", &[0, 1], None, None),
+            ("madvise", &[0, 1, 2], None, None),
+            ("epoll_wait", &[0, 2, 3], Some(0), None),
+            ("sendfile", &[0, 1, 3], Some(0), Some(2)),
+            ("openat", &[0, 1, 2], None, None),
+            ("accept4", &[0, 3], Some(0), None),
+            ("pipe2", &[0, 1], None, None),
+            ("getrandom", &[1, 2], None, Some(0)),
+            ("wait4", &[0, 2], None, None),
+            ("getpid", &[], None, None),
+            ("unheard_of", &[0, 1, 2], None, None),
+        ] {
+            assert_eq!(
+                (kept(name), descriptor(name), size(name)),
+                (positions, fd, bytes),
+                "{name}"
+            );
+        }
+    }
+}

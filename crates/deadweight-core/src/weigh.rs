@@ -1,0 +1,342 @@
+//! The top-level call: recorded runs in, the report out.
+//!
+//! Only the order of the stages stands here; what each does stands in its own module.
+
+use crate::attribute::Attribution;
+use crate::attribute::inside::Function;
+use crate::case::Case;
+use crate::cost::Inspection;
+use crate::path::{NoProcess, Path, Subject};
+use crate::pool::TracedRun;
+use crate::report::{ExitInfo, Inside, Report, Runs, SCHEMA, SubjectInfo, TracedRuns};
+use crate::timeline::Timeline;
+use crate::trace::{Exit, Trace};
+use crate::units::Ns;
+use crate::wording::{percent, things, time};
+use crate::{attribute, findings, hazards, ledger, observed, pool, stages, top};
+
+/// A run without tracing, as the kernel's own counters saw it.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanRun {
+    /// From release to the end of the command.
+    pub wall: Ns,
+    /// CPU time in user mode, with the children that were waited for.
+    pub user: Ns,
+    /// CPU time in the kernel.
+    pub system: Ns,
+    /// Largest resident set in bytes.
+    pub max_rss: u64,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+/// What is to be weighed.
+#[derive(Copy, Clone, Debug)]
+pub struct Weighing<'a> {
+    /// Traced runs of one command; at least one. Several are pooled.
+    pub traces: &'a [Trace],
+    /// Runs of the same command without tracing, if it could be repeated. With them the wall time
+    /// is their median, and the traces give the shares.
+    pub clean: &'a [CleanRun],
+    /// `NAME` or `NAME:2`: the process whose wall time is divided instead of the command's.
+    pub of: Option<&'a str>,
+    /// A function: only what was spent under it is divided.
+    pub inside: Option<&'a str>,
+}
+
+/// Why nothing could be weighed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WeighError {
+    /// Called without a trace.
+    #[error("there is no recording to weigh")]
+    NoTrace,
+    /// The trace holds no run of the command.
+    #[error("the recording is empty: the command never ran")]
+    Empty,
+    /// `--in` names a function that no stack shows.
+    #[error("no function called `{0}` was seen at work; --top lists those that were")]
+    NoFunction(String),
+    /// `--of` names a process that did not run.
+    #[error(transparent)]
+    NoProcess(#[from] NoProcess),
+}
+
+/// Divides the wall time of what was recorded.
+///
+/// # Errors
+/// If there is nothing to divide, see [`WeighError`].
+pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
+    let mut runs = Vec::with_capacity(weighing.traces.len());
+    for trace in weighing.traces {
+        runs.push(one_run(trace, weighing)?);
+    }
+    if runs.is_empty() {
+        return Err(WeighError::NoTrace);
+    }
+    let mut report = pool::pool(runs, weighing.clean);
+    report.warnings.extend(apart(&report.runs.traced));
+    Ok(report)
+}
+
+/// From this difference on, two counts of the same CPU time are not the same.
+const SAME: f64 = 0.01;
+/// What the kernel charges to a woken task before it switches to it, or after it switched away,
+/// is some microseconds at most: more per switch has another reason.
+const PER_SWITCH: u64 = 10_000;
+
+/// Where the recording and the kernel differ about the CPU time: by how much, and why.
+fn apart(traced: &TracedRuns) -> Option<String> {
+    let (ours, theirs) = (traced.on_cpu_ns, traced.rusage_ns);
+    let difference = ours.abs_diff(theirs);
+    if theirs == 0 || Ns(difference).share_of(Ns(theirs)) <= SAME {
+        return None;
+    }
+    let (more, share) =
+        (if ours > theirs { "more" } else { "less" }, percent(Ns(difference), Ns(theirs)));
+    let each = difference / traced.switches.max(1);
+    let why = if each <= PER_SWITCH {
+        format!(
+            "{} a switch at {}: the kernel begins and ends to charge a task around the switch \
+             itself, the recording counts from switch to switch",
+            time(Ns(each)),
+            things(traced.switches, "switch").replace("switchs", "switches")
+        )
+    } else {
+        "time that a hypervisor took, processes that nobody waited for, and records that were lost \
+         are in one of the two counts only"
+            .to_owned()
+    };
+    Some(format!("the recording has {share} {more} CPU time than the kernel counted; {why}"))
+}
+
+/// The report of one traced run by itself. With clean runs beside it, it only gives shares.
+fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighError> {
+    let Weighing { clean, of, inside, .. } = *weighing;
+    if trace.is_empty() {
+        return Err(WeighError::Empty);
+    }
+    let timeline = Timeline::build(trace);
+    let subject = Subject::choose(trace, &timeline, of)?;
+    let path = Path::walk(&timeline, &subject);
+    let observer = observed::fitted(trace, &timeline, clean);
+    let case = Case::gather(trace, &timeline, &path, observer);
+    let (wall, cpu) = both_accounts(&case);
+    let whole = (wall.net(), cpu.net());
+    let (wall, cpu) = match inside {
+        Some(name) => within(&case, name, [&wall, &cpu])?,
+        None => (wall, cpu),
+    };
+    let stages = stages::stages(&case, of.is_some());
+    let findings = findings::inspect(&Inspection { case: &case, wall: &wall, cpu: &cpu });
+    let mut warnings = trace.meta.warnings.clone();
+    warnings.extend(timeline.warnings.iter().cloned());
+    warnings.extend(several(&subject, &case));
+    let exit = trace.meta.exit.unwrap_or_default();
+    let report = Report {
+        schema: SCHEMA,
+        deadweight: trace.meta.recorder.clone(),
+        command: trace.meta.command.clone(),
+        subject: subject_info(&case),
+        exit: ExitInfo { code: exit.code, signal: exit.signal },
+        runs: Runs { traced: traced(trace, &timeline, &subject), ..Runs::default() },
+        inside: inside.map(|name| Inside {
+            function: name.to_owned(),
+            share: wall.total.share_of(whole.0),
+            cpu_share: cpu.total.share_of(whole.1),
+        }),
+        wall_ns: wall.total.0,
+        net_ns: wall.net().0,
+        ledger: ledger::rows(&case, &wall),
+        cpu_ledger: ledger::rows(&case, &cpu),
+        cpu_ns: cpu.total.0,
+        findings,
+        hazards: hazards::of_run(&case, &wall, &stages, of.is_some(), !clean.is_empty()),
+        top: top::functions(&case, &wall),
+        stages,
+        warnings,
+    };
+    Ok(TracedRun { report, disturbed_ns: wall.disturbed().0 })
+}
+
+/// What of both lies under the function called `name`.
+fn within(
+    case: &Case<'_>,
+    name: &str,
+    [wall, cpu]: [&Attribution; 2],
+) -> Result<(Attribution, Attribution), WeighError> {
+    let function = Function::named(case.symbols(), name);
+    let wall = wall.inside(case, &function);
+    if wall.total == Ns::ZERO {
+        return Err(WeighError::NoFunction(name.to_owned()));
+    }
+    Ok((wall, cpu.inside(case, &function)))
+}
+
+/// The wall time and all CPU time, charged side by side: neither needs the other.
+fn both_accounts(case: &Case<'_>) -> (Attribution, Attribution) {
+    std::thread::scope(|scope| {
+        let cpu = scope.spawn(|| attribute::cpu_time(case));
+        let wall = attribute::along_path(case);
+        (wall, cpu.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn subject_info(case: &Case<'_>) -> SubjectInfo {
+    let process = case.processes.get(case.subject());
+    let symbols = case.symbols();
+    let image = process.image.and_then(|id| symbols.images.get(id.index()));
+    SubjectInfo {
+        name: process.name.clone(),
+        pid: process.pid.0,
+        image: process.path.clone(),
+        language: process.language.clone(),
+        optimised: image.and_then(|image| image.optimised),
+        producer: image.map_or(String::new(), |image| symbols.name(image.producer).to_owned()),
+    }
+}
+
+fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
+    let own = || timeline.tasks.iter().enumerate().filter(|(i, _)| subject.own[*i]);
+    TracedRuns {
+        count: 1,
+        wall_ns: trace.wall().0,
+        records: u64::try_from(trace.len()).unwrap_or(u64::MAX),
+        lost: timeline.lost,
+        samples: own().map(|(_, t)| u64::try_from(t.samples.len()).unwrap_or(0)).sum(),
+        // The kernel counts for the whole command, whoever the subject is.
+        on_cpu_ns: timeline.tasks.iter().filter(|t| t.own).map(|t| stages::on_cpu(t).0).sum(),
+        switches: timeline.tasks.iter().filter(|t| t.own).map(stages::switches).sum(),
+        rusage_ns: trace.meta.rusage.map_or(0, |usage| (usage.user + usage.system).0),
+        ..TracedRuns::default()
+    }
+}
+
+/// Says which of several processes of the wanted name was taken.
+fn several(subject: &Subject, case: &Case<'_>) -> Option<String> {
+    if subject.candidates.len() < 2 {
+        return None;
+    }
+    let name = case.name(case.subject());
+    let listed: Vec<String> = subject
+        .candidates
+        .iter()
+        .enumerate()
+        .map(|(i, c)| {
+            let taken = if c.taken { ", taken" } else { "" };
+            format!(
+                "{name}:{} (lived {}, {} on CPU{taken})",
+                i + 1,
+                time(c.end - c.start),
+                time(c.cpu)
+            )
+        })
+        .collect();
+    Some(format!("several processes fit: {}; choose with --of NAME:N", listed.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Report;
+
+    fn weighed(text: &str) -> Report {
+        let trace = Trace::from_text(text).unwrap();
+        weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }).unwrap()
+    }
+
+    const SLEEP_INTO_CAT: &str = "task 1 sh
+             0 on
+            10 fork 2
+            20 fork 3
+            30 off blocked wait4
+           990 on woken-by 3
+           995 exit
+          1000 off dead
+        task 2 sleep
+            12 on
+            20 off blocked clock_nanosleep
+           900 on woken-by interrupt
+           910 syscall exit_group
+           911 exit
+           920 off dead
+        task 3 cat
+            31 on
+            40 off blocked read 0 : anon_pipe_read
+           915 on woken-by 2 : try_to_wake_up < pipe_release < do_exit
+           930 syscall exit_group
+           931 exit
+           991 off dead";
+
+    #[test]
+    fn the_rows_add_up_to_the_wall_time() {
+        let report = weighed(SLEEP_INTO_CAT);
+        let rows: Vec<_> = report.ledger.iter().map(|r| (r.account.as_str(), r.ns)).collect();
+        assert_eq!(report.wall_ns, 1000);
+        assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), 1000);
+        assert_eq!(rows[0], ("wait-sleep", 860), "{rows:?}");
+    }
+
+    #[test]
+    fn clean_runs_give_the_wall_time_and_traces_the_shares() {
+        let traces: Vec<Trace> =
+            (0..3).map(|_| Trace::from_text(SLEEP_INTO_CAT).unwrap()).collect();
+        let clean = [1999, 2003, 2001].map(|ns| CleanRun { wall: Ns(ns), ..CleanRun::default() });
+        let report =
+            weigh(&Weighing { traces: &traces, clean: &clean, of: None, inside: None }).unwrap();
+        assert_eq!(report.wall_ns, 2001);
+        assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), 2001);
+        assert_eq!(report.ledger[0].ns, 1721);
+        assert_eq!((report.runs.clean.count, report.runs.traced.count), (3, 3));
+    }
+
+    #[test]
+    fn the_time_under_a_function_is_divided_by_itself() {
+        let text = "sample-period 1000
+            task 1 app
+                0 on
+              100 sample q::parse <- main
+             1000 sample memset @libc.so.6 <- q::parse <- main
+             2000 sample main
+             3000 syscall read 3 10 from read @libc.so.6 <- q::parse <- main
+             4000 back
+             5000 syscall write 1 10 from write @libc.so.6 <- main
+             7000 back
+             8000 sample main
+             9000 exit
+             9000 off dead";
+        let trace = [Trace::from_text(text).unwrap()];
+        let weighing = Weighing { traces: &trace, clean: &[], of: None, inside: Some("parse") };
+        let report = weigh(&weighing).unwrap();
+        let rows: Vec<_> = report.ledger.iter().map(|r| (r.account.as_str(), r.ns)).collect();
+        // Two of four samples of 6 us, and one call of two.
+        assert_eq!(rows, [("zeroing", 1500), ("net-work", 1500), ("system-calls", 1000)]);
+        assert_eq!((report.wall_ns, report.cpu_ns), (4000, 4000));
+        let missing = weigh(&Weighing { inside: Some("parser"), ..weighing });
+        assert_eq!(missing, Err(WeighError::NoFunction("parser".into())));
+    }
+
+    #[test]
+    fn two_counts_of_cpu_time_that_differ_are_said_with_the_reason() {
+        let traced = |on_cpu_ns, switches| TracedRuns {
+            on_cpu_ns,
+            switches,
+            rusage_ns: 1_000_000,
+            ..TracedRuns::default()
+        };
+        assert_eq!(apart(&traced(1_009_000, 9)), None);
+        let switches = apart(&traced(940_000, 20)).unwrap();
+        assert!(switches.contains("6 % less") && switches.contains("3.00 µs a switch"));
+        assert!(apart(&traced(2_000_000, 1)).unwrap().contains("nobody waited for"));
+    }
+
+    #[test]
+    fn nothing_to_weigh_is_an_error() {
+        let nothing = Weighing { traces: &[], clean: &[], of: None, inside: None };
+        assert_eq!(weigh(&nothing), Err(WeighError::NoTrace));
+        let empty = [Trace::default()];
+        assert_eq!(weigh(&Weighing { traces: &empty, ..nothing }), Err(WeighError::Empty));
+        let trace = [Trace::from_text(SLEEP_INTO_CAT).unwrap()];
+        let named = weigh(&Weighing { traces: &trace, of: Some("dog"), ..nothing });
+        assert!(matches!(named, Err(WeighError::NoProcess(_))));
+    }
+}

@@ -1,0 +1,127 @@
+//! Golden recordings: a trace of a real program, and the ledger that it must give.
+//!
+//! `golden/NAME.dwt` was recorded once and is never recorded again to make a test pass.
+//! `golden/NAME.txt` is what deadweight says of it, reviewed by a person;
+//! `UPDATE_EXPECT=1 cargo test -p deadweight-core --test golden` writes it anew for review. A trace
+//! without a text fails, and so does a text without a trace.
+#![expect(clippy::disallowed_methods, reason = "golden files are read by their test")]
+
+use deadweight_core::report::{Basis, Report};
+use deadweight_core::trace::Trace;
+use deadweight_core::{Weighing, weigh};
+use expect_test::expect_file;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Larger traces belong on a developer's disk.
+const LARGEST: usize = 256 << 10;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// The names of the folder's files with this extension, in order.
+fn names(extension: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder()).expect("the folder is part of the repository");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("it can be read").path())
+        .filter(|path| path.extension().is_some_and(|e| e == extension))
+        .filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    names
+}
+
+fn report(name: &str) -> Report {
+    let bytes = std::fs::read(folder().join(format!("{name}.dwt"))).expect("it was just listed");
+    assert!(bytes.len() <= LARGEST, "{name}.dwt is larger than {LARGEST} bytes");
+    let (trace, warnings) = Trace::from_bytes(&bytes).expect("old recordings keep reading");
+    assert!(warnings.is_empty(), "{name}: {warnings:?}");
+    let weighing = Weighing { traces: &[trace], clean: &[], of: None, inside: None };
+    weigh(&weighing).expect("a complete recording can be weighed")
+}
+
+/// All that a reader would judge, one thing a line, times in integer nanoseconds.
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    write_to(&mut text, report).expect("a string takes everything");
+    text
+}
+
+fn write_to(text: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(text, "{}", report.command.join(" "))?;
+    writeln!(
+        text,
+        "wall {} ns of {}, cpu {} ns",
+        report.wall_ns, report.subject.name, report.cpu_ns
+    )?;
+    for row in &report.ledger {
+        let basis = match row.basis {
+            Basis::Exact => String::new(),
+            Basis::Sampled => format!(" [{} to {}]", row.low_ns, row.high_ns),
+        };
+        let line = format!("{:>12} {:18}{basis} {}", row.ns, row.account, row.note);
+        writeln!(text, "{}", line.trim_end())?;
+    }
+    for finding in &report.findings {
+        let (amount, saving) = (finding.amount_ns, finding.saving_ns);
+        let (low, high) = (100.0 * finding.low, 100.0 * finding.high);
+        writeln!(text, "\n{} in {}: {}", finding.class, finding.process, finding.title)?;
+        writeln!(
+            text,
+            "  {amount} ns, saves {saving} ns ({low:.1} to {high:.1} %), {:?}",
+            finding.how
+        )?;
+        writeln!(text, "  {}", finding.text)?;
+        for site in &finding.sites {
+            let file = site.file.rsplit('/').next().unwrap_or("");
+            let share = 100.0 * site.share;
+            writeln!(
+                text,
+                "  {share:5.1} %  {} ({file}:{}) ×{}",
+                site.function, site.line, site.count
+            )?;
+        }
+        for line in &finding.evidence {
+            writeln!(text, "  evidence: {line}")?;
+        }
+        writeln!(text, "  do: {}", finding.remedy)?;
+    }
+    for stage in &report.stages {
+        let (alive, cpu, input) = (stage.alive_ns, stage.cpu_ns, stage.input_wait_ns);
+        writeln!(
+            text,
+            "\nstage {}: alive {alive}, cpu {cpu}, input {input} {}",
+            stage.name, stage.waited_for
+        )?;
+    }
+    for hazard in &report.hazards {
+        writeln!(text, "\nhazard {}: {}", hazard.id, hazard.text)?;
+    }
+    for warning in &report.warnings {
+        writeln!(text, "\nwarning: {warning}")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn recordings_give_the_ledgers_that_were_reviewed() {
+    let traces = names("dwt");
+    assert!(!traces.is_empty(), "tests/golden has no recordings");
+    for name in traces {
+        let report = report(&name);
+        let rows: u64 = report.ledger.iter().map(|row| row.ns).sum();
+        assert_eq!(rows, report.wall_ns, "{name}: the rows do not add up");
+        let file = folder().join(format!("{name}.txt"));
+        assert!(file.exists() || std::env::var_os("UPDATE_EXPECT").is_some(), "write {name}.txt");
+        expect_file![file].assert_eq(&text(&report));
+    }
+}
+
+#[test]
+fn no_ledger_has_lost_its_recording() {
+    let traces = names("dwt");
+    for name in names("txt") {
+        assert!(traces.contains(&name), "{name}.txt has no {name}.dwt");
+    }
+}
