@@ -1,0 +1,363 @@
+//! What being observed costs a program, measured on this machine just before the run.
+//!
+//! A child of ours does a little of everything, once before any event exists and once under the
+//! same set of events; the differences are the observer's cost. All in all some 15 ms.
+
+use crate::error::Error;
+use crate::launch::now;
+use crate::perf::decode::{self, Body};
+use crate::perf::schema::Role;
+use crate::perf::sys::Open;
+use crate::session::Session;
+use deadweight_core::trace::Observer;
+use std::hint::black_box;
+use std::ptr;
+
+/// The best of so many tries counts: the others were disturbed. Many short ones, because the
+/// shorter a try, the likelier is one that nothing disturbs.
+const TRIES: usize = 6;
+const CALLS: u64 = 150;
+const PAGES: u64 = 60;
+const ROUNDS: u64 = 16;
+/// Steps of a spin that is timed to find how many make [`SPIN`].
+const STEPS: u64 = 2_000;
+/// Length of the spin in ns.
+const SPIN: f64 = 450_000.0;
+/// Period in ns at which the spin is sampled: often enough to show, also where a sample takes 15 µs,
+/// and seldom enough that it does not fill a ring.
+const DENSE: u64 = 60_000;
+
+/// What the child's work took, in ns.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Measured {
+    /// One empty system call.
+    call: f64,
+    /// One first touch of a page.
+    fault: f64,
+    /// One round trip between two processes on one CPU: two switches, four calls.
+    round: f64,
+    /// One spin of so many steps.
+    spin: f64,
+    steps: u64,
+    /// Between the records of a call's entry and return; 0 if unobserved.
+    call_inside: f64,
+    /// Samples taken during one spin; 0 if unobserved.
+    spin_samples: f64,
+}
+
+/// The observer's cost per event, from a run without and a run with the events.
+pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
+    let call = (with.call - without.call).max(0.0);
+    // What an empty call does between its two records is next to nothing.
+    let inside = with.call_inside.min(call);
+    let fault = (with.fault - without.fault).max(0.0);
+    let switch = ((with.round - without.round - 4.0 * call) / 2.0).max(0.0);
+    let sample = if with.spin_samples < 1.0 {
+        0.0
+    } else {
+        ((with.spin - without.spin) / with.spin_samples).max(0.0)
+    };
+    Observer {
+        syscall_user: whole(call - inside),
+        syscall_kernel: whole(inside),
+        // Two records of like size, the first before and the second after the service; a record's
+        // time is taken before it is written, so each cost falls behind its own record.
+        fault_user: whole(fault / 2.0),
+        fault_kernel: whole(fault / 2.0),
+        switch: whole(switch),
+        sample: whole(sample),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to a few thousand")]
+fn whole(ns: f64) -> u64 {
+    ns.round().clamp(0.0, 1e6) as u64
+}
+
+/// Lets a child do its work without any event.
+pub(crate) fn unobserved() -> Result<Measured, Error> {
+    let spin = best(1, || spin(STEPS));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some 100 000")]
+    let steps = (STEPS as f64 * SPIN / spin.max(1.0)) as u64;
+    measure(None, steps)
+}
+
+/// Lets a child do the same work under the session's task events.
+pub(crate) fn observed(session: &mut Session, unobserved: &Measured) -> Result<Measured, Error> {
+    measure(Some(session), unobserved.steps)
+}
+
+fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Error> {
+    let page = SharedPage::new()?;
+    let mut go = [0; 2];
+    // SAFETY: fills in two descriptors, closed below.
+    if unsafe { libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(Error::last("cannot make a pipe"));
+    }
+    // SAFETY: the child makes plain system calls and writes to the shared page only.
+    let child = match unsafe { libc::fork() } {
+        -1 => return Err(Error::last("cannot fork")),
+        // SAFETY: we are that child.
+        0 => unsafe { work(page.0, go, steps) },
+        child => child,
+    };
+    let events = session.as_deref_mut().map(|s| Events::open(s, child)).transpose();
+    // SAFETY: our descriptors and our child. Each byte lets the child do one half of its work.
+    unsafe {
+        libc::close(go[0]);
+        if let Ok(events) = &events {
+            events.iter().for_each(Events::start);
+            libc::write(go[1], [1_u8].as_ptr().cast(), 1);
+            page.wait_for(1);
+            events.iter().for_each(Events::only_dense);
+            libc::write(go[1], [1_u8].as_ptr().cast(), 1);
+        }
+        libc::close(go[1]);
+        let mut status = 0;
+        libc::waitpid(child, &mut status, 0);
+    }
+    drop(events?);
+    let mut measured = page.measured();
+    if let Some(session) = session {
+        (measured.call_inside, measured.spin_samples) = read_back(session, child);
+    }
+    Ok(measured)
+}
+
+/// The events that the child is observed with.
+struct Events {
+    set: Vec<Open>,
+    dense: Vec<Open>,
+}
+
+impl Events {
+    fn open(session: &mut Session, child: i32) -> Result<Self, Error> {
+        Ok(Self {
+            set: session.open_task_events(child)?,
+            dense: session.open_clock_for(child, DENSE)?,
+        })
+    }
+
+    fn start(&self) {
+        // An event that cannot be started only makes the observer look cheaper.
+        self.set.iter().for_each(|e| _ = e.enable());
+    }
+
+    fn only_dense(&self) {
+        self.set.iter().for_each(|e| _ = e.disable());
+        self.dense.iter().for_each(|e| _ = e.enable());
+    }
+}
+
+/// Reads the child's records out of the rings: mean time inside a call, samples per spin.
+fn read_back(session: &mut Session, child: i32) -> (f64, f64) {
+    let child = child.cast_unsigned();
+    let (mut calls, mut inside, mut samples) = (0_u64, 0_u64, 0_u64);
+    for ring in &mut session.rings {
+        let mut bytes = Vec::new();
+        ring.copy_to(&mut bytes);
+        let mut rest = &bytes[..];
+        let mut entered = None;
+        while let Some(length) = decode::length(rest) {
+            let record = decode::record(rest, &session.schema);
+            rest = &rest[length..];
+            let Some(record) = record.filter(|r| r.task == child) else { continue };
+            match record.body {
+                Body::Sample(sample) if sample.role == Role::Enter => {
+                    let nr = sample.raw_u64(session.schema.offsets.enter_nr);
+                    let empty = nr == Some(libc::SYS_getppid.cast_unsigned());
+                    entered = empty.then_some(record.at);
+                }
+                Body::Sample(sample) if sample.role == Role::Leave => {
+                    if let Some(at) = entered.take() {
+                        calls += 1;
+                        inside += record.at.saturating_sub(at);
+                    }
+                }
+                Body::Sample(sample) if sample.role == Role::Clock => samples += 1,
+                _ => {}
+            }
+        }
+    }
+    (inside as f64 / calls.max(1) as f64, samples as f64 / TRIES as f64)
+}
+
+/// The child's life. Ends the process.
+///
+/// # Safety
+/// Only in a forked child; `page` must be shared with the parent.
+unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
+    // SAFETY: plain system calls; the page outlives the child.
+    unsafe {
+        libc::close(go[1]);
+        await_byte(go[0]);
+        stay_alone_on_this_cpu();
+        let mut measured = Measured {
+            call: best(CALLS, || {
+                for _ in 0..CALLS {
+                    libc::syscall(libc::SYS_getppid);
+                }
+            }),
+            fault: best(PAGES, touch_pages),
+            steps,
+            ..Measured::default()
+        };
+        measured.round = rounds();
+        (*page).measured = measured;
+        (*page).halves.store(1, std::sync::atomic::Ordering::Release);
+        await_byte(go[0]);
+        (*page).measured.spin = best(1, || spin(steps));
+        libc::_exit(0)
+    }
+}
+
+unsafe fn await_byte(fd: i32) {
+    let mut byte = 0_u8;
+    // SAFETY: reads one byte to the stack.
+    if unsafe { libc::read(fd, (&raw mut byte).cast(), 1) } != 1 {
+        // SAFETY: ends the child, whose parent gave up.
+        unsafe { libc::_exit(1) }
+    }
+}
+
+/// The shortest of a few tries, divided by `count`, in ns.
+fn best(count: u64, mut act: impl FnMut()) -> f64 {
+    let tries = (0..TRIES).map(|_| {
+        let start = now();
+        act();
+        now() - start
+    });
+    tries.min().unwrap_or(0) as f64 / count as f64
+}
+
+fn spin(steps: u64) {
+    let mut value = 1_u64;
+    for step in 0..steps {
+        value = black_box(value.wrapping_mul(3) ^ step);
+    }
+}
+
+fn touch_pages() {
+    let len = usize::try_from(PAGES * 4096).unwrap_or(4096);
+    // SAFETY: touches one byte in each page of a mapping of our own, then unmaps it.
+    unsafe {
+        let at = libc::mmap(
+            ptr::null_mut(),
+            len,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        if at == libc::MAP_FAILED {
+            return;
+        }
+        libc::madvise(at, len, libc::MADV_NOHUGEPAGE);
+        for offset in (0..len).step_by(4096) {
+            at.cast::<u8>().add(offset).write_volatile(1);
+        }
+        libc::munmap(at, len);
+    }
+}
+
+/// Mean time of a round trip of one byte between this process and a child on the same CPU.
+///
+/// # Safety
+/// Only in a forked child.
+unsafe fn rounds() -> f64 {
+    let (mut there, mut back) = ([0; 2], [0; 2]);
+    let mut byte = 0_u8;
+    let byte = (&raw mut byte).cast::<libc::c_void>();
+    // SAFETY: pipes and a child of our own; one byte on the stack.
+    unsafe {
+        if libc::pipe(there.as_mut_ptr()) != 0 || libc::pipe(back.as_mut_ptr()) != 0 {
+            return 0.0;
+        }
+        let partner = libc::fork();
+        if partner == 0 {
+            libc::close(there[1]);
+            while libc::read(there[0], byte, 1) == 1 {
+                libc::write(back[1], byte, 1);
+            }
+            libc::_exit(0);
+        }
+        let best = best(ROUNDS, || {
+            for _ in 0..ROUNDS {
+                libc::write(there[1], byte, 1);
+                libc::read(back[0], byte, 1);
+            }
+        });
+        libc::close(there[1]);
+        let mut status = 0;
+        libc::waitpid(partner, &mut status, 0);
+        best
+    }
+}
+
+/// For some 10 ms: what is measured must not be what others do meanwhile.
+unsafe fn stay_alone_on_this_cpu() {
+    let first = libc::sched_param { sched_priority: 1 };
+    // SAFETY: sets are on the stack; refusal only makes the result less steady.
+    unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &first);
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if let Ok(cpu) = usize::try_from(libc::sched_getcpu()) {
+            libc::CPU_SET(cpu, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+        }
+    }
+}
+
+/// Memory that parent and child both see.
+struct SharedPage(*mut Page);
+
+#[repr(C)]
+struct Page {
+    measured: Measured,
+    halves: std::sync::atomic::AtomicU32,
+}
+
+impl SharedPage {
+    fn new() -> Result<Self, Error> {
+        // SAFETY: a new mapping, zero-filled: a valid `Page`.
+        let at = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                size_of::<Page>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(Error::last("cannot map memory"));
+        }
+        Ok(Self(at.cast()))
+    }
+
+    /// Waits for the child's half, 200 ms at most: it may have been killed.
+    fn wait_for(&self, halves: u32) {
+        for _ in 0..2000 {
+            // SAFETY: the page is alive and the field is atomic.
+            let done = unsafe { (*self.0).halves.load(std::sync::atomic::Ordering::Acquire) };
+            if done >= halves {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+    }
+
+    fn measured(&self) -> Measured {
+        // SAFETY: the child is gone; plain numbers.
+        unsafe { (*self.0).measured }
+    }
+}
+
+impl Drop for SharedPage {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `new` mapped, once.
+        unsafe { libc::munmap(self.0.cast(), size_of::<Page>()) };
+    }
+}

@@ -1,0 +1,123 @@
+//! Closes perf events behind our back, because that is slow: for each tracepoint the kernel waits
+//! some 40 ms until no CPU can be in it any more.
+//!
+//! A child of ours holds a copy of every event, so that our own close is never the last one. It
+//! waits for a pipe to close, which happens however we end. Then it closes first what slows
+//! others down: a tracepoint of system calls does so for every call of the machine, a place for
+//! every program that passes it. A clean run waits for that, also if another deadweight left it.
+//! The other tracepoints cost next to nothing while nobody listens: they stay for a moment longer,
+//! and a recording that follows soon neither opens them anew nor waits for their closing.
+
+use crate::error::Error;
+use crate::perf::tracefs::Tracefs;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long tracepoints that slow nobody down stay open, in seconds.
+const LINGER: u32 = 1;
+/// The longest that a clean run waits for others to close theirs: seven times what it takes.
+const PATIENCE: Duration = Duration::from_millis(700);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// While this lives, the child waits.
+pub(crate) struct Closer {
+    _alive: File,
+    /// Locked while something is open that slows others down. The lock belongs to the child too,
+    /// and goes when both have closed the file. Every deadweight opens the same one.
+    mark: File,
+}
+
+/// What has to be closed.
+pub(crate) struct Opened {
+    /// What slows others down, in the order in which it is to be closed.
+    pub(crate) slowing: Vec<RawFd>,
+    /// What does not.
+    pub(crate) harmless: Vec<RawFd>,
+}
+
+impl Closer {
+    /// Hands copies of these descriptors to a child.
+    pub(crate) fn hire(opened: &Opened) -> Result<Self, Error> {
+        let mark = Tracefs::open()?.into_directory();
+        let mut ends = [0; 2];
+        // SAFETY: on success both ends are ours.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(Error::last("cannot make a pipe"));
+        }
+        // SAFETY: a descriptor that was just made.
+        let alive = unsafe { File::from_raw_fd(ends[1]) };
+        let mut keep = [&opened.slowing[..], &opened.harmless].concat();
+        keep.extend([ends[0], mark.as_raw_fd()]);
+        keep.sort_unstable();
+        // SAFETY: the child makes plain system calls on memory that was prepared before.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            wait_and_close(&keep, ends[0], &opened.slowing, mark.as_raw_fd());
+        }
+        // SAFETY: our copy of the child's end.
+        unsafe { libc::close(ends[0]) };
+        if child < 0 {
+            return Err(Error::last("cannot fork"));
+        }
+        Ok(Self { _alive: alive, mark })
+    }
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        // Before the pipe closes, so that there is no instant at which nobody would wait.
+        // SAFETY: a lock on a descriptor of ours. Without it, clean runs are slower for a moment.
+        unsafe { libc::flock(self.mark.as_raw_fd(), libc::LOCK_SH) };
+    }
+}
+
+/// Waits until nothing is open any more that slows a clean run down, unless it takes too long:
+/// then somebody else is at work, and will be for long.
+pub(crate) fn wait() {
+    // Who may not open it records nothing, and so does nobody in his name.
+    let Ok(tracefs) = Tracefs::open() else { return };
+    let mark = tracefs.into_directory();
+    let until = Instant::now() + PATIENCE;
+    // SAFETY: a lock on a descriptor of ours, which closing the file gives back.
+    while unsafe { libc::flock(mark.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0
+        && Instant::now() < until
+    {
+        thread::sleep(LOOK);
+    }
+}
+
+/// The child's life. It keeps nothing but the events open, so that nobody waits for it.
+fn wait_and_close(keep: &[RawFd], pipe: RawFd, slowing: &[RawFd], mark: RawFd) -> ! {
+    // SAFETY: plain system calls; ends the process.
+    unsafe {
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::chdir(c"/".as_ptr());
+        let mut from = 0;
+        for fd in keep {
+            close_range(from, fd - 1);
+            from = fd + 1;
+        }
+        close_range(from, RawFd::MAX);
+        let mut byte = 0_u8;
+        while libc::read(pipe, (&raw mut byte).cast(), 1) > 0 {}
+        for fd in slowing {
+            libc::close(*fd);
+        }
+        libc::close(mark);
+        libc::sleep(LINGER);
+        libc::_exit(0)
+    }
+}
+
+/// Closes all descriptors of this range, if any.
+unsafe fn close_range(from: RawFd, to: RawFd) {
+    if from <= to {
+        // SAFETY: only descriptors of the forked child.
+        unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+    }
+}

@@ -1,0 +1,66 @@
+//! What can go wrong before or while a program runs under the recorder, each as one sentence.
+//!
+//! A program that fails is not an error here: it is an [`Exit`](deadweight_core::trace::Exit).
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a program could not be run or recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The program could not be executed.
+    #[error("cannot run {}: {why}", path.display())]
+    Exec {
+        /// The program as it was asked for, or the file that refused.
+        path: PathBuf,
+        /// The kernel's error number.
+        errno: i32,
+        /// The same in words, with what was found out about the file.
+        why: String,
+    },
+    /// The command is empty or has a zero byte in it.
+    #[error("not a command that can be run: {0}")]
+    Command(&'static str),
+    /// The directory to run in cannot be entered.
+    #[error("cannot enter {}: {source}", path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// This machine does not let us record.
+    #[error("{why}. {help}")]
+    NotAllowed {
+        /// What is missing, in words.
+        why: String,
+        /// The command that helps.
+        help: String,
+    },
+    /// The kernel refused something that should have worked.
+    #[error("{what}: {source}")]
+    System {
+        /// What was being done.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// The exit code that a shell would give: 127 for a missing program, 126 for one that cannot
+    /// be executed, 125 for a failure of ours.
+    #[must_use]
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Exec { errno: libc::ENOENT | libc::ENOTDIR, .. } => 127,
+            Self::Exec { .. } => 126,
+            _ => 125,
+        }
+    }
+
+    /// The latest system error, met while doing `what`.
+    pub(crate) fn last(what: impl Into<String>) -> Self {
+        Self::System { what: what.into(), source: io::Error::last_os_error() }
+    }
+}

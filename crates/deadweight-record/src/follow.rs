@@ -1,0 +1,478 @@
+//! Follows the program and its descendants through the records of the whole machine, and tells
+//! the sink what happened to them.
+//!
+//! Strangers appear only where they touch: they hold a CPU, or wake one of ours. Tids are used
+//! again, so who is ours is decided by births, in order of time.
+
+use crate::launch::Probe;
+use crate::perf::decode::{Body, Record, Sample};
+use crate::perf::schema::{Offsets, Role};
+use crate::proc::{Descriptor, Found};
+use crate::raw::{RawEvent, RawKind, Sink, UserState};
+use crate::site::{Site, user_state};
+use crate::waits::Wait;
+use deadweight_core::ids::{Cpu, Tid};
+use deadweight_core::trace::Off;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+
+/// What perf writes as the id of a task that was reaped already.
+const REAPED: u32 = u32::MAX;
+
+/// How the kernel states why a task left its CPU (`sched_switch`'s `prev_state`).
+mod state {
+    pub(super) const STOPPED: u64 = 0x4 | 0x8;
+    pub(super) const DEAD: u64 = 0x10 | 0x20;
+    /// Put aside while runnable. Bits below it are states; it moved when states were added.
+    pub(super) const PREEMPTED: u64 = 0x100 | 0x200 | 0x400 | 0x800;
+}
+
+/// Turns records into raw events.
+pub(crate) struct Follow<'s> {
+    sink: &'s mut dyn Sink,
+    offsets: Offsets,
+    probes: &'s [Probe],
+    start: Start,
+    tasks: HashMap<u32, Task>,
+    cpus: Vec<Held>,
+    kernel_chain: Vec<u64>,
+    user_chain: Vec<u64>,
+    /// What was read from the side and whose time has not come yet.
+    found: VecDeque<Found>,
+    /// Time of the latest event handed on: later ones are never earlier.
+    last: u64,
+    /// When the program's end was known; `u64::MAX` while it runs. Later, only the root's own
+    /// last steps count: what outlives the program is not part of the recording.
+    pub(crate) end: u64,
+    /// What was seen.
+    pub(crate) seen: Seen,
+}
+
+/// The program as it stands behind its barrier.
+pub(crate) struct Start {
+    /// Its process id.
+    pub(crate) root: u32,
+    /// The descriptors that will survive its exec, as `/proc` names them.
+    pub(crate) descriptors: Vec<(i32, String)>,
+    /// Whether its own `main` is probed, so that the C library's entry says nothing new.
+    pub(crate) main_is_probed: bool,
+}
+
+/// What was seen, for the recording's own account.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Records read.
+    pub(crate) records: u64,
+    /// Records that the kernel had to drop.
+    pub(crate) lost: u64,
+    /// Times that the kernel slowed an event down.
+    pub(crate) throttled: u64,
+    /// Records that could not be read.
+    pub(crate) unreadable: u64,
+    /// When the root left its CPU for good.
+    pub(crate) root_dead: bool,
+}
+
+impl Seen {
+    /// What the reader of a report must know of it.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.throttled > 0 {
+            warnings.push(format!("the kernel throttled an event {} times", self.throttled));
+        }
+        if self.unreadable > 0 {
+            warnings.push(format!("{} records could not be read", self.unreadable));
+        }
+        warnings
+    }
+}
+
+#[derive(Default)]
+struct Task {
+    own: bool,
+    process: u32,
+    name: [u8; 16],
+    /// In `sched_yield`: leaving the CPU runnable is then its own will.
+    yielding: bool,
+    /// Programs it became; only kept for process leaders.
+    execs: u32,
+    /// The latest event that a site can belong to, while it has none.
+    open: Option<Role>,
+    /// A site that came before its event.
+    early: Option<Site>,
+}
+
+#[derive(Copy, Clone, Default)]
+struct Held {
+    task: u32,
+    /// Its idle task left it with a tracepoint; without one (seen by a switch record only).
+    idle_seen: u32,
+    idle_unseen: u32,
+}
+
+/// What the kernel said about an exec, after the fact.
+pub(crate) struct Exec<'a> {
+    /// The tid that called exec.
+    pub(crate) former: u32,
+    /// The file, as it was asked for.
+    pub(crate) path: &'a [u8],
+}
+
+impl<'s> Follow<'s> {
+    pub(crate) fn new(
+        sink: &'s mut dyn Sink,
+        offsets: Offsets,
+        probes: &'s [Probe],
+        start: Start,
+        cpus: usize,
+    ) -> Self {
+        let mut tasks = HashMap::new();
+        let root = start.root;
+        tasks.insert(root, Task { own: true, process: root, ..Task::default() });
+        Self {
+            sink,
+            offsets,
+            probes,
+            start,
+            tasks,
+            cpus: vec![Held::default(); cpus],
+            kernel_chain: Vec::new(),
+            user_chain: Vec::new(),
+            found: VecDeque::new(),
+            last: 0,
+            end: u64::MAX,
+            seen: Seen::default(),
+        }
+    }
+
+    /// CPUs whose idle task was never seen leaving by tracepoint, though it left.
+    pub(crate) fn blind_cpus(&self) -> Vec<Cpu> {
+        let blind = |held: &Held| held.idle_unseen > 0 && held.idle_seen == 0;
+        (0..).zip(&self.cpus).filter(|(_, held)| blind(held)).map(|(cpu, _)| Cpu(cpu)).collect()
+    }
+
+    /// Nothing more for the moment.
+    pub(crate) fn flush(&mut self) {
+        self.sink.flush();
+    }
+
+    /// Takes one record, in order of time. `exec` belongs to the record that announces an exec.
+    pub(crate) fn take(&mut self, record: &Record<'_>, exec: Option<&Exec<'_>>) {
+        self.seen.records += 1;
+        while self.found.front().is_some_and(|found| found.at() <= record.at) {
+            match self.found.pop_front() {
+                Some(Found::Descriptor(found)) => self.descriptor(&found),
+                Some(Found::Wait(found)) => self.wait(&found),
+                None => {}
+            }
+        }
+        match &record.body {
+            Body::Sample(sample) => self.sample(record, sample),
+            Body::Switched { out } => self.switched(record, *out),
+            Body::Fork { process, task, parent } => self.fork(record, *parent, *task, *process),
+            Body::Exit { task } => {
+                if self.owns(*task) {
+                    self.emit(record, *task, RawKind::Exit);
+                }
+            }
+            Body::Comm { task, exec: became, name } => {
+                if *became && self.owns(*task) {
+                    self.exec(record, *task, exec);
+                }
+                self.named(record, *task, name);
+            }
+            Body::Map { start, len, offset, inode, executable, path } => {
+                if self.owns(record.task) {
+                    let path = &*String::from_utf8_lossy(path);
+                    let (start, len, offset) = (*start, *len, *offset);
+                    let (inode, executable) = (*inode, *executable);
+                    let map = RawKind::Map { start, len, offset, inode, path, executable };
+                    self.emit(record, record.task, map);
+                }
+            }
+            Body::Lost(count) => {
+                self.seen.lost += count;
+                self.emit(record, 0, RawKind::Lost { count: *count });
+            }
+            Body::Throttled => self.seen.throttled += 1,
+            Body::Other => {}
+        }
+    }
+
+    /// Something about an own process that was read from the side; in order of time.
+    pub(crate) fn find(&mut self, found: Found) {
+        self.found.push_back(found);
+    }
+
+    /// The stack of a wait that still lasts, unless it had one from the start.
+    fn wait(&mut self, found: &Wait) {
+        let Wait { at, task, ip, sp, ref stack } = *found;
+        let known = self.tasks.get_mut(&task).filter(|t| t.own && t.open == Some(Role::WaitSite));
+        if let Some(known) = known {
+            known.open = None;
+            let record = Record { at, process: known.process, task, cpu: 0, body: Body::Other };
+            let user = UserState { ip, sp, fp: 0, lr: 0, stack, chain: &[] };
+            self.emit(&record, task, RawKind::Site(user));
+        }
+    }
+
+    fn descriptor(&mut self, found: &Descriptor) {
+        let Descriptor { at, process, fd, ref what } = *found;
+        // Before its exec the root still has descriptors of ours.
+        let became = |task: &Task| task.own && (process != self.start.root || task.execs > 0);
+        if self.tasks.get(&process).is_some_and(became) {
+            let record = Record { at, process, task: process, cpu: 0, body: Body::Other };
+            self.emit(&record, process, RawKind::Fd { fd, what });
+        }
+    }
+
+    fn owns(&self, task: u32) -> bool {
+        self.tasks.get(&task).is_some_and(|t| t.own)
+    }
+
+    fn emit(&mut self, record: &Record<'_>, task: u32, kind: RawKind<'_>) {
+        if record.at > self.end && (task != self.start.root || self.seen.root_dead) {
+            return;
+        }
+        self.last = self.last.max(record.at);
+        let process = self.tasks.get(&task).map_or(0, |t| t.process);
+        let cpu = Cpu(u16::try_from(record.cpu).unwrap_or(u16::MAX));
+        let event = RawEvent { at: self.last, cpu, process: Tid(process), task: Tid(task), kind };
+        self.sink.event(&event);
+    }
+
+    fn fork(&mut self, record: &Record<'_>, parent: u32, child: u32, process: u32) {
+        let (own, name) = self.tasks.get(&parent).map_or((false, [0; 16]), |p| (p.own, p.name));
+        self.tasks.insert(child, Task { own, process, name, ..Task::default() });
+        if own {
+            let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
+            self.emit(record, parent, kind);
+        }
+    }
+
+    fn exec(&mut self, record: &Record<'_>, task: u32, exec: Option<&Exec<'_>>) {
+        let path = exec.map_or(Cow::Borrowed(""), |e| String::from_utf8_lossy(e.path));
+        let former = Tid(exec.map_or(task, |e| e.former));
+        if let Some(task) = self.tasks.get_mut(&task) {
+            task.execs += 1;
+            (task.open, task.early, task.yielding) = (None, None, false);
+        }
+        self.emit(record, task, RawKind::Exec { former, path: &path });
+        if task == self.start.root {
+            for (fd, what) in std::mem::take(&mut self.start.descriptors) {
+                self.emit(record, task, RawKind::Fd { fd, what: &what });
+            }
+        }
+    }
+
+    /// The task is called so: said if it is ours or known as a holder of a CPU, and new.
+    fn named(&mut self, record: &Record<'_>, task: u32, name: &[u8]) {
+        let Some(known) = self.tasks.get_mut(&task) else { return };
+        let mut padded = [0; 16];
+        let len = name.len().min(padded.len());
+        padded[..len].copy_from_slice(&name[..len]);
+        if known.name != padded {
+            known.name = padded;
+            self.emit(record, task, RawKind::Comm(&String::from_utf8_lossy(&name[..len])));
+        }
+    }
+
+    /// The record of the switch itself. The tracepoint told it all before, except where the idle
+    /// task's tracepoints are not delivered.
+    fn switched(&mut self, record: &Record<'_>, out: bool) {
+        let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
+        let known = held.task == record.task;
+        if record.task == REAPED {
+            return;
+        }
+        if !out && !known {
+            held.idle_unseen += u32::from(held.task == 0);
+            held.task = record.task;
+            self.tasks.entry(record.task).or_default().process = record.process;
+            self.emit(record, record.task, RawKind::On);
+        }
+    }
+
+    fn sample(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        match sample.role {
+            Role::Switch => return self.switch(record, sample),
+            Role::Waking => return self.waking(record, sample),
+            _ if !self.owns(record.task) => return,
+            _ => {}
+        }
+        match sample.role {
+            Role::Enter => self.enter(record, sample),
+            Role::Leave => {
+                let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
+                if let Some(task) = self.tasks.get_mut(&record.task) {
+                    (task.yielding, task.open) = (false, None);
+                }
+                self.emit(record, record.task, RawKind::Back { ret });
+            }
+            Role::Fault => {
+                let (addr, ip, kernel) = (sample.addr, sample.ip, sample.kernel);
+                self.emit(record, record.task, RawKind::Fault { addr, ip, kernel });
+                self.open(record, record.task, Role::FaultSite);
+            }
+            Role::MinorEnd | Role::MajorEnd => {
+                let major = sample.role == Role::MajorEnd;
+                if let Some(task) = self.tasks.get_mut(&record.task) {
+                    task.open = None;
+                }
+                self.emit(record, record.task, RawKind::FaultEnd { major });
+            }
+            Role::Timer => self.emit(record, record.task, RawKind::Timer),
+            Role::TimerEnd => self.emit(record, record.task, RawKind::TimerEnd),
+            Role::Clock => self.with_user(record, sample, |user, chain| RawKind::Sample {
+                kernel: sample.kernel,
+                user,
+                chain,
+            }),
+            Role::CallSite | Role::FaultSite | Role::WaitSite => self.site(record, sample),
+            Role::Main | Role::CommonMain => self.main(record, sample.role),
+            Role::Probe(number) => self.probe(record, sample, number),
+            Role::Dummy | Role::Switch | Role::Waking | Role::Exec => {}
+        }
+    }
+
+    fn switch(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        let offsets = self.offsets;
+        let (Some(prev), Some(state), Some(next), Some(name)) = (
+            sample.raw_u32(offsets.prev_pid),
+            sample.raw_u64(offsets.prev_state),
+            sample.raw_u32(offsets.next_pid),
+            sample.raw.get(offsets.next_comm..offsets.next_comm + 16),
+        ) else {
+            self.seen.unreadable += 1;
+            return;
+        };
+        if let Some(held) = self.cpus.get_mut(record.cpu as usize) {
+            held.task = next;
+            held.idle_seen += u32::from(prev == 0);
+        }
+        if self.owns(prev) {
+            let why = self.why(prev, state);
+            sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+            let chain = std::mem::take(&mut self.kernel_chain);
+            self.emit(record, prev, RawKind::Off { why, chain: &chain });
+            self.kernel_chain = chain;
+            self.open(record, prev, Role::WaitSite);
+            self.seen.root_dead |= prev == self.start.root && why == Off::Dead;
+        } else if record.process != REAPED {
+            self.tasks.entry(prev).or_default().process = record.process;
+        }
+        self.tasks.entry(next).or_default();
+        let name = name.split(|b| *b == 0).next().unwrap_or_default();
+        self.named(record, next, name);
+        self.emit(record, next, RawKind::On);
+    }
+
+    fn why(&self, task: u32, state: u64) -> Off {
+        if state & state::PREEMPTED != 0 {
+            Off::Preempted
+        } else if state == 0 {
+            // Runnable: on its way out of the kernel it made room, or it offered to.
+            let yielding = self.tasks.get(&task).is_some_and(|t| t.yielding);
+            if yielding { Off::Yielded } else { Off::Preempted }
+        } else if state & state::DEAD != 0 {
+            Off::Dead
+        } else if state & state::STOPPED != 0 {
+            Off::Stopped
+        } else {
+            Off::Blocked
+        }
+    }
+
+    fn waking(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        let Some(woken) = sample.raw_u32(self.offsets.woken) else { return };
+        if !self.owns(woken) {
+            return;
+        }
+        let held = self.cpus.get(record.cpu as usize).map_or(0, |h| h.task);
+        // The last thread of a reaped process has no id any more, but it holds the CPU still.
+        let waker = Tid(if record.task == REAPED { held } else { record.task });
+        // common_flags: hard or soft interrupt.
+        let irq = sample.raw.get(2).is_some_and(|flags| flags & 0x18 != 0);
+        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+        let chain = std::mem::take(&mut self.kernel_chain);
+        self.emit(record, woken, RawKind::Wake { waker, irq, chain: &chain, inferred: false });
+        self.kernel_chain = chain;
+    }
+
+    fn enter(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        let nr = sample.raw_u64(self.offsets.enter_nr).unwrap_or(u64::MAX);
+        let nr = u16::try_from(nr).unwrap_or(u16::MAX);
+        let args =
+            std::array::from_fn(|i| sample.raw_u64(self.offsets.enter_args + 8 * i).unwrap_or(0));
+        if let Some(task) = self.tasks.get_mut(&record.task) {
+            task.yielding = libc::c_long::from(nr) == libc::SYS_sched_yield;
+        }
+        self.emit(record, record.task, RawKind::Syscall { nr, args });
+        self.open(record, record.task, Role::CallSite);
+    }
+
+    /// An event that a site can belong to was handed on: its site follows if it came early.
+    fn open(&mut self, record: &Record<'_>, task: u32, site: Role) {
+        let Some(known) = self.tasks.get_mut(&task) else { return };
+        known.open = Some(site);
+        if let Some(early) = known.early.take_if(|early| early.role == site) {
+            known.open = None;
+            self.emit(record, task, RawKind::Site(early.user()));
+        }
+    }
+
+    fn site(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+        let chain = std::mem::take(&mut self.user_chain);
+        if let Some(user) = user_state(sample, &chain)
+            && let Some(task) = self.tasks.get_mut(&record.task)
+        {
+            if task.open == Some(sample.role) {
+                task.open = None;
+                self.emit(record, record.task, RawKind::Site(user));
+            } else {
+                task.early = Some(Site::keep(sample.role, &user));
+            }
+        }
+        self.user_chain = chain;
+    }
+
+    fn with_user(
+        &mut self,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        kind: impl for<'b> FnOnce(Option<UserState<'b>>, &'b [u64]) -> RawKind<'b>,
+    ) {
+        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+        let kernel = std::mem::take(&mut self.kernel_chain);
+        let chain = std::mem::take(&mut self.user_chain);
+        let kind = kind(user_state(sample, &chain), &kernel);
+        self.emit(record, record.task, kind);
+        (self.kernel_chain, self.user_chain) = (kernel, chain);
+    }
+
+    /// `main` is reached. The C library's entry serves for programs that have no probe of their
+    /// own: all but the command itself.
+    fn main(&mut self, record: &Record<'_>, role: Role) {
+        let root = self.start.root;
+        let commands_own =
+            record.process == root && self.tasks.get(&root).is_some_and(|t| t.execs <= 1);
+        if role == Role::Main || !(self.start.main_is_probed && commands_own) {
+            self.emit(record, record.task, RawKind::Main);
+        }
+    }
+
+    fn probe(&mut self, record: &Record<'_>, sample: &Sample<'_>, number: u16) {
+        let probes = self.probes;
+        let Some(probe) = probes.get(usize::from(number)) else { return };
+        let args = probe.args.map(|arg| match arg {
+            crate::Register::Number(n) => sample.register(n).unwrap_or(0),
+            crate::Register::None => 0,
+        });
+        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+        let chain = std::mem::take(&mut self.user_chain);
+        let user = user_state(sample, &chain).filter(|_| probe.stack);
+        self.emit(record, record.task, RawKind::Probe { probe: &probe.name, args, user });
+        self.user_chain = chain;
+    }
+}

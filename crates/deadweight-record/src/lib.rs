@@ -1,0 +1,28 @@
+//! Records what a program and the kernel did: events in order of time, handed to a [`Sink`].
+//!
+//! The only crate with `unsafe`, perf events, fork and exec. It knows facts (`raw`) and what this
+//! machine allows (`plan`); it knows no symbols, no causes and no cost class.
+
+mod calibrate;
+mod closer;
+mod error;
+mod follow;
+mod launch;
+mod merge;
+pub mod perf;
+mod plan;
+mod probes;
+mod proc;
+pub mod raw;
+mod record;
+mod session;
+mod sight;
+mod signals;
+mod site;
+mod waits;
+
+pub use error::Error;
+pub use launch::{CleanRun, Probe, Register, Request, Stream, find, run_clean};
+pub use plan::{Capability, MachineHazard, Plan, Rung};
+pub use raw::{RawEvent, RawKind, Sink, UserState};
+pub use record::{Outcome, record};

@@ -1,0 +1,336 @@
+//! The kernel's records, decoded. Pure and safe: any bytes in, records or nothing out.
+//!
+//! A record says by its id which event made it; [`Schema`] knows what that event's records hold.
+//! Not for concluding anything from them: that is `follow`.
+
+use super::schema::{Role, Schema, fields};
+
+/// A record.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// The clock's reading in ns.
+    pub at: u64,
+    /// Process, -1 as `u32` for a task that was reaped already.
+    pub process: u32,
+    /// Task, likewise.
+    pub task: u32,
+    /// CPU.
+    pub cpu: u32,
+    /// What it says.
+    pub body: Body<'a>,
+}
+
+/// What a record says.
+#[derive(Clone, Debug)]
+pub enum Body<'a> {
+    /// One of our events happened.
+    Sample(Sample<'a>),
+    /// The task got the CPU, or left it.
+    Switched {
+        /// It left.
+        out: bool,
+    },
+    /// A task was born.
+    Fork {
+        /// Its process.
+        process: u32,
+        /// Its tid.
+        task: u32,
+        /// Its parent's tid.
+        parent: u32,
+    },
+    /// A task starts to die.
+    Exit {
+        /// Its tid.
+        task: u32,
+    },
+    /// A task is called so from now on.
+    Comm {
+        /// Its tid.
+        task: u32,
+        /// Because it became another program.
+        exec: bool,
+        /// The name.
+        name: &'a [u8],
+    },
+    /// Something was mapped executable.
+    Map {
+        /// First address.
+        start: u64,
+        /// Bytes.
+        len: u64,
+        /// Offset in the file.
+        offset: u64,
+        /// The file's inode, 0 for none.
+        inode: u64,
+        /// Whether it can be executed.
+        executable: bool,
+        /// The file.
+        path: &'a [u8],
+    },
+    /// Records were dropped for want of room.
+    Lost(u64),
+    /// The kernel slowed an event of ours down, or stopped doing so.
+    Throttled,
+    /// Something that is of no use to us.
+    Other,
+}
+
+/// The record of one of our events.
+#[derive(Copy, Clone, Debug)]
+pub struct Sample<'a> {
+    /// Which event.
+    pub role: Role,
+    /// Interrupted in the kernel.
+    pub kernel: bool,
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Address.
+    pub addr: u64,
+    /// Call chain: eight bytes each, with the kernel's context marks.
+    pub chain: &'a [u8],
+    /// A tracepoint's own data.
+    pub raw: &'a [u8],
+    /// Which user registers there are; 0 for a task without a user half.
+    pub mask: u64,
+    /// The user registers of `mask`, eight bytes each.
+    pub registers: &'a [u8],
+    /// Bytes of the user stack.
+    pub stack: &'a [u8],
+}
+
+impl Sample<'_> {
+    /// The user register with this number.
+    #[must_use]
+    pub fn register(&self, number: u8) -> Option<u64> {
+        let bit = 1_u64.checked_shl(number.into())?;
+        if self.mask & bit == 0 {
+            return None;
+        }
+        let before = (self.mask & (bit - 1)).count_ones() as usize;
+        u64_at(self.registers, before * 8)
+    }
+
+    /// The four bytes at `offset` of the tracepoint's data.
+    #[must_use]
+    pub fn raw_u32(&self, offset: usize) -> Option<u32> {
+        self.raw.get(offset..)?.first_chunk().map(|b| u32::from_ne_bytes(*b))
+    }
+
+    /// The eight bytes at `offset` of the tracepoint's data.
+    #[must_use]
+    pub fn raw_u64(&self, offset: usize) -> Option<u64> {
+        u64_at(self.raw, offset)
+    }
+
+    /// The string whose place is stored at `offset` of the tracepoint's data (`__data_loc`).
+    #[must_use]
+    pub fn raw_string(&self, offset: usize) -> Option<&[u8]> {
+        let place = self.raw_u32(offset)?;
+        let (len, start) = ((place >> 16) as usize, (place & 0xffff) as usize);
+        self.raw.get(start..start.checked_add(len)?).map(until_zero)
+    }
+
+    /// Splits the call chain into the kernel's part and the user's, both leaf first.
+    pub fn split_chain(&self, kernel: &mut Vec<u64>, user: &mut Vec<u64>) {
+        /// Values from here up are marks, not addresses.
+        const MARKS: u64 = (-4095_i64).cast_unsigned();
+        const KERNEL: u64 = (-128_i64).cast_unsigned();
+        const USER: u64 = (-512_i64).cast_unsigned();
+        kernel.clear();
+        user.clear();
+        let mut part = if self.kernel { KERNEL } else { USER };
+        for address in self.chain.as_chunks().0.iter().map(|b| u64::from_ne_bytes(*b)) {
+            match (address, part) {
+                (MARKS.., _) => part = address,
+                (_, KERNEL) => kernel.push(address),
+                (_, USER) => user.push(address),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The time of the record at the start of `bytes`, and which event made it if it is a sample;
+/// none if it is cut off or not a record.
+#[must_use]
+pub fn peek(bytes: &[u8], schema: &Schema) -> Option<(u64, Option<Role>)> {
+    let (header, record) = header(bytes)?;
+    if header.kind == kind::SAMPLE {
+        let (role, layout) = schema.sampled(u64_at(record, 8)?, header.size)?;
+        let time = u64_at(record, if layout.fields & fields::IP == 0 { 24 } else { 32 })?;
+        Some((time, Some(role)))
+    } else {
+        Some((u64_at(record, header.size.checked_sub(24)?)?, None))
+    }
+}
+
+/// The length that the record at the start of `bytes` says it has, to step over one that cannot
+/// be read.
+#[must_use]
+pub fn length(bytes: &[u8]) -> Option<usize> {
+    header(bytes).map(|(header, _)| header.size)
+}
+
+/// Decodes the record at the start of `bytes`; none if it is cut off or contradicts itself.
+#[must_use]
+pub fn record<'a>(bytes: &'a [u8], schema: &Schema) -> Option<Record<'a>> {
+    let (header, record) = header(bytes)?;
+    let body = record.get(8..)?;
+    if header.kind == kind::SAMPLE {
+        return sample(body, &header, schema);
+    }
+    // Records that are not samples end with task, time, CPU and id (`sample_id_all`).
+    let (body, trailer) = body.split_at_checked(body.len().checked_sub(32)?)?;
+    let mut trailer = Reader(trailer);
+    let (process, task) = (trailer.u32()?, trailer.u32()?);
+    let at = trailer.u64()?;
+    let cpu = trailer.u32()?;
+    let body = other(Reader(body), &header)?;
+    Some(Record { at, process, task, cpu, body })
+}
+
+fn other<'a>(mut body: Reader<'a>, header: &Header) -> Option<Body<'a>> {
+    const BIT_13: u16 = 1 << 13;
+    Some(match header.kind {
+        kind::SWITCH | kind::SWITCH_CPU_WIDE => Body::Switched { out: header.misc & BIT_13 != 0 },
+        kind::FORK => {
+            let process = body.u32()?;
+            body.u32()?;
+            Body::Fork { process, task: body.u32()?, parent: body.u32()? }
+        }
+        kind::EXIT => {
+            body.u64()?;
+            Body::Exit { task: body.u32()? }
+        }
+        kind::COMM => {
+            body.u32()?;
+            let task = body.u32()?;
+            Body::Comm { task, exec: header.misc & BIT_13 != 0, name: until_zero(body.0) }
+        }
+        kind::MMAP2 => {
+            body.u64()?;
+            let (start, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
+            body.u64()?; // device
+            let inode = body.u64()?;
+            body.u64()?; // generation
+            let protection = body.u32()?;
+            body.u32()?; // flags
+            let executable = protection & 4 != 0;
+            Body::Map { start, len, offset, inode, executable, path: until_zero(body.0) }
+        }
+        kind::LOST => {
+            body.u64()?;
+            Body::Lost(body.u64()?)
+        }
+        kind::THROTTLE => Body::Throttled,
+        _ => Body::Other,
+    })
+}
+
+fn sample<'a>(body: &'a [u8], header: &Header, schema: &Schema) -> Option<Record<'a>> {
+    let mut body = Reader(body);
+    let (role, layout) = schema.sampled(body.u64()?, header.size)?;
+    let has = |field: u64| layout.fields & field != 0;
+    let ip = if has(fields::IP) { body.u64()? } else { 0 };
+    let (process, task) = (body.u32()?, body.u32()?);
+    let at = body.u64()?;
+    let addr = if has(fields::ADDR) { body.u64()? } else { 0 };
+    let cpu = body.u32()?;
+    body.u32()?;
+    let mut sample = Sample {
+        role,
+        kernel: header.misc & 7 == 1,
+        ip,
+        addr,
+        chain: &[],
+        raw: &[],
+        mask: 0,
+        registers: &[],
+        stack: &[],
+    };
+    if has(fields::CHAIN) {
+        let frames = usize::try_from(body.u64()?).ok()?;
+        sample.chain = body.take(frames.checked_mul(8)?)?;
+    }
+    if has(fields::RAW) {
+        let len = body.u32()? as usize;
+        sample.raw = body.take(len)?;
+    }
+    if has(fields::REGISTERS) && body.u64()? != 0 {
+        sample.mask = layout.registers;
+        sample.registers = body.take(layout.registers.count_ones() as usize * 8)?;
+    }
+    if has(fields::STACK) {
+        let reserved = usize::try_from(body.u64()?).ok()?;
+        if reserved != 0 {
+            let dump = body.take(reserved)?;
+            let written = usize::try_from(body.u64()?).ok()?;
+            sample.stack = dump.get(..written)?;
+        }
+    }
+    Some(Record { at, process, task, cpu, body: Body::Sample(sample) })
+}
+
+/// `PERF_RECORD_*`.
+mod kind {
+    pub(super) const LOST: u32 = 2;
+    pub(super) const COMM: u32 = 3;
+    pub(super) const EXIT: u32 = 4;
+    pub(super) const THROTTLE: u32 = 5;
+    pub(super) const FORK: u32 = 7;
+    pub(super) const SAMPLE: u32 = 9;
+    pub(super) const MMAP2: u32 = 10;
+    pub(super) const SWITCH: u32 = 14;
+    pub(super) const SWITCH_CPU_WIDE: u32 = 15;
+}
+
+struct Header {
+    kind: u32,
+    misc: u16,
+    size: usize,
+}
+
+/// The header, and the whole record that it announces.
+fn header(bytes: &[u8]) -> Option<(Header, &[u8])> {
+    let mut reader = Reader(bytes);
+    let kind = reader.u32()?;
+    let both = reader.u32()?.to_ne_bytes();
+    let misc = u16::from_ne_bytes([both[0], both[1]]);
+    let size = usize::from(u16::from_ne_bytes([both[2], both[3]]));
+    if size < 8 {
+        return None;
+    }
+    Some((Header { kind, misc, size }, bytes.get(..size)?))
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    bytes.get(offset..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
+}
+
+/// A string that the kernel ends with a zero byte and pads with more.
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|b| *b == 0).next().unwrap_or_default()
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_ne_bytes(*taken))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_ne_bytes(*taken))
+    }
+}

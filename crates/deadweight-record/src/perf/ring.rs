@@ -1,0 +1,102 @@
+//! The memory that the kernel writes a CPU's records to, and we copy them out of.
+
+use super::sys::Open;
+use perf_event_open_sys::bindings::perf_event_mmap_page;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One CPU's ring. Mapped writable, so that the kernel stops at what we have not read yet and
+/// counts what it had to drop, instead of overwriting.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    base: *mut u8,
+    page: usize,
+    size: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone and is accessed through `copy_to` only, which
+// takes it exclusively.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Maps `size` bytes (a power of two of pages) for the records of `event`.
+    pub(crate) fn map(event: &Open, size: usize) -> io::Result<Self> {
+        // SAFETY: asks for a number.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        // SAFETY: a new shared mapping at an address of the kernel's choice.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                page + size,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                event.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { base: base.cast(), page, size })
+    }
+
+    /// Whether more than an eighth is filled.
+    pub(crate) fn is_filling(&self) -> bool {
+        self.filled() > self.size / 8
+    }
+
+    /// Bytes that wait to be copied: so many at least by the time they are.
+    pub(crate) fn filled(&self) -> usize {
+        let (head, tail) = self.cursors();
+        let filled = head.load(Ordering::Acquire).wrapping_sub(tail.load(Ordering::Relaxed));
+        usize::try_from(filled).unwrap_or(0).min(self.size)
+    }
+
+    /// A buffer for all that it can hold. Its memory is reserved and not yet taken, except for what
+    /// the kernel needs to hand out the rest without looking at the other mappings.
+    pub(crate) fn buffer(&self) -> Vec<u8> {
+        let mut buffer = Vec::with_capacity(self.size);
+        buffer.push(0);
+        buffer
+    }
+
+    /// The kernel's cursor and ours, in bytes since the start.
+    fn cursors(&self) -> (&AtomicU64, &AtomicU64) {
+        let control = self.base.cast::<perf_event_mmap_page>();
+        // SAFETY: the first page is the kernel's control page: aligned, alive as long as `self`,
+        // and its two cursors are written by one side each.
+        unsafe {
+            (
+                AtomicU64::from_ptr(&raw mut (*control).data_head),
+                AtomicU64::from_ptr(&raw mut (*control).data_tail),
+            )
+        }
+    }
+
+    /// Appends all complete records to `out` and gives their room back.
+    pub(crate) fn copy_to(&mut self, out: &mut Vec<u8>) {
+        let (head_cursor, tail_cursor) = self.cursors();
+        let head = head_cursor.load(Ordering::Acquire);
+        let tail = tail_cursor.load(Ordering::Relaxed);
+        let filled = usize::try_from(head.wrapping_sub(tail)).unwrap_or(0).min(self.size);
+        let start = usize::try_from(tail & (self.size as u64 - 1)).unwrap_or(0);
+        let first = filled.min(self.size - start);
+        // SAFETY: the data pages follow the control page; between the cursors the kernel does not
+        // write, and what lies there was published by `head`.
+        unsafe {
+            let data = self.base.add(self.page);
+            out.extend_from_slice(std::slice::from_raw_parts(data.add(start), first));
+            out.extend_from_slice(std::slice::from_raw_parts(data, filled - first));
+        }
+        tail_cursor.store(head, Ordering::Release);
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `map` mapped, once.
+        unsafe { libc::munmap(self.base.cast(), self.page + self.size) };
+    }
+}

@@ -1,0 +1,190 @@
+//! What our events are for and what their records hold: all that is needed to read them.
+//!
+//! Not for opening events (`sys`, `session`) or for reading records (`decode`).
+
+/// The `PERF_SAMPLE_*` bits that records of ours may carry, in the order of the fields.
+pub mod fields {
+    /// Instruction pointer.
+    pub const IP: u64 = 1;
+    /// Process and task.
+    pub const TASK: u64 = 1 << 1;
+    /// Time.
+    pub const TIME: u64 = 1 << 2;
+    /// Address.
+    pub const ADDR: u64 = 1 << 3;
+    /// Call chain.
+    pub const CHAIN: u64 = 1 << 5;
+    /// CPU.
+    pub const CPU: u64 = 1 << 7;
+    /// A tracepoint's own data.
+    pub const RAW: u64 = 1 << 10;
+    /// User registers.
+    pub const REGISTERS: u64 = 1 << 12;
+    /// User stack.
+    pub const STACK: u64 = 1 << 13;
+    /// The event's id, first of all.
+    pub const ID: u64 = 1 << 16;
+    /// What every record of ours has.
+    pub const BASE: u64 = ID | TASK | TIME | CPU;
+}
+
+/// Which of our events made a record.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Carries no samples.
+    Dummy,
+    /// `sched_switch`.
+    Switch,
+    /// `sched_waking`.
+    Waking,
+    /// `sched_process_exec`.
+    Exec,
+    /// `sys_enter`.
+    Enter,
+    /// `sys_exit`.
+    Leave,
+    /// A page fault begins.
+    Fault,
+    /// A page fault was served from memory.
+    MinorEnd,
+    /// A page fault was served from storage.
+    MajorEnd,
+    /// The timer interrupt begins.
+    Timer,
+    /// The timer interrupt ends.
+    TimerEnd,
+    /// The sampling clock.
+    Clock,
+    /// The user half at some system calls.
+    CallSite,
+    /// The user half at some page faults of user code.
+    FaultSite,
+    /// The user half at some switches.
+    WaitSite,
+    /// The command's own `main` was reached.
+    Main,
+    /// The C library is about to call `main`, of whatever program.
+    CommonMain,
+    /// A probe, by its number in the request.
+    Probe(u16),
+}
+
+impl Role {
+    /// Whether it is one of the kernel's counts of page faults.
+    fn counts_faults(self) -> bool {
+        matches!(self, Self::Fault | Self::MinorEnd | Self::MajorEnd)
+    }
+}
+
+/// What the records of an event hold.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bits of [`fields`].
+    pub fields: u64,
+    /// User registers, a bit for each, as the architecture numbers them.
+    pub registers: u64,
+}
+
+impl Layout {
+    /// The length of the records, unless it varies.
+    fn fixed_length(self) -> Option<usize> {
+        const VARYING: u64 = fields::CHAIN | fields::RAW | fields::REGISTERS | fields::STACK;
+        (self.fields & VARYING == 0).then_some(8 + 8 * self.fields.count_ones() as usize)
+    }
+}
+
+/// Where tracepoints keep their fields, in bytes from the start of their data.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Offsets {
+    /// `sched_switch`: who leaves, why, who comes, and their names.
+    pub prev_pid: usize,
+    /// See `prev_pid`.
+    pub prev_state: usize,
+    /// See `prev_pid`.
+    pub next_comm: usize,
+    /// See `prev_pid`.
+    pub next_pid: usize,
+    /// `sched_waking`: who is woken.
+    pub woken: usize,
+    /// `sched_process_exec`: where the file name is, and the tid that called exec.
+    pub filename: usize,
+    /// See `filename`.
+    pub old_pid: usize,
+    /// `sys_enter`: number and arguments.
+    pub enter_nr: usize,
+    /// See `enter_nr`.
+    pub enter_args: usize,
+    /// `sys_exit`: the result.
+    pub leave_ret: usize,
+}
+
+impl Default for Offsets {
+    /// As they have been on 64-bit kernels for years.
+    fn default() -> Self {
+        Self {
+            prev_pid: 24,
+            prev_state: 32,
+            next_comm: 40,
+            next_pid: 56,
+            woken: 24,
+            filename: 8,
+            old_pid: 16,
+            enter_nr: 8,
+            enter_args: 16,
+            leave_ret: 16,
+        }
+    }
+}
+
+/// What is needed to read records.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    /// Of every open event: id, role and layout; sorted by id by [`Schema::add`].
+    events: Vec<(u64, Role, Layout)>,
+    /// The events that count page faults, by the length of their records.
+    faults: Vec<(usize, Role, Layout)>,
+    /// Of the tracepoints.
+    pub offsets: Offsets,
+}
+
+impl Schema {
+    /// No event yet, and tracepoints with their fields there.
+    #[must_use]
+    pub fn new(offsets: Offsets) -> Self {
+        Self { offsets, ..Self::default() }
+    }
+
+    /// Makes the records with this id known.
+    pub fn add(&mut self, id: u64, role: Role, layout: Layout) {
+        let at = self.events.partition_point(|(known, ..)| *known < id);
+        self.events.insert(at, (id, role, layout));
+        if let Some(length) = layout.fixed_length().filter(|_| role.counts_faults())
+            && self.faults.iter().all(|(known, ..)| *known != length)
+        {
+            self.faults.push((length, role, layout));
+        }
+    }
+
+    /// Which event makes the records with this id.
+    #[must_use]
+    pub fn role(&self, id: u64) -> Option<Role> {
+        self.find(id).map(|(role, _)| role)
+    }
+
+    /// The event that made a sample of this length.
+    ///
+    /// Where several events count the same page fault, whoever opened them, the kernel marks the
+    /// records of all with the id of one (`do_perf_sw_event` fills in the id once). Then the
+    /// length tells: no two of ours that count faults have the same.
+    pub(super) fn sampled(&self, id: u64, length: usize) -> Option<(Role, Layout)> {
+        self.find(id).filter(|(role, _)| !role.counts_faults()).or_else(|| {
+            let found = self.faults.iter().find(|(known, ..)| *known == length);
+            found.map(|(_, role, layout)| (*role, *layout))
+        })
+    }
+
+    fn find(&self, id: u64) -> Option<(Role, Layout)> {
+        let at = self.events.binary_search_by_key(&id, |(known, ..)| *known).ok()?;
+        self.events.get(at).map(|(_, role, layout)| (*role, *layout))
+    }
+}

@@ -1,0 +1,205 @@
+//! Opening perf events: one file descriptor per event and CPU, all of a CPU writing to one ring.
+//!
+//! What is opened and why is `session`'s business; this knows the interface's rules only.
+
+use super::schema::{Layout, fields};
+use perf_event_open_sys as perf;
+use perf_event_open_sys::bindings as abi;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// What an event counts.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// Nothing: it carries the records about tasks and mappings.
+    Dummy,
+    /// Nothing: it carries the records about switches.
+    Switches,
+    /// One of the kernel's software events (`PERF_COUNT_SW_*`).
+    Software(u32),
+    /// A tracepoint, by number.
+    Tracepoint(u64),
+    /// A place in a binary: the type number of the kernel's uprobe unit, file, offset.
+    Uprobe(u32, CString, u64),
+}
+
+/// How often an event makes a record.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Every {
+    /// Every so many.
+    Count(u64),
+    /// As often as gives so many per second, starting with each one.
+    PerSecond(u64),
+}
+
+/// An event before it is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    /// What it counts.
+    pub(crate) source: Source,
+    /// How often it makes a record.
+    pub(crate) every: Every,
+    /// What its records hold.
+    pub(crate) layout: Layout,
+    /// Leave out the kernel's part of the call chain.
+    pub(crate) no_kernel_chain: bool,
+    /// Leave out the user's part of the call chain.
+    pub(crate) no_user_chain: bool,
+}
+
+/// Whom an event watches.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Whom {
+    /// Every task on the CPU, from now on.
+    Everyone,
+    /// This task and its descendants, from its exec on.
+    FromExec(i32),
+    /// This task and its descendants, once enabled.
+    Task(i32),
+}
+
+/// An open event.
+#[derive(Debug)]
+pub(crate) struct Open {
+    fd: OwnedFd,
+    /// What its records are marked with.
+    pub(crate) id: u64,
+}
+
+/// Bytes of the user stack in a record. Must be a multiple of 8; the dump of 8 KiB reaches
+/// far enough for nearly all stacks and costs about 1 µs.
+pub(crate) const STACK_BYTES: u32 = 8192;
+/// Kernel frames: what is waited for shows within the first dozen.
+const KERNEL_FRAMES: u16 = 24;
+
+impl Event {
+    fn attr(&self, whom: Whom) -> abi::perf_event_attr {
+        let mut attr = abi::perf_event_attr::default();
+        attr.size = u32::try_from(size_of::<abi::perf_event_attr>()).unwrap_or(0);
+        attr.sample_type = self.layout.fields;
+        attr.clockid = libc::CLOCK_MONOTONIC_RAW;
+        match &self.source {
+            Source::Dummy => {
+                attr.type_ = abi::PERF_TYPE_SOFTWARE;
+                attr.config = u64::from(abi::PERF_COUNT_SW_DUMMY);
+                attr.set_task(1);
+                attr.set_comm(1);
+                attr.set_comm_exec(1);
+                // Executable mappings only: `mmap_data` stays 0.
+                attr.set_mmap(1);
+                attr.set_mmap2(1);
+            }
+            Source::Switches => {
+                attr.type_ = abi::PERF_TYPE_SOFTWARE;
+                attr.config = u64::from(abi::PERF_COUNT_SW_DUMMY);
+                attr.set_context_switch(1);
+            }
+            Source::Software(which) => {
+                attr.type_ = abi::PERF_TYPE_SOFTWARE;
+                attr.config = u64::from(*which);
+            }
+            Source::Tracepoint(id) => {
+                attr.type_ = abi::PERF_TYPE_TRACEPOINT;
+                attr.config = *id;
+            }
+            Source::Uprobe(kind, path, offset) => {
+                attr.type_ = *kind;
+                attr.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
+                attr.__bindgen_anon_4.probe_offset = *offset;
+            }
+        }
+        match self.every {
+            Every::Count(period) => attr.__bindgen_anon_1.sample_period = period,
+            Every::PerSecond(rate) => {
+                attr.set_freq(1);
+                attr.__bindgen_anon_1.sample_freq = rate;
+            }
+        }
+        attr.set_disabled(1);
+        attr.set_use_clockid(1);
+        attr.set_sample_id_all(1);
+        // Nobody is to be woken: the rings are looked at by the clock. (The default would be at
+        // every record; a reader that waits for the rings is woken by each exit of a task.)
+        attr.set_watermark(1);
+        attr.__bindgen_anon_2.wakeup_watermark = u32::MAX;
+        attr.set_exclude_callchain_kernel(self.no_kernel_chain.into());
+        attr.set_exclude_callchain_user(self.no_user_chain.into());
+        if self.no_user_chain {
+            attr.sample_max_stack = KERNEL_FRAMES;
+        }
+        attr.sample_regs_user = self.layout.registers;
+        if self.layout.fields & fields::STACK != 0 {
+            attr.sample_stack_user = STACK_BYTES;
+        }
+        match whom {
+            Whom::Everyone => {}
+            Whom::FromExec(_) => {
+                attr.set_inherit(1);
+                attr.set_enable_on_exec(1);
+            }
+            Whom::Task(_) => attr.set_inherit(1),
+        }
+        attr
+    }
+
+    /// Opens it on one CPU, still disabled.
+    pub(crate) fn open(&self, whom: Whom, cpu: i32) -> io::Result<Open> {
+        let mut attr = self.attr(whom);
+        let pid = match whom {
+            Whom::Everyone => -1,
+            Whom::FromExec(pid) | Whom::Task(pid) => pid,
+        };
+        // SAFETY: `attr` is complete and `self` keeps the path it points to alive.
+        let fd = unsafe {
+            perf::perf_event_open(&mut attr, pid, cpu, -1, abi::PERF_FLAG_FD_CLOEXEC.into())
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new descriptor of ours.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut id = 0;
+        // SAFETY: writes the event's id to `id`.
+        check(unsafe { perf::ioctls::ID(fd.as_raw_fd(), &mut id) })?;
+        Ok(Open { fd, id })
+    }
+}
+
+impl Open {
+    /// Its records go to `other`'s ring. Both must be on the same CPU.
+    pub(crate) fn write_to(&self, other: &Self) -> io::Result<()> {
+        // SAFETY: an ioctl on two descriptors.
+        check(unsafe { perf::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), other.fd.as_raw_fd()) })
+    }
+
+    /// Only occurrences that satisfy this expression over the tracepoint's fields count.
+    pub(crate) fn filter(&self, expression: &CStr) -> io::Result<()> {
+        // SAFETY: the kernel copies the string.
+        check(unsafe {
+            perf::ioctls::SET_FILTER(self.fd.as_raw_fd(), expression.as_ptr().cast_mut())
+        })
+    }
+
+    /// Starts it now.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        // SAFETY: an ioctl without argument.
+        check(unsafe { perf::ioctls::ENABLE(self.fd.as_raw_fd(), 0) })
+    }
+
+    /// Stops it.
+    pub(crate) fn disable(&self) -> io::Result<()> {
+        // SAFETY: an ioctl without argument.
+        check(unsafe { perf::ioctls::DISABLE(self.fd.as_raw_fd(), 0) })
+    }
+}
+
+impl AsRawFd for Open {
+    fn as_raw_fd(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

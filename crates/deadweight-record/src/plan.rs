@@ -1,0 +1,273 @@
+//! What this machine lets us see, and how to get the rest: the ladder of rungs.
+//!
+//! Found out by trying, because settings, capabilities, containers and kernels each have a say.
+//! Only the root rung records so far; below it there is one sentence and the command that helps.
+
+use crate::error::Error;
+use crate::perf::schema::{Layout, fields};
+use crate::perf::sys::{Event, Every, Source, Whom};
+use crate::perf::tracefs::Tracefs;
+use crate::proc;
+use std::io::{BufRead, BufReader};
+
+/// How much can be recorded.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rung {
+    /// Nothing.
+    None,
+    /// Everything: the machine's switches and wake-ups, the program's calls, faults and samples.
+    Root,
+}
+
+/// Something that recording needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// What it is called, as `deadweight doctor` shows it.
+    pub name: &'static str,
+    /// Whether it is there.
+    pub available: bool,
+    /// Why, as found out.
+    pub why: String,
+    /// What in the ledger comes from it.
+    pub gives: &'static str,
+    /// The exact command that grants it; none if it is there or no command does.
+    pub grant: Option<String>,
+}
+
+/// A property of the machine that makes measuring it misleading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineHazard {
+    /// Its name.
+    pub id: &'static str,
+    /// What it means for the numbers.
+    pub text: String,
+}
+
+/// What will be recorded, and why the rest is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// How much can be recorded.
+    pub rung: Rung,
+    /// Everything that was looked at, for `doctor`.
+    pub capabilities: Vec<Capability>,
+    /// What makes this machine misleading.
+    pub hazards: Vec<MachineHazard>,
+    /// What a reader of any report from here must know.
+    pub warnings: Vec<String>,
+}
+
+impl Rung {
+    /// Its name, as a trace stores it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Root => "root",
+        }
+    }
+}
+
+impl Plan {
+    /// Looks at the machine. Cheap: opens a few events and closes them again.
+    #[must_use]
+    pub fn detect() -> Self {
+        let tracefs = Tracefs::open();
+        let capabilities = vec![
+            switches(),
+            wake_ups(tracefs.as_ref()),
+            calls(tracefs.as_ref()),
+            samples(),
+            probes(),
+            symbols(),
+        ];
+        // The first three carry the ledger; without the others it only says less.
+        let rung =
+            if capabilities[..3].iter().all(|c| c.available) { Rung::Root } else { Rung::None };
+        let mut warnings: Vec<String> = capabilities
+            .iter()
+            .filter(|c| !c.available)
+            .map(|c| format!("no {}: {}", c.name, c.why))
+            .collect();
+        if other_pid_namespace() {
+            warnings.push(
+                "inside a container with its own process ids: tracepoints use the machine's, so \
+                 tasks may not be recognised"
+                    .into(),
+            );
+        }
+        Self { rung, capabilities, hazards: hazards(), warnings }
+    }
+
+    /// Whether [`crate::record`] can work.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] with what is missing and the command that helps.
+    pub fn allows_recording(&self) -> Result<(), Error> {
+        if self.rung == Rung::Root {
+            return Ok(());
+        }
+        let missing = self.capabilities.iter().find(|c| !c.available);
+        let why = missing.map_or("recording is not possible here".into(), |c| {
+            format!("cannot record {}: {}", c.name, c.why)
+        });
+        let help = missing
+            .and_then(|c| c.grant.as_ref())
+            .map_or("`deadweight doctor` says what this machine allows".into(), |command| {
+                format!("This helps: {command}")
+            });
+        Err(Error::NotAllowed { why, help })
+    }
+}
+
+fn is_root() -> bool {
+    // SAFETY: asks for a number.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Why the kernel refused to open an event, in words, and the command that helps.
+fn refused(error: &std::io::Error) -> (String, Option<String>) {
+    let paranoid = proc::line("/proc/sys/kernel/perf_event_paranoid");
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) if !is_root() => (
+            format!(
+                "only root may watch the whole machine (kernel.perf_event_paranoid is {})",
+                paranoid.as_deref().unwrap_or("unknown")
+            ),
+            Some("sudo deadweight -- COMMAND".into()),
+        ),
+        Some(libc::EACCES | libc::EPERM) => (
+            "refused although we are root: a container's seccomp profile or the kernel's \
+             lockdown forbids perf events"
+                .into(),
+            Some("docker run --privileged --pid=host ... (or run outside the container)".into()),
+        ),
+        Some(libc::ENOSYS) => ("this kernel was built without perf events".into(), None),
+        Some(libc::EMFILE) => {
+            ("too many open files are in use".into(), Some("ulimit -n 65536".into()))
+        }
+        _ => (error.to_string(), None),
+    }
+}
+
+fn tried(name: &'static str, gives: &'static str, event: &Event, whom: Whom) -> Capability {
+    match event.open(whom, 0) {
+        Ok(_) => Capability { name, available: true, why: "works".into(), gives, grant: None },
+        Err(error) => {
+            let (why, grant) = refused(&error);
+            Capability { name, available: false, why, gives, grant }
+        }
+    }
+}
+
+fn plain(source: Source, what: u64) -> Event {
+    Event {
+        source,
+        every: Every::Count(1),
+        layout: Layout { fields: what, registers: 0 },
+        no_kernel_chain: false,
+        no_user_chain: false,
+    }
+}
+
+fn switches() -> Capability {
+    let gives = "every row: who was on a CPU, and until when";
+    tried("context switches", gives, &plain(Source::Dummy, fields::BASE), Whom::Everyone)
+}
+
+fn traced(
+    tracefs: Result<&Tracefs, &Error>,
+    name: &'static str,
+    gives: &'static str,
+    tracepoint: &str,
+    whom: Whom,
+) -> Capability {
+    let no = |why: String, grant: Option<String>| Capability {
+        name,
+        available: false,
+        why,
+        gives,
+        grant,
+    };
+    let sudo = || (!is_root()).then(|| "sudo deadweight -- COMMAND".to_owned());
+    match tracefs.map(|t| t.has(tracepoint)) {
+        // Who may open a software event for `whom` may open the tracepoint, given its number: so
+        // it is not opened here, because closing one takes the kernel 30 ms or more.
+        Ok(Ok(())) => tried(name, gives, &plain(Source::Dummy, fields::BASE), whom),
+        Ok(Err(error)) => no(format!("the tracepoint {tracepoint} is missing: {error}"), sudo()),
+        Err(error) => no(error.to_string(), sudo()),
+    }
+}
+
+fn wake_ups(tracefs: Result<&Tracefs, &Error>) -> Capability {
+    let gives = "waiting rows: whom or what the program waited for";
+    traced(tracefs, "wake-ups", gives, "sched/sched_waking", Whom::Everyone)
+}
+
+fn calls(tracefs: Result<&Tracefs, &Error>) -> Capability {
+    let gives = "system calls, tiny reads and writes, files, start-up";
+    traced(tracefs, "system calls", gives, "raw_syscalls/sys_enter", Whom::Task(0))
+}
+
+fn samples() -> Capability {
+    let gives = "net work and everything inside user code";
+    let clock = Source::Software(perf_event_open_sys::bindings::PERF_COUNT_SW_CPU_CLOCK);
+    let event = Event { every: Every::Count(1_000_000), ..plain(clock, fields::BASE) };
+    tried("clock samples", gives, &event, Whom::Task(0))
+}
+
+fn probes() -> Capability {
+    let kind = proc::line("/sys/bus/event_source/devices/uprobe/type");
+    Capability {
+        name: "probes",
+        available: kind.is_some(),
+        why: if kind.is_some() { "works" } else { "this kernel has no uprobes" }.into(),
+        gives: "start-up told apart from main, locks of Go programs",
+        grant: None,
+    }
+}
+
+fn symbols() -> Capability {
+    // The file has some 200 000 lines and is made as it is read: the first one tells.
+    let mut first = String::new();
+    let read = std::fs::File::open("/proc/kallsyms")
+        .and_then(|file| BufReader::with_capacity(256, file).read_line(&mut first));
+    let named = read.is_ok_and(|len| len > 0) && !first.starts_with("0000000000000000");
+    Capability {
+        name: "kernel symbols",
+        available: named,
+        why: if named { "readable".into() } else { "the kernel hides its addresses".into() },
+        gives: "what a wait is for: disk, pipe, lock, timer",
+        grant: (!named).then(|| "sudo sysctl kernel.kptr_restrict=0".into()),
+    }
+}
+
+/// The process ids that tracepoints speak of are those of the first namespace.
+fn other_pid_namespace() -> bool {
+    const FIRST: &str = "pid:[4026531836]";
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() != FIRST)
+}
+
+fn hazards() -> Vec<MachineHazard> {
+    let mut hazards = Vec::new();
+    let mut add = |id, text: String| hazards.push(MachineHazard { id, text });
+    if proc::allowed_cpus() == 1 {
+        add("one-cpu", "there is one CPU only: the recorder and the program share it".into());
+    }
+    let clock = proc::line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    if let Some(clock) = clock.filter(|c| !matches!(&**c, "tsc" | "kvm-clock" | "arch_sys_counter"))
+    {
+        add("slow-clock", format!("the clock {clock} is slow to read: each event costs more"));
+    }
+    let governor = proc::line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    if let Some(governor) = governor.filter(|g| g != "performance") {
+        add("governor", format!("the CPU's speed varies (governor {governor}): short runs differ"));
+    }
+    let limit = proc::line("/sys/fs/cgroup/cpu.max");
+    if let Some(limit) = limit.filter(|l| !l.starts_with("max")) {
+        add("cpu-limit", format!("a cgroup limits CPU time (cpu.max {limit})"));
+    }
+    if proc::steal() > 0 {
+        add("virtual-machine", "a hypervisor takes CPU time away now and then (steal)".into());
+    }
+    hazards
+}

@@ -1,0 +1,478 @@
+//! One recorded run, from fork to the last record.
+//!
+//! Four threads: one starts the program and waits for it, as in a clean run; one, of high
+//! priority, only copies the rings; one looks at descriptors and long waits now and then; and the caller's own
+//! decodes, at the lowest priority while the program runs, so that it takes no CPU from it.
+
+use crate::calibrate;
+use crate::closer::Closer;
+use crate::error::Error;
+use crate::follow::{Follow, Start};
+use crate::launch::{Ended, Request, Running, Waiting, now};
+use crate::merge::Merge;
+use crate::perf::ring::Ring;
+use crate::plan::Plan;
+use crate::probes;
+use crate::proc::{self, Descriptor, Found};
+use crate::raw::Sink;
+use crate::session::Session;
+use crate::sight;
+use crate::signals::Guard;
+use crate::waits::Waits;
+use deadweight_core::ids::Tid;
+use deadweight_core::trace::syscall::Arch;
+use deadweight_core::trace::{Exit, Meta, Usage};
+use deadweight_core::units::Ns;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Copied bytes that may wait to be decoded. Beyond half of it decoding gets normal priority;
+/// beyond all of it the rings are left to fill, and what does not fit is counted as lost.
+const BACKLOG: usize = 512 << 20;
+/// How often the drain looks whether a ring fills up: a tenth of the time that it takes.
+const LOOK_MS: i32 = 10;
+/// How often it copies the rings even so, in ns.
+const COPY_NS: u64 = 50_000_000;
+/// Decoding that is so many ns behind gets normal priority, on a machine whose CPUs are all busy:
+/// what is not decoded is lost if we are killed.
+const LAG: u64 = 500_000_000;
+/// The shortest time between two looks from the side; a look may take a twentieth of it.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// A recorded run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How the program ended.
+    pub exit: Exit,
+    /// The kernel's count of its CPU time.
+    pub usage: Usage,
+    /// From the release of the barrier to `wait4`'s return.
+    pub wall: Ns,
+    /// Records read.
+    pub records: u64,
+    /// Records that the kernel dropped.
+    pub lost: u64,
+    /// Bytes copied out of the rings.
+    pub bytes: u64,
+}
+
+/// Runs the program once and tells `sink` what happened.
+///
+/// # Errors
+/// If this machine does not let us record ([`Error::NotAllowed`]), if the program cannot be
+/// started, or if the kernel refuses an event. The sink's `finish` is called only on success.
+pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    plan.allows_recording()?;
+    let guard = Guard::install();
+    let waiting = Waiting::fork(request, &guard)?;
+    match Recording::prepare(request, plan, waiting.pid()) {
+        Ok(recording) => recording.run(waiting, sink),
+        Err(error) => {
+            waiting.cancel();
+            Err(error)
+        }
+    }
+}
+
+/// Everything open and ready, the program still behind its barrier.
+struct Recording {
+    /// Outlives the session: its end lets the events go for good.
+    closer: Closer,
+    session: Session,
+    root: u32,
+    probes: Vec<crate::Probe>,
+    main_is_probed: bool,
+    meta: Meta,
+}
+
+/// What the threads share.
+struct Shared {
+    /// Nonzero once the program has ended: the instant.
+    end: AtomicU64,
+    ended: AtomicBool,
+    backlog: AtomicUsize,
+    /// The instant up to which everything is decoded.
+    decoded: AtomicU64,
+    bytes: AtomicU64,
+    found: Mutex<Vec<Found>>,
+    recorders: Mutex<Vec<Tid>>,
+}
+
+/// From the drain to the decoder.
+enum Drained {
+    /// What one ring held.
+    Chunk(Vec<u8>),
+    /// Nothing older than this will follow.
+    Horizon(u64),
+}
+
+impl Recording {
+    fn prepare(request: &Request, plan: &Plan, pid: i32) -> Result<Self, Error> {
+        let root = pid.cast_unsigned();
+        let entries = probes::entries(request);
+        let mut probes = request.probes.clone();
+        probes.extend(probes::of_language(request));
+        let cpus = proc::online_cpus();
+        let unobserved = calibrate::unobserved()?;
+        let mut session = Session::open(pid, &cpus, &entries, &probes)?;
+        let unseen = sight::unseen(&mut session)?;
+        session.open_switches(&unseen)?;
+        let observed = calibrate::observed(&mut session, &unobserved)?;
+        let observer = calibrate::observer(&unobserved, &observed);
+        let sample_period = session.open_clock(pid, observer.sample)?;
+        let closer = Closer::hire(&session.opened())?;
+        let mut warnings = plan.warnings.clone();
+        warnings.append(&mut session.warnings);
+        let meta = Meta {
+            recorder: env!("CARGO_PKG_VERSION").into(),
+            command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+            arch: if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 },
+            cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
+            root: Tid(root),
+            sample_period,
+            observer,
+            rung: plan.rung.name().into(),
+            warnings,
+            ..Meta::default()
+        };
+        let main_is_probed = entries.iter().any(|e| !e.common);
+        Ok(Self { closer, session, root, probes, main_is_probed, meta })
+    }
+
+    fn run(self, waiting: Waiting, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        let Self { closer, session, root, probes, main_is_probed, mut meta } = self;
+        let start = Start { root, descriptors: proc::inherited_descriptors(root), main_is_probed };
+        let (steal, throttled) = (proc::steal(), proc::throttled());
+        let mut merge = Merge::new(session.schema.clone());
+        meta.zero = now();
+        merge.zero = meta.zero;
+        sink.begin(&meta);
+        let shared = Shared::new();
+        session.enable()?;
+        let cpus = 1 + proc::online_cpus().into_iter().max().unwrap_or(0).cast_unsigned() as usize;
+        let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
+        let ended = run_threads(session, waiting, root, &shared, &mut merge, &mut follow)?;
+        drop(closer);
+        meta.start = Ns(ended.start - meta.zero);
+        meta.end = Ns(ended.end - meta.zero);
+        meta.exit = Some(ended.exit);
+        meta.rusage = Some(ended.usage);
+        meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
+        meta.blind_cpus = follow.blind_cpus();
+        meta.steal = Ns(proc::steal().saturating_sub(steal));
+        meta.throttled = Ns(proc::throttled().saturating_sub(throttled));
+        meta.complete = true;
+        let seen = std::mem::take(&mut follow.seen);
+        meta.warnings.extend(seen.warnings());
+        sink.finish(meta);
+        Ok(Outcome {
+            exit: ended.exit,
+            usage: ended.usage,
+            wall: Ns(ended.end - ended.start),
+            records: seen.records,
+            lost: seen.lost,
+            bytes: shared.bytes.into_inner(),
+        })
+    }
+}
+
+fn run_threads(
+    session: Session,
+    waiting: Waiting,
+    root: u32,
+    shared: &Shared,
+    merge: &mut Merge,
+    follow: &mut Follow<'_>,
+) -> Result<Ended, Error> {
+    let (to_decoder, from_drain) = mpsc::channel();
+    let (to_drain, spent) = mpsc::channel();
+    // Ready before the program starts, because to get one the drain may have to wait for the
+    // decoder: threads share a lock on their memory's map, and one that runs only where nothing
+    // else would may hold it for long.
+    for ring in session.rings.iter().chain(&session.rings) {
+        _ = to_drain.send(ring.buffer());
+    }
+    let wake = Wake::new()?;
+    shared.this_thread_records();
+    let priority = &Lowered::new();
+    thread::scope(|scope| {
+        let wake = &wake;
+        scope.spawn(move || drain(session, shared, wake, priority, &to_decoder, &spent));
+        scope.spawn(move || look_from_the_side(root, shared, priority));
+        // The program is let go by the thread that waits for it, as in a clean run.
+        let waiter = scope.spawn(move || {
+            shared.this_thread_records();
+            let ended = waiting.release().and_then(Running::wait);
+            shared.end.store(ended.as_ref().map_or(1, |e| e.end), Ordering::SeqCst);
+            shared.ended.store(true, Ordering::SeqCst);
+            wake.ring();
+            ended
+        });
+        decode(&from_drain, &to_drain, shared, priority, merge, follow);
+        priority.lift();
+        waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Copies the rings, and nothing else. Ends after the program did, and stops the events.
+fn drain(
+    mut session: Session,
+    shared: &Shared,
+    wake: &Wake,
+    decoder: &Lowered,
+    to_decoder: &Sender<Drained>,
+    spent: &Receiver<Vec<u8>>,
+) {
+    shared.this_thread_records();
+    raise_priority();
+    let mut rings = std::mem::take(&mut session.rings);
+    let mut polled = libc::pollfd { fd: wake.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // A record may have its time but not its place yet when a round starts; one round later it is
+    // there. So what is safe to hand on is what is older than the previous round.
+    let mut before = 0;
+    loop {
+        // SAFETY: one descriptor of ours.
+        unsafe { libc::poll(&mut polled, 1, LOOK_MS) };
+        let ended = shared.ended.load(Ordering::SeqCst);
+        if ended {
+            // A failure leaves events running until they are closed just below.
+            _ = session.disable();
+        }
+        let start = now();
+        if start.saturating_sub(shared.decoded.load(Ordering::Relaxed)) > LAG {
+            decoder.lift();
+        }
+        let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
+        let has_room = shared.backlog.load(Ordering::Relaxed) < BACKLOG;
+        if !(ended || due && has_room) {
+            continue;
+        }
+        copy_rings(&mut rings, shared, decoder, to_decoder, spent);
+        let horizon = if ended { u64::MAX } else { before };
+        if to_decoder.send(Drained::Horizon(horizon)).is_err() || ended {
+            break;
+        }
+        before = start;
+    }
+}
+
+fn copy_rings(
+    rings: &mut [Ring],
+    shared: &Shared,
+    decoder: &Lowered,
+    to_decoder: &Sender<Drained>,
+    spent: &Receiver<Vec<u8>>,
+) {
+    for ring in rings {
+        let mut bytes = spent.try_recv().unwrap_or_default();
+        bytes.clear();
+        if bytes.capacity() < ring.filled() {
+            decoder.lift();
+        }
+        ring.copy_to(&mut bytes);
+        shared.backlog.fetch_add(bytes.len(), Ordering::Relaxed);
+        shared.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        // A decoder that is gone panicked: the caller will see that.
+        _ = to_decoder.send(Drained::Chunk(bytes));
+    }
+}
+
+fn decode(
+    from_drain: &Receiver<Drained>,
+    to_drain: &Sender<Vec<u8>>,
+    shared: &Shared,
+    priority: &Lowered,
+    merge: &mut Merge,
+    follow: &mut Follow<'_>,
+) {
+    while let Ok(drained) = from_drain.recv() {
+        let waiting = shared.backlog.load(Ordering::Relaxed);
+        if waiting > BACKLOG / 2 || shared.ended.load(Ordering::Relaxed) {
+            priority.lift();
+        } else if waiting < BACKLOG / 16 {
+            priority.lower();
+        }
+        match drained {
+            Drained::Chunk(bytes) => {
+                shared.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
+                merge.add(bytes);
+            }
+            Drained::Horizon(horizon) => {
+                shared.take_found().into_iter().for_each(|found| follow.find(found));
+                follow.end = match shared.end.load(Ordering::SeqCst) {
+                    0 => u64::MAX,
+                    end => end,
+                };
+                merge.hand_on(horizon, follow, |bytes| _ = to_drain.send(bytes));
+                follow.flush();
+                shared.decoded.store(now(), Ordering::Relaxed);
+                if horizon == u64::MAX {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
+    shared.this_thread_records();
+    // Little work, but it should be done while the wait that is looked for still lasts.
+    be_nice(-10);
+    let mut descriptors = proc::Descriptors::default();
+    let mut waits = Waits::default();
+    let mut pause = Duration::from_millis(2);
+    loop {
+        thread::park_timeout(pause);
+        if shared.ended.load(Ordering::SeqCst) {
+            return;
+        }
+        let before = thread_time();
+        // It may hold the lock on our memory's map, see `run_threads`, and must not keep it.
+        let was_low = decoder.lift();
+        let processes = proc::tree(root);
+        // The instant before: what is done to a descriptor while we look comes after it.
+        let at = now();
+        let new = descriptors.look(&processes);
+        let waits = waits.look(&processes);
+        let mut found = shared.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found
+            .extend(new.into_iter().map(|(process, fd, what)| {
+                Found::Descriptor(Descriptor { at, process, fd, what })
+            }));
+        found.extend(waits.into_iter().map(Found::Wait));
+        drop(found);
+        if was_low {
+            decoder.lower();
+        }
+        pause = LOOK.max(20 * (thread_time() - before));
+    }
+}
+
+/// CPU time that the calling thread has used.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call only writes `time`.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::from_secs(time.tv_sec.cast_unsigned())
+        + Duration::from_nanos(time.tv_nsec.cast_unsigned())
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            end: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            backlog: AtomicUsize::new(0),
+            decoded: AtomicU64::new(now()),
+            bytes: AtomicU64::new(0),
+            found: Mutex::new(Vec::new()),
+            recorders: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn this_thread_records(&self) {
+        // SAFETY: asks for a number.
+        let tid = unsafe { libc::gettid() }.cast_unsigned();
+        self.recorders.lock().unwrap_or_else(PoisonError::into_inner).push(Tid(tid));
+    }
+
+    fn take_found(&self) -> Vec<Found> {
+        std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Wakes the drain at once.
+struct Wake(std::os::fd::OwnedFd);
+
+impl Wake {
+    fn new() -> Result<Self, Error> {
+        use std::os::fd::FromRawFd;
+        // SAFETY: a new descriptor of ours.
+        match unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) } {
+            fd if fd < 0 => Err(Error::last("cannot make an eventfd")),
+            // SAFETY: as above.
+            fd => Ok(Self(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) })),
+        }
+    }
+
+    fn ring(&self) {
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: writes eight bytes of ours.
+        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+}
+
+/// A thread that runs only where nothing else would, unless lifted. In the end it is scheduled as
+/// before: programs that it starts later inherit that.
+struct Lowered {
+    thread: libc::pid_t,
+    lifted: AtomicBool,
+    before: (i32, i32),
+}
+
+impl Lowered {
+    /// The calling thread.
+    fn new() -> Self {
+        // SAFETY: asks for a number.
+        let thread = unsafe { libc::gettid() };
+        let lowered = Self { thread, lifted: AtomicBool::new(true), before: policy() };
+        lowered.lower();
+        lowered
+    }
+
+    fn lower(&self) {
+        if self.lifted.swap(false, Ordering::SeqCst) {
+            set_policy(self.thread, libc::SCHED_IDLE, 0);
+        }
+    }
+
+    /// Whether it was low.
+    fn lift(&self) -> bool {
+        let low = !self.lifted.swap(true, Ordering::SeqCst);
+        if low {
+            set_policy(self.thread, self.before.0, self.before.1);
+        }
+        low
+    }
+}
+
+impl Drop for Lowered {
+    fn drop(&mut self) {
+        self.lift();
+    }
+}
+
+/// Copying a full ring takes a millisecond and must not wait behind busy programs.
+fn raise_priority() {
+    if !set_policy(0, libc::SCHED_FIFO, 1) {
+        be_nice(-20);
+    }
+}
+
+fn be_nice(nice: i32) {
+    // SAFETY: a system call on the calling thread; refusal is harmless.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+}
+
+/// The calling thread's scheduling policy and its priority there.
+fn policy() -> (i32, i32) {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread; the parameters are written only.
+    unsafe {
+        let policy = libc::sched_getscheduler(0);
+        libc::sched_getparam(0, &mut parameters);
+        (policy.max(libc::SCHED_OTHER), parameters.sched_priority)
+    }
+}
+
+/// Sets the scheduling policy of a thread of ours, 0 being the calling one; false if the kernel
+/// refused.
+fn set_policy(thread: libc::pid_t, policy: i32, priority: i32) -> bool {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameters are read only.
+    unsafe { libc::sched_setscheduler(thread, policy, &parameters) == 0 }
+}

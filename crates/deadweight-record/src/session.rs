@@ -1,0 +1,449 @@
+//! The set of events that a recording consists of, opened and writing to one ring per CPU.
+//!
+//! Two halves. *Wide* events see every task: wake-ups come from interrupts and strangers, and
+//! switches are needed past a task's own last event (its exit tail). *Task* events follow the
+//! program and its descendants only: system calls and faults of strangers must not be slowed.
+//!
+//! Every task event costs each fork and each switch, so what strangers do not notice is wide: the
+//! timer interrupt, faults served from storage, and the sampling clock, which as a task event
+//! would set a hardware timer at every switch (it doubled the cost of one) and never see a process
+//! that lives shorter than its period. On machines with many CPUs it is a task event all the
+//! same: there the stacks of busy strangers would fill the rings. Places in binaries are wide too: the kernel cannot
+//! inherit them (it looks for the path's text in the memory of whoever forks, and fails the fork).
+//! The one in the C library is passed once by each program that starts; setting it took 1 ms with
+//! 130 processes that map it.
+
+use crate::closer::Opened;
+use crate::error::Error;
+use crate::launch::{Probe, Register};
+use crate::perf::ring::Ring;
+use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
+use crate::perf::sys::{Event, Every, Open, Source, Whom};
+use crate::perf::tracefs::Tracefs;
+use perf_event_open_sys::bindings as abi;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Shortest and longest period of the sampling clock in ns: 5 kHz to 1 kHz. Between them it is so
+/// long that samples take [`SAMPLE_SHARE`] of the CPU: the interrupt alone is 3 µs on a bare
+/// machine and may be 15 µs in a virtual one. Odd, so as not to be in step with any kernel tick.
+const SAMPLE_PERIODS: [u64; 2] = [199_933, 999_983];
+/// One part in so many, as calibrated: between other work a sample costs nearly twice as much.
+const SAMPLE_SHARE: u64 = 80;
+/// User halves per second, task and CPU, of calls and of faults. The first ones are always taken;
+/// beyond that, what comes often is caught often enough.
+const SITES_PER_SECOND: u64 = 1000;
+/// The same of waits: more, because a wait is missed if it follows another within a period, and it
+/// may be the long one.
+const WAITS_PER_SECOND: u64 = 4000;
+/// Switches of tasks that block: those that are put aside while runnable have state 0 or, since
+/// they are marked so, one beyond all states. Without it their number would crowd out the waits.
+const BLOCKS: &CStr = c"prev_state > 0 && prev_state < 256";
+/// Up to so many CPUs the sampling clock watches everyone: 40 MB/s for each that is busy.
+const WIDE_CLOCK_CPUS: usize = 8;
+/// The rank of events that cost nobody anything once they are disabled.
+const HARMLESS: u8 = 3;
+/// Bytes of a ring, tried in this order. A busy CPU fills 16 MiB in about 100 ms.
+const RING_SIZES: [usize; 4] = [16 << 20, 8 << 20, 4 << 20, 1 << 20];
+
+/// The numbers of user registers in `perf_regs.h`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod registers {
+    pub(crate) const FP: u8 = 6;
+    pub(crate) const SP: u8 = 7;
+    pub(crate) const IP: u8 = 8;
+    /// There is none: an unused number.
+    pub(crate) const LR: u8 = 63;
+    pub(crate) const ALL: u64 = 1 << FP | 1 << SP | 1 << IP;
+}
+/// The numbers of user registers in `perf_regs.h`.
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod registers {
+    pub(crate) const FP: u8 = 29;
+    pub(crate) const LR: u8 = 30;
+    pub(crate) const SP: u8 = 31;
+    pub(crate) const IP: u8 = 32;
+    pub(crate) const ALL: u64 = 1 << FP | 1 << LR | 1 << SP | 1 << IP;
+}
+
+/// Open events and their rings.
+pub(crate) struct Session {
+    /// How to read their records.
+    pub(crate) schema: Schema,
+    /// One per CPU.
+    pub(crate) rings: Vec<Ring>,
+    /// What could not be had, in words.
+    pub(crate) warnings: Vec<String>,
+    /// The CPUs that are watched.
+    pub(crate) cpus: Vec<i32>,
+    /// The events that own the rings, one per CPU.
+    leaders: Vec<Open>,
+    wide: Vec<Open>,
+    task: Vec<Open>,
+}
+
+/// Where the program's own code begins, in a binary.
+pub(crate) struct Entry {
+    /// The binary.
+    pub(crate) path: std::path::PathBuf,
+    /// Offset in the file.
+    pub(crate) offset: u64,
+    /// Whether it is the C library's common entry rather than the command's own `main`.
+    pub(crate) common: bool,
+}
+
+impl Session {
+    /// Opens everything for the process behind the barrier. Wide events still need
+    /// [`Session::enable`]; the others start at its exec.
+    pub(crate) fn open(
+        program: i32,
+        cpus: &[i32],
+        entries: &[Entry],
+        probes: &[Probe],
+    ) -> Result<Self, Error> {
+        let tracefs = Tracefs::open()?;
+        let mut session = Self {
+            schema: Schema::new(offsets(&tracefs)?),
+            rings: Vec::new(),
+            warnings: Vec::new(),
+            cpus: cpus.to_vec(),
+            leaders: Vec::new(),
+            wide: Vec::new(),
+            task: Vec::new(),
+        };
+        session.map_rings()?;
+        for (role, event, needed) in wide_events(&tracefs) {
+            let opened = session.open_everywhere(role, event.as_ref(), Whom::Everyone);
+            let opened = session.tolerate(role, opened, needed)?;
+            session.wide.extend(opened);
+        }
+        for (role, event) in task_events(&tracefs) {
+            let opened = session.open_everywhere(role, event.as_ref(), Whom::FromExec(program));
+            // Not every architecture has the tracepoint.
+            let opened = session.tolerate(role, opened, role != Role::FaultSite)?;
+            session.task.extend(opened);
+        }
+        session.open_places(entries, probes)?;
+        Ok(session)
+    }
+
+    fn map_rings(&mut self) -> Result<(), Error> {
+        let dummy = sampled(Source::Dummy, fields::BASE);
+        'sizes: for size in RING_SIZES {
+            self.leaders.clear();
+            self.rings.clear();
+            for cpu in &self.cpus {
+                let system =
+                    |source| Error::System { what: "cannot open perf events".into(), source };
+                let leader = dummy.open(Whom::Everyone, *cpu).map_err(system)?;
+                match Ring::map(&leader, size) {
+                    Ok(ring) => self.rings.push(ring),
+                    Err(_) if size > RING_SIZES[RING_SIZES.len() - 1] => continue 'sizes,
+                    Err(source) => {
+                        let what = "cannot map memory for the kernel's records".into();
+                        return Err(Error::System { what, source });
+                    }
+                }
+                self.schema.add(leader.id, Role::Dummy, dummy.layout);
+                self.leaders.push(leader);
+            }
+            if size < RING_SIZES[0] {
+                self.warnings.push(format!(
+                    "the kernel granted only {} MiB per CPU for its records: more may be lost",
+                    size >> 20
+                ));
+            }
+            break;
+        }
+        Ok(())
+    }
+
+    fn open_places(&mut self, entries: &[Entry], probes: &[Probe]) -> Result<(), Error> {
+        let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        let Some(kind) = kind else {
+            if !entries.is_empty() || !probes.is_empty() {
+                self.warnings.push("this kernel has no uprobes: start-up is not told apart".into());
+            }
+            return Ok(());
+        };
+        for entry in entries {
+            let role = if entry.common { Role::CommonMain } else { Role::Main };
+            let place = place(kind, &entry.path, entry.offset, fields::BASE);
+            let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
+            let opened = self.tolerate(role, opened, false)?;
+            self.wide.extend(opened);
+        }
+        for (number, probe) in (0..).zip(probes) {
+            let mut layout = fields::BASE | fields::REGISTERS;
+            if probe.stack {
+                layout |= fields::STACK | fields::CHAIN;
+            }
+            let place = place(kind, &probe.path, probe.file_offset, layout).map(|mut event| {
+                event.layout.registers |= probe.args.iter().fold(0, |mask, arg| match arg {
+                    Register::Number(n) if *n < 64 => mask | 1 << n,
+                    _ => mask,
+                });
+                event.no_kernel_chain = true;
+                event
+            });
+            let role = Role::Probe(number);
+            let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
+            let opened = self.tolerate(role, opened, false)?;
+            self.wide.extend(opened);
+        }
+        Ok(())
+    }
+
+    /// Opens an event on every CPU, its records going to that CPU's ring.
+    fn open_everywhere(
+        &mut self,
+        role: Role,
+        event: Result<&Event, &std::io::Error>,
+        whom: Whom,
+    ) -> std::io::Result<Vec<Open>> {
+        let event = event.map_err(|e| e.kind())?;
+        let mut opened = Vec::new();
+        for (cpu, leader) in self.cpus.iter().zip(&self.leaders) {
+            let open = event.open(whom, *cpu)?;
+            open.write_to(leader)?;
+            if role == Role::WaitSite {
+                open.filter(BLOCKS)?;
+            }
+            self.schema.add(open.id, role, event.layout);
+            opened.push(open);
+        }
+        Ok(opened)
+    }
+
+    /// An event that is missing is a warning, or the end if nothing can be said without it.
+    fn tolerate(
+        &mut self,
+        role: Role,
+        opened: std::io::Result<Vec<Open>>,
+        needed: bool,
+    ) -> Result<Vec<Open>, Error> {
+        match opened {
+            Ok(opened) => Ok(opened),
+            Err(source) if needed => {
+                Err(Error::System { what: format!("cannot record {}", role.words()), source })
+            }
+            Err(source) => {
+                self.warnings.push(format!("{} not recorded: {source}", role.words()));
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// A second set of task events for another process, to see what the set costs.
+    pub(crate) fn open_task_events(&mut self, task: i32) -> Result<Vec<Open>, Error> {
+        let tracefs = Tracefs::open()?;
+        let mut all = Vec::new();
+        for (role, event) in task_events(&tracefs) {
+            let opened = self.open_everywhere(role, event.as_ref(), Whom::Task(task));
+            // What could not be opened for the program was said then.
+            all.extend(opened.unwrap_or_default());
+        }
+        Ok(all)
+    }
+
+    /// A dense sampling clock for another process, to see what a sample costs.
+    pub(crate) fn open_clock_for(&mut self, task: i32, period: u64) -> Result<Vec<Open>, Error> {
+        let opened = self.open_everywhere(Role::Clock, Ok(&clock(period)), Whom::Task(task));
+        self.tolerate(Role::Clock, opened, true)
+    }
+
+    /// Opens the program's sampling clock, given what a sample costs in ns; returns its period.
+    pub(crate) fn open_clock(&mut self, program: i32, cost: u64) -> Result<u64, Error> {
+        let period = ((cost * SAMPLE_SHARE) | 1).clamp(SAMPLE_PERIODS[0], SAMPLE_PERIODS[1]);
+        let wide = self.cpus.len() <= WIDE_CLOCK_CPUS;
+        let whom = if wide { Whom::Everyone } else { Whom::FromExec(program) };
+        let opened = self.open_everywhere(Role::Clock, Ok(&clock(period)), whom);
+        let opened = self.tolerate(Role::Clock, opened, true)?;
+        if wide { &mut self.wide } else { &mut self.task }.extend(opened);
+        Ok(period)
+    }
+
+    /// Opens the records of switches on these CPUs. They say less than the tracepoint and cost as
+    /// much, so they are only for CPUs where it is not always seen.
+    pub(crate) fn open_switches(&mut self, cpus: &[i32]) -> Result<(), Error> {
+        let event = sampled(Source::Switches, fields::BASE);
+        for (cpu, leader) in self.cpus.iter().zip(&self.leaders).filter(|(c, _)| cpus.contains(c)) {
+            let opened = event.open(Whom::Everyone, *cpu).and_then(|open| {
+                open.write_to(leader)?;
+                Ok(open)
+            });
+            let opened = opened.map_err(|source| Error::System {
+                what: format!("cannot record {}", Role::Dummy.words()),
+                source,
+            })?;
+            self.schema.add(opened.id, Role::Dummy, event.layout);
+            self.wide.push(opened);
+        }
+        Ok(())
+    }
+
+    /// Everything that must be closed in the end, and in which order.
+    pub(crate) fn opened(&self) -> Opened {
+        let all = self.leaders.iter().chain(&self.wide).chain(&self.task);
+        let ranked = |open: &Open| {
+            let rank = match self.schema.role(open.id) {
+                // They slow every system call down as long as one of them is open.
+                Some(Role::Enter | Role::Leave | Role::CallSite) => 0,
+                Some(Role::Main | Role::CommonMain | Role::Probe(_)) => 1,
+                Some(Role::Switch | Role::Waking | Role::Exec | Role::Timer | Role::TimerEnd) => {
+                    HARMLESS
+                }
+                _ => 2,
+            };
+            (rank, open.as_raw_fd())
+        };
+        let mut files: Vec<_> = all.map(ranked).collect();
+        files.sort_unstable();
+        let harmless = files.split_off(files.partition_point(|(rank, _)| *rank < HARMLESS));
+        let bare = |files: Vec<(u8, RawFd)>| files.into_iter().map(|(_, fd)| fd).collect();
+        Opened { slowing: bare(files), harmless: bare(harmless) }
+    }
+
+    /// Starts the wide events.
+    pub(crate) fn enable(&self) -> Result<(), Error> {
+        self.each_wide(Open::enable, "cannot start recording")
+    }
+
+    /// Stops the wide events.
+    pub(crate) fn disable(&self) -> Result<(), Error> {
+        self.each_wide(Open::disable, "cannot stop recording")
+    }
+
+    fn each_wide(
+        &self,
+        act: impl Fn(&Open) -> std::io::Result<()>,
+        what: &str,
+    ) -> Result<(), Error> {
+        for event in self.leaders.iter().chain(&self.wide) {
+            act(event).map_err(|source| Error::System { what: what.into(), source })?;
+        }
+        Ok(())
+    }
+}
+
+impl Role {
+    /// What is missing without it.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Dummy | Self::Switch => "context switches",
+            Self::Waking => "wake-ups",
+            Self::Exec => "programs' paths",
+            Self::Enter | Self::Leave | Self::CallSite => "system calls",
+            Self::Fault | Self::MinorEnd | Self::MajorEnd => "page faults",
+            Self::FaultSite => "stacks of page faults",
+            Self::Timer | Self::TimerEnd => "timer interrupts",
+            Self::Clock => "clock samples",
+            Self::WaitSite => "stacks of waits",
+            Self::Main | Self::CommonMain => "the start of main",
+            Self::Probe(_) => "a probe",
+        }
+    }
+}
+
+/// An event of which every occurrence makes a record.
+fn sampled(source: Source, what: u64) -> Event {
+    Event {
+        source,
+        every: Every::Count(1),
+        layout: Layout {
+            fields: what,
+            registers: if what & fields::REGISTERS == 0 { 0 } else { registers::ALL },
+        },
+        no_kernel_chain: false,
+        no_user_chain: false,
+    }
+}
+
+type Opening = Result<Event, std::io::Error>;
+
+fn tracepoint(tracefs: &Tracefs, name: &str, what: u64) -> Opening {
+    Ok(sampled(Source::Tracepoint(tracefs.tracepoint(name)?.id), what))
+}
+
+/// Role, event, and whether nothing can be said without it.
+fn wide_events(tracefs: &Tracefs) -> Vec<(Role, Opening, bool)> {
+    let chained = |name| {
+        tracepoint(tracefs, name, fields::BASE | fields::RAW | fields::CHAIN)
+            .map(|event| Event { no_user_chain: true, ..event })
+    };
+    let raw = fields::BASE | fields::RAW;
+    let major = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+    vec![
+        (Role::Switch, chained("sched/sched_switch"), true),
+        (Role::Waking, chained("sched/sched_waking"), true),
+        (Role::Exec, tracepoint(tracefs, "sched/sched_process_exec", raw), false),
+        // The address only makes its records longer than those of `MinorEnd`: see `Schema`.
+        (Role::MajorEnd, Ok(sampled(major, fields::BASE | fields::ADDR)), false),
+        (Role::Timer, tracepoint(tracefs, "irq_vectors/local_timer_entry", fields::BASE), false),
+        (Role::TimerEnd, tracepoint(tracefs, "irq_vectors/local_timer_exit", fields::BASE), false),
+    ]
+}
+
+fn task_events(tracefs: &Tracefs) -> Vec<(Role, Opening)> {
+    let raw = fields::BASE | fields::RAW;
+    let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
+    let faults = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
+    let minor = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS_MIN);
+    let often = |rate: u64| {
+        move |event| Event { every: Every::PerSecond(rate), no_kernel_chain: true, ..event }
+    };
+    let (site, wait) = (often(SITES_PER_SECOND), often(WAITS_PER_SECOND));
+    vec![
+        (Role::CallSite, tracepoint(tracefs, "raw_syscalls/sys_enter", user).map(site)),
+        // Not the kernel's count of faults: `Fault` counts them already, see `Schema`.
+        (Role::FaultSite, tracepoint(tracefs, "exceptions/page_fault_user", user).map(site)),
+        (Role::WaitSite, tracepoint(tracefs, "sched/sched_switch", user).map(wait)),
+        (Role::Enter, tracepoint(tracefs, "raw_syscalls/sys_enter", raw)),
+        (Role::Leave, tracepoint(tracefs, "raw_syscalls/sys_exit", raw)),
+        (Role::Fault, Ok(sampled(faults, fields::BASE | fields::IP | fields::ADDR))),
+        (Role::MinorEnd, Ok(sampled(minor, fields::BASE))),
+    ]
+}
+
+fn clock(period: u64) -> Event {
+    let user = fields::IP | fields::CHAIN | fields::REGISTERS | fields::STACK;
+    let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
+    Event { every: Every::Count(period), ..sampled(source, fields::BASE | user) }
+}
+
+fn place(kind: u32, path: &Path, offset: u64, what: u64) -> Opening {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    Ok(sampled(Source::Uprobe(kind, path, offset), what))
+}
+
+/// Where this kernel's tracepoints keep what we read of them.
+fn offsets(tracefs: &Tracefs) -> Result<Offsets, Error> {
+    let find = |name: &str| {
+        tracefs.tracepoint(name).map_err(|source| Error::System {
+            what: format!("cannot read the description of the tracepoint {name}"),
+            source,
+        })
+    };
+    let usual = Offsets::default();
+    let switch = find("sched/sched_switch")?;
+    let waking = find("sched/sched_waking")?;
+    let exec = find("sched/sched_process_exec")?;
+    let enter = find("raw_syscalls/sys_enter")?;
+    let leave = find("raw_syscalls/sys_exit")?;
+    Ok(Offsets {
+        prev_pid: switch.offset("prev_pid", usual.prev_pid),
+        prev_state: switch.offset("prev_state", usual.prev_state),
+        next_comm: switch.offset("next_comm", usual.next_comm),
+        next_pid: switch.offset("next_pid", usual.next_pid),
+        woken: waking.offset("pid", usual.woken),
+        filename: exec.offset("filename", usual.filename),
+        old_pid: exec.offset("old_pid", usual.old_pid),
+        enter_nr: enter.offset("id", usual.enter_nr),
+        enter_args: enter.offset("args", usual.enter_args),
+        leave_ret: leave.offset("ret", usual.leave_ret),
+    })
+}

@@ -1,0 +1,159 @@
+//! Signals while a program runs: it must get them as if we were not there, and we must outlive it.
+//!
+//! A terminal's Ctrl-C reaches the whole group, so the program has it already: we only ignore it.
+//! A signal sent to us alone (`kill PID`, a supervisor's time-out) is handed on.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Left to the program: the terminal sent it to the whole group.
+const IGNORED: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
+/// Handed on to the program.
+const FORWARDED: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
+/// Everything whose disposition we change, or Rust's runtime did, and the program must get back.
+const CHANGED: [i32; 6] =
+    [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGCHLD, libc::SIGPIPE];
+
+/// The process that [`forward`] sends to; 0 for none.
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
+/// SIGPIPE's disposition before Rust's runtime set it to "ignore".
+static PIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+/// Which of descriptors 0 to 2 were closed before Rust's runtime put `/dev/null` there, as bits.
+static CLOSED_AT_START: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs before Rust's runtime, which changes SIGPIPE and opens missing standard descriptors, and
+/// leaves no trace of what was. A program run under `nohup`-like wrappers may have SIGPIPE ignored
+/// or input closed on purpose, and must still see that.
+extern "C" fn remember_start() {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: sigaction only reads the disposition into `action`, which is large enough; fcntl only
+    // asks for flags.
+    unsafe {
+        if libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr()) == 0 {
+            PIPE_AT_START.store(action.assume_init().sa_sigaction, Ordering::Relaxed);
+        }
+        let closed = (0..3).filter(|fd| libc::fcntl(*fd, libc::F_GETFD) == -1);
+        CLOSED_AT_START.store(closed.fold(0, |bits, fd| bits | 1 << fd), Ordering::Relaxed);
+    }
+}
+
+/// Whether this standard descriptor was closed when we were started. Async-signal-safe.
+pub(crate) fn was_closed(fd: i32) -> bool {
+    CLOSED_AT_START.load(Ordering::Relaxed) & 1 << fd != 0
+}
+
+// SAFETY: the loader calls functions of this section with C's calling convention, once.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REMEMBER_START: extern "C" fn() = remember_start;
+
+/// Dispositions and mask as they were before us: what the program must start with.
+#[derive(Clone, Copy)]
+pub(crate) struct Inherited {
+    actions: [libc::sigaction; CHANGED.len()],
+    mask: libc::sigset_t,
+}
+
+/// While this lives, signals are the program's business; dropped, they are ours again.
+pub(crate) struct Guard {
+    before: Inherited,
+    _one: MutexGuard<'static, ()>,
+}
+
+/// Dispositions belong to the whole process: one program at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+impl Guard {
+    /// Takes note of the dispositions and readies the ones that must not kill us. To be called
+    /// before the program is forked, so that no instant is left uncovered.
+    pub(crate) fn install() -> Self {
+        let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        PROGRAM.store(0, Ordering::SeqCst);
+        let before = Inherited::read();
+        for signal in IGNORED {
+            set(signal, libc::SIG_IGN);
+        }
+        // A parent that ignores SIGCHLD would never get an exit status.
+        set(libc::SIGCHLD, libc::SIG_DFL);
+        for (signal, was) in CHANGED.into_iter().zip(&before.actions) {
+            if FORWARDED.contains(&signal) && was.sa_sigaction != libc::SIG_IGN {
+                set(signal, forward as *const () as usize);
+            }
+        }
+        Self { before, _one: one }
+    }
+
+    /// What the program must start with.
+    pub(crate) fn inherited(&self) -> Inherited {
+        self.before
+    }
+
+    /// Signals sent to us go to this process from now on.
+    pub(crate) fn forward_to(&self, program: i32) {
+        PROGRAM.store(program, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        PROGRAM.store(0, Ordering::SeqCst);
+        for (signal, action) in CHANGED.into_iter().zip(&self.before.actions) {
+            // SAFETY: `action` is what the kernel told us earlier.
+            unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
+        }
+    }
+}
+
+impl Inherited {
+    fn read() -> Self {
+        // SAFETY: all-zero is a valid sigaction and sigset; the calls only fill them in.
+        unsafe {
+            let mut before: Self = MaybeUninit::zeroed().assume_init();
+            for (signal, action) in CHANGED.into_iter().zip(&mut before.actions) {
+                libc::sigaction(signal, ptr::null(), action);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, ptr::null(), &mut before.mask);
+            before
+        }
+    }
+
+    /// Puts them in place, in the forked child. Async-signal-safe.
+    pub(crate) fn restore_in_child(&self) {
+        for (signal, action) in CHANGED.into_iter().zip(&self.actions) {
+            let mut action = *action;
+            if signal == libc::SIGPIPE {
+                action.sa_sigaction = PIPE_AT_START.load(Ordering::Relaxed);
+            }
+            // A function of ours does not survive exec: the kernel makes it the default.
+            // SAFETY: plain system calls on values that the kernel gave us.
+            unsafe { libc::sigaction(signal, &action, ptr::null_mut()) };
+        }
+        // SAFETY: as above.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, ptr::null_mut()) };
+    }
+}
+
+/// Hands a signal on, unless the kernel itself sent it: then the program's group had it already.
+extern "C" fn forward(signal: i32, details: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let program = PROGRAM.load(Ordering::SeqCst);
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; kill is async-signal-safe.
+    unsafe {
+        if program > 0 && (*details).si_code <= 0 {
+            libc::kill(program, signal);
+        }
+    }
+}
+
+fn set(signal: i32, action: usize) {
+    let mut new = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: all-zero is a valid sigaction; `action` is a disposition or a function of this
+    // file that touches atomics and calls kill only.
+    unsafe {
+        let new = new.assume_init_mut();
+        new.sa_sigaction = action;
+        new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(signal, new, ptr::null_mut());
+    }
+}
