@@ -1,0 +1,444 @@
+//! The command line as it is written: clap's definitions and the texts that teach.
+//!
+//! Nothing is looked up or decided here: what a command line *means* on this machine is the
+//! business of `command`. Help, man page and completions all derive from these definitions.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+const EXAMPLES: &str = "\
+Examples:
+  deadweight -- ls -R /usr/share          one run, traced: where its time went
+  deadweight -r 30 -- ./prog < input      30 undisturbed runs for the time, traced ones for the why
+  deadweight 'xxd -r -p hex | ./prog'     a pipeline: each stage, and who waited for whom
+  deadweight --of prog -- cargo run       weigh the program, not the tool that starts it
+  deadweight compare './old < in' './new < in'   which is faster, and which row explains it
+  deadweight explain tiny-reads           what a finding means and what to do about it
+
+Reading the ledger:
+  Each row says how much of the wall time (the time on the clock) went where. The rows add up to it
+  exactly; what is not known has a row of its own. 'exact' amounts have both ends in the trace,
+  others are shares of samples and carry an interval. Findings may overlap, rows never do.
+
+Exit status:
+  The command's own; 128 + the signal's number if a signal ended it; 127 if it was not found, 126 if
+  it could not be executed; 2 if deadweight itself could not do its work.
+
+The command's input, output, signals and working directory are left alone: the report goes to
+standard error, or where -o says.";
+
+/// Weighs a program's wall time and names the part that does no work.
+#[derive(Debug, Parser)]
+#[command(
+    name = "deadweight",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    override_usage = "deadweight [OPTIONS] [--] COMMAND [ARGS]...\n       deadweight VERB ...",
+    subcommand_help_heading = "Verbs",
+    subcommand_value_name = "VERB",
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    after_help = EXAMPLES
+)]
+pub struct Cli {
+    /// A verb, if the first argument was one.
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+    /// Without a verb: a run.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a command and weigh it (what `deadweight -- COMMAND` does).
+    Run(Box<Run>),
+    /// Run a command once and keep the recording for later.
+    Record(Record),
+    /// The report of a recording.
+    Report(Report),
+    /// Is B faster than A, by how much, and which row explains it?
+    Compare(Box<Compare>),
+    /// Ask conditions of reports made before: for scripts and CI.
+    Gate(Gate),
+    /// What a recording holds, as a summary or as text.
+    Dump(Dump),
+    /// What a cost is, how it is known, what it is mistaken for, what to do.
+    Explain(Explain),
+    /// What this machine lets us see, and how to get the rest.
+    Doctor(Doctor),
+    /// Man page and shell completions, for packagers.
+    #[command(hide = true)]
+    Generate(Generate),
+}
+
+/// Run a command and weigh it.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Repeat: N runs without tracing give the time, some traced runs give the reasons. `auto`
+    /// repeats until the median is known to ±2 %, or for about 3 seconds.
+    #[arg(short, long, value_name = "N|auto")]
+    pub runs: Option<Runs>,
+    /// Runs beforehand that do not count.
+    #[arg(short, long, value_name = "N", default_value_t = 0, requires = "runs")]
+    pub warmup: u32,
+    /// Go on repeating when the command fails.
+    #[arg(short, long, requires = "runs")]
+    pub ignore_failure: bool,
+    /// What to show and where.
+    #[command(flatten)]
+    pub view: View,
+    /// The command. A single argument with spaces, pipes or redirections goes through `/bin/sh`.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        value_name = "COMMAND",
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
+    pub command: Vec<OsString>,
+}
+
+/// What of a report to show, where, and how.
+#[derive(Clone, Debug, Args)]
+pub struct View {
+    /// Weigh this process inside the command; `NAME:2` is the second of that name.
+    #[arg(long, value_name = "NAME[:K]")]
+    pub of: Option<Of>,
+    /// Divide only what was spent under this function; its last parts will do (`parse`).
+    #[arg(long = "in", value_name = "FUNCTION")]
+    pub inside: Option<String>,
+    /// Also divide the CPU time of all threads, not only the wall time.
+    #[arg(long)]
+    pub cpu: bool,
+    /// Also list the functions with the most time on a CPU.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
+    pub top: Option<u16>,
+    /// Write the report to FILE instead of standard error; `-` is standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write the report as JSON to FILE; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+    /// No report in words, only what was asked for otherwise.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub style: Style,
+}
+
+/// How to print for people.
+#[derive(Clone, Debug, Args)]
+pub struct Style {
+    /// Colours: `always`, `never`, or `auto`: on a terminal, unless NO_COLOR is set.
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: Color,
+    /// The same as `--color never`.
+    #[arg(long, conflicts_with = "color")]
+    pub no_color: bool,
+    /// Columns to print for; otherwise the terminal's, or 80.
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..))]
+    pub width: Option<u16>,
+}
+
+/// When to use colours.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Even into a file.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Run a command once and keep the recording.
+#[derive(Debug, Args)]
+pub struct Record {
+    /// Where the recording goes.
+    #[arg(short, long, value_name = "FILE", default_value = "deadweight.dwt")]
+    pub output: PathBuf,
+    /// Say nothing about the recording.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The command. A single argument with spaces, pipes or redirections goes through `/bin/sh`.
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// The report of a recording.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The recording.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What to show and where. Without `-o`, the report goes to standard output.
+    #[command(flatten)]
+    pub view: View,
+}
+
+/// Is B faster than A, by how much, and which row explains it?
+///
+/// Commands are run by turns, A B B A ..., undisturbed runs first and traced ones after. The exit
+/// status is 0 if none is slower than A, 1 if one is, 3 if that cannot be told, 2 on errors.
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The reference, A, and what to compare with it: commands in quotes, reports of
+    /// `--export-json` (*.json) or recordings (*.dwt).
+    #[arg(required = true, num_args = 2.., value_name = "SIDE")]
+    pub sides: Vec<OsString>,
+    /// Undisturbed runs of each. `auto`: until the factor is known to ±0.5 %, or for about 4
+    /// seconds each.
+    #[arg(short, long, value_name = "N|auto", default_value = "auto")]
+    pub runs: Runs,
+    /// Runs of each beforehand that do not count.
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    pub warmup: u32,
+    /// A shell command before each run, in nobody's time.
+    #[arg(short, long, value_name = "COMMAND")]
+    pub prepare: Option<OsString>,
+    /// What to call a side; in their order.
+    #[arg(short = 'n', long = "name", value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Go on when a command fails.
+    #[arg(short, long)]
+    pub ignore_failure: bool,
+    /// Exit with 1 if this holds, and with 0 if none of these does, whichever is faster. Examples:
+    /// 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'.
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<String>,
+    /// Weigh this process inside each command; `NAME:2` is the second of that name.
+    #[arg(long, value_name = "NAME[:K]")]
+    pub of: Option<Of>,
+    /// Write the comparisons as JSON to FILE; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+    /// Nothing in words: the exit status tells.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub style: Style,
+}
+
+/// Ask conditions of reports made before: for scripts and CI.
+///
+/// The exit status is 0 if all hold, 1 if one does not, 2 if one cannot be asked. Examples:
+///
+///   deadweight gate old=old.json new=new.json 'new < old * 1.05' 'new.allocation < 10 %'
+///
+///   deadweight gate run=run.json 'run.finding = none'
+///
+///   deadweight gate a=a.json b=b.json 'blame(a, b) = "tiny-reads" > 70 %'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct Gate {
+    /// Reports of `--export-json` (*.json) or recordings (*.dwt) as NAME=FILE, and conditions.
+    #[arg(required = true, value_name = "NAME=FILE|CONDITION")]
+    pub words: Vec<String>,
+    /// Nothing in words: the exit status tells.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What a recording holds.
+#[derive(Debug, Args)]
+pub struct Dump {
+    /// The recording.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Every event, in the form that tests are written in.
+    #[arg(long)]
+    pub text: bool,
+    /// Only from A to B, as a recording of its own: what was going on at A comes first. Times as
+    /// the text shows them, or such as `1.5ms`, `20us`.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], requires = "text")]
+    pub between: Option<Vec<Moment>>,
+    /// Only this task (a thread's number).
+    #[arg(long, value_name = "N", requires = "text")]
+    pub task: Option<u32>,
+    /// Also the addresses of functions that have a name: the text is then the whole recording.
+    #[arg(long, requires = "text")]
+    pub addresses: bool,
+}
+
+/// What a cost is.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The cost, as findings name it; without one, all are listed.
+    pub class: Option<String>,
+    /// How to print.
+    #[command(flatten)]
+    pub style: Style,
+}
+
+/// What this machine lets us see.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// How to print.
+    #[command(flatten)]
+    pub style: Style,
+}
+
+/// Man page and completions.
+#[derive(Debug, Args)]
+pub struct Generate {
+    /// What to print on standard output.
+    pub what: Generated,
+}
+
+/// What can be generated from these definitions.
+#[derive(Copy, Clone, Debug, ValueEnum)]
+pub enum Generated {
+    /// The manual page, section 1.
+    Man,
+    /// Completions for bash.
+    Bash,
+    /// Completions for zsh.
+    Zsh,
+    /// Completions for fish.
+    Fish,
+}
+
+/// How often to repeat.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// This often, at least once.
+    Count(u32),
+    /// Until the median is known well enough.
+    Auto,
+}
+
+impl FromStr for Runs {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Ok(0)) => {
+                Err("a program that is never run cannot be weighed; give 1 or more".into())
+            }
+            (_, Ok(count)) => Ok(Self::Count(count)),
+            (_, Err(_)) => Err("give a number of runs, or `auto`".into()),
+        }
+    }
+}
+
+/// A process by name, and which of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Of {
+    /// Its name.
+    pub name: String,
+    /// From 1, in order of birth.
+    pub number: Option<usize>,
+}
+
+impl FromStr for Of {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, number) = match text.rsplit_once(':').map(|(n, k)| (n, k.parse::<usize>())) {
+            Some((_, Ok(0))) => return Err("processes of one name are counted from 1".into()),
+            Some((name, Ok(number))) => (name, Some(number)),
+            _ => (text, None),
+        };
+        if name.is_empty() {
+            return Err("give the name of a process, such as `prog` or `prog:2`".into());
+        }
+        Ok(Self { name: name.to_owned(), number })
+    }
+}
+
+impl std::fmt::Display for Of {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "{}:{number}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// A time in a recording, in nanoseconds from the recording's own zero.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Moment(pub u64);
+
+impl FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const UNITS: [(&str, f64); 5] =
+            [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+        let (number, scale) = UNITS
+            .iter()
+            .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))
+            .unwrap_or((text, 1.0));
+        let value: f64 = number.trim().parse().map_err(|_| {
+            String::from("give a time such as 300, 20us, 1.5ms or 2s (plain numbers are ns)")
+        })?;
+        if !(0.0..=1e18).contains(&(value * scale)) {
+            return Err("a recording's times start at 0 and last less than 30 years".into());
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e18")]
+        Ok(Self((value * scale).round() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Cli, String> {
+        let words = std::iter::once("deadweight").chain(line.split_whitespace());
+        Cli::try_parse_from(words).map_err(|e| e.to_string())
+    }
+
+    fn command(line: &str) -> Vec<OsString> {
+        parse(line).unwrap().run.command
+    }
+
+    #[test]
+    fn the_definitions_hold_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_starts_after_two_dashes_or_with_the_first_word() {
+        assert_eq!(command("-- ls -l"), ["ls", "-l"]);
+        assert_eq!(command("ls -l --color"), ["ls", "-l", "--color"]);
+        assert_eq!(command("-r 5 ls -r"), ["ls", "-r"]);
+        assert_eq!(command("-- record -x"), ["record", "-x"]);
+        assert_eq!(command("--top -- ls"), ["ls"]);
+        assert_eq!(command("ls -- report"), ["ls", "--", "report"]);
+        assert_eq!(command("ls report"), ["ls", "report"]);
+    }
+
+    #[test]
+    fn the_first_word_may_be_a_verb() {
+        assert!(matches!(parse("run -r auto -- ls").unwrap().verb,
+            Some(Verb::Run(r)) if r.runs == Some(Runs::Auto) && r.command == ["ls"]));
+        assert!(matches!(parse("report f.dwt --cpu").unwrap().verb,
+            Some(Verb::Report(r)) if r.view.cpu));
+        assert!(matches!(parse("record -o f -- ls -o").unwrap().verb,
+            Some(Verb::Record(r)) if r.command == ["ls", "-o"]));
+    }
+
+    #[test]
+    fn values_are_checked_where_they_are_given() {
+        assert!(parse("-r 0 -- ls").unwrap_err().contains("never run"));
+        assert!(parse("-r many -- ls").unwrap_err().contains("`auto`"));
+        assert!(parse("-w 3 -- ls").unwrap_err().contains("--runs"));
+        assert!(parse("--bogus -- ls").unwrap_err().contains("--bogus"));
+        assert!(parse("").is_err());
+        assert_eq!("a:2".parse(), Ok(Of { name: "a".into(), number: Some(2) }));
+        assert_eq!("a:b".parse(), Ok(Of { name: "a:b".into(), number: None }));
+        assert!("a:0".parse::<Of>().is_err() && ":1".parse::<Of>().is_err());
+        assert_eq!("1.5ms".parse(), Ok(Moment(1_500_000)));
+        assert_eq!("20us".parse(), Ok(Moment(20_000)));
+        assert!("soon".parse::<Moment>().is_err() && "-1s".parse::<Moment>().is_err());
+    }
+}

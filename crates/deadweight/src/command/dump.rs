@@ -1,0 +1,70 @@
+//! `dump F`: what a recording holds.
+
+use super::{print, recording};
+use crate::cli::Dump;
+use crate::failure::Failure;
+use crate::render::quantity::{count, time};
+use deadweight_core::ids::Tid;
+use deadweight_core::trace::Trace;
+use deadweight_core::trace::text::TextOptions;
+use deadweight_core::units::Ns;
+use std::fmt::{self, Write as _};
+use std::io::{self, BufWriter, StdoutLock, Write as _};
+
+pub(crate) fn dump(wish: &Dump) -> Result<u8, Failure> {
+    let trace = recording::read(&wish.file)?;
+    if !wish.text {
+        print("the recording", &summary(&trace))?;
+        return Ok(0);
+    }
+    let trace = match wish.between.as_deref() {
+        Some([from, to]) => trace.cut(Ns(from.0), Ns(to.0)),
+        _ => trace,
+    };
+    let part = TextOptions { task: wish.task.map(Tid), addresses: wish.addresses };
+    let mut out = Out { to: BufWriter::new(std::io::stdout().lock()), error: None };
+    let _ = trace.write_text(part, &mut out);
+    let written = out.error.map_or_else(|| out.to.flush(), Err);
+    written.map_err(|source| Failure::Write {
+        what: "the recording",
+        to: "standard output".into(),
+        source,
+    })?;
+    Ok(0)
+}
+
+/// Text straight to standard output: a recording's text may be larger than memory.
+struct Out {
+    to: BufWriter<StdoutLock<'static>>,
+    error: Option<io::Error>,
+}
+
+impl fmt::Write for Out {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.to.write_all(text.as_bytes()).map_err(|error| {
+            self.error.get_or_insert(error);
+            fmt::Error
+        })
+    }
+}
+
+/// The facts of a recording in a few lines.
+fn summary(trace: &Trace) -> String {
+    let meta = &trace.meta;
+    let mut text = String::new();
+    let mut fact = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<12} {value}");
+    };
+    fact("command", crate::render::terminal::command_line(&meta.command));
+    fact("wall time", time(trace.wall().0));
+    fact("events", count(trace.len() as u64));
+    fact("images", count(trace.symbols.images.len() as u64));
+    fact("stacks", count(trace.symbols.stacks.len() as u64));
+    fact("CPUs", meta.cpus.to_string());
+    fact("recorded by", format!("deadweight {} as {}", meta.recorder, meta.rung));
+    fact("complete", if meta.complete { "yes" } else { "no: the recording broke off" }.into());
+    for warning in &meta.warnings {
+        fact("warning", warning.clone());
+    }
+    text
+}

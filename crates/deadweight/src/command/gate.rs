@@ -1,0 +1,60 @@
+//! `gate`: asks conditions of reports made before, for scripts and CI.
+//!
+//! It never passes because it broke: what cannot be read or asked is an error of its own.
+
+use super::compare::report_of;
+use crate::cli::Gate;
+use crate::failure::Failure;
+use deadweight_core::gate::{Condition, GateError, Reports};
+use deadweight_core::report::Report;
+use std::path::Path;
+
+/// Exit code when a condition does not hold.
+const FAILED: u8 = 1;
+
+pub(crate) fn gate(wish: &Gate) -> Result<u8, Failure> {
+    let (reports, conditions): (Vec<_>, Vec<_>) =
+        wish.words.iter().partition(|word| is_report(word));
+    if conditions.is_empty() {
+        let example = "give one, such as 'run.wall < 3 ms'";
+        return Err(Failure::Unknown(format!("there is no condition to ask: {example}")));
+    }
+    let conditions = read_conditions(conditions)?;
+    let mut read: Vec<(&str, Report)> = Vec::new();
+    for word in reports {
+        let Some((name, path)) = word.split_once('=') else { continue };
+        read.push((name, report_of(Path::new(path), None)?));
+    }
+    let named: Reports<'_> = read.iter().map(|(name, report)| (*name, report)).collect();
+    let mut failed = false;
+    let mut lines = String::new();
+    for (text, condition) in &conditions {
+        let outcome = condition.ask(&named)?;
+        failed |= !outcome.holds;
+        let word = if outcome.holds { "holds" } else { "FAILS" };
+        lines.push_str(&format!("{word}  {text}   ({})\n", outcome.seen));
+    }
+    if !wish.quiet {
+        match super::print("the outcome", &lines) {
+            // A reader who left early changes nothing about the outcome.
+            Err(failure) if failure.is_broken_pipe() => {}
+            printed => printed?,
+        }
+    }
+    Ok(if failed { FAILED } else { 0 })
+}
+
+/// Conditions with the words they were read from.
+pub(super) fn read_conditions<'t>(
+    texts: impl IntoIterator<Item = &'t String>,
+) -> Result<Vec<(&'t str, Condition)>, GateError> {
+    texts.into_iter().map(|text| Ok((text.as_str(), text.parse()?))).collect()
+}
+
+/// Whether a word is `NAME=FILE` rather than a condition, which has blanks around its signs.
+fn is_report(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, file)| {
+        let plain = name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+        !name.is_empty() && plain && (file.ends_with(".json") || file.ends_with(".dwt"))
+    })
+}

@@ -1,0 +1,88 @@
+//! The verbs: one file each, from what was asked for to an exit code.
+//!
+//! Not for parsing (`cli`) or for how things look (`render`).
+
+mod compare;
+mod destination;
+mod doctor;
+mod dump;
+mod explain;
+mod gate;
+mod generate;
+mod page;
+mod record;
+mod recording;
+mod report;
+mod run;
+mod view;
+
+use crate::cli::{Cli, Verb};
+use crate::failure::Failure;
+use clap::{CommandFactory, FromArgMatches};
+use std::ffi::OsString;
+use std::io::Write;
+
+/// Does what the command line says and returns the exit code.
+#[must_use]
+pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let parsed = Cli::command()
+        .try_get_matches_from(&words)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
+    let done = match &cli.verb {
+        None => run::run(&cli.run),
+        Some(Verb::Run(wish)) => run::run(wish),
+        Some(Verb::Record(wish)) => record::record(wish),
+        Some(Verb::Report(wish)) => report::report(wish),
+        Some(Verb::Compare(wish)) => compare::compare(wish),
+        Some(Verb::Gate(wish)) => gate::gate(wish),
+        Some(Verb::Dump(wish)) => dump::dump(wish),
+        Some(Verb::Explain(wish)) => explain::explain(wish),
+        Some(Verb::Doctor(wish)) => doctor::doctor(wish),
+        Some(Verb::Generate(wish)) => generate::generate(wish),
+    };
+    done.unwrap_or_else(|failure| {
+        if failure.is_broken_pipe() {
+            return 0;
+        }
+        say(&format!("deadweight: {failure}"));
+        failure.exit_code()
+    })
+}
+
+/// clap's own words: help and version are no errors; wrong arguments get a hint.
+fn refused(error: &clap::Error) -> u8 {
+    let text = error.render();
+    let colour = page::colours(&std::io::stderr(), crate::cli::Color::Auto);
+    if error.use_stderr() {
+        say(&if colour { text.ansi().to_string() } else { text.to_string() });
+        if error.kind() == clap::error::ErrorKind::UnknownArgument {
+            say("Options of the command itself go after it, or after `--`: deadweight -- ls -l");
+        }
+        return crate::failure::OURS;
+    }
+    let colour = page::colours(&std::io::stdout(), crate::cli::Color::Auto);
+    let text = if colour { text.ansi().to_string() } else { text.to_string() };
+    // A reader that left early has seen what it wanted.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    0
+}
+
+/// A line on standard error. If even that is closed, there is nobody to tell.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{}\n", text.trim_end()).as_bytes());
+}
+
+/// Text on standard output, for verbs whose result it is.
+fn print(what: &'static str, text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|source| Failure::Write {
+        what,
+        to: "standard output".into(),
+        source,
+    })
+}

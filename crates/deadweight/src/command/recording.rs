@@ -1,0 +1,24 @@
+//! Recordings as files: read whichever of the two forms they are in.
+
+use crate::failure::Failure;
+use deadweight_core::trace::Trace;
+use deadweight_core::trace::binary::ReadError;
+use std::path::Path;
+
+/// Reads a recording, sealed or as text.
+pub(crate) fn read(path: &Path) -> Result<Trace, Failure> {
+    let unreadable = |source| Failure::Read { path: path.to_owned(), source };
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let not = |why: String| Failure::Recording { path: path.to_owned(), why };
+    match Trace::from_bytes(&bytes) {
+        // What is missing or damaged stands in the trace's own warnings.
+        Ok((trace, _)) => Ok(trace),
+        Err(ReadError::NotATrace) => {
+            let text = std::str::from_utf8(&bytes).map_err(|_| {
+                not("it is neither a recording of `deadweight record` nor its text".into())
+            })?;
+            Trace::from_text(text).map_err(|error| not(error.to_string()))
+        }
+        Err(error) => Err(not(error.to_string())),
+    }
+}

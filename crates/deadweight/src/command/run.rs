@@ -1,0 +1,55 @@
+//! `deadweight -- CMD`: runs the command once, or as often as `-r` allows, and weighs it.
+
+use super::view::{Reader, Usually};
+use crate::cli::{Of, Run};
+use crate::failure::{Failure, OURS};
+use crate::recorder::Recorder;
+use crate::running::program;
+use crate::running::repeat::{Ran, Wish, repeat};
+use deadweight_core::report::Report;
+use deadweight_core::trace::Exit;
+use deadweight_core::weigh::{Weighing, weigh};
+use deadweight_record::Request;
+
+pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
+    let reader = Reader::open(&wish.view, Usually::Stderr)?;
+    let argv = program::argv(&wish.command);
+    let recorder = Recorder::ready()?;
+    let ran = match wish.runs {
+        None => once(&recorder, Request { argv, ..Request::default() })?,
+        Some(runs) => {
+            let wish = Wish {
+                argv,
+                runs,
+                warmup: wish.warmup,
+                ignore_failure: wish.ignore_failure,
+                quiet: wish.view.quiet,
+            };
+            repeat(&wish, &mut |request| recorder.record(request))?
+        }
+    };
+    let exit = ran.exit;
+    reader.give(&weighed(ran, wish.view.of.as_ref(), wish.view.inside.as_deref())?)?;
+    Ok(exit_code(exit))
+}
+
+/// The report of a command's runs, with what was odd about them.
+pub(super) fn weighed(ran: Ran, of: Option<&Of>, inside: Option<&str>) -> Result<Report, Failure> {
+    let of = of.map(ToString::to_string);
+    let weighing = Weighing { traces: &ran.traces, clean: &ran.clean, of: of.as_deref(), inside };
+    let mut report = weigh(&weighing)?;
+    report.hazards.extend(ran.hazards);
+    Ok(report)
+}
+
+fn once(recorder: &Recorder, request: Request) -> Result<Ran, Failure> {
+    let trace = recorder.record(&request)?;
+    let exit = trace.meta.exit.unwrap_or_default();
+    Ok(Ran { traces: vec![trace], exit, ..Ran::default() })
+}
+
+/// The command's own exit code; 128 and the signal's number if a signal ended it, as shells say.
+pub(crate) fn exit_code(exit: Exit) -> u8 {
+    let code = exit.signal.map_or(exit.code, |signal| 128 + signal);
+    u8::try_from(code).unwrap_or(OURS)
+}

@@ -1,0 +1,90 @@
+//! A report on its way to the reader: in words, as JSON, or both.
+
+use super::destination::Destination;
+use super::page;
+use crate::cli::View;
+use crate::failure::Failure;
+use crate::render::page::Page;
+use crate::render::{json, terminal};
+use deadweight_core::report::Report;
+use std::io::{IsTerminal, Write};
+
+/// Where a report in words goes when `-o` does not say.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Usually {
+    /// Standard error: standard output is the program's.
+    Stderr,
+    /// Standard output: there is no program.
+    Stdout,
+}
+
+/// The places to write to, opened.
+#[derive(Debug)]
+pub(crate) struct Reader<'v> {
+    view: &'v View,
+    usually: Usually,
+    words: Option<Destination>,
+    json: Option<Destination>,
+}
+
+impl<'v> Reader<'v> {
+    /// Opens what the view names.
+    pub(crate) fn open(view: &'v View, usually: Usually) -> Result<Self, Failure> {
+        let open = |path: &Option<std::path::PathBuf>| {
+            path.as_deref().map(|path| Destination::open("the report", path)).transpose()
+        };
+        Ok(Self { view, usually, words: open(&view.output)?, json: open(&view.export_json)? })
+    }
+
+    /// Hands the report over. A reader who went away early is no error.
+    pub(crate) fn give(self, report: &Report) -> Result<(), Failure> {
+        let lenient = |written: Result<(), Failure>| match written {
+            Err(failure) if failure.is_broken_pipe() => Ok(()),
+            written => written,
+        };
+        if let Some(json) = self.json {
+            let text = json::render(report).map_err(|error| Failure::Write {
+                what: "the report",
+                to: "JSON".into(),
+                source: error.into(),
+            })?;
+            lenient(json.write(&text))?;
+        }
+        let here = std::env::current_dir().unwrap_or_default();
+        let shown = terminal::Shown {
+            cpu: self.view.cpu,
+            top: self.view.top.map_or(0, usize::from),
+            here: here.to_string_lossy().into_owned(),
+        };
+        let words = |page: Page| terminal::render(report, &shown, page);
+        let style = &self.view.style;
+        match self.words {
+            Some(to) if to.is_stdout() => {
+                lenient(to.write(&words(page::page(&std::io::stdout(), style))))
+            }
+            Some(to) => {
+                let mut page = page::page(&std::io::stdout(), style);
+                page.colour = style.color == crate::cli::Color::Always;
+                page.width = style.width.map_or(80, usize::from);
+                lenient(to.write(&words(page)))
+            }
+            None if self.view.quiet => Ok(()),
+            None if self.usually == Usually::Stdout => {
+                let text = words(page::page(&std::io::stdout(), style));
+                lenient(super::print("the report", &text))
+            }
+            None => {
+                let err = std::io::stderr();
+                // On a terminal the program's own last words stand right above.
+                let lead = if err.is_terminal() { "\n" } else { "" };
+                let text = format!("{lead}{}", words(page::page(&err, style)));
+                let written = err.lock().write_all(text.as_bytes());
+                lenient(written.map_err(|source| Failure::Write {
+                    what: "the report",
+                    to: "standard error".into(),
+                    source,
+                }))
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The parts of the command `deadweight`, as a library so that tests and fuzz targets reach them.
+//!
+//! Not an interface for others: it changes with the command. The pure part is `deadweight-core`.
+
+pub mod cli;
+pub mod command;
+pub mod failure;
+pub mod recorder;
+pub mod render;
+pub mod running;
+pub mod seal;

@@ -1,0 +1,56 @@
+//! One traced run, sealed: the place where recorder and sealer meet.
+//!
+//! Not for repeating (`running`) or for reading recordings (`command`).
+
+use crate::failure::Failure;
+use crate::seal::Sealer;
+use deadweight_core::trace::{Exit, Trace};
+use deadweight_record::{Plan, Request, record};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// What is needed to record on this machine.
+#[derive(Debug)]
+pub struct Recorder {
+    plan: Plan,
+}
+
+impl Recorder {
+    /// Looks at what this machine allows, before any program is run.
+    ///
+    /// # Errors
+    /// If it does not let us record, with the command that helps.
+    pub fn ready() -> Result<Self, Failure> {
+        let plan = Plan::detect();
+        plan.allows_recording()?;
+        Ok(Self { plan })
+    }
+
+    /// Runs the command once and keeps the recording in memory.
+    ///
+    /// # Errors
+    /// If it cannot be run or recorded.
+    pub fn record(&self, request: &Request) -> Result<Trace, Failure> {
+        let mut sealer = Sealer::to_memory();
+        record(request, &self.plan, &mut sealer)?;
+        Ok(sealer.into_trace())
+    }
+
+    /// Runs the command once and keeps the recording in `file`, which is called `path`.
+    ///
+    /// # Errors
+    /// If it cannot be run or recorded, or the file not be written to the end.
+    pub fn record_to(&self, request: &Request, file: File, path: &Path) -> Result<Exit, Failure> {
+        let mut sealer = Sealer::to_file(file);
+        let outcome = record(request, &self.plan, &mut sealer)?;
+        match sealer.failure() {
+            None => Ok(outcome.exit),
+            Some(why) => Err(Failure::Write {
+                what: "the recording",
+                to: path.display().to_string(),
+                source: io::Error::other(why.to_owned()),
+            }),
+        }
+    }
+}

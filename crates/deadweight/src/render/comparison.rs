@@ -1,0 +1,196 @@
+//! A comparison for people: whether B is faster, by how much, and which row explains it.
+//!
+//! Not for measuring or judging: every word here is said of values in [`Comparison`].
+
+use super::page::{Ink, Line, Page, Sheet, columns, fitted};
+use super::quantity::{Scale, percent, time};
+use deadweight_core::compare::{Comparison, Ratio, RowDifference, Side, Verdict};
+
+/// Rows that differ by less than this share of the larger wall time are folded into one.
+const SMALL: f64 = 0.005;
+/// Above this factor, both ways, "times" says more than per cent.
+const TIMES: f64 = 1.5;
+
+/// Several commands, each against the first.
+#[must_use]
+pub fn render(comparisons: &[Comparison], page: Page) -> String {
+    let mut sheet = Sheet::new(page);
+    commands(&mut sheet, comparisons);
+    for (comparison, letter) in comparisons.iter().zip('B'..) {
+        headline(&mut sheet, comparison, letter);
+        // Where no difference is shown there is none to explain.
+        if comparison.verdict != Verdict::NoDifference {
+            rows(&mut sheet, comparison);
+        }
+        for warning in &comparison.warnings {
+            let mut line = Line::indented(2);
+            line.push(Ink::Doubt, "! ");
+            sheet.paragraph(line, 4, Ink::Plain, warning);
+        }
+        sheet.gap();
+    }
+    sheet.into_text()
+}
+
+/// The letters, what they stand for, and how long each takes.
+fn commands(sheet: &mut Sheet, comparisons: &[Comparison]) {
+    let sides =
+        comparisons.first().map(|c| &c.a).into_iter().chain(comparisons.iter().map(|c| &c.b));
+    for (side, letter) in sides.zip('A'..) {
+        let took = took(side);
+        let mut line = Line::indented(2);
+        line.push(Ink::Strong, &letter.to_string()).push(Ink::Plain, "  ");
+        let room = sheet.width().saturating_sub(line.columns() + 2 + columns(&took));
+        line.push(Ink::Strong, &fitted(&side.name, room.max(20)));
+        line.right(sheet.width(), Ink::Plain, &took);
+        sheet.line(&line);
+    }
+    sheet.gap();
+}
+
+fn took(side: &Side) -> String {
+    let median = time(side.wall_ns.median);
+    match side.runs {
+        0 => format!("{median}, one traced run"),
+        1 => format!("{median}, 1 run"),
+        n => {
+            let (low, high) = (time(side.wall_ns.low), time(side.wall_ns.high));
+            format!("{median} ({low} to {high}), {n} runs")
+        }
+    }
+}
+
+/// `B is 34.9 × faster than A  (95 % CI 34.1 to 35.6 ×, p < 0.001, by turns)`.
+fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
+    let Comparison { ratio, verdict, .. } = comparison;
+    let (ink, said) = match verdict {
+        Verdict::Faster => (Ink::Strong, format!("{letter} is {} than A", faster(ratio.value))),
+        Verdict::Slower => (Ink::Cost, format!("{letter} is {} than A", slower(ratio.value))),
+        Verdict::NoDifference => {
+            (Ink::Strong, format!("~ no difference shown between {letter} and A"))
+        }
+        Verdict::CannotTell => (Ink::Doubt, format!("cannot tell whether {letter} differs from A")),
+    };
+    let mut line = Line::indented(2);
+    line.push(ink, &said);
+    if *verdict == Verdict::CannotTell {
+        sheet.line(&line);
+        return;
+    }
+    line.push(Ink::Plain, "  ");
+    let mut text = format!("({}, {}{})", interval(ratio), chance(ratio.p), turns(ratio));
+    if let Some(runs) = comparison.runs_needed {
+        text.push_str(&format!(" About {runs} runs of each would show 2 %: `-r {runs}`."));
+    }
+    sheet.paragraph(line, 4, Ink::Faint, &text);
+}
+
+fn faster(ratio: f64) -> String {
+    if ratio <= 1.0 / TIMES {
+        format!("{} × faster", digits(1.0 / ratio))
+    } else {
+        format!("{} faster", percent(1.0 - ratio))
+    }
+}
+
+fn slower(ratio: f64) -> String {
+    if ratio >= TIMES {
+        format!("{} × slower", digits(ratio))
+    } else {
+        format!("{} slower", percent(ratio - 1.0))
+    }
+}
+
+/// Three significant digits.
+fn digits(value: f64) -> String {
+    let decimals = match value {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// In the same words as the estimate.
+fn interval(ratio: &Ratio) -> String {
+    if ratio.value <= 1.0 / TIMES {
+        return format!("95 % CI {} to {} ×", digits(1.0 / ratio.high), digits(1.0 / ratio.low));
+    }
+    if ratio.value >= TIMES {
+        return format!("95 % CI {} to {} ×", digits(ratio.low), digits(ratio.high));
+    }
+    let change = |r: f64| format!("{:+.1}", (r - 1.0) * 100.0).replace('-', "−");
+    format!("95 % CI {} to {} %", change(ratio.low), change(ratio.high))
+}
+
+fn chance(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
+}
+
+fn turns(ratio: &Ratio) -> &'static str {
+    if ratio.paired { ", run by turns" } else { "" }
+}
+
+/// Which rows make the difference. They add up to it.
+fn rows(sheet: &mut Sheet, comparison: &Comparison) {
+    let whole = comparison.a.wall_ns.median.max(comparison.b.wall_ns.median).max(1) as f64;
+    let (large, small): (Vec<&RowDifference>, Vec<&RowDifference>) = comparison
+        .rows
+        .iter()
+        .filter(|row| row.difference_ns != 0)
+        .partition(|row| row.difference_ns.unsigned_abs() as f64 / whole >= SMALL);
+    if large.is_empty() {
+        return;
+    }
+    let group = large.iter().map(|row| columns(&row.group)).chain([5]).max().unwrap_or(5);
+    let total = comparison.difference_ns;
+    let scale = Scale::for_largest(total.unsigned_abs().max(largest(&large)));
+    let mut first = true;
+    for row in &large {
+        let mut line = Line::indented(2);
+        line.push(Ink::Faint, if first { "why:" } else { "" });
+        amounts(&mut line, scale, row.difference_ns, row.share);
+        line.push(Ink::Strong, &row.group).pad_to(28 + group);
+        sheet.paragraph(line, 28 + group, Ink::Plain, &change(row));
+        first = false;
+    }
+    let rest: i64 = small.iter().map(|row| row.difference_ns).sum();
+    if rest != 0 {
+        let mut line = Line::indented(2);
+        let share = if total == 0 { 0.0 } else { rest as f64 / total as f64 };
+        amounts(&mut line, scale, rest, share);
+        line.push(Ink::Plain, "other rows");
+        sheet.line(&line);
+    }
+    let mut line = Line::indented(2);
+    amounts(&mut line, scale, total, if total == 0 { 0.0 } else { 1.0 });
+    line.push(Ink::Faint, "wall time, B − A: the sum of all rows");
+    sheet.line(&line);
+}
+
+fn largest(rows: &[&RowDifference]) -> u64 {
+    rows.iter().map(|row| row.difference_ns.unsigned_abs()).max().unwrap_or(0)
+}
+
+fn amounts(line: &mut Line, scale: Scale, difference: i64, share: f64) {
+    let sign = if difference < 0 { '−' } else { '+' };
+    let size = difference.unsigned_abs();
+    line.right(
+        18,
+        Ink::Plain,
+        &format!("{sign}{} {}", scale.digits(scale.steps(size)), scale.unit()),
+    );
+    line.right(25, Ink::Plain, &format!("{:.0} %", share * 100.0)).pad_to(27);
+}
+
+/// What the ledgers say beside the row: `read ×4 003, 1 byte each → read ×1`.
+fn change(row: &RowDifference) -> String {
+    match (row.a_note.as_str(), row.b_note.as_str()) {
+        (a, b) if a == b => a.to_owned(),
+        (a, "") if row.b_ns == 0 => format!("{a} → none"),
+        ("", b) if row.a_ns == 0 => format!("none → {b}"),
+        (a, "") => a.to_owned(),
+        ("", b) => b.to_owned(),
+        (a, b) => format!("{a} → {b}"),
+    }
+}

@@ -1,0 +1,177 @@
+//! Findings: what it is and what removing it saves, where it is, how we know, what to do.
+
+use crate::render::page::{Ink, Line, Sheet, columns, fitted, fitted_path, from_here};
+use crate::render::quantity::{Scale, beside, count, percent, time};
+use deadweight_core::report::{Finding, How, Report, Site};
+
+/// Sites of one finding that are worth a line.
+const SITES: usize = 3;
+/// Callers worth naming: beyond these the reader knows the program better than we do.
+const CALLERS: usize = 4;
+/// A range of savings narrower than this share of the wall time is shown as one number.
+const NARROW: f64 = 0.02;
+
+pub(super) fn write(sheet: &mut Sheet, report: &Report, here: &str) {
+    let whole = Whole::of(report);
+    for (index, finding) in report.findings.iter().enumerate() {
+        title(sheet, index + 1, finding, whole);
+        sheet.paragraph(Line::indented(5), 5, Ink::Plain, &finding.text);
+        for site in finding.sites.iter().take(SITES) {
+            place(sheet, finding, site, here);
+        }
+        for line in &finding.evidence {
+            evidence(sheet, line);
+        }
+        remedy(sheet, finding);
+        sheet.gap();
+    }
+}
+
+/// A sentence, and code below it that keeps its columns.
+fn evidence(sheet: &mut Sheet, text: &str) {
+    let (said, code) = text.split_once('\n').unwrap_or((text, ""));
+    sheet.paragraph(Line::indented(7), 9, Ink::Faint, said);
+    for code in code.lines() {
+        let mut line = Line::indented(9);
+        line.push(Ink::Faint, &fitted(code, sheet.width().saturating_sub(9)));
+        sheet.line(&line);
+    }
+}
+
+/// What savings are shares of: the wall time without what tracing and other programs took, because
+/// a run that is not traced, on a quiet machine, is what will be faster.
+#[derive(Copy, Clone)]
+struct Whole {
+    ns: u64,
+    scale: Scale,
+    /// Said where the ledger's total is another number.
+    word: &'static str,
+}
+
+impl Whole {
+    fn of(report: &Report) -> Self {
+        let tracing: u64 =
+            report.ledger.iter().filter(|r| r.account == "observer").map(|r| r.ns).sum();
+        let scale = Scale::for_largest(report.wall_ns);
+        let untraced = report.wall_ns.saturating_sub(tracing);
+        // Older reports do not say what others took.
+        let ns = if report.net_ns > 0 { report.net_ns.min(untraced) } else { untraced };
+        let word = if scale.steps(ns) != scale.steps(untraced) {
+            " undisturbed"
+        } else if scale.steps(ns) != scale.steps(report.wall_ns) {
+            " untraced"
+        } else {
+            ""
+        };
+        Self { ns, scale, word }
+    }
+
+    /// A share of it in digits, without the unit.
+    fn part(self, share: f64) -> String {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of 0 to 1 of a wall time, rounded for display"
+        )]
+        let ns = (share.clamp(0.0, 1.0) * self.ns as f64).round() as u64;
+        beside(ns, self.scale)
+    }
+}
+
+fn title(sheet: &mut Sheet, number: usize, finding: &Finding, whole: Whole) {
+    let mut line = Line::default();
+    line.right(3, Ink::Strong, &number.to_string()).pad_to(5);
+    line.push(Ink::Strong, &finding.title);
+    let saving = saving(finding, whole);
+    if line.columns() + 2 + columns(&saving) > sheet.width() {
+        sheet.line(&line);
+        line = Line::default();
+    }
+    line.right(sheet.width(), Ink::Cost, &saving);
+    sheet.line(&line);
+}
+
+/// `saves 1.69 ms of 2.02 (84 %), exact`.
+fn saving(finding: &Finding, whole: Whole) -> String {
+    let unit = whole.scale.unit();
+    let of = format!("{}{}", beside(whole.ns, whole.scale), whole.word);
+    let how = match finding.how {
+        How::Exact => "exact",
+        How::Estimate => "estimate",
+        How::Candidate => "candidate",
+        How::Measured => "measured",
+    };
+    let verb = if finding.how == How::Candidate { "may save" } else { "saves" };
+    if finding.high <= 0.0 && finding.saving_ns == 0 {
+        let share = percent(finding.amount_ns as f64 / whole.ns.max(1) as f64);
+        return format!("{} {unit} of {of} ({share})", beside(finding.amount_ns, whole.scale));
+    }
+    if finding.high - finding.low > NARROW {
+        let (low, high) = (whole.part(finding.low), whole.part(finding.high));
+        let (least, most) = (finding.low * 100.0, percent(finding.high));
+        return format!("{verb} {low} to {high} {unit} of {of} ({least:.0} to {most}), {how}");
+    }
+    let (saved, share) = (beside(finding.saving_ns, whole.scale), percent(finding.saving_share));
+    format!("{verb} {saved} {unit} of {of} ({share}), {how}")
+}
+
+/// A site and the calls that lead to it.
+fn place(sheet: &mut Sheet, finding: &Finding, site: &Site, here: &str) {
+    let mut line = Line::indented(7);
+    let amount = amount(finding, site);
+    let room = sheet.width().saturating_sub(7 + 2 + columns(&amount));
+    let name = if site.file.is_empty() {
+        let image = site.image.rsplit('/').next().unwrap_or_default();
+        let image = if image.is_empty() { String::new() } else { format!(" in {image}") };
+        format!("{}{image}", site.function)
+    } else {
+        let line = if site.line > 0 { format!(":{}", site.line) } else { String::new() };
+        let path =
+            fitted_path(from_here(&site.file, here), (room * 2 / 3).max(20) - columns(&line));
+        format!("{path}{line}")
+    };
+    line.push(Ink::Place, &fitted(&name, room));
+    let beside = if site.source.trim().is_empty() && !site.file.is_empty() {
+        site.function.as_str()
+    } else {
+        site.source.trim()
+    };
+    let left = (7 + room).saturating_sub(line.columns() + 3);
+    if left >= 10 && !beside.is_empty() {
+        line.push(Ink::Plain, "   ").push(Ink::Plain, &fitted(beside, left));
+    }
+    line.right(sheet.width(), Ink::Plain, &amount);
+    sheet.line(&line);
+    if !site.chain.is_empty() {
+        let callers: Vec<&str> = site.chain.iter().take(CALLERS).map(String::as_str).collect();
+        let more = if site.chain.len() > CALLERS { " ← …" } else { "" };
+        let text = format!("← {}{more}", callers.join(" ← "));
+        sheet.paragraph(Line::indented(9), 11, Ink::Faint, &text);
+    }
+}
+
+/// `4 003 ×   426 ns`, or the site's share where nothing was counted.
+fn amount(finding: &Finding, site: &Site) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of 0 to 1 of a time, rounded for display"
+    )]
+    let ns = (site.share.clamp(0.0, 1.0) * finding.amount_ns as f64).round() as u64;
+    match site.count {
+        0 | 1 => time(ns),
+        n => format!("{} × {:>7}", count(n), time(ns / n)),
+    }
+}
+
+fn remedy(sheet: &mut Sheet, finding: &Finding) {
+    if !finding.remedy.is_empty() {
+        let mut line = Line::indented(5);
+        line.push(Ink::Strong, "Do: ");
+        sheet.paragraph(line, 9, Ink::Plain, &finding.remedy);
+    }
+    let mut line = Line::indented(5);
+    line.push(Ink::Faint, "more: ");
+    line.push(Ink::Command, &format!("deadweight explain {}", finding.class));
+    sheet.line(&line);
+}

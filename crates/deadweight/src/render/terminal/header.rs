@@ -1,0 +1,138 @@
+//! The first lines: what ran, what it is made of, how often it ran and how long it took.
+
+use crate::render::page::{Ink, Line, Sheet, columns, fitted};
+use crate::render::quantity::{Scale, beside, percent, time};
+use crate::running::program::EXEC;
+use deadweight_core::report::{Report, Runs};
+
+/// Widest share of a line that a command may take, in columns out of 100.
+const COMMAND_SHARE: usize = 60;
+
+pub(super) fn write(sheet: &mut Sheet, report: &Report) {
+    let mut line = Line::indented(2);
+    let room = sheet.width() * COMMAND_SHARE / 100;
+    line.push(Ink::Strong, &fitted(&command_line(&report.command), room));
+    let parts =
+        [whose(report), made_of(report), clean(&report.runs), traced(report), inside(report)];
+    for (ink, part) in parts.into_iter().flatten() {
+        if line.columns() + 3 + columns(&part) > sheet.width() {
+            sheet.line(&line);
+            line = Line::indented(4);
+        } else {
+            line.push(Ink::Faint, " · ");
+        }
+        line.push(ink, &part);
+    }
+    sheet.line(&line);
+    if let Some(text) = ending(report) {
+        let mut line = Line::indented(2);
+        line.push(Ink::Doubt, "! ");
+        sheet.paragraph(line, 4, Ink::Plain, &text);
+    }
+    sheet.gap();
+}
+
+/// The command as one would type it.
+pub(crate) fn command_line(command: &[String]) -> String {
+    if let [shell, flag, script] = command
+        && shell == "/bin/sh"
+        && flag == "-c"
+    {
+        return script.strip_prefix(EXEC).unwrap_or(script).to_owned();
+    }
+    command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell would need it.
+fn quoted(word: &str) -> String {
+    let bare = |c: char| c.is_alphanumeric() || "_-+=./:,@%^".contains(c);
+    if !word.is_empty() && word.chars().all(bare) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The subject, where it is not what the command itself became.
+fn whose(report: &Report) -> Option<(Ink, String)> {
+    let name = &report.subject.name;
+    let file = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let told = report.command.first().is_some_and(|first| {
+        let first = file(first);
+        // The kernel cuts names to 15 bytes.
+        first == *name || (name.len() == 15 && first.starts_with(name.as_str()))
+    });
+    (!told && !name.is_empty()).then(|| (Ink::Plain, format!("of {name}")))
+}
+
+fn made_of(report: &Report) -> Option<(Ink, String)> {
+    let subject = &report.subject;
+    let made = match subject.optimised {
+        Some(true) => "optimised",
+        Some(false) => "not optimised",
+        None => "",
+    };
+    let ink = if subject.optimised == Some(false) { Ink::Doubt } else { Ink::Plain };
+    let words: Vec<&str> =
+        [subject.language.as_str(), made].into_iter().filter(|w| !w.is_empty()).collect();
+    (!words.is_empty()).then(|| (ink, words.join(", ")))
+}
+
+fn clean(runs: &Runs) -> Option<(Ink, String)> {
+    let wall = runs.clean.wall_ns;
+    let scale = Scale::for_largest(wall.median);
+    let median = time(wall.median);
+    let text = match runs.clean.count {
+        0 => return None,
+        1 => format!("1 clean run, {median}"),
+        n => {
+            let (low, high) = (beside(wall.low, scale), beside(wall.high, scale));
+            format!("{n} clean runs, median {median} ({low} to {high})")
+        }
+    };
+    Some((Ink::Plain, text))
+}
+
+fn traced(report: &Report) -> Option<(Ink, String)> {
+    let Runs { clean, traced } = &report.runs;
+    let overhead = percent(traced.overhead_share.max(0.0));
+    let wall = if report.inside.is_some() { traced.wall_ns } else { report.wall_ns };
+    let text = match (clean.count, traced.count) {
+        (_, 0) => return None,
+        (0, 1) => format!("one traced run, {}, tracing {overhead} of it", time(wall)),
+        (0, n) => format!("{n} traced runs, {}, tracing {overhead} of it", time(wall)),
+        (_, n) => format!("{n} traced, {overhead} slower"),
+    };
+    Some((Ink::Plain, text))
+}
+
+/// The function that everything below is about.
+fn inside(report: &Report) -> Option<(Ink, String)> {
+    let inside = report.inside.as_ref()?;
+    let (wall, share) = (time(report.wall_ns), percent(inside.share));
+    Some((Ink::Strong, format!("only under {}: {wall}, {share} of the run", inside.function)))
+}
+
+/// Said when the command did not end well.
+fn ending(report: &Report) -> Option<String> {
+    match (report.exit.signal, report.exit.code) {
+        (Some(signal), _) => Some(format!("it was ended by signal {signal}{}", name(signal))),
+        (None, 0) => None,
+        (None, code) => Some(format!("it failed with exit code {code}")),
+    }
+}
+
+/// The signals that people meet, with what they usually mean.
+fn name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGINT => " (SIGINT, Ctrl-C): what follows covers its life until then",
+        libc::SIGTERM => " (SIGTERM): what follows covers its life until then",
+        libc::SIGKILL => " (SIGKILL: killed, perhaps for want of memory)",
+        libc::SIGSEGV => " (SIGSEGV: it touched memory that is not its own)",
+        libc::SIGABRT => " (SIGABRT: it gave up)",
+        libc::SIGBUS => " (SIGBUS)",
+        libc::SIGFPE => " (SIGFPE: a division by zero, usually)",
+        libc::SIGILL => " (SIGILL: an instruction this CPU does not have)",
+        libc::SIGPIPE => " (SIGPIPE: nobody reads its output any more)",
+        _ => "",
+    }
+}

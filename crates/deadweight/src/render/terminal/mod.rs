@@ -1,0 +1,47 @@
+//! The report on a terminal: header, stages, ledger, what misleads, findings, further tables.
+//!
+//! Each part is one file and one function that writes on a [`Sheet`]. The numbers shown in a table
+//! add up as shown: they are apportioned, not rounded one by one.
+
+mod findings;
+mod header;
+mod ledger;
+mod remarks;
+mod stages;
+mod top;
+
+pub(crate) use header::command_line;
+
+use super::page::{Page, Sheet};
+use deadweight_core::report::Report;
+
+/// What of a report to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// The ledger of all tasks' CPU time too.
+    pub cpu: bool,
+    /// This many functions.
+    pub top: usize,
+    /// The reader's directory: source files under it are named from there. Empty for none.
+    pub here: String,
+}
+
+/// The report as text for `page`.
+#[must_use]
+pub fn render(report: &Report, shown: &Shown, page: Page) -> String {
+    let mut sheet = Sheet::new(page);
+    header::write(&mut sheet, report);
+    stages::write(&mut sheet, report);
+    ledger::write(&mut sheet, ledger::Table::wall(report));
+    if shown.cpu && !report.cpu_ledger.is_empty() {
+        ledger::write(&mut sheet, ledger::Table::cpu(report));
+    }
+    remarks::hazards(&mut sheet, report);
+    findings::write(&mut sheet, report, &shown.here);
+    top::write(&mut sheet, report, shown);
+    remarks::warnings(&mut sheet, report);
+    sheet.into_text()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! Where repeated runs write to: the same kind of file as ours, emptied and compared.
+//!
+//! A program buffers, colours and blocks differently on a file, a pipe and a terminal. So its
+//! later runs see the kind that the first one saw, and what they write there is read, hashed and
+//! dropped. Not for the first run: its output is the user's.
+
+use super::input::{reopened, unnamed};
+use deadweight_record::Stream;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How long a drained stream may stay open after the command's end: a process left behind in the
+/// background may hold it for ever.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What standard output is called.
+pub const STDOUT: &str = "standard output";
+
+/// What a run wrote to one stream.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// How much.
+    pub bytes: u64,
+    hash: u64,
+}
+
+/// What a run wrote to standard output and standard error, where that could be read.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// To standard output; with standard error if both are one file.
+    pub out: Option<Digest>,
+    /// To standard error.
+    pub err: Option<Digest>,
+}
+
+impl Written {
+    /// The stream to which something else was written in the other run; none where that is not
+    /// known of both.
+    #[must_use]
+    pub fn differs_from(self, other: Self) -> Option<&'static str> {
+        let unlike = |a, b| matches!((a, b), (Some(a), Some(b)) if a != b);
+        match (unlike(self.out, other.out), unlike(self.err, other.err)) {
+            (true, _) => Some(STDOUT),
+            (_, true) => Some("standard error"),
+            _ => None,
+        }
+    }
+}
+
+/// The kinds of our standard output and standard error.
+#[derive(Debug)]
+pub struct Outputs {
+    out: Ours,
+    err: Ours,
+    /// Both lead to the same place (`2>&1`), and must in later runs.
+    joined: bool,
+}
+
+/// One of our own streams.
+#[derive(Debug)]
+struct Ours {
+    file: File,
+    kind: Kind,
+    /// Where a regular file stood before the first run.
+    offset: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    /// A regular file, in this directory if it is known.
+    File(PathBuf),
+    Pipe,
+    Terminal,
+    /// Any other device: `/dev/null`, as a rule.
+    Device,
+}
+
+/// A run's drained streams.
+#[derive(Debug)]
+pub struct Draining {
+    out: Drain,
+    err: Option<Drain>,
+}
+
+#[derive(Debug)]
+enum Drain {
+    File(File),
+    Thread(Receiver<Digest>),
+    None,
+}
+
+impl Outputs {
+    /// Looks at our own streams.
+    ///
+    /// # Errors
+    /// If one of them cannot be asked what it is.
+    pub fn of_ours() -> io::Result<Self> {
+        let out = Ours::new(io::stdout().as_fd().try_clone_to_owned()?)?;
+        let err = Ours::new(io::stderr().as_fd().try_clone_to_owned()?)?;
+        let (a, b) = (out.file.metadata()?, err.file.metadata()?);
+        let joined = a.dev() == b.dev() && a.ino() == b.ino();
+        Ok(Self { out, err, joined })
+    }
+
+    /// Streams for one more run.
+    ///
+    /// # Errors
+    /// If the kind of file cannot be had.
+    pub fn drained(&self) -> io::Result<(Stream, Stream, Draining)> {
+        let (out, out_drain) = self.out.drained()?;
+        if self.joined {
+            let err = match &out {
+                Stream::Inherit => Stream::Inherit,
+                Stream::File(file) => Stream::File(file.try_clone()?),
+            };
+            return Ok((out, err, Draining { out: out_drain, err: None }));
+        }
+        let (err, err_drain) = self.err.drained()?;
+        Ok((out, err, Draining { out: out_drain, err: Some(err_drain) }))
+    }
+
+    /// What the first run wrote, where it went into files that can be read back.
+    #[must_use]
+    pub fn written_first(&self) -> Written {
+        let err = if self.joined { None } else { self.err.written() };
+        Written { out: self.out.written(), err }
+    }
+}
+
+impl Ours {
+    fn new(fd: OwnedFd) -> io::Result<Self> {
+        let mut file = File::from(fd);
+        let meta = file.metadata()?;
+        let kind = if meta.is_file() {
+            Kind::File(directory(&file))
+        } else if meta.file_type().is_fifo() || meta.file_type().is_socket() {
+            Kind::Pipe
+        } else if file.is_terminal() {
+            Kind::Terminal
+        } else {
+            Kind::Device
+        };
+        let offset = match kind {
+            // Appending writes go to the end, wherever the position is.
+            Kind::File(_) if appends(&file) => meta.len(),
+            Kind::File(_) => file.stream_position()?,
+            _ => 0,
+        };
+        Ok(Self { file, kind, offset })
+    }
+
+    fn drained(&self) -> io::Result<(Stream, Drain)> {
+        match &self.kind {
+            Kind::File(dir) => {
+                let file = unnamed(dir)?;
+                let read = reopened(&file)?;
+                Ok((Stream::File(file), Drain::File(read)))
+            }
+            Kind::Pipe => {
+                let (reader, writer) = io::pipe()?;
+                let write = File::from(OwnedFd::from(writer));
+                Ok((Stream::File(write), drained_by_thread(reader)))
+            }
+            Kind::Terminal => {
+                let (read, write) = self.terminal()?;
+                Ok((Stream::File(write), drained_by_thread(read)))
+            }
+            Kind::Device => Ok((Stream::Inherit, Drain::None)),
+        }
+    }
+
+    /// A terminal like ours: our end, and the program's.
+    fn terminal(&self) -> io::Result<(File, File)> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let ours = openpt(flags)?;
+        grantpt(&ours)?;
+        unlockpt(&ours)?;
+        let name = ptsname(&ours, Vec::new())?;
+        let path = std::ffi::OsStr::from_bytes(name.as_bytes());
+        let theirs =
+            OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(path)?;
+        tcsetwinsize(&theirs, tcgetwinsize(&self.file)?)?;
+        tcsetattr(&theirs, rustix::termios::OptionalActions::Now, &tcgetattr(&self.file)?)?;
+        Ok((File::from(ours), theirs))
+    }
+
+    /// What stands in our file since the first run began.
+    fn written(&self) -> Option<Digest> {
+        if !matches!(self.kind, Kind::File(_)) {
+            return None;
+        }
+        let mut file = reopened(&self.file).ok()?;
+        file.seek(SeekFrom::Start(self.offset)).ok()?;
+        Some(digest(file))
+    }
+}
+
+impl Draining {
+    /// What the run wrote. To be called when it has ended and its streams were dropped.
+    #[must_use]
+    pub fn finish(self) -> Written {
+        Written { out: self.out.finish(), err: self.err.and_then(Drain::finish) }
+    }
+}
+
+impl Drain {
+    fn finish(self) -> Option<Digest> {
+        match self {
+            Self::File(file) => Some(digest(file)),
+            Self::Thread(digest) => digest.recv_timeout(PATIENCE).ok(),
+            Self::None => None,
+        }
+    }
+}
+
+fn drained_by_thread(from: impl Read + Send + 'static) -> Drain {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more if it took too long: then the digest is of no interest.
+        let _ = tell.send(digest(from));
+    });
+    Drain::Thread(told)
+}
+
+/// Reads to the end, or to the first error: a terminal's other end shows its closing as one.
+fn digest(mut from: impl Read) -> Digest {
+    let mut hasher = DefaultHasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => {
+                hasher.write(buffer.get(..n).unwrap_or_default());
+                bytes += n as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    Digest { bytes, hash: hasher.finish() }
+}
+
+/// The directory that a file is in, so that its stand-in is on the same file system.
+fn directory(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+        .ok()
+        .and_then(|path| Some(path.parent()?.to_path_buf()))
+        .filter(|dir| dir.is_dir())
+        .unwrap_or_else(std::env::temp_dir)
+}
+
+fn appends(file: &File) -> bool {
+    rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::APPEND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours(file: File) -> Ours {
+        Ours::new(file.into()).unwrap()
+    }
+
+    fn drained(ours: &Ours, text: &[u8]) -> Option<Digest> {
+        use io::Write;
+        let (stream, drain) = ours.drained().unwrap();
+        let Stream::File(mut file) = stream else { panic!("nothing to write to") };
+        file.write_all(text).unwrap();
+        drop(file);
+        drain.finish()
+    }
+
+    #[test]
+    fn a_pipe_is_drained_through_a_pipe_and_compared() {
+        let (_reader, writer) = io::pipe().unwrap();
+        let ours = ours(File::from(OwnedFd::from(writer)));
+        assert_eq!(ours.kind, Kind::Pipe);
+        let long = vec![b'x'; 1 << 20];
+        let first = drained(&ours, &long).unwrap();
+        assert_eq!(first.bytes, 1 << 20);
+        assert_eq!(drained(&ours, &long), Some(first));
+        assert_ne!(drained(&ours, b"other"), Some(first));
+    }
+
+    #[test]
+    fn a_file_is_stood_in_for_by_a_file_and_read_back_from_where_it_stood() {
+        use io::Write;
+        let mut file = unnamed(&std::env::temp_dir()).unwrap();
+        file.write_all(b"before").unwrap();
+        let ours = ours(file.try_clone().unwrap());
+        assert!(matches!(ours.kind, Kind::File(_)));
+        file.write_all(b"text").unwrap();
+        assert_eq!(ours.written(), drained(&ours, b"text"));
+    }
+
+    #[test]
+    fn a_terminal_is_stood_in_for_by_a_terminal() {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let path = std::ffi::OsStr::from_bytes(name.as_bytes());
+        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let ours = ours(file);
+        assert_eq!(ours.kind, Kind::Terminal);
+        let (stream, _drain) = ours.drained().unwrap();
+        assert!(matches!(stream, Stream::File(f) if f.is_terminal()));
+    }
+
+    #[test]
+    fn a_stream_that_stays_open_is_given_up() {
+        let (reader, _writer) = io::pipe().unwrap();
+        assert_eq!(drained_by_thread(reader).finish(), None);
+    }
+}

@@ -1,0 +1,430 @@
+//! `-r`: undisturbed runs for the time, traced runs beside them for the reasons.
+//!
+//! The order is warm-ups, clean runs for half a second, the traced runs at one go, then the other
+//! clean runs. Clean runs come first because nothing was ever traced then; the traced ones come
+//! soon because a command may be stopped, and in one block because the kernel takes a while to
+//! forget each of them. What the first run took longer on cold caches is not counted.
+
+use super::input::Input;
+use super::output::{Outputs, Written};
+use super::progress::Progress;
+use crate::cli::Runs;
+use crate::failure::Failure;
+use deadweight_core::report::Hazard;
+use deadweight_core::stats::median;
+use deadweight_core::trace::{Exit, Trace};
+use deadweight_core::weigh::CleanRun;
+use deadweight_record::{Request, run_clean};
+use std::ffi::OsString;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How `-r auto` decides that it is enough.
+const AUTO_PRECISION: f64 = 0.02;
+/// How long `-r auto` goes on at most, as long as there are runs enough to say anything.
+const AUTO_TIME: Duration = Duration::from_secs(3);
+/// No series needs more runs than this.
+const AUTO_MOST: usize = 1000;
+/// So long clean runs go on before the traced ones, and a run that is shorter may be had for nothing.
+const SOON: Duration = Duration::from_millis(500);
+/// Traced runs together should last this long: some two thousand samples at 5 kHz.
+const TRACED_TIME: u64 = 400_000_000;
+/// What is being done while standard input is kept.
+pub(super) const KEPT: &str = "its standard input cannot be kept";
+/// More traced runs than this say nothing new.
+const TRACED_MOST: u64 = 10;
+
+/// Records one run; the first argument says what to run with which streams.
+pub type Tracing<'a> = dyn FnMut(&Request) -> Result<Trace, Failure> + 'a;
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The command.
+    pub argv: Vec<OsString>,
+    /// How many clean runs.
+    pub runs: Runs,
+    /// Runs beforehand.
+    pub warmup: u32,
+    /// Go on after a failure of the command.
+    pub ignore_failure: bool,
+    /// No progress.
+    pub quiet: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Ran {
+    /// Traced runs, at least one.
+    pub traces: Vec<Trace>,
+    /// Clean runs in their order.
+    pub clean: Vec<CleanRun>,
+    /// How the first run ended, or the one that put an end to repeating.
+    pub exit: Exit,
+    /// What went otherwise than a reader would expect.
+    pub hazards: Vec<Hazard>,
+}
+
+/// Runs the command as wished.
+///
+/// # Errors
+/// If it cannot be started or recorded, or its input not be had twice.
+pub fn repeat(wish: &Wish, tracing: &mut Tracing<'_>) -> Result<Ran, Failure> {
+    let mut series = Series::begin(wish)?;
+    let mut ran = Ran::default();
+    for number in 0..wish.warmup {
+        series.progress.say(&format!("warm-up {} of {}", number + 1, wish.warmup));
+        series.clean_run()?;
+    }
+    let begun = Instant::now();
+    let mut since = begun;
+    let mut warm = wish.warmup > 0;
+    if !warm && !series.stopped {
+        series.clean_run_for(&mut ran)?;
+        if begun.elapsed() < SOON {
+            ran.clean.clear();
+            (warm, since) = (true, Instant::now());
+        }
+    }
+    while series.goes_on(&ran, since) && begun.elapsed() < SOON {
+        series.clean_run_for(&mut ran)?;
+    }
+    series.traced_runs(&mut ran, tracing)?;
+    if !warm && is_slower(&ran.clean, &ran.traces) {
+        ran.clean.clear();
+    }
+    while series.goes_on(&ran, since) {
+        series.clean_run_for(&mut ran)?;
+    }
+    series.progress.done();
+    ran.exit = series.exit();
+    ran.hazards = series.hazards(ran.clean.len());
+    Ok(ran)
+}
+
+/// Whether the only clean run took longer than a traced one: then caches were cold for it.
+fn is_slower(clean: &[CleanRun], traces: &[Trace]) -> bool {
+    let warm = traces.iter().map(|trace| trace.wall().0).min();
+    warm.is_some_and(|warm| clean.iter().all(|run| run.wall.0 > warm))
+}
+
+/// How many traced runs make the shares firm without taking longer than the clean runs.
+fn traced_wanted(first: Option<&Trace>, runs: Runs) -> u64 {
+    let wall = first.map_or(1, |t| t.wall().0).max(1);
+    let most = match runs {
+        Runs::Count(n) => u64::from(n).min(TRACED_MOST),
+        Runs::Auto => TRACED_MOST,
+    };
+    TRACED_TIME.div_ceil(wall).clamp(1, most.max(1))
+}
+
+fn enough(runs: Runs, clean: &[CleanRun], since: Instant) -> bool {
+    match runs {
+        Runs::Count(n) => clean.len() as u64 >= u64::from(n),
+        Runs::Auto => {
+            let walls: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
+            let known = median::summarise(&walls).precision() <= AUTO_PRECISION;
+            let late = since.elapsed() >= AUTO_TIME && !clean.is_empty();
+            known || late || clean.len() >= AUTO_MOST
+        }
+    }
+}
+
+fn progress(runs: Runs, done: usize) -> String {
+    match runs {
+        Runs::Count(n) => format!("run {} of {n}", done + 1),
+        Runs::Auto => format!("run {}, until the median is known to 2 %", done + 1),
+    }
+}
+
+/// A series of runs under way.
+pub(super) struct Series<'w> {
+    wish: &'w Wish,
+    input: Rc<Input>,
+    /// Whether the first run is the user's: with their input as it is, and its output passed on.
+    passes_on: bool,
+    outputs: Outputs,
+    progress: Progress,
+    /// How the first run ended.
+    exit: Option<Exit>,
+    /// Runs so far, of any kind.
+    runs: u32,
+    /// What the first run wrote, as far as it can be known.
+    wrote: Option<Written>,
+    /// The first run that wrote something else, and to which stream.
+    differs: Option<(u32, &'static str)>,
+    /// The first run that ended otherwise than the first one.
+    ends_otherwise: Option<(u32, Exit)>,
+    /// The run that failed or was interrupted: there are no further ones.
+    failed: Option<(u32, Exit)>,
+    stopped: bool,
+}
+
+impl<'w> Series<'w> {
+    fn begin(wish: &'w Wish) -> Result<Self, Failure> {
+        let kept = Input::repeatable();
+        let input = kept.map_err(|source| Failure::Repeat { what: KEPT, source })?;
+        Ok(Self { passes_on: true, ..Self::beside(wish, Rc::new(input))? })
+    }
+
+    /// One of several that read the same input; nothing that they write is passed on.
+    pub(super) fn beside(wish: &'w Wish, input: Rc<Input>) -> Result<Self, Failure> {
+        let failure = |what| move |source: io::Error| Failure::Repeat { what, source };
+        Ok(Self {
+            wish,
+            input,
+            passes_on: false,
+            outputs: Outputs::of_ours().map_err(failure("its output cannot be stood in for"))?,
+            progress: Progress::start(wish.quiet),
+            exit: None,
+            runs: 0,
+            wrote: None,
+            differs: None,
+            ends_otherwise: None,
+            failed: None,
+            stopped: false,
+        })
+    }
+
+    pub(super) fn clean_run(&mut self) -> Result<CleanRun, Failure> {
+        self.run(|request| {
+            let run = run_clean(request)?;
+            let deadweight_record::CleanRun { wall, user, system, max_rss, exit } = run;
+            Ok((CleanRun { wall, user, system, max_rss, exit }, exit))
+        })
+    }
+
+    /// Whether more clean runs are wanted.
+    fn goes_on(&self, ran: &Ran, since: Instant) -> bool {
+        !self.stopped && !enough(self.wish.runs, &ran.clean, since)
+    }
+
+    /// A clean run that counts, unless it was cut short: its time says nothing about the command.
+    fn clean_run_for(&mut self, ran: &mut Ran) -> Result<(), Failure> {
+        self.progress.say(&progress(self.wish.runs, ran.clean.len()));
+        let run = self.clean_run()?;
+        if !self.stopped {
+            ran.clean.push(run);
+        }
+        Ok(())
+    }
+
+    /// The traced runs. There is one even of a command that failed, to explain it, but none of one
+    /// that somebody interrupted.
+    pub(super) fn traced_runs(
+        &mut self,
+        ran: &mut Ran,
+        tracing: &mut Tracing<'_>,
+    ) -> Result<(), Failure> {
+        if self.failed.is_some_and(|(_, exit)| is_interrupted(exit)) {
+            self.progress.done();
+            return Err(Failure::Interrupted);
+        }
+        self.progress.say("traced run 1");
+        ran.traces.push(self.traced_run(tracing)?);
+        let wanted = traced_wanted(ran.traces.first(), self.wish.runs);
+        while !self.stopped && (ran.traces.len() as u64) < wanted {
+            self.progress.say(&format!("traced run {} of {wanted}", ran.traces.len() + 1));
+            let trace = self.traced_run(tracing)?;
+            if !self.stopped {
+                ran.traces.push(trace);
+            }
+        }
+        Ok(())
+    }
+
+    fn traced_run(&mut self, tracing: &mut Tracing<'_>) -> Result<Trace, Failure> {
+        self.run(|request| {
+            let trace = tracing(request)?;
+            let exit = trace.meta.exit.unwrap_or_default();
+            Ok((trace, exit))
+        })
+    }
+
+    /// One run of either kind, with its streams and the bookkeeping around it.
+    fn run<T>(
+        &mut self,
+        start: impl FnOnce(&Request) -> Result<(T, Exit), Failure>,
+    ) -> Result<T, Failure> {
+        let failure = |what| move |source: io::Error| Failure::Repeat { what, source };
+        let first = self.runs == 0 && self.passes_on;
+        self.runs += 1;
+        let mut request = Request { argv: self.wish.argv.clone(), ..Request::default() };
+        let mut draining = None;
+        // The first run moves the position in a file as it would without us.
+        if !first || matches!(*self.input, Input::Spooled { .. }) {
+            request.stdin = self.input.stream().map_err(failure("its input cannot be reread"))?;
+        }
+        if !first {
+            let streams = self.outputs.drained();
+            let (out, err, drain) = streams.map_err(failure("its output has nowhere to go"))?;
+            (request.stdout, request.stderr) = (out, err);
+            draining = Some(drain);
+        }
+        let (result, exit) = start(&request)?;
+        drop(request);
+        let written = draining.map_or_else(|| self.outputs.written_first(), |d| d.finish());
+        self.compare(written);
+        self.note_end(exit);
+        Ok(result)
+    }
+
+    /// How the first run ended, or the one that put an end to repeating.
+    pub(super) fn exit(&self) -> Exit {
+        self.failed.map(|(_, exit)| exit).or(self.exit).unwrap_or_default()
+    }
+
+    /// What its runs wrote, as far as it can be known.
+    pub(super) fn wrote(&self) -> Option<Written> {
+        self.wrote
+    }
+
+    /// An end to it, if the latest run failed without leave.
+    pub(super) fn must_go_on(&self) -> Result<(), Failure> {
+        let Some((_, exit)) = self.failed.filter(|_| self.stopped) else { return Ok(()) };
+        if is_interrupted(exit) {
+            return Err(Failure::Interrupted);
+        }
+        let command: Vec<_> = self.wish.argv.iter().map(|word| word.to_string_lossy()).collect();
+        let command = command.join(" ");
+        Err(Failure::Failed { command, ended: ending(exit) })
+    }
+
+    fn compare(&mut self, written: Written) {
+        let Some(before) = self.wrote else {
+            self.wrote = Some(written);
+            return;
+        };
+        let stream = written.differs_from(before);
+        self.differs = self.differs.or(stream.map(|s| (self.runs, s)));
+        // What a pipe or terminal took in the first run is not known; the second run's is.
+        let known = Written { out: before.out.or(written.out), err: before.err.or(written.err) };
+        self.wrote = Some(known);
+    }
+
+    fn note_end(&mut self, exit: Exit) {
+        let first = *self.exit.get_or_insert(exit);
+        if exit != first {
+            self.ends_otherwise.get_or_insert((self.runs, exit));
+        }
+        let failed = exit != Exit::default();
+        if is_interrupted(exit) || failed && !self.wish.ignore_failure {
+            self.failed.get_or_insert((self.runs, exit));
+            self.stopped = true;
+        }
+    }
+
+    pub(super) fn hazards(&self, clean: usize) -> Vec<Hazard> {
+        let mut hazards = Vec::new();
+        let mut say = |id: &str, text: String| hazards.push(Hazard { id: id.into(), text });
+        if let Some((run, exit)) = self.failed {
+            let left = match exit.signal {
+                Some(libc::SIGINT) => "it was interrupted",
+                _ => "give -i to go on in spite of failures",
+            };
+            let ended = ending(exit);
+            say(
+                "stopped-repeating",
+                format!("run {run} {ended} after {clean} clean runs; {left}."),
+            );
+        }
+        if let Some((run, exit)) = self.ends_otherwise.filter(|_| self.failed.is_none()) {
+            let text = format!("run {run} {}, unlike the first: the runs differ.", ending(exit));
+            say("ends-differ", text);
+        }
+        if let Some((run, stream)) = self.differs {
+            let text = format!(
+                "run {run} wrote something else to {stream} than the run before it: they may not \
+                 do the same work."
+            );
+            say("output-differs", text);
+        }
+        if let Some(text) = self.input.remark() {
+            say("spooled-input", format!("{text}."));
+        }
+        hazards
+    }
+}
+
+/// Somebody wants an end of it.
+fn is_interrupted(exit: Exit) -> bool {
+    exit.signal == Some(libc::SIGINT)
+}
+
+fn ending(exit: Exit) -> String {
+    match exit.signal {
+        Some(signal) => format!("was ended by signal {signal}"),
+        None => format!("ended with exit code {}", exit.code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deadweight_core::symbols::Symbols;
+    use deadweight_core::trace::Meta;
+    use deadweight_core::units::Ns;
+
+    fn wish(argv: &[&str], runs: Runs) -> Wish {
+        let argv = argv.iter().map(OsString::from).collect();
+        Wish { argv, runs, warmup: 0, ignore_failure: false, quiet: true }
+    }
+
+    /// A traced run without tracing: what is tested here is the order of runs.
+    fn untraced(request: &Request) -> Result<Trace, Failure> {
+        let run = run_clean(request)?;
+        let meta = Meta { end: run.wall, exit: Some(run.exit), ..Meta::default() };
+        Ok(Trace::new(meta, Symbols::default(), Vec::new()))
+    }
+
+    #[test]
+    fn as_many_clean_runs_as_asked_for_and_traced_ones_between() {
+        let ran = repeat(&wish(&["/bin/true"], Runs::Count(4)), &mut untraced).unwrap();
+        assert_eq!((ran.clean.len(), ran.traces.len()), (4, 4));
+        assert_eq!(ran.exit, Exit::default());
+    }
+
+    #[test]
+    fn a_failure_stops_repeating_unless_ignored() {
+        let mut wish = wish(&["/bin/false"], Runs::Count(3));
+        let ran = repeat(&wish, &mut untraced).unwrap();
+        assert_eq!((ran.clean.len(), ran.traces.len(), ran.exit.code), (0, 1, 1));
+        assert!(ran.hazards.iter().any(|h| h.id == "stopped-repeating"));
+        wish.ignore_failure = true;
+        let ran = repeat(&wish, &mut untraced).unwrap();
+        assert_eq!((ran.clean.len(), ran.exit.code), (3, 1));
+        assert_eq!(ran.hazards, []);
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_does_not_count() {
+        let counter = std::env::temp_dir().join(format!("deadweight-cut-{}", std::process::id()));
+        std::fs::write(&counter, "").unwrap();
+        // One run to warm up, nine clean ones, two traced ones, and the next is interrupted. On a
+        // machine that is slow at the moment the first one may count.
+        let script =
+            format!("echo >> {0}; [ $(wc -l < {0}) -lt 13 ] || kill -INT $$", counter.display());
+        let wish = Wish { ignore_failure: true, ..wish(&["sh", "-c", &script], Runs::Count(9)) };
+        let ran = repeat(&wish, &mut untraced).unwrap();
+        let counted = ran.clean.len() + ran.traces.len();
+        assert!((11..=12).contains(&counted), "{ran:?}");
+        assert_eq!(ran.exit.signal, Some(libc::SIGINT));
+        let again = repeat(&wish, &mut untraced);
+        std::fs::remove_file(&counter).unwrap();
+        assert!(matches!(again, Err(Failure::Interrupted)), "no run was traced: {again:?}");
+    }
+
+    #[test]
+    fn traced_runs_are_fewer_the_longer_the_command_takes() {
+        let trace = |ms: u64| {
+            let meta = Meta { end: Ns(ms * 1_000_000), ..Meta::default() };
+            Trace::new(meta, Symbols::default(), Vec::new())
+        };
+        let wanted = |ms, runs| traced_wanted(Some(&trace(ms)), runs);
+        assert_eq!(wanted(1, Runs::Count(30)), 10);
+        assert_eq!(wanted(1, Runs::Count(5)), 5);
+        assert_eq!(wanted(150, Runs::Auto), 3);
+        assert_eq!(wanted(3000, Runs::Count(30)), 1);
+    }
+}

@@ -1,0 +1,150 @@
+//! The end of sealing: what every address that was hit is in the source.
+//!
+//! One image after the other, so that only one is in memory at a time. The reading of a file is
+//! in `resolve`; here its results become entries of the tables.
+
+use super::images::Images;
+use super::kernel::{KernelNames, LIST};
+use super::lines::Frame;
+use super::resolve::{Detail, Resolved, resolve};
+use super::variants::Variants;
+use super::{debug_files, sources};
+use deadweight_core::ids::{ImageId, LocationId};
+use deadweight_core::symbols::{SourceFrame, Symbols};
+use std::collections::BTreeMap;
+
+/// Gives every location its frames and every image that was hit its facts.
+pub(super) fn give(symbols: &mut Symbols, images: &mut Images) {
+    let mut of_image: BTreeMap<ImageId, Vec<LocationId>> = BTreeMap::new();
+    for (at, location) in symbols.locations.iter().enumerate().skip(1) {
+        of_image.entry(location.image).or_default().push(LocationId::at(at));
+    }
+    let mut variants = None;
+    for (image, locations) in of_image {
+        if images.is_kernel(image) {
+            name_kernel(symbols, images, &locations);
+            continue;
+        }
+        let addresses: Vec<u64> =
+            locations.iter().map(|at| symbols.locations[at.index()].addr.0).collect();
+        let Some(mut resolved) = read(symbols, images, image, &addresses) else { continue };
+        let variants = variants.get_or_insert_with(Variants::of_this_process);
+        name_by_bounds(symbols, images, image, &addresses, variants, &mut resolved);
+        for (at, frames) in locations.iter().zip(&resolved.frames) {
+            let frames = frames.iter().map(|frame| interned(symbols, frame)).collect();
+            symbols.locations[at.index()].frames = frames;
+        }
+        state_facts(symbols, image, &resolved);
+    }
+    for location in symbols.locations.iter_mut().skip(1) {
+        if location.frames.is_empty() {
+            location.frames.push(SourceFrame::default());
+        }
+    }
+    sources::keep(symbols);
+}
+
+fn interned(symbols: &mut Symbols, frame: &Frame) -> SourceFrame {
+    SourceFrame {
+        function: symbols.intern(&frame.function),
+        file: symbols.intern(&frame.file),
+        line: frame.line,
+    }
+}
+
+/// Reads an image's file; none for code that is in no file.
+fn read(
+    symbols: &Symbols,
+    images: &mut Images,
+    image: ImageId,
+    addresses: &[u64],
+) -> Option<Resolved> {
+    let path = symbols.images.get(image.index()).map_or("", |image| symbols.name(image.path));
+    let detail = if is_c_library(path) { Detail::Functions } else { Detail::Lines };
+    let resolved = match images.content(image) {
+        Ok(content) => {
+            let debug =
+                images.file_of(image).and_then(|(path, _)| debug_files::find(&content, path));
+            Ok(resolve(&content, debug.as_ref(), addresses, detail))
+        }
+        Err(why) => Err(why),
+    };
+    let warnings = match &resolved {
+        Ok(resolved) => resolved.warnings.clone(),
+        Err(why) if why.is_empty() => Vec::new(),
+        Err(why) => vec![format!("{why}; its code has no names")],
+    };
+    for warning in warnings {
+        let warning = format!("{path}: {warning}");
+        if !images.warnings.contains(&warning) {
+            images.warnings.push(warning);
+        }
+    }
+    resolved.ok()
+}
+
+/// Whether an image is the C library or its dynamic linker. Nobody changes a line of theirs, and
+/// where their debug information is installed it would be read for every run of every program.
+pub(super) fn is_c_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["libc.so", "libc-2.", "libc.musl", "ld-linux", "ld-musl", "ld-2."]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+/// Functions that no table names are named by where they start, so that their samples are
+/// together at least: `libgc.so.1+0x1234`. Variants of the C library's take its public name.
+fn name_by_bounds(
+    symbols: &Symbols,
+    images: &mut Images,
+    image: ImageId,
+    addresses: &[u64],
+    variants: &Variants,
+    resolved: &mut Resolved,
+) {
+    let Resolved { frames, beginnings, .. } = resolved;
+    let path = symbols.images.get(image.index()).map_or("", |image| symbols.name(image.path));
+    let short = path.rsplit('/').next().unwrap_or(path);
+    for (address, frames) in addresses.iter().zip(frames) {
+        let Some(last) = frames.last_mut() else { continue };
+        if !last.function.is_empty() && !last.function.starts_with("__") {
+            continue;
+        }
+        let bounds = images.call_frames(image).and_then(|known| known.bounds(*address));
+        let Some((start, _)) = bounds else { continue };
+        let file = images.file_of(image).map(|(_, file)| file);
+        let beginning = || beginnings.iter().find(|(at, _)| *at == start).map(|(_, name)| *name);
+        let variant = file.and_then(|file| variants.name(file, start)).or_else(beginning);
+        match variant {
+            Some(variant) => variant.clone_into(&mut last.function),
+            None if last.function.is_empty() => last.function = format!("{short}+{start:#x}"),
+            None => {}
+        }
+    }
+}
+
+fn state_facts(symbols: &mut Symbols, image: ImageId, resolved: &Resolved) {
+    let facts = &resolved.facts;
+    let (language, producer) = (symbols.intern(&facts.language), symbols.intern(&facts.producer));
+    let Some(image) = symbols.images.get_mut(image.index()) else { return };
+    (image.language, image.producer, image.optimised) = (language, producer, facts.optimised);
+    (image.has_symbols, image.has_lines) = (facts.has_symbols, facts.has_lines);
+}
+
+fn name_kernel(symbols: &mut Symbols, images: &mut Images, locations: &[LocationId]) {
+    let names = KernelNames::load().unwrap_or_default();
+    if names.is_empty() {
+        images.warnings.push(format!(
+            "{LIST} hides the kernel's addresses from us: what the kernel waited for is unknown"
+        ));
+    }
+    for at in locations {
+        let name = names.find(symbols.locations[at.index()].addr.0).unwrap_or_default();
+        let function = symbols.intern(name);
+        symbols.locations[at.index()].frames =
+            vec![SourceFrame { function, ..SourceFrame::default() }];
+    }
+    if let Some(image) = locations.first().map(|at| symbols.locations[at.index()].image.index()) {
+        symbols.images[image].has_symbols = !names.is_empty();
+    }
+}

@@ -1,0 +1,316 @@
+//! Raw events in, a sealed trace out: stacks unwound, images named, functions and lines resolved.
+//!
+//! The only part that reads ELF and DWARF files. It concludes nothing: causes and cost classes
+//! are the core's business. Not for recording: see `deadweight-record`.
+
+mod cfi;
+mod code;
+mod content;
+mod debug_files;
+mod demangle;
+mod elf;
+mod facts;
+mod hash;
+mod images;
+mod kernel;
+mod lines;
+mod meaning;
+mod names;
+mod output;
+mod pclntab;
+mod resolve;
+mod sources;
+mod spaces;
+mod stacks;
+mod unwind;
+mod variants;
+
+use code::Copied;
+use deadweight_core::ids::{ImageId, LocationId, StackId, Tid};
+use deadweight_core::symbols::Symbols;
+use deadweight_core::trace::encoded::Events;
+use deadweight_core::trace::{Event, Kind, Meta, Off, Trace, syscall};
+use deadweight_core::units::{LiveAddr, Ns};
+use deadweight_record::{RawEvent, RawKind, Sink, UserState};
+use hash::ByFast;
+use images::{Images, Mapping};
+use output::Output;
+use spaces::{Range, Spaces};
+use stacks::Interned;
+use std::collections::HashSet;
+use std::fs::File;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use unwind::{Code, Unwinder};
+
+pub use code::called_names;
+pub use facts::Facts;
+pub use lines::Frame;
+pub use resolve::{Detail, Resolved, resolve, unwind_rules};
+
+/// Seals a recording while it is made.
+#[derive(Debug)]
+pub struct Sealer {
+    symbols: Symbols,
+    interned: Interned,
+    images: Images,
+    spaces: Spaces,
+    /// Tasks that are in a system call.
+    calling: HashSet<Tid, ByFast>,
+    unwinder: Unwinder,
+    chain: Vec<Code>,
+    locations: Vec<LocationId>,
+    /// How many samples of a task's own code each stack has.
+    hits: Vec<u64>,
+    events: Events,
+    zero: Option<u64>,
+    meta: Meta,
+    output: Option<Output>,
+    written: Instant,
+}
+
+/// How often a recording that is not finished yet has its latest events in its file: a run that
+/// is killed loses no more.
+const WRITE_EVERY: Duration = Duration::from_millis(500);
+
+impl Sealer {
+    /// A sealer that keeps the trace in memory, for [`Sealer::into_trace`].
+    #[must_use]
+    pub fn to_memory() -> Self {
+        let mut symbols = Symbols::default();
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let images = Images::new(&mut symbols, i64::try_from(began).unwrap_or(i64::MAX));
+        let interned = Interned::default();
+        Self {
+            symbols,
+            interned,
+            images,
+            spaces: Spaces::default(),
+            calling: HashSet::default(),
+            unwinder: Unwinder::default(),
+            chain: Vec::new(),
+            locations: Vec::new(),
+            hits: Vec::new(),
+            events: Events::default(),
+            zero: None,
+            meta: Meta::default(),
+            output: None,
+            written: Instant::now(),
+        }
+    }
+
+    /// A sealer that writes the trace to `file` while it is recorded and keeps no events. A
+    /// recording that breaks off can be read as far as it came.
+    #[must_use]
+    pub fn to_file(file: File) -> Self {
+        Self { output: Some(Output::new(file)), ..Self::to_memory() }
+    }
+
+    /// Why the trace file is not whole, in a sentence; none if it is.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.output.as_ref()?.failure.as_deref()
+    }
+
+    /// The sealed trace. Incomplete ([`Meta::complete`]) before [`Sink::finish`] was called;
+    /// without events if they went to a file.
+    #[must_use]
+    pub fn into_trace(self) -> Trace {
+        Trace::from_encoded(self.meta, self.symbols, self.events)
+    }
+
+    /// Writes the blocks of events that are full.
+    fn write(&mut self) {
+        if let Some(output) = &mut self.output
+            && !self.events.closed().is_empty()
+        {
+            output.append(&self.meta, &self.symbols, &self.events.take_closed());
+            self.written = Instant::now();
+        }
+    }
+
+    /// The stack behind the user half of `task` of `process`.
+    fn user_stack(&mut self, process: Tid, task: Tid, state: &UserState<'_>) -> StackId {
+        let space = self.spaces.of(process).unwrap_or_default();
+        let calling = self.calling.contains(&task);
+        self.unwinder.walk(state, calling, &space, &mut self.images, &mut self.chain);
+        self.locations.clear();
+        for code in &self.chain {
+            let (image, address) = file_address(*code);
+            self.locations.push(self.interned.location(&mut self.symbols, image, address));
+        }
+        self.interned.stack(&mut self.symbols, &self.locations)
+    }
+
+    /// The stack of a chain of kernel return addresses, leaf first.
+    fn kernel_stack(&mut self, chain: &[u64]) -> StackId {
+        if chain.is_empty() {
+            return StackId(0);
+        }
+        let kernel = self.images.kernel(&mut self.symbols);
+        self.locations.clear();
+        for (depth, address) in chain.iter().enumerate() {
+            // The leaf executes; above it are return addresses, and the call is before them.
+            let address = if depth == 0 { *address } else { address.wrapping_sub(1) };
+            self.locations.push(self.interned.location(&mut self.symbols, kernel, address));
+        }
+        self.interned.stack(&mut self.symbols, &self.locations)
+    }
+
+    /// The location of an instruction of `process`, or of the kernel.
+    fn instruction(&mut self, process: Tid, ip: u64, kernel: bool) -> LocationId {
+        if kernel {
+            let image = self.images.kernel(&mut self.symbols);
+            return self.interned.location(&mut self.symbols, image, ip);
+        }
+        let range = self.spaces.of(process).and_then(|space| space.find(ip).copied());
+        let (image, address) = file_address(Code { address: ip, range });
+        self.interned.location(&mut self.symbols, image, address)
+    }
+
+    fn map(&mut self, mapping: &Mapping<'_>, executable: bool) -> Kind {
+        let end = mapping.start.saturating_add(mapping.len);
+        let image = if executable {
+            let (image, bias) = self.images.map(&mut self.symbols, mapping);
+            let range = Range { start: mapping.start, end, image, bias };
+            self.spaces.map(mapping.process, range);
+            image
+        } else {
+            self.spaces.unmap(mapping.process, mapping.start, end);
+            self.images.named(&mut self.symbols, mapping.path)
+        };
+        Kind::Map { start: LiveAddr(mapping.start), len: mapping.len, image }
+    }
+
+    /// Counts a sample of user code.
+    fn hit(&mut self, stack: StackId) {
+        if self.hits.len() <= stack.index() {
+            self.hits.resize(stack.index() + 1, 0);
+        }
+        self.hits[stack.index()] += 1;
+    }
+
+    /// The sealed form of a raw event. `process` is known to be that of its task.
+    fn seal(&mut self, process: Tid, raw: &RawEvent<'_>) -> Kind {
+        match raw.kind {
+            RawKind::Fork { child, process: of } => {
+                self.spaces.fork(process, child, of);
+                Kind::Fork { child, process: of }
+            }
+            RawKind::Exec { former, path } => {
+                self.spaces.exec(process);
+                self.calling.remove(&raw.task);
+                Kind::Exec { former, path: self.symbols.intern(path) }
+            }
+            RawKind::Comm(name) => Kind::Comm(self.symbols.intern(name)),
+            RawKind::Off { why, chain } => {
+                let stack = self.kernel_stack(chain);
+                if why == Off::Dead {
+                    self.spaces.dead(raw.task);
+                    self.calling.remove(&raw.task);
+                }
+                Kind::Off { why, stack }
+            }
+            RawKind::Wake { waker, irq, chain, inferred } => {
+                Kind::Wake { waker, irq, stack: self.kernel_stack(chain), inferred }
+            }
+            RawKind::Syscall { nr, args } => {
+                self.calling.insert(raw.task);
+                Kind::Syscall { nr, args: self.kept(nr, &args) }
+            }
+            RawKind::Fault { addr, ip, kernel } => {
+                let by = self.instruction(process, ip, kernel);
+                Kind::Fault { addr: LiveAddr(addr), by, kernel }
+            }
+            RawKind::Sample { kernel, user, chain } => {
+                let stack =
+                    user.map_or(StackId(0), |user| self.user_stack(process, raw.task, &user));
+                if !kernel {
+                    self.hit(stack);
+                }
+                Kind::Sample { kernel, stack, kernel_stack: self.kernel_stack(chain) }
+            }
+            RawKind::Site(user) => Kind::Site(self.user_stack(process, raw.task, &user)),
+            RawKind::Map { start, len, offset, inode, path, executable } => {
+                self.map(&Mapping { process, start, len, offset, inode, path }, executable)
+            }
+            RawKind::Fd { fd, what } => Kind::Fd { fd, what: self.symbols.intern(what) },
+            RawKind::Probe { probe, args, user } => {
+                let stack =
+                    user.map_or(StackId(0), |user| self.user_stack(process, raw.task, &user));
+                Kind::Probe { probe: self.symbols.intern(probe), args, stack }
+            }
+            RawKind::Exit => Kind::Exit,
+            RawKind::On => Kind::On,
+            RawKind::Back { ret } => {
+                self.calling.remove(&raw.task);
+                Kind::Back { ret }
+            }
+            RawKind::FaultEnd { major } => Kind::FaultEnd { major },
+            RawKind::Timer => Kind::Timer,
+            RawKind::TimerEnd => Kind::TimerEnd,
+            RawKind::Main => Kind::Main,
+            RawKind::Lost { count } => Kind::Lost { count },
+        }
+    }
+
+    /// The arguments that the trace keeps of a system call.
+    fn kept(&self, nr: u16, args: &[u64; 6]) -> [u64; 4] {
+        let name = syscall::name(ARCH, nr).unwrap_or_default();
+        let mut kept = [0; 4];
+        for (to, from) in kept.iter_mut().zip(syscall::kept(name)) {
+            *to = args[*from];
+        }
+        kept
+    }
+}
+
+/// The architecture of this machine, whose events these are.
+const ARCH: syscall::Arch =
+    if cfg!(target_arch = "aarch64") { syscall::Arch::Aarch64 } else { syscall::Arch::X86_64 };
+
+/// Image and file address of code; unknown code keeps its live address.
+fn file_address(code: Code) -> (ImageId, u64) {
+    code.range.map_or((ImageId(0), code.address), |range| {
+        (range.image, code.address.wrapping_sub(range.bias))
+    })
+}
+
+impl Sink for Sealer {
+    fn begin(&mut self, meta: &Meta) {
+        self.zero = Some(meta.zero);
+        self.meta = meta.clone();
+        if let Some(output) = &mut self.output {
+            // Even if nothing more comes it can be opened.
+            output.append(&self.meta, &self.symbols, &[]);
+        }
+    }
+
+    fn event(&mut self, raw: &RawEvent<'_>) {
+        let zero = *self.zero.get_or_insert(raw.at);
+        let process = self.spaces.process(raw.process, raw.task);
+        let kind = self.seal(process, raw);
+        let at = Ns(raw.at.saturating_sub(zero));
+        self.events.push(Event { at, cpu: raw.cpu, task: raw.task, kind });
+        self.write();
+    }
+
+    fn flush(&mut self) {
+        if self.output.is_some() && self.written.elapsed() >= WRITE_EVERY {
+            self.events.close();
+            self.write();
+        }
+    }
+
+    fn finish(&mut self, meta: Meta) {
+        self.meta = meta;
+        let (symbols, images) = (&mut self.symbols, &mut self.images);
+        let code = Copied::of_leaves(symbols, &mut self.interned, images, &self.hits);
+        meaning::give(symbols, images);
+        code.keep(symbols, images, &self.hits);
+        self.meta.warnings.append(&mut self.images.warnings);
+        if let Some(output) = &mut self.output {
+            self.events.close();
+            output.finish(&mut self.meta, &self.symbols, &self.events.take_closed());
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The command from outside: the real binary with real programs, files, signals and terminals.
+//!
+//! Tests that record need privilege; without it each says loudly that it was skipped, and why.
+//! Not for what the numbers are: see the golden and live tests.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where the machine does not do as told")]
+#![expect(clippy::print_stderr, reason = "a skipped test says so")]
+
+mod arguments;
+mod comparing;
+mod errors;
+mod harm;
+mod repeating;
+mod transparency;
+mod workshop;

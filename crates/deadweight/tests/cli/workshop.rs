@@ -1,0 +1,106 @@
+//! What the tests have in common: running deadweight, a directory of one's own, and skipping.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// deadweight with an environment that does not depend on who runs the tests.
+pub(crate) fn deadweight() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deadweight"));
+    command.env_remove("NO_COLOR").env_remove("COLUMNS").env("LC_ALL", "C.UTF-8");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What became of a run.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// Runs deadweight with these arguments.
+pub(crate) fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Said {
+    said(&deadweight().args(arguments).output().unwrap())
+}
+
+/// The text of an output.
+pub(crate) fn said(output: &Output) -> Said {
+    Said {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Whether this machine lets us record. If not, says so on behalf of `test`.
+#[must_use]
+pub(crate) fn can_record(test: &str) -> bool {
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| {
+        let doctor = run(&["doctor"]);
+        (doctor.code != 0).then(|| format!("{}{}", doctor.out, doctor.err))
+    });
+    if let Some(reason) = reason {
+        eprintln!("SKIPPED {test}: this machine does not let us record:\n{reason}");
+    }
+    reason.is_none()
+}
+
+/// Skips the test it stands in, loudly, where nothing can be recorded.
+macro_rules! live {
+    () => {
+        if !$crate::workshop::can_record(concat!(module_path!(), ":", line!())) {
+            return;
+        }
+    };
+}
+pub(crate) use live;
+
+/// A directory that goes away with the test.
+pub(crate) struct Bench(PathBuf);
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("deadweight-cli-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// A file with this content.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// A file with this content that can be executed.
+    pub(crate) fn script(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.file(name, content);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Permission bits of a file.
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}

@@ -1,0 +1,14 @@
+//! Live truths: real programs are run under deadweight, and what it says of them is compared with
+//! what is known beforehand. `cargo xtask live [NAME]` runs them alone.
+//!
+//! They need root and perf events. Where something is missing a truth is skipped aloud, with the
+//! reason; on a CI machine (`CI` set, root) a skip is a failure. Not for numbers that depend on the
+//! machine's speed: every bound is a share of the program's own wall time.
+
+mod code;
+mod program;
+mod quota;
+mod readings;
+mod tools;
+mod truth;
+mod user_time;

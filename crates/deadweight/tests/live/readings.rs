@@ -1,0 +1,190 @@
+//! Truths about programs that mislead a simple division of the wall time: the table of readings
+//! that `docs/method.md` explains. Every bound holds for what removing the cost really saves.
+//!
+//! Where threads depend on each other through a plain flag no trace holds the edge: there a range
+//! or the warning of two readings must contain the truth.
+
+use crate::program;
+use crate::truth::Truth;
+use std::path::PathBuf;
+
+/// A file of `count` bytes.
+fn bytes(count: usize) -> PathBuf {
+    let file = program::workshop().join(format!("{count}.bytes"));
+    std::fs::write(&file, vec![b'x'; count]).expect("the target folder can be written");
+    file
+}
+
+#[test]
+fn a_background_ticker_costs_nothing() {
+    Truth::of("@ticker 150000000")
+        .rows(&["net-work"], 0.75..=1.0)
+        .rows(&["wait-sleep"], 0.0..=0.15)
+        .never(&["wait-sleep", "wait-lock"])
+        .check();
+}
+
+#[test]
+fn a_sleeping_main_thread_is_the_wall_time_whatever_spins() {
+    Truth::of("@asleep 30 10000")
+        .rows_or_two_readings(&["wait-sleep"], 0.9..=1.0)
+        .saves("wait-sleep", 0.9..=1.0)
+        .check();
+}
+
+#[test]
+fn the_longer_of_two_unlike_workers_does_not_promise_the_whole() {
+    Truth::of("@unlike 100000000 80000000")
+        .rows(&["net-work", "wait-cpu"], 0.9..=1.0)
+        .never(&["wait-lock", "wait-sleep"])
+        .check();
+}
+
+#[test]
+fn a_contended_mutex_is_found_with_the_holders_work() {
+    Truth::of("@contended 400 200000")
+        .first_finding(&["wait-lock"])
+        .found_at("wait-lock", "table_worker", "contended.c", "the work under the lock")
+        .check();
+}
+
+#[test]
+fn an_idle_pool_is_no_lock() {
+    Truth::of("@pool 40 2000000")
+        .rows(&["net-work", "wait-cpu"], 0.8..=1.0)
+        .never(&["wait-lock", "wait-input"])
+        .check();
+}
+
+#[test]
+fn threads_that_meet_at_a_barrier_are_a_team() {
+    Truth::of("@phases 40 1000000")
+        .rows(&["net-work", "wait-cpu"], 0.8..=1.0)
+        .never(&["wait-lock", "wait-sleep"])
+        .check();
+}
+
+#[test]
+fn goroutines_that_hand_over_a_value_do_not_sleep() {
+    Truth::of("@channel 200000")
+        .rows_or_two_readings(&["net-work", "system-calls"], 0.6..=1.0)
+        .never(&["wait-lock", "wait-sleep"])
+        .check();
+}
+
+#[test]
+fn an_http_server_waits_for_its_clients_pace() {
+    Truth::of("@http 3").rows(&["wait-sleep"], 0.4..=0.95).never(&["wait-lock"]).check();
+}
+
+#[test]
+fn polling_is_the_time_out() {
+    Truth::of("@poll_loop 40 5")
+        .rows(&["wait-sleep"], 0.75..=0.99)
+        .first_finding(&["wait-sleep"])
+        .found_at("wait-sleep", "main", "poll_loop.c", "the time-out")
+        .check();
+}
+
+#[test]
+fn a_slow_producer_is_named_and_costs_what_it_computes() {
+    Truth::quoted("@produce 200 400000 | @consume 1000")
+        .with(&["--of", "consume"])
+        .rows(&["wait-input"], 0.7..=1.0)
+        .note("wait-input", "produce")
+        .check();
+}
+
+#[test]
+fn a_slow_consumer_is_named_and_costs_what_it_computes() {
+    Truth::quoted("@produce 200 1000 | @consume 400000")
+        .with(&["--of", "produce"])
+        .rows(&["wait-output"], 0.6..=1.0)
+        .note("wait-output", "consume")
+        .check();
+}
+
+#[test]
+fn the_whole_pipeline_is_the_work_of_its_slow_end() {
+    Truth::quoted("@produce 200 400000 | @consume 1000")
+        .rows(&["net-work"], 0.8..=1.0)
+        .never(&["wait-input", "wait-output"])
+        .check();
+}
+
+#[test]
+fn a_timer_inside_a_reader_counts_the_producer() {
+    Truth::quoted("@produce 2 10000000 | @count_bytes")
+        .expect("a stage that waited for produce".to_owned(), |report| {
+            report.stages.iter().any(|s| s.waited_for.contains("produce") && s.input_wait_ns > 0)
+        })
+        .hazard("timed-the-producer")
+        .check();
+}
+
+#[test]
+fn input_from_a_file_is_not_waited_for() {
+    Truth::of("@count_bytes")
+        .reading(&bytes(20))
+        .rows(&["wait-input"], 0.0..=0.0)
+        .never(&["wait-input"])
+        .check();
+}
+
+#[test]
+fn reads_of_one_byte_are_found_in_their_line() {
+    Truth::of("@count_bytes")
+        .reading(&bytes(100_000))
+        .rows(&["tiny-reads"], 0.3..=1.0)
+        .first_finding(&["tiny-reads"])
+        .found_at("tiny-reads", "next_byte", "count_bytes.c", "the tiny read")
+        .saves("tiny-reads", 0.5..=1.0)
+        .check();
+}
+
+#[test]
+fn first_touches_are_found_in_their_line() {
+    Truth::of("@touch_pages 60000")
+        .rows(&["first-touch", "page-faults"], 0.4..=1.0)
+        .first_finding(&["first-touch"])
+        .found_at("first-touch", "touch", "touch_pages.c", "the first touch")
+        .check();
+}
+
+#[test]
+fn a_sync_per_row_is_found_in_its_line() {
+    let table = program::workshop().join("rows.csv");
+    Truth::of(&format!("@synced_rows {} 200", table.display()))
+        .rows(&["wait-disk", "system-calls"], 0.6..=1.0)
+        .first_finding(&["wait-disk"])
+        .found_at("wait-disk", "append_row", "synced_rows.rs", "the wait for the disk")
+        .check();
+}
+
+#[test]
+fn a_write_per_line_is_found_in_its_line() {
+    let table = program::workshop().join("lines.txt");
+    Truth::of(&format!("@unbuffered {} 100000", table.display()))
+        .rows(&["tiny-writes"], 0.4..=1.0)
+        .first_finding(&["tiny-writes"])
+        .found_at("tiny-writes", "printLine", "unbuffered.go", "one write each")
+        .check();
+}
+
+#[test]
+fn the_same_question_again_and_again_is_found_in_its_line() {
+    Truth::of("@recheck /etc/passwd 100000")
+        .rows(&["repeated-syscalls"], 0.5..=1.0)
+        .first_finding(&["repeated-syscalls"])
+        .found_at("repeated-syscalls", "settings_age", "recheck.cpp", "the same question")
+        .check();
+}
+
+#[test]
+fn memory_taken_and_given_back_is_found_in_its_line() {
+    Truth::of("@churn 300")
+        .rows(&["memory-churn"], 0.5..=1.0)
+        .first_finding(&["memory-churn"])
+        .found_at("memory-churn", "use_buffer", "churn.c", "the kernel is asked")
+        .check();
+}

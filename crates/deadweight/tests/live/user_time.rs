@@ -1,0 +1,60 @@
+//! Truths about where a program's own time goes: each program has one planted cost, and the finding
+//! must be its class, at its line. Bounds are what removing the cost was measured to save, widened.
+
+use crate::truth::Truth;
+
+const LINE: &str = "the line to name";
+
+#[test]
+fn strings_made_per_cell_are_allocation() {
+    Truth::of("@string_fields 600")
+        .first_finding(&["allocation"])
+        .found_at("allocation", "{{closure}}", "string_fields.rs", LINE)
+        .saves("allocation", 0.4..=0.8)
+        .check();
+}
+
+#[test]
+fn a_node_per_word_is_allocation() {
+    Truth::of("@node_per_item 800000")
+        .first_finding(&["allocation"])
+        .found_at("allocation", "split", "node_per_item.cpp", LINE)
+        .saves("allocation", 0.5..=0.95)
+        .check();
+}
+
+#[test]
+fn a_vector_cleared_per_frame_is_zeroing() {
+    Truth::of("@cleared_frames 300000")
+        .first_finding(&["zeroing"])
+        .found_at("zeroing", "decode", "cleared_frames.cpp", LINE)
+        .saves("zeroing", 0.25..=0.7)
+        .check();
+}
+
+#[test]
+fn the_rest_of_a_buffer_moved_down_is_buffer_copies() {
+    Truth::of("@erase_front 200")
+        .first_finding(&["buffer-copies"])
+        .found_at("buffer-copies", "receive", "erase_front.cpp", LINE)
+        .saves("buffer-copies", 0.7..=1.0)
+        .check();
+}
+
+#[test]
+fn live_pointers_are_the_collectors_and_the_allocators_time() {
+    Truth::of("@live_pointers")
+        .rows(&["gc", "allocation", "zeroing"], 0.2..=0.95)
+        .first_finding(&["gc", "allocation"])
+        .found_at("gc", "replace", "live_pointers.go", LINE)
+        .check();
+}
+
+#[test]
+fn zigs_default_build_is_unoptimised() {
+    Truth::of("@debug_build")
+        .first_finding(&["unoptimised-build"])
+        .hazard("unoptimised")
+        .saves("unoptimised-build", 0.6..=0.98)
+        .check();
+}
