@@ -1,0 +1,142 @@
+//! The cases: real programs, slow and fast, with what deadweight must find in them.
+//!
+//! A case is a folder of `cases/` with a `case.toml`. It is built, tests itself, each of its
+//! variants is weighed, and its truths are asked with `deadweight gate`. Not for measuring peers:
+//! that is the case's own bench.
+
+mod file;
+
+use crate::repository::Repository;
+use file::Case;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Truths are about shares of a machine's time: one bad minute may spoil one, two in a row don't.
+const TRIES: usize = 2;
+
+/// Builds and checks one case, or all without a name.
+pub(crate) fn run(repository: &Repository, names: &[String]) -> Result<(), String> {
+    let all = folders(repository)?;
+    let chosen: Vec<&String> =
+        all.iter().filter(|name| names.is_empty() || names.contains(name)).collect();
+    if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
+        return Err(format!("no case `{unknown}`; there are: {}", all.join(", ")));
+    }
+    repository.run("cargo", &["build", "--release", "-p", "deadweight", "--quiet"])?;
+    let mut failed = Vec::new();
+    for name in chosen {
+        eprintln!("── case {name}");
+        if let Err(complaint) = check(repository, name) {
+            eprintln!("{name}: {complaint}");
+            failed.push(name.as_str());
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+fn folders(repository: &Repository) -> Result<Vec<String>, String> {
+    let entries = std::fs::read_dir(repository.path("cases")).map_err(|e| format!("cases: {e}"))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.path().join("case.toml").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn check(repository: &Repository, name: &str) -> Result<(), String> {
+    let folder = repository.path("cases").join(name);
+    let out = repository.path("target/cases").join(name);
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let case = Case::read(&folder.join("case.toml"))?;
+    let shell = Shell { folder: &folder, out: &out };
+    for tool in &case.needs {
+        shell.run(&format!("command -v {tool} >/dev/null")).map_err(|_| {
+            format!("it needs {tool}, which is not here: `./setup.sh cases` installs it")
+        })?;
+    }
+    for step in case.build.iter().chain(&case.test) {
+        shell.run(step)?;
+    }
+    let deadweight = repository.path("target/release/deadweight");
+    let mut complaint = String::new();
+    for attempt in 1..=TRIES {
+        for (variant, command) in &case.variants {
+            weigh(&shell, &deadweight, &case, variant, command)?;
+        }
+        match truths(&shell, &deadweight, &case) {
+            Ok(()) => return Ok(()),
+            Err(why) => complaint = why,
+        }
+        eprintln!("{name}: attempt {attempt} of {TRIES}: {complaint}");
+    }
+    Err(complaint)
+}
+
+/// Weighs one variant, and compares what it prints with what the case says it prints.
+fn weigh(
+    shell: &Shell<'_>,
+    deadweight: &Path,
+    case: &Case,
+    variant: &str,
+    command: &str,
+) -> Result<(), String> {
+    let report = shell.report(variant);
+    let out = shell.out.display().to_string();
+    let output = Command::new(deadweight)
+        .args(["-q", "-r", &case.runs, "--export-json"])
+        .arg(&report)
+        .args(["--", &command.replace("$OUT", &out)])
+        .current_dir(shell.folder)
+        .output()
+        .map_err(|e| format!("deadweight: {e}"))?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{variant} ended with {}: {}", output.status, told.trim()));
+    }
+    let expected = std::fs::read(shell.folder.join("stdout.txt"));
+    match expected {
+        Ok(expected) if expected != output.stdout => {
+            Err(format!("{variant} does not print what stdout.txt says"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn truths(shell: &Shell<'_>, deadweight: &Path, case: &Case) -> Result<(), String> {
+    let reports = case
+        .variants
+        .iter()
+        .map(|(variant, _)| format!("{variant}={}", shell.report(variant).display()));
+    let status = Command::new(deadweight)
+        .arg("gate")
+        .args(reports)
+        .args(&case.truths)
+        .status()
+        .map_err(|e| format!("deadweight: {e}"))?;
+    if status.success() { Ok(()) } else { Err("a truth does not hold".to_owned()) }
+}
+
+/// Where a case's commands run.
+struct Shell<'a> {
+    folder: &'a Path,
+    /// What is built goes here; `$OUT` in commands.
+    out: &'a Path,
+}
+
+impl Shell<'_> {
+    fn run(&self, command: &str) -> Result<(), String> {
+        let status = Command::new("/bin/sh")
+            .args(["-e", "-c", command])
+            .env("OUT", self.out)
+            .current_dir(self.folder)
+            .status()
+            .map_err(|e| format!("/bin/sh: {e}"))?;
+        if status.success() { Ok(()) } else { Err(format!("`{command}`: {status}")) }
+    }
+
+    fn report(&self, variant: &str) -> PathBuf {
+        self.out.join(format!("{variant}.json"))
+    }
+}

@@ -1,0 +1,67 @@
+//! The rules of this repository that clippy does not know, each with its own tests.
+//!
+//! A rule takes a file's path and text and gives complaints; nothing here changes a file. Not for
+//! style that `cargo fmt` decides.
+
+mod manifest;
+mod markdown;
+mod source;
+mod wording;
+
+use crate::repository::Repository;
+use std::fmt;
+
+/// A rule that a line of a file breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    /// Path from the root of the repository.
+    pub(crate) file: String,
+    /// Line from 1.
+    pub(crate) line: usize,
+    /// What is wrong, and what to do where that is not obvious.
+    pub(crate) text: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.text)
+    }
+}
+
+/// A complaint about `line` of `file`.
+fn complain(file: &str, line: usize, text: impl Into<String>) -> Complaint {
+    Complaint { file: file.to_owned(), line, text: text.into() }
+}
+
+/// Judges every file of the repository and prints what is wrong.
+pub(crate) fn run(repository: &Repository) -> Result<(), String> {
+    let files = repository.files()?;
+    let mut complaints = Vec::new();
+    for file in &files {
+        complaints.extend(source::name(file));
+        // Traces and other bytes have no lines to judge.
+        let Ok(text) = repository.read(file) else { continue };
+        complaints.extend(wording::judge(file, &text));
+        if file.ends_with(".rs") {
+            complaints.extend(source::judge(file, &text));
+        } else if file.ends_with(".md") {
+            complaints.extend(markdown::judge(file, &text));
+            complaints.extend(markdown::dead_links(file, &text, |target| {
+                // A folder is a fine target; it has no headings.
+                repository
+                    .path(target)
+                    .exists()
+                    .then(|| repository.read(target).unwrap_or_default())
+            }));
+        } else if file.ends_with("Cargo.toml") {
+            complaints.extend(manifest::judge(file, &text));
+        }
+    }
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    for complaint in &complaints {
+        eprintln!("{complaint}");
+    }
+    Err(format!("tidy: {} complaints", complaints.len()))
+}
