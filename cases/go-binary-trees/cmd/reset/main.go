@@ -1,0 +1,45 @@
+// Binary trees of handles, in an arena that is reset after each tree: the same few blocks serve all.
+package main
+
+import (
+	binarytrees "example.org/binarytrees"
+	"example.org/binarytrees/arena"
+)
+
+type handle = arena.Handle[node]
+
+type node struct{ left, right handle }
+
+type nodes = arena.Arena[node]
+
+func build(from *nodes, depth int) handle {
+	h := from.New()
+	if depth > 0 {
+		left, right := build(from, depth-1), build(from, depth-1)
+		*from.At(h) = node{left, right}
+	}
+	return h
+}
+
+func count(from *nodes, h handle) int {
+	n := from.At(h)
+	if n.left == 0 {
+		return 1
+	}
+	return 1 + count(from, n.left) + count(from, n.right)
+}
+
+func main() {
+	var dropped nodes
+	binarytrees.Main(binarytrees.Forest{
+		Count: func(depth int) int {
+			dropped.Reset()
+			return count(&dropped, build(&dropped, depth))
+		},
+		Keep: func(depth int) func() int {
+			kept := new(nodes)
+			root := build(kept, depth)
+			return func() int { return count(kept, root) }
+		},
+	})
+}

@@ -1,0 +1,3 @@
+module example.org/binarytrees
+
+go 1.24
