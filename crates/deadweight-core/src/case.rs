@@ -14,11 +14,13 @@ use crate::machine::Machine;
 use crate::path::Path;
 use crate::place::Spot;
 use crate::processes::{ProcessId, Processes};
+use crate::stats::median::summarise;
 use crate::symbols::Symbols;
 use crate::timeline::{Block, Run, Timeline, WokenBy};
 use crate::trace::{Observer, Trace};
 use crate::units::Ns;
 use crate::user_time::{Readings, UserSample};
+use crate::weigh::CleanRun;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -42,6 +44,8 @@ pub(crate) struct Case<'a> {
     pub(crate) busy: Busy,
     /// What observing cost per event.
     pub(crate) observer: Observer,
+    /// The median wall time of runs that were not observed, if there were any.
+    pub(crate) clean_wall: Option<Ns>,
     /// Code that samples hit.
     pub(crate) machine: Machine<'a>,
     writers: BTreeMap<u32, ProcessId>,
@@ -100,6 +104,11 @@ impl Busy {
     }
 }
 
+fn clean_wall(clean: &[CleanRun]) -> Option<Ns> {
+    let each: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
+    (!each.is_empty()).then(|| Ns(summarise(&each).interval.median))
+}
+
 impl<'a> Case<'a> {
     /// Gathers what is known.
     pub(crate) fn gather(
@@ -107,6 +116,7 @@ impl<'a> Case<'a> {
         timeline: &'a Timeline,
         path: &'a Path,
         observer: Observer,
+        clean: &[CleanRun],
     ) -> Self {
         let processes = Processes::gather(timeline, &path.subject, &trace.symbols);
         let families = Families::gather(timeline, &processes, trace.meta.arch);
@@ -143,6 +153,7 @@ impl<'a> Case<'a> {
             locks,
             busy,
             observer,
+            clean_wall: clean_wall(clean),
             machine,
             writers,
             readers,

@@ -10,7 +10,7 @@
 //! The machine code of the functions that samples hit (`lock` prefixes, exclusive loads and
 //! stores), and the inlined functions there, which tell whose count it is. An estimate for reference
 //! counts: with one thread the saving was from 0.4 to 1.3 times the share, since other work can run
-//! beside them; with two that share the counts it was 1.7 times. For other atomic operations a candidate: whether they are needed, only the
+//! beside them; with two that share the counts, from 0.7 to 1.7 times, by the processor. For other atomic operations a candidate: whether they are needed, only the
 //! program's author knows.
 //!
 //! # What it is mistaken for
@@ -47,8 +47,8 @@ pub(super) const CLASS: Class = Class {
 
 /// Below this share of the wall time sharing is cheap.
 const LARGE: f64 = 0.04;
-/// Which part of the rest, by the operations' own share, waits for them where several threads
-/// change the same counts: pairs of programs.
+/// Which part of the rest, by the operations' own share, may wait for them where several threads
+/// change the same counts: the most that was seen. On other processors nothing of it did.
 const WAITING: f64 = 1.2;
 /// The smallest part of the share that went, in a loop whose division ran beside the operations.
 const LEAST: f64 = 0.4;
@@ -170,7 +170,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             },
         ),
         amount: share.ns,
-        saving: waits(share.ns),
+        saving: share.ns,
         range: if counts { (low.part(LEAST), waits(high)) } else { (Ns::ZERO, waits(high)) },
         how: if counts { How::Estimate } else { How::Candidate },
         sites: share.sites(case.symbols()),

@@ -156,7 +156,10 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
         of_process().filter(|e| e.account == account).map(|e| e.ns).sum::<Ns>() + looking;
     let work = all - spun;
     let ideal = Ns(work.0 / u64::try_from(cpus).unwrap_or(1));
-    let saving = (found.wall.net() - ideal).min(sum.ns + looking);
+    // Tracing makes every yield longer, and the work hardly: what is left of a run is told by a clean one.
+    let net = found.wall.net();
+    let left = ideal.share_of(case.clean_wall.map_or(net, |clean| clean.min(net)));
+    let saving = net.part(1.0 - left.min(1.0)).min(sum.ns + looking);
     let mut places = Weights::new();
     for entry in found.wall.of_process(account, process) {
         if matches!(entry.detail, Detail::Calls(_)) {
@@ -288,6 +291,9 @@ fn work_of(case: &Case<'_>, tasks: &BTreeSet<TaskId>) -> Weights {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{found, repeat, rows, weighed};
+    use crate::trace::Trace;
+    use crate::units::Ns;
+    use crate::weigh::{CleanRun, Weighing, weigh};
     use expect_test::expect;
 
     /// Two threads on one CPU in turn; `one` and `two` are their start functions.
@@ -319,6 +325,38 @@ mod tests {
         expect![[r#"
             wait-cpu 48 % (0..48) @ compact: app was ready to run for 49.0 µs while 1 background task of its own held the CPU for compact. Nobody waits for what that does.
         "#]].assert_eq(&found(&sharing("serve", "compact")));
+    }
+
+    /// 300 µs of work, then two threads on one CPU that yield to each other 300 times each.
+    fn spinning() -> String {
+        let turns = |from| {
+            repeat(300, from, 2000, |t| {
+                let [back, again, off] = [t + 100, t + 200, t + 1000];
+                format!(
+                    "{t} cpu0 on\n{back} back\n{again} syscall sched_yield\n{off} off preempted\n"
+                )
+            })
+        };
+        let (first, second) = (turns(301_000), turns(302_000));
+        format!(
+            "cpus 1
+             task 1 app\n0 cpu0 on\n100 fork 2 thread\n299900 syscall sched_yield
+             300000 off preempted\n{first}
+             902000 on\n902100 syscall exit_group\n902200 exit\n902300 off dead
+             task 2 app\n300000 cpu0 on\n300500 syscall sched_yield\n301000 off preempted\n{second}"
+        )
+    }
+
+    #[test]
+    fn spinning_is_found_and_saves_what_the_work_leaves_of_a_clean_run() {
+        let saving = |clean: &[CleanRun]| {
+            let trace = Trace::from_text(&spinning()).unwrap();
+            let weighing = Weighing { traces: &[trace], clean, of: None, inside: None };
+            weigh(&weighing).unwrap().findings.first().map(|f| (f.saving_share * 100.0).round())
+        };
+        assert_eq!(saving(&[]), Some(67.0), "300 of 900 µs are work");
+        let clean = CleanRun { wall: Ns(400_000), ..CleanRun::default() };
+        assert_eq!(saving(&[clean]), Some(25.0), "tracing made the yields longer: 300 of 400");
     }
 
     #[test]
