@@ -25,7 +25,8 @@ pub(crate) fn everything(repository: &Repository) -> Result<(), String> {
 pub(crate) fn live(repository: &Repository, names: &[String]) -> Result<(), String> {
     let mut arguments = vec!["test", "-p", "deadweight", "--test", "live", "--"];
     arguments.extend(names.iter().map(String::as_str));
-    arguments.push("--nocapture");
+    // One at a time: a compiler at work for the next truth would disturb this one.
+    arguments.extend(["--nocapture", "--test-threads=1"]);
     repository.run("cargo", &arguments)
 }
 
