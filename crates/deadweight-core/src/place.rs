@@ -136,10 +136,21 @@ fn scaled(count: u64, total: u64, sampled: u64) -> u64 {
     u64::try_from(exact).unwrap_or(u64::MAX)
 }
 
-/// The frames above the own one, innermost first, as `function (file:line)`.
+/// The frames above the own one, innermost first, as `function (file:line)`, up to the outermost
+/// own one: what a language does before it calls the program is the same for every stack.
 fn chain(symbols: &Symbols, spot: Spot) -> Vec<String> {
     let skip = own_index(symbols, spot).map_or(0, |i| i + 1);
-    spot.frames(symbols)
+    let own = |(_, (location, frame)): &(usize, (&Location, &SourceFrame))| {
+        is_own(symbols, location, frame)
+    };
+    // Rust's `main` calls the runtime, which calls the program's: that one is meant.
+    let program = |(_, frame): &(&Location, &SourceFrame)| {
+        !symbols.name(frame.function).starts_with("std::rt::lang_start")
+    };
+    let frames = || spot.frames(symbols).take_while(program);
+    let end = frames().enumerate().filter(own).last().map_or(usize::MAX, |(index, _)| index + 1);
+    frames()
+        .take(end)
         .skip(skip)
         .filter(|(_, frame)| !symbols.name(frame.function).is_empty())
         .take(CHAIN)
@@ -285,3 +296,25 @@ const LIBRARY_NAMES: &[&str] = &[
     "waitpid", "sched_yield", "start_thread", "pthread_mutex_lock", "pthread_mutex_unlock",
     "pthread_cond_wait", "callSyscall", "popen", "pclose", "system", "posix_spawn", "posix_spawnp",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Trace;
+
+    #[test]
+    fn a_chain_ends_with_the_program_and_not_with_what_calls_it() {
+        let text = "image app path /bin/app language Rust
+            image libc.so.6 path /lib/libc.so.6
+            task 1 app
+            0 on
+            10 sample app::parse (a.rs:9) <- app::main (a.rs:2) <- core::ops::call_once (function.rs:250) <- std::rt::lang_start (rt.rs:206) <- main <- __libc_start_main@libc.so.6
+            50 exit";
+        let trace = Trace::from_text(text).unwrap();
+        let stack = (0..trace.symbols.stacks.len()).map(StackId::at).max().unwrap();
+        let heavy = Weights::from([(Spot::Stack(stack), Weight { count: 1, amount: 1 })]);
+        let found = sites(&trace.symbols, &heavy, 0);
+        assert_eq!(found[0].function, "app::parse");
+        assert_eq!(found[0].chain, ["app::main (a.rs:2)"]);
+    }
+}

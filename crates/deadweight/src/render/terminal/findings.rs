@@ -143,7 +143,8 @@ fn place(sheet: &mut Sheet, finding: &Finding, site: &Site, here: &str) {
     line.right(sheet.width(), Ink::Plain, &amount);
     sheet.line(&line);
     if !site.chain.is_empty() {
-        let callers: Vec<&str> = site.chain.iter().take(CALLERS).map(String::as_str).collect();
+        let room = sheet.width().saturating_sub(15);
+        let callers: Vec<_> = site.chain.iter().take(CALLERS).map(|c| fitted(c, room)).collect();
         let more = if site.chain.len() > CALLERS { " ← …" } else { "" };
         let text = format!("← {}{more}", callers.join(" ← "));
         sheet.paragraph(Line::indented(9), 11, Ink::Faint, &text);
