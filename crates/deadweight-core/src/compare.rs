@@ -8,6 +8,7 @@ use crate::report::{Interval, Report, Row};
 use crate::stats::normal::quantile;
 use crate::stats::rank_tests;
 use crate::stats::ratio::{self, Factor};
+use crate::units::Ns;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -117,8 +118,8 @@ pub struct RowDifference {
 #[must_use]
 pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparison {
     let sides = [side(a.0, a.1), side(b.0, b.1)];
-    let series = [a.1, b.1].map(|r| r.runs.clean.each_ns.as_slice());
-    let (ratio, verdict) = judge(series, paired, sides[1].wall_ns.median, sides[0].wall_ns.median);
+    let series = [a.1, b.1].map(each_run);
+    let (ratio, verdict) = judge(&series, paired, sides[1].wall_ns.median, sides[0].wall_ns.median);
     let difference_ns = difference(a.1.wall_ns, b.1.wall_ns);
     let [side_a, side_b] = sides;
     let runs = side_a.runs.min(side_b.runs);
@@ -147,7 +148,9 @@ impl Comparison {
 fn side(name: &str, report: &Report) -> Side {
     let clean = &report.runs.clean;
     let wall_ns = if clean.count > 0 {
-        clean.wall_ns
+        let Interval { median, low, high } = clean.wall_ns;
+        let [median, low, high] = [median, low, high].map(|ns| part_of(report, ns));
+        Interval { median, low, high }
     } else {
         Interval { median: report.wall_ns, low: report.wall_ns, high: report.wall_ns }
     };
@@ -160,15 +163,25 @@ fn side(name: &str, report: &Report) -> Side {
     }
 }
 
+/// The part of a clean run's time that the ledger divides: under `--of` and `--in` not all of it.
+fn part_of(report: &Report, ns: u64) -> u64 {
+    report.part.map_or(ns, |part| Ns(ns).part(part).0)
+}
+
+/// That of each clean run in ns, at least 1.
+fn each_run(report: &Report) -> Vec<f64> {
+    let each = report.runs.clean.each_ns.iter();
+    each.map(|ns| part_of(report, *ns).max(1) as f64).collect()
+}
+
 /// Whether B differs, asked of the undisturbed runs.
-fn judge(series: [&[u64]; 2], paired: bool, b_median: u64, a_median: u64) -> (Ratio, Verdict) {
-    let [a, b] = series.map(|ns| ns.iter().map(|ns| (*ns).max(1) as f64).collect::<Vec<_>>());
+fn judge([a, b]: &[Vec<f64>; 2], paired: bool, b_median: u64, a_median: u64) -> (Ratio, Verdict) {
     let paired = paired && a.len() == b.len();
     let (p, found) = if paired {
-        let logs: Vec<f64> = a.iter().zip(&b).map(|(a, b)| (b / a).ln()).collect();
-        (rank_tests::paired(&logs), ratio::of_pairs(&a, &b, CONFIDENCE))
+        let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
+        (rank_tests::paired(&logs), ratio::of_pairs(a, b, CONFIDENCE))
     } else {
-        (rank_tests::independent(&a, &b), ratio::of_independent(&a, &b, CONFIDENCE))
+        (rank_tests::independent(a, b), ratio::of_independent(a, b, CONFIDENCE))
     };
     let plain = b_median.max(1) as f64 / a_median.max(1) as f64;
     let Factor { value, low, high } =

@@ -177,7 +177,8 @@ impl Amount {
             Of::Share(name, account) => {
                 let report = of(reports, name)?;
                 let rows = report.ledger.iter().filter(|row| row.account == *account);
-                rows.map(|row| row.ns).sum::<u64>() as f64 / report.wall_ns.max(1) as f64
+                let ns: u128 = rows.map(|row| u128::from(row.ns)).sum();
+                ns as f64 / report.wall_ns.max(1) as f64
             }
         };
         Ok(value * self.factor)

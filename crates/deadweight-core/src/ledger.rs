@@ -59,15 +59,17 @@ pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<
 
 /// A few words on what lies behind an account.
 fn note(case: &Case<'_>, attribution: &Attribution, account: AccountId) -> String {
-    let mut kinds: BTreeMap<String, Ns> = BTreeMap::new();
+    let mut kinds: BTreeMap<Kind, (Ns, u64)> = BTreeMap::new();
     for entry in attribution.in_account(account) {
-        let words = words(case, entry);
-        if !words.is_empty() {
-            *kinds.entry(words).or_default() += entry.ns;
+        if let Some(kind) = kind(case, entry) {
+            let (ns, times) = kinds.entry(kind).or_default();
+            *ns += entry.ns;
+            *times += entry.count;
         }
     }
     let total = attribution.of(account);
-    let mut kinds: Vec<(Ns, String)> = kinds.into_iter().map(|(w, ns)| (ns, w)).collect();
+    let mut kinds: Vec<(Ns, String)> =
+        kinds.into_iter().map(|(kind, (ns, times))| (ns, kind.words(times))).collect();
     kinds.sort_by(|a, b| b.cmp(a));
     let calls = kinds.iter().filter(|(ns, _)| ns.share_of(total) >= 0.1).take(LISTED);
     let listed: Vec<String> = calls.map(|(_, words)| words.clone()).collect();
@@ -93,19 +95,35 @@ fn fixed_note(account: AccountId) -> &'static str {
     }
 }
 
-/// What an entry is, for the note of its account; empty if there is nothing to add.
-fn words(case: &Case<'_>, entry: &Entry) -> String {
-    match entry.detail {
-        Detail::Calls(_) if entry.account == AccountId::of_class("start-up") => String::new(),
+/// What entries of an account are, for its note.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Calls of this name, for so many bytes each where that is always the same.
+    Calls(&'static str, Option<u64>),
+    /// Anything else.
+    Words(String),
+}
+
+impl Kind {
+    fn words(self, times: u64) -> String {
+        match self {
+            Self::Calls(name, Some(each)) => {
+                format!("{name} ×{}, {} each", count(times), bytes(each))
+            }
+            Self::Calls(name, None) => format!("{name} ×{}", count(times)),
+            Self::Words(words) => words,
+        }
+    }
+}
+
+/// What an entry is; none if there is nothing to add.
+fn kind(case: &Case<'_>, entry: &Entry) -> Option<Kind> {
+    let words = match entry.detail {
+        Detail::Calls(_) if entry.account == AccountId::of_class("start-up") => return None,
         Detail::Calls(family) => {
             let family = case.families.get(family);
-            let calls = format!("{} ×{}", family.name, count(entry.count));
-            match family.sizes {
-                (low, high) if low == high && high < 4096 => {
-                    format!("{calls}, {} each", bytes(low))
-                }
-                _ => calls,
-            }
+            let (low, high) = family.sizes;
+            return Some(Kind::Calls(family.name, (low == high && high < 4096).then_some(low)));
         }
         Detail::Waits(kind, partner) => {
             let whom = partner.map(|p| case.name(p));
@@ -119,9 +137,10 @@ fn words(case: &Case<'_>, entry: &Entry) -> String {
             format!("held by {}", if quota { "a quota" } else { "nobody: held back" })
         }
         Detail::Held(Holder::Nobody | Holder::Recorder) | Detail::Faults | Detail::Plain => {
-            String::new()
+            return None;
         }
-    }
+    };
+    Some(Kind::Words(words))
 }
 
 /// What was waited for, in words.

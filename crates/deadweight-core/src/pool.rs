@@ -24,11 +24,18 @@ pub(crate) struct TracedRun {
     pub(crate) report: Report,
     /// How much of its wall time other programs held the CPU: no other run shares that.
     pub(crate) disturbed_ns: u64,
+    /// Which part of the whole command's wall and CPU time its ledgers divide: all, but for one
+    /// process (`--of`) or function (`--in`) of it.
+    pub(crate) part: (f64, f64),
 }
 
 /// One report of at least one run's reports, each of one traced run.
 pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun]) -> Report {
     let mut runs: Vec<Report> = Vec::with_capacity(traced.len());
+    let count = traced.len().max(1) as f64;
+    let part = traced
+        .iter()
+        .fold((0.0, 0.0), |sum, run| (sum.0 + run.part.0 / count, sum.1 + run.part.1 / count));
     let alone = traced.len() == 1 && clean.is_empty();
     for mut run in traced {
         if !alone {
@@ -42,7 +49,7 @@ pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun]) -> Report {
     report.runs.clean = clean_runs(clean);
     report.runs.traced = traced_runs(&runs, &report.runs.clean);
     if runs.len() > 1 || !clean.is_empty() {
-        scale(&mut report, &runs, clean);
+        scale(&mut report, &runs, clean, part);
     }
     report.hazards = merged(runs.iter().flat_map(|r| &r.hazards));
     report.hazards.extend(hazards::of_series(&report.runs.clean.each_ns));
@@ -56,17 +63,18 @@ pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun]) -> Report {
     report
 }
 
-/// Replaces the middle run's amounts by the mean shares of all, of the time that counts.
-fn scale(report: &mut Report, runs: &[Report], clean: &[CleanRun]) {
+/// Replaces the middle run's amounts by the mean shares of all, of the time that counts: of the
+/// clean runs', the `part` that the ledgers divide.
+fn scale(report: &mut Report, runs: &[Report], clean: &[CleanRun], (part, cpu_part): (f64, f64)) {
     let keep_observer = clean.is_empty();
-    // Under `--in` the clean runs' time counts as far as the function has part in it.
+    report.part = (!keep_observer && part < 1.0).then_some(part);
     let count = runs.len().max(1) as f64;
     let mean = |share: fn(&Inside) -> f64| {
         runs.iter().map(|run| run.inside.as_ref().map_or(1.0, share)).sum::<f64>() / count
     };
-    let (part, cpu_part) = (mean(|inside| inside.share), mean(|inside| inside.cpu_share));
     if let Some(inside) = &mut report.inside {
-        (inside.share, inside.cpu_share) = (part, cpu_part);
+        inside.share = mean(|inside| inside.share);
+        inside.cpu_share = mean(|inside| inside.cpu_share);
     }
     let clean_wall = of_whole(part, report.runs.clean.wall_ns.median);
     let target = if keep_observer { report.wall_ns } else { clean_wall };
@@ -108,19 +116,21 @@ fn of_whole(share: f64, whole: u64) -> u64 {
 }
 
 fn pooled_rows(runs: &[&[Row]], target: u64, keep_observer: bool) -> Vec<Row> {
-    let mut accounts: BTreeMap<&str, (Row, Vec<f64>)> = BTreeMap::new();
+    // The share of each run, with the ends of its interval.
+    let mut accounts: BTreeMap<&str, (Row, Vec<[f64; 3]>)> = BTreeMap::new();
     for rows in runs {
         let whole = if keep_observer { rows.iter().map(|r| r.ns).sum() } else { net(rows) };
         for row in rows.iter().filter(|r| keep_observer || r.account != OBSERVER) {
             let known = accounts.entry(&row.account).or_insert_with(|| (row.clone(), Vec::new()));
-            known.1.push(row.ns as f64 / whole.max(1) as f64);
+            let share = |ns: u64| ns as f64 / whole.max(1) as f64;
+            known.1.push([row.low_ns.min(row.ns), row.ns, row.high_ns.max(row.ns)].map(share));
             if row.ns > known.0.ns {
                 known.0 = row.clone();
             }
         }
     }
     let count = runs.len().max(1) as f64;
-    let shares: Vec<f64> = accounts.values().map(|(_, s)| s.iter().sum::<f64>() / count).collect();
+    let shares: Vec<f64> = accounts.values().map(|(_, s)| mean(s, count)).collect();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 1e12")]
     let weights: Vec<u64> = shares.iter().map(|s| (s * PARTS).round() as u64).collect();
     let parts = apportion(target, &weights);
@@ -130,8 +140,8 @@ fn pooled_rows(runs: &[&[Row]], target: u64, keep_observer: bool) -> Vec<Row> {
         .zip(parts)
         .map(|((row, shares), ns)| {
             let missing = shares.len() < runs.len();
-            let low = if missing { 0.0 } else { shares.iter().copied().fold(1.0, f64::min) };
-            let high = shares.iter().copied().fold(0.0, f64::max);
+            let low = if missing { 0.0 } else { shares.iter().map(|s| s[0]).fold(1.0, f64::min) };
+            let high = shares.iter().map(|s| s[2]).fold(0.0, f64::max);
             Row {
                 ns,
                 share: ns as f64 / target.max(1) as f64,
@@ -156,6 +166,10 @@ fn pooled_rows(runs: &[&[Row]], target: u64, keep_observer: bool) -> Vec<Row> {
     rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
     assert_eq!(rows.iter().map(|r| r.ns).sum::<u64>(), target, "the ledger must close");
     rows
+}
+
+fn mean(shares: &[[f64; 3]], count: f64) -> f64 {
+    shares.iter().map(|[_, share, _]| share).sum::<f64>() / count
 }
 
 /// Findings that at least half of the runs have, with their mean shares.

@@ -26,6 +26,10 @@ pub struct Report {
     /// The function that the ledger is restricted to (`--in`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Inside>,
+    /// Which part of the whole command's wall time the ledger divides, 0 to 1, where that is not
+    /// all of it (`--of`, `--in`) and clean runs were made of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<f64>,
     /// The wall time that the ledger divides: of the traced run, or the clean median under `-r`.
     pub wall_ns: u64,
     /// The part of `wall_ns` that a quiet, untraced run would take: without what recording and

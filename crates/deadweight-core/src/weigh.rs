@@ -127,6 +127,11 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         Some(name) => within(&case, name, [&wall, &cpu])?,
         None => (wall, cpu),
     };
+    let (whole_wall, whole_cpu) = match of {
+        Some(_) => whole_command(trace, &timeline, weighing)?,
+        None => whole,
+    };
+    let part = (wall.net().share_of(whole_wall), cpu.net().share_of(whole_cpu));
     let stages = stages::stages(&case, of.is_some());
     let findings = findings::inspect(&Inspection { case: &case, wall: &wall, cpu: &cpu });
     let mut warnings = trace.meta.warnings.clone();
@@ -145,6 +150,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
             share: wall.total.share_of(whole.0),
             cpu_share: cpu.total.share_of(whole.1),
         }),
+        part: None,
         wall_ns: wall.total.0,
         net_ns: wall.net().0,
         ledger: ledger::rows(&case, &wall),
@@ -156,7 +162,25 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         stages,
         warnings,
     };
-    Ok(TracedRun { report, disturbed_ns: wall.disturbed().0 })
+    Ok(TracedRun { report, disturbed_ns: wall.disturbed().0, part })
+}
+
+/// The whole command's wall and CPU time without the observer, where one process of it is weighed:
+/// the clean runs know no other.
+fn whole_command(
+    trace: &Trace,
+    timeline: &Timeline,
+    weighing: &Weighing<'_>,
+) -> Result<(Ns, Ns), WeighError> {
+    if weighing.clean.is_empty() {
+        return Ok((Ns(1), Ns(1)));
+    }
+    let subject = Subject::choose(trace, timeline, None)?;
+    let path = Path::walk(timeline, &subject);
+    let observer = observed::fitted(trace, timeline, weighing.clean);
+    let case = Case::gather(trace, timeline, &path, observer, weighing.clean);
+    let (wall, cpu) = both_accounts(&case);
+    Ok((wall.net(), cpu.net()))
 }
 
 /// What of both lies under the function called `name`.
@@ -288,6 +312,17 @@ mod tests {
         assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), 2001);
         assert_eq!(report.ledger[0].ns, 1721);
         assert_eq!((report.runs.clean.count, report.runs.traced.count), (3, 3));
+    }
+
+    #[test]
+    fn clean_runs_count_for_one_process_as_far_as_it_has_part_in_them() {
+        let traces = [Trace::from_text(SLEEP_INTO_CAT).unwrap()];
+        let clean = [CleanRun { wall: Ns(2000), ..CleanRun::default() }];
+        let of = Some("cat");
+        let alone = weigh(&Weighing { traces: &traces, clean: &[], of, inside: None }).unwrap();
+        let beside = weigh(&Weighing { traces: &traces, clean: &clean, of, inside: None }).unwrap();
+        assert_eq!((alone.wall_ns, beside.wall_ns), (960, 2 * 960));
+        assert_eq!(beside.ledger.iter().map(|r| r.ns).sum::<u64>(), 2 * 960);
     }
 
     #[test]

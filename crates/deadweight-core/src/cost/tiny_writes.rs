@@ -312,7 +312,7 @@ mod tests {
             tiny-writes 67 % (29..67) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&into_a_pipe(false)));
         expect![[r#"
-            tiny-writes 710007 write ×1 000, 40 bytes each, read ×1 001
+            tiny-writes 710007 write ×2 000, 40 bytes each, read ×1 001
             net-work 290836
             start-up 84 exec, linking and initialising
             exit 40 memory taken down

@@ -117,7 +117,7 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) 
         .map(|e| e.ns)
         .sum();
     let mut names: BTreeMap<String, u64> = BTreeMap::new();
-    for id in below.iter().filter(|id| case.processes.get(**id).executed) {
+    for id in children.iter().filter(|id| case.processes.get(**id).executed) {
         *names.entry(case.name(*id)).or_default() += 1;
     }
     let mut names: Vec<(u64, String)> = names.into_iter().map(|(n, c)| (c, n)).collect();

@@ -28,12 +28,13 @@ use crate::calls::READS;
 use crate::case::Case;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::kernel::WaitsFor;
-use crate::place::sites;
+use crate::place::{Spot, Weights, add, sites};
 use crate::processes::ProcessId;
 use crate::report::How;
 use crate::timeline::Block;
 use crate::units::Ns;
 use crate::wording::{count, things, time};
+use std::collections::BTreeSet;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-disk",
@@ -45,6 +46,8 @@ pub(super) const CLASS: Class = Class {
 
 /// Fewer syncs than this are not one per record.
 const FREQUENT: u64 = 5;
+/// More bytes than this between two syncs are a batch, and no record.
+const RECORD: u64 = 65_536;
 
 fn is_sync(name: &str) -> bool {
     matches!(name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
@@ -68,74 +71,102 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let account = AccountId::of_class(CLASS.id);
     processes_in(found.wall.in_account(account))
         .into_iter()
-        .filter_map(|process| draft(found, account, process))
+        .flat_map(|process| {
+            let [syncs, others] = sums(found, account, process);
+            let per_sync = per_sync(found, process, &syncs);
+            // Without many syncs, a few of them are waits like others.
+            let others = if per_sync.is_some() { others } else { joined(syncs, others) };
+            per_sync.into_iter().chain(without_syncs(found, process, &others))
+        })
         .collect()
 }
 
-fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+/// What syncs have of the account in a process, and what waited for the disk otherwise.
+fn sums(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> [Sum; 2] {
     let case = found.case;
-    let sum = Sum::of(found.wall.of_process(account, process));
-    let syncs: Vec<_> = case
-        .families
-        .of_process(process)
-        .filter(|(_, f)| is_sync(f.name))
-        .map(|(_, f)| f)
-        .collect();
-    let calls: u64 = syncs.iter().map(|f| f.calls).sum();
-    let name = case.name(process);
-    let time_in_syncs: Ns = syncs.iter().map(|f| f.time).sum();
-    if calls >= FREQUENT && time_in_syncs.0 * 2 > sum.ns.0 {
-        let call = syncs.iter().max_by_key(|f| f.calls).map_or("fsync", |f| f.name);
-        let bytes: u64 = case
-            .families
-            .of_process(process)
-            .filter(|(_, f)| matches!(f.name, "write" | "pwrite64" | "writev" | "pwritev"))
-            .map(|(_, f)| f.bytes)
-            .sum();
-        // The last sync has to stay.
-        let saving = Ns(sum.ns.0 - sum.ns.0 / calls);
-        return Some(Draft {
-            class: CLASS.id,
-            moves: true,
-            process,
-            title: format!("{call} after every record"),
-            text: format!(
-                "{name} called {call} {} and waited {} each time for the disk.",
-                things(calls, "time"),
-                time(Ns(time_in_syncs.0 / calls)),
-            ),
-            amount: sum.ns,
-            saving,
-            range: (saving - (sum.ns - sum.alone), saving),
-            how: How::Exact,
-            sites: sites(case.symbols(), &sum.places, calls),
-            evidence: vec![format!("{} bytes written per {call}", count(bytes / calls))],
-            remedy: format!(
-                "Call {call} once per batch or when the file is complete; a crash then loses the \
-                 records since the last one. If each record must be durable, several writers can \
-                 share one {call} (group commit)."
-            ),
-        });
+    let in_sync = |block: &&Block| is_sync(case.call_of(block));
+    let stacks: BTreeSet<Spot> =
+        case.waits_of(process).filter(in_sync).map(|block| Spot::Stack(block.site)).collect();
+    let mut sums = [Sum::default(), Sum::default()];
+    for entry in found.wall.of_process(account, process) {
+        let calls = matches!(entry.detail, Detail::Calls(_));
+        let (syncs, others): (Weights, Weights) =
+            entry.places().iter().partition(|(spot, _)| calls || stacks.contains(spot));
+        let amount = |places: &Weights| Ns(places.values().map(|w| w.amount).sum());
+        let all = amount(&syncs) + amount(&others);
+        let part = if calls { 1.0 } else { amount(&syncs).share_of(all) };
+        let (ns, alone) = (entry.ns.part(part), entry.alone.part(part));
+        let parts = [(ns, alone, syncs), (entry.ns - ns, entry.alone - alone, others)];
+        for (sum, (ns, alone, places)) in sums.iter_mut().zip(parts) {
+            sum.ns += ns;
+            sum.alone += alone;
+            sum.count += places.values().map(|w| w.count).sum::<u64>();
+            add(&mut sum.places, &places);
+        }
     }
-    without_syncs(found, account, process)
+    sums
+}
+
+fn joined(mut sum: Sum, more: Sum) -> Sum {
+    sum.ns += more.ns;
+    sum.alone += more.alone;
+    sum.count += more.count;
+    add(&mut sum.places, &more.places);
+    sum
+}
+
+/// A sync after each of many pieces.
+fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
+    let case = found.case;
+    let families = || case.families.of_process(process).map(|(_, family)| family);
+    let syncs = || families().filter(|f| is_sync(f.name));
+    let calls: u64 = syncs().map(|f| f.calls).sum();
+    let call = syncs().max_by_key(|f| f.calls).map_or("fsync", |f| f.name);
+    if calls < FREQUENT || sum.ns == Ns::ZERO {
+        return None;
+    }
+    let bytes: u64 = families()
+        .filter(|f| matches!(f.name, "write" | "pwrite64" | "writev" | "pwritev"))
+        .map(|f| f.bytes)
+        .sum();
+    let small = bytes / calls < RECORD;
+    // The last sync has to stay.
+    let saving = Ns(sum.ns.0 - sum.ns.0 / calls);
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: if small {
+            format!("{call} after every record")
+        } else {
+            format!("{call} {}", things(calls, "time"))
+        },
+        text: format!(
+            "{} called {call} {} and waited {} each time for the disk.",
+            case.name(process),
+            things(calls, "time"),
+            time(Ns(sum.ns.0 / calls)),
+        ),
+        amount: sum.ns,
+        saving,
+        range: (saving - (sum.ns - sum.alone), saving),
+        how: How::Exact,
+        sites: sites(case.symbols(), &sum.places, calls),
+        evidence: vec![format!("{} bytes written per {call}", count(bytes / calls))],
+        remedy: format!(
+            "Call {call} once per batch or when the file is complete; a crash then loses the \
+             records since the last one. If each record must be durable, several writers can \
+             share one {call} (group commit)."
+        ),
+    })
 }
 
 /// Waits for storage that no sync made.
-fn without_syncs(
-    found: &Inspection<'_, '_>,
-    account: AccountId,
-    process: ProcessId,
-) -> Option<Draft> {
+fn without_syncs(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
     let case = found.case;
     let name = case.name(process);
-    let sum = Sum::of(found.wall.of_process(account, process));
-    let entries = found.wall.of_process(account, process);
-    let waits: u64 = entries
-        .filter(|e| matches!(e.detail, Detail::Waits(WaitsFor::Disk, _)))
-        .map(|e| e.count)
-        .sum();
     let cold = reading(case, process).share_of(sum.ns) > 0.5;
-    (waits >= FREQUENT).then(|| Draft {
+    (sum.count >= FREQUENT).then(|| Draft {
         class: CLASS.id,
         moves: true,
         process,
@@ -146,7 +177,7 @@ fn without_syncs(
         },
         text: format!(
             "{name} was blocked {} until storage answered{}.",
-            things(waits, "time"),
+            things(sum.count, "time"),
             if cold {
                 ", mostly for files that were not in memory yet (a cold page cache)"
             } else {

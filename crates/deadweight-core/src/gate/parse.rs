@@ -4,6 +4,7 @@
 //! to nest. Not for meaning: a name may be anybody's.
 
 use super::{Amount, Condition, GateError, Of, Order, Wanted};
+use crate::cost::{self, AccountId};
 use std::str::FromStr;
 
 impl FromStr for Condition {
@@ -69,6 +70,18 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
         rest = rest[taken..].trim_start();
     }
     Ok(tokens)
+}
+
+/// `name`, if it is one of these: a mistyped one would be 0, and a condition on it hold for ever.
+fn known(name: &str, all: &[&str]) -> Result<String, String> {
+    if all.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!("`{name}` is none of {}", all.join(", ")))
+}
+
+fn account_ids() -> Vec<&'static str> {
+    AccountId::all().map(AccountId::id).collect()
 }
 
 struct Reader<'t> {
@@ -152,7 +165,7 @@ impl<'t> Reader<'t> {
 
     fn blame(&mut self, pair: [String; 2]) -> Result<Condition, String> {
         self.sign('=')?;
-        let account = self.text()?;
+        let account = known(&self.text()?, &account_ids())?;
         let order = self.order()?;
         let part = self.number()? / 100.0;
         self.sign('%')?;
@@ -190,7 +203,8 @@ impl<'t> Reader<'t> {
         if class.is_empty() || place == Some("") {
             return Err("say \"CLASS @ PLACE\", \"CLASS\" or none".into());
         }
-        Ok(Some(Wanted { class: class.to_owned(), place: place.map(str::to_owned), line }))
+        let classes: Vec<&str> = cost::ids().collect();
+        Ok(Some(Wanted { class: known(class, &classes)?, place: place.map(str::to_owned), line }))
     }
 
     fn order(&mut self) -> Result<Order, String> {
@@ -209,7 +223,7 @@ impl<'t> Reader<'t> {
             Some(Token::Word(word)) => match word.split_once('.') {
                 None => Of::Wall(word.clone()),
                 Some((name, "wall")) => Of::Wall(name.to_owned()),
-                Some((name, account)) => Of::Share(name.to_owned(), account.to_owned()),
+                Some((name, account)) => Of::Share(name.into(), known(account, &account_ids())?),
             },
             Some(token) => return Err(format!("an amount is missing before {}", token.shown())),
             None => return Err("an amount is missing at the end".into()),

@@ -170,8 +170,14 @@ fn named(trace: &Trace, timeline: &Timeline, wanted: &str) -> Vec<(TaskId, Ns)> 
 fn present(trace: &Trace, timeline: &Timeline) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for task in timeline.tasks.iter().filter(|t| t.own && t.tid == t.process) {
-        for (_, name) in &task.names {
-            let name = trace.symbols.name(*name);
+        // What it was called before it became a program is who started it.
+        let first = task.execs.first().map_or(Ns::ZERO, |(at, _)| *at);
+        let programs = task.execs.iter().map(|(_, path)| {
+            let path = trace.symbols.name(*path);
+            path.rsplit('/').next().unwrap_or(path)
+        });
+        let later = task.names.iter().filter(|(at, _)| *at >= first);
+        for name in programs.chain(later.map(|(_, name)| trace.symbols.name(*name))) {
             if !name.is_empty() && !names.iter().any(|n| n == name) {
                 names.push(name.to_owned());
             }

@@ -69,8 +69,7 @@ fn middle(sorted: &[u64]) -> u64 {
 /// with [`CONFIDENCE`], and the confidence reached. At least 1.
 fn rank(n: usize) -> (usize, f64) {
     let mut best = (1, coverage(n, 1));
-    for k in 2..=n.div_ceil(2) {
-        let reached = coverage(n, k);
+    for (k, reached) in (1..=n.div_ceil(2)).zip(coverages(n)).skip(1) {
         if reached < CONFIDENCE {
             break;
         }
@@ -82,14 +81,19 @@ fn rank(n: usize) -> (usize, f64) {
 /// Probability that the median lies between the k-th smallest and the k-th largest of n values:
 /// 1 - 2 P(heads < k in n throws).
 fn coverage(n: usize, k: usize) -> f64 {
+    coverages(n).nth(k - 1).unwrap_or(0.0)
+}
+
+/// That for k = 1, 2, ...
+fn coverages(n: usize) -> impl Iterator<Item = f64> {
     // In logarithms, because 2^-n leaves the range of f64 at about a thousand throws.
     let mut ln_term = -(n as f64) * std::f64::consts::LN_2;
     let mut below = 0.0;
-    for heads in 0..k {
+    (0..n).map(move |heads| {
         below += ln_term.exp();
         ln_term += ((n - heads) as f64).ln() - ((heads + 1) as f64).ln();
-    }
-    (1.0 - 2.0 * below).max(0.0)
+        (1.0_f64 - 2.0 * below).max(0.0)
+    })
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub fn doubts(values: &[u64]) -> Vec<Doubt> {
     if values.len() < FEWEST {
         return found;
     }
-    let cold = is_far(*first, rest) && first > rest.iter().max().unwrap_or(first);
+    let cold = Usual::of(rest).is_far(*first) && first > rest.iter().max().unwrap_or(first);
     let series = if cold {
         let typical = median::summarise(rest).interval.median;
         found.push(Doubt::ColdStart { factor: ratio(*first, typical) });
@@ -68,20 +68,32 @@ pub fn doubts(values: &[u64]) -> Vec<Doubt> {
     found
 }
 
-/// Whether `value` is an outlier beside `others`.
-fn is_far(value: u64, others: &[u64]) -> bool {
-    let centre = median::summarise(others).interval.median;
-    let deviations: Vec<u64> = others.iter().map(|v| v.abs_diff(centre)).collect();
-    let usual = median::summarise(&deviations).interval.median;
-    value.abs_diff(centre) > (usual * DEVIATIONS).max(centre / NOTABLE)
+/// Where most values are, and how far from there a value is an outlier.
+struct Usual {
+    centre: u64,
+    reach: u64,
+}
+
+impl Usual {
+    fn of(values: &[u64]) -> Self {
+        let centre = median::summarise(values).interval.median;
+        let deviations: Vec<u64> = values.iter().map(|v| v.abs_diff(centre)).collect();
+        let deviation = median::summarise(&deviations).interval.median;
+        let reach = deviation.saturating_mul(DEVIATIONS).max(centre / NOTABLE);
+        Self { centre, reach }
+    }
+
+    fn is_far(&self, value: u64) -> bool {
+        value.abs_diff(self.centre) > self.reach
+    }
 }
 
 /// Values far from the rest.
 fn outliers(values: &[u64]) -> Option<Doubt> {
-    let centre = median::summarise(values).interval.median;
-    let far = values.iter().copied().filter(|v| is_far(*v, values));
-    let worst = far.clone().max_by_key(|v| v.abs_diff(centre))?;
-    Some(Doubt::Outliers { count: far.count(), factor: ratio(worst, centre) })
+    let usual = Usual::of(values);
+    let far = values.iter().copied().filter(|v| usual.is_far(*v));
+    let worst = far.clone().max_by_key(|v| v.abs_diff(usual.centre))?;
+    Some(Doubt::Outliers { count: far.count(), factor: ratio(worst, usual.centre) })
 }
 
 /// Two groups, each of at least a fifth of the values, whose gap is wider than either group.

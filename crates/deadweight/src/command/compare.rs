@@ -170,8 +170,8 @@ pub(super) fn report_of(path: &Path, of: Option<&str>) -> Result<Report, Failure
     if report.schema != SCHEMA {
         return Err(not(format!("its schema is {}, not {SCHEMA}", report.schema)));
     }
-    let sum: u64 = report.ledger.iter().map(|row| row.ns).sum();
-    if sum != report.wall_ns || sum == 0 {
+    let sum: u128 = report.ledger.iter().map(|row| u128::from(row.ns)).sum();
+    if sum != u128::from(report.wall_ns) || sum == 0 {
         return Err(not(format!(
             "its rows add up to {sum} ns, its wall time is {}",
             report.wall_ns
