@@ -15,6 +15,7 @@
 
 pub mod asm;
 mod attribute;
+pub mod benchmarks;
 mod builds;
 mod calls;
 mod case;

@@ -18,19 +18,41 @@ pub fn independent(a: &[f64], b: &[f64]) -> f64 {
     }
     let ranks = Ranks::of(a.iter().chain(b));
     let sum: usize = ranks.doubled.iter().take(a.len()).sum();
-    let longest = a.len().max(b.len());
-    let exact = if ranks.tied() { longest <= EXACT_TIED } else { longest <= EXACT };
-    if exact {
-        // Untied ranks are whole without being doubled: half the table.
-        let unit = if ranks.tied() { 1 } else { 2 };
-        let whole: Vec<usize> = ranks.doubled.iter().map(|rank| rank / unit).collect();
-        return two_sided(&sums_of(&whole, a.len()), sum / unit);
+    match ranks.counted(a.len(), b.len()) {
+        Some((ways, unit)) => two_sided(&ways, sum / unit),
+        None => approximate(&ranks, sum, a.len(), b.len()),
     }
-    let (m, n) = (a.len() as f64, b.len() as f64);
+}
+
+/// The same as benchstat and its kin count it: twice the chance of a U as small as the smaller of
+/// both. With ties and series of unequal length the two tails differ, and so do the two counts.
+#[must_use]
+pub fn lower_tail_doubled(a: &[f64], b: &[f64]) -> f64 {
+    if a.is_empty() || b.is_empty() {
+        return 1.0;
+    }
+    let ranks = Ranks::of(a.iter().chain(b));
+    let sum: usize = ranks.doubled.iter().take(a.len()).sum();
+    let Some((ways, unit)) = ranks.counted(a.len(), b.len()) else {
+        return approximate(&ranks, sum, a.len(), b.len());
+    };
+    // All doubled: the rank sum of `a` less the least that it can be, and what is left for `b`.
+    let u = sum - a.len() * (a.len() + 1);
+    let other = 2 * a.len() * b.len() - u;
+    if u == other {
+        return 1.0;
+    }
+    let at = (u.min(other) + a.len() * (a.len() + 1)) / unit;
+    2.0 * ways[..=at.min(ways.len() - 1)].iter().sum::<f64>()
+}
+
+/// Mann and Whitney's test of long series.
+fn approximate(ranks: &Ranks, doubled_sum: usize, m: usize, n: usize) -> f64 {
+    let (m, n) = (m as f64, n as f64);
     let all = m + n;
     let mean = m * (all + 1.0) / 2.0;
     let variance = m * n / 12.0 * (all + 1.0 - ranks.ties() / (all * (all - 1.0)));
-    by_normal(sum as f64 / 2.0, mean, variance)
+    by_normal(doubled_sum as f64 / 2.0, mean, variance)
 }
 
 /// The probability of differences as one-sided as these if both members of each pair came from
@@ -98,6 +120,19 @@ impl Ranks {
 
     fn tied(&self) -> bool {
         self.groups.iter().any(|size| *size > 1)
+    }
+
+    /// The shares of all rank sums of `m` of these, where series are short enough for counting
+    /// them, and what doubled sums are to be divided by.
+    fn counted(&self, m: usize, n: usize) -> Option<(Vec<f64>, usize)> {
+        let most = if self.tied() { EXACT_TIED } else { EXACT };
+        if m.max(n) > most {
+            return None;
+        }
+        // Untied ranks are whole without being doubled: half the table.
+        let unit = if self.tied() { 1 } else { 2 };
+        let whole: Vec<usize> = self.doubled.iter().map(|rank| rank / unit).collect();
+        Some((sums_of(&whole, m), unit))
     }
 
     /// Sum of t³ - t over groups of t equal values: what ties take from the variance.

@@ -1,0 +1,139 @@
+//! Go's benchmark text: what `go test -bench` prints, and everything that prints the same.
+//!
+//! A line is a measurement (`BenchmarkName-8  1000  1234 ns/op  56 B/op`), a fact about the run
+//! (`goos: linux`), a fact about a unit (`Unit text-bytes assume=exact`) or none of our business.
+
+use super::units::{Better, Facts, tidied};
+use super::{Measured, Results, Unusable, finite};
+
+/// Reads the text of a file.
+///
+/// # Errors
+/// If there is no measurement in it, or one that is no number.
+pub fn read(text: &str) -> Result<Results, Unusable> {
+    let mut results = Results::default();
+    let mut config: Vec<(String, String)> = Vec::new();
+    for (line, number) in text.lines().zip(1_u32..) {
+        if let Some(rest) = line.strip_prefix("Benchmark") {
+            match measurement(rest).map_err(|told| Unusable(format!("line {number}: {told}")))? {
+                Line::Measured(name, values) => {
+                    results.measured.push(Measured { config: config.clone(), name, values });
+                }
+                Line::NameAlone => {}
+                Line::Damaged(why) => {
+                    results.remarks.push(format!("line {number} is left out: {why}"));
+                }
+            }
+        } else if let Some(rest) = line.strip_prefix("Unit ") {
+            unit(rest, &mut results);
+        } else if let Some((key, value)) = fact(line) {
+            match (config.iter().position(|(known, _)| known == key), value.is_empty()) {
+                (Some(at), true) => drop(config.remove(at)),
+                (Some(at), false) => value.clone_into(&mut config[at].1),
+                (None, true) => {}
+                (None, false) => config.push((key.to_owned(), value.to_owned())),
+            }
+        }
+    }
+    if results.measured.is_empty() {
+        let sought = "there is no line like `BenchmarkName  1000  1234 ns/op` in it";
+        return Err(Unusable(format!("holds no measurements: {sought}")));
+    }
+    Ok(results)
+}
+
+/// What a line that begins as a measurement is.
+enum Line {
+    Measured(String, Vec<(f64, String)>),
+    /// `go test -v` announces a benchmark by its name.
+    NameAlone,
+    Damaged(&'static str),
+}
+
+fn measurement(rest: &str) -> Result<Line, Unusable> {
+    let mut fields = rest.split_whitespace();
+    let name = if rest.starts_with(char::is_whitespace) { "" } else { fields.next().unwrap_or("") };
+    let Some(iterations) = fields.next() else { return Ok(Line::NameAlone) };
+    if iterations.parse::<i64>().is_err() {
+        return Ok(Line::Damaged("the number of iterations is missing"));
+    }
+    let mut values = Vec::new();
+    while let Some(number) = fields.next() {
+        let Ok(value) = number.parse::<f64>() else {
+            return Ok(Line::Damaged("a value is no number"));
+        };
+        let Some(unit) = fields.next() else { return Ok(Line::Damaged("a value has no unit")) };
+        let value = finite(value, &format!("{unit} of {name}"))?;
+        let (unit, factor) = tidied(unit);
+        values.push((value * factor, unit));
+    }
+    if values.is_empty() {
+        return Ok(Line::Damaged("there are no values in it"));
+    }
+    Ok(Line::Measured(name.to_owned(), values))
+}
+
+/// `key: value`: the key starts with a small letter and has no capitals and no blanks.
+fn fact(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let plain = !key.chars().any(|c| c.is_whitespace() || c.is_uppercase());
+    let blank = value.is_empty() || value.starts_with([' ', '\t']);
+    (key.starts_with(char::is_lowercase) && plain && blank)
+        .then(|| (key, value.trim_start_matches([' ', '\t'])))
+}
+
+fn unit(rest: &str, results: &mut Results) {
+    let mut fields = rest.split_whitespace();
+    let Some(unit) = fields.next() else { return };
+    let facts: &mut Facts = results.units.entry(tidied(unit).0).or_default();
+    for field in fields {
+        match field {
+            "assume=exact" => facts.exact = true,
+            "better=higher" => facts.better = Some(Better::Higher),
+            "better=lower" => facts.better = Some(Better::Lower),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurements_carry_what_was_said_before_them() {
+        let text = "goos: linux\npkg: a/b\nBenchmarkX-8 \t 100\t 12.5 ns/op\t 3 B/op\npkg:\n\
+                    PASS\nok  \ta/b\t1.2s\nBenchmarkX-8\nBenchmarkY 1 7 ns/op\n";
+        let read = read(text).unwrap();
+        let [x, y] = read.measured.as_slice() else { panic!("{read:?}") };
+        assert_eq!((x.name.as_str(), x.config.len()), ("X-8", 2));
+        assert_eq!(x.values, [(12.5 * 1e-9, "sec/op".into()), (3.0, "B/op".into())]);
+        assert_eq!(y.config, [("goos".into(), "linux".into())]);
+        assert_eq!(read.remarks, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_damaged_line_is_left_out_with_a_word() {
+        let text = "BenchmarkX many 1 ns/op\nBenchmarkX 1 7\nBenchmarkX 1 7 ns/op\n";
+        let read = read(text).unwrap();
+        assert_eq!((read.measured.len(), read.remarks.len()), (1, 2));
+        assert_eq!(read.remarks[1], "line 2 is left out: a value has no unit");
+    }
+
+    #[test]
+    fn no_number_is_no_measurement() {
+        for value in ["NaN", "inf", "-Inf", "1e999"] {
+            let told = read(&format!("BenchmarkX 1 {value} ns/op")).unwrap_err().to_string();
+            assert!(told.starts_with("line 1: ns/op of X is "), "{told}");
+        }
+        assert!(read("").unwrap_err().0.contains("no measurements"));
+        assert!(read("BenchmarkX\nPASS\n").is_err());
+    }
+
+    #[test]
+    fn units_are_described_once_for_all() {
+        let read = read("Unit ns/op assume=exact better=higher\nBenchmarkX 1 1 ns/op\n").unwrap();
+        let facts = read.units["sec/op"];
+        assert!(facts.exact && facts.better == Some(Better::Higher));
+    }
+}

@@ -1,0 +1,243 @@
+//! The JSON of Google Benchmark, criterion and hyperfine (both of its schemas).
+//!
+//! All of them keep every measurement; averages alone can be printed, but not compared. What they
+//! are is told by their fields. Not for our own reports.
+
+use super::{Measured, Results, Unusable, finite};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Reads JSON text; None if it is of another kind. `name` is what criterion's benchmark is called:
+/// that stands in another file.
+///
+/// # Errors
+/// If it is one of these and holds nothing that could be compared.
+pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
+    let value: Value = serde_json::from_str(text).map_err(|e| Unusable(format!("is no JSON: {e}")))?;
+    let Value::Object(object) = &value else { return Ok(None) };
+    let list = |field: &str| object.get(field).and_then(Value::as_array);
+    let results = match (list("benchmarks"), list("results"), list("iters")) {
+        (Some(runs), ..) => google(runs)?,
+        (_, Some(commands), _) => hyperfine(commands)?,
+        (.., Some(_)) => criterion(&value, name)?,
+        _ if object.values().any(|v| v.get("point_estimate").is_some()) => {
+            let told = "holds criterion's estimates alone; give the sample.json beside it";
+            return Err(Unusable(told.into()));
+        }
+        _ => return Ok(None),
+    };
+    if results.measured.is_empty() {
+        return Err(Unusable("holds no measurements".into()));
+    }
+    Ok(Some(results))
+}
+
+fn unlike(what: &str) -> impl Fn(serde_json::Error) -> Unusable {
+    move |error| Unusable(format!("is not what {what} writes: {error}"))
+}
+
+/// One line of Google Benchmark's results, without its counters.
+#[derive(Deserialize)]
+struct GoogleRun {
+    name: String,
+    run_name: Option<String>,
+    run_type: Option<String>,
+    aggregate_name: Option<String>,
+    real_time: Option<f64>,
+    cpu_time: Option<f64>,
+    time_unit: Option<String>,
+    #[serde(default)]
+    error_occurred: bool,
+    error_message: Option<String>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+/// Numbers about the repetition rather than about the benchmark.
+const NO_COUNTERS: [&str; 6] = [
+    "family_index",
+    "per_family_instance_index",
+    "repetitions",
+    "repetition_index",
+    "threads",
+    "iterations",
+];
+
+fn google(runs: &[Value]) -> Result<Results, Unusable> {
+    let mut results = Results::default();
+    let mut averages = false;
+    for run in runs {
+        let run = GoogleRun::deserialize(run).map_err(unlike("Google Benchmark"))?;
+        let name = run.run_name.unwrap_or(run.name);
+        if run.error_occurred {
+            let why = run.error_message.unwrap_or_default();
+            results.remarks.push(format!("{name} is left out, for it failed: {why}"));
+            continue;
+        }
+        if run.run_type.is_some_and(|kind| kind == "aggregate") || run.aggregate_name.is_some() {
+            averages = true;
+            continue;
+        }
+        let factor = match run.time_unit.as_deref().unwrap_or("ns") {
+            "ns" => 1e-9,
+            "us" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            other => {
+                return Err(Unusable(format!("gives {name} in {other}, an unknown unit of time")));
+            }
+        };
+        let mut values = Vec::new();
+        for (time, unit) in [(run.real_time, "sec/op"), (run.cpu_time, "cpu-sec/op")] {
+            let Some(time) = time else { continue };
+            values.push((finite(time, &name)? * factor, unit.to_owned()));
+        }
+        for (counter, value) in &run.others {
+            let Some(value) = value.as_f64() else { continue };
+            let unit = match counter.as_str() {
+                "bytes_per_second" => "B/s",
+                "items_per_second" => "items/s",
+                known if NO_COUNTERS.contains(&known) => continue,
+                own => own,
+            };
+            values.push((finite(value, &name)?, unit.to_owned()));
+        }
+        results.measured.push(Measured { name, values, ..Measured::default() });
+    }
+    if results.measured.is_empty() && averages {
+        let told = "holds averages alone: leave --benchmark_report_aggregates_only out";
+        return Err(Unusable(told.into()));
+    }
+    Ok(results)
+}
+
+/// One command of hyperfine's: schema 1 has `times`, schema 2 `measurements`.
+#[derive(Deserialize)]
+struct HyperfineCommand {
+    command: String,
+    name: Option<String>,
+    times: Option<Vec<f64>>,
+    measurements: Option<Vec<HyperfineRun>>,
+}
+
+#[derive(Deserialize)]
+struct HyperfineRun {
+    time_wall_clock: Quantity,
+}
+
+#[derive(Deserialize)]
+struct Quantity {
+    value: f64,
+    unit: String,
+}
+
+fn hyperfine(commands: &[Value]) -> Result<Results, Unusable> {
+    let mut results = Results::default();
+    for command in commands {
+        let one = HyperfineCommand::deserialize(command).map_err(unlike("hyperfine"))?;
+        let name = one.name.unwrap_or(one.command);
+        let times = match (one.times, one.measurements) {
+            (Some(times), _) => times,
+            (None, Some(runs)) => {
+                let odd = runs.iter().find(|run| run.time_wall_clock.unit != "second");
+                if let Some(Quantity { unit, .. }) = odd.map(|run| &run.time_wall_clock) {
+                    return Err(Unusable(format!("gives `{name}` in {unit}, not in seconds")));
+                }
+                runs.into_iter().map(|run| run.time_wall_clock.value).collect()
+            }
+            (None, None) => {
+                return Err(Unusable(format!("holds averages alone for `{name}`, and no times")));
+            }
+        };
+        for time in times {
+            let values = vec![(finite(time, &name)?, "sec".to_owned())];
+            results.measured.push(Measured { name: name.clone(), values, ..Measured::default() });
+        }
+    }
+    Ok(results)
+}
+
+/// criterion's samples: each of some iterations, with the time of all of them in nanoseconds.
+#[derive(Deserialize)]
+struct CriterionSample {
+    iters: Vec<f64>,
+    times: Vec<f64>,
+}
+
+fn criterion(value: &Value, name: &str) -> Result<Results, Unusable> {
+    let sample = CriterionSample::deserialize(value).map_err(unlike("criterion"))?;
+    if sample.iters.len() != sample.times.len() {
+        return Err(Unusable("has not as many times as iterations".into()));
+    }
+    let mut results = Results::default();
+    for (iterations, time) in sample.iters.iter().zip(&sample.times) {
+        let per_operation = finite(time / iterations, name)?;
+        let values = vec![(per_operation * 1e-9, "sec/op".to_owned())];
+        results.measured.push(Measured { name: name.to_owned(), values, ..Measured::default() });
+    }
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> String {
+        read(text, "x").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn google_benchmark_repetitions_are_kept_and_averages_left_out() {
+        let text = r#"{"context": {}, "benchmarks": [
+            {"name": "BM_a/8", "run_name": "BM_a/8", "run_type": "iteration", "repetitions": 2,
+             "iterations": 10, "real_time": 1.5, "cpu_time": 1.0, "time_unit": "us",
+             "bytes_per_second": 4e6, "hits": 3},
+            {"name": "BM_a/8_mean", "run_name": "BM_a/8", "run_type": "aggregate",
+             "aggregate_name": "mean", "real_time": 1.5, "cpu_time": 1.0, "time_unit": "us"},
+            {"name": "BM_b", "error_occurred": true, "error_message": "no file"}]}"#;
+        let read = read(text, "x").unwrap().unwrap();
+        let [only] = read.measured.as_slice() else { panic!("{read:?}") };
+        let expected = [(1.5 * 1e-6, "sec/op"), (1e-6, "cpu-sec/op"), (4e6, "B/s"), (3.0, "hits")];
+        let values: Vec<_> = only.values.iter().map(|(v, unit)| (*v, unit.as_str())).collect();
+        assert_eq!((only.name.as_str(), values.as_slice()), ("BM_a/8", expected.as_slice()));
+        assert_eq!(read.remarks, ["BM_b is left out, for it failed: no file"]);
+        let alone = r#"{"benchmarks": [{"name": "a_mean", "run_type": "aggregate"}]}"#;
+        assert!(told(alone).contains("averages alone"));
+        let fortnights = r#"{"benchmarks": [{"name": "a", "time_unit": "fortnight"}]}"#;
+        assert!(told(fortnights).contains("unknown unit"));
+    }
+
+    #[test]
+    fn both_schemas_of_hyperfine_are_read() {
+        let one = r#"{"results": [{"command": "ls", "mean": 2.0, "times": [1.0, 3.0]}]}"#;
+        let two = r#"{"schema_version": 2, "results": [{"command": "ls -l", "name": "ls",
+            "measurements": [{"time_wall_clock": {"value": 1.0, "unit": "second"}},
+                             {"time_wall_clock": {"value": 3.0, "unit": "second"}}]}]}"#;
+        let (one, two) = (read(one, "").unwrap().unwrap(), read(two, "").unwrap().unwrap());
+        assert_eq!(one, two);
+        assert_eq!(one.measured[1].values, [(3.0, "sec".to_owned())]);
+        assert!(told(r#"{"results": [{"command": "ls", "mean": 2.0}]}"#).contains("no times"));
+        assert!(told(r#"{"results": []}"#).contains("no measurements"));
+        assert!(told(r#"{"results": [3]}"#).contains("not what hyperfine writes"));
+    }
+
+    #[test]
+    fn criterions_samples_are_times_per_iteration() {
+        let read = read(r#"{"iters": [10, 20], "times": [100, 220]}"#, "fib/20").unwrap().unwrap();
+        let values: Vec<f64> = read.measured.iter().map(|m| m.values[0].0).collect();
+        assert_eq!(values, [10.0 * 1e-9, 11.0 * 1e-9]);
+        assert_eq!(read.measured[0].name, "fib/20");
+        assert!(told(r#"{"iters": [0], "times": [1]}"#).contains("x is inf"));
+        assert!(told(r#"{"iters": [0], "times": [0]}"#).contains("x is NaN"));
+        assert!(told(r#"{"iters": [1], "times": []}"#).contains("as many"));
+        assert!(told(r#"{"mean": {"point_estimate": 3}}"#).contains("sample.json"));
+    }
+
+    #[test]
+    fn other_json_is_none_of_these() {
+        assert_eq!(read(r#"{"schema": 1, "ledger": []}"#, ""), Ok(None));
+        assert_eq!(read("[]", ""), Ok(None));
+        assert!(told("{").contains("no JSON"));
+        assert!(told(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#).contains("no JSON"));
+    }
+}
