@@ -4,6 +4,7 @@
 //! business of `command`. Help, man page and completions all derive from these definitions.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use deadweight_core::benchmarks::keys::Key;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -183,13 +184,15 @@ pub struct Report {
 
 /// Is B faster than A, by how much, and which row explains it?
 ///
-/// Commands are run by turns, A B B A ..., undisturbed runs first and traced ones after. The exit
-/// status is 0 if none is slower than A, 1 if one is, 3 if that cannot be told, 2 on errors.
+/// Commands are run by turns, A B B A ..., undisturbed runs first and traced ones after. Results of
+/// benchmark programs are compared row by row: Go's text (what benchstat prints), JSON of Google
+/// Benchmark, criterion (sample.json, or a directory of them) and hyperfine. The exit status is 0 if
+/// nothing is slower than in A, 1 if something is, 3 if that cannot be told, 2 on errors.
 #[derive(Debug, Args)]
 pub struct Compare {
     /// The reference, A, and what to compare with it: commands in quotes, reports of
-    /// `--export-json` (*.json) or recordings (*.dwt).
-    #[arg(required = true, num_args = 2.., value_name = "SIDE")]
+    /// `--export-json` (*.json) or recordings (*.dwt); or files of benchmark programs.
+    #[arg(required = true, num_args = 1.., value_name = "SIDE")]
     pub sides: Vec<OsString>,
     /// Undisturbed runs of each. `auto`: until the factor is known to ±0.5 %, or for about 4
     /// seconds each.
@@ -214,6 +217,28 @@ pub struct Compare {
     /// Weigh this process inside each command; `NAME:2` is the second of that name.
     #[arg(long, value_name = "NAME[:K]")]
     pub of: Option<Of>,
+    /// Of benchmark files: how many operations a second, and how many times slower than the fastest.
+    #[arg(long, help_heading = "Files of benchmark programs")]
+    pub ips: bool,
+    /// What makes a row: .fullname, .name, /PART of the name, or a key such as pkg.
+    #[arg(
+        long,
+        value_name = "KEY,...",
+        value_delimiter = ',',
+        help_heading = "Files of benchmark programs"
+    )]
+    pub row: Vec<Key>,
+    /// What makes a column: .file, or any of these. The first one is what others are compared with.
+    #[arg(long, value_name = "KEY", help_heading = "Files of benchmark programs")]
+    pub col: Option<Key>,
+    /// What may differ between runs that are compared: keys such as note, goos.
+    #[arg(
+        long,
+        value_name = "KEY,...",
+        value_delimiter = ',',
+        help_heading = "Files of benchmark programs"
+    )]
+    pub ignore: Vec<Key>,
     /// Write the comparisons as JSON to FILE; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,

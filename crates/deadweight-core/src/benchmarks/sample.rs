@@ -56,9 +56,8 @@ pub fn mode(sorted: &[f64]) -> Middle {
         rest = &rest[same..];
     }
     let (Some(low), Some(high)) = (sorted.first(), sorted.last()) else { return Middle::default() };
-    let note = (most != sorted.len()).then(|| {
-        format!("exact distribution expected, but values range from {low} to {high}")
-    });
+    let note = (most != sorted.len())
+        .then(|| format!("exact distribution expected, but values range from {low} to {high}"));
     Middle { value: best, interval: Some((*low, *high)), note }
 }
 
@@ -67,7 +66,15 @@ impl Middle {
     #[must_use]
     pub fn reach(&self) -> String {
         let Some((low, high)) = self.interval else { return "∞".into() };
-        let sign = |v: f64| if v == 0.0 { 0 } else if v > 0.0 { 1 } else { -1 };
+        let sign = |v: f64| {
+            if v == 0.0 {
+                0
+            } else if v > 0.0 {
+                1
+            } else {
+                -1
+            }
+        };
         let middle = self.value;
         if sign(low) != sign(middle) || sign(high) != sign(middle) {
             return "?".into();
@@ -139,9 +146,14 @@ fn approximate_interval(n: usize) -> (usize, usize) {
     (whole(low), whole(high))
 }
 
-/// How many ways to choose `k` of `n`, which is at most 30.
+/// How many ways to choose `k` of `n`, which is at most 30. Rounding decides between two intervals
+/// that cover equally much, so it has to be benchstat's: exact up to 20, by logarithms beyond.
 fn choices(n: usize, k: usize) -> f64 {
-    (0..k.min(n - k)).fold(1.0, |ways, i| ways * (n - i) as f64 / (i + 1) as f64).round()
+    if n <= 20 {
+        return (0..k.min(n - k)).fold(1.0, |ways, i| ways * (n - i) as f64 / (i + 1) as f64);
+    }
+    let ln_factorial = |n: usize| libm::lgamma(n as f64 + 1.0);
+    (ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)).exp()
 }
 
 /// Whether two samples differ.
@@ -162,9 +174,8 @@ pub fn difference(a: &[f64], b: &[f64]) -> Difference {
     }
     let p = rank_tests::lower_tail_doubled(a, b);
     let needed = (1..).find(|n| least_p(*n, *n) <= ALPHA).unwrap_or(usize::MAX);
-    let note = (p > ALPHA && a.len() < needed && b.len() < needed).then(|| {
-        format!("need >= {needed} samples to detect a difference at alpha level {ALPHA}")
-    });
+    let note = (p > ALPHA && a.len() < needed && b.len() < needed)
+        .then(|| format!("need >= {needed} samples to detect a difference at alpha level {ALPHA}"));
     Difference { p, note }
 }
 

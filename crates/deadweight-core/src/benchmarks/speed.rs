@@ -52,9 +52,10 @@ pub fn rank(tables: &Tables) -> Vec<Ranking<'_>> {
     let of_times = tables.tables.iter().filter(|table| is_time(&table.unit));
     of_times
         .flat_map(|table| {
-            let memory = tables.tables.iter().find(|other| {
-                other.unit == "B/op" && other.config == table.config
-            });
+            let memory = tables
+                .tables
+                .iter()
+                .find(|other| other.unit == "B/op" && other.config == table.config);
             (0..table.columns.len()).map(move |column| ranking(table, memory, column))
         })
         .filter(|ranking| !ranking.places.is_empty())
@@ -118,7 +119,8 @@ mod tests {
     #[test]
     fn the_fastest_comes_first_and_the_others_say_by_how_much() {
         let lines = |name: &str, base: u32| -> String {
-            let line = |i: u32| format!("Benchmark{name} 9 {} ns/op {} B/op\n", base + i % 3, base * 2);
+            let line =
+                |i: u32| format!("Benchmark{name} 9 {} ns/op {} B/op\n", base + i % 3, base * 2);
             (0..10).map(line).collect()
         };
         let text = [lines("Slow", 400), lines("Fast", 100), lines("Twin", 100)].concat();
@@ -128,13 +130,12 @@ mod tests {
         let [ranking] = ranked.as_slice() else { panic!("{ranked:?}") };
         assert_eq!((ranking.column, ranking.per), ("f", "op"));
         let stands: Vec<_> = ranking.places.iter().map(|p| (p.name, p.bytes)).collect();
-        assert_eq!(
-            stands,
-            [("Fast", Some(200.0)), ("Twin", Some(200.0)), ("Slow", Some(800.0))]
-        );
+        assert_eq!(stands, [("Fast", Some(200.0)), ("Twin", Some(200.0)), ("Slow", Some(800.0))]);
         assert_eq!(ranking.places[0].standing, Standing::Fastest);
         assert_eq!(ranking.places[1].standing, Standing::Alike);
-        assert!(matches!(ranking.places[2].standing, Standing::Slower(f) if (3.9..4.0).contains(&f)));
+        assert!(
+            matches!(ranking.places[2].standing, Standing::Slower(f) if (3.9..4.0).contains(&f))
+        );
         assert!((ranking.places[0].per_second - 1.0 / 101e-9).abs() < 1.0);
     }
 

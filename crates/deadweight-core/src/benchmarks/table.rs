@@ -153,11 +153,8 @@ pub fn lay_out(sides: &[(String, Results)], layout: &Layout) -> Result<Tables, U
             grids.add(file, one, layout, alone);
         }
     }
-    let tables: Vec<Table> = grids
-        .into_sorted()
-        .into_iter()
-        .map(|grid| grid.finish(&units))
-        .collect();
+    let tables: Vec<Table> =
+        grids.into_sorted().into_iter().map(|grid| grid.finish(&units)).collect();
     let mut warnings: Vec<String> = sides
         .iter()
         .flat_map(|(file, results)| results.remarks.iter().map(move |r| format!("{file}: {r}")))
@@ -219,8 +216,7 @@ impl Grids {
     fn add(&mut self, file: &str, one: &Measured, layout: &Layout, sole: bool) {
         let taken: Vec<&Key> =
             layout.row.iter().chain([&layout.col]).chain(&layout.ignore).collect();
-        let parts: Vec<String> =
-            layout.row.iter().map(|key| key.of(file, one, &taken)).collect();
+        let parts: Vec<String> = layout.row.iter().map(|key| key.of(file, one, &taken)).collect();
         let row = if sole { SOLE.to_owned() } else { parts.join(" ") };
         let column = layout.col.of(file, one, &taken);
         let full = Key::FullName.of(file, one, &taken);
@@ -403,16 +399,15 @@ fn mean(rows: &[Row], column: usize) -> Mean {
     let in_first = rows.iter().filter(|row| of(row, 0).is_some()).count();
     let pairs: Vec<(f64, f64)> =
         cells.iter().filter_map(|(a, b)| Some((a.as_ref()?.value, b.value))).collect();
-    let differs = (pairs.len() != in_first).then(|| {
-        "benchmark set differs from baseline; geomeans may not be comparable".to_owned()
-    });
+    let differs = (pairs.len() != in_first)
+        .then(|| "benchmark set differs from baseline; geomeans may not be comparable".to_owned());
     let equal = |a: f64, b: f64| a.total_cmp(&b).is_eq();
     let impossible = pairs.iter().any(|(a, b)| *a == 0.0 && !equal(*a, *b));
     let factors: Vec<f64> =
         pairs.iter().map(|(a, b)| if equal(*a, *b) { 1.0 } else { b / a }).collect();
     let ratio = sample::geometric_mean(&factors).filter(|_| !impossible);
-    let no_ratio = (ratio.is_none() && !impossible)
-        .then(|| "ratios must be >0 to compute geomean".to_owned());
+    let no_ratio =
+        (ratio.is_none() && !impossible).then(|| "ratios must be >0 to compute geomean".to_owned());
     Mean { value, ratio, notes: differs.into_iter().chain(none).chain(no_ratio).collect() }
 }
 
@@ -446,7 +441,9 @@ fn worded(doubt: &Doubt) -> String {
         }
         Doubt::TwoModes { fast, slow, slow_count } => {
             let factor = *slow as f64 / (*fast).max(1) as f64;
-            format!("two groups: {slow_count} measurements take {factor:.2} × as long as the others")
+            format!(
+                "two groups: {slow_count} measurements take {factor:.2} × as long as the others"
+            )
         }
         Doubt::Drift { factor } => {
             format!("drifting: the second half takes {factor:.2} × as long as the first")
@@ -469,9 +466,10 @@ impl Tables {
     pub fn measurements_needed(&self) -> Option<usize> {
         let short = |table: &Table| {
             let rows = (1..table.columns.len()).map(|column| {
-                let changes = table.rows.iter().filter_map(|row| {
-                    row.cells.get(column)?.as_ref()?.change.as_ref()
-                });
+                let changes = table
+                    .rows
+                    .iter()
+                    .filter_map(|row| row.cells.get(column)?.as_ref()?.change.as_ref());
                 let changes: Vec<&Change> = changes.collect();
                 let unsure = changes.iter().any(|c| c.verdict == Verdict::CannotTell);
                 if unsure { changes.len() } else { 0 }

@@ -1,12 +1,12 @@
 //! `compare A B`: is B faster than A, by how much, and which row explains it.
 //!
-//! Sides are commands, run here by turns, or reports and recordings made before. Not for judging:
-//! that is `deadweight_core::compare`.
+//! Sides are commands, run here by turns, or reports and recordings made before; files of benchmark
+//! programs are handed to `benchmarks`. Not for judging: that is `deadweight_core::compare`.
 
 use super::destination::Destination;
 use super::gate::read_conditions;
 use super::run::weighed;
-use super::{page, recording};
+use super::{benchmarks, page, recording};
 use crate::cli::Compare;
 use crate::failure::Failure;
 use crate::recorder::Recorder;
@@ -23,9 +23,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Exit code when B is slower.
-const SLOWER: u8 = 1;
+pub(super) const SLOWER: u8 = 1;
 /// Exit code when too little is known.
-const CANNOT_TELL: u8 = 3;
+pub(super) const CANNOT_TELL: u8 = 3;
 
 /// One side with its name.
 struct Named {
@@ -42,6 +42,17 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
         return Err(Failure::Unknown(format!(
             "there are more names than sides to compare: nothing is left for `{name}`"
         )));
+    }
+    if let Some(sides) = benchmarks::sides(wish)? {
+        return benchmarks::compare(wish, &sides);
+    }
+    if let Some(option) = benchmarks::own_option(wish) {
+        return Err(Failure::Unknown(format!(
+            "{option} is for results of benchmark programs, and none of the sides is a file of them"
+        )));
+    }
+    if wish.sides.len() < 2 {
+        return Err(Failure::Unknown("give at least two sides to compare".into()));
     }
     let conditions = read_conditions(&wish.fail_if)?;
     let json = wish.export_json.as_deref();
@@ -141,7 +152,7 @@ fn sides(wish: &Compare) -> Result<Vec<Named>, Failure> {
     Ok(sides)
 }
 
-fn lossy(side: &OsString) -> String {
+pub(super) fn lossy(side: &OsString) -> String {
     side.to_string_lossy().into_owned()
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Not for parsing (`cli`) or for how things look (`render`).
 
+mod benchmarks;
 mod compare;
 mod destination;
 mod doctor;

@@ -4,8 +4,10 @@
 //! or the environment: how wide and how colourful a page is comes in as a [`Page`].
 
 pub mod article;
+pub mod benchmarks;
 pub mod checkup;
 pub mod comparison;
+pub mod ips;
 pub mod json;
 pub mod page;
 pub mod quantity;

@@ -7,6 +7,8 @@
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod arguments;
+mod benchmarks;
+mod benchstat;
 mod comparing;
 mod errors;
 mod harm;

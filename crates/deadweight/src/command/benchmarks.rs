@@ -1,0 +1,181 @@
+//! `compare` of files that benchmark programs wrote: read, laid out, printed.
+//!
+//! Not for commands or reports of ours: those have ledgers, and are compared in `compare`.
+
+use super::compare::{CANNOT_TELL, SLOWER, lossy};
+use super::destination::Destination;
+use super::page;
+use crate::cli::Compare;
+use crate::failure::Failure;
+use crate::render::{benchmarks, ips};
+use deadweight_core::benchmarks::keys::Key;
+use deadweight_core::benchmarks::table::{Layout, Verdict, lay_out};
+use deadweight_core::benchmarks::{Results, Unusable, go, json};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// How deep criterion's directories are searched.
+const DEEPEST: u32 = 8;
+
+/// An option that is given and only of use here.
+pub(super) fn own_option(wish: &Compare) -> Option<&'static str> {
+    let given = [
+        (wish.ips, "--ips"),
+        (!wish.row.is_empty(), "--row"),
+        (wish.col.is_some(), "--col"),
+        (!wish.ignore.is_empty(), "--ignore"),
+    ];
+    given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
+}
+
+/// The sides with what they are called, if they are files of benchmark programs; None if none is.
+pub(super) fn sides(wish: &Compare) -> Result<Option<Vec<(String, Results)>>, Failure> {
+    let read: Vec<Option<Results>> = wish.sides.iter().map(results).collect::<Result<_, _>>()?;
+    let of_kind = |is: bool| {
+        let side = wish.sides.iter().zip(&read).find(|(_, read)| read.is_some() == is);
+        side.map(|(side, _)| lossy(side))
+    };
+    match (of_kind(true), of_kind(false)) {
+        (None, _) => return Ok(None),
+        (Some(file), Some(other)) => {
+            return Err(Failure::Unknown(format!(
+                "{file} holds results of a benchmark program and `{other}` does not: they cannot be \
+                 compared with one another"
+            )));
+        }
+        (Some(_), None) => {}
+    }
+    let named = read.into_iter().flatten().enumerate().map(|(at, results)| {
+        let given = wish.names.get(at).cloned();
+        let side = &wish.sides[at];
+        let before = wish.sides[..at].iter().filter(|other| *other == side).count();
+        let again = wish.sides.iter().filter(|other| *other == side).count() > 1;
+        let plain = if again { format!("{}#{before}", lossy(side)) } else { lossy(side) };
+        (given.unwrap_or(plain), results)
+    });
+    Ok(Some(named.collect()))
+}
+
+pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8, Failure> {
+    if !wish.fail_if.is_empty() {
+        return Err(Failure::Unknown(
+            "--fail-if asks of commands, reports and recordings; results of benchmark programs are \
+             judged row by row, and the exit code tells"
+                .into(),
+        ));
+    }
+    let path = wish.export_json.as_deref();
+    let json = path.map(|path| Destination::open("the comparison", path)).transpose()?;
+    let usual = Layout::default();
+    let layout = Layout {
+        row: if wish.row.is_empty() { usual.row } else { wish.row.clone() },
+        col: wish.col.clone().unwrap_or(usual.col),
+        ignore: wish.ignore.clone(),
+    };
+    let tables = lay_out(sides, &layout).map_err(|Unusable(why)| Failure::Unknown(why))?;
+    if let Some(json) = json {
+        let text = serde_json::to_string_pretty(&tables).map_err(|error| Failure::Write {
+            what: "the comparison",
+            to: "JSON".into(),
+            source: error.into(),
+        })?;
+        json.write(&(text + "\n"))?;
+    }
+    if !wish.quiet {
+        let page = page::page(&std::io::stdout(), &wish.style);
+        let render = if wish.ips { ips::render } else { benchmarks::render };
+        match super::print("the comparison", &render(&tables, page)) {
+            Err(failure) if failure.is_broken_pipe() => {}
+            printed => printed?,
+        }
+    }
+    let any = |verdict| tables.changes().any(|(_, change)| change.verdict == verdict);
+    let alone = sides.len() == 1 && layout.col == Key::File;
+    let nothing = tables.changes().next().is_none() && !alone;
+    Ok(match (any(Verdict::Worse), any(Verdict::CannotTell) || nothing) {
+        (true, _) => SLOWER,
+        (false, true) => CANNOT_TELL,
+        (false, false) => 0,
+    })
+}
+
+/// What a side holds, if it is a file or directory of a benchmark program.
+fn results(side: &OsString) -> Result<Option<Results>, Failure> {
+    let path = Path::new(side);
+    let Ok(meta) = fs::metadata(path) else { return Ok(None) };
+    let kind = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let said = |Unusable(why)| Failure::Unknown(format!("{} {why}", path.display()));
+    match kind {
+        _ if meta.is_dir() => directory(path).map(Some),
+        "dwt" => Ok(None),
+        "json" => json::read(&text(path)?, &criterion_name(path)).map_err(said),
+        _ if !meta.is_file() || meta.permissions().mode() & 0o111 != 0 => Ok(None),
+        _ => {
+            let bytes =
+                fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
+            let text = String::from_utf8_lossy(&bytes);
+            let benchmarks = text.lines().any(|line| line.starts_with("Benchmark"));
+            if !benchmarks && kind != "txt" {
+                return Ok(None);
+            }
+            go::read(&text).map(Some).map_err(said)
+        }
+    }
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let bytes = fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// All samples of criterion's under a directory; of a benchmark with several (`base`, `new`, ...)
+/// the newest one, unless the directory is one of these itself.
+fn directory(path: &Path) -> Result<Results, Failure> {
+    let mut results = Results::default();
+    search(path, DEEPEST, true, &mut results)?;
+    if results.measured.is_empty() {
+        return Err(Failure::Unknown(format!(
+            "{} is a directory without results of criterion (sample.json)",
+            path.display()
+        )));
+    }
+    Ok(results)
+}
+
+fn search(dir: &Path, deep: u32, top: bool, results: &mut Results) -> Result<(), Failure> {
+    let failure = |source| Failure::Read { path: dir.to_owned(), source };
+    let sample = dir.join("sample.json");
+    if sample.is_file() {
+        let newest = dir.file_name().is_some_and(|name| name == "new");
+        let newer = dir.with_file_name("new").join("sample.json").is_file();
+        if top || newest || !newer {
+            let read = json::read(&text(&sample)?, &criterion_name(&sample));
+            let said = |Unusable(why)| Failure::Unknown(format!("{} {why}", sample.display()));
+            results.measured.extend(read.map_err(said)?.unwrap_or_default().measured);
+        }
+    }
+    let mut dirs: Vec<_> = fs::read_dir(dir)
+        .map_err(failure)?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.is_dir() && !path.is_symlink())
+        .collect();
+    dirs.sort();
+    if deep > 0 {
+        dirs.iter().try_for_each(|dir| search(dir, deep - 1, false, results))?;
+    }
+    Ok(())
+}
+
+/// What criterion calls the benchmark whose sample this is: the file beside it tells, or the
+/// directory above.
+fn criterion_name(sample: &Path) -> String {
+    let told = || -> Option<String> {
+        let beside = fs::read_to_string(sample.with_file_name("benchmark.json")).ok()?;
+        let value: serde_json::Value = serde_json::from_str(&beside).ok()?;
+        Some(value.get("full_id")?.as_str()?.to_owned())
+    };
+    let above = || Some(sample.parent()?.parent()?.file_name()?.to_string_lossy().into_owned());
+    told().or_else(above).unwrap_or_default()
+}
