@@ -104,8 +104,15 @@ pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8,
 /// What a side holds, if it is a file or directory of a benchmark program.
 fn results(side: &OsString) -> Result<Option<Results>, Failure> {
     let path = Path::new(side);
-    let Ok(meta) = fs::metadata(path) else { return Ok(None) };
     let kind = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let meta = match fs::metadata(path) {
+        Ok(meta) => meta,
+        // Not a command: nobody calls a program so.
+        Err(source) if kind == "txt" && !lossy(side).contains(' ') => {
+            return Err(Failure::Read { path: path.to_owned(), source });
+        }
+        Err(_) => return Ok(None),
+    };
     let said = |Unusable(why)| Failure::Unknown(format!("{} {why}", path.display()));
     match kind {
         _ if meta.is_dir() => directory(path).map(Some),

@@ -130,6 +130,7 @@ fn what_cannot_be_compared_is_told_in_a_sentence() {
     refused(&dir, "go.txt nan.txt", "nan.txt line 1: ns/op of X is NaN");
     refused(&dir, "go.txt empty.txt", "empty.txt holds no measurements");
     refused(&dir, "empty.txt empty.txt", "holds no measurements");
+    refused(&dir, "go.txt absent.txt", "cannot read absent.txt");
     refused(&dir, "fine.json nan.json", "NaN");
     refused(&dir, "fine.json empty.json", "no measurements");
     refused(&dir, "fine.json means.json", "no times");
