@@ -7,6 +7,7 @@
 //! | `B > A * 1.05` | B's wall time is above A's by more than this factor |
 //! | `slow.finding = "tiny-reads @ main.zig:14"` | the best finding is of this class, at this place |
 //! | `fast.finding = none` | there is no finding |
+//! | `piped.hazard = "timed-the-producer"` | this is said of the measurement |
 //! | `blame(slow, fast) = "tiny-reads" > 70 %` | this row makes more than this part of the difference |
 //! | `saving(slow, fast) within 10 points` | the best finding's predicted saving is as near as that to the real one |
 //!
@@ -25,6 +26,8 @@ pub enum Condition {
     Amounts(Amount, Order, Amount),
     /// The best finding of a report is this one; none: it has none.
     Finding(String, Option<Wanted>),
+    /// A report says of its own measurement that it misleads in this way.
+    Hazard(String, String),
     /// The row of this account makes so much of the difference between two reports.
     Blame([String; 2], String, Order, f64),
     /// The first report's predicted saving is so many points from the second's real one.
@@ -120,6 +123,15 @@ impl Condition {
                     _ => false,
                 };
                 Ok(Outcome { holds, seen: best.map_or("none".into(), described) })
+            }
+            Self::Hazard(name, id) => {
+                let said: Vec<&str> =
+                    of(reports, name)?.hazards.iter().map(|hazard| hazard.id.as_str()).collect();
+                let holds = said.contains(&id.as_str());
+                Ok(Outcome {
+                    holds,
+                    seen: if said.is_empty() { "none".into() } else { said.join(", ") },
+                })
             }
             Self::Blame([a, b], account, order, part) => {
                 let found = compare((a, of(reports, a)?), (b, of(reports, b)?), false);

@@ -18,6 +18,8 @@ pub(crate) struct Case {
     pub(crate) runs: String,
     /// Names and commands of what is weighed.
     pub(crate) variants: Vec<(String, String)>,
+    /// Variants of which one process is weighed, by its name, and not the whole command.
+    pub(crate) of: Vec<(String, String)>,
     /// What must hold of the reports, in the words of `deadweight gate`.
     pub(crate) truths: Vec<String>,
 }
@@ -66,6 +68,7 @@ fn parse(text: &str) -> Result<Case, String> {
             ("", "runs") => case.runs = one()?,
             ("", "story") => {}
             ("variants", name) => case.variants.push((name.to_owned(), one()?)),
+            ("of", name) => case.of.push((name.to_owned(), one()?)),
             (_, key) => return Err(refused(&format!("`{key}` means nothing here"))),
         }
     }
@@ -94,10 +97,12 @@ mod tests {
     #[test]
     fn a_case_is_read_with_its_lists_and_tables() {
         let text = "# a case\nneeds = [\"go\"]\nruns = \"7\"\ntruths = [\n  'a.finding = \"x\"',\n  # why\n  \
-                    'a < 3 s',\n]\n\n[variants]\nslow = \"$OUT/slow 3\"\nfast = \"$OUT/fast 3\"\n";
+                    'a < 3 s',\n]\n\n[variants]\nslow = \"$OUT/slow 3\"\nfast = \"$OUT/fast 3\"\n\
+                    [of]\nfast = \"inner\"\n";
         let case = parse(text).unwrap();
         assert_eq!(case.truths, ["a.finding = \"x\"", "a < 3 s"]);
         assert_eq!(case.variants[1], ("fast".to_owned(), "$OUT/fast 3".to_owned()));
+        assert_eq!(case.of, [("fast".to_owned(), "inner".to_owned())]);
         assert_eq!((case.needs, case.runs.as_str()), (vec!["go".to_owned()], "7"));
     }
 

@@ -84,9 +84,11 @@ fn weigh(
 ) -> Result<(), String> {
     let report = shell.report(variant);
     let out = shell.out.display().to_string();
+    let of = case.of.iter().find(|(name, _)| name == variant);
     let output = Command::new(deadweight)
         .args(["-q", "-r", &case.runs, "--export-json"])
         .arg(&report)
+        .args(of.iter().flat_map(|(_, process)| ["--of", process.as_str()]))
         .args(["--", &command.replace("$OUT", &out)])
         .current_dir(shell.folder)
         .output()

@@ -141,8 +141,13 @@ impl<'t> Reader<'t> {
             }
             (Some(Token::Word(word)), Some(Token::Sign('='))) => {
                 self.at = 2;
+                if let Some(name) = word.strip_suffix(".hazard") {
+                    return Ok(Condition::Hazard(name.to_owned(), self.text()?));
+                }
                 let Some(name) = word.strip_suffix(".finding") else {
-                    return Err("only `NAME.finding` can be asked with `=`".into());
+                    return Err(
+                        "only `NAME.finding` and `NAME.hazard` can be asked with `=`".into()
+                    );
                 };
                 Ok(Condition::Finding(name.to_owned(), self.wanted()?))
             }

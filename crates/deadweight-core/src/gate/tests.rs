@@ -1,7 +1,7 @@
 //! What conditions mean, and what is said of those that mean nothing.
 
 use super::*;
-use crate::report::{Row, Site};
+use crate::report::{Hazard, Row, Site};
 
 fn report(wall_ns: u64, rows: &[(&str, u64)]) -> Report {
     let row =
@@ -22,6 +22,7 @@ fn ask(condition: &str) -> Outcome {
         }],
         ..Finding::default()
     });
+    slow.hazards.push(Hazard { id: "timed-the-producer".into(), text: String::new() });
     let fast = report(100_000, &[("net-work", 100_000)]);
     let reports = Reports::from([("slow", &slow), ("fast", &fast)]);
     condition.parse::<Condition>().unwrap().ask(&reports).unwrap()
@@ -47,6 +48,9 @@ fn conditions_hold_or_not_as_they_say() {
         ("slow.finding = \"wait-input\"", false),
         ("slow.finding = none", false),
         ("fast.finding = none", true),
+        ("slow.hazard = \"timed-the-producer\"", true),
+        ("slow.hazard = \"noisy\"", false),
+        ("fast.hazard = \"noisy\"", false),
         ("blame(slow, fast) = \"tiny-reads\" > 70 %", true),
         ("blame(slow, fast) = \"net-work\" > 70 %", false),
         ("saving(slow, fast) within 10 points", true),
