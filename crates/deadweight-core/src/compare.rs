@@ -21,7 +21,7 @@ pub const MATERIAL: f64 = 0.01;
 /// The confidence of printed intervals.
 const CONFIDENCE: f64 = 0.95;
 /// The smallest difference that [`Comparison::runs_needed`] asks to see.
-const WORTH_SEEING: f64 = 0.02;
+pub const WORTH_SEEING: f64 = 0.02;
 
 /// How one command compares with the reference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -206,12 +206,14 @@ pub fn fewest(paired: bool) -> usize {
     if paired { 8 } else { 5 }
 }
 
-/// How many runs narrow the interval's half width to [`WORTH_SEEING`]: it shrinks with the root of
+/// How many runs narrow the interval's half width to the difference that was estimated, or to
+/// [`WORTH_SEEING`] if that is larger: it shrinks with the root of
 /// their number, and the test asks for [`ALPHA`] rather than for the printed confidence.
 fn needed(ratio: &Ratio, runs: u32) -> Option<u32> {
     let half = (ratio.high / ratio.low).ln() / 2.0;
     let stricter = quantile(1.0 - ALPHA / 2.0) / quantile(0.5 + CONFIDENCE / 2.0);
-    let factor = (half * stricter / WORTH_SEEING.ln_1p()).powi(2);
+    let wanted = WORTH_SEEING.ln_1p().max(ratio.value.ln().abs());
+    let factor = (half * stricter / wanted).powi(2);
     let needed = (factor * f64::from(runs)).ceil();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
     let needed = needed.clamp(0.0, 1e6) as u32;

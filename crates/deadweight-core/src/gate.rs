@@ -108,6 +108,20 @@ pub enum GateError {
 pub type Reports<'r> = BTreeMap<&'r str, &'r Report>;
 
 impl Condition {
+    /// The reports that it names.
+    #[must_use]
+    pub fn reports(&self) -> Vec<&str> {
+        match self {
+            Self::Amounts(left, _, right) => {
+                [left, right].into_iter().filter_map(Amount::report).collect()
+            }
+            Self::Finding(name, _) => vec![name],
+            Self::Blame(pair, ..) | Self::Saving(pair, _) => {
+                pair.iter().map(String::as_str).collect()
+            }
+        }
+    }
+
     /// Asks it of `reports`.
     ///
     /// # Errors
@@ -178,6 +192,13 @@ fn amounts(
 }
 
 impl Amount {
+    fn report(&self) -> Option<&str> {
+        match &self.of {
+            Of::Wall(name) | Of::Share(name, _) => Some(name),
+            Of::Time(_) | Of::Part(_) => None,
+        }
+    }
+
     fn is_time(&self) -> bool {
         matches!(self.of, Of::Wall(_) | Of::Time(_))
     }

@@ -55,6 +55,12 @@ impl Closer {
         // SAFETY: the child makes plain system calls on memory that was prepared before.
         let child = unsafe { libc::fork() };
         if child == 0 {
+            // Its own child does the work: nobody waits for that one, however long we live.
+            // SAFETY: as above.
+            if unsafe { libc::fork() } != 0 {
+                // SAFETY: ends the process.
+                unsafe { libc::_exit(0) };
+            }
             wait_and_close(&keep, ends[0], &opened.slowing, mark.as_raw_fd());
         }
         // SAFETY: our copy of the child's end.
@@ -62,6 +68,8 @@ impl Closer {
         if child < 0 {
             return Err(Error::last("cannot fork"));
         }
+        // SAFETY: waits for our own child, which has just ended.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         Ok(Self { _alive: alive, mark })
     }
 }

@@ -37,6 +37,9 @@ pub enum Error {
         /// The command that helps.
         help: String,
     },
+    /// A signal ended the program before it was started.
+    #[error("interrupted by signal {0} before the program was started")]
+    Interrupted(i32),
     /// The kernel refused something that should have worked.
     #[error("{what}: {source}")]
     System {
@@ -49,12 +52,14 @@ pub enum Error {
 
 impl Error {
     /// The exit code that a shell would give: 127 for a missing program, 126 for one that cannot
-    /// be executed, 125 for a failure of ours.
+    /// be executed, 128 and the signal's number if one
+    /// came first, 125 for a failure of ours.
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Exec { errno: libc::ENOENT | libc::ENOTDIR, .. } => 127,
             Self::Exec { .. } => 126,
+            Self::Interrupted(signal) => 128 + signal,
             _ => 125,
         }
     }

@@ -6,6 +6,7 @@
 
 use crate::closer;
 use crate::error::Error;
+use crate::limit;
 use crate::signals::{Guard, Inherited, was_closed};
 use deadweight_core::trace::{Exit, Usage};
 use deadweight_core::units::Ns;
@@ -147,6 +148,7 @@ struct Child {
     /// Our ends: while the child held the barrier's, our death would not open it.
     ours: [RawFd; 2],
     inherited: Inherited,
+    descriptors: Option<libc::rlimit>,
     streams: [Option<RawFd>; 3],
     dir: Option<CString>,
     candidates: Vec<*const libc::c_char>,
@@ -177,6 +179,7 @@ impl Waiting {
             failure: failure_write.as_raw_fd(),
             ours: [barrier.as_raw_fd(), failure.as_raw_fd()],
             inherited: guard.inherited(),
+            descriptors: limit::of_program(),
             streams: [&request.stdin, &request.stdout, &request.stderr].map(|s| match s {
                 Stream::Inherit => None,
                 Stream::File(file) => Some(file.as_raw_fd()),
@@ -210,20 +213,26 @@ impl Waiting {
     pub(crate) fn release(mut self) -> Result<Running, Error> {
         let used_before = cpu_time(self.pid);
         let start = now();
-        self.barrier
-            .write_all(&[1])
-            .map_err(|source| Error::System { what: "cannot start the program".into(), source })?;
+        if let Err(source) = self.barrier.write_all(&[1]) {
+            let refused = Error::System { what: "cannot start the program".into(), source };
+            return Err(self.cancel(refused));
+        }
         let Self { pid, failure, asked, .. } = self;
         Ok(Running { pid, start, used_before, failure, asked })
     }
 
-    /// Gives up: the program is never run.
-    pub(crate) fn cancel(self) {
+    /// Gives up for this reason: the program is never run. If a signal ended it before that
+    /// (Ctrl-C goes to the whole group), that is why something failed.
+    pub(crate) fn cancel(self, why: Error) -> Error {
         let Self { pid, barrier, .. } = self;
         drop(barrier);
         let mut status = 0;
         // SAFETY: waits for our own child, which exits once its barrier is closed.
-        unsafe { libc::waitpid(pid, &mut status, 0) };
+        let ended = unsafe { libc::waitpid(pid, &mut status, 0) } == pid;
+        if ended && libc::WIFSIGNALED(status) {
+            return Error::Interrupted(libc::WTERMSIG(status));
+        }
+        why
     }
 }
 
@@ -290,6 +299,9 @@ impl Child {
         // SAFETY: plain system calls on descriptors and strings prepared before the fork.
         unsafe {
             self.inherited.restore_in_child();
+            if let Some(limit) = &self.descriptors {
+                libc::setrlimit(libc::RLIMIT_NOFILE, limit);
+            }
             for end in self.ours {
                 libc::close(end);
             }

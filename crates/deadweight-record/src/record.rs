@@ -9,6 +9,7 @@ use crate::closer::Closer;
 use crate::error::Error;
 use crate::follow::{Follow, Start};
 use crate::launch::{Ended, Request, Running, Waiting, now};
+use crate::limit;
 use crate::merge::Merge;
 use crate::perf::ring::Ring;
 use crate::plan::Plan;
@@ -71,10 +72,7 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
     let waiting = Waiting::fork(request, &guard)?;
     match Recording::prepare(request, plan, waiting.pid()) {
         Ok(recording) => recording.run(waiting, sink),
-        Err(error) => {
-            waiting.cancel();
-            Err(error)
-        }
+        Err(error) => Err(waiting.cancel(error)),
     }
 }
 
@@ -113,6 +111,7 @@ enum Drained {
 impl Recording {
     fn prepare(request: &Request, plan: &Plan, pid: i32) -> Result<Self, Error> {
         let root = pid.cast_unsigned();
+        limit::raise();
         let entries = probes::entries(request);
         let mut probes = request.probes.clone();
         probes.extend(probes::of_language(request));
@@ -202,13 +201,14 @@ fn run_threads(
     thread::scope(|scope| {
         let wake = &wake;
         scope.spawn(move || drain(session, shared, wake, priority, &to_decoder, &spent));
-        scope.spawn(move || look_from_the_side(root, shared, priority));
+        let looker = scope.spawn(move || look_from_the_side(root, shared, priority));
         // The program is let go by the thread that waits for it, as in a clean run.
         let waiter = scope.spawn(move || {
             shared.this_thread_records();
             let ended = waiting.release().and_then(Running::wait);
             shared.end.store(ended.as_ref().map_or(1, |e| e.end), Ordering::SeqCst);
             shared.ended.store(true, Ordering::SeqCst);
+            looker.thread().unpark();
             wake.ring();
             ended
         });

@@ -1,23 +1,23 @@
 //! Signals while a program runs: it must get them as if we were not there, and we must outlive it.
 //!
-//! A terminal's Ctrl-C reaches the whole group, so the program has it already: we only ignore it.
+//! A terminal's Ctrl-C reaches the whole group, so the program has it already: we only take note.
 //! A signal sent to us alone (`kill PID`, a supervisor's time-out) is handed on.
 
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Left to the program: the terminal sent it to the whole group.
-const IGNORED: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
-/// Handed on to the program.
-const FORWARDED: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
+/// Noted, and handed on to the program unless its group has it already.
+const FORWARDED: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 /// Everything whose disposition we change, or Rust's runtime did, and the program must get back.
 const CHANGED: [i32; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGCHLD, libc::SIGPIPE];
 
 /// The process that [`forward`] sends to; 0 for none.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
+/// Whether one of [`FORWARDED`] came.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// SIGPIPE's disposition before Rust's runtime set it to "ignore".
 static PIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 /// Which of descriptors 0 to 2 were closed before Rust's runtime put `/dev/null` there, as bits.
@@ -72,9 +72,6 @@ impl Guard {
         let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         PROGRAM.store(0, Ordering::SeqCst);
         let before = Inherited::read();
-        for signal in IGNORED {
-            set(signal, libc::SIG_IGN);
-        }
         // A parent that ignores SIGCHLD would never get an exit status.
         set(libc::SIGCHLD, libc::SIG_DFL);
         for (signal, was) in CHANGED.into_iter().zip(&before.actions) {
@@ -135,8 +132,16 @@ impl Inherited {
     }
 }
 
+/// Whether somebody asked for an end (Ctrl-C, `kill`) while a program ran, also if the program
+/// went on or ended as if nothing had been: no further run is wanted.
+#[must_use]
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
 /// Hands a signal on, unless the kernel itself sent it: then the program's group had it already.
 extern "C" fn forward(signal: i32, details: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    INTERRUPTED.store(true, Ordering::SeqCst);
     let program = PROGRAM.load(Ordering::SeqCst);
     // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; kill is async-signal-safe.
     unsafe {

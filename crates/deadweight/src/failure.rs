@@ -77,9 +77,10 @@ impl Failure {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Run(error @ deadweight_record::Error::Exec { .. }) => {
-                u8::try_from(error.exit_code()).unwrap_or(OURS)
-            }
+            Self::Run(
+                error @ (deadweight_record::Error::Exec { .. }
+                | deadweight_record::Error::Interrupted(_)),
+            ) => u8::try_from(error.exit_code()).unwrap_or(OURS),
             Self::Interrupted => 128 + 2,
             _ => OURS,
         }

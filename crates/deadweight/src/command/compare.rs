@@ -20,6 +20,7 @@ use deadweight_core::gate::{Condition, GateError, Reports};
 use deadweight_core::report::{Report, SCHEMA};
 use deadweight_core::weigh::{Weighing, weigh};
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Exit code when B is slower.
@@ -55,6 +56,7 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
         return Err(Failure::Unknown("give at least two sides to compare".into()));
     }
     let conditions = read_conditions(&wish.fail_if)?;
+    must_name_sides(&conditions, wish)?;
     let json = wish.export_json.as_deref();
     let json = json.map(|path| Destination::open("the comparison", path)).transpose()?;
     let sides = sides(wish)?;
@@ -80,9 +82,10 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
     if conditions.is_empty() {
         return Ok(exit_code(&comparisons));
     }
-    let letters: Vec<String> = ('A'..='Z').map(String::from).collect();
+    let letters = letters(&sides);
     let named = letters.iter().zip(&sides).map(|(letter, side)| (letter.as_str(), &side.report));
-    let failing = failing(&conditions, &named.collect())?;
+    let given = wish.names.iter().zip(&sides).map(|(name, side)| (name.as_str(), &side.report));
+    let failing = failing(&conditions, &given.chain(named).collect())?;
     failing.iter().for_each(|line| super::say(line));
     // Too few runs tell nothing, and a gate must not pass because of that.
     let unsure = comparisons.iter().any(|c| c.verdict == Verdict::CannotTell);
@@ -91,6 +94,28 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
         (true, true) => CANNOT_TELL,
         (true, false) => 0,
     })
+}
+
+fn letters<T>(sides: &[T]) -> Vec<String> {
+    ('A'..='Z').map(String::from).take(sides.len()).collect()
+}
+
+/// Asked before anything is measured: a condition on a side that there is none of is a mistake.
+fn must_name_sides(conditions: &[(&str, Condition)], wish: &Compare) -> Result<(), Failure> {
+    let letters = letters(&wish.sides);
+    let known: Vec<&String> = letters.iter().chain(&wish.names).collect();
+    for (text, condition) in conditions {
+        for name in condition.reports() {
+            if !known.iter().any(|known| *known == name) {
+                let known: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
+                return Err(Failure::Unknown(format!(
+                    "no side is called `{name}` in `{text}`: there are {}",
+                    known.join(", ")
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The conditions that hold, in words.
@@ -160,8 +185,16 @@ pub(super) fn lossy(side: &OsString) -> String {
 fn made_before(side: &OsString, wish: &Compare) -> Result<Option<Report>, Failure> {
     let path = Path::new(side);
     let kind = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    if !path.is_file() || !["json", "dwt"].contains(&kind) {
+    if !["json", "dwt"].contains(&kind) {
         return Ok(None);
+    }
+    if !path.is_file() {
+        // A command that ends in the name of a file has other words before it.
+        if side.as_bytes().contains(&b' ') {
+            return Ok(None);
+        }
+        let source = std::io::ErrorKind::NotFound.into();
+        return Err(Failure::Read { path: path.to_owned(), source });
     }
     let of = wish.of.as_ref().map(ToString::to_string);
     report_of(path, of.as_deref()).map(Some)

@@ -3,6 +3,7 @@
 use super::{print, recording};
 use crate::cli::Dump;
 use crate::failure::Failure;
+use crate::render::page::printable;
 use crate::render::quantity::{count, time};
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::Trace;
@@ -53,7 +54,7 @@ fn summary(trace: &Trace) -> String {
     let meta = &trace.meta;
     let mut text = String::new();
     let mut fact = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<12} {value}");
+        let _ = writeln!(text, "{name:<12} {}", printable(&value));
     };
     fact("command", crate::render::terminal::command_line(&meta.command));
     fact("wall time", time(trace.wall().0));

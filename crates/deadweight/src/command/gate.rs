@@ -5,6 +5,7 @@
 use super::compare::report_of;
 use crate::cli::Gate;
 use crate::failure::Failure;
+use crate::render::page::printable;
 use deadweight_core::gate::{Condition, GateError, Reports};
 use deadweight_core::report::Report;
 use std::path::Path;
@@ -32,7 +33,7 @@ pub(crate) fn gate(wish: &Gate) -> Result<u8, Failure> {
         let outcome = condition.ask(&named)?;
         failed |= !outcome.holds;
         let word = if outcome.holds { "holds" } else { "FAILS" };
-        lines.push_str(&format!("{word}  {text}   ({})\n", outcome.seen));
+        lines.push_str(&format!("{word}  {text}   ({})\n", printable(&outcome.seen)));
     }
     if !wish.quiet {
         match super::print("the outcome", &lines) {

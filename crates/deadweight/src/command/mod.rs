@@ -60,7 +60,7 @@ fn refused(error: &clap::Error) -> u8 {
     let text = error.render();
     let colour = page::colours(&std::io::stderr(), crate::cli::Color::Auto);
     if error.use_stderr() {
-        say(&if colour { text.ansi().to_string() } else { text.to_string() });
+        complain(&if colour { text.ansi().to_string() } else { text.to_string() });
         if error.kind() == clap::error::ErrorKind::UnknownArgument {
             say("Options of the command itself go after it, or after `--`: deadweight -- ls -l");
         }
@@ -73,8 +73,13 @@ fn refused(error: &clap::Error) -> u8 {
     0
 }
 
-/// A line on standard error. If even that is closed, there is nobody to tell.
+/// Lines on standard error, which may quote what is not ours: made fit to print.
 fn say(text: &str) {
+    complain(&text.lines().map(crate::render::page::printable).collect::<Vec<_>>().join("\n"));
+}
+
+/// Text on standard error. If even that is closed, there is nobody to tell.
+fn complain(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", text.trim_end()).as_bytes());
 }
 

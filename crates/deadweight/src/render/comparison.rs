@@ -4,7 +4,7 @@
 
 use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time};
-use deadweight_core::compare::{Comparison, Ratio, RowDifference, Side, Verdict};
+use deadweight_core::compare::{Comparison, Ratio, RowDifference, Side, Verdict, WORTH_SEEING};
 
 /// Rows that differ by less than this share of the larger wall time are folded into one.
 const SMALL: f64 = 0.005;
@@ -20,7 +20,7 @@ pub fn render(comparisons: &[Comparison], page: Page) -> String {
         headline(&mut sheet, comparison, letter);
         // Where no difference is shown there is none to explain.
         if comparison.verdict != Verdict::NoDifference {
-            rows(&mut sheet, comparison);
+            rows(&mut sheet, comparison, letter);
         }
         for warning in &comparison.warnings {
             let mut line = Line::indented(2);
@@ -80,7 +80,8 @@ fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     line.push(Ink::Plain, "  ");
     let mut text = format!("({}, {}{})", interval(ratio), chance(ratio.p), turns(ratio));
     if let Some(runs) = comparison.runs_needed {
-        text.push_str(&format!(" About {runs} runs of each would show 2 %: `-r {runs}`."));
+        let shown = percent((ratio.value - 1.0).abs().max(WORTH_SEEING));
+        text.push_str(&format!(" About {runs} runs of each would show {shown}: `-r {runs}`."));
     }
     sheet.paragraph(line, 4, Ink::Faint, &text);
 }
@@ -131,8 +132,8 @@ fn turns(ratio: &Ratio) -> &'static str {
     if ratio.paired { ", run by turns" } else { "" }
 }
 
-/// Which rows make the difference. They add up to it.
-fn rows(sheet: &mut Sheet, comparison: &Comparison) {
+/// Which rows make the difference. They add up to it, as shown too.
+fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     let whole = comparison.a.wall_ns.median.max(comparison.b.wall_ns.median).max(1) as f64;
     let (large, small): (Vec<&RowDifference>, Vec<&RowDifference>) = comparison
         .rows
@@ -145,11 +146,18 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison) {
     let group = large.iter().map(|row| columns(&row.group)).chain([5]).max().unwrap_or(5);
     let total = comparison.difference_ns;
     let scale = Scale::for_largest(total.unsigned_abs().max(largest(&large)));
+    // Each ends where the rounded sum so far ends.
+    let (mut sum, mut shown) = (0_i64, 0_i64);
+    let mut steps = |difference: i64| {
+        sum = sum.saturating_add(difference);
+        let before = std::mem::replace(&mut shown, signed_steps(scale, sum));
+        shown - before
+    };
     let mut first = true;
     for row in &large {
         let mut line = Line::indented(2);
         line.push(Ink::Faint, if first { "why:" } else { "" });
-        amounts(&mut line, scale, row.difference_ns, row.share);
+        amounts(&mut line, scale, steps(row.difference_ns), row.share);
         line.push(Ink::Strong, &row.group).pad_to(28 + group);
         sheet.paragraph(line, 28 + group, Ink::Plain, &change(row));
         first = false;
@@ -158,13 +166,14 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison) {
     if rest != 0 {
         let mut line = Line::indented(2);
         let share = if total == 0 { 0.0 } else { rest as f64 / total as f64 };
-        amounts(&mut line, scale, rest, share);
+        amounts(&mut line, scale, steps(rest), share);
         line.push(Ink::Plain, "other rows");
         sheet.line(&line);
     }
     let mut line = Line::indented(2);
-    amounts(&mut line, scale, total, if total == 0 { 0.0 } else { 1.0 });
-    line.push(Ink::Faint, "wall time, B − A: the sum of all rows");
+    let share = if total == 0 { 0.0 } else { 1.0 };
+    amounts(&mut line, scale, signed_steps(scale, total), share);
+    line.push(Ink::Faint, &format!("wall time, {letter} − A: the sum of all rows"));
     sheet.line(&line);
 }
 
@@ -172,15 +181,17 @@ fn largest(rows: &[&RowDifference]) -> u64 {
     rows.iter().map(|row| row.difference_ns.unsigned_abs()).max().unwrap_or(0)
 }
 
-fn amounts(line: &mut Line, scale: Scale, difference: i64, share: f64) {
-    let sign = if difference < 0 { '−' } else { '+' };
-    let size = difference.unsigned_abs();
-    line.right(
-        18,
-        Ink::Plain,
-        &format!("{sign}{} {}", scale.digits(scale.steps(size)), scale.unit()),
-    );
-    line.right(25, Ink::Plain, &format!("{:.0} %", share * 100.0)).pad_to(27);
+fn signed_steps(scale: Scale, ns: i64) -> i64 {
+    let steps = i64::try_from(scale.steps(ns.unsigned_abs())).unwrap_or(i64::MAX);
+    if ns < 0 { -steps } else { steps }
+}
+
+fn amounts(line: &mut Line, scale: Scale, steps: i64, share: f64) {
+    let sign = if steps < 0 { '−' } else { '+' };
+    let amount = format!("{sign}{} {}", scale.digits(steps.unsigned_abs()), scale.unit());
+    line.right(18, Ink::Plain, &amount);
+    let share = format!("{:.0} %", share * 100.0).replace('-', "−");
+    line.right(25, Ink::Plain, &share).pad_to(27);
 }
 
 /// What the ledgers say beside the row: `read ×4 003, 1 byte each → read ×1`.

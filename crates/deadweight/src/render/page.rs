@@ -253,7 +253,7 @@ pub(crate) fn fitted_path(path: &str, width: usize) -> String {
 
 /// Without control characters and without characters that turn the direction of writing: those
 /// are shown as escapes. Tabs become a blank.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

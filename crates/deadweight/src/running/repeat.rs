@@ -165,10 +165,12 @@ impl<'w> Series<'w> {
     fn begin(wish: &'w Wish) -> Result<Self, Failure> {
         let kept = Input::repeatable();
         let input = kept.map_err(|source| Failure::Repeat { what: KEPT, source })?;
-        Ok(Self { passes_on: true, ..Self::beside(wish, Rc::new(input))? })
+        let progress = Progress::start(wish.quiet);
+        Ok(Self { passes_on: true, progress, ..Self::beside(wish, Rc::new(input))? })
     }
 
-    /// One of several that read the same input; nothing that they write is passed on.
+    /// One of several that read the same input; nothing that they write is passed on, and whoever
+    /// runs them says how far they are.
     pub(super) fn beside(wish: &'w Wish, input: Rc<Input>) -> Result<Self, Failure> {
         let failure = |what| move |source: io::Error| Failure::Repeat { what, source };
         Ok(Self {
@@ -176,7 +178,7 @@ impl<'w> Series<'w> {
             input,
             passes_on: false,
             outputs: Outputs::of_ours().map_err(failure("its output cannot be stood in for"))?,
-            progress: Progress::start(wish.quiet),
+            progress: Progress::start(true),
             exit: None,
             runs: 0,
             wrote: None,
@@ -320,7 +322,7 @@ impl<'w> Series<'w> {
         let mut say = |id: &str, text: String| hazards.push(Hazard { id: id.into(), text });
         if let Some((run, exit)) = self.failed {
             let left = match exit.signal {
-                Some(libc::SIGINT) => "it was interrupted",
+                _ if is_interrupted(exit) => "it was interrupted",
                 _ => "give -i to go on in spite of failures",
             };
             let ended = ending(exit);
@@ -349,7 +351,7 @@ impl<'w> Series<'w> {
 
 /// Somebody wants an end of it.
 fn is_interrupted(exit: Exit) -> bool {
-    exit.signal == Some(libc::SIGINT)
+    exit.signal == Some(libc::SIGINT) || deadweight_record::interrupted()
 }
 
 fn ending(exit: Exit) -> String {

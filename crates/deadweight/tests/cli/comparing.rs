@@ -94,7 +94,11 @@ fn conditions_decide_the_exit_code_and_are_read_before_anything_runs() {
     assert_eq!(failed.code, 1);
     assert!(failed.err.contains("failed, for B > A * 1.05 ("), "{}", failed.err);
     assert_eq!(gate("B > 30 s").code, 0);
-    assert_eq!(gate("C > A").code, 2);
+    let unknown = compare(&["--fail-if", "C > A", "true", &touch]);
+    assert_eq!((unknown.code, mark.exists()), (2, false), "{}", unknown.err);
+    assert!(unknown.err.contains("there are A, B"), "{}", unknown.err);
+    let named = ["-r", "8", "-n", "old", "-n", "new", "--fail-if", "new > 30 s"];
+    assert_eq!(compare(&[&named[..], &sides].concat()).code, 0);
 }
 
 #[test]
@@ -107,6 +111,9 @@ fn what_is_no_report_is_told_in_a_sentence() {
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{text}");
         assert!(said.err.contains("is no report") && said.err.lines().count() == 1, "{}", said.err);
     }
+    let missing = compare(&["missing.json", "true"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("cannot read missing.json"), "{}", missing.err);
     let one = compare(&["true"]);
     assert_eq!(one.code, 2);
     let names = compare(&["-n", "x", "-n", "y", "-n", "z", "true", "true"]);
@@ -131,6 +138,8 @@ fn a_gate_passes_fails_or_says_that_it_cannot_ask() {
         vec!["run > 1 s"],
         vec![&run, "run > "],
         vec!["run=no.json", "run > 1 s"],
+        vec![&run, "run.alocation < 10 %"],
+        vec![&run, "run.finding = \"tiny-raeds\""],
     ] {
         let said = gate(&words);
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{words:?}");

@@ -1,6 +1,6 @@
 //! A program behaves the same with and without us: what it sees, what it gets, what it gives.
 
-use crate::workshop::{Bench, deadweight, live, run, said};
+use crate::workshop::{Bench, Said, deadweight, live, run, said};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
@@ -206,27 +206,54 @@ fn a_terminal_stays_a_terminal_of_its_size() {
     }
 }
 
-#[test]
-fn a_signal_sent_to_us_reaches_the_program() {
-    live!();
+/// What comes of `signal` sent to us alone once a program that minds it runs under `options`.
+fn signalled(options: &[&str], signal: &str) -> Said {
     let bench = Bench::new();
     let ready = bench.path("ready");
     let script = format!(
-        "trap 'echo got it; exit 7' TERM; : > {}; while :; do sleep 0.05; done",
+        "trap 'echo got it; exit 7' {signal}; : > {}; while :; do sleep 0.05; done",
         ready.display()
     );
     let child = deadweight()
-        .args(["-q", "--", "sh", "-c", &script])
+        .args(options)
+        .args(["--", "sh", "-c", &script])
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     while !ready.exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    let said = said(&child.wait_with_output().unwrap());
-    assert_eq!((said.code, said.out.as_str()), (7, "got it\n"));
+    assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+    said(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_signal_sent_to_us_reaches_the_program() {
+    live!();
+    for signal in ["TERM", "INT", "QUIT"] {
+        let said = signalled(&["-q"], signal);
+        assert_eq!((said.code, said.out.as_str()), (7, "got it\n"), "{signal}");
+    }
+}
+
+#[test]
+fn a_program_that_minds_a_signal_is_not_repeated_after_it() {
+    live!();
+    // It would be run twenty times without end: nobody sends it a second signal.
+    let said = signalled(&["-i", "-r", "20"], "INT");
+    assert!(said.err.contains("interrupted"), "{}", said.err);
+}
+
+#[test]
+fn a_limit_of_descriptors_is_raised_for_us_and_not_for_the_program() {
+    live!();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -S -n 32 && exec \"$@\"", "sh"]);
+    command.arg(deadweight().get_program()).args(["-q", "-r", "2", "--", "sh", "-c", "ulimit -n"]);
+    let said = said(&command.output().unwrap());
+    assert_eq!((said.code, said.out.as_str()), (0, "32\n"), "{}", said.err);
 }
 
 #[test]

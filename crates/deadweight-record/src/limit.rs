@@ -1,0 +1,30 @@
+//! How many descriptors we may have open: some twenty for each CPU, which is more than the usual
+//! limit of 1024 from about fifty on. The program gets back the limit that we were started with.
+
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// The limit before [`raise`] changed it.
+static AT_START: OnceLock<Option<libc::rlimit>> = OnceLock::new();
+
+/// Raises the soft limit to the hard one, which nobody needs a privilege for. Who may not is told
+/// so by what cannot be opened.
+pub(crate) fn raise() {
+    AT_START.get_or_init(|| {
+        let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
+        // SAFETY: the calls fill in and read one structure of plain numbers.
+        unsafe {
+            if libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) != 0 {
+                return None;
+            }
+            let before = limit.assume_init();
+            let most = libc::rlimit { rlim_cur: before.rlim_max, ..before };
+            (libc::setrlimit(libc::RLIMIT_NOFILE, &most) == 0).then_some(before)
+        }
+    });
+}
+
+/// What the program must start with, if that is not what we have.
+pub(crate) fn of_program() -> Option<libc::rlimit> {
+    AT_START.get().copied().flatten()
+}
