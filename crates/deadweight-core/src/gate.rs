@@ -115,7 +115,7 @@ impl Condition {
             Self::Amounts(left, _, right) => {
                 [left, right].into_iter().filter_map(Amount::report).collect()
             }
-            Self::Finding(name, _) => vec![name],
+            Self::Finding(name, _) | Self::Hazard(name, _) => vec![name],
             Self::Blame(pair, ..) | Self::Saving(pair, _) => {
                 pair.iter().map(String::as_str).collect()
             }

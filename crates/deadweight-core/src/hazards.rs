@@ -170,7 +170,7 @@ fn disturbed(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
         let worst = outside.max().map_or(String::new(), |(_, p)| case.name(p));
         let text = format!(
             "Other programs, {worst} most, held the CPU for {} of the wall time. Repeat on a \
-             quiet machine, or with -r 20.",
+             quiet machine, or with more runs (-r).",
             percent(total, wall.total)
         );
         return Some(hazard("noisy", text));
@@ -178,7 +178,7 @@ fn disturbed(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
     let steal = case.trace.meta.steal;
     (steal.share_of(wall.total) >= DISTURBED).then(|| {
         let text = format!(
-            "The hypervisor took {} of CPU time away during the run. Repeat with -r 20.",
+            "The hypervisor took {} of CPU time away during the run. Repeat with more runs (-r).",
             time(steal)
         );
         hazard("noisy", text)
@@ -238,8 +238,8 @@ fn survivors(case: &Case<'_>) -> Option<Hazard> {
 pub(crate) fn of_series(walls: &[u64]) -> Vec<Hazard> {
     let words = |doubt: &Doubt| match doubt {
         Doubt::ColdStart { factor } => format!(
-            "The first run took {factor:.1} times as long as the others: caches were cold. Use \
-             --warmup 1."
+            "The first run took {factor:.1} times as long as the others: caches were cold. \
+             One more --warmup leaves it out."
         ),
         Doubt::Outliers { count, factor } => format!(
             "{} far from the rest (up to {factor:.1} times the median). The median bears it; \
