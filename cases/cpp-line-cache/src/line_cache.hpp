@@ -23,11 +23,11 @@ namespace lines {
 
 /// What the cache did so far.
 struct Statistics {
-    std::uint64_t hits = 0;      ///< The line was there.
-    std::uint64_t joined = 0;    ///< Another reader was fetching it.
-    std::uint64_t fetched = 0;   ///< It came from the store.
-    std::uint64_t failed = 0;    ///< The store gave an error.
-    std::uint64_t evicted = 0;   ///< Lines let go for others.
+    std::uint64_t hits = 0;       ///< The line was there.
+    std::uint64_t joined = 0;     ///< Another reader was fetching it.
+    std::uint64_t fetched = 0;    ///< It came from the store.
+    std::uint64_t failed = 0;     ///< The store gave an error.
+    std::uint64_t evicted = 0;    ///< Lines let go for others.
     std::uint64_t bytes_read = 0; ///< From the store.
 };
 

@@ -38,14 +38,14 @@ std::optional<std::uint64_t> number(std::string_view &text, char until) {
 
 std::optional<Range> content_range(std::string_view header) {
     constexpr std::string_view wanted = "content-range: bytes ";
-    if (header.size() < wanted.size() || !std::ranges::equal(header.substr(0, wanted.size()), wanted,
-                                                             {}, [](unsigned char c) {
-                                                                 return std::tolower(c);
-                                                             })) {
+    if (header.size() < wanted.size() ||
+        !std::ranges::equal(header.substr(0, wanted.size()), wanted, {},
+                            [](unsigned char c) { return std::tolower(c); })) {
         return std::nullopt;
     }
     header.remove_prefix(wanted.size());
-    const auto first = number(header, '-'), last = number(header, '/'), total = number(header, '\0');
+    const auto first = number(header, '-'), last = number(header, '/'),
+               total = number(header, '\0');
     if (!first || !last || !total) {
         return std::nullopt;
     }

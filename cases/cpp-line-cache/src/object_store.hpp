@@ -57,7 +57,8 @@ class ObjectStore {
     /// Asks the store how large an object is.
     Object look_up(const std::string &key) const;
 
-    /// Fills `into` with the object's bytes from `offset` on. On an exception `into` holds anything.
+    /// Fills `into` with the object's bytes from `offset` on. On an exception `into` holds
+    /// anything.
     void read(const Object &object, std::uint64_t offset, std::span<std::byte> into) const;
 
   private:

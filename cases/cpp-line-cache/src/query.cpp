@@ -26,13 +26,14 @@ constexpr const char *kUsage =
     "  --limit MIB         how much the cache keeps (1024)\n"
     "  --threads N         how many scan (1)\n"
     "  --passes N          ask again, with the cache warm (1)\n"
-    "The result goes to standard output, what it took to standard error.\n";
+    "  --times             say on standard error what each pass took\n";
 
 struct Options {
     Account account;
     std::string table = "orders";
     std::uint32_t from = 0, to = 364;
     std::size_t limit = 1024, threads = 1, passes = 1;
+    bool times = false;
 };
 
 [[noreturn]] void refuse(const std::string &why) {
@@ -67,6 +68,11 @@ Options parse(const std::vector<std::string> &words) {
         if (name == "--help") {
             std::cout << kUsage;
             std::exit(0);
+        }
+        if (name == "--times") {
+            options.times = true;
+            --at;
+            continue;
         }
         if (at + 1 == words.size()) {
             refuse(name + " wants a value");
@@ -192,6 +198,9 @@ void run(const Options &options) {
             std::chrono::steady_clock::now() - start;
         if (pass == 1) {
             print(sums);
+        }
+        if (!options.times) {
+            continue;
         }
         const Statistics did = cache.statistics();
         std::fprintf(stderr,

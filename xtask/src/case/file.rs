@@ -12,6 +12,8 @@ pub(crate) struct Case {
     pub(crate) needs: Vec<String>,
     /// Shell commands that build it into `$OUT`.
     pub(crate) build: Vec<String>,
+    /// A shell command that serves on `$PORT` while it is tested and weighed; empty: none.
+    pub(crate) serve: String,
     /// Shell commands that test it: formatting, lints, its own tests.
     pub(crate) test: Vec<String>,
     /// How many clean runs of each variant.
@@ -63,6 +65,7 @@ fn parse(text: &str) -> Result<Case, String> {
         match (table.as_str(), key.trim()) {
             ("", "needs") => case.needs = values,
             ("", "build") => case.build = values,
+            ("", "serve") => case.serve = one()?,
             ("", "test") => case.test = values,
             ("", "truths") => case.truths = values,
             ("", "runs") => case.runs = one()?,

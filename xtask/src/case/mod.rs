@@ -5,9 +5,11 @@
 //! that is the case's own bench.
 
 mod file;
+mod server;
 
 use crate::repository::Repository;
 use file::Case;
+use server::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,13 +52,21 @@ fn check(repository: &Repository, name: &str) -> Result<(), String> {
     let out = repository.path("target/cases").join(name);
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let case = Case::read(&folder.join("case.toml"))?;
-    let shell = Shell { folder: &folder, out: &out };
+    let mut shell = Shell { folder: &folder, out: &out, port: None };
     for tool in &case.needs {
         shell.run(&format!("command -v {tool} >/dev/null")).map_err(|_| {
             format!("it needs {tool}, which is not here: `./setup.sh cases` installs it")
         })?;
     }
-    for step in case.build.iter().chain(&case.test) {
+    for step in &case.build {
+        shell.run(step)?;
+    }
+    let server = match case.serve.as_str() {
+        "" => None,
+        command => Some(Server::start(command, &folder, &out)?),
+    };
+    shell.port = server.as_ref().map(Server::port);
+    for step in &case.test {
         shell.run(step)?;
     }
     let deadweight = repository.path("target/release/deadweight");
@@ -83,13 +93,13 @@ fn weigh(
     command: &str,
 ) -> Result<(), String> {
     let report = shell.report(variant);
-    let out = shell.out.display().to_string();
+    let command = shell.named(command);
     let of = case.of.iter().find(|(name, _)| name == variant);
     let output = Command::new(deadweight)
         .args(["-q", "-r", &case.runs, "--export-json"])
         .arg(&report)
         .args(of.iter().flat_map(|(_, process)| ["--of", process.as_str()]))
-        .args(["--", &command.replace("$OUT", &out)])
+        .args(["--", &command])
         .current_dir(shell.folder)
         .output()
         .map_err(|e| format!("deadweight: {e}"))?;
@@ -125,6 +135,8 @@ struct Shell<'a> {
     folder: &'a Path,
     /// What is built goes here; `$OUT` in commands.
     out: &'a Path,
+    /// What the case's server listens on; `$PORT` in commands.
+    port: Option<u16>,
 }
 
 impl Shell<'_> {
@@ -132,10 +144,17 @@ impl Shell<'_> {
         let status = Command::new("/bin/sh")
             .args(["-e", "-c", command])
             .env("OUT", self.out)
+            .env("PORT", self.port.map(|port| port.to_string()).unwrap_or_default())
             .current_dir(self.folder)
             .status()
             .map_err(|e| format!("/bin/sh: {e}"))?;
         if status.success() { Ok(()) } else { Err(format!("`{command}`: {status}")) }
+    }
+
+    /// A command with its variables replaced: deadweight runs it without a shell.
+    fn named(&self, command: &str) -> String {
+        let port = self.port.map(|port| port.to_string()).unwrap_or_default();
+        command.replace("$OUT", &self.out.display().to_string()).replace("$PORT", &port)
     }
 
     fn report(&self, variant: &str) -> PathBuf {
