@@ -151,12 +151,12 @@ impl Attribution {
 
     /// The entries of the program's own time, whatever class claims it.
     pub(crate) fn user_time(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|e| e.account.is_sampled())
+        self.entries.iter().filter(|e| e.is_sampled())
     }
 
     /// The entries of a process' own time, whatever class claims it.
     pub(crate) fn user_time_of(&self, process: ProcessId) -> impl Iterator<Item = &Entry> {
-        self.in_process(process).filter(|e| e.account.is_sampled())
+        self.in_process(process).filter(|e| e.is_sampled())
     }
 
     /// The part during which other programs held the CPU: a disturbance, not the program's.

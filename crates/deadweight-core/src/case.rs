@@ -5,6 +5,7 @@
 use crate::builds::{Build, Builds};
 use crate::calls::{Families, FamilyId, READS, WRITES};
 use crate::churn::Churn;
+use crate::cleared::{Cleared, Fate};
 use crate::cost::{self, AccountId, NET_WORK};
 use crate::duty::Duty;
 use crate::ids::{ImageId, NameId, StackId};
@@ -16,7 +17,7 @@ use crate::place::Spot;
 use crate::processes::{ProcessId, Processes};
 use crate::stats::median::summarise;
 use crate::symbols::Symbols;
-use crate::timeline::{Block, Run, Timeline, WokenBy};
+use crate::timeline::{Block, Fault, Run, Timeline, WokenBy};
 use crate::trace::{Observer, Trace};
 use crate::units::Ns;
 use crate::user_time::{Readings, UserSample};
@@ -54,6 +55,7 @@ pub(crate) struct Case<'a> {
     readings: Readings,
     builds: Builds,
     allocating: OnceLock<BTreeSet<NameId>>,
+    cleared: OnceLock<Cleared>,
     of_stack: Vec<OnceLock<AccountId>>,
     recording: Vec<bool>,
 }
@@ -161,6 +163,7 @@ impl<'a> Case<'a> {
             readings,
             builds,
             allocating: OnceLock::new(),
+            cleared: OnceLock::new(),
             of_stack,
             recording,
         }
@@ -191,6 +194,20 @@ impl<'a> Case<'a> {
                 samples.filter(|s| matches!(s.duty(), Some(Duty::Allocate | Duty::Grow)));
             allocate.filter_map(|sample| sample.own_function()).collect()
         })
+    }
+
+    /// What became of the memory that a process cleared as it first touched it.
+    pub(crate) fn cleared(&self, process: ProcessId) -> Fate {
+        let gather =
+            || Cleared::gather(self.timeline, &self.processes, |fault| self.clears(fault));
+        self.cleared.get_or_init(gather).of(process)
+    }
+
+    /// Whether a page fault was met while memory was being cleared.
+    pub(crate) fn clears(&self, fault: &Fault) -> bool {
+        let symbols = self.symbols();
+        let leaf = symbols.stack(fault.site).first().copied().unwrap_or(fault.by);
+        !fault.kernel && self.readings.duty(symbols, leaf) == Some(Duty::Fill)
     }
 
     /// What is concluded of how a binary was built.

@@ -24,7 +24,8 @@ pub(crate) struct Churn {
     again: Vec<bool>,
 }
 
-/// The churn of one process.
+/// The churn of one process: releases count once memory is taken again after them, so that what is
+/// given back at the end is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// How often memory was given back.
@@ -33,6 +34,8 @@ pub(crate) struct Tally {
     pub(crate) bytes: u64,
     /// Faults on pages that had been given back before.
     pub(crate) faults: u64,
+    /// Releases, and their bytes, since memory was last taken again.
+    since: (u64, u64),
     /// How often a mapped file was dropped: the same calls, for another reason.
     pub(crate) files: u64,
 }
@@ -68,7 +71,7 @@ impl Churn {
             let inside = memory.released.range(..=addr).next_back().is_some_and(|r| addr < *r.1);
             if inside {
                 found.again[fault] = true;
-                found.of.entry(process).or_default().faults += 1;
+                found.of.entry(process).or_default().take_again();
             }
         }
         found
@@ -116,8 +119,8 @@ impl Churn {
             return;
         };
         let tally = self.of.entry(process).or_default();
-        tally.releases += 1;
-        tally.bytes = tally.bytes.saturating_add(to - from);
+        tally.since.0 += 1;
+        tally.since.1 = tally.since.1.saturating_add(to - from);
         memory.release(from, to);
     }
 
@@ -129,6 +132,15 @@ impl Churn {
     /// The churn of a process.
     pub(crate) fn of(&self, process: ProcessId) -> Tally {
         self.of.get(&process).cloned().unwrap_or_default()
+    }
+}
+
+impl Tally {
+    fn take_again(&mut self) {
+        self.faults += 1;
+        let (releases, bytes) = std::mem::take(&mut self.since);
+        self.releases += releases;
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 
@@ -160,7 +172,7 @@ impl Memory {
 }
 
 /// All faults in order of time, with their process.
-fn fault_times(timeline: &Timeline, processes: &Processes) -> Vec<(Ns, ProcessId, usize)> {
+pub(crate) fn fault_times(timeline: &Timeline, processes: &Processes) -> Vec<(Ns, ProcessId, usize)> {
     let mut times = Vec::with_capacity(timeline.faults.len());
     for (index, task) in timeline.tasks.iter().enumerate() {
         let process = processes.of(crate::ids::TaskId::at(index));

@@ -12,7 +12,7 @@ use crate::kernel::WaitsFor;
 use crate::report::{Basis, Row};
 use crate::stats::proportion::proportion;
 use crate::units::Ns;
-use crate::wording::{bytes, count, things};
+use crate::wording::{bytes, count, percent, things};
 use std::collections::BTreeMap;
 
 /// Kinds of things that one note lists.
@@ -51,10 +51,11 @@ pub(crate) fn rows(case: &Case<'_>, attribution: &Attribution) -> Vec<Row> {
 pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<(Ns, Ns)> {
     let whole: Ns = attribution.user_time().map(|e| e.ns).sum();
     let samples: u64 = attribution.user_time().map(Entry::sampled).sum();
-    let ns = attribution.of(account);
+    let ns: Ns = attribution.user_time().filter(|e| e.account == account).map(|e| e.ns).sum();
+    let exact = attribution.of(account) - ns;
     let (low, high) = proportion(ns.share_of(whole), samples);
     (account.is_sampled() && samples > 0)
-        .then(|| (whole.part(low).min(ns), whole.part(high).max(ns)))
+        .then(|| (exact + whole.part(low).min(ns), exact + whole.part(high).max(ns)))
 }
 
 /// A few words on what lies behind an account.
@@ -76,6 +77,9 @@ fn note(case: &Case<'_>, attribution: &Attribution, account: AccountId) -> Strin
     let faults = Sum::of(attribution.in_account(account).filter(|e| e.detail == Detail::Faults));
     match (listed.is_empty(), faults.count) {
         (true, 0) => fixed_note(account).to_owned(),
+        (true, n) if account.is_sampled() => {
+            format!("{} of it in {}", percent(faults.ns, total), things(n, "page fault"))
+        }
         (true, n) => things(n, "page fault"),
         (false, _) if account == AccountId::of_class("wait-cpu") => {
             format!("a CPU, {}", listed.join(", ").replace(", held by ", ", "))

@@ -21,6 +21,7 @@ mod calls;
 mod case;
 pub mod causes;
 mod churn;
+mod cleared;
 pub mod compare;
 pub mod cost;
 pub mod descriptors;

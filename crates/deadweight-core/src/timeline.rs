@@ -32,6 +32,8 @@ pub struct Timeline {
     pub calls: Vec<Call>,
     /// Every page fault of an own task.
     pub faults: Vec<Fault>,
+    /// Pages that were looked at from the side.
+    pub pages: Vec<Page>,
     /// Every time an own task blocked.
     pub blocks: Vec<Block>,
     /// Who held each CPU, in order, one list per CPU.
@@ -233,6 +235,19 @@ pub struct Sample {
     pub stack: StackId,
     /// Kernel stack, if in the kernel.
     pub kernel_stack: StackId,
+}
+
+/// What a page of memory held at some instant.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// When.
+    pub at: Ns,
+    /// A task of the process whose memory it is.
+    pub task: TaskId,
+    /// Its first address.
+    pub addr: LiveAddr,
+    /// Whether all its bytes were zero.
+    pub zero: bool,
 }
 
 /// A task held a CPU from `start` until the next entry of that CPU's list.

@@ -93,6 +93,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         1 => prop_oneof![Just(Kind::Timer), Just(Kind::TimerEnd), Just(Kind::Main)],
         1 => (any::<bool>(), stack()).prop_map(sample),
         1 => stack().prop_map(Kind::Site),
+        1 => any::<bool>().prop_map(|zero| Kind::Page { addr: LiveAddr(0x7f00), zero }),
         1 => (-1_i32..5).prop_map(|fd| Kind::Fd { fd, what: NameId(1) }),
         1 => (0_u64..100).prop_map(|count| Kind::Lost { count }),
     ]

@@ -5,6 +5,7 @@
 //! again, so who is ours is decided by births, in order of time.
 
 use crate::launch::Probe;
+use crate::memory::Page;
 use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::{Offsets, Role};
 use crate::proc::{Descriptor, Found};
@@ -163,6 +164,7 @@ impl<'s> Follow<'s> {
             match self.found.pop_front() {
                 Some(Found::Descriptor(found)) => self.descriptor(&found),
                 Some(Found::Wait(found)) => self.wait(&found),
+                Some(Found::Page(found)) => self.page(found),
                 None => {}
             }
         }
@@ -216,11 +218,24 @@ impl<'s> Follow<'s> {
         }
     }
 
+    fn page(&mut self, found: Page) {
+        let Page { at, process, addr, zero } = found;
+        if self.is_itself(process) {
+            let record = Record { at, process, task: process, cpu: 0, body: Body::Other };
+            self.emit(&record, process, RawKind::Page { addr, zero });
+        }
+    }
+
+    /// Whether it is one of the program's processes: before its exec the root still has
+    /// descriptors and memory of ours.
+    fn is_itself(&self, process: u32) -> bool {
+        let became = |task: &Task| task.own && (process != self.start.root || task.execs > 0);
+        self.tasks.get(&process).is_some_and(became)
+    }
+
     fn descriptor(&mut self, found: &Descriptor) {
         let Descriptor { at, process, fd, ref what } = *found;
-        // Before its exec the root still has descriptors of ours.
-        let became = |task: &Task| task.own && (process != self.start.root || task.execs > 0);
-        if self.tasks.get(&process).is_some_and(became) {
+        if self.is_itself(process) {
             let record = Record { at, process, task: process, cpu: 0, body: Body::Other };
             self.emit(&record, process, RawKind::Fd { fd, what });
         }

@@ -9,6 +9,7 @@ mod error;
 mod follow;
 mod launch;
 mod limit;
+mod memory;
 mod merge;
 pub mod perf;
 mod plan;

@@ -1,5 +1,6 @@
 //! What `/proc` and `/sys` tell: descriptors, children, CPUs, stolen time. Text in, values out.
 
+use crate::memory::Page;
 use crate::waits::Wait;
 use std::collections::HashMap;
 use std::fs;
@@ -152,6 +153,8 @@ pub(crate) enum Found {
     Descriptor(Descriptor),
     /// A long wait.
     Wait(Wait),
+    /// A page of memory.
+    Page(Page),
 }
 
 impl Found {
@@ -160,6 +163,7 @@ impl Found {
         match self {
             Self::Descriptor(found) => found.at,
             Self::Wait(found) => found.at,
+            Self::Page(found) => found.at,
         }
     }
 }

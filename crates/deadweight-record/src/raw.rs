@@ -157,6 +157,13 @@ pub enum RawKind<'a> {
         /// As `/proc/PID/fd` names it; empty if it is closed.
         what: &'a str,
     },
+    /// A page in memory of the task's process, looked at from the side.
+    Page {
+        /// Its first address.
+        addr: u64,
+        /// Whether all its bytes were zero.
+        zero: bool,
+    },
     /// The program's own code begins.
     Main,
     /// A probe was passed.

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::follow::{Follow, Start};
 use crate::launch::{Ended, Request, Running, Waiting, now};
 use crate::limit;
+use crate::memory::Memory;
 use crate::merge::Merge;
 use crate::perf::ring::Ring;
 use crate::plan::Plan;
@@ -324,6 +325,7 @@ fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
     be_nice(-10);
     let mut descriptors = proc::Descriptors::default();
     let mut waits = Waits::default();
+    let mut memory = Memory::default();
     let mut pause = Duration::from_millis(2);
     loop {
         thread::park_timeout(pause);
@@ -338,12 +340,14 @@ fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
         let at = now();
         let new = descriptors.look(&processes);
         let waits = waits.look(&processes);
+        let pages = memory.look(&processes);
         let mut found = shared.found.lock().unwrap_or_else(PoisonError::into_inner);
         found
             .extend(new.into_iter().map(|(process, fd, what)| {
                 Found::Descriptor(Descriptor { at, process, fd, what })
             }));
         found.extend(waits.into_iter().map(Found::Wait));
+        found.extend(pages.into_iter().map(Found::Page));
         drop(found);
         if was_low {
             decoder.lower();

@@ -86,7 +86,7 @@ impl Entry {
         let (sites, samples) = (kept(&self.sites), kept(&self.samples));
         let part = match self.detail {
             Detail::Held(_) => share,
-            _ if self.account.is_sampled() => ratio(sum(&samples), self.sampled()),
+            _ if self.is_sampled() => ratio(sum(&samples), self.sampled()),
             _ if sum(&self.sites) > 0 => ratio(sum(&sites), sum(&self.sites)),
             _ => share,
         };

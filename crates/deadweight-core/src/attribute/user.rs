@@ -2,12 +2,19 @@
 //!
 //! Not for knowing them (`cost`), nor for reading stacks (`user_time`).
 
-use super::{Charge, Detail};
+use super::{Charge, Detail, Entry};
 use crate::cost::{self, AccountId};
 use crate::place::Weights;
 use crate::stats::apportion::apportion;
 use crate::units::Ns;
 use std::collections::BTreeMap;
+
+impl Entry {
+    /// Whether it is time of the program's own, divided by samples.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.account.is_sampled() && self.detail != Detail::Faults
+    }
+}
 
 impl Charge<'_, '_> {
     /// Divides the program's own time among the classes that claim its samples. What was sampled

@@ -13,7 +13,8 @@
 //! # What it is mistaken for
 //! Memory that the program needs and uses many times: the faults are
 //! then a small part, or come at the beginning and the work after them. Pages that were given
-//! back before are memory churn; those of start-up are start-up.
+//! back before are memory churn; those of start-up are start-up. Memory that is only cleared and
+//! never used is zeroing.
 //!
 //! # What to do
 //! Touch less: a ring or a reused buffer instead of a log of everything, records
@@ -23,7 +24,7 @@
 //! A black box that keeps every event though only the last 512 are ever read.
 //! In `tests/programs`: `touch_pages.c`.
 
-use super::{AccountId, Claim, Class, Inspection, SYSTEM_CALLS};
+use super::{AccountId, Claim, Class, Inspection, SYSTEM_CALLS, zeroing};
 use crate::attribute::{Detail, Slice, What};
 use crate::case::Case;
 use crate::cost;
@@ -51,7 +52,7 @@ const LARGE: f64 = 0.12;
 /// Faults must be spread over this part of the program's life after main.
 const SPREAD: f64 = 0.5;
 /// The part of a fault's way in and out that shows as the program's own time.
-const WAY: u64 = 150;
+pub(super) const WAY: u64 = 150;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 /// A fault this near behind the one before walks on through the same memory.
@@ -59,7 +60,9 @@ const STEP: u64 = 16 * PAGE;
 
 fn claim(case: &Case<'_>, slice: &Slice) -> bool {
     let What::Fault(fault) = slice.what else { return false };
-    !slice.starting && !case.timeline.faults[fault as usize].major
+    !slice.starting
+        && !case.timeline.faults[fault as usize].major
+        && !zeroing::is_in_vain(case, slice)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -157,7 +160,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 
 /// What taking down the pages of so many faults cost: their part of the process' end, and what
 /// gives memory back before it.
-fn taken_down(found: &Inspection<'_, '_>, process: ProcessId, faults: u64) -> Ns {
+pub(super) fn taken_down(found: &Inspection<'_, '_>, process: ProcessId, faults: u64) -> Ns {
     let case = found.case;
     let tasks = &case.processes.get(process).tasks;
     let all: usize = tasks.iter().map(|task| faults_of(case, *task).count()).sum();

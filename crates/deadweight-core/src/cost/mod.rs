@@ -55,6 +55,8 @@ pub(crate) enum Claim {
     Slices(fn(&Case<'_>, &Slice) -> bool),
     /// Whether a sample of the program's own time is. Every sample of a stack has the same answer.
     Samples(fn(&UserSample<'_>) -> bool),
+    /// Both: samples, and page faults that come with them.
+    SamplesAndFaults(fn(&UserSample<'_>) -> bool, fn(&Case<'_>, &Slice) -> bool),
 }
 
 /// What findings are made from.
@@ -148,7 +150,7 @@ impl AccountId {
     /// Whether it holds time of the program's own, divided by samples.
     pub(crate) fn is_sampled(self) -> bool {
         let class = CLASSES.get(usize::from(self.0));
-        self == NET_WORK || class.is_some_and(|class| matches!(class.claim, Claim::Samples(_)))
+        self == NET_WORK || class.is_some_and(|class| !matches!(class.claim, Claim::Slices(_)))
     }
 
     /// The word shown in the ledger.
@@ -181,7 +183,7 @@ pub(crate) fn account(case: &Case<'_>, slice: &Slice) -> AccountId {
 
 fn claimed(case: &Case<'_>, slice: &Slice) -> AccountId {
     let claimed = CLASSES.iter().zip(0u8..).find(|(class, _)| match class.claim {
-        Claim::Slices(claims) => claims(case, slice),
+        Claim::Slices(claims) | Claim::SamplesAndFaults(_, claims) => claims(case, slice),
         Claim::Samples(_) => false,
     });
     match (claimed, slice.what) {
@@ -196,7 +198,7 @@ fn claimed(case: &Case<'_>, slice: &Slice) -> AccountId {
 /// The account of the program's own time that a sample stands for.
 pub(crate) fn account_of_sample(sample: &UserSample<'_>) -> AccountId {
     let claimed = CLASSES.iter().zip(0u8..).find(|(class, _)| match class.claim {
-        Claim::Samples(claims) => claims(sample),
+        Claim::Samples(claims) | Claim::SamplesAndFaults(claims, _) => claims(sample),
         Claim::Slices(_) => false,
     });
     claimed.map_or(NET_WORK, |(_, index)| AccountId(index))

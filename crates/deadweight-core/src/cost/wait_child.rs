@@ -113,7 +113,7 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) 
     let below = case.processes.below(children);
     let all: Ns = entries_of(found, parent, &below).map(|e| e.ns).sum();
     let work: Ns = entries_of(found, parent, &below)
-        .filter(|e| e.account.is_sampled() && !case.processes.get(e.process).is_launcher())
+        .filter(|e| e.is_sampled() && !case.processes.get(e.process).is_launcher())
         .map(|e| e.ns)
         .sum();
     let mut names: BTreeMap<String, u64> = BTreeMap::new();

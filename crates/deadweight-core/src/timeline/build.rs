@@ -7,7 +7,7 @@ use super::arguments::Arguments;
 use super::handover::past_idle_threads;
 use super::inside::Sited;
 use super::tids::Tids;
-use super::{Call, Held, Run, Span, Task, Timeline, WokenBy};
+use super::{Call, Held, Page, Run, Span, Task, Timeline, WokenBy};
 use crate::descriptors::Descriptors;
 use crate::ids::{CallId, Cpu, NameId, TaskId, Tid};
 use crate::kernel::KernelStacks;
@@ -208,6 +208,11 @@ impl<'a> Builder<'a> {
                 if let Some(task) = self.own(event.task) {
                     let process = self.out.tasks[task.index()].process;
                     self.descriptors.seen(process, fd, what);
+                }
+            }
+            Kind::Page { addr, zero } => {
+                if let Some(task) = self.own(event.task) {
+                    self.out.pages.push(Page { at: self.now, task, addr, zero });
                 }
             }
             Kind::Map { .. } => {}

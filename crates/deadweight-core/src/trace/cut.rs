@@ -221,6 +221,7 @@ impl Life {
             | Kind::Site(_)
             | Kind::Map { .. }
             | Kind::Fd { .. }
+            | Kind::Page { .. }
             | Kind::Probe { .. }
             | Kind::Lost { .. } => {}
         }

@@ -44,6 +44,7 @@ mod tag {
     pub(super) const MAIN: u8 = 17;
     pub(super) const PROBE: u8 = 18;
     pub(super) const LOST: u8 = 19;
+    pub(super) const PAGE: u8 = 20;
 }
 
 const OFFS: [Off; 5] = [Off::Blocked, Off::Preempted, Off::Yielded, Off::Stopped, Off::Dead];
@@ -288,6 +289,7 @@ fn head(kind: &Kind) -> u8 {
         Kind::Main => tag::MAIN,
         Kind::Probe { .. } => tag::PROBE,
         Kind::Lost { .. } => tag::LOST,
+        Kind::Page { zero, .. } => tag::PAGE | flag(zero),
     }
 }
 
@@ -345,6 +347,7 @@ fn encode_rest(out: &mut Vec<u8>, latest: &mut Latest, task: Tid, kind: &Kind) {
             put(out, stack.0.into());
         }
         Kind::Lost { count } => put(out, count),
+        Kind::Page { addr, .. } => put(out, addr.0),
         Kind::Exit
         | Kind::On
         | Kind::FaultEnd { .. }
@@ -430,6 +433,7 @@ fn decode_kind(bytes: &mut Bytes<'_>, head: u8, latest: &mut Latest) -> Option<K
             Kind::Probe { probe, args, stack: stack(bytes)? }
         }
         tag::LOST => Kind::Lost { count: bytes.number()? },
+        tag::PAGE => Kind::Page { addr: LiveAddr(bytes.number()?), zero: flag },
         _ => return None,
     })
 }

@@ -120,6 +120,13 @@ pub enum Kind {
         /// As `/proc/PID/fd` names it; no name if it is closed.
         what: NameId,
     },
+    /// A page of the task's process that was in memory, looked at from the side.
+    Page {
+        /// Its first address.
+        addr: LiveAddr,
+        /// Whether all its bytes were zero.
+        zero: bool,
+    },
     /// The program's own code begins: `main` or its language's equivalent was reached.
     Main,
     /// A probe was passed (calls counted, locks of a language's own scheduler).

@@ -177,6 +177,8 @@ fn kind() -> impl Strategy<Value = Kind> {
             image: ImageId(image)
         }),
         (any::<i32>(), name_id()).prop_map(|(fd, what)| Kind::Fd { fd, what }),
+        (number(), any::<bool>())
+            .prop_map(|(addr, zero)| Kind::Page { addr: LiveAddr(addr), zero }),
         Just(Kind::Main),
         (name_id(), [number(), number()], stack_id())
             .prop_map(|(probe, args, stack)| Kind::Probe { probe, args, stack }),

@@ -239,6 +239,7 @@ impl Sealer {
                     user.map_or(StackId(0), |user| self.user_stack(process, raw.task, &user));
                 Kind::Probe { probe: self.symbols.intern(probe), args, stack }
             }
+            RawKind::Page { addr, zero } => Kind::Page { addr: LiveAddr(addr), zero },
             RawKind::Exit => Kind::Exit,
             RawKind::On => Kind::On,
             RawKind::Back { ret } => {

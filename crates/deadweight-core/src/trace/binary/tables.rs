@@ -316,6 +316,7 @@ impl Used {
             | Kind::Timer
             | Kind::TimerEnd
             | Kind::Main
+            | Kind::Page { .. }
             | Kind::Lost { .. } => {}
         }
     }

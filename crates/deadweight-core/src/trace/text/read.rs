@@ -258,6 +258,10 @@ impl Reader {
                 Kind::Map { start, len, image }
             }
             "probe" => self.probe(words)?,
+            "page" => {
+                let addr = LiveAddr(words.number("the address of a page")?);
+                Kind::Page { addr, zero: words.keyword("zero") }
+            }
             "lost" => Kind::Lost { count: words.number("how many records")? },
             _ => return Err(here.expected("what happened (on, off, syscall, back, ...)")),
         };

@@ -246,6 +246,8 @@ impl Writer<'_> {
                 self.stack(out, " from ", stack, Half::User)
             }
             Kind::Lost { count } => write!(out, "lost {count}"),
+            Kind::Page { addr, zero: true } => write!(out, "page {:#x} zero", addr.0),
+            Kind::Page { addr, zero: false } => write!(out, "page {:#x}", addr.0),
         }
     }
 
