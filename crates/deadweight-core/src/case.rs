@@ -198,8 +198,7 @@ impl<'a> Case<'a> {
 
     /// What became of the memory that a process cleared as it first touched it.
     pub(crate) fn cleared(&self, process: ProcessId) -> Fate {
-        let gather =
-            || Cleared::gather(self.timeline, &self.processes, |fault| self.clears(fault));
+        let gather = || Cleared::gather(self.timeline, &self.processes, |fault| self.clears(fault));
         self.cleared.get_or_init(gather).of(process)
     }
 

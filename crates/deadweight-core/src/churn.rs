@@ -172,7 +172,10 @@ impl Memory {
 }
 
 /// All faults in order of time, with their process.
-pub(crate) fn fault_times(timeline: &Timeline, processes: &Processes) -> Vec<(Ns, ProcessId, usize)> {
+pub(crate) fn fault_times(
+    timeline: &Timeline,
+    processes: &Processes,
+) -> Vec<(Ns, ProcessId, usize)> {
     let mut times = Vec::with_capacity(timeline.faults.len());
     for (index, task) in timeline.tasks.iter().enumerate() {
         let process = processes.of(crate::ids::TaskId::at(index));

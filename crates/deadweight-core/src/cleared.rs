@@ -31,6 +31,8 @@ pub(crate) struct Fate {
     pub(crate) looked: u64,
     /// Those that were all zero at the last look.
     pub(crate) zero: u64,
+    /// Whether most of all the process' page faults were met while clearing.
+    pub(crate) most: bool,
 }
 
 impl Fate {
@@ -58,6 +60,7 @@ impl Cleared {
         processes: &Processes,
         clears: impl Fn(&Fault) -> bool,
     ) -> Self {
+        let times = fault_times(timeline, processes);
         // Page by page: the instants and numbers of the faults on it.
         let mut faults: BTreeMap<(ProcessId, u64), Vec<(Ns, usize)>> = timeline
             .pages
@@ -67,10 +70,10 @@ impl Cleared {
         if faults.is_empty() {
             return Self::default();
         }
-        for (at, process, fault) in fault_times(timeline, processes) {
-            let page = timeline.faults[fault].addr.0 / PAGE;
-            if let Some(known) = faults.get_mut(&(process, page)) {
-                known.push((at, fault));
+        for (at, process, fault) in &times {
+            let page = timeline.faults[*fault].addr.0 / PAGE;
+            if let Some(known) = faults.get_mut(&(*process, page)) {
+                known.push((*at, *fault));
             }
         }
         // The last look at what a fault brought in counts.
@@ -91,6 +94,11 @@ impl Cleared {
             let fate = of.entry(process).or_default();
             fate.looked += 1;
             fate.zero += u64::from(zero);
+        }
+        for (process, fate) in &mut of {
+            let all = || times.iter().filter(|(_, whose, _)| whose == process);
+            let clearing = all().filter(|(.., fault)| clears(&timeline.faults[*fault])).count();
+            fate.most = clearing * 2 > all().count();
         }
         Self { of }
     }

@@ -77,8 +77,9 @@ fn note(case: &Case<'_>, attribution: &Attribution, account: AccountId) -> Strin
     let faults = Sum::of(attribution.in_account(account).filter(|e| e.detail == Detail::Faults));
     match (listed.is_empty(), faults.count) {
         (true, 0) => fixed_note(account).to_owned(),
-        (true, n) if account.is_sampled() => {
-            format!("{} of it in {}", percent(faults.ns, total), things(n, "page fault"))
+        (_, n) if n > 0 && account.is_sampled() => {
+            let part = format!("{} in {}", percent(faults.ns, total), things(n, "page fault"));
+            [vec![part], listed].concat().join(", ")
         }
         (true, n) => things(n, "page fault"),
         (false, _) if account == AccountId::of_class("wait-cpu") => {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 impl Entry {
     /// Whether it is time of the program's own, divided by samples.
     pub(crate) fn is_sampled(&self) -> bool {
-        self.account.is_sampled() && self.detail != Detail::Faults
+        self.account.is_sampled() && self.detail == Detail::Plain
     }
 }
 

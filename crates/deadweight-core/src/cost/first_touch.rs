@@ -166,11 +166,16 @@ pub(super) fn taken_down(found: &Inspection<'_, '_>, process: ProcessId, faults:
     let all: usize = tasks.iter().map(|task| faults_of(case, *task).count()).sum();
     let part = faults as f64 / (all.max(1) as f64);
     let end: Ns = found.wall.of_process(cost::EXIT, process).map(|e| e.ns).sum();
-    let calls = found.wall.of_process(SYSTEM_CALLS, process).filter(|e| {
-        matches!(e.detail, Detail::Calls(family)
-            if matches!(case.families.get(family).name, "munmap" | "brk" | "madvise"))
-    });
+    let accounts = [SYSTEM_CALLS, AccountId::of_class("zeroing")];
+    let calls = accounts.into_iter().flat_map(|a| found.wall.of_process(a, process)).filter(
+        |e| matches!(e.detail, Detail::Calls(family) if gives_back(case.families.get(family).name)),
+    );
     end.part(part) + calls.map(|e| e.ns).sum()
+}
+
+/// Whether a call of this name gives memory back.
+pub(super) fn gives_back(call: &str) -> bool {
+    matches!(call, "munmap" | "brk" | "madvise")
 }
 
 fn remedy(language: &str) -> &'static str {

@@ -148,7 +148,7 @@ fn what_is_no_trace_is_told_in_a_sentence() {
     whole[8] = 9;
     assert_eq!(
         error(&whole),
-        "the trace has format version 9, this deadweight reads up to 2: \
+        "the trace has format version 9, this deadweight reads up to 3: \
          read it with the version that recorded it, or a newer one"
     );
     assert_eq!(error(&whole[..5]), "the trace breaks off before its first event");
