@@ -33,6 +33,24 @@ fn a_vector_cleared_per_frame_is_zeroing() {
 }
 
 #[test]
+fn objects_cleared_in_vain_are_zeroing_with_their_page_faults() {
+    Truth::of("@cleared_lines 160")
+        .rows(&["zeroing"], 0.4..=1.0)
+        .first_finding(&["zeroing"])
+        .found_at("zeroing", "main", "cleared_lines.cpp", LINE)
+        .saves("zeroing", 0.5..=1.0)
+        .check();
+}
+
+#[test]
+fn objects_cleared_and_then_filled_keep_their_page_faults() {
+    Truth::of("@cleared_lines 8192")
+        .rows(&["first-touch", "page-faults"], 0.05..=0.9)
+        .rows(&["zeroing"], 0.0..=0.2)
+        .check();
+}
+
+#[test]
 fn the_rest_of_a_buffer_moved_down_is_buffer_copies() {
     Truth::of("@erase_front 200")
         .first_finding(&["buffer-copies"])
