@@ -85,7 +85,7 @@ fn is_zero(table: &File, memory: &File, addr: u64) -> Option<bool> {
     if u64::from_ne_bytes(entry) & PRESENT == 0 {
         return None;
     }
-    let mut bytes = [0; PAGE as usize];
+    let mut bytes = [0; 4096];
     memory.read_exact_at(&mut bytes, addr).ok()?;
     Some(bytes.iter().all(|byte| *byte == 0))
 }
