@@ -20,6 +20,10 @@ pub const ALPHA: f64 = 0.01;
 pub const MATERIAL: f64 = 0.01;
 /// The confidence of printed intervals.
 const CONFIDENCE: f64 = 0.95;
+/// So well a factor is to be known before running by turns may stop: half its interval's width.
+pub const PRECISION: f64 = 0.005;
+/// So many pairs are run at least where nobody says how many: enough for the test to speak.
+pub const FEWEST_PAIRS: usize = 12;
 /// The smallest difference that [`Comparison::runs_needed`] asks to see.
 pub const WORTH_SEEING: f64 = 0.02;
 
@@ -204,6 +208,14 @@ fn judge([a, b]: &[Vec<f64>; 2], paired: bool, b_median: u64, a_median: u64) -> 
 #[must_use]
 pub fn fewest(paired: bool) -> usize {
     if paired { 8 } else { 5 }
+}
+
+/// Whether wall times taken in pairs give their factor to [`PRECISION`]: enough to find a difference
+/// of 2 % (simulated in the tests). It asks nothing of the factor itself, so that stopping by it
+/// makes no false alarms.
+#[must_use]
+pub fn is_known(a: &[f64], b: &[f64]) -> bool {
+    ratio::of_pairs(a, b, CONFIDENCE).is_some_and(|f| (f.high / f.low).ln() / 2.0 <= PRECISION)
 }
 
 /// How many runs narrow the interval's half width to the difference that was estimated, or to

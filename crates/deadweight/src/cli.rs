@@ -3,8 +3,11 @@
 //! Nothing is looked up or decided here: what a command line *means* on this machine is the
 //! business of `command`. Help, man page and completions all derive from these definitions.
 
+mod habits;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_core::benchmarks::keys::Key;
+pub use habits::Habits;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -201,9 +204,9 @@ pub struct Compare {
     /// Runs of each beforehand that do not count.
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub warmup: u32,
-    /// A shell command before each run, in nobody's time.
-    #[arg(short, long, value_name = "COMMAND")]
-    pub prepare: Option<OsString>,
+    /// What hyperfine's users know.
+    #[command(flatten)]
+    pub habits: Habits,
     /// What to call a side; in their order.
     #[arg(short = 'n', long = "name", value_name = "NAME")]
     pub names: Vec<String>,

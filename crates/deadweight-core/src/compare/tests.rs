@@ -116,3 +116,67 @@ fn alike_commands_raise_few_alarms_and_two_percent_is_seen() {
     assert!(alarms <= 10, "{alarms} false alarms in 1000");
     assert!(seen >= 950, "{seen} of 1000 seen");
 }
+
+/// A machine whose runs are noisy: each run's own noise, with a long tail upwards, on top of a
+/// disturbance that comes and goes and that neighbours in time share.
+struct Machine {
+    state: u64,
+    disturbance: f64,
+}
+
+impl Machine {
+    /// Uniform between 0 and 1.
+    fn draw(&mut self) -> f64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+        ((self.state >> 11) as f64 / (1_u64 << 53) as f64).max(1e-9)
+    }
+
+    fn run(&mut self, work_ns: f64) -> u64 {
+        self.disturbance = 0.9 * self.disturbance + 0.02 * self.draw();
+        let middling = (0..4).map(|_| self.draw()).sum::<f64>() - 2.0;
+        let tail = if self.draw() < 0.05 { -0.1 * self.draw().ln() } else { 0.0 };
+        let slower = 1.0 + self.disturbance + 0.015 * middling + tail;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
+        let wall = (work_ns * slower) as u64;
+        wall
+    }
+
+    /// Runs by turns until the factor is known, as `compare` does without `-r`.
+    fn compare(&mut self, factor: f64) -> (Comparison, usize) {
+        let (mut a, mut b): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+        loop {
+            a.push(self.run(1e7));
+            b.push(self.run(1e7 * factor));
+            let walls = |each: &[u64]| each.iter().map(|ns| *ns as f64).collect::<Vec<_>>();
+            let enough = a.len() >= FEWEST_PAIRS && is_known(&walls(&a), &walls(&b));
+            if enough || a.len() >= 1000 {
+                break;
+            }
+        }
+        let [x, y] = [&a, &b].map(|each| report(each, &[("net-work", each[0])]));
+        (compare(("A", &x), ("B", &y), true), a.len())
+    }
+}
+
+#[test]
+fn a_thousand_pairs_of_the_same_program_raise_no_alarms() {
+    let mut machine = Machine { state: 23, disturbance: 0.0 };
+    let alarms =
+        (0..1000).filter(|_| !matches!(machine.compare(1.0).0.verdict, Verdict::NoDifference));
+    let alarms = alarms.count();
+    assert!(alarms <= 10, "{alarms} of 1000");
+}
+
+#[test]
+fn two_per_cent_are_found_at_the_number_of_runs_that_is_chosen() {
+    let mut machine = Machine { state: 29, disturbance: 0.0 };
+    let (mut found, mut rounds) = (0, 0);
+    for _ in 0..300 {
+        let (comparison, runs) = machine.compare(1.02);
+        found += usize::from(comparison.verdict == Verdict::Slower);
+        rounds += runs;
+        assert!(comparison.verdict != Verdict::Faster, "{:?}", comparison.ratio);
+    }
+    assert!(found * 100 >= 300 * 95, "{found} of 300");
+    assert!((20 * 300..200 * 300).contains(&rounds), "{} rounds on average", rounds / 300);
+}

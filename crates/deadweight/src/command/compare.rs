@@ -6,14 +6,16 @@
 use super::destination::Destination;
 use super::gate::read_conditions;
 use super::run::weighed;
+use super::sides::{self, Side};
 use super::{benchmarks, page, recording};
 use crate::cli::Compare;
 use crate::failure::Failure;
 use crate::recorder::Recorder;
 use crate::render::comparison;
-use crate::running::interleave::{Contender, interleave};
+use crate::render::exports::{self, Timed};
+use crate::running::around::Around;
+use crate::running::interleave::{Contender, Manner, interleave};
 use crate::running::output::STDOUT;
-use crate::running::program;
 use crate::running::repeat::Wish;
 use deadweight_core::compare::{Comparison, Verdict, compare as weigh_up};
 use deadweight_core::gate::{Condition, GateError, Reports};
@@ -21,7 +23,7 @@ use deadweight_core::report::{Report, SCHEMA};
 use deadweight_core::weigh::{Weighing, weigh};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Exit code when B is slower.
 pub(super) const SLOWER: u8 = 1;
@@ -39,12 +41,9 @@ struct Named {
 }
 
 pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
-    if let Some(name) = wish.names.get(wish.sides.len()) {
-        return Err(Failure::Unknown(format!(
-            "there are more names than sides to compare: nothing is left for `{name}`"
-        )));
-    }
+    let wanted = sides::sides(wish)?;
     if let Some(sides) = benchmarks::sides(wish)? {
+        no_habits(wish)?;
         return benchmarks::compare(wish, &sides);
     }
     if let Some(option) = benchmarks::own_option(wish) {
@@ -52,14 +51,15 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
             "{option} is for results of benchmark programs, and none of the sides is a file of them"
         )));
     }
-    if wish.sides.len() < 2 {
+    if wanted.len() < 2 {
         return Err(Failure::Unknown("give at least two sides to compare".into()));
     }
     let conditions = read_conditions(&wish.fail_if)?;
-    must_name_sides(&conditions, wish)?;
+    must_name_sides(&conditions, &wanted)?;
     let json = wish.export_json.as_deref();
     let json = json.map(|path| Destination::open("the comparison", path)).transpose()?;
-    let sides = sides(wish)?;
+    let exports = Exports::open(wish)?;
+    let sides = weigh_all(wish, &wanted, exports)?;
     let Some((a, others)) = sides.split_first() else {
         return Err(Failure::Unknown("give at least two sides to compare".into()));
     };
@@ -84,7 +84,7 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
     }
     let letters = letters(&sides);
     let named = letters.iter().zip(&sides).map(|(letter, side)| (letter.as_str(), &side.report));
-    let given = wish.names.iter().zip(&sides).map(|(name, side)| (name.as_str(), &side.report));
+    let given = sides.iter().map(|side| (side.name.as_str(), &side.report));
     let failing = failing(&conditions, &given.chain(named).collect())?;
     failing.iter().for_each(|line| super::say(line));
     // Too few runs tell nothing, and a gate must not pass because of that.
@@ -101,9 +101,9 @@ fn letters<T>(sides: &[T]) -> Vec<String> {
 }
 
 /// Asked before anything is measured: a condition on a side that there is none of is a mistake.
-fn must_name_sides(conditions: &[(&str, Condition)], wish: &Compare) -> Result<(), Failure> {
-    let letters = letters(&wish.sides);
-    let known: Vec<&String> = letters.iter().chain(&wish.names).collect();
+fn must_name_sides(conditions: &[(&str, Condition)], wanted: &[Side]) -> Result<(), Failure> {
+    let letters = letters(wanted);
+    let known: Vec<&String> = letters.iter().chain(wanted.iter().map(|side| &side.name)).collect();
     for (text, condition) in conditions {
         for name in condition.reports() {
             if !known.iter().any(|known| *known == name) {
@@ -150,21 +150,27 @@ fn exit_code(comparisons: &[Comparison]) -> u8 {
     }
 }
 
+/// Options for commands where none is run.
+fn no_habits(wish: &Compare) -> Result<(), Failure> {
+    let Some(option) = wish.habits.given() else { return Ok(()) };
+    Err(Failure::Unknown(format!(
+        "{option} is for commands that are run, and none of the sides is one"
+    )))
+}
+
 /// Reads what was made before, and runs the rest.
-fn sides(wish: &Compare) -> Result<Vec<Named>, Failure> {
-    let names: Vec<String> = wish
-        .sides
-        .iter()
-        .enumerate()
-        .map(|(i, side)| wish.names.get(i).cloned().unwrap_or_else(|| lossy(side)))
-        .collect();
+fn weigh_all(wish: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Named>, Failure> {
     let mut made: Vec<Option<Report>> =
-        wish.sides.iter().map(|side| made_before(side, wish)).collect::<Result<_, _>>()?;
+        wanted.iter().map(|side| made_before(&side.words, wish)).collect::<Result<_, _>>()?;
     let fresh: Vec<usize> = (0..made.len()).filter(|i| made[*i].is_none()).collect();
-    let mut contenders = run(wish, &fresh)?;
-    let differing = differing(&names, &fresh, &contenders);
+    if fresh.is_empty() {
+        no_habits(wish)?;
+    }
+    let mut contenders = run(wish, wanted, &fresh)?;
+    exports.write(&timed(wanted, &fresh, &contenders))?;
+    let differing = differing(wanted, &fresh, &contenders);
     let mut sides = Vec::new();
-    for (index, name) in names.into_iter().enumerate() {
+    for (index, side) in wanted.iter().enumerate() {
         let by_turns = fresh.contains(&index) && fresh.len() > 1;
         let report = match made[index].take() {
             Some(report) => report,
@@ -172,9 +178,23 @@ fn sides(wish: &Compare) -> Result<Vec<Named>, Failure> {
         };
         let differs = differing.iter().find(|(of, _)| *of == index);
         let warnings = differs.map(|(_, text)| text.clone()).into_iter().collect();
-        sides.push(Named { name, report, by_turns, warnings });
+        sides.push(Named { name: side.name.clone(), report, by_turns, warnings });
     }
     Ok(sides)
+}
+
+/// The times of the sides that were run, for other programs.
+fn timed(wanted: &[Side], fresh: &[usize], ran: &[Contender]) -> Vec<Timed> {
+    let one = |(at, contender): (&usize, &Contender)| {
+        let side = &wanted[*at];
+        Timed {
+            command: lossy(&side.words),
+            name: side.name.clone(),
+            parameters: side.chosen.clone(),
+            runs: contender.ran.clean.clone(),
+        }
+    };
+    fresh.iter().zip(ran).map(one).collect()
 }
 
 pub(super) fn lossy(side: &OsString) -> String {
@@ -225,26 +245,59 @@ pub(super) fn report_of(path: &Path, of: Option<&str>) -> Result<Report, Failure
 }
 
 /// Runs the sides that are commands.
-fn run(wish: &Compare, fresh: &[usize]) -> Result<Vec<Contender>, Failure> {
+fn run(wish: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender>, Failure> {
     if fresh.is_empty() {
         return Ok(Vec::new());
     }
-    let recorder = Recorder::ready()?;
-    let wishes: Vec<Wish> = fresh
+    let wishes: Vec<(Wish, Around)> = fresh
         .iter()
-        .map(|i| Wish {
-            argv: program::argv(std::slice::from_ref(&wish.sides[*i])),
-            runs: wish.runs,
-            warmup: wish.warmup,
-            ignore_failure: wish.ignore_failure,
-            quiet: wish.quiet,
+        .map(|i| {
+            let wish = Wish {
+                argv: wanted[*i].argv(wish)?,
+                runs: wish.runs,
+                warmup: wish.warmup,
+                ignore_failure: wish.ignore_failure,
+                quiet: wish.quiet,
+            };
+            Ok((wish, wanted[*i].around.clone()))
         })
-        .collect();
-    interleave(&wishes, wish.prepare.as_ref(), &mut |request| recorder.record(request))
+        .collect::<Result<_, Failure>>()?;
+    let manner = Manner {
+        input: wish.habits.input.clone(),
+        output: wish.habits.output.clone(),
+        fewest: wish.habits.min_runs,
+        most: wish.habits.max_runs,
+    };
+    let recorder = Recorder::ready()?;
+    interleave(&wishes, &manner, &mut |request| recorder.record(request))
+}
+
+/// What the times look like in a file.
+type Form = fn(&[Timed]) -> String;
+
+/// Files that the times are to be written to, opened before anything runs.
+struct Exports(Vec<(Destination, Form)>);
+
+impl Exports {
+    fn open(wish: &Compare) -> Result<Self, Failure> {
+        let habits = &wish.habits;
+        let wanted: [(_, Form); 3] = [
+            (&habits.export_csv, exports::csv),
+            (&habits.export_markdown, exports::markdown),
+            (&habits.export_hyperfine, exports::hyperfine),
+        ];
+        let given = wanted.into_iter().filter_map(|(path, form)| Some((path.as_ref()?, form)));
+        let open = |(path, form): (&PathBuf, _)| Ok((Destination::open("the times", path)?, form));
+        given.map(open).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn write(self, times: &[Timed]) -> Result<(), Failure> {
+        self.0.into_iter().try_for_each(|(to, form)| to.write(&form(times)))
+    }
 }
 
 /// Sides that wrote something else than the first: perhaps they don't do the same work.
-fn differing(names: &[String], fresh: &[usize], ran: &[Contender]) -> Vec<(usize, String)> {
+fn differing(wanted: &[Side], fresh: &[usize], ran: &[Contender]) -> Vec<(usize, String)> {
     let Some(first) = ran.first().and_then(|c| c.wrote) else { return Vec::new() };
     let unlike = |c: &Contender| c.wrote.is_some_and(|w| w.differs_from(first) == Some(STDOUT));
     fresh
@@ -252,7 +305,7 @@ fn differing(names: &[String], fresh: &[usize], ran: &[Contender]) -> Vec<(usize
         .zip(ran)
         .filter(|(_, contender)| unlike(contender))
         .map(|(index, _)| {
-            let (a, b) = (&names[fresh[0]], &names[*index]);
+            let (a, b) = (&wanted[fresh[0]].name, &wanted[*index].name);
             (*index, format!("`{a}` and `{b}` write different output: are they the same work?"))
         })
         .collect()

@@ -15,6 +15,7 @@ mod record;
 mod recording;
 mod report;
 mod run;
+mod sides;
 mod view;
 
 use crate::cli::{Cli, Verb};

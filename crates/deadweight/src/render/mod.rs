@@ -7,6 +7,7 @@ pub mod article;
 pub mod benchmarks;
 pub mod checkup;
 pub mod comparison;
+pub mod exports;
 pub mod ips;
 pub mod json;
 pub mod page;

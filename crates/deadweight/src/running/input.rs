@@ -20,6 +20,8 @@ pub enum Input {
         /// Bytes from its start.
         offset: u64,
     },
+    /// A file that the user named.
+    Named(File),
     /// A copy of what came through a pipe.
     Spooled {
         /// A file without a name.
@@ -51,6 +53,18 @@ impl Input {
         Ok(Self::Ours)
     }
 
+    /// A file that every run reads from its start; `null` is none.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn file(path: &Path) -> io::Result<Self> {
+        let path = if path == Path::new("null") { Path::new("/dev/null") } else { path };
+        let told = |source: io::Error| {
+            io::Error::new(source.kind(), format!("{}: {source}", path.display()))
+        };
+        File::open(path).map(Self::Named).map_err(told)
+    }
+
     /// The stream for one more run, at the input's start.
     ///
     /// # Errors
@@ -63,6 +77,7 @@ impl Input {
                 file.seek(SeekFrom::Start(*offset))?;
                 Ok(Stream::File(file))
             }
+            Self::Named(file) => Ok(Stream::File(reopened(file)?)),
             Self::Spooled { copy, .. } => {
                 // Opened anew: a position of its own, and it cannot be written to.
                 let mut file = reopened(copy)?;

@@ -4,26 +4,22 @@
 //! that none always follows the same other. Traced runs come after all timed ones. Output is
 //! drained and compared, never passed on. Not for one command alone: that is `repeat`.
 
+use super::around::Around;
 use super::input::Input;
 use super::output::Written;
 use super::progress::Progress;
 use super::repeat::{KEPT, Ran, Series, Tracing, Wish};
 use crate::cli::Runs;
 use crate::failure::Failure;
-use deadweight_core::stats::ratio;
-use std::ffi::OsString;
-use std::io;
-use std::process::Command;
+use deadweight_core::compare::{FEWEST_PAIRS, is_known};
+use deadweight_record::Request;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Without `-r`, so many rounds are made at least: enough for the test of pairs to speak.
-const FEWEST: usize = 12;
 /// No comparison needs more rounds than this.
 const MOST: usize = 1000;
-/// Without `-r`, rounds go on until the factor is known this well ...
-const PRECISION: f64 = 0.005;
-/// ... or for so long, per command.
+/// Without `-r`, rounds go on until the factor is known well, or for so long, per command.
 const TIME: Duration = Duration::from_secs(4);
 
 /// What came of one command.
@@ -35,49 +31,75 @@ pub struct Contender {
     pub wrote: Option<Written>,
 }
 
-/// Runs all commands by turns. `prepare` is a shell command before each run, in nobody's time.
+/// What holds for all commands.
+#[derive(Clone, Debug, Default)]
+pub struct Manner {
+    /// What they read; our own standard input if nothing is said.
+    pub input: Option<PathBuf>,
+    /// Where their standard output goes; into the kind of file that ours is if nothing is said.
+    pub output: Option<PathBuf>,
+    /// Never fewer runs of each than this.
+    pub fewest: Option<u32>,
+    /// Never more.
+    pub most: Option<u32>,
+}
+
+/// Runs all commands by turns; with each stands what is to be done around its runs.
 ///
 /// # Errors
-/// If one of them cannot be started or recorded, fails without leave, or if `prepare` fails.
+/// If one of them cannot be started or recorded, fails without leave, or if what is to be done
+/// around it fails.
 pub fn interleave(
-    wishes: &[Wish],
-    prepare: Option<&OsString>,
+    wishes: &[(Wish, Around)],
+    manner: &Manner,
     tracing: &mut Tracing<'_>,
 ) -> Result<Vec<Contender>, Failure> {
-    let kept = Input::repeatable();
+    let kept = match &manner.input {
+        Some(path) => Input::file(path),
+        None => Input::repeatable(),
+    };
     let input = Rc::new(kept.map_err(|source| Failure::Repeat { what: KEPT, source })?);
     let mut series: Vec<Series<'_>> = wishes
         .iter()
-        .map(|wish| Series::beside(wish, Rc::clone(&input)))
+        .map(|(wish, _)| Series::beside(wish, Rc::clone(&input), manner.output.as_deref()))
         .collect::<Result<_, _>>()?;
+    wishes.iter().try_for_each(|(_, around)| around.set_up())?;
     let mut ran: Vec<Ran> = wishes.iter().map(|_| Ran::default()).collect();
-    let mut progress = Progress::start(wishes.iter().any(|wish| wish.quiet));
-    let warmup = wishes.iter().map(|wish| wish.warmup).max().unwrap_or(0);
+    let mut progress = Progress::start(wishes.iter().any(|(wish, _)| wish.quiet));
+    let warmup = wishes.iter().map(|(wish, _)| wish.warmup).max().unwrap_or(0);
     for number in 0..warmup {
         progress.say(&format!("warm-up {} of {warmup}", number + 1));
-        for one in &mut series {
-            make_ready(prepare)?;
+        for (one, (_, around)) in series.iter_mut().zip(wishes) {
+            around.make_ready()?;
             one.clean_run()?;
             one.must_go_on()?;
+            around.conclude()?;
         }
     }
-    let runs = wishes.first().map_or(Runs::Auto, |wish| wish.runs);
+    let runs = wishes.first().map_or(Runs::Auto, |(wish, _)| wish.runs);
     let since = Instant::now();
     let mut order = Order::new(series.len());
-    while !enough(runs, &ran, since) {
+    while !enough(runs, manner, &ran, since) {
         progress.say(&round(runs, ran.first().map_or(0, |r| r.clean.len())));
         for index in order.draw() {
-            make_ready(prepare)?;
+            let around = &wishes[index].1;
+            around.make_ready()?;
             let run = series[index].clean_run()?;
             series[index].must_go_on()?;
+            around.conclude()?;
             ran[index].clean.push(run);
         }
     }
-    for (one, ran) in series.iter_mut().zip(&mut ran) {
+    for ((one, ran), (_, around)) in series.iter_mut().zip(&mut ran).zip(wishes) {
         progress.say("traced runs");
-        make_ready(prepare)?;
-        one.traced_runs(ran, tracing)?;
+        one.traced_runs(ran, &mut |request: &Request| {
+            around.make_ready()?;
+            let trace = tracing(request)?;
+            around.conclude()?;
+            Ok(trace)
+        })?;
     }
+    wishes.iter().try_for_each(|(_, around)| around.clean_up())?;
     progress.done();
     Ok(series.into_iter().zip(ran).map(|(one, ran)| contender(one, ran)).collect())
 }
@@ -89,22 +111,24 @@ fn contender(series: Series<'_>, mut ran: Ran) -> Contender {
 }
 
 /// Whether the factor between the first command and every other is known well enough.
-fn enough(runs: Runs, ran: &[Ran], since: Instant) -> bool {
+fn enough(runs: Runs, manner: &Manner, ran: &[Ran], since: Instant) -> bool {
     let Some((first, others)) = ran.split_first() else { return true };
     let done = first.clean.len();
     if let Runs::Count(n) = runs {
         return done as u64 >= u64::from(n);
     }
-    if done < FEWEST {
+    let limit = |wish: Option<u32>, usual: usize| {
+        wish.and_then(|wish| usize::try_from(wish).ok()).unwrap_or(usual)
+    };
+    let most = limit(manner.most, MOST.max(limit(manner.fewest, 0))).max(1);
+    let fewest = limit(manner.fewest, FEWEST_PAIRS).min(most).max(1);
+    if done < fewest {
         return false;
     }
     let walls = |ran: &Ran| -> Vec<f64> { ran.clean.iter().map(|r| r.wall.0 as f64).collect() };
-    let known = others.iter().all(|other| {
-        ratio::of_pairs(&walls(first), &walls(other), 0.95)
-            .is_some_and(|f| (f.high / f.low).ln() / 2.0 <= PRECISION)
-    });
+    let known = others.iter().all(|other| is_known(&walls(first), &walls(other)));
     let late = u32::try_from(ran.len()).is_ok_and(|n| since.elapsed() >= TIME * n);
-    known || late || done >= MOST
+    known || late || done >= most
 }
 
 fn round(runs: Runs, done: usize) -> String {
@@ -112,19 +136,6 @@ fn round(runs: Runs, done: usize) -> String {
         Runs::Count(n) => format!("round {} of {n}", done + 1),
         Runs::Auto => format!("round {}, until the factor is known to 0.5 %", done + 1),
     }
-}
-
-/// Runs the user's preparation; its output goes nowhere.
-fn make_ready(prepare: Option<&OsString>) -> Result<(), Failure> {
-    let Some(line) = prepare else { return Ok(()) };
-    let failed = |source| Failure::Repeat { what: "the command of --prepare failed", source };
-    let done = Command::new("/bin/sh").arg("-c").arg(line).output().map_err(failed)?;
-    if done.status.success() {
-        return Ok(());
-    }
-    let told = String::from_utf8_lossy(&done.stderr);
-    let told = told.lines().last().unwrap_or_default();
-    Err(failed(io::Error::other(format!("{} {told}", done.status))))
 }
 
 /// Orders drawn at random, the same ones for the same number of commands.
@@ -166,14 +177,5 @@ mod tests {
             drawn.sort_unstable();
             assert_eq!(drawn, [0, 1, 2]);
         }
-    }
-
-    #[test]
-    fn a_preparation_that_fails_is_told_with_its_words() {
-        let line = OsString::from("echo no such luck >&2; exit 3");
-        let told = make_ready(Some(&line)).unwrap_err().to_string();
-        assert!(told.contains("--prepare") && told.contains("no such luck"), "{told}");
-        make_ready(Some(&"true".into())).unwrap();
-        make_ready(None).unwrap();
     }
 }

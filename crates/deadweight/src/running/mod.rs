@@ -4,9 +4,11 @@
 //! runs get the same input again, and their output is drained through the same kind of file and
 //! compared. Starting and tracing one run is `deadweight-record`'s business.
 
+pub mod around;
 pub mod input;
 pub mod interleave;
 pub mod output;
+pub mod parameters;
 pub mod program;
 pub mod progress;
 pub mod repeat;

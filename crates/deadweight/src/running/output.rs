@@ -14,7 +14,7 @@ use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -80,6 +80,8 @@ enum Kind {
     File(PathBuf),
     Pipe,
     Terminal,
+    /// The file that the user named, emptied for each run.
+    Named(PathBuf),
     /// Any other device: `/dev/null`, as a rule.
     Device,
 }
@@ -109,6 +111,21 @@ impl Outputs {
         let (a, b) = (out.file.metadata()?, err.file.metadata()?);
         let joined = a.dev() == b.dev() && a.ino() == b.ino();
         Ok(Self { out, err, joined })
+    }
+
+    /// Standard output goes elsewhere: `null`, `pipe`, `inherit` or a file.
+    ///
+    /// # Errors
+    /// If the file cannot be written to.
+    pub fn redirect(&mut self, to: &Path) -> io::Result<()> {
+        self.out.kind = match to.to_str() {
+            Some("pipe") => Kind::Pipe,
+            Some("inherit") => Kind::Device,
+            Some("null") => Kind::Named("/dev/null".into()),
+            _ => Kind::Named(to.to_owned()),
+        };
+        self.joined = false;
+        self.out.named().map(drop)
     }
 
     /// Streams for one more run.
@@ -174,8 +191,23 @@ impl Ours {
                 let (read, write) = self.terminal()?;
                 Ok((Stream::File(write), drained_by_thread(read)))
             }
+            Kind::Named(_) => match self.named()? {
+                Some(file) => {
+                    let read = reopened(&file)?;
+                    Ok((Stream::File(file), Drain::File(read)))
+                }
+                None => Ok((Stream::Inherit, Drain::None)),
+            },
             Kind::Device => Ok((Stream::Inherit, Drain::None)),
         }
+    }
+
+    /// The file that the user named, emptied.
+    fn named(&self) -> io::Result<Option<File>> {
+        let Kind::Named(path) = &self.kind else { return Ok(None) };
+        File::create(path).map(Some).map_err(|source| {
+            io::Error::new(source.kind(), format!("{}: {source}", path.display()))
+        })
     }
 
     /// A terminal like ours: our end, and the program's.

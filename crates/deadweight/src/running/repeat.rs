@@ -17,6 +17,7 @@ use deadweight_core::weigh::CleanRun;
 use deadweight_record::{Request, run_clean};
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -166,18 +167,27 @@ impl<'w> Series<'w> {
         let kept = Input::repeatable();
         let input = kept.map_err(|source| Failure::Repeat { what: KEPT, source })?;
         let progress = Progress::start(wish.quiet);
-        Ok(Self { passes_on: true, progress, ..Self::beside(wish, Rc::new(input))? })
+        Ok(Self { passes_on: true, progress, ..Self::beside(wish, Rc::new(input), None)? })
     }
 
-    /// One of several that read the same input; nothing that they write is passed on, and whoever
-    /// runs them says how far they are.
-    pub(super) fn beside(wish: &'w Wish, input: Rc<Input>) -> Result<Self, Failure> {
+    /// One of several that read the same input; nothing that they write is passed on, unless it is
+    /// said where `output` goes, and whoever runs them says how far they are.
+    pub(super) fn beside(
+        wish: &'w Wish,
+        input: Rc<Input>,
+        output: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let failure = |what| move |source: io::Error| Failure::Repeat { what, source };
+        let mut outputs =
+            Outputs::of_ours().map_err(failure("its output cannot be stood in for"))?;
+        if let Some(path) = output {
+            outputs.redirect(path).map_err(failure("its output cannot be written there"))?;
+        }
         Ok(Self {
             wish,
             input,
             passes_on: false,
-            outputs: Outputs::of_ours().map_err(failure("its output cannot be stood in for"))?,
+            outputs,
             progress: Progress::start(true),
             exit: None,
             runs: 0,

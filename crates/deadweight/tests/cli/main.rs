@@ -11,6 +11,7 @@ mod benchmarks;
 mod benchstat;
 mod comparing;
 mod errors;
+mod habits;
 mod harm;
 mod repeating;
 mod transparency;

@@ -98,3 +98,30 @@ fn drift_is_said() {
     let tables = laid(&[&text, &series("X", 100.0, 20)]);
     assert!(tables.warnings.iter().any(|w| w.contains("a, X: ")), "{:?}", tables.warnings);
 }
+
+/// Uniform between 0 and 1.
+fn draw(state: &mut u64) -> f64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+    (*state >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[test]
+fn a_table_of_alike_benchmarks_raises_an_alarm_as_rarely_as_promised() {
+    let mut state = 19;
+    let (mut plain, mut alarms) = (0, 0);
+    for _ in 0..300 {
+        let mut side = || -> String {
+            let line = |i: u32| {
+                // Noise of 5 %: differences by chance are large enough to be spoken of.
+                let value = 100.0 * (1.0 + 0.05 * -draw(&mut state).max(1e-9).ln());
+                format!("BenchmarkB{} 9 {value} ns/op\n", i % 10)
+            };
+            (0..80).map(line).collect()
+        };
+        let tables = laid(&[&side(), &side()]);
+        plain += i32::from(tables.changes().any(|(_, change)| change.p < ALPHA));
+        alarms += i32::from(verdicts(&tables).iter().any(|v| *v != Verdict::NoDifference));
+    }
+    assert!(alarms <= 3, "{alarms} of 300 tables");
+    assert!(plain > 10, "without the correction there would be many: {plain}");
+}

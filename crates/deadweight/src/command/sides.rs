@@ -1,0 +1,92 @@
+//! The sides of `compare` as the command line gives them: with parameters filled in, named, and each
+//! with what is to be done around its runs.
+
+use crate::cli::Compare;
+use crate::failure::Failure;
+use crate::running::around::Around;
+use crate::running::parameters::{self, Chosen, combinations, fill};
+use crate::running::program;
+use std::ffi::OsString;
+
+/// A side.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    /// A command, or a file.
+    pub(super) words: OsString,
+    /// What the user calls it.
+    pub(super) name: String,
+    /// For commands.
+    pub(super) around: Around,
+    /// The values that were put into it.
+    pub(super) chosen: Chosen,
+}
+
+impl Side {
+    /// The words to execute, if it is a command.
+    pub(super) fn argv(&self, wish: &Compare) -> Result<Vec<OsString>, Failure> {
+        if !wish.habits.no_shell {
+            return Ok(program::argv(std::slice::from_ref(&self.words)));
+        }
+        let line = self.words.to_string_lossy();
+        let words = shell_words::split(&line).map_err(|error| {
+            Failure::Unknown(format!("cannot split `{line}` into words: {error}"))
+        })?;
+        if words.is_empty() {
+            return Err(Failure::Unknown("an empty command cannot be run".into()));
+        }
+        Ok(words.into_iter().map(OsString::from).collect())
+    }
+}
+
+/// Every side with every combination of parameters, in hyperfine's order.
+pub(super) fn sides(wish: &Compare) -> Result<Vec<Side>, Failure> {
+    let habits = &wish.habits;
+    let step = habits.parameter_step_size.as_deref();
+    let combinations = combinations(&habits.parameter_scan, step, &habits.parameter_list)
+        .map_err(Failure::Unknown)?;
+    let all = combinations.len() * wish.sides.len();
+    if let Some(name) = wish.names.get(all) {
+        return Err(Failure::Unknown(format!(
+            "there are more names than sides to compare: nothing is left for `{name}`"
+        )));
+    }
+    let prepare = one_each("--prepare", &habits.prepare, wish.sides.len())?;
+    let conclude = one_each("--conclude", &habits.conclude, wish.sides.len())?;
+    let mut sides = Vec::with_capacity(all);
+    for chosen in combinations {
+        let filled = |line: Option<&OsString>| line.map(|line| fill(line, &chosen));
+        for (at, words) in wish.sides.iter().enumerate() {
+            let of_all = wish.names.get(sides.len()).filter(|_| wish.names.len() == all);
+            let given = of_all.or(wish.names.get(at)).map(OsString::from);
+            sides.push(Side {
+                words: fill(words, &chosen),
+                name: parameters::name(given.as_ref().unwrap_or(words), &chosen),
+                around: Around {
+                    setup: filled(habits.setup.as_ref()),
+                    prepare: filled(prepare[at]),
+                    conclude: filled(conclude[at]),
+                    cleanup: filled(habits.cleanup.as_ref()),
+                },
+                chosen: chosen.clone(),
+            });
+        }
+    }
+    Ok(sides)
+}
+
+/// An option given once for all commands, or once for each.
+fn one_each<'l>(
+    option: &str,
+    lines: &'l [OsString],
+    commands: usize,
+) -> Result<Vec<Option<&'l OsString>>, Failure> {
+    match lines {
+        [] => Ok(vec![None; commands]),
+        [all] => Ok(vec![Some(all); commands]),
+        each if each.len() == commands => Ok(each.iter().map(Some).collect()),
+        _ => Err(Failure::Unknown(format!(
+            "{option} is given {} times for {commands} commands: give it once, or once for each",
+            lines.len()
+        ))),
+    }
+}

@@ -1,0 +1,236 @@
+//! Times of compared commands in the forms that hyperfine writes: JSON, CSV, Markdown.
+//!
+//! The JSON can be read as schema 1 (`times`, `mean`, ...) and as schema 2 (`measurements`). Not our
+//! own JSON: that holds the comparison.
+
+use deadweight_core::weigh::CleanRun;
+use serde_json::{Value, json};
+
+/// A command's undisturbed runs.
+#[derive(Clone, Debug, Default)]
+pub struct Timed {
+    /// As it was run.
+    pub command: String,
+    /// What the user calls it.
+    pub name: String,
+    /// The values that were put into it.
+    pub parameters: Vec<(String, String)>,
+    /// In order of running; at least one.
+    pub runs: Vec<CleanRun>,
+}
+
+/// Seconds.
+#[derive(Copy, Clone, Debug, Default)]
+struct Summary {
+    mean: f64,
+    /// None of a single run.
+    deviation: Option<f64>,
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Summary {
+    fn of(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
+            return Self::default();
+        };
+        let mean = mean(values);
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        let half = sorted.len() / 2;
+        let middle = f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[half]);
+        let several = values.len() > 1;
+        let deviation = several.then(|| (squares / (values.len() as f64 - 1.0)).sqrt());
+        Self { mean, deviation, median: middle, min: *min, max: *max }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / (values.len().max(1)) as f64
+}
+
+impl Timed {
+    fn seconds(&self, of: impl Fn(&CleanRun) -> u64) -> Vec<f64> {
+        self.runs.iter().map(|run| of(run) as f64 / 1e9).collect()
+    }
+
+    fn wall(&self) -> Vec<f64> {
+        self.seconds(|run| run.wall.0)
+    }
+}
+
+/// hyperfine's JSON.
+#[must_use]
+pub fn hyperfine(all: &[Timed]) -> String {
+    let results: Vec<Value> = all.iter().map(result).collect();
+    let file = json!({
+        "schema_version": 2,
+        "primary_metric": "time_wall_clock",
+        "results": results,
+    });
+    format!("{file:#}\n")
+}
+
+fn result(timed: &Timed) -> Value {
+    let wall = timed.wall();
+    let (user, system) = (timed.seconds(|r| r.user.0), timed.seconds(|r| r.system.0));
+    let Summary { mean: average, deviation, median, min, max } = Summary::of(&wall);
+    let seconds = |value: f64| json!({ "value": value, "unit": "second" });
+    let code = |run: &CleanRun| run.exit.signal.is_none().then_some(run.exit.code);
+    let measurements: Vec<Value> = timed
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(i, run)| {
+            json!({
+                "time_wall_clock": seconds(wall[i]),
+                "time_cpu": seconds(user[i] + system[i]),
+                "time_user": seconds(user[i]),
+                "time_system": seconds(system[i]),
+                "memory_peak_resident": { "value": run.max_rss, "unit": "byte" },
+                "exit_code": code(run),
+            })
+        })
+        .collect();
+    let mut result = json!({
+        "command": timed.command,
+        "mean": average,
+        "stddev": deviation,
+        "median": median,
+        "user": mean(&user),
+        "system": mean(&system),
+        "min": min,
+        "max": max,
+        "times": wall,
+        "memory_usage_byte": timed.runs.iter().map(|run| run.max_rss).collect::<Vec<_>>(),
+        "exit_codes": timed.runs.iter().map(code).collect::<Vec<_>>(),
+        "measurements": measurements,
+    });
+    if timed.name != timed.command {
+        result["name"] = json!(timed.name);
+    }
+    for (name, value) in &timed.parameters {
+        // Schema 1 has the bare value; readers of either take it for what it is.
+        result["parameters"][name] = json!(value);
+    }
+    result
+}
+
+/// A line per command.
+#[must_use]
+pub fn csv(all: &[Timed]) -> String {
+    let names = all.first().map(|timed| timed.parameters.as_slice()).unwrap_or_default();
+    let mut text = String::from("command,mean,stddev,median,user,system,min,max");
+    for (name, _) in names {
+        text.push_str(&format!(",{}", quoted(&format!("parameter_{name}"))));
+    }
+    text.push('\n');
+    for timed in all {
+        let Summary { mean: average, deviation, median, min, max } = Summary::of(&timed.wall());
+        let user = mean(&timed.seconds(|run| run.user.0));
+        let system = mean(&timed.seconds(|run| run.system.0));
+        let deviation = deviation.map(|d| d.to_string()).unwrap_or_default();
+        let name = quoted(&timed.name);
+        text.push_str(&format!(
+            "{name},{average},{deviation},{median},{user},{system},{min},{max}"
+        ));
+        for (_, value) in &timed.parameters {
+            text.push_str(&format!(",{}", quoted(value)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A field, in quotes where it needs them.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", field.replace('"', "\"\""));
+    }
+    field.to_owned()
+}
+
+/// A table; the last column is the factor from the fastest.
+#[must_use]
+pub fn markdown(all: &[Timed]) -> String {
+    let summaries: Vec<Summary> = all.iter().map(|timed| Summary::of(&timed.wall())).collect();
+    let fastest = summaries.iter().copied().min_by(|a, b| a.mean.total_cmp(&b.mean));
+    let fastest = fastest.unwrap_or_default();
+    let (unit, scale) = if fastest.mean < 1.0 { ("ms", 1e3) } else { ("s", 1.0) };
+    let digits = if fastest.mean < 1.0 { 1 } else { 3 };
+    let mut text = format!(
+        "| Command | Mean [{unit}] | Min [{unit}] | Max [{unit}] | Relative |\n\
+         |:---|---:|---:|---:|---:|\n"
+    );
+    for (timed, one) in all.iter().zip(&summaries) {
+        let spread = |value: Option<f64>, digits: usize| {
+            value.map(|value| format!(" ± {value:.digits$}")).unwrap_or_default()
+        };
+        let factor = one.mean / fastest.mean;
+        // Of a quotient, relative deviations add up as squares.
+        let relative = |s: &Summary| s.deviation.map(|d| d / s.mean);
+        let error = relative(one)
+            .zip(relative(&fastest))
+            .filter(|_| one.mean > fastest.mean)
+            .map(|(a, b)| factor * a.hypot(b));
+        text.push_str(&format!(
+            "| `{}` | {:.digits$}{} | {:.digits$} | {:.digits$} | {factor:.2}{} |\n",
+            timed.name.replace('|', "\\|"),
+            one.mean * scale,
+            spread(one.deviation.map(|d| d * scale), digits),
+            one.min * scale,
+            one.max * scale,
+            spread(error, 2),
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deadweight_core::benchmarks::json::read;
+    use deadweight_core::units::Ns;
+
+    fn timed(name: &str, ms: &[u64]) -> Timed {
+        let run = |ms: &u64| CleanRun { wall: Ns(ms * 1_000_000), ..CleanRun::default() };
+        let runs = ms.iter().map(run).collect();
+        Timed { command: name.into(), name: name.into(), runs, ..Timed::default() }
+    }
+
+    #[test]
+    fn what_is_written_as_hyperfines_can_be_read_as_either_schema() {
+        let text = hyperfine(&[timed("ls", &[10, 20, 60])]);
+        let read_times = |text: &str| read(text, "").unwrap().unwrap().measured;
+        let both = read_times(&text);
+        assert_eq!(both.len(), 3);
+        assert_eq!(both[2].values, [(0.06, "sec".to_owned())]);
+        let mut value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["results"][0]["mean"], 0.03);
+        assert_eq!(value["results"][0]["median"], 0.02);
+        value["results"][0].as_object_mut().unwrap().remove("times");
+        assert_eq!(read_times(&value.to_string()), both, "by its measurements");
+    }
+
+    #[test]
+    fn tables_for_people_and_for_spreadsheets() {
+        let mut all = [timed("a, \"b\"", &[10, 12]), timed("x | y", &[20, 24])];
+        all[0].parameters = vec![("n".into(), "1".into())];
+        assert_eq!(
+            csv(&all).lines().collect::<Vec<_>>()[..2],
+            [
+                "command,mean,stddev,median,user,system,min,max,parameter_n",
+                "\"a, \"\"b\"\"\",0.011,0.0014142135623730952,0.011,0,0,0.01,0.012,1"
+            ]
+        );
+        assert_eq!(
+            markdown(&all),
+            "| Command | Mean [ms] | Min [ms] | Max [ms] | Relative |\n\
+             |:---|---:|---:|---:|---:|\n\
+             | `a, \"b\"` | 11.0 ± 1.4 | 10.0 | 12.0 | 1.00 |\n\
+             | `x \\| y` | 22.0 ± 2.8 | 20.0 | 24.0 | 2.00 ± 0.36 |\n"
+        );
+    }
+}
