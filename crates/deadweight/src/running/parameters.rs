@@ -71,19 +71,20 @@ fn range(least: &str, most: &str, step: Option<&str>) -> Result<Vec<String>, Str
     }
     let behind_point = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
     let places = texts.iter().map(|text| behind_point(text)).max().unwrap_or(0);
-    let scaled = |text: &str| -> Result<i64, String> {
+    let scaled = |text: &str| -> Result<i128, String> {
         let digits = text.replacen('.', "", 1) + &"0".repeat(places - behind_point(text));
-        digits.parse().map_err(|_| format!("`{text}` is no number to count with"))
+        let number = digits.parse::<i64>().map(i128::from);
+        number.map_err(|_| format!("`{text}` is no number to count with"))
     };
     let (least, most, step) = (scaled(least)?, scaled(most)?, scaled(texts[2])?);
     if step <= 0 || least > most {
         return Err("the range is empty: MIN must not be above MAX, and the step above 0".into());
     }
-    let count = most.saturating_sub(least) / step + 1;
-    if usize::try_from(count).is_ok_and(|count| count > MOST) {
+    let count = (most - least) / step + 1;
+    if usize::try_from(count).map_or(true, |count| count > MOST) {
         return Err(format!("more than {MOST} values from MIN to MAX"));
     }
-    let print = |value: i64| {
+    let print = |value: i128| {
         let sign = if value < 0 { "-" } else { "" };
         let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
         let (whole, rest) = digits.split_at(digits.len() - places);
