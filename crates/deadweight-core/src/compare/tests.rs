@@ -57,7 +57,8 @@ fn a_difference_within_the_noise_is_none_and_says_how_many_runs_it_takes() {
     let rows = [("net-work", 1_150_000)];
     let found = compare(("a", &report(&a, &rows)), ("b", &report(&b, &rows)), true);
     assert_eq!(found.verdict, Verdict::NoDifference);
-    assert!(found.runs_needed.unwrap() > 100, "{found:?}");
+    // The estimate is 3 % apart: so many runs would show that, if it is there.
+    assert!(found.runs_needed.unwrap() > 50, "{found:?}");
 }
 
 #[test]
