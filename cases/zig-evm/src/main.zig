@@ -27,7 +27,10 @@ pub fn main() u8 {
         std.io.getStdOut().writeAll(options.help) catch {};
         return 0;
     }
-    const bytes = chosen.fixed_memory orelse return session(heap, chosen, &timer);
+    // The first blocks lie on the stack: most code never needs the heap, whose first use of each size
+    // is a call of the kernel.
+    var first = std.heap.stackFallback(128 << 10, heap);
+    const bytes = chosen.fixed_memory orelse return session(first.get(), chosen, &timer);
     // Touched all at once and now, so that the run meets no page that is not there yet.
     const block = std.posix.mmap(null, @max(bytes, 1), std.posix.PROT.READ | std.posix.PROT.WRITE, .{
         .TYPE = .PRIVATE,
