@@ -24,6 +24,7 @@ mod churn;
 mod cleared;
 pub mod compare;
 pub mod cost;
+pub mod counts;
 pub mod descriptors;
 mod duty;
 mod effort;

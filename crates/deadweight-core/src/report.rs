@@ -46,6 +46,9 @@ pub struct Report {
     pub cpu_ns: u64,
     /// Hidden costs, best first.
     pub findings: Vec<Finding>,
+    /// Allocations, if they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocations: Option<Allocations>,
     /// Why the measurement itself may mislead.
     pub hazards: Vec<Hazard>,
     /// The processes of a pipeline, or the program and who it waited for.
@@ -66,6 +69,84 @@ pub struct Inside {
     pub share: f64,
     /// Its share of the CPU time of all threads, likewise.
     pub cpu_share: f64,
+    /// What a call takes, if calls were counted: in a run of its own, under `-r`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Calls>,
+    /// Why calls were not counted, in a sentence; empty if they were.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uncounted: String,
+}
+
+/// Calls of a function in one run, and what one takes. Of its copies that are code of their own:
+/// what was inlined into a caller is left out, with its time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calls {
+    /// How many, from all threads, those from itself too.
+    pub count: u64,
+    /// How that is known.
+    pub basis: CountBasis,
+    /// Wall time under the function for each.
+    pub ns_per_call: f64,
+    /// CPU time of all threads under the function for each.
+    pub cpu_ns_per_call: f64,
+    /// Allocations under the function for each; none if no allocator could be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocations_per_call: Option<f64>,
+    /// The bytes that these ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_call: Option<f64>,
+    /// The share of its time in copies that were inlined.
+    pub inlined_share: f64,
+    /// The share of calls that come from itself, at any depth.
+    pub recursive_share: f64,
+    /// What a reader must know to read the figures.
+    pub remarks: Vec<String>,
+}
+
+/// How the number of something that was counted is known.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountBasis {
+    /// All were counted.
+    #[default]
+    Exact,
+    /// Counting stopped before the end, because there were enough to tell the proportions.
+    AtLeast,
+}
+
+/// Allocations of one run of the command, counted in a run of its own under `-r`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Allocations {
+    /// How many, growth of what there was (`realloc`) included.
+    pub count: u64,
+    /// The bytes asked for.
+    pub bytes: u64,
+    /// How that is known.
+    pub basis: CountBasis,
+    /// The lines that ask most often.
+    pub sites: Vec<AllocationSite>,
+    /// How the counts are known if they are not exact.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
+}
+
+/// A line that asks for memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AllocationSite {
+    /// Function, demangled.
+    pub function: String,
+    /// Source file, or empty.
+    pub file: String,
+    /// Line from 1, or 0.
+    pub line: u32,
+    /// How often.
+    pub count: u64,
+    /// The bytes asked for.
+    pub bytes: u64,
+    /// The fewest at once ...
+    pub least: u64,
+    /// ... and the most.
+    pub most: u64,
 }
 
 /// Whose wall time was divided.

@@ -149,8 +149,10 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
             function: name.to_owned(),
             share: wall.total.share_of(whole.0),
             cpu_share: cpu.total.share_of(whole.1),
+            ..Inside::default()
         }),
         part: None,
+        allocations: None,
         wall_ns: wall.total.0,
         net_ns: wall.net().0,
         ledger: ledger::rows(&case, &wall),

@@ -5,6 +5,7 @@
 //! two instants: from just before it is released to just after `wait4` returned.
 
 use crate::closer;
+use crate::counting::Count;
 use crate::error::Error;
 use crate::limit;
 use crate::signals::{Guard, Inherited, was_closed};
@@ -35,6 +36,8 @@ pub struct Request {
     pub dir: Option<PathBuf>,
     /// Places in binaries to watch, beside what the plan records.
     pub probes: Vec<Probe>,
+    /// Places whose hits are counted. That slows the program down.
+    pub counts: Vec<Count>,
 }
 
 /// One of the three standard streams of a program.

@@ -5,6 +5,7 @@
 
 mod calibrate;
 mod closer;
+mod counting;
 mod error;
 mod follow;
 mod launch;
@@ -23,6 +24,7 @@ mod signals;
 mod site;
 mod waits;
 
+pub use counting::{Argument, Count};
 pub use error::Error;
 pub use launch::{CleanRun, Probe, Register, Request, Stream, find, run_clean};
 pub use plan::{Capability, MachineHazard, Plan, Rung};

@@ -155,6 +155,8 @@ pub(crate) enum Found {
     Wait(Wait),
     /// A page of memory.
     Page(Page),
+    /// Counting stopped then, because it had counted enough.
+    CountingStopped(u64),
 }
 
 impl Found {
@@ -164,6 +166,7 @@ impl Found {
             Self::Descriptor(found) => found.at,
             Self::Wait(found) => found.at,
             Self::Page(found) => found.at,
+            Self::CountingStopped(at) => *at,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::calibrate;
 use crate::closer::Closer;
+use crate::counting::Reading;
 use crate::error::Error;
 use crate::follow::{Follow, Start};
 use crate::launch::{Ended, Request, Running, Waiting, now};
@@ -84,6 +85,7 @@ struct Recording {
     session: Session,
     root: u32,
     probes: Vec<crate::Probe>,
+    counts: Vec<Reading>,
     main_is_probed: bool,
     meta: Meta,
 }
@@ -125,6 +127,7 @@ impl Recording {
         let observer = calibrate::observer(&unobserved, &observed);
         let sample_period = session.open_clock(pid, observer.sample)?;
         let closer = Closer::hire(&session.opened())?;
+        session.open_counts(pid, &request.counts)?;
         let mut warnings = plan.warnings.clone();
         warnings.append(&mut session.warnings);
         let meta = Meta {
@@ -140,12 +143,14 @@ impl Recording {
             ..Meta::default()
         };
         let main_is_probed = entries.iter().any(|e| !e.common);
-        Ok(Self { closer, session, root, probes, main_is_probed, meta })
+        let counts = request.counts.iter().map(Reading::of).collect();
+        Ok(Self { closer, session, root, probes, counts, main_is_probed, meta })
     }
 
     fn run(self, waiting: Waiting, sink: &mut dyn Sink) -> Result<Outcome, Error> {
-        let Self { closer, session, root, probes, main_is_probed, mut meta } = self;
-        let start = Start { root, descriptors: proc::inherited_descriptors(root), main_is_probed };
+        let Self { closer, session, root, probes, counts, main_is_probed, mut meta } = self;
+        let descriptors = proc::inherited_descriptors(root);
+        let start = Start { root, descriptors, main_is_probed, counts };
         let (steal, throttled) = (proc::steal(), proc::throttled());
         let mut merge = Merge::new(session.schema.clone());
         meta.zero = now();
@@ -244,6 +249,9 @@ fn drain(
             _ = session.disable();
         }
         let start = now();
+        if session.counting.stop_if_enough() {
+            shared.find([Found::CountingStopped(start)]);
+        }
         if start.saturating_sub(shared.decoded.load(Ordering::Relaxed)) > LAG {
             decoder.lift();
         }
@@ -341,14 +349,10 @@ fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
         let new = descriptors.look(&processes);
         let waits = waits.look(&processes);
         let pages = memory.look(&processes);
-        let mut found = shared.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found
-            .extend(new.into_iter().map(|(process, fd, what)| {
-                Found::Descriptor(Descriptor { at, process, fd, what })
-            }));
-        found.extend(waits.into_iter().map(Found::Wait));
-        found.extend(pages.into_iter().map(Found::Page));
-        drop(found);
+        let descriptor = |(process, fd, what)| Descriptor { at, process, fd, what };
+        shared.find(new.into_iter().map(descriptor).map(Found::Descriptor));
+        shared.find(waits.into_iter().map(Found::Wait));
+        shared.find(pages.into_iter().map(Found::Page));
         if was_low {
             decoder.lower();
         }
@@ -382,6 +386,10 @@ impl Shared {
         // SAFETY: asks for a number.
         let tid = unsafe { libc::gettid() }.cast_unsigned();
         self.recorders.lock().unwrap_or_else(PoisonError::into_inner).push(Tid(tid));
+    }
+
+    fn find(&self, found: impl IntoIterator<Item = Found>) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
     }
 
     fn take_found(&self) -> Vec<Found> {

@@ -14,6 +14,7 @@
 //! 130 processes that map it.
 
 use crate::closer::Opened;
+use crate::counting::Counting;
 use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::ring::Ring;
@@ -78,6 +79,8 @@ pub(crate) struct Session {
     pub(crate) warnings: Vec<String>,
     /// The CPUs that are watched.
     pub(crate) cpus: Vec<i32>,
+    /// What is counted; most recordings count nothing.
+    pub(crate) counting: Counting,
     /// The events that own the rings, one per CPU.
     leaders: Vec<Open>,
     wide: Vec<Open>,
@@ -109,6 +112,7 @@ impl Session {
             rings: Vec::new(),
             warnings: Vec::new(),
             cpus: cpus.to_vec(),
+            counting: Counting::default(),
             leaders: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
@@ -199,7 +203,7 @@ impl Session {
     }
 
     /// Opens an event on every CPU, its records going to that CPU's ring.
-    fn open_everywhere(
+    pub(crate) fn open_everywhere(
         &mut self,
         role: Role,
         event: Result<&Event, &std::io::Error>,
@@ -345,6 +349,7 @@ impl Role {
             Self::WaitSite => "stacks of waits",
             Self::Main | Self::CommonMain => "the start of main",
             Self::Probe(_) => "a probe",
+            Self::Count(_) | Self::CountStack(_) => "calls",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::cost::{AccountId, EXIT, OBSERVER};
 use crate::ids::NameId;
 use crate::place::{Spot, Weights};
 use crate::processes::ProcessId;
-use crate::symbols::Symbols;
+use crate::symbols::{SourceFrame, Symbols};
 use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +30,13 @@ impl Function {
         Self { names }
     }
 
+    /// Whether a frame is of it.
+    pub(crate) fn is(&self, frame: &SourceFrame) -> bool {
+        self.names.contains(&frame.function)
+    }
+
     fn holds(&self, symbols: &Symbols, spot: Spot) -> bool {
-        spot.frames(symbols).any(|(_, frame)| self.names.contains(&frame.function))
+        spot.frames(symbols).any(|(_, frame)| self.is(frame))
     }
 }
 

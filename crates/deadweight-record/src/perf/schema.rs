@@ -67,6 +67,10 @@ pub enum Role {
     CommonMain,
     /// A probe, by its number in the request.
     Probe(u16),
+    /// A hit of a place that is counted, by its number in the request.
+    Count(u16),
+    /// The user half at some of them.
+    CountStack(u16),
 }
 
 impl Role {

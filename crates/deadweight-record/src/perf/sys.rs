@@ -187,6 +187,17 @@ impl Open {
         check(unsafe { perf::ioctls::ENABLE(self.fd.as_raw_fd(), 0) })
     }
 
+    /// How often it has happened, to the tasks that it is inherited by too.
+    pub(crate) fn count(&self) -> io::Result<u64> {
+        let mut count = 0_u64;
+        let len = size_of::<u64>();
+        // SAFETY: reads into eight bytes of ours.
+        match unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), len) } {
+            8 => Ok(count),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// Stops it.
     pub(crate) fn disable(&self) -> io::Result<()> {
         // SAFETY: an ioctl without argument.

@@ -7,6 +7,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr;
 
+/// How files are opened to be read.
+const READ: libc::c_int = libc::O_RDONLY | libc::O_CLOEXEC;
+
 /// The kernel's tracing file system, mounted somewhere or, failing that, for us alone.
 #[derive(Debug)]
 pub(crate) struct Tracefs {
@@ -34,7 +37,7 @@ impl Tracefs {
         }
         let what = "cannot reach the kernel's list of tracepoints (tracefs)";
         let root = detached().map_err(|source| Error::System { what: what.into(), source })?;
-        let events = open_at(&root, "events")
+        let events = open_at(&root, "events", READ)
             .map_err(|source| Error::System { what: what.into(), source })?;
         Ok(Self { events })
     }
@@ -49,13 +52,20 @@ impl Tracefs {
     pub(crate) fn tracepoint(&self, name: &str) -> io::Result<Tracepoint> {
         // At one go: the kernel locks all its events for each read.
         let mut text = vec![0; 1 << 16];
-        let len = open_at(&self.events, &format!("{name}/format"))?.read(&mut text)?;
+        let len = open_at(&self.events, &format!("{name}/format"), READ)?.read(&mut text)?;
         Ok(Tracepoint::parse(&String::from_utf8_lossy(&text[..len])))
+    }
+
+    /// The list of places in binaries that are tracepoints: reading tells them, a line written to
+    /// it makes or removes one.
+    pub(crate) fn places(&self) -> io::Result<File> {
+        let flags = libc::O_RDWR | libc::O_APPEND | libc::O_CLOEXEC;
+        open_at(&self.events, "../uprobe_events", flags)
     }
 
     /// Whether there is such a tracepoint, and we may know.
     pub(crate) fn has(&self, name: &str) -> io::Result<()> {
-        open_at(&self.events, &format!("{name}/id")).map(drop)
+        open_at(&self.events, &format!("{name}/id"), READ).map(drop)
     }
 }
 
@@ -85,11 +95,11 @@ impl Tracepoint {
     }
 }
 
-fn open_at(dir: &impl AsRawFd, path: &str) -> io::Result<File> {
+fn open_at(dir: &impl AsRawFd, path: &str, flags: libc::c_int) -> io::Result<File> {
     let path = std::ffi::CString::new(path)?;
     // SAFETY: on success the descriptor is new and nobody else's.
     unsafe {
-        let fd = libc::openat(dir.as_raw_fd(), path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let fd = libc::openat(dir.as_raw_fd(), path.as_ptr(), flags);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }
     }
 }

@@ -1,0 +1,116 @@
+//! What a run with counting probes tells: calls of a function, and allocations by the line that
+//! asks for them.
+//!
+//! Such a run comes after those that are timed, and only where repeating is allowed. It gives
+//! numbers of events and never a time: times are those of the report it is added to. Not for where the probes
+//! go (`running` in `deadweight`) or how they are set (`deadweight-record`).
+
+mod per_call;
+mod sites;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub use per_call::{Copies, copies};
+
+use crate::path::Subject;
+use crate::report::{Allocations, Report};
+use crate::timeline::Timeline;
+use crate::trace::Trace;
+use crate::units::Ns;
+use crate::wording::{count, time};
+use tally::Tally;
+
+/// What a hit of a counted place means.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The function of `--in` was called.
+    Call,
+    /// Memory was asked for: the first argument of the hit is how many bytes.
+    Allocation,
+}
+
+impl Mark {
+    /// The name of the probe that says so. The second argument of its hits is the same for all that
+    /// come from one caller at one depth of a stack.
+    #[must_use]
+    pub fn hit(self) -> &'static str {
+        match self {
+            Self::Call => "count.call",
+            Self::Allocation => "count.allocation",
+        }
+    }
+
+    /// The name of the probe that tells the stack of some of those hits, once more.
+    #[must_use]
+    pub fn stack(self) -> &'static str {
+        match self {
+            Self::Call => "count.call.stack",
+            Self::Allocation => "count.allocation.stack",
+        }
+    }
+}
+
+/// The name of the probe that says that counting stopped: there were hits enough.
+pub const STOPPED: &str = "count.stopped";
+
+/// A run whose calls and allocations were counted.
+#[derive(Copy, Clone, Debug)]
+pub struct Counted<'a> {
+    /// Its recording.
+    pub trace: &'a Trace,
+    /// As in [`crate::Weighing`].
+    pub of: Option<&'a str>,
+    /// Whether an allocator was found that could be counted.
+    pub allocators: bool,
+    /// Whether a copy of the function of `--in` was found that could be counted.
+    pub function: bool,
+}
+
+/// Adds what was counted to the report of the runs beside it.
+pub fn tell(report: &mut Report, counted: &Counted<'_>) {
+    let trace = counted.trace;
+    let timeline = Timeline::build(trace);
+    let Ok(subject) = Subject::choose(trace, &timeline, counted.of) else {
+        let text = "nothing was counted: the process was not there in the run that counts";
+        return report.warnings.push(text.into());
+    };
+    let tally = Tally::of(trace, &timeline, &subject);
+    if timeline.lost > 0 {
+        let lost = count(timeline.lost);
+        let text = format!("{lost} records were lost while calls were counted: counts are low");
+        report.warnings.push(text);
+    }
+    if counted.function
+        && let Some(inside) = &mut report.inside
+    {
+        per_call::tell(inside, [report.wall_ns, report.cpu_ns], &tally, counted);
+    }
+    if counted.allocators {
+        const CLASS: &str = "allocation";
+        let cpu = report.cpu_ledger.iter().find(|row| row.account == CLASS);
+        let cpu = cpu.map_or(Ns::ZERO, |row| Ns(row.ns));
+        let found = allocations(&tally);
+        for finding in report.findings.iter_mut().filter(|f| f.class == CLASS) {
+            sites::tell(finding, &found, cpu);
+        }
+        report.allocations = Some(found);
+    }
+}
+
+/// All allocations of a run, as far as they were counted.
+fn allocations(tally: &Tally<'_>) -> Allocations {
+    let all = tally.allocations.all();
+    Allocations {
+        count: all.count,
+        bytes: all.bytes,
+        basis: tally.basis(),
+        sites: sites::sites(tally),
+        remark: tally.stopped.map_or_else(String::new, counted_until),
+    }
+}
+
+/// Said where counting stopped.
+fn counted_until(at: Ns) -> String {
+    format!("counting stopped after {} of the run that counts: enough was known", time(at))
+}

@@ -1,0 +1,103 @@
+//! Allocations by the line of the program that asks for them, and the finding that they belong to.
+//!
+//! Not for what allocation is or costs: `cost/allocation.rs`.
+
+use super::tally::{Sum, Tally};
+use crate::place::{Spot, own_frame};
+use crate::report::{AllocationSite, Allocations, CountBasis, Finding, Site};
+use crate::units::Ns;
+use crate::wording::{bytes, things, time};
+use std::collections::BTreeMap;
+
+/// Lines that are worth a reader's attention.
+const SITES: usize = 10;
+/// Of those, how many a finding names.
+const NAMED: usize = 3;
+/// Allocations that are fewer than this part of all are not worth a line.
+const FEW: f64 = 0.01;
+/// If the allocator's CPU time of all threads is this much more than on the path, other threads
+/// allocate beside it: then counts and times are of different work.
+const BESIDE: f64 = 1.1;
+
+/// The lines that ask for memory, most often first.
+pub(super) fn sites(tally: &Tally<'_>) -> Vec<AllocationSite> {
+    let symbols = tally.symbols();
+    let mut lines: BTreeMap<(&str, &str, u32), Sum> = BTreeMap::new();
+    for (stack, sum) in tally.allocations.by_stack() {
+        let Some((_, frame)) = own_frame(symbols, Spot::Stack(stack)) else { continue };
+        let line = (symbols.name(frame.function), symbols.name(frame.file), frame.line);
+        *lines.entry(line).or_default() += sum;
+    }
+    let mut found: Vec<_> = lines
+        .into_iter()
+        .map(|((function, file, line), sum)| AllocationSite {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line,
+            count: sum.count,
+            bytes: sum.bytes,
+            least: sum.range.map_or(0, |(least, _)| least),
+            most: sum.range.map_or(0, |(_, most)| most),
+        })
+        .collect();
+    found.sort_by_key(|site| std::cmp::Reverse(site.count));
+    found.truncate(SITES);
+    found
+}
+
+/// Adds to a finding how often its lines ask for memory. `cpu` is the allocator's time in all
+/// threads.
+pub(super) fn tell(finding: &mut Finding, found: &Allocations, cpu: Ns) {
+    let one_thread = cpu.0 as f64 <= BESIDE * finding.amount_ns as f64;
+    let mut lines = Vec::new();
+    let worth = |site: &&AllocationSite| site.count as f64 >= FEW * found.count as f64;
+    for site in found.sites.iter().filter(worth).take(NAMED) {
+        let named = finding.sites.iter_mut().find(|named| is_same(named, site));
+        let each = named.filter(|_| one_thread).map(|named| {
+            named.count = site.count;
+            Ns(finding.amount_ns).part(named.share).0 / site.count.max(1)
+        });
+        lines.push(sentence(site, found.basis, each));
+    }
+    if !lines.is_empty() {
+        let about = about(found.basis);
+        let mut all = format!(
+            "{about}{} of {} in all",
+            things(found.count, "allocation"),
+            bytes(found.bytes)
+        );
+        if !found.remark.is_empty() {
+            all = format!("{all}; {}", found.remark);
+        }
+        lines.push(all);
+    }
+    finding.evidence.splice(0..0, lines);
+}
+
+fn is_same(named: &Site, site: &AllocationSite) -> bool {
+    named.function == site.function && named.file == site.file && named.line == site.line
+}
+
+fn about(basis: CountBasis) -> &'static str {
+    match basis {
+        CountBasis::Exact => "",
+        CountBasis::AtLeast => "at least ",
+    }
+}
+
+/// `1 000 000 allocations of 24 bytes at parse (x.c:12), 83 ns each`.
+fn sentence(site: &AllocationSite, basis: CountBasis, each: Option<u64>) -> String {
+    let about = about(basis);
+    let average = if site.least == site.most { "" } else { " on average" };
+    let size = if site.least == site.most { site.least } else { site.bytes / site.count.max(1) };
+    let base = site.file.rsplit('/').next().unwrap_or_default();
+    let line = if site.line > 0 { format!(" ({base}:{})", site.line) } else { String::new() };
+    let most = if basis == CountBasis::AtLeast { "at most " } else { "" };
+    let each = each.map_or(String::new(), |ns| format!(", {most}{} each", time(Ns(ns))));
+    format!(
+        "{about}{} of {}{average} at {}{line}{each}",
+        things(site.count, "allocation"),
+        bytes(size),
+        site.function
+    )
+}

@@ -1,0 +1,208 @@
+//! The hits of a counting run, added up, and which stacks they came from.
+//!
+//! A stack was taken of some hits only. Hits of one size from one caller at one depth of a stack are
+//! held to come from the stacks that were taken of such, in their proportion; nearly always there is one.
+//! Not for what the numbers mean.
+
+use super::{Mark, STOPPED};
+use crate::ids::{NameId, StackId, TaskId, Tid};
+use crate::path::Subject;
+use crate::report::CountBasis;
+use crate::stats::apportion::apportion;
+use crate::symbols::Symbols;
+use crate::timeline::Timeline;
+use crate::trace::{Kind, Trace};
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+/// More places than this are not told apart.
+const PLACES: usize = 1 << 16;
+/// Nor more sizes than this at one of them.
+const SIZES: usize = 64;
+/// How often, and how many bytes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    /// The fewest bytes at once, and the most.
+    pub(super) range: Option<(u64, u64)>,
+}
+
+impl std::ops::AddAssign for Sum {
+    fn add_assign(&mut self, more: Self) {
+        self.count += more.count;
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.range = match (self.range, more.range) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// Hits of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Hits {
+    places: BTreeMap<u64, Place>,
+}
+
+/// From one caller at one depth of a stack.
+#[derive(Debug, Default)]
+struct Place {
+    sum: Sum,
+    stacks: Stacks,
+    /// Apart by how many bytes: a helper's callers often differ in that.
+    sizes: BTreeMap<u64, (u64, Stacks)>,
+}
+
+/// How often each stack was taken.
+type Stacks = BTreeMap<StackId, u64>;
+
+impl Place {
+    fn of_size(&mut self, bytes: u64) -> &mut (u64, Stacks) {
+        let known = self.sizes.len() < SIZES || self.sizes.contains_key(&bytes);
+        self.sizes.entry(if known { bytes } else { u64::MAX }).or_default()
+    }
+
+    fn hit(&mut self, bytes: u64) {
+        self.sum += Sum { count: 1, bytes, range: Some((bytes, bytes)) };
+        self.of_size(bytes).0 += 1;
+    }
+
+    fn taken(&mut self, bytes: u64, stack: StackId) {
+        *self.stacks.entry(stack).or_default() += 1;
+        *self.of_size(bytes).1.entry(stack).or_default() += 1;
+    }
+
+    /// Its hits by stack; nothing if none was taken.
+    fn by_stack(&self, mut found: impl FnMut(StackId, Sum)) {
+        for (size, (hits, stacks)) in &self.sizes {
+            let stacks = if stacks.is_empty() { &self.stacks } else { stacks };
+            let weights: Vec<u64> = stacks.values().copied().collect();
+            for (stack, count) in stacks.keys().zip(apportion(*hits, &weights)) {
+                let of_one_size = || (count.saturating_mul(*size), Some((*size, *size)));
+                let of_several =
+                    || (self.sum.bytes / self.sum.count.max(1) * count, self.sum.range);
+                let (bytes, range) = if *size == u64::MAX { of_several() } else { of_one_size() };
+                found(*stack, Sum { count, bytes, range });
+            }
+        }
+    }
+}
+
+impl Hits {
+    fn place(&mut self, key: u64) -> &mut Place {
+        let known = self.places.len() < PLACES || self.places.contains_key(&key);
+        self.places.entry(if known { key } else { u64::MAX }).or_default()
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> Sum {
+        let mut all = Sum::default();
+        self.places.values().for_each(|place| all += place.sum);
+        all
+    }
+
+    /// By stack. Of hits at places where no stack was taken it is not known; they are left out.
+    pub(super) fn by_stack(&self) -> BTreeMap<StackId, Sum> {
+        let mut found: BTreeMap<StackId, Sum> = BTreeMap::new();
+        for place in self.places.values() {
+            place.by_stack(|stack, sum| *found.entry(stack).or_default() += sum);
+        }
+        found
+    }
+
+    /// Those whose stacks `hold`. Where nothing is known of the stack there were few: it is taken
+    /// of the first hits anywhere.
+    pub(super) fn of(&self, holds: &dyn Fn(StackId) -> bool) -> Sum {
+        let mut part = Sum::default();
+        let held = self.by_stack().into_iter().filter(|(stack, _)| holds(*stack));
+        held.for_each(|(_, sum)| part += sum);
+        part
+    }
+}
+
+/// What a counting run counted.
+#[derive(Debug)]
+pub(super) struct Tally<'a> {
+    trace: &'a Trace,
+    timeline: &'a Timeline,
+    subject: &'a Subject,
+    pub(super) calls: Hits,
+    pub(super) allocations: Hits,
+    /// When counting stopped, from the start of the run, if it was before the end.
+    pub(super) stopped: Option<Ns>,
+}
+
+impl<'a> Tally<'a> {
+    /// Adds up the hits of the subject's tasks.
+    pub(super) fn of(trace: &'a Trace, timeline: &'a Timeline, subject: &'a Subject) -> Self {
+        let (calls, allocations) = (Hits::default(), Hits::default());
+        let mut tally = Self { trace, timeline, subject, calls, allocations, stopped: None };
+        let id = |name: &str| trace.symbols.names.iter().position(|n| n == name).map(NameId::at);
+        let kinds = [Mark::Call, Mark::Allocation].map(|mark| (id(mark.hit()), id(mark.stack())));
+        let stopped = id(STOPPED);
+        let own = Own::of(timeline, subject);
+        for event in trace.events() {
+            let Kind::Probe { probe, args: [bytes, place], stack } = event.kind else { continue };
+            if Some(probe) == stopped {
+                tally.stopped = Some(event.at - trace.meta.start);
+            }
+            for ((hit, stacks), hits) in
+                kinds.iter().zip([&mut tally.calls, &mut tally.allocations])
+            {
+                let fits = *hit == Some(probe) || *stacks == Some(probe);
+                if !fits || !own.has(event.task, event.at) {
+                    continue;
+                }
+                let place = hits.place(place);
+                if *hit == Some(probe) {
+                    place.hit(bytes);
+                } else {
+                    place.taken(bytes, stack);
+                }
+            }
+        }
+        tally
+    }
+
+    pub(super) fn symbols(&self) -> &'a Symbols {
+        &self.trace.symbols
+    }
+
+    /// The samples of own tasks in their own code.
+    pub(super) fn samples(&self) -> impl Iterator<Item = StackId> {
+        let own = self.timeline.tasks.iter().zip(&self.subject.own).filter(|(_, own)| **own);
+        let samples = own.flat_map(|(task, _)| &task.samples).filter(|sample| !sample.kernel);
+        samples.map(|sample| sample.stack)
+    }
+
+    /// How what was counted stands to the whole run. The rest of one whose counting stopped cannot
+    /// be estimated: time while probes are open says nothing, and closing them takes a while.
+    pub(super) fn basis(&self) -> CountBasis {
+        if self.stopped.is_some() { CountBasis::AtLeast } else { CountBasis::Exact }
+    }
+}
+
+/// The tasks of the subject, by tid.
+struct Own<'t> {
+    timeline: &'t Timeline,
+    by_tid: BTreeMap<Tid, Vec<TaskId>>,
+}
+
+impl<'t> Own<'t> {
+    fn of(timeline: &'t Timeline, subject: &Subject) -> Self {
+        let mut by_tid: BTreeMap<Tid, Vec<TaskId>> = BTreeMap::new();
+        let own = timeline.tasks.iter().enumerate().filter(|(index, _)| subject.own[*index]);
+        for (index, task) in own {
+            by_tid.entry(task.tid).or_default().push(TaskId::at(index));
+        }
+        Self { timeline, by_tid }
+    }
+
+    fn has(&self, tid: Tid, at: Ns) -> bool {
+        self.by_tid.get(&tid).is_some_and(|lives| {
+            let task = |id: &TaskId| self.timeline.task(*id);
+            lives.iter().any(|id| task(id).birth <= at && at <= task(id).end)
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Counting runs as text traces, and what their reports must say.
+
+use super::{Counted, Mark, copies, tell};
+use crate::report::{CountBasis, Report};
+use crate::trace::Trace;
+use crate::weigh::{Weighing, weigh};
+
+/// A run under probes: two calls of `parse`, one of them from `main` by way of `parse` itself, with three
+/// allocations, and one elsewhere.
+const COUNTED: &str = "sample-period 1000
+    task 1 app
+        0 on
+      100 probe count.call 0 77
+      110 probe count.call.stack 0 77 from q::parse (q.c:3) <- main (q.c:9)
+      200 probe count.allocation 24 5
+      210 probe count.allocation.stack 24 5 from malloc @libc.so.6 <- q::parse (q.c:4) <- main (q.c:9)
+      300 probe count.allocation 24 5
+      400 probe count.allocation 40 5
+      500 probe count.call 0 78
+      510 probe count.call.stack 0 78 from q::parse (q.c:3) <- q::parse (q.c:5) <- main (q.c:9)
+      600 probe count.allocation 8 6
+      610 probe count.allocation.stack 8 6 from malloc @libc.so.6 <- other (q.c:7) <- main (q.c:9)
+      700 sample q::parse (q.c:4) <- main (q.c:9)
+     9000 exit
+     9000 off dead";
+
+fn told(timed: &str, counted: &str, name: &str) -> Report {
+    let timed = [Trace::from_text(timed).unwrap()];
+    let weighing = Weighing { traces: &timed, clean: &[], of: None, inside: Some(name) };
+    let mut report = weigh(&weighing).unwrap();
+    let trace = &Trace::from_text(counted).unwrap();
+    tell(&mut report, &Counted { trace, of: None, allocators: true, function: true });
+    report
+}
+
+#[test]
+fn calls_and_what_they_allocate_are_given_for_each() {
+    let report = told(COUNTED, COUNTED, "parse");
+    let inside = report.inside.unwrap();
+    let calls = inside.calls.unwrap();
+    assert_eq!((calls.count, calls.basis), (2, CountBasis::Exact));
+    assert_eq!(calls.allocations_per_call, Some(1.5));
+    assert_eq!(calls.bytes_per_call, Some(44.0));
+    assert_eq!((calls.inlined_share, calls.recursive_share), (0.0, 0.5));
+    assert!((calls.ns_per_call - report.wall_ns as f64 / 2.0).abs() < 1e-9);
+    assert!(calls.remarks[0].contains("50 % of the calls come from itself"), "{calls:?}");
+    let all = report.allocations.unwrap();
+    assert_eq!((all.count, all.bytes), (4, 96));
+    let line = &all.sites[0];
+    assert_eq!((line.function.as_str(), line.line), ("q::parse", 4));
+    assert_eq!((line.count, line.bytes, line.least, line.most), (3, 88, 24, 40));
+}
+
+#[test]
+fn counts_that_stopped_early_are_the_least_and_times_the_most() {
+    let stopped = COUNTED.replace("  700 sample", "  650 probe count.stopped 0 0\n  700 sample");
+    let calls = told(COUNTED, &stopped, "parse").inside.unwrap().calls.unwrap();
+    assert_eq!((calls.count, calls.basis), (2, CountBasis::AtLeast));
+    assert!(calls.remarks[0].contains("counting stopped after 650 ns"), "{calls:?}");
+}
+
+#[test]
+fn a_run_in_which_nothing_was_called_says_so() {
+    let silent = "task 1 app\n 0 on\n 700 sample q::parse <- main\n 9000 exit\n 9000 off dead";
+    let inside = told(COUNTED, silent, "parse").inside.unwrap();
+    assert!(inside.calls.is_none() && inside.uncounted.contains("no call was seen"));
+}
+
+#[test]
+fn hits_of_other_processes_are_not_the_subjects() {
+    let other = COUNTED.replace(
+        "task 1 app",
+        "task 1 sh\n 0 on\n 1 fork 2\n 9500 exit\n 9500 off dead\ntask 2 app",
+    );
+    let trace = &Trace::from_text(&other).unwrap();
+    let mut report = Report { inside: None, ..Report::default() };
+    tell(&mut report, &Counted { trace, of: Some("sh"), allocators: true, function: false });
+    assert_eq!(report.allocations.as_ref().map(|all| all.count), Some(4), "its child is its own");
+    tell(&mut report, &Counted { trace, of: Some("dog"), allocators: true, function: false });
+    assert!(report.warnings[0].contains("the process was not there"));
+}
+
+#[test]
+fn inlined_copies_are_no_places_to_count_at() {
+    let text = "task 1 app\n 0 on\n 700 sample step (q.c:2) in q::parse (q.c:4) <- main\n 900 exit\n 900 off dead";
+    let symbols = &Trace::from_text(text).unwrap().symbols;
+    let (step, parse) = (copies(symbols, "step"), copies(symbols, "parse"));
+    assert!(step.own.is_empty() && step.inlined);
+    assert!(parse.own.len() == 1 && !parse.inlined);
+    assert_ne!(Mark::Call.hit(), Mark::Call.stack());
+}
