@@ -13,6 +13,7 @@
 //! - [`listing`]: the hottest run of instructions, for people.
 
 mod aarch64;
+mod entrance;
 pub mod instruction;
 pub mod listing;
 pub mod loops;
@@ -24,6 +25,7 @@ mod tests;
 
 use crate::trace::syscall::Arch;
 use crate::units::FileAddr;
+pub use entrance::entrance;
 use instruction::{Instruction, Kind, Reg, Registers};
 pub use listing::Line;
 pub use loops::Loop;
