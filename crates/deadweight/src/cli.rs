@@ -112,7 +112,8 @@ pub struct View {
     /// Weigh this process inside the command; `NAME:2` is the second of that name.
     #[arg(long, value_name = "NAME[:K]")]
     pub of: Option<Of>,
-    /// Divide only what was spent under this function; its last parts will do (`parse`).
+    /// Divide only what was spent under this function; its last parts will do (`parse`). With `-r`,
+    /// one more run counts its calls: time, bytes and allocations of each.
     #[arg(long = "in", value_name = "FUNCTION")]
     pub inside: Option<String>,
     /// Also divide the CPU time of all threads, not only the wall time.

@@ -8,7 +8,8 @@
 //! # How deadweight knows
 //! Samples under the allocator's functions: malloc and free, operator new and delete, Rust's and
 //! Zig's allocators, Go's mallocgc, the Boehm collector's `GC_malloc`. The row is the time in the
-//! allocator itself. The predicted saving adds library functions that spend most of their time in the
+//! allocator itself. Under `-r`, a further run counts them: how many, of which size, at which line.
+//! The predicted saving adds library functions that spend most of their time in the
 //! allocator (a string's constructor, a drop of a vector), because they go with the allocations, and
 //! a part of the rest. An estimate, and usually low: a fix
 //! takes work away around the allocations. Of four programs that nothing was fitted to, it was 20 points

@@ -4,6 +4,7 @@ use super::view::{Reader, Usually};
 use crate::cli::{Of, Run};
 use crate::failure::{Failure, OURS};
 use crate::recorder::Recorder;
+use crate::running::evidence::Evidence;
 use crate::running::program;
 use crate::running::repeat::{Ran, Wish, repeat};
 use deadweight_core::report::Report;
@@ -11,10 +12,16 @@ use deadweight_core::trace::Exit;
 use deadweight_core::weigh::{Weighing, weigh};
 use deadweight_record::Request;
 
+/// Why one run has no figures per call, and what helps.
+const ONE_RUN: &str = "calls are not counted in the only run, because that would slow it down; -r 1 \
+                       adds a run that counts them";
+
 pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
     let reader = Reader::open(&wish.view, Usually::Stderr)?;
     let argv = program::argv(&wish.command);
     let recorder = Recorder::ready()?;
+    let of = wish.view.of.as_ref().map(ToString::to_string);
+    let mut evidence = Evidence::wanted(of, wish.view.inside.clone());
     let ran = match wish.runs {
         None => once(&recorder, Request { argv, ..Request::default() })?,
         Some(runs) => {
@@ -25,11 +32,17 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
                 ignore_failure: wish.ignore_failure,
                 quiet: wish.view.quiet,
             };
-            repeat(&wish, &mut |request| recorder.record(request))?
+            repeat(&wish, &mut |request| recorder.record(request), &mut evidence)?
         }
     };
     let exit = ran.exit;
-    reader.give(&weighed(ran, wish.view.of.as_ref(), wish.view.inside.as_deref())?)?;
+    let mut report = weighed(ran, wish.view.of.as_ref(), wish.view.inside.as_deref())?;
+    match (wish.runs, &mut report.inside) {
+        (Some(_), _) => evidence.tell(&mut report),
+        (None, Some(inside)) => ONE_RUN.clone_into(&mut inside.uncounted),
+        (None, None) => {}
+    }
+    reader.give(&report)?;
     Ok(exit_code(exit))
 }
 

@@ -5,6 +5,7 @@
 //! compared. Starting and tracing one run is `deadweight-record`'s business.
 
 pub mod around;
+pub mod evidence;
 pub mod input;
 pub mod interleave;
 pub mod output;

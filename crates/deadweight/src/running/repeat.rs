@@ -5,6 +5,7 @@
 //! soon because a command may be stopped, and in one block because the kernel takes a while to
 //! forget each of them. What the first run took longer on cold caches is not counted.
 
+use super::evidence::Evidence;
 use super::input::Input;
 use super::output::{Outputs, Written};
 use super::progress::Progress;
@@ -14,7 +15,7 @@ use deadweight_core::report::Hazard;
 use deadweight_core::stats::median;
 use deadweight_core::trace::{Exit, Trace};
 use deadweight_core::weigh::CleanRun;
-use deadweight_record::{Request, run_clean};
+use deadweight_record::{Count, Request, run_clean};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -67,11 +68,15 @@ pub struct Ran {
     pub hazards: Vec<Hazard>,
 }
 
-/// Runs the command as wished.
+/// Runs the command as wished, and once more if `evidence` has something to count.
 ///
 /// # Errors
 /// If it cannot be started or recorded, or its input not be had twice.
-pub fn repeat(wish: &Wish, tracing: &mut Tracing<'_>) -> Result<Ran, Failure> {
+pub fn repeat(
+    wish: &Wish,
+    tracing: &mut Tracing<'_>,
+    evidence: &mut Evidence,
+) -> Result<Ran, Failure> {
     let mut series = Series::begin(wish)?;
     let mut ran = Ran::default();
     for number in 0..wish.warmup {
@@ -98,6 +103,7 @@ pub fn repeat(wish: &Wish, tracing: &mut Tracing<'_>) -> Result<Ran, Failure> {
     while series.goes_on(&ran, since) {
         series.clean_run_for(&mut ran)?;
     }
+    series.counting_run(&ran, tracing, evidence);
     series.progress.done();
     ran.exit = series.exit();
     ran.hazards = series.hazards(ran.clean.len());
@@ -234,11 +240,11 @@ impl<'w> Series<'w> {
             return Err(Failure::Interrupted);
         }
         self.progress.say("traced run 1");
-        ran.traces.push(self.traced_run(tracing)?);
+        ran.traces.push(self.traced_run(tracing, Vec::new())?);
         let wanted = traced_wanted(ran.traces.first(), self.wish.runs);
         while !self.stopped && (ran.traces.len() as u64) < wanted {
             self.progress.say(&format!("traced run {} of {wanted}", ran.traces.len() + 1));
-            let trace = self.traced_run(tracing)?;
+            let trace = self.traced_run(tracing, Vec::new())?;
             if !self.stopped {
                 ran.traces.push(trace);
             }
@@ -246,8 +252,26 @@ impl<'w> Series<'w> {
         Ok(())
     }
 
-    fn traced_run(&mut self, tracing: &mut Tracing<'_>) -> Result<Trace, Failure> {
+    /// The run that counts. The others are worth something without it.
+    fn counting_run(&mut self, ran: &Ran, tracing: &mut Tracing<'_>, evidence: &mut Evidence) {
+        if self.stopped {
+            return;
+        }
+        let counts = evidence.places(ran);
+        if !counts.is_empty() {
+            self.progress.say("counting run");
+            let run = self.traced_run(tracing, counts);
+            evidence.came(run.map_err(|failure| failure.to_string()));
+        }
+    }
+
+    fn traced_run(
+        &mut self,
+        tracing: &mut Tracing<'_>,
+        counts: Vec<Count>,
+    ) -> Result<Trace, Failure> {
         self.run(|request| {
+            request.counts = counts;
             let trace = tracing(request)?;
             let exit = trace.meta.exit.unwrap_or_default();
             Ok((trace, exit))
@@ -257,7 +281,7 @@ impl<'w> Series<'w> {
     /// One run of either kind, with its streams and the bookkeeping around it.
     fn run<T>(
         &mut self,
-        start: impl FnOnce(&Request) -> Result<(T, Exit), Failure>,
+        start: impl FnOnce(&mut Request) -> Result<(T, Exit), Failure>,
     ) -> Result<T, Failure> {
         let failure = |what| move |source: io::Error| Failure::Repeat { what, source };
         let first = self.runs == 0 && self.passes_on;
@@ -274,7 +298,7 @@ impl<'w> Series<'w> {
             (request.stdout, request.stderr) = (out, err);
             draining = Some(drain);
         }
-        let (result, exit) = start(&request)?;
+        let (result, exit) = start(&mut request)?;
         drop(request);
         let written = draining.map_or_else(|| self.outputs.written_first(), |d| d.finish());
         self.compare(written);
@@ -392,7 +416,9 @@ mod tests {
 
     #[test]
     fn as_many_clean_runs_as_asked_for_and_traced_ones_between() {
-        let ran = repeat(&wish(&["/bin/true"], Runs::Count(4)), &mut untraced).unwrap();
+        let ran =
+            repeat(&wish(&["/bin/true"], Runs::Count(4)), &mut untraced, &mut Evidence::default())
+                .unwrap();
         assert_eq!((ran.clean.len(), ran.traces.len()), (4, 4));
         assert_eq!(ran.exit, Exit::default());
     }
@@ -400,11 +426,11 @@ mod tests {
     #[test]
     fn a_failure_stops_repeating_unless_ignored() {
         let mut wish = wish(&["/bin/false"], Runs::Count(3));
-        let ran = repeat(&wish, &mut untraced).unwrap();
+        let ran = repeat(&wish, &mut untraced, &mut Evidence::default()).unwrap();
         assert_eq!((ran.clean.len(), ran.traces.len(), ran.exit.code), (0, 1, 1));
         assert!(ran.hazards.iter().any(|h| h.id == "stopped-repeating"));
         wish.ignore_failure = true;
-        let ran = repeat(&wish, &mut untraced).unwrap();
+        let ran = repeat(&wish, &mut untraced, &mut Evidence::default()).unwrap();
         assert_eq!((ran.clean.len(), ran.exit.code), (3, 1));
         assert_eq!(ran.hazards, []);
     }
@@ -418,11 +444,11 @@ mod tests {
         let script =
             format!("echo >> {0}; [ $(wc -l < {0}) -lt 13 ] || kill -INT $$", counter.display());
         let wish = Wish { ignore_failure: true, ..wish(&["sh", "-c", &script], Runs::Count(9)) };
-        let ran = repeat(&wish, &mut untraced).unwrap();
+        let ran = repeat(&wish, &mut untraced, &mut Evidence::default()).unwrap();
         let counted = ran.clean.len() + ran.traces.len();
         assert!((11..=12).contains(&counted), "{ran:?}");
         assert_eq!(ran.exit.signal, Some(libc::SIGINT));
-        let again = repeat(&wish, &mut untraced);
+        let again = repeat(&wish, &mut untraced, &mut Evidence::default());
         std::fs::remove_file(&counter).unwrap();
         assert!(matches!(again, Err(Failure::Interrupted)), "no run was traced: {again:?}");
     }

@@ -9,6 +9,7 @@ mod content;
 mod debug_files;
 mod demangle;
 mod elf;
+mod entries;
 mod facts;
 mod hash;
 mod images;
@@ -43,6 +44,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use unwind::{Code, Unwinder};
 
 pub use code::called_names;
+pub(crate) use entries::Entries;
 pub use facts::Facts;
 pub use lines::Frame;
 pub use resolve::{Detail, Resolved, resolve, unwind_rules};

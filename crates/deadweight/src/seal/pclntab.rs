@@ -79,6 +79,18 @@ impl<'d> Table<'d> {
         Some((edge(number)?, edge(number + 1)?))
     }
 
+    /// First address of the function with this name.
+    pub(super) fn start_of(&self, name: &str) -> Option<u64> {
+        (0..self.functions).find_map(|number| {
+            let at = self.entries.checked_add(self.entry(number, 4)?)?;
+            let place = usize::try_from(u32_at(&self.bytes, at.checked_add(4)?)?).ok()?;
+            let rest =
+                self.bytes.get(self.names.checked_add(place)?..)?.strip_prefix(name.as_bytes())?;
+            let start = u64::try_from(self.entry(number, 0)?).ok()?.checked_add(self.text);
+            start.filter(|_| rest.first() == Some(&0))
+        })
+    }
+
     /// A word of an entry of the function table: where the function starts, or where its
     /// description is.
     fn entry(&self, number: usize, word: usize) -> Option<usize> {

@@ -6,6 +6,7 @@
 //! machine's speed: every bound is a share of the program's own wall time.
 
 mod code;
+mod counts;
 mod program;
 mod quota;
 mod readings;

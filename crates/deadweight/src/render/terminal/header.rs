@@ -1,12 +1,15 @@
 //! The first lines: what ran, what it is made of, how often it ran and how long it took.
 
 use crate::render::page::{Ink, Line, Sheet, columns, fitted};
-use crate::render::quantity::{Scale, beside, percent, time};
+use crate::render::quantity::{Scale, beside, count, percent, time};
 use crate::running::program::EXEC;
-use deadweight_core::report::{Report, Runs};
+use deadweight_core::report::{CountBasis, Inside, Report, Runs};
 
 /// Widest share of a line that a command may take, in columns out of 100.
 const COMMAND_SHARE: usize = 60;
+
+/// If CPU time of all threads is this much more than wall time, they run side by side.
+const BESIDE: f64 = 1.1;
 
 pub(super) fn write(sheet: &mut Sheet, report: &Report) {
     let mut line = Line::indented(2);
@@ -24,6 +27,9 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
         line.push(ink, &part);
     }
     sheet.line(&line);
+    if let Some(inside) = &report.inside {
+        calls(sheet, inside);
+    }
     if let Some(text) = ending(report) {
         let mut line = Line::indented(2);
         line.push(Ink::Doubt, "! ");
@@ -110,6 +116,55 @@ fn inside(report: &Report) -> Option<(Ink, String)> {
     let inside = report.inside.as_ref()?;
     let (wall, share) = (time(report.wall_ns), percent(inside.share));
     Some((Ink::Strong, format!("only under {}: {wall}, {share} of the run", inside.function)))
+}
+
+/// What a call of that function takes, as benchmarks give it, or why it was not counted.
+fn calls(sheet: &mut Sheet, inside: &Inside) {
+    let Some(calls) = &inside.calls else {
+        if !inside.uncounted.is_empty() {
+            sheet.paragraph(Line::indented(4), 6, Ink::Faint, &inside.uncounted);
+        }
+        return;
+    };
+    let (about, most) = match calls.basis {
+        CountBasis::Exact => ("", ""),
+        CountBasis::AtLeast => ("at least ", "at most "),
+    };
+    let (calls_in_all, each) = (count(calls.count), nanoseconds(calls.ns_per_call));
+    let mut text = format!("{about}{calls_in_all} calls: {most}{each} each");
+    let one_thread = calls.cpu_ns_per_call <= calls.ns_per_call * BESIDE;
+    if !one_thread {
+        let cpu = nanoseconds(calls.cpu_ns_per_call);
+        text.push_str(&format!(" of the wall time, {cpu} of all threads' CPU time"));
+    }
+    if let (Some(bytes), Some(allocations)) = (calls.bytes_per_call, calls.allocations_per_call) {
+        text.push_str(&format!(", {} B, {} allocations", quotient(bytes), quotient(allocations)));
+    }
+    sheet.paragraph(Line::indented(4), 6, Ink::Strong, &text);
+    for remark in &calls.remarks {
+        sheet.paragraph(Line::indented(4), 6, Ink::Faint, remark);
+    }
+}
+
+/// A mean time: below 100 ns with its fraction, as the noise of counts is small.
+fn nanoseconds(ns: f64) -> String {
+    if ns < 100.0 {
+        return format!("{} ns", quotient(ns));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
+    let whole = ns.round() as u64;
+    time(whole)
+}
+
+/// A quotient of counts: whole if it is, else to three digits.
+fn quotient(value: f64) -> String {
+    let digits = match value {
+        v if (v - v.round()).abs() < 0.000_5 * v.max(1.0) => 0,
+        v if v < 10.0 => 2,
+        v if v < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}")
 }
 
 /// Said when the command did not end well.

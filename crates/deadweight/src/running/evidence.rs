@@ -1,0 +1,193 @@
+//! The run that counts: calls of the function of `--in`, and allocations.
+//!
+//! It comes after all others and only where repeating is allowed, because a probe slows down what
+//! it counts. What to count is read off the runs before it: where the function was seen at work, and which
+//! allocators the program has. Not for what the counts mean (`deadweight_core::counts`).
+
+use super::repeat::Ran;
+use crate::seal::Entries;
+use deadweight_core::counts::{self, Counted, Mark};
+use deadweight_core::report::Report;
+use deadweight_core::symbols::Symbols;
+use deadweight_core::trace::Trace;
+use deadweight_core::weigh::{Weighing, weigh};
+use deadweight_record::{Argument, Count};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Copies of one function that are counted; a generic one may have thousands.
+const MOST_COPIES: usize = 64;
+
+/// What is asked of a run that counts, and what it gave.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    of: Option<String>,
+    inside: Option<String>,
+    /// Why the function of `inside` cannot be counted.
+    uncounted: String,
+    function: bool,
+    allocators: bool,
+    trace: Option<Trace>,
+}
+
+impl Evidence {
+    /// Of this process and under this function, as in [`Weighing`].
+    #[must_use]
+    pub fn wanted(of: Option<String>, inside: Option<String>) -> Self {
+        Self { of, inside, ..Self::default() }
+    }
+
+    /// What is worth counting, given the other runs; nothing if no finding and no reader asks.
+    pub(super) fn places(&mut self, ran: &Ran) -> Vec<Count> {
+        let Some(trace) = ran.traces.first() else { return Vec::new() };
+        let (of, inside) = (self.of.as_deref(), self.inside.as_deref());
+        let weighing = Weighing { traces: &ran.traces[..1], clean: &ran.clean, of, inside };
+        // What is wrong with it is said when all runs are weighed.
+        let Ok(report) = weigh(&weighing) else { return Vec::new() };
+        let mut places = Vec::new();
+        if let Some(name) = inside {
+            match copies(&trace.symbols, name) {
+                Ok(copies) => places.extend(copies),
+                Err(reason) => self.uncounted = reason,
+            }
+            self.function = !places.is_empty();
+        }
+        let allocates = report.findings.iter().any(|finding| finding.class == "allocation");
+        if self.function || allocates {
+            let before = places.len();
+            places.extend(allocators(&trace.symbols));
+            self.allocators = places.len() > before;
+        }
+        places
+    }
+
+    /// What came of the run.
+    pub(super) fn came(&mut self, run: Result<Trace, String>) {
+        match run {
+            Ok(trace) => self.trace = Some(trace),
+            Err(reason) => self.uncounted = reason,
+        }
+    }
+
+    /// Adds what was counted to the report, or why it was not.
+    pub fn tell(&self, report: &mut Report) {
+        if let Some(trace) = &self.trace {
+            let (of, allocators) = (self.of.as_deref(), self.allocators);
+            counts::tell(report, &Counted { trace, of, allocators, function: self.function });
+        }
+        if let Some(inside) = report.inside.as_mut().filter(|inside| inside.calls.is_none())
+            && inside.uncounted.is_empty()
+        {
+            inside.uncounted.clone_from(&self.uncounted);
+        }
+    }
+}
+
+/// The copies of a function that were seen at work and can be called, or why there is none.
+fn copies(symbols: &Symbols, name: &str) -> Result<Vec<Count>, String> {
+    let copies = counts::copies(symbols, name);
+    let mut addresses: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+    for (image, address) in copies.own {
+        addresses.entry(image).or_default().push(address.0);
+    }
+    let mut found = Vec::new();
+    for (image, addresses) in addresses {
+        let Some(image) = symbols.images.get(image.index()) else { continue };
+        let path = Path::new(symbols.name(image.path));
+        let Some(entries) = Entries::open(path, symbols.name(image.build_id)) else { continue };
+        found.extend(entries.holding(&addresses).into_iter().map(|file_offset| Count {
+            mark: Mark::Call,
+            path: path.to_owned(),
+            file_offset,
+            factors: Vec::new(),
+            unless_zero: None,
+        }));
+    }
+    match found.len() {
+        0 if copies.inlined => Err(format!(
+            "calls of {name} cannot be counted: it was inlined wherever it was seen at work"
+        )),
+        0 => Err(format!(
+            "calls of {name} cannot be counted: where it begins is not known (no symbol of it, \
+             or its file was replaced)"
+        )),
+        1..=MOST_COPIES => Ok(found),
+        many => Err(format!("calls of {name} are not counted: it has {many} copies")),
+    }
+}
+
+/// An allocator's function: its name, the arguments whose product it is asked for, and one that
+/// must not be 0.
+type Allocator = (&'static str, &'static [Argument], Option<Argument>);
+
+/// Functions that give memory out and do not call one another, by linker names. What the languages
+/// have above them (`operator new`, `__rust_alloc`) calls one of these.
+#[rustfmt::skip]
+const ALLOCATORS: [Allocator; 27] = {
+    use Argument::{C, Go};
+    [
+        ("malloc", &[C(0)], None),
+        ("calloc", &[C(0), C(1)], None),
+        ("realloc", &[C(1)], None),
+        ("memalign", &[C(1)], None),
+        ("aligned_alloc", &[C(1)], None),
+        ("posix_memalign", &[C(2)], None),
+        ("valloc", &[C(0)], None),
+        ("pvalloc", &[C(0)], None),
+        ("runtime.mallocgc", &[Go(0)], None),
+        ("GC_malloc", &[C(0)], None),
+        ("GC_malloc_atomic", &[C(0)], None),
+        ("GC_malloc_uncollectable", &[C(0)], None),
+        ("GC_realloc", &[C(1)], Some(C(0))),
+        ("_rjem_malloc", &[C(0)], None),
+        ("_rjem_mallocx", &[C(0)], None),
+        ("_rjem_calloc", &[C(0), C(1)], None),
+        ("_rjem_realloc", &[C(1)], None),
+        ("_rjem_rallocx", &[C(1)], None),
+        ("mi_malloc", &[C(0)], None),
+        ("mi_malloc_aligned", &[C(0)], None),
+        ("mi_calloc", &[C(0), C(1)], None),
+        ("mi_zalloc", &[C(0)], None),
+        ("mi_zalloc_aligned", &[C(0)], None),
+        ("mi_realloc", &[C(1)], None),
+        ("mi_realloc_aligned", &[C(1)], None),
+        ("tc_malloc", &[C(0)], None),
+        ("tc_new", &[C(0)], None),
+    ]
+};
+
+/// The places of all allocators that a program had mapped.
+fn allocators(symbols: &Symbols) -> Vec<Count> {
+    let mut seen: BTreeSet<(PathBuf, u64)> = BTreeSet::new();
+    let mut found = Vec::new();
+    for image in &symbols.images {
+        let path = Path::new(symbols.name(image.path));
+        // The dynamic linker's own are for itself, before there are others.
+        let is_linker = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"ld-"));
+        if !path.is_absolute() || is_linker {
+            continue;
+        }
+        let Some(entries) = Entries::open(path, symbols.name(image.build_id)) else { continue };
+        let mut names: Vec<&str> = ALLOCATORS.iter().map(|(name, ..)| *name).collect();
+        names.push("__libc_start_main");
+        let places = entries.named(&names);
+        // The C libraries' own realloc of nothing calls malloc, where it is counted.
+        let of_libc = places.last().is_some_and(Option::is_some);
+        for ((name, factors, unless_zero), file_offset) in ALLOCATORS.iter().zip(places) {
+            let Some(file_offset) = file_offset else { continue };
+            // One function may have several names.
+            if !seen.insert((path.to_owned(), file_offset)) {
+                continue;
+            }
+            let delegates = of_libc && *name == "realloc";
+            found.push(Count {
+                mark: Mark::Allocation,
+                path: path.to_owned(),
+                file_offset,
+                factors: factors.to_vec(),
+                unless_zero: unless_zero.or(delegates.then_some(Argument::C(0))),
+            });
+        }
+    }
+    found
+}
