@@ -4,7 +4,8 @@
 //! Strangers appear only where they touch: they hold a CPU, or wake one of ours. Tids are used
 //! again, so who is ours is decided by births, in order of time.
 
-use crate::counting::Reading;
+mod counted;
+
 use crate::launch::Probe;
 use crate::memory::Page;
 use crate::perf::decode::{Body, Record, Sample};
@@ -13,7 +14,6 @@ use crate::proc::{Descriptor, Found};
 use crate::raw::{RawEvent, RawKind, Sink, UserState};
 use crate::site::{Site, user_state};
 use crate::waits::Wait;
-use deadweight_core::counts;
 use deadweight_core::ids::{Cpu, Tid};
 use deadweight_core::trace::Off;
 use std::borrow::Cow;
@@ -60,7 +60,7 @@ pub(crate) struct Start {
     /// Whether its own `main` is probed, so that the C library's entry says nothing new.
     pub(crate) main_is_probed: bool,
     /// The places that are counted.
-    pub(crate) counts: Vec<Reading>,
+    pub(crate) counts: Vec<crate::counting::Reading>,
 }
 
 /// What was seen, for the recording's own account.
@@ -496,17 +496,5 @@ impl<'s> Follow<'s> {
         let user = user_state(sample, &chain).filter(|_| probe.stack);
         self.emit(record, record.task, RawKind::Probe { probe: &probe.name, args, user });
         self.user_chain = chain;
-    }
-
-    fn count(&mut self, record: &Record<'_>, sample: &Sample<'_>, number: u16, stack: bool) {
-        let reading = self.start.counts.get(usize::from(number));
-        let Some((probe, args)) = reading.and_then(|r| r.read(sample, stack)) else { return };
-        self.with_user(record, sample, |user, _| RawKind::Probe { probe, args, user });
-    }
-
-    fn counting_stopped(&mut self, at: u64) {
-        let (task, probe) = (self.start.root, counts::STOPPED);
-        let record = Record { at, process: task, task, cpu: 0, body: Body::Other };
-        self.emit(&record, task, RawKind::Probe { probe, args: [0; 2], user: None });
     }
 }

@@ -1,0 +1,26 @@
+//! What the records of counted places tell the sink. Not for setting the places: see `counting`.
+
+use super::Follow;
+use crate::perf::decode::{Body, Record, Sample};
+use crate::raw::RawKind;
+use deadweight_core::counts;
+
+impl Follow<'_> {
+    pub(super) fn count(
+        &mut self,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        number: u16,
+        stack: bool,
+    ) {
+        let reading = self.start.counts.get(usize::from(number));
+        let Some((probe, args)) = reading.and_then(|r| r.read(sample, stack)) else { return };
+        self.with_user(record, sample, |user, _| RawKind::Probe { probe, args, user });
+    }
+
+    pub(super) fn counting_stopped(&mut self, at: u64) {
+        let (task, probe) = (self.start.root, counts::STOPPED);
+        let record = Record { at, process: task, task, cpu: 0, body: Body::Other };
+        self.emit(&record, task, RawKind::Probe { probe, args: [0; 2], user: None });
+    }
+}
