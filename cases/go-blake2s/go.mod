@@ -1,0 +1,3 @@
+module example.org/blake2s
+
+go 1.24

@@ -1,0 +1,10 @@
+//go:build !(goexperiment.simd && amd64)
+
+package compress
+
+// vectors says that the machine can do it four words at a time.
+const vectors = false
+
+func simd(*[8]uint32, []byte, uint64) {}
+
+func simdLast(*[8]uint32, []byte, uint64, bool) {}
