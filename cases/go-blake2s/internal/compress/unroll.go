@@ -22,11 +22,13 @@ import (
 )
 
 func mix(a, b, c, d, x, y uint32) (uint32, uint32, uint32, uint32) {
-	a += b + x
+	a += x
+	a += b
 	d = bits.RotateLeft32(d^a, -16)
 	c += d
 	b = bits.RotateLeft32(b^c, -12)
-	a += b + y
+	a += y
+	a += b
 	d = bits.RotateLeft32(d^a, -8)
 	c += d
 	b = bits.RotateLeft32(b^c, -7)
