@@ -122,6 +122,10 @@ pub struct View {
     /// Also list the functions with the most time on a CPU.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     pub top: Option<u16>,
+    /// Ask Go's compiler why it did not inline a function: builds its package again (with
+    /// `-gcflags=-m=2`, into Go's cache only), if the source is yours and under this directory.
+    #[arg(long)]
+    pub explain_inlining: bool,
     /// Write the report to FILE instead of standard error; `-` is standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -5,6 +5,7 @@
 pub mod cli;
 pub mod command;
 pub mod failure;
+mod inlining;
 pub mod recorder;
 pub mod render;
 pub mod running;

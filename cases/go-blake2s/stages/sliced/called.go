@@ -4,31 +4,31 @@ import "example.org/blake2s/internal/compress"
 
 func rotate(x uint32, n int) uint32 { return x>>n | x<<(32-n) }
 
-// turn is the heart of it, 80 times per block, and too much for the compiler to put in its place.
-func turn(a, b, c, d, x, y uint32) (uint32, uint32, uint32, uint32) {
-	a += b + x
-	d = rotate(d^a, 16)
-	c += d
-	b = rotate(b^c, 12)
-	a += b + y
-	d = rotate(d^a, 8)
-	c += d
-	b = rotate(b^c, 7)
-	return a, b, c, d
+// mix is the heart of it, as the RFC writes it: 80 times per block it changes four words of v. For
+// the compiler that is too much to be put in its place.
+func mix(v []uint32, a, b, c, d int, x, y uint32) {
+	v[a] += v[b] + x
+	v[d] = rotate(v[d]^v[a], 16)
+	v[c] += v[d]
+	v[b] = rotate(v[b]^v[c], 12)
+	v[a] += v[b] + y
+	v[d] = rotate(v[d]^v[a], 8)
+	v[c] += v[d]
+	v[b] = rotate(v[b]^v[c], 7)
 }
 
 // Called calls a function for each of the 80 steps.
 func Called(h []uint32, block []byte, counted uint64, last bool) {
 	v, m := state(h, block, counted, last)
 	for _, s := range compress.Sigma {
-		v[0], v[4], v[8], v[12] = turn(v[0], v[4], v[8], v[12], m[s[0]], m[s[1]])
-		v[1], v[5], v[9], v[13] = turn(v[1], v[5], v[9], v[13], m[s[2]], m[s[3]])
-		v[2], v[6], v[10], v[14] = turn(v[2], v[6], v[10], v[14], m[s[4]], m[s[5]])
-		v[3], v[7], v[11], v[15] = turn(v[3], v[7], v[11], v[15], m[s[6]], m[s[7]])
-		v[0], v[5], v[10], v[15] = turn(v[0], v[5], v[10], v[15], m[s[8]], m[s[9]])
-		v[1], v[6], v[11], v[12] = turn(v[1], v[6], v[11], v[12], m[s[10]], m[s[11]])
-		v[2], v[7], v[8], v[13] = turn(v[2], v[7], v[8], v[13], m[s[12]], m[s[13]])
-		v[3], v[4], v[9], v[14] = turn(v[3], v[4], v[9], v[14], m[s[14]], m[s[15]])
+		mix(v, 0, 4, 8, 12, m[s[0]], m[s[1]])
+		mix(v, 1, 5, 9, 13, m[s[2]], m[s[3]])
+		mix(v, 2, 6, 10, 14, m[s[4]], m[s[5]])
+		mix(v, 3, 7, 11, 15, m[s[6]], m[s[7]])
+		mix(v, 0, 5, 10, 15, m[s[8]], m[s[9]])
+		mix(v, 1, 6, 11, 12, m[s[10]], m[s[11]])
+		mix(v, 2, 7, 8, 13, m[s[12]], m[s[13]])
+		mix(v, 3, 4, 9, 14, m[s[14]], m[s[15]])
 	}
 	for i := range h {
 		h[i] ^= v[i] ^ v[i+8]

@@ -121,6 +121,11 @@ impl Allocating {
         let beside = share.time_of(with.map(|(.., amount)| amount).sum());
         Some(Self { share, beside })
     }
+
+    /// What goes with all of it, and with `more` beside: a part of the rest, too.
+    pub(super) fn saving(&self, more: Ns) -> Ns {
+        self.share.with_the_rest(self.share.ns + self.beside + more, WAITING)
+    }
 }
 
 /// A line of the program, and a library function that it leads to.
@@ -150,23 +155,32 @@ fn keeps(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> bool 
     !collected && (released as f64) < RELEASED * share.samples as f64
 }
 
+/// What threads of a program with a collector wait for each other, and do in the kernel, for the
+/// sake of allocating and collecting: whichever of the two takes more tells of both.
+pub(super) fn waited(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
+    let duties = [Duty::Allocate, Duty::Grow, Duty::Release, Duty::Collect];
+    super::gc::for_its_sake(found, process, &[CLASS.id, "gc"], &duties)
+}
+
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let case = found.case;
     let net = found.wall.net();
-    let Allocating { share, beside } = Allocating::of(found, process)?;
-    // What the collector does goes with what is allocated; the larger of the two tells of both.
-    let collected = Share::of(found.wall, AccountId::of_class("gc"), process);
-    let collected = collected.map_or(Ns::ZERO, |gc| gc.ns);
-    let tells = collected <= share.ns;
-    let collected = collected + super::gc::held(found, process);
-    if keeps(found, &share, process) {
+    let allocating = Allocating::of(found, process)?;
+    let Allocating { share, beside } = &allocating;
+    // What the collector does goes with what is allocated; one of the two tells of both.
+    let gc = AccountId::of_class("gc");
+    let on_path = Share::of(found.wall, gc, process).map_or(Ns::ZERO, |gc| gc.ns);
+    let tells = !super::gc::tells_of_both(on_path, share.ns);
+    let collected =
+        Share::of(found.cpu, gc, process).map_or(Ns::ZERO, |_| on_path + waited(found, process));
+    if keeps(found, share, process) {
         return None;
     }
-    let saving = share.ns + beside + if tells { collected } else { Ns::ZERO };
-    if saving.share_of(net) < LARGE {
+    let with_it = if tells { collected } else { Ns::ZERO };
+    if (share.ns + *beside + with_it).share_of(net) < LARGE {
         return None;
     }
-    let saving = share.with_the_rest(saving, WAITING);
+    let saving = allocating.saving(with_it);
     let (low, _) = share.interval(share.ns);
     let (_, high) = share.interval(saving);
     let name = case.name(process);
@@ -174,16 +188,16 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         "{} samples of {} in the allocator; removing them has saved 5 to 10 points more than all that goes with them",
         share.samples, share.whole.1
     )];
-    if beside > Ns::ZERO {
+    if *beside > Ns::ZERO {
         evidence.push(format!(
             "{} more in library functions that are mostly allocation: copies into what was \
              allocated, and drops",
-            time(beside)
+            time(*beside)
         ));
     }
     if tells && collected > Ns::ZERO {
         evidence.push(format!(
-            "{} more in the collector or for its sake without a CPU, which goes with it",
+            "{} more in the collector, or waiting for both and in their calls, which goes with it",
             time(collected)
         ));
     }

@@ -29,13 +29,15 @@ use crate::attribute::Detail;
 use crate::duty::Duty;
 use crate::findings::{Draft, parts_of_tasks, processes_in};
 use crate::holding::Holder;
-use crate::place::{Weights, add};
+use crate::ids::TaskId;
+use crate::place::{Spot, Weights, add};
 use crate::processes::ProcessId;
 use crate::report::How;
 use crate::shares::{Share, sampled_sites};
 use crate::units::Ns;
 use crate::user_time::UserSample;
 use crate::wording::{percent, time};
+use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "gc",
@@ -47,6 +49,15 @@ pub(super) const CLASS: Class = Class {
 
 /// Below this share of the wall time a collector is a bargain.
 const LARGE: f64 = 0.05;
+
+/// Fewer allocations are what makes for less to collect, so one of the two findings tells of both:
+/// the allocations, which are lines to change, unless the collector takes this much more.
+const LARGER: f64 = 1.3;
+
+/// Whether the collector's finding tells of the allocations too, or theirs of it.
+pub(super) fn tells_of_both(collecting: Ns, allocating: Ns) -> bool {
+    collecting > allocating.part(LARGER)
+}
 
 fn claim(sample: &UserSample<'_>) -> bool {
     sample.under(Duty::Collect)
@@ -70,10 +81,18 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if (ns + beside).share_of(net) < LARGE {
         return None;
     }
-    // Fewer allocations are what makes for less to collect; the larger of the two tells of both.
-    let allocating = Allocating::of(found, process).filter(|a| a.share.ns < ns);
-    let with_it = allocating.map_or(Ns::ZERO, |a| a.share.ns + a.beside);
-    let held = held(found, process);
+    let allocating = Allocating::of(found, process).filter(|a| tells_of_both(ns, a.share.ns));
+    let with_it = allocating.as_ref().map_or(Ns::ZERO, |a| a.share.ns + a.beside);
+    let (held, saving) = match &allocating {
+        Some(allocating) => {
+            let waited = super::allocation::waited(found, process);
+            (waited, allocating.saving(ns + waited))
+        }
+        None => {
+            let held = for_its_sake(found, process, &[CLASS.id], &[Duty::Collect]);
+            (held, ns + held)
+        }
+    };
     let (low, _) = on_path.as_ref().map_or((ns, ns), |share| share.interval(ns));
     let name = case.name(process);
     let mut evidence = Vec::new();
@@ -85,7 +104,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ));
     }
     if held.share_of(net) >= 0.01 {
-        evidence.push(format!("{} more without a CPU, because the collector had it", time(held)));
+        evidence.push(format!(
+            "{} more waiting for the collector, without a CPU that it had, and in its calls",
+            time(held)
+        ));
     }
     if with_it > Ns::ZERO {
         evidence.push(format!(
@@ -107,8 +129,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             percent(ns, net),
         ),
         amount: ns,
-        saving: ns + held + with_it,
-        range: (low, ns + held + with_it + beside),
+        saving,
+        range: (low, saving + beside),
         how: How::Estimate,
         sites: sampled_sites(case.symbols(), &lines(found, process)),
         evidence,
@@ -116,16 +138,37 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     })
 }
 
-/// For how long the process had no CPU because its own collector had it.
-pub(super) fn held(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
-    let account = AccountId::of_class(CLASS.id);
-    let parts = parts_of_tasks(found.case, account, process);
-    let entries = found.wall.entries.iter().filter(|e| e.process == process);
-    let held = entries.filter_map(|entry| match entry.detail {
-        Detail::Held(Holder::Own(task)) => Some(entry.ns.part(*parts.get(&task)?)),
-        _ => None,
+/// For how long the process waited for the sake of these accounts' work, or was in the kernel for
+/// it: without a CPU while its own threads had it for that, and in calls, faults and waits under
+/// functions with these duties.
+pub(super) fn for_its_sake(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    accounts: &[&str],
+    duties: &[Duty],
+) -> Ns {
+    let mut parts: BTreeMap<TaskId, f64> = BTreeMap::new();
+    for account in accounts {
+        for (task, part) in parts_of_tasks(found.case, AccountId::of_class(account), process) {
+            *parts.entry(task).or_default() += part;
+        }
+    }
+    let under = |spot: &Spot| {
+        let sample = spot.stack().map(|stack| found.case.sample(stack));
+        sample.is_some_and(|sample| duties.iter().any(|duty| sample.under(*duty)))
+    };
+    let entries = found.wall.entries.iter();
+    let unsampled = entries.filter(|e| e.process == process && !e.account.is_sampled());
+    let with_it = unsampled.map(|entry| match entry.detail {
+        Detail::Held(Holder::Own(task)) => entry.ns.part(parts.get(&task).copied().unwrap_or(0.0)),
+        // Who touches the memory next has its faults instead.
+        Detail::Held(_) | Detail::Faults => Ns::ZERO,
+        _ => {
+            let sites = entry.sites.iter().filter(|(spot, _)| under(spot));
+            Ns(sites.map(|(_, weight)| weight.amount).sum()).min(entry.ns)
+        }
     });
-    held.sum()
+    with_it.sum()
 }
 
 /// Where the program's own code allocates or helps: those are the lines to change.
@@ -158,7 +201,7 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{computing, found, rows, weighed};
+    use super::super::tests::{computing, found, repeat, rows, weighed};
     use expect_test::expect;
 
     const FEED: &str = "main.feed (main.go:70) <- main.main (main.go:87)";
@@ -176,7 +219,7 @@ mod tests {
             &[(20, &assist), (10, &barrier), (20, &alloc), (50, "main.main (main.go:80)")],
         );
         expect![[r#"
-            gc 50 % (22..50) @ main.feed:70: app spent 29.9 µs of its 100 µs in the collector (30 %).
+            gc 58 % (22..58) @ main.feed:70: app spent 29.9 µs of its 100 µs in the collector (30 %).
             allocation 25 % (13..35) @ main.feed:70: app spent 19.9 µs of its 100 µs in the allocator (20 %).
         "#]].assert_eq(&found(&text));
         expect![[r#"
@@ -186,6 +229,33 @@ mod tests {
             start-up 500 exec, linking and initialising
         "#]]
         .assert_eq(&rows(&text, 4));
+    }
+
+    #[test]
+    fn waiting_for_the_collector_goes_with_what_feeds_it() {
+        // Half of the time another thread has the only CPU, marking; and the collector sleeps.
+        let mark = "runtime.scanobject <- runtime.gcDrain <- runtime.gcBgMarkWorker";
+        let alloc = format!("runtime.mallocgc <- runtime.newobject <- {FEED}");
+        let samples = |from: u64, count: u64, stack: &str| {
+            repeat(count, from, 1000, |at| format!("{at} sample {stack}\n"))
+        };
+        let text = format!(
+            "image app path /bin/app language Go\nsample-period 1000\ncpus 1\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n10 fork 2 thread\n{}{}\
+             40000 off preempted\n80000 cpu0 on\n{}\
+             90000 off blocked futex from runtime.futex <- runtime.gcMarkTermination\n\
+             94000 cpu0 on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt\n\
+             100000 exit\n100000 off dead\n\
+             task 2 app\n40000 cpu0 on\n{}80000 off blocked futex\n",
+            samples(500, 20, &alloc),
+            samples(20_500, 19, FEED),
+            samples(80_500, 9, FEED),
+            samples(40_500, 39, mark),
+        );
+        expect![[r#"
+            allocation 67 % (16..67) @ main.feed:70: app spent 23.1 µs of its 100 µs in the allocator (23 %).
+            gc 44 % (0..87) @ main.feed:70: app spent 0 ns of its 100 µs in the collector (0 %).
+        "#]].assert_eq(&found(&text));
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //!
 //! # How deadweight knows
 //! The machine code of the functions that samples hit. Small is what has a few dozen
-//! instructions, no loop, and calls nothing but panics. The row is the time of the calls' own
+//! instructions, no loop, and calls nothing but panics. Why it was not inlined Go's compiler says
+//! itself, if `--explain-inlining` lets it compile the source again. The row is the time of the calls' own
 //! instructions on both sides. An estimate: on pairs of programs inlining gave back that time and, of
 //! functions of up to twenty instructions, most of the function too, since what it checks and loads again
 //! its caller knows; of functions of forty instructions nothing more.
@@ -167,7 +168,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         things(functions.len() as u64, "small function"),
         inside,
     )];
-    evidence.push(reason(found, small, name, language));
+    let said = symbols.not_inlined.get(name);
+    evidence.push(said.cloned().unwrap_or_else(|| reason(found, small, name, language)));
     evidence.extend(hot_code(case, &callers(found, &share.places)));
     Some(Draft {
         class: CLASS.id,
@@ -221,8 +223,8 @@ fn reason(found: &Inspection<'_, '_>, small: &Small, name: &str, language: &str)
             format!("{name} is called through a pointer: a virtual function, or a function value")
         }
         _ if language == "Go" => format!(
-            "{name} is beyond the inliner's budget or marked noinline; go build -gcflags=-m=2 says \
-             which, and its cost"
+            "{name} is beyond the inliner's budget or marked noinline; --explain-inlining, or go \
+             build -gcflags=-m=2, says which, and its cost"
         ),
         (Some(own), Some(caller)) if own != caller => format!(
             "{name} is defined in {}, which the compiler did not see when it compiled {}",
@@ -264,6 +266,8 @@ fn remedy(language: &str, through_pointer: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{computing, found, weighed};
+    use crate::trace::Trace;
+    use crate::weigh::{Weighing, weigh};
     use expect_test::expect;
 
     // 1000: push rbx; mov rbx, rdi; mov edi, eax; call 1020; add eax, [rbx]; pop rbx; ret
@@ -298,6 +302,21 @@ mod tests {
         expect![[r#"
             30 samples of 100 in calls of 1 small function, 20 more in them; inlining has given back the calls and, of tiny functions, most of the rest
             get is defined in b.c, which the compiler did not see when it compiled a.c"#]].assert_eq(&weighed(&text).findings[0].evidence[..2].join("\n"));
+    }
+
+    #[test]
+    fn what_the_compiler_says_stands_for_what_we_conclude() {
+        let codes = format!("{CALLER}\n{GETTER}");
+        let leaf = "get (b.c:3) @0x102a <- loop (a.c:7) @0x100a <- main (a.c:20)";
+        let mut trace = Trace::from_text(&text(&codes, &calls(leaf))).unwrap();
+        let said = "cannot inline get: function too complex: cost 93 exceeds budget 80";
+        trace.symbols.not_inlined.insert("get".into(), said.into());
+        trace.symbols.not_inlined.insert("other".into(), "of no interest".into());
+        let traces = [trace];
+        let weighing = Weighing { traces: &traces, clean: &[], of: None, inside: None };
+        let evidence = &weigh(&weighing).unwrap().findings[0].evidence;
+        assert_eq!(evidence[1], said);
+        assert!(!evidence.iter().any(|line| line.contains("did not see")), "{evidence:?}");
     }
 
     #[test]

@@ -24,9 +24,10 @@
 use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::{Detail, Entry, Slice, What};
 use crate::case::Case;
+use crate::duty::Duty;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::kernel::{Interrupt, WaitsFor};
-use crate::place::{Spot, is_runtime, sites};
+use crate::place::{Spot, Weights, is_runtime, sites};
 use crate::processes::ProcessId;
 use crate::report::How;
 use crate::timeline::{Block, WokenBy};
@@ -73,9 +74,19 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 /// Whether a language's scheduler sleeps for its own purposes, between spins: Go's threads do so
 /// with `nanosleep`, while goroutines that sleep leave a thread waiting on a futex or in a poll.
 fn is_scheduler(case: &Case<'_>, block: &Block) -> bool {
-    block.waits_for == WaitsFor::Sleep
-        && (case.processes.get(case.processes.of(block.task)).language == "Go"
-            || is_runtime(case.symbols(), Spot::Stack(case.site_of(block))))
+    let spot = Spot::Stack(case.site_of(block));
+    let sleeps = || {
+        case.processes.get(case.processes.of(block.task)).language == "Go"
+            || is_runtime(case.symbols(), spot)
+    };
+    (block.waits_for == WaitsFor::Sleep && sleeps()) || is_collector(case, &spot)
+}
+
+/// Whether the wait is one of the collector's or the allocator's: those have it in their findings.
+fn is_collector(case: &Case<'_>, spot: &Spot) -> bool {
+    let Some(stack) = spot.stack() else { return false };
+    let sample = case.sample(stack);
+    sample.under(Duty::Collect) || sample.under(Duty::Allocate)
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
@@ -83,7 +94,13 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let go = case.processes.get(process).language == "Go";
     let scheduler = |e: &&Entry| go && matches!(e.detail, Detail::Waits(WaitsFor::Sleep, _));
     let entries = found.wall.of_process(account, process);
-    let sum = Sum::of(entries.filter(|e| !scheduler(e)));
+    let mut sum = Sum::of(entries.filter(|e| !scheduler(e)));
+    let (others, own): (Weights, Weights) =
+        sum.places.iter().partition(|(spot, _)| is_collector(case, spot));
+    let others = Ns(others.values().map(|weight| weight.amount).sum());
+    sum.alone = (sum.alone - others).min(sum.ns - others);
+    sum.ns = sum.ns - others;
+    sum.places = own;
     let mut lengths: Vec<Ns> = case
         .waits_of(process)
         .filter(|b| is_sleep(b))

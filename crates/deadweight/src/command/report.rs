@@ -4,10 +4,14 @@ use super::recording;
 use super::view::{Reader, Usually};
 use crate::cli::Report;
 use crate::failure::Failure;
+use crate::inlining;
 use deadweight_core::weigh::{Weighing, weigh};
 
 pub(crate) fn report(wish: &Report) -> Result<u8, Failure> {
-    let trace = recording::read(&wish.file)?;
+    let mut trace = recording::read(&wish.file)?;
+    if wish.view.explain_inlining {
+        inlining::ask(std::slice::from_mut(&mut trace));
+    }
     let reader = Reader::open(&wish.view, Usually::Stdout)?;
     let of = wish.view.of.as_ref().map(ToString::to_string);
     let weighing = Weighing {

@@ -3,6 +3,7 @@
 use super::view::{Reader, Usually};
 use crate::cli::{Of, Run};
 use crate::failure::{Failure, OURS};
+use crate::inlining;
 use crate::recorder::Recorder;
 use crate::running::evidence::Evidence;
 use crate::running::program;
@@ -22,7 +23,7 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
     let recorder = Recorder::ready()?;
     let of = wish.view.of.as_ref().map(ToString::to_string);
     let mut evidence = Evidence::wanted(of, wish.view.inside.clone());
-    let ran = match wish.runs {
+    let mut ran = match wish.runs {
         None => once(&recorder, Request { argv, ..Request::default() })?,
         Some(runs) => {
             let wish = Wish {
@@ -36,6 +37,9 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
         }
     };
     let exit = ran.exit;
+    if wish.view.explain_inlining {
+        inlining::ask(&mut ran.traces);
+    }
     let mut report = weighed(ran, wish.view.of.as_ref(), wish.view.inside.as_deref())?;
     match (wish.runs, &mut report.inside) {
         (Some(_), _) => evidence.tell(&mut report),
