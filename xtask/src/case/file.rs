@@ -18,6 +18,10 @@ pub(crate) struct Case {
     pub(crate) test: Vec<String>,
     /// How many clean runs of each variant.
     pub(crate) runs: String,
+    /// What deadweight is told beside that.
+    pub(crate) options: Vec<String>,
+    /// Shell commands that look at the reports, `$OUT/VARIANT.json`: what truths have no words for.
+    pub(crate) shown: Vec<String>,
     /// Names and commands of what is weighed.
     pub(crate) variants: Vec<(String, String)>,
     /// Variants of which one process is weighed, by its name, and not the whole command.
@@ -69,6 +73,8 @@ fn parse(text: &str) -> Result<Case, String> {
             ("", "test") => case.test = values,
             ("", "truths") => case.truths = values,
             ("", "runs") => case.runs = one()?,
+            ("", "options") => case.options = values,
+            ("", "shown") => case.shown = values,
             ("", "story") => {}
             ("variants", name) => case.variants.push((name.to_owned(), one()?)),
             ("of", name) => case.of.push((name.to_owned(), one()?)),

@@ -75,7 +75,8 @@ fn check(repository: &Repository, name: &str) -> Result<(), String> {
         for (variant, command) in &case.variants {
             weigh(&shell, &deadweight, &case, variant, command)?;
         }
-        match truths(&shell, &deadweight, &case) {
+        let shown = || case.shown.iter().try_for_each(|step| shell.run(step));
+        match truths(&shell, &deadweight, &case).and_then(|()| shown()) {
             Ok(()) => return Ok(()),
             Err(why) => complaint = why,
         }
@@ -99,6 +100,7 @@ fn weigh(
         .args(["-q", "-r", &case.runs, "--export-json"])
         .arg(&report)
         .args(of.iter().flat_map(|(_, process)| ["--of", process.as_str()]))
+        .args(&case.options)
         .args(["--", &command])
         .current_dir(shell.folder)
         .output()
