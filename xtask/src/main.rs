@@ -24,7 +24,7 @@ cargo xtask COMMAND
   new-cost NAME    write a cost class that compiles and fails its registry test until filled in
   live [NAME]      run real programs and check what deadweight says of them (root)
   bench [ARGS]     measure deadweight beside its peers, write bench/RESULTS.md (root)
-  case NAME, cases build and check one of cases/, or all (root)
+  case NAME, cases build and check one of cases/, or all (root); --quick: what holds on a busy machine
   grade CORPUS     score deadweight on a folder of programs whose hidden cost is known
 ";
 

@@ -28,6 +28,8 @@ pub(crate) struct Case {
     pub(crate) of: Vec<(String, String)>,
     /// What must hold of the reports, in the words of `deadweight gate`.
     pub(crate) truths: Vec<String>,
+    /// Truths that a busy machine can spoil: `--quick` leaves them out.
+    pub(crate) quiet: Vec<String>,
 }
 
 impl Case {
@@ -72,6 +74,7 @@ fn parse(text: &str) -> Result<Case, String> {
             ("", "serve") => case.serve = one()?,
             ("", "test") => case.test = values,
             ("", "truths") => case.truths = values,
+            ("", "quiet") => case.quiet = values,
             ("", "runs") => case.runs = one()?,
             ("", "options") => case.options = values,
             ("", "shown") => case.shown = values,

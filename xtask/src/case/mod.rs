@@ -16,8 +16,14 @@ use std::process::Command;
 /// Truths are about shares of a machine's time: one bad minute may spoil one, two in a row don't.
 const TRIES: usize = 2;
 
-/// Builds and checks one case, or all without a name.
-pub(crate) fn run(repository: &Repository, names: &[String]) -> Result<(), String> {
+/// Asks only what holds on a busy machine, too.
+const QUICK: &str = "--quick";
+
+/// Builds and checks one case, or all without a name. With `--quick`, truths that a busy machine can
+/// spoil are not asked.
+pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<(), String> {
+    let quick = words.iter().any(|word| word == QUICK);
+    let names: Vec<String> = words.iter().filter(|word| *word != QUICK).cloned().collect();
     let all = folders(repository)?;
     let chosen: Vec<&String> =
         all.iter().filter(|name| names.is_empty() || names.contains(name)).collect();
@@ -28,7 +34,7 @@ pub(crate) fn run(repository: &Repository, names: &[String]) -> Result<(), Strin
     let mut failed = Vec::new();
     for name in chosen {
         eprintln!("── case {name}");
-        if let Err(complaint) = check(repository, name) {
+        if let Err(complaint) = check(repository, name, quick) {
             eprintln!("{name}: {complaint}");
             failed.push(name.as_str());
         }
@@ -47,11 +53,14 @@ fn folders(repository: &Repository) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn check(repository: &Repository, name: &str) -> Result<(), String> {
+fn check(repository: &Repository, name: &str, quick: bool) -> Result<(), String> {
     let folder = repository.path("cases").join(name);
     let out = repository.path("target/cases").join(name);
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-    let case = Case::read(&folder.join("case.toml"))?;
+    let mut case = Case::read(&folder.join("case.toml"))?;
+    if !quick {
+        case.truths.append(&mut case.quiet);
+    }
     let mut shell = Shell { folder: &folder, out: &out, port: None };
     for tool in &case.needs {
         shell.run(&format!("command -v {tool} >/dev/null")).map_err(|_| {

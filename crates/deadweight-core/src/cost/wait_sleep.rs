@@ -99,7 +99,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         sum.places.iter().partition(|(spot, _)| is_collector(case, spot));
     let others = Ns(others.values().map(|weight| weight.amount).sum());
     sum.alone = (sum.alone - others).min(sum.ns - others);
-    sum.ns = sum.ns - others;
+    sum.ns -= others;
     sum.places = own;
     let mut lengths: Vec<Ns> = case
         .waits_of(process)
