@@ -207,3 +207,32 @@ fn drain(from: impl Read) -> String {
     let _ = from.take(LONGEST).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn only_what_is_ours_and_below_this_directory_may_be_compiled() {
+        let binary = std::env::current_exe().unwrap();
+        // Not below it, and not there at all: none of our business.
+        assert_eq!(allowed(Path::new("/"), &[], &binary), Ok(false));
+        assert_eq!(allowed(Path::new("/nowhere/at/all"), &[], &binary), Ok(false));
+        let here = std::env::current_dir().unwrap();
+        let folder = here.join(format!("target-inlining-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let of_mode = |mode: u32| {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+            allowed(&folder, &[], &binary)
+        };
+        let (open, ours) = (of_mode(0o777), of_mode(0o755));
+        let source = folder.join("a.go");
+        fs::write(&source, "package a\n").unwrap();
+        let newer = allowed(&folder, &[source], &binary);
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(open.unwrap_err().contains("can change it"));
+        assert_eq!(ours, Ok(true));
+        assert!(newer.unwrap_err().contains("has changed since"));
+    }
+}
