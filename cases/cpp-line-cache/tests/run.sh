@@ -5,7 +5,7 @@ store=$1 out=$2
 here=$(dirname "$0")
 
 # The faulty store ends with its input.
-rm -f "$out/faults.in"
+rm -f "$out/faults.in" "$out/faults.port"
 mkfifo "$out/faults.in"
 python3 "$here/faults.py" <"$out/faults.in" >"$out/faults.port" &
 exec 3>"$out/faults.in"
