@@ -2,7 +2,7 @@
 //! compiled again, with `-m=2`, and what it says is put into the trace as data.
 //!
 //! Nothing that a binary names is run or built unless it lies under the current directory and is
-//! the user's own (`docs/adr/0007`). Not for judging whether inlining would help: that is the
+//! the user's own (`docs/adr/0008`). Not for judging whether inlining would help: that is the
 //! class `missed-inlining`.
 
 mod says;
