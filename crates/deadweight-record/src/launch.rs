@@ -9,6 +9,8 @@ use crate::counting::Count;
 use crate::error::Error;
 use crate::limit;
 use crate::signals::{Guard, Inherited, was_closed};
+use crate::stand_in::{Prepared, StandIn};
+use crate::time_limit;
 use deadweight_core::trace::{Exit, Usage};
 use deadweight_core::units::Ns;
 use std::ffi::{CString, OsStr, OsString};
@@ -20,6 +22,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::time::Duration;
 
 /// What to run, and how.
 #[derive(Debug, Default)]
@@ -38,6 +41,10 @@ pub struct Request {
     pub probes: Vec<Probe>,
     /// Places whose hits are counted. That slows the program down.
     pub counts: Vec<Count>,
+    /// A copy that takes a binary's place.
+    pub stand_in: Option<StandIn>,
+    /// After so long a run without tracing is ended, by force.
+    pub limit: Option<Duration>,
 }
 
 /// One of the three standard streams of a program.
@@ -97,8 +104,9 @@ pub struct CleanRun {
 pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
     closer::wait();
     let guard = Guard::install();
-    let running = Waiting::fork(request, &guard)?.release()?;
-    let ended = running.wait()?;
+    let waiting = Waiting::fork(request, &guard)?;
+    let pid = waiting.pid();
+    let ended = time_limit::within(request.limit, pid, || waiting.release()?.wait())?;
     let Usage { user, system, max_rss } = ended.usage;
     Ok(CleanRun { wall: Ns(ended.end - ended.start), user, system, max_rss, exit: ended.exit })
 }
@@ -154,6 +162,7 @@ struct Child {
     descriptors: Option<libc::rlimit>,
     streams: [Option<RawFd>; 3],
     dir: Option<CString>,
+    stand_in: Option<Prepared>,
     candidates: Vec<*const libc::c_char>,
     argv: Vec<*const libc::c_char>,
     /// `sh`, a place for the candidate, the arguments: for a script without an interpreter line.
@@ -163,6 +172,7 @@ struct Child {
 /// What the child says when it fails: an error number and where.
 const AT_DIRECTORY: i32 = -1;
 const NOWHERE: i32 = -2;
+const AT_STAND_IN: i32 = -3;
 
 impl Waiting {
     /// Forks the program up to its barrier.
@@ -170,6 +180,8 @@ impl Waiting {
         let argv = c_strings(&request.argv)?;
         let candidates = candidates(&request.argv)?;
         let dir = request.dir.as_ref().map(|d| c_string(d.as_os_str())).transpose()?;
+        let prepare = |s: &StandIn| s.prepare(&candidates, request.dir.as_deref());
+        let stand_in = request.stand_in.as_ref().map(prepare).transpose()?;
         let (barrier_read, barrier) = pipe()?;
         let (failure, failure_write) = pipe()?;
         let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
@@ -188,6 +200,7 @@ impl Waiting {
                 Stream::File(file) => Some(file.as_raw_fd()),
             }),
             dir,
+            stand_in,
             candidates: candidates.iter().map(|c| c.as_ptr()).collect(),
             argv: pointers(&argv),
             script_argv,
@@ -283,6 +296,10 @@ impl Running {
             [&said[..4], &said[4..]].map(|b| i32::from_ne_bytes(b.try_into().unwrap_or_default()));
         let source = io::Error::from_raw_os_error(errno);
         let Asked { name, dir, candidates } = &self.asked;
+        if at == AT_STAND_IN {
+            let what = "cannot put a copy in the binary's place".into();
+            return Err(Error::System { what, source });
+        }
         if at == AT_DIRECTORY {
             return Err(Error::Directory { path: dir.clone(), source });
         }
@@ -320,6 +337,11 @@ impl Child {
                 && libc::chdir(dir.as_ptr()) != 0
             {
                 self.fail(errno(), AT_DIRECTORY);
+            }
+            if let Some(stand_in) = &self.stand_in
+                && let Err(errno) = stand_in.put(&mut self.candidates)
+            {
+                self.fail(errno, AT_STAND_IN);
             }
             let mut go = 0_u8;
             if libc::read(self.barrier, (&raw mut go).cast(), 1) != 1 {

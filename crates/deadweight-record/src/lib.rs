@@ -22,6 +22,8 @@ mod session;
 mod sight;
 mod signals;
 mod site;
+mod stand_in;
+mod time_limit;
 mod waits;
 
 pub use counting::{Argument, Count};
@@ -30,4 +32,5 @@ pub use launch::{CleanRun, Probe, Register, Request, Stream, find, run_clean};
 pub use plan::{Capability, MachineHazard, Plan, Rung};
 pub use raw::{RawEvent, RawKind, Sink, UserState};
 pub use record::{Outcome, record};
-pub use signals::interrupted;
+pub use signals::{Interrupts, interrupted};
+pub use stand_in::StandIn;

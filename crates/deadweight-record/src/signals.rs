@@ -5,7 +5,7 @@
 
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Noted, and handed on to the program unless its group has it already.
@@ -16,8 +16,6 @@ const CHANGED: [i32; 6] =
 
 /// The process that [`forward`] sends to; 0 for none.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
-/// Whether one of [`FORWARDED`] came.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// SIGPIPE's disposition before Rust's runtime set it to "ignore".
 static PIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 /// Which of descriptors 0 to 2 were closed before Rust's runtime put `/dev/null` there, as bits.
@@ -48,6 +46,62 @@ pub(crate) fn was_closed(fd: i32) -> bool {
 #[used]
 #[unsafe(link_section = ".init_array")]
 static REMEMBER_START: extern "C" fn() = remember_start;
+
+/// Which of [`FORWARDED`] came last; 0 for none.
+static NOTED: AtomicI32 = AtomicI32::new(0);
+
+/// While this lives, Ctrl-C and its like do not end us but are noted: there is something to clear
+/// away first. Programs that run meanwhile get them as ever.
+pub struct Interrupts {
+    before: Vec<(i32, libc::sigaction)>,
+}
+
+impl Interrupts {
+    /// Notes them from now on; those that were ignored stay so.
+    #[must_use]
+    pub fn note() -> Self {
+        NOTED.store(0, Ordering::SeqCst);
+        let mut before = Vec::new();
+        for signal in FORWARDED {
+            let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+            // SAFETY: all-zero is a valid sigaction; the call only fills it in.
+            let action = unsafe {
+                libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
+                action.assume_init()
+            };
+            if action.sa_sigaction != libc::SIG_IGN {
+                set(signal, note as *const () as usize);
+                before.push((signal, action));
+            }
+        }
+        Self { before }
+    }
+
+    /// The signal that was noted last, if one was.
+    #[must_use]
+    pub fn seen(&self) -> Option<i32> {
+        Some(NOTED.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
+    }
+}
+
+impl std::fmt::Debug for Interrupts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interrupts").field("seen", &self.seen()).finish()
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        for (signal, action) in &self.before {
+            // SAFETY: `action` is what the kernel told us earlier.
+            unsafe { libc::sigaction(*signal, action, ptr::null_mut()) };
+        }
+    }
+}
+
+extern "C" fn note(signal: i32) {
+    NOTED.store(signal, Ordering::SeqCst);
+}
 
 /// Dispositions and mask as they were before us: what the program must start with.
 #[derive(Clone, Copy)]
@@ -136,12 +190,12 @@ impl Inherited {
 /// went on or ended as if nothing had been: no further run is wanted.
 #[must_use]
 pub fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::SeqCst)
+    NOTED.load(Ordering::SeqCst) != 0
 }
 
 /// Hands a signal on, unless the kernel itself sent it: then the program's group had it already.
 extern "C" fn forward(signal: i32, details: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    INTERRUPTED.store(true, Ordering::SeqCst);
+    NOTED.store(signal, Ordering::SeqCst);
     let program = PROGRAM.load(Ordering::SeqCst);
     // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; kill is async-signal-safe.
     unsafe {

@@ -3,7 +3,7 @@
 //! Needs no privilege. Recording is tested in `live.rs`.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-use deadweight_record::{Error, Request, Stream, run_clean};
+use deadweight_record::{Error, Interrupts, Request, StandIn, Stream, run_clean};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
@@ -134,4 +134,53 @@ fn tempfile() -> File {
     let made = File::options().read(true).write(true).create_new(true).open(&path);
     fs::remove_file(&path).unwrap();
     made.unwrap()
+}
+
+/// A copy of a program of the machine that lives as long as the test.
+fn copy_of(program: &str, name: &str) -> Script {
+    let script = Script::new(name, "", 0o755);
+    fs::copy(program, &script.0).unwrap();
+    script
+}
+
+#[test]
+fn a_copy_takes_the_place_of_a_binary_for_one_program_alone() {
+    let _alone = alone();
+    let (binary, copy) = (copy_of("/bin/true", "binary"), copy_of("/bin/false", "copy"));
+    let path = binary.0.to_str().unwrap();
+    let standing = || Some(StandIn { binary: binary.0.clone(), copy: copy.0.clone() });
+    let direct = Request { stand_in: standing(), ..request(&[path]) };
+    assert_eq!(run_clean(&direct).unwrap().exit.code, 1);
+    assert_eq!(run_clean(&request(&[path])).unwrap().exit.code, 0, "as it was");
+    // Behind a shell only a mount reaches it, which takes privilege.
+    let line = format!("{path} || exit 9");
+    let indirect = Request { stand_in: standing(), ..request(&["sh", "-c", &line]) };
+    match run_clean(&indirect) {
+        Ok(run) => assert_eq!(run.exit.code, 9),
+        Err(error) => assert!(error.to_string().contains("copy in the binary's place"), "{error}"),
+    }
+    assert_eq!(fs::read(&binary.0).unwrap(), fs::read("/bin/true").unwrap());
+}
+
+#[test]
+fn a_program_that_takes_too_long_is_ended() {
+    let _alone = alone();
+    let limit = Some(std::time::Duration::from_millis(100));
+    let run = run_clean(&Request { limit, ..request(&["sleep", "60"]) }).unwrap();
+    assert_eq!(run.exit.signal, Some(9));
+    assert!((100_000_000..30_000_000_000).contains(&run.wall.0));
+    let run = run_clean(&Request { limit, ..request(&["true"]) }).unwrap();
+    assert_eq!((run.exit.code, run.exit.signal), (0, None));
+}
+
+#[test]
+fn interrupts_can_be_noted_while_programs_get_them_as_ever() {
+    let _alone = alone();
+    let interrupts = Interrupts::note();
+    assert_eq!(interrupts.seen(), None);
+    // As from a terminal: both get it.
+    let run = run_clean(&request(&["sh", "-c", "kill -INT $PPID; kill -INT $$"])).unwrap();
+    assert_eq!((run.exit.signal, interrupts.seen()), (Some(2), Some(2)));
+    drop(interrupts);
+    assert_eq!(Interrupts::note().seen(), None);
 }

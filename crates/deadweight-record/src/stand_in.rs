@@ -1,0 +1,99 @@
+//! Another file in a binary's place, for one program and its descendants alone.
+//!
+//! The program gets a view of the file system of its own, in which a copy is mounted over the
+//! binary: whatever is executed or loaded from there is the copy, by whatever name it was found, and
+//! `/proc/self/exe` tells the binary's own path. The file itself is not touched. Where the kernel
+//! does not allow that, the copy is executed under the program's name.
+
+use crate::error::Error;
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+/// A file, and what is to be there instead.
+#[derive(Clone, Debug)]
+pub struct StandIn {
+    /// The binary, by its real path.
+    pub binary: PathBuf,
+    /// The file that takes its place.
+    pub copy: PathBuf,
+}
+
+/// The same, made ready for a forked child.
+pub(crate) struct Prepared {
+    binary: CString,
+    copy: CString,
+    /// Which of the files that the command may mean are the binary.
+    direct: Vec<bool>,
+}
+
+impl StandIn {
+    /// Makes ready. `candidates`: the files that the command may mean; relative ones from `dir`.
+    pub(crate) fn prepare(
+        &self,
+        candidates: &[CString],
+        dir: Option<&Path>,
+    ) -> Result<Prepared, Error> {
+        let c_string = |path: &Path| {
+            let path = CString::new(path.as_os_str().as_bytes());
+            path.map_err(|_| Error::Command("a path contains a zero byte"))
+        };
+        let file = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
+        let binary = file(&self.binary);
+        let is_binary = |candidate: &CString| {
+            let path = Path::new(std::ffi::OsStr::from_bytes(candidate.to_bytes()));
+            let path = dir.map_or_else(|| path.to_path_buf(), |dir| dir.join(path));
+            binary.is_some() && file(&path) == binary
+        };
+        Ok(Prepared {
+            binary: c_string(&self.binary)?,
+            copy: c_string(&self.copy)?,
+            direct: candidates.iter().map(is_binary).collect(),
+        })
+    }
+}
+
+impl Prepared {
+    /// Puts the copy in place, in the forked child. `candidates` are those that it was made ready
+    /// with. Gives the error's number if it can be done in no way. Async-signal-safe.
+    ///
+    /// # Safety
+    /// Only in the forked child.
+    pub(crate) unsafe fn put(&self, candidates: &mut [*const libc::c_char]) -> Result<(), i32> {
+        let none = ptr::null::<libc::c_char>();
+        // SAFETY: plain system calls on strings that outlive them.
+        unsafe {
+            // A copy that crashes need not leave its memory behind.
+            let mut core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            if libc::getrlimit(libc::RLIMIT_CORE, &mut core) == 0 {
+                core.rlim_cur = 0;
+                libc::setrlimit(libc::RLIMIT_CORE, &core);
+            }
+            let flags = libc::MS_REC | libc::MS_SLAVE;
+            let mounted = libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(none, c"/".as_ptr(), none, flags, ptr::null()) == 0
+                && libc::mount(
+                    self.copy.as_ptr(),
+                    self.binary.as_ptr(),
+                    none,
+                    libc::MS_BIND,
+                    ptr::null(),
+                ) == 0;
+            if mounted {
+                return Ok(());
+            }
+        }
+        let why = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EPERM);
+        let mut found = false;
+        for (candidate, direct) in candidates.iter_mut().zip(&self.direct) {
+            if *direct {
+                *candidate = self.copy.as_ptr();
+                found = true;
+            }
+        }
+        if found { Ok(()) } else { Err(why) }
+    }
+}
