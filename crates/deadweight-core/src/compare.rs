@@ -179,7 +179,12 @@ fn each_run(report: &Report) -> Vec<f64> {
 }
 
 /// Whether B differs, asked of the undisturbed runs.
-fn judge([a, b]: &[Vec<f64>; 2], paired: bool, b_median: u64, a_median: u64) -> (Ratio, Verdict) {
+pub(crate) fn judge(
+    [a, b]: &[Vec<f64>; 2],
+    paired: bool,
+    b_median: u64,
+    a_median: u64,
+) -> (Ratio, Verdict) {
     let paired = paired && a.len() == b.len();
     let (p, found) = if paired {
         let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();

@@ -8,6 +8,7 @@ use crate::cost::{AccountId, CLASSES, Inspection};
 use crate::ids::TaskId;
 use crate::place::{Spot, Weights, add, called_from};
 use crate::processes::ProcessId;
+use crate::removals::removals;
 use crate::report::{Finding, How, Site};
 use crate::shares::Own;
 use crate::timeline::Sample;
@@ -72,7 +73,7 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     }
     let mut found: Vec<Finding> = drafts
         .into_iter()
-        .map(|draft| draft.finish(case, net))
+        .map(|draft| draft.finish(inspection, net))
         .filter(|finding| finding.saving_share.max(finding.high / 2.0) >= WORTH)
         .collect();
     sort(&mut found);
@@ -138,7 +139,8 @@ impl Draft {
         }
     }
 
-    fn finish(self, case: &Case<'_>, net: Ns) -> Finding {
+    fn finish(self, found: &Inspection<'_, '_>, net: Ns) -> Finding {
+        let case = found.case;
         let saving = self.saving.min(net);
         Finding {
             class: self.class.to_owned(),
@@ -154,6 +156,8 @@ impl Draft {
             sites: self.sites,
             evidence: self.evidence,
             remedy: self.remedy,
+            removals: removals(found, self.class, self.process),
+            proofs: Vec::new(),
         }
     }
 }

@@ -147,6 +147,16 @@ impl<'s> Machine<'s> {
             .get_or_init(|| Function::read(&self.bytes(code), &|addr| self.name(code, addr)))
     }
 
+    /// What `ask` says of a function's bytes and the names of what it calls.
+    pub(crate) fn reading<T>(
+        &self,
+        id: FunctionId,
+        ask: impl FnOnce(&asm::Code<'_>, &asm::Names<'_>) -> T,
+    ) -> T {
+        let code = self.code(id);
+        ask(&self.bytes(code), &|addr| self.name(code, addr))
+    }
+
     /// The hottest run of a function's instructions. `samples`: sampled locations in it, with
     /// how often.
     pub(crate) fn listing(&self, id: FunctionId, samples: &[(LocationId, u64)]) -> Vec<Line> {

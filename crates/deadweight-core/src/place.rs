@@ -227,7 +227,7 @@ pub(crate) fn is_own(symbols: &Symbols, location: &Location, frame: &SourceFrame
 }
 
 /// Shared libraries of the system, the kernel and the vdso.
-fn is_system_image(path: &str) -> bool {
+pub(crate) fn is_system_image(path: &str) -> bool {
     if path.starts_with('[') {
         return true;
     }

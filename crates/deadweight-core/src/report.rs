@@ -3,6 +3,7 @@
 //! Field names are a contract: additions are fine, renames need a new `schema`. Times are integer
 //! nanoseconds; shares are of the wall time, 0 to 1.
 
+use crate::proof::Removal;
 use serde::{Deserialize, Serialize};
 
 /// The version of this form.
@@ -49,6 +50,9 @@ pub struct Report {
     /// Allocations, if they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocations: Option<Allocations>,
+    /// Findings that removing their cost has refuted (`--prove`): their `proofs` say why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdrawn: Vec<Finding>,
     /// Why the measurement itself may mislead.
     pub hazards: Vec<Hazard>,
     /// The processes of a pipeline, or the program and who it waited for.
@@ -309,6 +313,46 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// What to do, concretely, for this language.
     pub remedy: String,
+    /// What came of leaving it out of a copy of the binary (`--prove`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<Proof>,
+    /// What could be left out to prove it. Not part of the exported form.
+    #[serde(skip)]
+    pub removals: Vec<Removal>,
+}
+
+/// What came of running the program with a part of its code left out, beside itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// What was left out (`the call of memset at frames.cpp:11`).
+    pub removed: String,
+    /// What that showed.
+    pub outcome: Outcome,
+    /// The same in a sentence.
+    pub text: String,
+    /// Undisturbed runs of each of the two, by turns.
+    pub pairs: u32,
+    /// What was saved, as a share of the command's wall time.
+    pub saving: f64,
+    /// Lower end at 95 % confidence.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// What leaving something out showed.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The program is faster without it, and does the same.
+    Measured,
+    /// The program does something else without it.
+    Needed,
+    /// The program does the same, and is not shown to be faster.
+    NoSaving,
+    /// It could not be tried, or not enough to say anything.
+    #[default]
+    NotTried,
 }
 
 /// How a finding is known.

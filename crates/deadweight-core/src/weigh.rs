@@ -159,6 +159,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         cpu_ledger: ledger::rows(&case, &cpu),
         cpu_ns: cpu.total.0,
         findings,
+        withdrawn: Vec::new(),
         hazards: hazards::of_run(&case, &wall, &stages, of.is_some(), !clean.is_empty()),
         top: top::functions(&case, &wall),
         stages,

@@ -11,12 +11,14 @@
 //! - [`roles`]: the rules, one file per kind of role.
 //! - [`loops`]: what runs with an instruction again and again.
 //! - [`listing`]: the hottest run of instructions, for people.
+//! - [`removal`]: which bytes to replace so that a cost is not paid, to try what it is worth.
 
 mod aarch64;
 mod entrance;
 pub mod instruction;
 pub mod listing;
 pub mod loops;
+pub mod removal;
 pub mod roles;
 mod x86;
 

@@ -3,6 +3,8 @@
 //! The only place that knows x86: its registers, mnemonics and calling conventions. Rules about
 //! what code is for stand in [`super::roles`].
 
+pub(super) mod rewrite;
+
 use super::instruction::{Instruction, Kind, Memory, Reg, Registers};
 use super::{Calling, Convention};
 use iced_x86::{

@@ -11,7 +11,8 @@
 //! of a hot loop's instructions they are, not by how many samples hit them: which instruction of a
 //! group a sample hits depends on the processor, and on some it is never the check. Always a candidate:
 //! processors do most checks beside other work, so the saving may be nothing; where the checks kept a
-//! loop from being vectorised it is several times the share.
+//! loop from being vectorised it is several times the share. `--prove` runs a copy of the program
+//! without the checks; instructions that do nothing stay in their place, so that no gain proves little.
 //!
 //! # What it is mistaken for
 //! A wait for memory: a check of an index that was just loaded waits for that load, and would
@@ -164,6 +165,29 @@ fn loops(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Checked> {
     let mut loops: Vec<Checked> = loops.into_values().filter(Checked::is_about_checks).collect();
     loops.sort_by_key(|checked| std::cmp::Reverse(checked.all()));
     loops
+}
+
+/// A loop whose checks are worth a word.
+pub(crate) struct CheckedLoop {
+    /// The function that has it.
+    pub(crate) function: FunctionId,
+    /// Where it is.
+    pub(crate) around: Loop,
+    /// The samples in it.
+    pub(crate) samples: u64,
+    /// Those of them on lines with a check.
+    pub(crate) places: Weights,
+}
+
+/// The loops that a finding of this class rests on, hottest first.
+pub(crate) fn checked_loops(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<CheckedLoop> {
+    let of = |checked: Checked| CheckedLoop {
+        function: checked.function,
+        around: checked.around,
+        samples: checked.all(),
+        places: checked.on_checked_lines(found),
+    };
+    loops(found, process).into_iter().map(of).collect()
 }
 
 /// Whether the compilers of a language do several elements of a plain loop at once unless told

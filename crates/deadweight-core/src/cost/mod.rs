@@ -32,6 +32,7 @@ use crate::case::Case;
 use crate::findings::Draft;
 use crate::user_time::UserSample;
 
+pub(crate) use bounds_checks::checked_loops;
 pub(crate) use wait_input::is_server;
 
 /// The knowledge about one hidden cost.

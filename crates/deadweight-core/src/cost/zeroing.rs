@@ -17,8 +17,8 @@
 //! give them back, and are saved as far as the looks say.
 //!
 //! # What it is mistaken for
-//! Zeroes that are read: counters, tables, padding. Whether they are, deadweight does not see; the
-//! reader of the line does.
+//! Zeroes that are read: counters, tables, padding. Whether they are, samples do not show; the
+//! reader of the line sees it, and `--prove` runs a copy of the program that does not clear there.
 //!
 //! # What to do
 //! Make the buffer once and keep it; make it at the size that is used; leave it uninitialised where
@@ -26,7 +26,7 @@
 //!
 //! # Seen in
 //! A frame decoder that value-initialises 32 KiB for each frame of at most 1400 bytes.
-//! In `tests/programs`: `cleared_frames.cpp`.
+//! In `tests/programs`: `cleared_frames.cpp`; needed in `cleared_counts.c`, `fresh_marks.c`.
 
 use super::first_touch::{WAY, gives_back, taken_down};
 use super::{AccountId, Claim, Class, Inspection};

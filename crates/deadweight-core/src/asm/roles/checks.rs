@@ -97,9 +97,18 @@ fn ends(name: &str) -> Option<Routine> {
     })
 }
 
+/// Whether bounds check `at`, a branch, goes to its panic when it is taken; none if it is no such
+/// branch.
+pub(in crate::asm) fn panics_if_taken(body: &Body<'_, '_>, at: usize) -> Option<bool> {
+    let instruction = &body.instructions[at];
+    let Kind::Branch(target) = instruction.kind else { return None };
+    let panics = |addr| outcome(body, addr) == Some(Routine::BoundsPanic);
+    if panics(target) { Some(true) } else { panics(instruction.end()).then_some(false) }
+}
+
 /// The compare whose flags branch `at` looks at. A branch that compares by itself (Arm's `cbz`)
 /// has none.
-fn compare(body: &Body<'_, '_>, at: usize) -> Option<usize> {
+pub(in crate::asm) fn compare(body: &Body<'_, '_>, at: usize) -> Option<usize> {
     if !body.instructions[at].reads.is_empty() {
         return None;
     }
@@ -119,7 +128,7 @@ fn compare(body: &Body<'_, '_>, at: usize) -> Option<usize> {
 }
 
 /// The load just before `compare` of a value that only it wants: the length.
-fn length(body: &Body<'_, '_>, compare: usize) -> Option<usize> {
+pub(in crate::asm) fn length(body: &Body<'_, '_>, compare: usize) -> Option<usize> {
     let before = compare.checked_sub(1).filter(|_| !body.entered[compare])?;
     let load = &body.instructions[before];
     let register = load.data[0].filter(|_| load.kind == Kind::Load)?;

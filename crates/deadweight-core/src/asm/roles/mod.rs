@@ -5,8 +5,8 @@
 //! then checks, then what calling needs.
 
 mod calls;
-mod checks;
-mod routine;
+pub(super) mod checks;
+pub(super) mod routine;
 mod runs;
 mod shape;
 mod values;

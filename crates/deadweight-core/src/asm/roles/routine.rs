@@ -5,7 +5,7 @@
 
 /// A routine that gives its call sites a role.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Routine {
+pub(in crate::asm) enum Routine {
     /// Destination, source, length.
     Copy,
     /// Copies an amount that is in its own code (Go's Duff's device).
@@ -28,8 +28,15 @@ pub(super) enum Routine {
     WriteBarrier,
 }
 
+impl Routine {
+    /// Whether it sets memory to a value, and does nothing else.
+    pub(in crate::asm) fn fills(self) -> bool {
+        matches!(self, Self::Fill | Self::Zero | Self::ZeroFixed)
+    }
+}
+
 /// The routine called `name` (demangled or not), if it is one of those.
-pub(super) fn named(name: &str) -> Option<Routine> {
+pub(in crate::asm) fn named(name: &str) -> Option<Routine> {
     if name.starts_with("runtime.") {
         return go(name);
     }
