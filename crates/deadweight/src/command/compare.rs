@@ -258,6 +258,8 @@ fn run(wish: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender
                 warmup: wish.warmup,
                 ignore_failure: wish.ignore_failure,
                 quiet: wish.quiet,
+                stand_in: None,
+                limit: None,
             };
             Ok((wish, wanted[*i].around.clone()))
         })

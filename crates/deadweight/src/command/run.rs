@@ -1,13 +1,14 @@
 //! `deadweight -- CMD`: runs the command once, or as often as `-r` allows, and weighs it.
 
 use super::view::{Reader, Usually};
-use crate::cli::{Of, Run};
+use crate::cli::{Of, Run, Runs};
 use crate::failure::{Failure, OURS};
 use crate::inlining;
 use crate::recorder::Recorder;
 use crate::running::evidence::Evidence;
 use crate::running::program;
-use crate::running::repeat::{Ran, Wish, repeat};
+use crate::running::proof::prove;
+use crate::running::repeat::{Ran, Wish, is_interrupted, repeat};
 use deadweight_core::report::Report;
 use deadweight_core::trace::Exit;
 use deadweight_core::weigh::{Weighing, weigh};
@@ -21,30 +22,39 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
     let reader = Reader::open(&wish.view, Usually::Stderr)?;
     let argv = program::argv(&wish.command);
     let recorder = Recorder::ready()?;
-    let of = wish.view.of.as_ref().map(ToString::to_string);
-    let mut evidence = Evidence::wanted(of, wish.view.inside.clone());
-    let mut ran = match wish.runs {
-        None => once(&recorder, Request { argv, ..Request::default() })?,
+    // What is proved is run again and again.
+    let runs = wish.runs.or(wish.prove.then_some(Runs::Auto));
+    let of = wish.view.of.as_ref();
+    let mut evidence = Evidence::wanted(of.map(ToString::to_string), wish.view.inside.clone());
+    let repeating = |runs| Wish {
+        argv: argv.clone(),
+        runs,
+        warmup: wish.warmup,
+        ignore_failure: wish.ignore_failure,
+        quiet: wish.view.quiet,
+        stand_in: None,
+        limit: None,
+    };
+    let mut ran = match runs {
+        None => once(&recorder, Request { argv: argv.clone(), ..Request::default() })?,
         Some(runs) => {
-            let wish = Wish {
-                argv,
-                runs,
-                warmup: wish.warmup,
-                ignore_failure: wish.ignore_failure,
-                quiet: wish.view.quiet,
-            };
-            repeat(&wish, &mut |request| recorder.record(request), &mut evidence)?
+            repeat(&repeating(runs), &mut |request| recorder.record(request), &mut evidence)?
         }
     };
-    let exit = ran.exit;
+    let mut exit = ran.exit;
+    let input = ran.input.take().filter(|_| wish.prove && !is_interrupted(exit));
     if wish.view.explain_inlining {
         inlining::ask(&mut ran.traces);
     }
-    let mut report = weighed(ran, wish.view.of.as_ref(), wish.view.inside.as_deref())?;
-    match (wish.runs, &mut report.inside) {
+    let mut report = weighed(ran, of, wish.view.inside.as_deref())?;
+    match (runs, &mut report.inside) {
         (Some(_), _) => evidence.tell(&mut report),
         (None, Some(inside)) => ONE_RUN.clone_into(&mut inside.uncounted),
         (None, None) => {}
+    }
+    if let (Some(input), Some(runs)) = (input, runs) {
+        let interrupted = prove(&mut report, &repeating(runs), input)?;
+        exit = interrupted.map_or(exit, |signal| Exit { code: 0, signal: Some(signal) });
     }
     reader.give(&report)?;
     Ok(exit_code(exit))

@@ -139,18 +139,18 @@ fn round(runs: Runs, done: usize) -> String {
 }
 
 /// Orders drawn at random, the same ones for the same number of commands.
-struct Order {
+pub(super) struct Order {
     of: Vec<usize>,
     state: u64,
 }
 
 impl Order {
-    fn new(count: usize) -> Self {
+    pub(super) fn new(count: usize) -> Self {
         Self { of: (0..count).collect(), state: 0x9e37_79b9_7f4a_7c15 }
     }
 
     /// The next order (Fisher and Yates' shuffle over a linear congruential sequence).
-    fn draw(&mut self) -> Vec<usize> {
+    pub(super) fn draw(&mut self) -> Vec<usize> {
         for i in (1..self.of.len()).rev() {
             self.state =
                 self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);

@@ -5,6 +5,8 @@
 //! soon because a command may be stopped, and in one block because the kernel takes a while to
 //! forget each of them. What the first run took longer on cold caches is not counted.
 
+mod remarks;
+
 use super::evidence::Evidence;
 use super::input::Input;
 use super::output::{Outputs, Written};
@@ -15,7 +17,7 @@ use deadweight_core::report::Hazard;
 use deadweight_core::stats::median;
 use deadweight_core::trace::{Exit, Trace};
 use deadweight_core::weigh::CleanRun;
-use deadweight_record::{Count, Request, run_clean};
+use deadweight_record::{Count, Request, StandIn, run_clean};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -53,6 +55,10 @@ pub struct Wish {
     pub ignore_failure: bool,
     /// No progress.
     pub quiet: bool,
+    /// A copy that takes a binary's place in runs without tracing.
+    pub stand_in: Option<StandIn>,
+    /// How long a run without tracing may take.
+    pub limit: Option<Duration>,
 }
 
 /// What came of it.
@@ -66,6 +72,8 @@ pub struct Ran {
     pub exit: Exit,
     /// What went otherwise than a reader would expect.
     pub hazards: Vec<Hazard>,
+    /// What further runs would read.
+    pub input: Option<Rc<Input>>,
 }
 
 /// Runs the command as wished, and once more if `evidence` has something to count.
@@ -107,6 +115,7 @@ pub fn repeat(
     series.progress.done();
     ran.exit = series.exit();
     ran.hazards = series.hazards(ran.clean.len());
+    ran.input = Some(series.input);
     Ok(ran)
 }
 
@@ -205,6 +214,12 @@ impl<'w> Series<'w> {
         })
     }
 
+    /// The same, whose output can be compared wherever ours goes.
+    pub(super) fn compared(wish: &'w Wish, input: Rc<Input>) -> Result<Self, Failure> {
+        let series = Self::beside(wish, input, None)?;
+        Ok(Self { outputs: series.outputs.read_back(), ..series })
+    }
+
     pub(super) fn clean_run(&mut self) -> Result<CleanRun, Failure> {
         self.run(|request| {
             let run = run_clean(request)?;
@@ -286,7 +301,8 @@ impl<'w> Series<'w> {
         let failure = |what| move |source: io::Error| Failure::Repeat { what, source };
         let first = self.runs == 0 && self.passes_on;
         self.runs += 1;
-        let mut request = Request { argv: self.wish.argv.clone(), ..Request::default() };
+        let Wish { argv, stand_in, limit, .. } = self.wish.clone();
+        let mut request = Request { argv, stand_in, limit, ..Request::default() };
         let mut draining = None;
         // The first run moves the position in a file as it would without us.
         if !first || matches!(*self.input, Input::Spooled { .. }) {
@@ -351,40 +367,42 @@ impl<'w> Series<'w> {
         }
     }
 
-    pub(super) fn hazards(&self, clean: usize) -> Vec<Hazard> {
-        let mut hazards = Vec::new();
-        let mut say = |id: &str, text: String| hazards.push(Hazard { id: id.into(), text });
-        if let Some((run, exit)) = self.failed {
-            let left = match exit.signal {
-                _ if is_interrupted(exit) => "it was interrupted",
-                _ => "give -i to go on in spite of failures",
-            };
-            let ended = ending(exit);
-            say(
-                "stopped-repeating",
-                format!("run {run} {ended} after {clean} clean runs; {left}."),
-            );
+    /// What a run of this series did otherwise than the first one, as `wrote something else`.
+    pub(super) fn varies(&self) -> Option<String> {
+        let wrote = self.differs.map(|(_, stream)| wrote_else(stream));
+        self.ends_otherwise.map(|(_, exit)| ending(exit)).or(wrote)
+    }
+
+    /// Whether there is anything to compare its runs by.
+    pub(super) fn wrote_anything(&self) -> bool {
+        let streams = self.wrote.map(|wrote| [wrote.out, wrote.err]);
+        streams.into_iter().flatten().flatten().any(|digest| digest.bytes > 0)
+    }
+
+    /// What this series did otherwise than another; the error is why that is not known.
+    pub(super) fn differs_from(&self, other: &Self) -> Result<Option<String>, String> {
+        let (Some(exit), Some(exit_there)) = (self.exit, other.exit) else {
+            return Err("it did not run".into());
+        };
+        let (Some(ours), Some(theirs)) = (self.wrote, other.wrote) else {
+            return Err("what it writes is not known".into());
+        };
+        if exit != exit_there {
+            return Ok(Some(ending(exit)));
         }
-        if let Some((run, exit)) = self.ends_otherwise.filter(|_| self.failed.is_none()) {
-            let text = format!("run {run} {}, unlike the first: the runs differ.", ending(exit));
-            say("ends-differ", text);
+        if ours.out.is_none() || theirs.out.is_none() {
+            return Err("something keeps its output open after its end".into());
         }
-        if let Some((run, stream)) = self.differs {
-            let text = format!(
-                "run {run} wrote something else to {stream} than the run before it: they may not \
-                 do the same work."
-            );
-            say("output-differs", text);
-        }
-        if let Some(text) = self.input.remark() {
-            say("spooled-input", format!("{text}."));
-        }
-        hazards
+        Ok(self.varies().or_else(|| ours.differs_from(theirs).map(wrote_else)))
     }
 }
 
+fn wrote_else(stream: &str) -> String {
+    format!("wrote something else to {stream}")
+}
+
 /// Somebody wants an end of it.
-fn is_interrupted(exit: Exit) -> bool {
+pub(crate) fn is_interrupted(exit: Exit) -> bool {
     exit.signal == Some(libc::SIGINT) || deadweight_record::interrupted()
 }
 
@@ -404,7 +422,15 @@ mod tests {
 
     fn wish(argv: &[&str], runs: Runs) -> Wish {
         let argv = argv.iter().map(OsString::from).collect();
-        Wish { argv, runs, warmup: 0, ignore_failure: false, quiet: true }
+        Wish {
+            argv,
+            runs,
+            warmup: 0,
+            ignore_failure: false,
+            quiet: true,
+            stand_in: None,
+            limit: None,
+        }
     }
 
     /// A traced run without tracing: what is tested here is the order of runs.

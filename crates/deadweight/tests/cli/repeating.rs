@@ -89,3 +89,15 @@ fn a_failing_command_is_not_repeated_unless_told() {
     let (said, all) = report(&["-r", "4", "-i"], &["sh", "-c", &script], &bench.path("j"));
     assert_eq!((said.code, &all["runs"]["clean"]["count"]), (5, &Value::from(4)));
 }
+
+#[test]
+fn proving_repeats_and_says_if_there_is_nothing_to_prove() {
+    live!();
+    let bench = Bench::new();
+    let (said, report) = report(&["--prove"], &["sh", "-c", "echo hi"], &bench.path("j"));
+    assert_eq!((said.code, said.out.as_str()), (0, "hi\n"), "{}", said.err);
+    assert!(report["runs"]["clean"]["count"].as_u64().unwrap() > 1);
+    let warnings = report["warnings"].as_array().unwrap();
+    let told = |w: &Value| w.as_str().unwrap().starts_with("nothing was proved");
+    assert!(warnings.iter().any(told), "{warnings:?}");
+}

@@ -8,6 +8,7 @@
 mod code;
 mod counts;
 mod program;
+mod proofs;
 mod quota;
 mod readings;
 mod tools;

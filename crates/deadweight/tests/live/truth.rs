@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Recording is CPU-wide: two truths at a time would be outsiders to each other.
@@ -231,11 +231,7 @@ impl Truth {
     /// # Panics
     /// If a law is broken, or the truth is not told in any of the attempts.
     pub(crate) fn check(self) {
-        if let Some(reason) = self.missing.clone().or_else(unprivileged) {
-            skip(&reason);
-            return;
-        }
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(_alone) = leave(self.missing.clone()) else { return };
         let mut told = None;
         let early = charged_early();
         for (attempt, pause) in PAUSES.iter().enumerate() {
@@ -299,6 +295,15 @@ impl Truth {
         complaints.extend(untold.map(|(says, _)| format!("not told: {says}")));
         complaints
     }
+}
+
+/// Leave to run deadweight alone; none, after a skip that was said aloud, if something is missing.
+pub(crate) fn leave(missing: Option<String>) -> Option<MutexGuard<'static, ()>> {
+    if let Some(reason) = missing.or_else(unprivileged) {
+        skip(&reason);
+        return None;
+    }
+    Some(ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// The share that the rows of these accounts have together: of the wall time without what the

@@ -27,6 +27,19 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report, here: &str) {
     }
 }
 
+/// Findings that removing their cost has refuted.
+pub(super) fn withdrawn(sheet: &mut Sheet, report: &Report) {
+    for finding in &report.withdrawn {
+        let mut line = Line::indented(2);
+        line.push(Ink::Strong, "withdrawn: ").push(Ink::Plain, &finding.title);
+        sheet.line(&line);
+        for proof in &finding.proofs {
+            sheet.paragraph(Line::indented(5), 7, Ink::Plain, &proof.text);
+        }
+        sheet.gap();
+    }
+}
+
 /// A sentence, and code below it that keeps its columns.
 fn evidence(sheet: &mut Sheet, text: &str) {
     let (said, code) = text.split_once('\n').unwrap_or((text, ""));

@@ -38,6 +38,7 @@ pub fn render(report: &Report, shown: &Shown, page: Page) -> String {
     }
     remarks::hazards(&mut sheet, report);
     findings::write(&mut sheet, report, &shown.here);
+    findings::withdrawn(&mut sheet, report);
     top::write(&mut sheet, report, shown);
     remarks::warnings(&mut sheet, report);
     sheet.into_text()

@@ -1,0 +1,221 @@
+//! Copies of a binary in a private folder: one as it is, one with some of its bytes replaced.
+//!
+//! The binary itself is only read. Not for choosing the bytes (`deadweight_core::asm::removal`),
+//! nor for running the copies (`proof`).
+
+use deadweight_core::asm::removal::Patch;
+use object::{Object, ObjectSegment};
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Bits of a file's mode that give a program rights of its own.
+const SPECIAL: u32 = 0o7000;
+/// What the file system calls the rights of a program's own.
+const CAPABILITIES: &str = "security.capability";
+
+/// A folder that nobody else can read and that goes with its owner.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    copies: u32,
+}
+
+/// Two copies of a binary.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    /// As it is.
+    pub original: PathBuf,
+    /// With bytes replaced.
+    pub patched: PathBuf,
+}
+
+impl Folder {
+    /// Makes one where programs can be executed from.
+    ///
+    /// # Errors
+    /// If there is no such place.
+    pub fn new() -> io::Result<Self> {
+        let places = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
+        let mut refused = io::Error::other("no temporary folder lets programs be executed");
+        for place in places {
+            let executes = |at: &Path| {
+                statvfs(at).is_ok_and(|fs| !fs.f_flag.contains(StatVfsMountFlags::NOEXEC))
+            };
+            if !executes(&place) {
+                continue;
+            }
+            for number in 0..100 {
+                let name = format!("deadweight-prove-{}-{number}", std::process::id());
+                let path = place.join(name);
+                // Fails if anything is there already, a link of somebody else's too.
+                match DirBuilder::new().mode(0o700).create(&path) {
+                    Ok(()) => return Ok(Self { path, copies: 0 }),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => {
+                        refused = error;
+                        break;
+                    }
+                }
+            }
+        }
+        Err(refused)
+    }
+
+    /// Copies `binary`, one of the two with `patches`. Earlier copies go.
+    ///
+    /// # Errors
+    /// Why it cannot be copied or patched, in words.
+    pub fn copies(&mut self, binary: &Path, patches: &[Patch]) -> Result<Copies, String> {
+        self.clear();
+        let cannot = |what: &str| {
+            let what = format!("{what} {}", binary.display());
+            move |error: io::Error| format!("cannot {what}: {error}")
+        };
+        let meta = fs::metadata(binary).map_err(cannot("read"))?;
+        if is_privileged(binary, &meta) {
+            return Err(format!("{} has rights of its own, a copy has not", binary.display()));
+        }
+        let mut bytes = fs::read(binary).map_err(cannot("read"))?;
+        let (original, patched) = (self.path.join("original"), self.path.join("patched"));
+        let original = placed(&original, binary, &bytes, &meta).map_err(cannot("copy"))?;
+        apply(&mut bytes, patches)
+            .map_err(|why| format!("{} cannot be patched: {why}", binary.display()))?;
+        let patched = placed(&patched, binary, &bytes, &meta).map_err(cannot("copy"))?;
+        self.copies += 1;
+        Ok(Copies { original, patched })
+    }
+
+    /// Removes copies.
+    fn clear(&self) {
+        for part in ["original", "patched"] {
+            // What is not there need not go; what cannot go is told by the next copy.
+            let _ = fs::remove_dir_all(self.path.join(part));
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nobody could do anything about it here.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Writes `bytes` into `folder` under the binary's name, with its permissions.
+fn placed(folder: &Path, binary: &Path, bytes: &[u8], meta: &Metadata) -> io::Result<PathBuf> {
+    DirBuilder::new().mode(0o700).create(folder)?;
+    let path = folder.join(binary.file_name().unwrap_or_default());
+    fs::write(&path, bytes)?;
+    fs::set_permissions(&path, Permissions::from_mode(meta.permissions().mode() & 0o777))?;
+    Ok(path)
+}
+
+/// Whether a program has more rights than who runs it.
+fn is_privileged(binary: &Path, meta: &Metadata) -> bool {
+    let nothing: &mut [u8] = &mut [];
+    let capable = rustix::fs::getxattr(binary, CAPABILITIES, nothing).is_ok_and(|size| size > 0);
+    meta.permissions().mode() & SPECIAL != 0 || capable
+}
+
+/// Replaces bytes of an ELF file at the places that its program headers say.
+///
+/// # Errors
+/// If the file is none, or holds other bytes there than those that were recorded.
+pub fn apply(file: &mut [u8], patches: &[Patch]) -> Result<(), String> {
+    let mut places = Vec::with_capacity(patches.len());
+    {
+        let elf = object::File::parse(&*file).map_err(|error| error.to_string())?;
+        for patch in patches {
+            let place = elf.segments().find_map(|segment| {
+                let into = patch.addr.0.checked_sub(segment.address())?;
+                let (offset, size) = segment.file_range();
+                let end = into.checked_add(patch.was.len() as u64)?;
+                (end <= size).then(|| usize::try_from(offset + into).ok())?
+            });
+            places.push(place.ok_or("it is shorter than the one that was recorded")?);
+        }
+    }
+    for (at, patch) in places.into_iter().zip(patches) {
+        let there = file.get_mut(at..at.saturating_add(patch.becomes.len()));
+        match there {
+            Some(there) if *there == patch.was[..] => there.copy_from_slice(&patch.becomes),
+            _ => return Err("it is another than the one that was recorded".into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deadweight_core::units::FileAddr;
+
+    /// The smallest ELF file with code: 16 bytes at address 0x401000, which lie at offset 0x78.
+    fn elf() -> Vec<u8> {
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+        let word = |file: &mut Vec<u8>, size: usize, value: u64| {
+            file.extend_from_slice(&value.to_le_bytes()[..size]);
+        };
+        for (size, value) in
+            [(2, 2), (2, 62), (4, 1), (8, 0x401_000), (8, 64), (8, 0), (4, 0), (2, 64), (2, 56)]
+        {
+            word(&mut file, size, value);
+        }
+        for (size, value) in [(2, 1), (2, 64), (2, 0), (2, 0)] {
+            word(&mut file, size, value);
+        }
+        for (size, value) in [(4, 1), (4, 5), (8, 0x78), (8, 0x401_000), (8, 0x401_000)] {
+            word(&mut file, size, value);
+        }
+        for value in [16, 16, 0x1000] {
+            word(&mut file, 8, value);
+        }
+        assert_eq!(file.len(), 0x78);
+        file.extend(0..16);
+        file
+    }
+
+    fn patch(addr: u64, was: &[u8], becomes: &[u8]) -> Patch {
+        Patch { addr: FileAddr(addr), was: was.to_vec(), becomes: becomes.to_vec() }
+    }
+
+    #[test]
+    fn bytes_are_replaced_where_program_headers_say() {
+        let mut file = elf();
+        apply(&mut file, &[patch(0x401_002, &[2, 3], &[0x66, 0x90])]).unwrap();
+        assert_eq!(file[0x78..0x7e], [0, 1, 0x66, 0x90, 4, 5]);
+    }
+
+    #[test]
+    fn another_file_than_the_recorded_one_is_left_alone() {
+        let said = |file: &mut [u8], patch| apply(file, &[patch]).unwrap_err();
+        let mut file = elf();
+        assert!(said(&mut file, patch(0x401_002, &[9], &[0])).contains("another"));
+        assert!(said(&mut file, patch(0x401_00f, &[15, 16], &[0, 0])).contains("shorter"));
+        assert!(said(&mut file, patch(0x40, &[15], &[0])).contains("shorter"));
+        assert_eq!(file, elf());
+        assert!(apply(&mut [1, 2, 3], &[]).is_err());
+    }
+
+    #[test]
+    fn copies_have_the_binarys_name_and_go_with_the_folder() {
+        let mut folder = Folder::new().unwrap();
+        let at = folder.path.clone();
+        let binary = at.join("program");
+        fs::write(&binary, elf()).unwrap();
+        fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
+        let copies = folder.copies(&binary, &[patch(0x401_000, &[0], &[0x90])]).unwrap();
+        assert_eq!(fs::read(&binary).unwrap(), elf());
+        assert_eq!(fs::read(&copies.original).unwrap(), elf());
+        assert_eq!(fs::read(&copies.patched).unwrap()[0x78], 0x90);
+        assert_eq!(copies.patched.file_name(), binary.file_name());
+        assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::set_permissions(&binary, Permissions::from_mode(0o4755)).unwrap();
+        assert!(folder.copies(&binary, &[]).unwrap_err().contains("rights of its own"));
+        drop(folder);
+        assert!(!at.exists());
+    }
+}
