@@ -76,7 +76,7 @@ fn one_run_is_not_repeated_to_count() {
 fn calls_and_allocations_of_cpp_are_counted() {
     Truth::of("@calls_in_cpp")
         .with(&[RUNS, &["parse"]].concat())
-        .each(200_000, 2.0, 124.0)
+        .each(600_000, 2.0, 124.0)
         .found_at("allocation", "parse", "calls_in_cpp.cpp", LINE)
         .check();
 }
@@ -85,7 +85,7 @@ fn calls_and_allocations_of_cpp_are_counted() {
 fn a_function_that_calls_itself_is_said_to() {
     Truth::of("@calls_in_cpp")
         .with(&[RUNS, &["depth"]].concat())
-        .each(100_000, 1.0, 4.0)
+        .each(300_000, 1.0, 4.0)
         .inside("nine of ten calls are its own".into(), |inside| {
             inside.calls.as_ref().is_some_and(|calls| (0.8..=1.0).contains(&calls.recursive_share))
         })
