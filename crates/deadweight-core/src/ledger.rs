@@ -81,11 +81,20 @@ fn note(case: &Case<'_>, attribution: &Attribution, account: AccountId) -> Strin
             let part = format!("{} in {}", percent(faults.ns, total), things(n, "page fault"));
             [vec![part], listed].concat().join(", ")
         }
-        (true, n) => things(n, "page fault"),
+        (true, n) => things(n, fault(account)),
         (false, _) if account == AccountId::of_class("wait-cpu") => {
             format!("a CPU, {}", listed.join(", ").replace(", held by ", ", "))
         }
         (false, _) => listed.join(", "),
+    }
+}
+
+/// What a page fault of an account is: rows of the same group are told apart by it.
+fn fault(account: AccountId) -> &'static str {
+    match account.id() {
+        "first-touch" => "first touch",
+        "page-faults" => "major page fault",
+        _ => "page fault",
     }
 }
 

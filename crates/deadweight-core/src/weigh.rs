@@ -100,7 +100,7 @@ fn apart(traced: &TracedRuns) -> Option<String> {
             "{} a switch at {}: the kernel begins and ends to charge a task around the switch \
              itself, the recording counts from switch to switch",
             time(Ns(each)),
-            things(traced.switches, "switch").replace("switchs", "switches")
+            things(traced.switches, "switch")
         )
     } else {
         "time that a hypervisor took, processes that nobody waited for, and records that were lost \

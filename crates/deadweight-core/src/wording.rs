@@ -17,9 +17,10 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// `n` things: `1 call`, `4 003 calls`. `one` takes an `s` for the plural.
+/// `n` things: `1 call`, `4 003 calls`, `2 switches`. `one` takes an `s` for the plural, or `es`.
 pub(crate) fn things(n: u64, one: &str) -> String {
-    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+    let plural = if one.ends_with("ch") { "es" } else { "s" };
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { plural })
 }
 
 /// A duration to three digits: `426 ns`, `12.1 µs`, `1.69 ms`, `2.50 s`.

@@ -374,7 +374,7 @@ mod tests {
     fn page_faults_of_memory_that_is_filled_are_refused() {
         expect![[r#"
             zeroing 9949500 
-            first-touch 9600000 32 page faults
+            first-touch 9600000 32 first touches
             system-calls 500000 munmap ×1
             start-up 1000 exec, linking and initialising
             zeroing: memory cleared before it is used
