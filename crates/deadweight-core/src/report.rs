@@ -24,6 +24,9 @@ pub struct Report {
     pub exit: ExitInfo,
     /// How often it ran and how long.
     pub runs: Runs,
+    /// How much of it could be recorded.
+    #[serde(default, skip_serializing_if = "Recording::is_whole")]
+    pub recording: Recording,
     /// The function that the ledger is restricted to (`--in`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Inside>,
@@ -62,6 +65,26 @@ pub struct Report {
     pub top: Vec<TopFunction>,
     /// What was not as it should be in recording or analysis.
     pub warnings: Vec<String>,
+}
+
+/// How much of the runs could be recorded on that machine by that user. Not written where nothing
+/// is lacking.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    /// The rung (`root`, `user`, `stops`); empty where it is not known.
+    pub rung: String,
+    /// Why it is not a higher one.
+    pub why: String,
+    /// What a higher one would tell, most important first.
+    pub lacks: Vec<String>,
+}
+
+impl Recording {
+    /// Whether nothing is lacking.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.lacks.is_empty()
+    }
 }
 
 /// A function that the ledger is restricted to: then all times are of what was spent under it.

@@ -8,7 +8,7 @@ use crate::case::Case;
 use crate::cost::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
-use crate::report::{ExitInfo, Inside, Report, Runs, SCHEMA, SubjectInfo, TracedRuns};
+use crate::report::{ExitInfo, Inside, Recording, Report, Runs, SCHEMA, SubjectInfo, TracedRuns};
 use crate::timeline::Timeline;
 use crate::trace::{Exit, Trace};
 use crate::units::Ns;
@@ -145,6 +145,11 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         subject: subject_info(&case),
         exit: ExitInfo { code: exit.code, signal: exit.signal },
         runs: Runs { traced: traced(trace, &timeline, &subject), ..Runs::default() },
+        recording: Recording {
+            rung: trace.meta.rung.clone(),
+            why: trace.meta.rung_why.clone(),
+            lacks: trace.meta.lacks.clone(),
+        },
         inside: inside.map(|name| Inside {
             function: name.to_owned(),
             share: wall.total.share_of(whole.0),

@@ -8,16 +8,8 @@ use crate::perf::schema::{Layout, fields};
 use crate::perf::sys::{Event, Every, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::proc;
+use crate::rung::{Lack, Level, Rung};
 use std::io::{BufRead, BufReader};
-
-/// How much can be recorded.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rung {
-    /// Nothing.
-    None,
-    /// Everything: the machine's switches and wake-ups, the program's calls, faults and samples.
-    Root,
-}
 
 /// Something that recording needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,17 +48,6 @@ pub struct Plan {
     pub warnings: Vec<String>,
 }
 
-impl Rung {
-    /// Its name, as a trace stores it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Root => "root",
-        }
-    }
-}
-
 impl Plan {
     /// Looks at the machine. Cheap: opens a few events and closes them again.
     #[must_use]
@@ -81,8 +62,13 @@ impl Plan {
             symbols(),
         ];
         // The first three carry the ledger; without the others it only says less.
-        let rung =
-            if capabilities[..3].iter().all(|c| c.available) { Rung::Root } else { Rung::None };
+        let rung = match capabilities[..3].iter().find(|c| !c.available) {
+            None => Rung::root(),
+            Some(missing) => {
+                let why = format!("no {}: {}", missing.name, missing.why);
+                Rung { level: Level::None, why, lacks: vec![Lack::Everything] }
+            }
+        };
         let mut warnings: Vec<String> = capabilities
             .iter()
             .filter(|c| !c.available)
@@ -103,7 +89,7 @@ impl Plan {
     /// # Errors
     /// [`Error::NotAllowed`] with what is missing and the command that helps.
     pub fn allows_recording(&self) -> Result<(), Error> {
-        if self.rung == Rung::Root {
+        if self.rung.level == Level::Root {
             return Ok(());
         }
         let missing = self.capabilities.iter().find(|c| !c.available);

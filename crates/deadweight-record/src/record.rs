@@ -138,7 +138,9 @@ impl Recording {
             root: Tid(root),
             sample_period,
             observer,
-            rung: plan.rung.name().into(),
+            rung: plan.rung.level.name().into(),
+            rung_why: plan.rung.why.clone(),
+            lacks: plan.rung.lacks_in_words(),
             warnings,
             ..Meta::default()
         };

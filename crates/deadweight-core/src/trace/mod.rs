@@ -52,6 +52,10 @@ pub struct Meta {
     pub recorders: Vec<Tid>,
     /// How much this machine let us see (`root`, ...), see `deadweight doctor`.
     pub rung: String,
+    /// Why it is not a higher rung; empty at the top.
+    pub rung_why: String,
+    /// What a higher rung would tell, in words, most important first.
+    pub lacks: Vec<String>,
     /// CPUs whose idle task delivered no tracepoints in the self-test.
     pub blind_cpus: Vec<Cpu>,
     /// CPU time stolen by the hypervisor during the run, all CPUs, in ns.

@@ -63,6 +63,9 @@ fn summary(trace: &Trace) -> String {
     fact("stacks", count(trace.symbols.stacks.len() as u64));
     fact("CPUs", meta.cpus.to_string());
     fact("recorded by", format!("deadweight {} as {}", meta.recorder, meta.rung));
+    for lack in &meta.lacks {
+        fact("lacking", lack.clone());
+    }
     fact("complete", if meta.complete { "yes" } else { "no: the recording broke off" }.into());
     for warning in &meta.warnings {
         fact("warning", warning.clone());

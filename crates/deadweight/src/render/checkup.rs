@@ -1,15 +1,17 @@
 //! What a machine lets us see, on a terminal: `deadweight doctor`.
 
 use super::page::{Ink, Line, Page, Sheet};
-use deadweight_record::{Plan, Rung};
+use deadweight_record::{Level, Plan};
 
 /// What was found out, what it is good for, and how to get the rest.
 #[must_use]
 pub fn render(plan: &Plan, page: Page) -> String {
     let mut sheet = Sheet::new(Page { width: page.width.min(100), ..page });
-    let verdict = match plan.rung {
-        Rung::Root => "everything that deadweight needs can be recorded here",
-        Rung::None => "nothing can be recorded here yet",
+    let verdict = match plan.rung.level {
+        Level::Root => "everything that deadweight needs can be recorded here",
+        Level::User => "programs can be recorded here as far as any user may see them",
+        Level::Stops => "programs can be recorded here by stopping them at their system calls",
+        Level::None => "nothing can be recorded here yet",
     };
     sheet.paragraph(Line::indented(2), 2, Ink::Strong, verdict);
     sheet.gap();
@@ -51,7 +53,7 @@ pub fn render(plan: &Plan, page: Page) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use deadweight_record::{Capability, MachineHazard};
+    use deadweight_record::{Capability, Lack, MachineHazard, Rung};
     use expect_test::expect;
 
     const PAGE: Page = Page { width: 80, colour: false, unicode: true };
@@ -71,7 +73,11 @@ mod tests {
             grant: grant.map(str::to_owned),
         };
         let plan = Plan {
-            rung: Rung::None,
+            rung: Rung {
+                level: Level::None,
+                why: "only root may".into(),
+                lacks: vec![Lack::Everything],
+            },
             capabilities: vec![
                 capability("context switches", true, "works", None),
                 capability("calls", false, "only root may", Some("sudo deadweight -- COMMAND")),

@@ -94,6 +94,8 @@ pub(super) fn read_line(
             }
         }
         "rung" => meta.rung = words.name("a word")?,
+        "rung-why" => meta.rung_why = words.name("a text in quotes")?,
+        "lacks" => meta.lacks.push(words.name("a text in quotes")?),
         "blind-cpus" => {
             while !words.at_end() {
                 meta.blind_cpus.push(Cpu(words.small("a CPU's number")?));
@@ -245,6 +247,10 @@ pub(super) fn write(
     }
     list(out, "recorders", meta.recorders.iter().map(|t| t.0))?;
     word(out, "rung", &meta.rung)?;
+    word(out, "rung-why", &meta.rung_why)?;
+    for lack in &meta.lacks {
+        writeln!(out, "lacks {}", Name(lack))?;
+    }
     list(out, "blind-cpus", meta.blind_cpus.iter().map(|c| c.0.into()))?;
     number(out, "steal", meta.steal.0, 0)?;
     number(out, "throttled", meta.throttled.0, 0)?;

@@ -117,7 +117,10 @@ rusage user 100 system 20 max-rss 4096
 sample-period 200000
 observer syscall-user 290 syscall-kernel 215 switch 1000
 recorders 900 901
-rung root
+rung user
+rung-why "only root may"
+lacks "kernel stacks"
+lacks wakers
 blind-cpus 1
 steal 77
 throttled 78

@@ -40,6 +40,7 @@ pub fn render(report: &Report, shown: &Shown, page: Page) -> String {
     findings::write(&mut sheet, report, &shown.here);
     findings::withdrawn(&mut sheet, report);
     top::write(&mut sheet, report, shown);
+    remarks::recording(&mut sheet, report);
     remarks::warnings(&mut sheet, report);
     sheet.into_text()
 }

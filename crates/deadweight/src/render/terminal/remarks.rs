@@ -14,6 +14,19 @@ pub(super) fn hazards(sheet: &mut Sheet, report: &Report) {
     sheet.gap();
 }
 
+/// How much could be recorded, where that is not all.
+pub(super) fn recording(sheet: &mut Sheet, report: &Report) {
+    let recording = &report.recording;
+    if recording.is_whole() {
+        return;
+    }
+    let mut line = Line::indented(2);
+    line.push(Ink::Faint, "seen: ");
+    let (why, lacks) = (&recording.why, recording.lacks.join("; "));
+    let text = format!("not everything ({why}): {lacks}. `deadweight doctor` says how to see more");
+    sheet.paragraph(line, 8, Ink::Faint, &text);
+}
+
 /// What was not as it should be in recording or analysis.
 pub(super) fn warnings(sheet: &mut Sheet, report: &Report) {
     for warning in &report.warnings {
