@@ -4,10 +4,14 @@
 //! machine allows (`plan`); it knows no symbols, no causes and no cost class.
 
 mod calibrate;
+mod cgroup;
 mod closer;
 mod counting;
 mod error;
+mod examine;
 mod follow;
+mod grant;
+mod hazards;
 mod launch;
 mod limit;
 mod memory;
@@ -29,8 +33,10 @@ mod waits;
 
 pub use counting::{Argument, Count};
 pub use error::Error;
+pub use examine::{Examination, examine};
+pub use hazards::MachineHazard;
 pub use launch::{CleanRun, Probe, Register, Request, Stream, find, run_clean};
-pub use plan::{Capability, MachineHazard, Plan};
+pub use plan::{Capability, Plan};
 pub use raw::{RawEvent, RawKind, Sink, UserState};
 pub use record::{Outcome, record};
 pub use rung::{Lack, Level, Rung};

@@ -4,6 +4,7 @@
 //! Only the root rung records so far; below it there is one sentence and the command that helps.
 
 use crate::error::Error;
+use crate::grant::{self, Need};
 use crate::perf::schema::{Layout, fields};
 use crate::perf::sys::{Event, Every, Source, Whom};
 use crate::perf::tracefs::Tracefs;
@@ -26,15 +27,6 @@ pub struct Capability {
     pub grant: Option<String>,
 }
 
-/// A property of the machine that makes measuring it misleading.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MachineHazard {
-    /// Its name.
-    pub id: &'static str,
-    /// What it means for the numbers.
-    pub text: String,
-}
-
 /// What will be recorded, and why the rest is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -42,8 +34,6 @@ pub struct Plan {
     pub rung: Rung,
     /// Everything that was looked at, for `doctor`.
     pub capabilities: Vec<Capability>,
-    /// What makes this machine misleading.
-    pub hazards: Vec<MachineHazard>,
     /// What a reader of any report from here must know.
     pub warnings: Vec<String>,
 }
@@ -81,7 +71,7 @@ impl Plan {
                     .into(),
             );
         }
-        Self { rung, capabilities, hazards: hazards(), warnings }
+        Self { rung, capabilities, warnings }
     }
 
     /// Whether [`crate::record`] can work.
@@ -96,8 +86,10 @@ impl Plan {
         let why = missing.map_or("recording is not possible here".into(), |c| {
             format!("cannot record {}: {}", c.name, c.why)
         });
-        let help = missing
-            .and_then(|c| c.grant.as_ref())
+        // For one run the simplest; `doctor` knows how to do with less, and for good.
+        let sudo = (!grant::is_root()).then(|| "sudo deadweight -- COMMAND".to_owned());
+        let command = sudo.or_else(|| missing.and_then(|c| c.grant.clone()));
+        let help = command
             .map_or("`deadweight doctor` says what this machine allows".into(), |command| {
                 format!("This helps: {command}")
             });
@@ -105,44 +97,26 @@ impl Plan {
     }
 }
 
-fn is_root() -> bool {
-    // SAFETY: asks for a number.
-    unsafe { libc::geteuid() == 0 }
-}
-
-/// Why the kernel refused to open an event, in words, and the command that helps.
-fn refused(error: &std::io::Error) -> (String, Option<String>) {
-    let paranoid = proc::line("/proc/sys/kernel/perf_event_paranoid");
-    match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) if !is_root() => (
-            format!(
-                "only root may watch the whole machine (kernel.perf_event_paranoid is {})",
-                paranoid.as_deref().unwrap_or("unknown")
-            ),
-            Some("sudo deadweight -- COMMAND".into()),
-        ),
-        Some(libc::EACCES | libc::EPERM) => (
-            "refused although we are root: a container's seccomp profile or the kernel's \
-             lockdown forbids perf events"
-                .into(),
-            Some("docker run --privileged --pid=host ... (or run outside the container)".into()),
-        ),
-        Some(libc::ENOSYS) => ("this kernel was built without perf events".into(), None),
-        Some(libc::EMFILE) => {
-            ("too many open files are in use".into(), Some("ulimit -n 65536".into()))
+impl Capability {
+    /// What came of trying it.
+    pub(crate) fn tried<T>(
+        name: &'static str,
+        gives: &'static str,
+        tried: std::io::Result<T>,
+        need: Need,
+    ) -> Self {
+        match tried {
+            Ok(_) => Self { name, available: true, why: "works".into(), gives, grant: None },
+            Err(error) => {
+                let (why, grant) = grant::refused(&error, need);
+                Self { name, available: false, why, gives, grant }
+            }
         }
-        _ => (error.to_string(), None),
     }
 }
 
 fn tried(name: &'static str, gives: &'static str, event: &Event, whom: Whom) -> Capability {
-    match event.open(whom, 0) {
-        Ok(_) => Capability { name, available: true, why: "works".into(), gives, grant: None },
-        Err(error) => {
-            let (why, grant) = refused(&error);
-            Capability { name, available: false, why, gives, grant }
-        }
-    }
+    Capability::tried(name, gives, event.open(whom, 0), Need::Perf)
 }
 
 fn plain(source: Source, what: u64) -> Event {
@@ -174,13 +148,19 @@ fn traced(
         gives,
         grant,
     };
-    let sudo = || (!is_root()).then(|| "sudo deadweight -- COMMAND".to_owned());
     match tracefs.map(|t| t.has(tracepoint)) {
         // Who may open a software event for `whom` may open the tracepoint, given its number: so
         // it is not opened here, because closing one takes the kernel 30 ms or more.
         Ok(Ok(())) => tried(name, gives, &plain(Source::Dummy, fields::BASE), whom),
-        Ok(Err(error)) => no(format!("the tracepoint {tracepoint} is missing: {error}"), sudo()),
-        Err(error) => no(error.to_string(), sudo()),
+        Ok(Err(error)) => no(
+            format!("the tracepoint {tracepoint} is missing: {error}"),
+            grant::grant(Need::Tracefs),
+        ),
+        Err(Error::System { what, source }) => {
+            let (why, grant) = grant::refused(source, Need::Tracefs);
+            no(format!("{what}: {why}"), grant)
+        }
+        Err(error) => no(error.to_string(), grant::grant(Need::Tracefs)),
     }
 }
 
@@ -223,7 +203,7 @@ fn symbols() -> Capability {
         available: named,
         why: if named { "readable".into() } else { "the kernel hides its addresses".into() },
         gives: "what a wait is for: disk, pipe, lock, timer",
-        grant: (!named).then(|| "sudo sysctl kernel.kptr_restrict=0".into()),
+        grant: if named { None } else { grant::grant(Need::Symbols) },
     }
 }
 
@@ -231,29 +211,4 @@ fn symbols() -> Capability {
 fn other_pid_namespace() -> bool {
     const FIRST: &str = "pid:[4026531836]";
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() != FIRST)
-}
-
-fn hazards() -> Vec<MachineHazard> {
-    let mut hazards = Vec::new();
-    let mut add = |id, text: String| hazards.push(MachineHazard { id, text });
-    if proc::allowed_cpus() == 1 {
-        add("one-cpu", "there is one CPU only: the recorder and the program share it".into());
-    }
-    let clock = proc::line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    if let Some(clock) = clock.filter(|c| !matches!(&**c, "tsc" | "kvm-clock" | "arch_sys_counter"))
-    {
-        add("slow-clock", format!("the clock {clock} is slow to read: each event costs more"));
-    }
-    let governor = proc::line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-    if let Some(governor) = governor.filter(|g| g != "performance") {
-        add("governor", format!("the CPU's speed varies (governor {governor}): short runs differ"));
-    }
-    let limit = proc::line("/sys/fs/cgroup/cpu.max");
-    if let Some(limit) = limit.filter(|l| !l.starts_with("max")) {
-        add("cpu-limit", format!("a cgroup limits CPU time (cpu.max {limit})"));
-    }
-    if proc::steal() > 0 {
-        add("virtual-machine", "a hypervisor takes CPU time away now and then (steal)".into());
-    }
-    hazards
 }

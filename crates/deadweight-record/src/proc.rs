@@ -4,7 +4,7 @@ use crate::memory::Page;
 use crate::waits::Wait;
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The CPUs that are online, by number.
 pub(crate) fn online_cpus() -> Vec<i32> {
@@ -37,42 +37,6 @@ pub(crate) fn steal() -> u64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let stolen = stat.lines().next().and_then(|l| l.split_whitespace().nth(8)?.parse::<u64>().ok());
     stolen.unwrap_or(0) * (1_000_000_000 / ticks)
-}
-
-/// How long CPU quotas have kept the tasks of our cgroup, and so the program, from running, in ns
-/// summed over CPUs. A quota may be set at any level above; 0 where there is none.
-pub(crate) fn throttled() -> u64 {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let folder = groups.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let mounts: &[&str] = match controllers {
-            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
-            list if list.split(',').any(|c| c == "cpu") => {
-                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
-            }
-            _ => return None,
-        };
-        let folders = mounts.iter().map(|m| PathBuf::from(format!("{m}{path}")));
-        folders.into_iter().find(|folder| folder.join("cpu.stat").exists())
-    });
-    let Some(folder) = folder else { return 0 };
-    let levels = folder.ancestors().take_while(|level| level.starts_with("/sys/fs/cgroup"));
-    levels
-        .map(|level| throttled_in(&fs::read_to_string(level.join("cpu.stat")).unwrap_or_default()))
-        .sum()
-}
-
-/// What a cgroup's `cpu.stat` says of its quota: version 1 counts in ns, version 2 in µs.
-fn throttled_in(stat: &str) -> u64 {
-    let value = |name| {
-        let line = stat.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse::<u64>().ok()
-    };
-    value("throttled_usec ")
-        .map(|us| us.saturating_mul(1000))
-        .or(value("throttled_time "))
-        .unwrap_or(0)
 }
 
 /// The open descriptors of a process and what they refer to; empty if it is gone.

@@ -5,6 +5,7 @@
 //! decodes, at the lowest priority while the program runs, so that it takes no CPU from it.
 
 use crate::calibrate;
+use crate::cgroup;
 use crate::closer::Closer;
 use crate::counting::Reading;
 use crate::error::Error;
@@ -153,7 +154,7 @@ impl Recording {
         let Self { closer, session, root, probes, counts, main_is_probed, mut meta } = self;
         let descriptors = proc::inherited_descriptors(root);
         let start = Start { root, descriptors, main_is_probed, counts };
-        let (steal, throttled) = (proc::steal(), proc::throttled());
+        let (steal, throttled) = (proc::steal(), cgroup::throttled());
         let mut merge = Merge::new(session.schema.clone());
         meta.zero = now();
         merge.zero = meta.zero;
@@ -171,7 +172,7 @@ impl Recording {
         meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
         meta.blind_cpus = follow.blind_cpus();
         meta.steal = Ns(proc::steal().saturating_sub(steal));
-        meta.throttled = Ns(proc::throttled().saturating_sub(throttled));
+        meta.throttled = Ns(cgroup::throttled().saturating_sub(throttled));
         meta.complete = true;
         let seen = std::mem::take(&mut follow.seen);
         meta.warnings.extend(seen.warnings());

@@ -47,7 +47,7 @@ const WIDE_CLOCK_CPUS: usize = 8;
 /// The rank of events that cost nobody anything once they are disabled.
 const HARMLESS: u8 = 3;
 /// Bytes of a ring, tried in this order. A busy CPU fills 16 MiB in about 100 ms.
-const RING_SIZES: [usize; 4] = [16 << 20, 8 << 20, 4 << 20, 1 << 20];
+pub(crate) const RING_SIZES: [usize; 4] = [16 << 20, 8 << 20, 4 << 20, 1 << 20];
 
 /// The numbers of user registers in `perf_regs.h`.
 #[cfg(target_arch = "x86_64")]

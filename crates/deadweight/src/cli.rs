@@ -4,13 +4,14 @@
 //! business of `command`. Help, man page and completions all derive from these definitions.
 
 mod habits;
+mod values;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_core::benchmarks::keys::Key;
 pub use habits::Habits;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
+pub use values::{Moment, Of, Runs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -318,9 +319,17 @@ pub struct Explain {
     pub style: Style,
 }
 
-/// What this machine lets us see.
+/// What this machine lets us see, and how to get the rest.
+///
+/// Everything is tried, nothing is guessed from a setting. Each thing that is missing comes with
+/// what the ledger would gain by it and the command that grants it; then come properties of this
+/// machine that make measuring misleading. The exit status is 0 if programs can be recorded here,
+/// 2 if not.
 #[derive(Debug, Args)]
 pub struct Doctor {
+    /// The same as JSON, for scripts.
+    #[arg(long)]
+    pub json: bool,
     /// How to print.
     #[command(flatten)]
     pub style: Style,
@@ -344,89 +353,6 @@ pub enum Generated {
     Zsh,
     /// Completions for fish.
     Fish,
-}
-
-/// How often to repeat.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Runs {
-    /// This often, at least once.
-    Count(u32),
-    /// Until the median is known well enough.
-    Auto,
-}
-
-impl FromStr for Runs {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.parse()) {
-            ("auto", _) => Ok(Self::Auto),
-            (_, Ok(0)) => {
-                Err("a program that is never run cannot be weighed; give 1 or more".into())
-            }
-            (_, Ok(count)) => Ok(Self::Count(count)),
-            (_, Err(_)) => Err("give a number of runs, or `auto`".into()),
-        }
-    }
-}
-
-/// A process by name, and which of several.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Of {
-    /// Its name.
-    pub name: String,
-    /// From 1, in order of birth.
-    pub number: Option<usize>,
-}
-
-impl FromStr for Of {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, number) = match text.rsplit_once(':').map(|(n, k)| (n, k.parse::<usize>())) {
-            Some((_, Ok(0))) => return Err("processes of one name are counted from 1".into()),
-            Some((name, Ok(number))) => (name, Some(number)),
-            _ => (text, None),
-        };
-        if name.is_empty() {
-            return Err("give the name of a process, such as `prog` or `prog:2`".into());
-        }
-        Ok(Self { name: name.to_owned(), number })
-    }
-}
-
-impl std::fmt::Display for Of {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.number {
-            Some(number) => write!(f, "{}:{number}", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
-}
-
-/// A time in a recording, in nanoseconds from the recording's own zero.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Moment(pub u64);
-
-impl FromStr for Moment {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const UNITS: [(&str, f64); 5] =
-            [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
-        let (number, scale) = UNITS
-            .iter()
-            .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))
-            .unwrap_or((text, 1.0));
-        let value: f64 = number.trim().parse().map_err(|_| {
-            String::from("give a time such as 300, 20us, 1.5ms or 2s (plain numbers are ns)")
-        })?;
-        if !(0.0..=1e18).contains(&(value * scale)) {
-            return Err("a recording's times start at 0 and last less than 30 years".into());
-        }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e18")]
-        Ok(Self((value * scale).round() as u64))
-    }
 }
 
 #[cfg(test)]

@@ -1,48 +1,38 @@
 //! What a machine lets us see, on a terminal: `deadweight doctor`.
 
 use super::page::{Ink, Line, Page, Sheet};
-use deadweight_record::{Level, Plan};
+use deadweight_record::{Capability, Examination, Level, MachineHazard, Plan};
+use serde_json::json;
 
 /// What was found out, what it is good for, and how to get the rest.
 #[must_use]
-pub fn render(plan: &Plan, page: Page) -> String {
+pub fn render(examination: &Examination, page: Page) -> String {
     let mut sheet = Sheet::new(Page { width: page.width.min(100), ..page });
-    let verdict = match plan.rung.level {
-        Level::Root => "everything that deadweight needs can be recorded here",
-        Level::User => "programs can be recorded here as far as any user may see them",
-        Level::Stops => "programs can be recorded here by stopping them at their system calls",
-        Level::None => "nothing can be recorded here yet",
-    };
-    sheet.paragraph(Line::indented(2), 2, Ink::Strong, verdict);
+    let plan = &examination.plan;
+    sheet.paragraph(
+        Line::indented(2),
+        2,
+        Ink::Strong,
+        &format!("{}: {}", plan.rung.level.name(), verdict(plan)),
+    );
     sheet.gap();
-    let widest = plan.capabilities.iter().map(|c| c.name.len()).max().unwrap_or(0);
-    let column = 2 + 5 + widest + 2;
-    for capability in &plan.capabilities {
-        let mut line = Line::indented(2);
-        let (ink, mark) =
-            if capability.available { (Ink::Command, "yes") } else { (Ink::Cost, "no") };
-        line.push(ink, mark).pad_to(7).push(Ink::Strong, capability.name).pad_to(column);
-        sheet.paragraph(line, column, Ink::Plain, capability.gives);
-        if !capability.available {
-            sheet.paragraph(Line::indented(column), column, Ink::Doubt, &capability.why);
-        }
-        if let Some(grant) = &capability.grant {
-            let mut line = Line::indented(column);
-            line.push(Ink::Plain, "try: ");
-            sheet.paragraph(line, column + 5, Ink::Command, grant);
-        }
+    let capabilities = &examination.capabilities;
+    let widest = capabilities.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    capabilities.iter().for_each(|c| capability(&mut sheet, c, 2 + 5 + widest + 2));
+    if let Some(everything) = &examination.everything {
+        sheet.gap();
+        command(&mut sheet, 2, "all of it: ", everything);
     }
     sheet.gap();
-    for hazard in &plan.hazards {
+    for hazard in &examination.hazards {
         let mut line = Line::indented(2);
         line.push(Ink::Doubt, "! ");
         sheet.paragraph(line, 4, Ink::Plain, &hazard.text);
+        if let Some(remedy) = &hazard.remedy {
+            command(&mut sheet, 4, "try: ", remedy);
+        }
     }
-    let told = |warning: &str| {
-        let mut missing = plan.capabilities.iter().filter(|c| !c.available);
-        missing.any(|c| warning.contains(c.name) && warning.contains(&c.why))
-    };
-    for warning in plan.warnings.iter().filter(|warning| !told(warning)) {
+    for warning in notes(examination) {
         let mut line = Line::indented(2);
         line.push(Ink::Faint, "note: ");
         sheet.paragraph(line, 8, Ink::Faint, warning);
@@ -50,10 +40,80 @@ pub fn render(plan: &Plan, page: Page) -> String {
     sheet.into_text()
 }
 
+fn capability(sheet: &mut Sheet, capability: &Capability, column: usize) {
+    let mut line = Line::indented(2);
+    let (ink, mark) = if capability.available { (Ink::Command, "yes") } else { (Ink::Cost, "no") };
+    line.push(ink, mark).pad_to(7).push(Ink::Strong, capability.name).pad_to(column);
+    sheet.paragraph(line, column, Ink::Plain, capability.gives);
+    if !capability.available {
+        sheet.paragraph(Line::indented(column), column, Ink::Doubt, &capability.why);
+    }
+    if let Some(grant) = &capability.grant {
+        command(sheet, column, "try: ", grant);
+    }
+}
+
+/// A command on a line of its own, however long: it is there to be copied. One that does not fit
+/// stands further left.
+fn command(sheet: &mut Sheet, column: usize, lead: &str, command: &str) {
+    let fits = column + lead.len() + command.len() <= sheet.width();
+    let mut line = Line::indented(if fits { column } else { 7.min(column) });
+    line.push(Ink::Plain, lead).push(Ink::Command, command);
+    sheet.line(&line);
+}
+
+/// The rung and why it is this one, in one sentence.
+fn verdict(plan: &Plan) -> String {
+    let what = match plan.rung.level {
+        Level::Root => "everything that a ledger needs can be recorded here",
+        Level::User => "programs can be recorded here as far as any user may see them",
+        Level::Stops => "programs can be recorded here by stopping them at their system calls",
+        Level::None => "nothing can be recorded here yet",
+    };
+    let why = &plan.rung.why;
+    if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
+}
+
+/// The plan's warnings that say more than the list of what is missing.
+fn notes(examination: &Examination) -> impl Iterator<Item = &str> {
+    let told = |warning: &str| {
+        let mut missing = examination.capabilities.iter().filter(|c| !c.available);
+        missing.any(|c| warning.contains(c.name) && warning.contains(&c.why))
+    };
+    examination.plan.warnings.iter().map(String::as_str).filter(move |warning| !told(warning))
+}
+
+/// The same for scripts.
+#[must_use]
+pub fn json(examination: &Examination) -> String {
+    let plan = &examination.plan;
+    let capability = |c: &Capability| {
+        json!({
+            "name": c.name, "available": c.available, "why": c.why, "gives": c.gives, "grant": c.grant,
+        })
+    };
+    let hazard = |h: &MachineHazard| json!({ "id": h.id, "text": h.text, "remedy": h.remedy });
+    let capabilities: Vec<_> = examination.capabilities.iter().map(capability).collect();
+    let hazards: Vec<_> = examination.hazards.iter().map(hazard).collect();
+    let value = json!({
+        "schema": 1,
+        "deadweight": env!("CARGO_PKG_VERSION"),
+        "rung": plan.rung.level.name(),
+        "why": verdict(plan),
+        "lacks": plan.rung.lacks_in_words(),
+        "records": plan.allows_recording().is_ok(),
+        "capabilities": capabilities,
+        "grant_all": examination.everything,
+        "hazards": hazards,
+        "notes": notes(examination).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use deadweight_record::{Capability, Lack, MachineHazard, Rung};
+    use deadweight_record::{Lack, Rung};
     use expect_test::expect;
 
     const PAGE: Page = Page { width: 80, colour: false, unicode: true };
@@ -72,30 +132,44 @@ mod tests {
             gives: "every row: who was on a CPU, and until when",
             grant: grant.map(str::to_owned),
         };
-        let plan = Plan {
-            rung: Rung {
-                level: Level::None,
-                why: "only root may".into(),
-                lacks: vec![Lack::Everything],
+        let capabilities = vec![
+            capability("context switches", true, "works", None),
+            capability("calls", false, "only root may", Some("sudo deadweight -- COMMAND")),
+        ];
+        let warnings = vec!["no calls: only root may".into(), "it is late".into()];
+        let examination = Examination {
+            plan: Plan {
+                rung: Rung {
+                    level: Level::None,
+                    why: "no calls: only root may".into(),
+                    lacks: vec![Lack::Everything],
+                },
+                capabilities: capabilities.clone(),
+                warnings,
             },
-            capabilities: vec![
-                capability("context switches", true, "works", None),
-                capability("calls", false, "only root may", Some("sudo deadweight -- COMMAND")),
-            ],
-            hazards: vec![MachineHazard { id: "one-cpu", text: "there is one CPU only".into() }],
-            warnings: vec!["no calls: only root may".into()],
+            capabilities,
+            hazards: vec![MachineHazard {
+                id: "one-cpu",
+                text: "there is one CPU only".into(),
+                remedy: Some("taskset".into()),
+            }],
+            everything: Some("sudo setcap".into()),
         };
         expect![[r#"
             page:
-              nothing can be recorded here yet
+              none: nothing can be recorded here yet: no calls: only root may
 
               yes  context switches  every row: who was on a CPU, and until when
               no   calls             every row: who was on a CPU, and until when
                                      only root may
                                      try: sudo deadweight -- COMMAND
 
+              all of it: sudo setcap
+
               ! there is one CPU only
+                try: taskset
+              note: it is late
         "#]]
-        .assert_eq(&framed(&render(&plan, PAGE)));
+        .assert_eq(&framed(&render(&examination, PAGE)));
     }
 }

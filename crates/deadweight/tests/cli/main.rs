@@ -10,6 +10,7 @@ mod arguments;
 mod benchmarks;
 mod benchstat;
 mod comparing;
+mod doctor;
 mod errors;
 mod habits;
 mod harm;

@@ -1,0 +1,100 @@
+//! The cgroups that we, and so the program, are in: which files say what about their limits.
+//!
+//! Both versions. A limit may be set at any level above ours, so all levels are looked at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders of our cgroup of this controller and of all above it that can be seen, ours first;
+/// empty where there is none.
+pub(crate) fn levels(controller: &str) -> Vec<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let folder = groups.lines().find_map(|line| folder(line, controller));
+    let above = |folder: &PathBuf| {
+        let levels = folder.ancestors().take_while(|level| level.starts_with("/sys/fs/cgroup"));
+        levels.map(Path::to_owned).collect()
+    };
+    folder.as_ref().map(above).unwrap_or_default()
+}
+
+/// The folder that a line of `/proc/self/cgroup` speaks of, if it has this controller. A container
+/// with a view of its own sees its cgroup as the topmost.
+fn folder(line: &str, controller: &str) -> Option<PathBuf> {
+    let mut fields = line.splitn(3, ':');
+    let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    let mounts = match controllers {
+        "" => vec!["/sys/fs/cgroup".to_owned(), "/sys/fs/cgroup/unified".to_owned()],
+        list if list.split(',').any(|c| c == controller) => {
+            vec![format!("/sys/fs/cgroup/{controller}"), format!("/sys/fs/cgroup/{list}")]
+        }
+        _ => return None,
+    };
+    let marks = [format!("{controller}.stat"), format!("{controller}.max")];
+    let known = |folder: &PathBuf| marks.iter().any(|mark| folder.join(mark).exists());
+    let folders = mounts.iter().flat_map(|m| [format!("{m}{path}"), m.clone()]);
+    folders.map(PathBuf::from).find(known)
+}
+
+/// How long CPU quotas have kept the tasks of our cgroup from running, in ns summed over CPUs; 0
+/// where there is none.
+pub(crate) fn throttled() -> u64 {
+    let stat = |level: &PathBuf| fs::read_to_string(level.join("cpu.stat")).unwrap_or_default();
+    levels("cpu").iter().map(|level| throttled_in(&stat(level))).sum()
+}
+
+/// What a cgroup's `cpu.stat` says of its quota: version 1 counts in ns, version 2 in µs.
+fn throttled_in(stat: &str) -> u64 {
+    let value = |name| {
+        let line = stat.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    value("throttled_usec ")
+        .map(|us| us.saturating_mul(1000))
+        .or(value("throttled_time "))
+        .unwrap_or(0)
+}
+
+/// The smallest CPU quota that holds for us, in CPUs; none if there is none.
+pub(crate) fn cpu_quota() -> Option<f64> {
+    let quota = |level: &PathBuf| {
+        let read = |name| fs::read_to_string(level.join(name)).ok();
+        if let Some(max) = read("cpu.max") {
+            return quota_in(&max);
+        }
+        let (quota, period) = (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?);
+        quota_in(&format!("{} {}", quota.trim(), period.trim()))
+    };
+    levels("cpu").iter().filter_map(quota).min_by(f64::total_cmp)
+}
+
+/// CPUs, of a quota and its period as the kernel writes them (`max 100000`, `-1 100000`).
+fn quota_in(text: &str) -> Option<f64> {
+    let mut words = text.split_whitespace().map(|word| word.parse::<f64>().ok());
+    let (quota, period) = (words.next()??, words.next()??);
+    (quota > 0.0 && period > 0.0).then_some(quota / period)
+}
+
+/// The smallest limit of memory that holds for us, in bytes; none if there is none.
+pub(crate) fn memory_limit() -> Option<u64> {
+    let limit = |level: &PathBuf| {
+        let files = ["memory.max", "memory.limit_in_bytes"].map(|name| level.join(name));
+        let text = files.iter().find_map(|file| fs::read_to_string(file).ok())?;
+        // Version 1 writes a number near 2^63 for none.
+        text.trim().parse::<u64>().ok().filter(|bytes| *bytes < 1 << 60)
+    };
+    levels("memory").iter().filter_map(limit).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_are_read_as_both_versions_write_them() {
+        assert_eq!(quota_in("30000 100000\n"), Some(0.3));
+        assert_eq!(quota_in("max 100000"), None);
+        assert_eq!(quota_in("-1 100000"), None);
+        assert_eq!(throttled_in("nr_throttled 3\nthrottled_usec 7\n"), 7000);
+        assert_eq!(throttled_in("nr_throttled 3\nthrottled_time 7\n"), 7);
+    }
+}

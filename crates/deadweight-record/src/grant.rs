@@ -1,0 +1,262 @@
+//! Which command gives what is missing: it depends on who we are and where we run.
+//!
+//! Not for finding out what is missing: that is tried in `plan` and `examine`.
+
+use crate::proc;
+use std::io;
+use std::path::Path;
+
+/// What the kernel asks for, before it lets us do something.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Watching tasks, or the whole machine, by perf events.
+    Perf,
+    /// The kernel's list of tracepoints, which only root can read.
+    Tracefs,
+    /// Places in binaries that the kernel stops at for us.
+    Places,
+    /// Small programs of ours in the kernel.
+    Bpf,
+    /// Looking into processes.
+    Ptrace,
+    /// Memory that stays in place.
+    LockedMemory,
+    /// Priority over others.
+    Priority,
+    /// More open files.
+    OpenFiles,
+    /// The kernel's own addresses.
+    Symbols,
+}
+
+impl Need {
+    /// The capabilities that grant it. To open a tracepoint takes its number from tracefs too.
+    fn capabilities(self) -> &'static [&'static str] {
+        match self {
+            Self::Perf => &["cap_perfmon"],
+            Self::Tracefs => &["cap_perfmon", "cap_dac_read_search"],
+            Self::Places => &["cap_sys_admin"],
+            Self::Bpf => &["cap_perfmon", "cap_bpf", "cap_dac_read_search"],
+            Self::Ptrace => &["cap_sys_ptrace"],
+            Self::LockedMemory => &["cap_ipc_lock"],
+            Self::Priority => &["cap_sys_nice"],
+            Self::OpenFiles => &["cap_sys_resource"],
+            Self::Symbols => &["cap_syslog"],
+        }
+    }
+
+    /// The options with which a container gets it.
+    fn docker(self) -> &'static str {
+        match self {
+            Self::Perf => "--cap-add PERFMON --pid host",
+            Self::Tracefs => {
+                "--cap-add PERFMON --pid host -v /sys/kernel/tracing:/sys/kernel/tracing:ro"
+            }
+            Self::Places => "--cap-add SYS_ADMIN --pid host",
+            Self::Bpf => "--cap-add PERFMON --cap-add BPF --pid host",
+            Self::Ptrace => "--cap-add SYS_PTRACE",
+            Self::LockedMemory => "--ulimit memlock=-1",
+            Self::Priority => "--cap-add SYS_NICE",
+            Self::OpenFiles => "--ulimit nofile=65536",
+            Self::Symbols => "--cap-add SYSLOG",
+        }
+    }
+
+    /// The command that grants it to everyone on the machine, where there is one.
+    fn for_all(self) -> Option<&'static str> {
+        match self {
+            Self::Perf => Some("sudo sysctl kernel.perf_event_paranoid=-1"),
+            Self::Symbols => Some("sudo sysctl kernel.kptr_restrict=0"),
+            Self::OpenFiles => Some("sudo prlimit --pid $$ --nofile=65536"),
+            // Who has this capability may do anything: better for one run than for good.
+            Self::Places => Some("sudo deadweight -- COMMAND"),
+            Self::LockedMemory => Some("sudo sysctl kernel.perf_event_mlock_kb=65536"),
+            _ => None,
+        }
+    }
+}
+
+/// The kernel refused: why, in words, and the command that helps.
+pub(crate) fn refused(error: &io::Error, need: Need) -> (String, Option<String>) {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) if filtered() => (filter_says(), without_filter()),
+        Some(libc::ENOSYS) => ("this kernel was built without it".into(), None),
+        Some(libc::EMFILE) => ("too many files are open".into(), grant(Need::OpenFiles)),
+        Some(libc::EACCES | libc::EPERM) => denied(error, need),
+        _ => (error.to_string(), None),
+    }
+}
+
+fn denied(error: &io::Error, need: Need) -> (String, Option<String>) {
+    let lacking: Vec<_> = need.capabilities().iter().filter(|c| !holds(c)).copied().collect();
+    if lacking.is_empty() && filtered() {
+        return (filter_says(), without_filter());
+    }
+    if lacking.is_empty() {
+        return (format!("refused although we are privileged: {error} (kernel lockdown?)"), None);
+    }
+    let lacking = lacking.join(", ").to_uppercase();
+    let why = if in_user_namespace() {
+        format!("refused: root of a user namespace has no {lacking} on the machine")
+    } else if is_root() {
+        format!("refused: root without {lacking} here")
+    } else if need == Need::Perf {
+        let paranoid = proc::line("/proc/sys/kernel/perf_event_paranoid");
+        let paranoid = paranoid.unwrap_or_else(|| "unknown".into());
+        format!("refused: without {lacking}, and kernel.perf_event_paranoid is {paranoid}")
+    } else {
+        format!("refused: without {lacking}")
+    };
+    (why, grant(need))
+}
+
+/// The command that grants it, as far as one does.
+pub(crate) fn grant(need: Need) -> Option<String> {
+    if in_user_namespace() {
+        return Some(OUTSIDE.into());
+    }
+    // Whoever started us may have taken it away for good, and has to give it.
+    if !need.capabilities().iter().all(|capability| may_hold(capability)) {
+        return in_container().then(|| format!("docker run {} ...", need.docker()));
+    }
+    // A container cannot set what is the machine's.
+    match need.for_all().filter(|_| !in_container() || need != Need::Perf) {
+        Some(command) => Some(command.into()),
+        None if is_root() => None,
+        None => Some(set_capabilities(need.capabilities().iter().copied())),
+    }
+}
+
+/// The one command that grants everything to this program, in the hands of whoever may run it;
+/// none where no such command would help.
+pub(crate) fn everything() -> Option<String> {
+    const ALL: [Need; 6] =
+        [Need::Bpf, Need::Ptrace, Need::LockedMemory, Need::Priority, Need::Symbols, Need::Perf];
+    let wanted = || ALL.into_iter().flat_map(|need| need.capabilities().iter().copied());
+    if in_user_namespace() {
+        return Some(OUTSIDE.into());
+    }
+    if !wanted().all(may_hold) {
+        return in_container().then(|| "docker run --privileged --pid host ...".into());
+    }
+    (!is_root()).then(|| set_capabilities(wanted()))
+}
+
+/// Root of a user namespace is root of nothing that we need.
+const OUTSIDE: &str = "sudo deadweight -- COMMAND   (outside the user namespace)";
+
+/// `setcap` replaces what a file had, so what it has stays in the list.
+fn set_capabilities(wanted: impl Iterator<Item = &'static str>) -> String {
+    let mut list: Vec<&str> = BITS.iter().map(|(name, _)| *name).filter(|c| holds(c)).collect();
+    wanted.for_each(|name| {
+        if !list.contains(&name) {
+            list.push(name);
+        }
+    });
+    let program = std::env::current_exe().unwrap_or_else(|_| "deadweight".into());
+    format!("sudo setcap {}=ep {}", list.join(","), quoted(&program))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+/// The capabilities that matter to us, by their numbers.
+const BITS: [(&str, u32); 9] = [
+    ("cap_dac_read_search", 2),
+    ("cap_ipc_lock", 14),
+    ("cap_sys_ptrace", 19),
+    ("cap_sys_admin", SYS_ADMIN),
+    ("cap_sys_nice", 23),
+    ("cap_sys_resource", 24),
+    ("cap_syslog", 34),
+    ("cap_perfmon", 38),
+    ("cap_bpf", 39),
+];
+
+/// The number of the capability that newer ones were split from.
+const SYS_ADMIN: u32 = 21;
+
+/// Whether we hold this capability, or the one that it was once part of.
+fn holds(name: &str) -> bool {
+    let admin = matches!(name, "cap_perfmon" | "cap_bpf" | "cap_syslog");
+    !in_user_namespace() && (stands_in("CapEff:", name) || admin && has("CapEff:", SYS_ADMIN))
+}
+
+/// Whether a program of ours can be given this capability at all.
+fn may_hold(name: &str) -> bool {
+    stands_in("CapBnd:", name)
+}
+
+fn stands_in(set: &str, name: &str) -> bool {
+    BITS.iter().any(|(known, bit)| *known == name && has(set, *bit))
+}
+
+fn has(set: &str, bit: u32) -> bool {
+    let set = status(set).and_then(|text| u64::from_str_radix(&text, 16).ok()).unwrap_or(0);
+    set & (1 << bit) != 0
+}
+
+/// A field of what the kernel says about us.
+fn status(field: &str) -> Option<String> {
+    let text = proc::line("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    Some(line.trim().to_owned())
+}
+
+/// Whether our system calls go through a filter (seccomp).
+fn filtered() -> bool {
+    status("Seccomp:").is_some_and(|mode| mode == "2")
+}
+
+fn filter_says() -> String {
+    "refused by a filter of system calls (seccomp), as containers and sandboxes have one".into()
+}
+
+fn without_filter() -> Option<String> {
+    in_container().then(|| "docker run --security-opt seccomp=unconfined ...".into())
+}
+
+/// Whether we are the superuser, perhaps of a user namespace only.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: asks for a number.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Whether privileges are counted in a namespace that is not the machine's.
+fn in_user_namespace() -> bool {
+    const FIRST: &str = "user:[4026531837]";
+    std::fs::read_link("/proc/self/ns/user").is_ok_and(|ns| ns.as_os_str() != FIRST)
+}
+
+/// Whether this looks like a container, by the marks that their makers leave.
+pub(crate) fn in_container() -> bool {
+    let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| Path::new(mark).exists());
+    marked
+        || std::env::var_os("container").is_some()
+        || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_can_be_pasted_into_a_shell() {
+        assert_eq!(quoted(Path::new("/usr/bin/deadweight")), "/usr/bin/deadweight");
+        assert_eq!(quoted(Path::new("/a b/it's")), "'/a b/it'\\''s'");
+    }
+
+    #[test]
+    fn a_filter_is_not_taken_for_a_missing_capability() {
+        let (why, _) = refused(&io::Error::from_raw_os_error(libc::EINVAL), Need::Perf);
+        assert!(why.contains("Invalid"), "{why}");
+    }
+}

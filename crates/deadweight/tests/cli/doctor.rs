@@ -1,0 +1,288 @@
+//! `doctor`: everything that it may find missing or misleading, made so for real: users,
+//! capabilities, namespaces, cgroups and limits as they occur. Nothing here is pretended, except
+//! for hardware that this machine does not have: its files are put in place in a namespace.
+
+use crate::workshop::{Bench, Said, live, said};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A copy of deadweight that everyone may execute, wherever the build folder lies.
+fn copy(bench: &Bench) -> PathBuf {
+    let copy = bench.path("deadweight");
+    fs::copy(env!("CARGO_BIN_EXE_deadweight"), &copy).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    copy
+}
+
+/// The examination under a program that changes something first; none, said loudly, where that
+/// program refuses.
+fn under(wrapper: &[&str], program: &Path) -> Option<Said> {
+    let out = Command::new(wrapper[0])
+        .args(&wrapper[1..])
+        .arg(program)
+        .args(["doctor", "--json"])
+        .env("LC_ALL", "C.UTF-8")
+        .output();
+    let said = out.map(|out| said(&out));
+    match said {
+        Ok(said) if said.out.starts_with('{') => Some(said),
+        other => {
+            eprintln!("SKIPPED {wrapper:?}: {other:?}");
+            None
+        }
+    }
+}
+
+/// What the examination says of the thing with this name or id: the lines of its object.
+fn entry(said: &Said, key: &str, value: &str) -> Option<String> {
+    let mark = format!("\"{key}\": \"{value}\"");
+    let at = said.out.find(&mark)?;
+    let start = said.out[..at].rfind('{')?;
+    let end = said.out[at..].find('}')? + at;
+    Some(said.out[start..end].to_owned())
+}
+
+/// Checks that a capability is missing under `wrapper`, with what it gives and why.
+fn missing(wrapper: &[&str], program: &Path, name: &str, words: &[&str]) {
+    let Some(said) = under(wrapper, program) else { return };
+    let found = entry(&said, "name", name).unwrap_or_else(|| panic!("no {name} in {}", said.out));
+    assert!(found.contains("\"available\": false"), "{wrapper:?}: {found}");
+    for word in words {
+        assert!(found.contains(word), "{wrapper:?}: no {word:?} in {found}");
+    }
+}
+
+/// Checks that a hazard is told under `wrapper`.
+fn hazard(wrapper: &[&str], id: &str, words: &[&str]) {
+    let program = Path::new(env!("CARGO_BIN_EXE_deadweight"));
+    let Some(said) = under(wrapper, program) else { return };
+    let found = entry(&said, "id", id).unwrap_or_else(|| panic!("no {id} in {}", said.out));
+    for word in words {
+        assert!(found.contains(word), "{wrapper:?}: no {word:?} in {found}");
+    }
+}
+
+const USER: [&str; 6] = ["setpriv", "--reuid", "1001", "--regid", "1001", "--clear-groups"];
+
+#[test]
+fn root_has_everything() {
+    live!();
+    let said = said(&crate::workshop::deadweight().args(["doctor", "--json"]).output().unwrap());
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("\"rung\": \"root\""), "{}", said.out);
+    assert!(said.out.contains("\"records\": true"), "{}", said.out);
+    assert!(!said.out.contains("\"available\": false"), "{}", said.out);
+}
+
+#[test]
+fn a_user_is_told_what_is_missing_and_the_command_really_gives_it() {
+    live!();
+    let bench = Bench::new();
+    let program = copy(&bench);
+    missing(&USER, &program, "context switches", &["every row", "perf_event_paranoid"]);
+    missing(&USER, &program, "wake-ups", &["waiting rows", "tracefs", "\"grant\": \""]);
+    missing(&USER, &program, "counted places", &["allocation", "CAP_SYS_ADMIN", "sudo deadweight"]);
+    missing(&USER, &program, "probes", &["start-up"]);
+    missing(&USER, &program, "kernel symbols", &["what a wait is for"]);
+    let Some(said) = under(&USER, &program) else { return };
+    let line = said.out.lines().find_map(|line| line.trim().strip_prefix("\"grant_all\": \""));
+    let command = line.unwrap_or_else(|| panic!("no command in {}", said.out));
+    let Some(command) = command.trim_end_matches("\",").strip_prefix("sudo ") else {
+        eprintln!("SKIPPED granting: here the command is {command}");
+        return;
+    };
+    let granted = Command::new("sh").args(["-c", command]).output().unwrap();
+    if !granted.status.success() {
+        eprintln!("SKIPPED granting: {}", String::from_utf8_lossy(&granted.stderr));
+        return;
+    }
+    let said = under(&USER, &program).unwrap();
+    assert_eq!(said.code, 0, "{}", said.out);
+    assert!(said.out.contains("\"rung\": \"root\""), "{}", said.out);
+    let run =
+        Command::new(USER[0]).args(&USER[1..]).arg(&program).args(["--", "true"]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("wall time"));
+}
+
+#[test]
+fn root_without_a_capability_is_told_which() {
+    live!();
+    let program = Path::new(env!("CARGO_BIN_EXE_deadweight"));
+    let without = |set| ["setpriv", "--bounding-set", set];
+    let gone = without("-perfmon,-sys_admin");
+    missing(&gone, program, "context switches", &["CAP_PERFMON"]);
+    missing(&gone, program, "page faults", &["CAP_PERFMON", "first touches"]);
+    missing(&gone, program, "clock samples", &["CAP_PERFMON", "net work"]);
+    missing(&gone, program, "system calls", &["tiny reads"]);
+    missing(&gone, program, "probes", &["CAP_SYS_ADMIN", "start-up"]);
+    missing(&without("-ipc_lock"), program, "room for records", &["CAP_IPC_LOCK", "holes"]);
+    let nice = ["prlimit", "--rtprio=0", "setpriv", "--bounding-set", "-sys_nice"];
+    missing(&nice, program, "priority", &["CAP_SYS_NICE", "holes"]);
+    if fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").is_ok_and(|p| p.trim() > "1") {
+        missing(&without("-syslog,-sys_admin"), program, "kernel symbols", &["hides"]);
+    }
+}
+
+#[test]
+fn limits_and_namespaces_are_told() {
+    live!();
+    let program = Path::new(env!("CARGO_BIN_EXE_deadweight"));
+    let files = ["prlimit", "--nofile=64:64"];
+    missing(&files, program, "open files", &["too many files", "on all CPUs"]);
+    let inside = ["unshare", "--user", "--map-root-user"];
+    missing(&inside, program, "context switches", &["user namespace", "sudo deadweight"]);
+    let Some(said) = under(&["unshare", "--pid", "--fork", "--mount-proc"], program) else {
+        return;
+    };
+    assert!(said.out.contains("its own process ids"), "{}", said.out);
+}
+
+/// Runs the rest under a filter that refuses these system calls, as containers do.
+const FILTER: &str = "import ctypes, os, struct, sys
+refused, libc = sys.argv[1].split(','), ctypes.CDLL(None)
+code = [(0x20, 0, 0, 0)]
+for number in refused:
+    code += [(0x15, 0, 1, int(number)), (6, 0, 0, 0x50001)]
+code = b''.join(struct.pack('HBBI', *c) for c in code + [(6, 0, 0, 0x7fff0000)])
+length, code = len(code) // 8, ctypes.create_string_buffer(code)
+prog = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', length, ctypes.addressof(code)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, prog) == 0
+os.execv(sys.argv[2], sys.argv[2:])";
+
+#[test]
+fn a_filter_of_system_calls_is_told() {
+    live!();
+    // perf_event_open, process_vm_readv.
+    let numbers = if cfg!(target_arch = "x86_64") { "298,310" } else { "241,270" };
+    let program = Path::new(env!("CARGO_BIN_EXE_deadweight"));
+    let wrapper = ["python3", "-c", FILTER, numbers];
+    missing(&wrapper, program, "context switches", &["filter of system calls", "every row"]);
+    missing(&wrapper, program, "clock samples", &["filter of system calls", "net work"]);
+    missing(&wrapper, program, "looking into processes", &["filter of system", "--pid"]);
+}
+
+#[test]
+fn cpus_clocks_and_layouts_that_mislead_are_told() {
+    live!();
+    hazard(&["taskset", "-c", "0"], "one-cpu", &["share"]);
+    hazard(&["setarch", "-R"], "fixed-addresses", &["ASLR", "luck"]);
+    let bench = Bench::new();
+    // Hardware of another machine, seen in a namespace of our own only.
+    let clock = bench.file("clock", "hpet\n");
+    let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let script = format!("mount --bind {} {file} && exec \"$0\" \"$@\"", clock.display());
+    hazard(&["unshare", "--mount", "sh", "-c", &script], "slow-clock", &["hpet", "ns to read"]);
+    let known = fs::read_to_string("/proc/cpuinfo").unwrap();
+    let lame = bench.file("cpuinfo", known.replace("nonstop_tsc", ""));
+    let script = format!("mount --bind {} /proc/cpuinfo && exec \"$0\" \"$@\"", lame.display());
+    if cfg!(target_arch = "x86_64") {
+        let wrapper = ["unshare", "--mount", "sh", "-c", &script];
+        hazard(&wrapper, "no-invariant-clock", &["nonstop_tsc"]);
+    }
+    let cpu = "/sys/devices/system/cpu/cpu0";
+    let script = format!(
+        "mount -t tmpfs none {cpu} && mkdir {cpu}/cpufreq && \
+         echo powersave > {cpu}/cpufreq/scaling_governor && exec \"$0\" \"$@\""
+    );
+    let wrapper = ["unshare", "--mount", "sh", "-c", &script];
+    hazard(&wrapper, "governor", &["powersave", "cpupower frequency-set"]);
+}
+
+#[test]
+fn a_busy_machine_is_told() {
+    live!();
+    let mut spins: Vec<_> = (0..std::thread::available_parallelism().map_or(1, usize::from))
+        .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+        .collect();
+    hazard(&["env"], "busy", &["other programs", "busy just now"]);
+    for spin in &mut spins {
+        spin.kill().unwrap();
+        spin.wait().unwrap();
+    }
+}
+
+#[test]
+fn stolen_time_is_told_where_there_is_any() {
+    live!();
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let ticks: Vec<f64> =
+        stat.lines().next().unwrap().split_whitespace().skip(1).flat_map(str::parse).collect();
+    let share = ticks[7] / ticks[..8].iter().sum::<f64>();
+    // Near the limit either is right.
+    if share > 0.0015 {
+        hazard(&["env"], "virtual-machine", &["hypervisor", "steal"]);
+    } else if share < 0.0005 {
+        let said = under(&["env"], Path::new(env!("CARGO_BIN_EXE_deadweight"))).unwrap();
+        assert!(!said.out.contains("virtual-machine"), "{}", said.out);
+    } else {
+        eprintln!("SKIPPED stolen time: it is near the limit of what is told");
+    }
+}
+
+#[test]
+fn huge_pages_are_told_while_they_are_always_on() {
+    live!();
+    let file = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let Ok(before) = fs::read_to_string(file) else {
+        eprintln!("SKIPPED huge pages: this kernel has none");
+        return;
+    };
+    let before = before.split(['[', ']']).nth(1).unwrap().to_owned();
+    if fs::write(file, "always").is_err() {
+        eprintln!("SKIPPED huge pages: {file} cannot be written");
+        return;
+    }
+    let said = under(&["env"], Path::new(env!("CARGO_BIN_EXE_deadweight")));
+    fs::write(file, before).unwrap();
+    let found = entry(&said.unwrap(), "id", "huge-pages").unwrap();
+    assert!(found.contains("2 MiB") && found.contains("madvise"), "{found}");
+}
+
+/// A cgroup with a limit, gone with the value; none, said loudly, where none can be made.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(controller: &str, first: &[(&str, &str)], second: &[(&str, &str)]) -> Option<Self> {
+        let name = format!("deadweight-doctor-{}", std::process::id());
+        let old = Path::new("/sys/fs/cgroup").join(controller);
+        let new = Path::new("/sys/fs/cgroup");
+        let (folder, settings) = if old.is_dir() { (&*old, first) } else { (new, second) };
+        let _ = fs::write(new.join("cgroup.subtree_control"), format!("+{controller}"));
+        let group = Self(folder.join(name));
+        let set = |(file, value): &(&str, &str)| fs::write(group.0.join(file), value);
+        let made = fs::create_dir(&group.0).and_then(|()| settings.iter().try_for_each(set));
+        if let Err(error) = made {
+            eprintln!("SKIPPED: no cgroup with a limit can be made ({error})");
+            return None;
+        }
+        Some(group)
+    }
+
+    /// Words that run the rest inside.
+    fn script(&self) -> String {
+        format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", self.0.display())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn limits_of_cgroups_are_told() {
+    live!();
+    let first = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "150000")];
+    if let Some(group) = Group::new("cpu", &first, &[("cpu.max", "150000 100000")]) {
+        hazard(&["sh", "-c", &group.script()], "cpu-limit", &["1.50 CPUs", "cgroup"]);
+    }
+    let bytes = "134217728";
+    let limits = ([("memory.limit_in_bytes", bytes)], [("memory.max", bytes)]);
+    if let Some(group) = Group::new("memory", &limits.0, &limits.1) {
+        hazard(&["sh", "-c", &group.script()], "memory-limit", &["128 MiB", "cgroup"]);
+    }
+}
