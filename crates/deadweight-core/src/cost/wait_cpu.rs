@@ -30,10 +30,11 @@ use crate::cost;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::holding::Holder;
 use crate::ids::{StackId, TaskId};
+use crate::kernel::WaitsFor;
 use crate::place::{Spot, Weights, is_runtime, own_frame, sites};
 use crate::processes::ProcessId;
 use crate::report::How;
-use crate::timeline::{Run, Within};
+use crate::timeline::{Run, Within, WokenBy};
 use crate::units::Ns;
 use crate::wording::{percent, things, time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,9 +206,17 @@ fn start_of(case: &Case<'_>, task: TaskId) -> String {
     own.last().map_or(String::new(), |(_, f)| symbols.name(f.function).to_owned())
 }
 
-/// Whether one of two processes reads what the other writes: its work is waited for then.
-fn talk(case: &Case<'_>, a: ProcessId, b: ProcessId) -> bool {
-    a != b && (case.families.feeds(a, b) || case.families.feeds(b, a))
+/// Whether some process waits for what another does: it reads what that writes or writes what that
+/// reads, or was blocked until it ended.
+fn is_waited_for(case: &Case<'_>, holder: ProcessId) -> bool {
+    let talk = |a: ProcessId| case.families.feeds(a, holder) || case.families.feeds(holder, a);
+    let reaped = || {
+        case.timeline.blocks.iter().any(|block| {
+            block.waits_for == WaitsFor::Child
+                && matches!(block.woken_by, WokenBy::Task(t) if case.processes.of(t) == holder)
+        })
+    };
+    case.processes.ids().any(|a| a != holder && case.processes.get(a).own && talk(a)) || reaped()
 }
 
 /// Own tasks that held the CPU while the path waited, though nobody waits for their work.
@@ -223,6 +232,7 @@ fn background(
         return None;
     }
     let entries = || found.wall.of_process(account, process);
+    let elsewhere_waited_for = |holder| holder != process && is_waited_for(case, holder);
     let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
     for entry in entries() {
         if let Detail::Held(Holder::Own(task)) = entry.detail {
@@ -235,8 +245,8 @@ fn background(
         ns.0 > 0
             && shown.share_of(cpu) < BACKGROUND
             && *task != main.task
-            && !talk(case, process, case.processes.of(*task))
             && start_of(case, *task) != main.start
+            && !elsewhere_waited_for(case.processes.of(*task))
     });
     let ns: Ns = held.values().copied().sum();
     let (worst, _) = held.iter().max_by_key(|(_, ns)| **ns)?;
@@ -376,6 +386,19 @@ mod tests {
         assert!(report.hazards.iter().any(|h| h.id == "throttled"));
         let report = weighed(&text(""));
         assert!(!report.hazards.iter().any(|h| h.id == "throttled"));
+    }
+
+    #[test]
+    fn a_child_whose_end_is_awaited_is_refused() {
+        let end = "101000 on\n101900 syscall exit_group\n101900 exit\n102000 off dead";
+        let forked = sharing("serve", "compact").replace("fork 2 thread", "fork 2");
+        assert!(found(&forked).contains("background"), "nobody waits for the child's end");
+        let awaited = forked.replace(
+            end,
+            "101000 on\n101100 off blocked wait4\n101900 on woken-by 2 : do_notify_parent < do_exit
+             102900 syscall exit_group\n102900 exit\n103000 off dead",
+        ) + "101100 on\n101800 exit\n101950 off dead\n";
+        assert_eq!(found(&awaited), "");
     }
 
     #[test]
