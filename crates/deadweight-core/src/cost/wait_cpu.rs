@@ -260,11 +260,11 @@ fn background(
         process,
         title: format!("background work of {worst_name} holds the CPU"),
         text: format!(
-            "{} was ready to run for {} while {} of its own held the CPU{doing}. Nobody waits for \
-             what that does.",
+            "{} was ready to run for {} while {} of its own held the CPU{doing}. {}",
             case.name(process),
             time(ns),
             things(u64::try_from(held.len()).ok()?, "background task"),
+            awaited(case, main, held.keys()),
         ),
         amount: ns,
         saving: ns,
@@ -276,6 +276,18 @@ fn background(
                  priority; with one more CPU the wait would vanish."
             .into(),
     })
+}
+
+/// How much of these tasks' work the run waited for.
+fn awaited<'a>(case: &Case<'_>, main: &Main, tasks: impl Iterator<Item = &'a TaskId>) -> String {
+    let (shown, whole) = tasks.fold((Ns::ZERO, Ns::ZERO), |(shown, whole), task| {
+        let on_path = main.on_path.get(task).copied().unwrap_or_default();
+        (shown + on_path, whole + on_cpu(case, *task))
+    });
+    if shown == Ns::ZERO {
+        return "Nobody waits for what that does.".into();
+    }
+    format!("The run waited for {} of that work.", percent(shown, whole))
 }
 
 fn on_cpu(case: &Case<'_>, task: TaskId) -> Ns {
