@@ -8,6 +8,8 @@ use crate::report::Site;
 use crate::symbols::{Location, SourceFrame, Symbols};
 use std::collections::BTreeMap;
 
+mod callers;
+
 /// Frames of a chain that are shown.
 const CHAIN: usize = 8;
 /// Places of a finding that are shown.
@@ -95,7 +97,8 @@ struct Place {
 pub(crate) fn sites(symbols: &Symbols, weights: &Weights, total: u64) -> Vec<Site> {
     let mut places: BTreeMap<(&str, &str, u32), Place> = BTreeMap::new();
     let mut all = Weight::default();
-    for (stack, weight) in weights {
+    let weights = callers::divided(symbols, weights);
+    for (stack, weight) in &weights {
         all.count += weight.count;
         all.amount += weight.amount;
         let Some((_, frame)) = own_frame(symbols, *stack) else { continue };

@@ -192,4 +192,32 @@ mod tests {
         let files = filter(20, |_| 0x7f00_0000_0000).replace("40960 3 34 0", "40960 1 2 3");
         assert!(!found(&files).contains("memory-churn"));
     }
+
+    #[test]
+    fn faults_without_a_stack_are_shown_where_those_with_one_were() {
+        let round = |at: u64| {
+            let stack = if at == 1000 { " from" } else { " by" };
+            let chain = if at == 1000 { " <- fill (a.c:7) <- main" } else { "" };
+            let faults = repeat(10, at + 200, 50, |t| {
+                let page = 0x7000 + (t - at - 200) / 50 * 4096;
+                format!(
+                    "{t} fault {page:#x}{stack} memset @libc.so.6{chain}\n{} fault-end\n",
+                    t + 30
+                )
+            });
+            format!(
+                "{at} syscall mmap 40960 3 34 0\n{} back 0x7000\n{faults}{} syscall munmap 0x7000 40960\n{} back 0\n",
+                at + 20,
+                at + 800,
+                at + 900
+            )
+        };
+        let rounds = repeat(20, 0, 1000, round);
+        let text = format!(
+            "image app path /bin/app\nimage libc.so.6 path /lib/libc.so.6\ntask 1 app\n0 on\n0 main\n{rounds}20000 exit\n20000 off dead"
+        );
+        expect![[r#"
+            memory-churn 70 % (41..70) @ fill:7: app gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
+        "#]].assert_eq(&found(&text));
+    }
 }

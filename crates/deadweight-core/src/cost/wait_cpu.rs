@@ -284,7 +284,7 @@ fn awaited<'a>(case: &Case<'_>, main: &Main, tasks: impl Iterator<Item = &'a Tas
         let on_path = main.on_path.get(task).copied().unwrap_or_default();
         (shown + on_path, whole + on_cpu(case, *task))
     });
-    if shown == Ns::ZERO {
+    if shown.share_of(whole) < 0.01 {
         return "Nobody waits for what that does.".into();
     }
     format!("The run waited for {} of that work.", percent(shown, whole))

@@ -1,0 +1,53 @@
+//! Whose line library code worked for, where only its instruction was taken.
+//!
+//! Of every page fault the instruction is known, of some the stack too. Where the instruction is a
+//! library's, `memmove` for instance, the stacks that were taken in the same function say for whom
+//! it works: what has no stack is divided among them. Not for instructions of the program's own.
+
+use super::{Spot, Weight, Weights, is_own};
+use crate::stats::apportion::apportion;
+use crate::symbols::Symbols;
+use std::collections::BTreeMap;
+
+/// Divides the weights of library instructions among the stacks taken in the same function. Counts
+/// and amounts keep their sums; where no stack was taken, nothing changes.
+pub(super) fn divided(symbols: &Symbols, weights: &Weights) -> Weights {
+    let mut stacks: BTreeMap<&str, Vec<(Spot, Weight)>> = BTreeMap::new();
+    for (spot, weight) in weights.iter().filter(|(s, _)| matches!(s, Spot::Stack(_))) {
+        if let Some(function) = library(symbols, *spot) {
+            stacks.entry(function).or_default().push((*spot, *weight));
+        }
+    }
+    let mut all = Weights::new();
+    for (spot, weight) in weights {
+        let alone = matches!(spot, Spot::At(_)).then(|| library(symbols, *spot)).flatten();
+        match alone.and_then(|function| stacks.get(function)) {
+            Some(stacks) => divide(&mut all, *weight, stacks),
+            None => add(&mut all, *spot, weight.count, weight.amount),
+        }
+    }
+    all
+}
+
+fn divide(all: &mut Weights, weight: Weight, stacks: &[(Spot, Weight)]) {
+    let amounts: Vec<u64> = stacks.iter().map(|(_, w)| w.amount.max(1)).collect();
+    let counts = apportion(weight.count, &amounts);
+    for (((spot, _), count), amount) in
+        stacks.iter().zip(counts).zip(apportion(weight.amount, &amounts))
+    {
+        add(all, *spot, count, amount);
+    }
+}
+
+fn add(all: &mut Weights, spot: Spot, count: u64, amount: u64) {
+    let sum = all.entry(spot).or_default();
+    sum.count += count;
+    sum.amount += amount;
+}
+
+/// The function of the innermost frame, if that is not the program's own.
+fn library(symbols: &Symbols, spot: Spot) -> Option<&str> {
+    let (location, frame) = spot.frames(symbols).next()?;
+    let function = symbols.name(frame.function);
+    (!function.is_empty() && !is_own(symbols, location, frame)).then_some(function)
+}
