@@ -27,7 +27,7 @@ use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::{Detail, Slice, What};
 use crate::case::Case;
 use crate::findings::{Draft, Sum, processes_in, with_the_way};
-use crate::place::sites;
+use crate::place::{Spot, Weights, is_runtime, sites};
 use crate::processes::ProcessId;
 use crate::report::How;
 use crate::units::Ns;
@@ -86,8 +86,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let churn = case.churn.of(process);
     let amount = calls.ns + faults.ns;
     let saving = with_the_way(found, process, amount, faults.count, WAY);
-    // The line that allocates is the one to change; the lines that touch come after it.
-    let mut places = sites(case.symbols(), &calls.places, calls.count);
+    // The line that allocates is the one to change; the lines that touch come after it. What a
+    // language's runtime gives back by itself is nobody's line.
+    let runtime = |spot: &Spot| is_runtime(case.symbols(), *spot);
+    let mut own = calls.places.clone();
+    own.retain(|spot, _| !runtime(spot) || faults.places.keys().all(runtime));
+    let taken = |places: &Weights| places.values().map(|w| w.count).sum::<u64>();
+    let counted = calls.count * taken(&own) / taken(&calls.places).max(1);
+    let mut places = sites(case.symbols(), &own, counted);
     let share = |ns: Ns| ns.share_of(amount);
     for site in &mut places {
         site.share *= share(calls.ns);
