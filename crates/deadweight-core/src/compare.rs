@@ -4,13 +4,15 @@
 //! difference of the wall times: exactly, and nothing is left to be explained. Whether there is a
 //! difference at all is asked of the undisturbed runs alone. Not for running commands or printing.
 
-use crate::report::{Interval, Report, Row};
+pub mod rows;
+
+use crate::report::{Interval, Report};
 use crate::stats::normal::quantile;
 use crate::stats::rank_tests;
 use crate::stats::ratio::{self, Factor};
 use crate::units::Ns;
+pub use rows::RowDifference;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The version of [`Comparison`]'s JSON form.
 pub const SCHEMA: u32 = 1;
@@ -23,7 +25,7 @@ const CONFIDENCE: f64 = 0.95;
 /// So well a factor is to be known before running by turns may stop: half its interval's width.
 pub const PRECISION: f64 = 0.005;
 /// So many pairs are run at least where nobody says how many: enough for the test to speak.
-pub const FEWEST_PAIRS: usize = 12;
+pub const FEWEST_PAIRS: usize = 10;
 /// The smallest difference that [`Comparison::runs_needed`] asks to see.
 pub const WORTH_SEEING: f64 = 0.02;
 
@@ -46,6 +48,9 @@ pub struct Comparison {
     pub rows: Vec<RowDifference>,
     /// About how many runs of each would show a difference of 2 %, where none was shown.
     pub runs_needed: Option<u32>,
+    /// Why the two may not do the same work, in sentences: to be said before anything else.
+    #[serde(default)]
+    pub unlike: Vec<String>,
     /// What the reader must know before believing it, in sentences.
     pub warnings: Vec<String>,
 }
@@ -57,6 +62,9 @@ pub struct Side {
     pub name: String,
     /// Undisturbed runs; 0 if there is one traced run only.
     pub runs: u32,
+    /// Traced runs; 0 if there was none, and so no ledger.
+    #[serde(default)]
+    pub traced: u32,
     /// Median wall time with its interval.
     pub wall_ns: Interval,
     /// Median CPU time in user mode.
@@ -95,28 +103,6 @@ pub enum Verdict {
     CannotTell,
 }
 
-/// One account in both ledgers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RowDifference {
-    /// Its id.
-    pub account: String,
-    /// The word shown.
-    pub group: String,
-    /// In A's median run.
-    pub a_ns: u64,
-    /// In B's.
-    pub b_ns: u64,
-    /// The second minus the first.
-    pub difference_ns: i64,
-    /// That, as a share of the whole difference; 0 if there is none. Above 1 or below 0 where rows
-    /// differ in opposite directions.
-    pub share: f64,
-    /// What A's ledger says beside it.
-    pub a_note: String,
-    /// What B's ledger says.
-    pub b_note: String,
-}
-
 /// Compares `b` with `a`. `paired`: the n-th undisturbed run of both belong together, because they
 /// were run by turns.
 #[must_use]
@@ -130,7 +116,8 @@ pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparis
     Comparison {
         schema: SCHEMA,
         runs_needed: (verdict == Verdict::NoDifference).then(|| needed(&ratio, runs)).flatten(),
-        rows: rows(a.1, b.1, difference_ns),
+        rows: rows::differences(a.1, b.1, difference_ns),
+        unlike: ends(a, b).into_iter().collect(),
         warnings: warnings(a, b, verdict, fewest(ratio.paired)),
         a: side_a,
         b: side_b,
@@ -141,10 +128,10 @@ pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparis
 }
 
 impl Comparison {
-    /// The row that explains most of the difference, in its direction.
+    /// The row that explains most of the difference, in its direction, and not by chance.
     #[must_use]
     pub fn reason(&self) -> Option<&RowDifference> {
-        let towards = |row: &&RowDifference| row.share > 0.0;
+        let towards = |row: &&RowDifference| row.share > 0.0 && !row.is_chance();
         self.rows.iter().filter(towards).max_by(|x, y| x.share.total_cmp(&y.share))
     }
 }
@@ -161,6 +148,7 @@ fn side(name: &str, report: &Report) -> Side {
     Side {
         name: name.to_owned(),
         runs: clean.count,
+        traced: report.runs.traced.count,
         wall_ns,
         user_ns: clean.user_ns,
         sys_ns: clean.sys_ns,
@@ -215,6 +203,12 @@ pub fn fewest(paired: bool) -> usize {
     if paired { 8 } else { 5 }
 }
 
+/// Whether wall times taken in pairs show a difference, or cannot tell: then a reason is wanted.
+#[must_use]
+pub fn wants_reason(a: &[f64], b: &[f64]) -> bool {
+    judge(&[a.to_vec(), b.to_vec()], true, 1, 1).1 != Verdict::NoDifference
+}
+
 /// Whether wall times taken in pairs give their factor to [`PRECISION`]: enough to find a difference
 /// of 2 % (simulated in the tests). It asks nothing of the factor itself, so that stopping by it
 /// makes no false alarms.
@@ -237,32 +231,23 @@ fn needed(ratio: &Ratio, runs: u32) -> Option<u32> {
     (needed > runs).then_some(needed)
 }
 
+/// B's minus A's.
 fn difference(a: u64, b: u64) -> i64 {
     let size = i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX);
     if b < a { -size } else { size }
 }
 
-fn rows(a: &Report, b: &Report, whole: i64) -> Vec<RowDifference> {
-    let mut accounts: BTreeMap<&str, [Option<&Row>; 2]> = BTreeMap::new();
-    for (index, report) in [a, b].into_iter().enumerate() {
-        for row in &report.ledger {
-            accounts.entry(&row.account).or_default()[index] = Some(row);
-        }
-    }
-    let mut rows: Vec<RowDifference> = accounts
-        .into_iter()
-        .map(|(account, pair)| {
-            let [a_ns, b_ns] = pair.map(|row| row.map_or(0, |r| r.ns));
-            let [a_note, b_note] = pair.map(|row| row.map_or(String::new(), |r| r.note.clone()));
-            let group = pair.into_iter().flatten().next().map_or("", |r| &r.group).to_owned();
-            let difference_ns = difference(a_ns, b_ns);
-            let share = if whole == 0 { 0.0 } else { difference_ns as f64 / whole as f64 };
-            let account = account.to_owned();
-            RowDifference { account, group, a_ns, b_ns, difference_ns, share, a_note, b_note }
-        })
-        .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.difference_ns.unsigned_abs()));
-    rows
+/// Commands that end differently.
+fn ends(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
+    (a.1.exit != b.1.exit).then(|| {
+        format!(
+            "the two end differently ({} with {}, {} with {}): they may not do the same work",
+            a.0,
+            ending(a.1),
+            b.0,
+            ending(b.1)
+        )
+    })
 }
 
 /// What tempers the result.
@@ -273,18 +258,11 @@ fn warnings(
     fewest: usize,
 ) -> Vec<String> {
     let mut said = Vec::new();
-    if a.1.exit != b.1.exit {
-        said.push(format!(
-            "the two end differently ({} with {}, {} with {}): they may not do the same work",
-            a.0,
-            ending(a.1),
-            b.0,
-            ending(b.1)
-        ));
-    }
-    for (name, report) in [a, b] {
-        for hazard in &report.hazards {
-            said.push(format!("{name}: {}", hazard.text));
+    let of_a = a.1.hazards.iter().map(|hazard| (a.0, hazard));
+    for (name, hazard) in of_a.chain(b.1.hazards.iter().map(|hazard| (b.0, hazard))) {
+        let line = format!("{name}: {}", hazard.text);
+        if !said.contains(&line) {
+            said.push(line);
         }
     }
     if verdict == Verdict::CannotTell {

@@ -122,6 +122,16 @@ impl Condition {
         }
     }
 
+    /// Whether it asks for more than wall times.
+    #[must_use]
+    pub fn asks_ledger(&self) -> bool {
+        let share = |amount: &Amount| matches!(amount.of, Of::Share(..));
+        match self {
+            Self::Amounts(left, _, right) => share(left) || share(right),
+            _ => true,
+        }
+    }
+
     /// Asks it of `reports`.
     ///
     /// # Errors

@@ -2,6 +2,8 @@
 //!
 //! Not for costs of the program: those are findings.
 
+mod series;
+
 use crate::attribute::{Attribution, Detail};
 use crate::case::Case;
 use crate::cost;
@@ -10,9 +12,9 @@ use crate::processes::ProcessId;
 use crate::readings;
 use crate::report::{Hazard, Stage};
 use crate::stages::on_cpu;
-use crate::stats::spread::{Doubt, doubts};
 use crate::units::Ns;
-use crate::wording::{percent, things, time};
+use crate::wording::{percent, time};
+pub(crate) use series::of_series;
 
 /// A stage that waits this part of its life for input is timed with its producer.
 const PRODUCER: f64 = 0.2;
@@ -232,30 +234,4 @@ fn survivors(case: &Case<'_>) -> Option<Hazard> {
             alive.name
         ),
     ))
-}
-
-/// What the clean runs' wall times say about the measurement.
-pub(crate) fn of_series(walls: &[u64]) -> Vec<Hazard> {
-    let words = |doubt: &Doubt| match doubt {
-        Doubt::ColdStart { factor } => format!(
-            "The first run took {factor:.1} times as long as the others: caches were cold. \
-             One more --warmup leaves it out."
-        ),
-        Doubt::Outliers { count, factor } => format!(
-            "{} far from the rest (up to {factor:.1} times the median). The median bears it; \
-             more runs narrow the interval.",
-            things(u64::try_from(*count).unwrap_or(u64::MAX), "run").replace("runs", "runs were")
-        ),
-        Doubt::TwoModes { fast, slow, slow_count } => format!(
-            "The runs fall into two groups, around {} and {} ({slow_count} slow ones): something \
-             differs between runs. Look at the machine or the input before trusting the median.",
-            time(Ns(*fast)),
-            time(Ns(*slow)),
-        ),
-        Doubt::Drift { factor } => format!(
-            "The later runs took {factor:.2} times as long as the earlier ones: the machine or \
-             the program's files changed meanwhile. Repeat."
-        ),
-    };
-    doubts(walls).iter().map(|doubt| hazard("noisy", words(doubt))).collect()
 }

@@ -38,6 +38,7 @@ pub(crate) fn rows(case: &Case<'_>, attribution: &Attribution) -> Vec<Row> {
                 low_ns: low.0,
                 high_ns: high.0,
                 note: note(case, attribution, account),
+                each_ns: Vec::new(),
             })
         })
         .collect();

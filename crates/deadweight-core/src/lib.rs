@@ -63,4 +63,4 @@ pub mod weigh;
 pub mod whatif;
 mod wording;
 
-pub use weigh::{CleanRun, WeighError, Weighing, weigh};
+pub use weigh::{CleanRun, Luck, WeighError, Weighing, weigh};

@@ -52,7 +52,7 @@ pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun]) -> Report {
         scale(&mut report, &runs, clean, part);
     }
     report.hazards = merged(runs.iter().flat_map(|r| &r.hazards));
-    report.hazards.extend(hazards::of_series(&report.runs.clean.each_ns));
+    report.hazards.extend(hazards::of_series(clean));
     for run in &runs {
         for warning in &run.warnings {
             if !report.warnings.contains(warning) {
@@ -85,6 +85,8 @@ fn scale(report: &mut Report, runs: &[Report], clean: &[CleanRun], (part, cpu_pa
     let cpu: Vec<&[Row]> = runs.iter().map(|r| r.cpu_ledger.as_slice()).collect();
     report.ledger = pooled_rows(&walls, target, keep_observer);
     report.cpu_ledger = pooled_rows(&cpu, cpu_target, keep_observer);
+    // Wall times are what comparisons test.
+    report.cpu_ledger.iter_mut().for_each(|row| row.each_ns.clear());
     report.cpu_ns = report.cpu_ledger.iter().map(|r| r.ns).sum();
     report.findings = pooled_findings(runs, target);
     let before = net(&runs[runs.len() / 2].ledger).max(1) as f64;
@@ -142,7 +144,10 @@ fn pooled_rows(runs: &[&[Row]], target: u64, keep_observer: bool) -> Vec<Row> {
             let missing = shares.len() < runs.len();
             let low = if missing { 0.0 } else { shares.iter().map(|s| s[0]).fold(1.0, f64::min) };
             let high = shares.iter().map(|s| s[2]).fold(0.0, f64::max);
+            let each = shares.iter().map(|s| of_whole(s[1], target));
+            let each = each.chain(std::iter::repeat(0)).take(runs.len());
             Row {
+                each_ns: if runs.len() > 1 { each.collect() } else { Vec::new() },
                 ns,
                 share: ns as f64 / target.max(1) as f64,
                 low_ns: of_whole(low, target).min(ns),
@@ -237,7 +242,7 @@ fn same_cause(a: &Finding, b: &Finding) -> bool {
         && (a.sites.is_empty() && b.sites.is_empty() || place(a, b) || place(b, a))
 }
 
-fn clean_runs(clean: &[CleanRun]) -> CleanRuns {
+pub(crate) fn clean_runs(clean: &[CleanRun]) -> CleanRuns {
     let each: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
     let median = |of: fn(&CleanRun) -> u64| {
         summarise(&clean.iter().map(of).collect::<Vec<_>>()).interval.median

@@ -293,6 +293,9 @@ pub struct Row {
     /// A few words beside it (`read ×4 003, 1 byte each`; `for xxd`).
     #[serde(default)]
     pub note: String,
+    /// What `ns` would be by each traced run alone, in no particular order; empty if there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each_ns: Vec<u64>,
 }
 
 /// How an amount is known.

@@ -28,6 +28,19 @@ pub struct CleanRun {
     pub max_rss: u64,
     /// How it ended.
     pub exit: Exit,
+    /// What it had to do with the rest of the machine, where that is known.
+    pub luck: Luck,
+}
+
+/// What a run met with, by the kernel's counts: what tells why one took longer than its like.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Luck {
+    /// How often another task was given its CPU while it could have gone on.
+    pub displaced: u64,
+    /// Blocks of 512 bytes that had to be read from storage.
+    pub blocks_read: u64,
+    /// How long a CPU quota of the cgroup kept tasks from running, summed over CPUs.
+    pub throttled: Ns,
 }
 
 /// What is to be weighed.
@@ -76,6 +89,23 @@ pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
     let mut report = pool::pool(runs, weighing.clean);
     report.warnings.extend(apart(&report.runs.traced));
     Ok(report)
+}
+
+/// The report of runs without tracing alone: how long they took, and no ledger.
+#[must_use]
+pub fn timed(command: Vec<String>, clean: &[CleanRun]) -> Report {
+    let runs = Runs { clean: pool::clean_runs(clean), ..Runs::default() };
+    let exit = clean.first().map_or_else(Exit::default, |run| run.exit);
+    Report {
+        schema: SCHEMA,
+        command,
+        exit: ExitInfo { code: exit.code, signal: exit.signal },
+        wall_ns: runs.clean.wall_ns.median,
+        net_ns: runs.clean.wall_ns.median,
+        hazards: hazards::of_series(clean),
+        runs,
+        ..Report::default()
+    }
 }
 
 /// From this difference on, two counts of the same CPU time are not the same.

@@ -4,13 +4,11 @@
 //! no descriptor of ours is open in it. Clean and traced runs use the same barrier and the same
 //! two instants: from just before it is released to just after `wait4` returned.
 
-use crate::closer;
 use crate::counting::Count;
 use crate::error::Error;
 use crate::limit;
 use crate::signals::{Guard, Inherited, was_closed};
 use crate::stand_in::{Prepared, StandIn};
-use crate::time_limit;
 use deadweight_core::trace::{Exit, Usage};
 use deadweight_core::units::Ns;
 use std::ffi::{CString, OsStr, OsString};
@@ -82,35 +80,6 @@ pub enum Register {
     Number(u8),
 }
 
-/// A run without tracing.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct CleanRun {
-    /// From the release of the barrier to `wait4`'s return.
-    pub wall: Ns,
-    /// CPU time in user mode.
-    pub user: Ns,
-    /// CPU time in the kernel.
-    pub system: Ns,
-    /// Largest resident set in bytes.
-    pub max_rss: u64,
-    /// How it ended.
-    pub exit: Exit,
-}
-
-/// Runs the program once, untraced.
-///
-/// # Errors
-/// If it cannot be started ([`Error::Exec`], [`Error::Command`], [`Error::Directory`]).
-pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
-    closer::wait();
-    let guard = Guard::install();
-    let waiting = Waiting::fork(request, &guard)?;
-    let pid = waiting.pid();
-    let ended = time_limit::within(request.limit, pid, || waiting.release()?.wait())?;
-    let Usage { user, system, max_rss } = ended.usage;
-    Ok(CleanRun { wall: Ns(ended.end - ended.start), user, system, max_rss, exit: ended.exit })
-}
-
 /// The clock of every event, in ns.
 pub(crate) fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -150,6 +119,9 @@ pub(crate) struct Ended {
     pub(crate) end: u64,
     pub(crate) exit: Exit,
     pub(crate) usage: Usage,
+    /// See [`CleanRun`](crate::CleanRun).
+    pub(crate) displaced: u64,
+    pub(crate) blocks_read: u64,
 }
 
 /// Everything that the child needs after fork, when it may not allocate any more.
@@ -277,12 +249,14 @@ impl Running {
             Exit { code: libc::WEXITSTATUS(status), signal: None }
         };
         let (user, system) = (duration(usage.ru_utime), duration(usage.ru_stime));
+        let (displaced, blocks_read) =
+            (usage.ru_nivcsw.cast_unsigned(), usage.ru_inblock.cast_unsigned());
         let usage = Usage {
             user: user - (self.used_before - system),
             system: system - self.used_before,
             max_rss: usage.ru_maxrss.cast_unsigned() * 1024,
         };
-        Ok(Ended { start: self.start, end, exit, usage })
+        Ok(Ended { start: self.start, end, exit, usage, displaced, blocks_read })
     }
 
     /// The child writes into a close-on-exec pipe if it never became the program. It is read only

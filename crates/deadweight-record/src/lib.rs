@@ -5,6 +5,7 @@
 
 mod calibrate;
 mod cgroup;
+mod clean;
 mod closer;
 mod counting;
 mod error;
@@ -31,14 +32,15 @@ mod stand_in;
 mod time_limit;
 mod waits;
 
+pub use clean::{CleanRun, run_clean};
 pub use counting::{Argument, Count};
 pub use error::Error;
 pub use examine::{Examination, examine};
 pub use hazards::MachineHazard;
-pub use launch::{CleanRun, Probe, Register, Request, Stream, find, run_clean};
+pub use launch::{Probe, Register, Request, Stream, find};
 pub use plan::{Capability, Plan};
 pub use raw::{RawEvent, RawKind, Sink, UserState};
-pub use record::{Outcome, record};
+pub use record::{InARow, Outcome, record, record_in};
 pub use rung::{Lack, Level, Rung};
 pub use signals::{Interrupts, interrupted};
 pub use stand_in::StandIn;

@@ -25,8 +25,9 @@ use crate::signals::Guard;
 use crate::waits::Waits;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::syscall::Arch;
-use deadweight_core::trace::{Exit, Meta, Usage};
+use deadweight_core::trace::{Exit, Meta, Observer, Usage};
 use deadweight_core::units::Ns;
+use std::fmt;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -70,12 +71,42 @@ pub struct Outcome {
 /// If this machine does not let us record ([`Error::NotAllowed`]), if the program cannot be
 /// started, or if the kernel refuses an event. The sink's `finish` is called only on success.
 pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    record_in(&mut InARow::default(), request, plan, sink)
+}
+
+/// The same as one of several recordings with no clean run between them.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_in(
+    row: &mut InARow,
+    request: &Request,
+    plan: &Plan,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
     plan.allows_recording()?;
     let guard = Guard::install();
     let waiting = Waiting::fork(request, &guard)?;
-    match Recording::prepare(request, plan, waiting.pid()) {
-        Ok(recording) => recording.run(waiting, sink),
+    match Recording::prepare(request, plan, waiting.pid(), row) {
+        Ok(recording) => recording.run(waiting, row, sink),
         Err(error) => Err(waiting.cancel(error)),
+    }
+}
+
+/// What recordings in a row share, so that the later ones start sooner: a tracepoint that the one
+/// before still holds is neither closed nor opened anew, each of which takes the kernel long, and
+/// what observing costs is measured once.
+///
+/// While this lives, the machine's system calls are a little slower: clean runs come before or after.
+#[derive(Default)]
+pub struct InARow {
+    before: Option<Closer>,
+    observer: Option<Observer>,
+}
+
+impl fmt::Debug for InARow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InARow").field("observer", &self.observer).finish_non_exhaustive()
     }
 }
 
@@ -113,19 +144,25 @@ enum Drained {
 }
 
 impl Recording {
-    fn prepare(request: &Request, plan: &Plan, pid: i32) -> Result<Self, Error> {
+    fn prepare(request: &Request, plan: &Plan, pid: i32, row: &mut InARow) -> Result<Self, Error> {
         let root = pid.cast_unsigned();
         limit::raise();
         let entries = probes::entries(request);
         let mut probes = request.probes.clone();
         probes.extend(probes::of_language(request));
         let cpus = proc::online_cpus();
-        let unobserved = calibrate::unobserved()?;
+        let unobserved = match row.observer {
+            None => Some(calibrate::unobserved()?),
+            Some(_) => None,
+        };
         let mut session = Session::open(pid, &cpus, &entries, &probes)?;
         let unseen = sight::unseen(&mut session)?;
         session.open_switches(&unseen)?;
-        let observed = calibrate::observed(&mut session, &unobserved)?;
-        let observer = calibrate::observer(&unobserved, &observed);
+        if let Some(unobserved) = unobserved {
+            let observed = calibrate::observed(&mut session, &unobserved)?;
+            row.observer = Some(calibrate::observer(&unobserved, &observed));
+        }
+        let observer = row.observer.unwrap_or_default();
         let sample_period = session.open_clock(pid, observer.sample)?;
         let closer = Closer::hire(&session.opened())?;
         session.open_counts(pid, &request.counts)?;
@@ -150,7 +187,12 @@ impl Recording {
         Ok(Self { closer, session, root, probes, counts, main_is_probed, meta })
     }
 
-    fn run(self, waiting: Waiting, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    fn run(
+        self,
+        waiting: Waiting,
+        row: &mut InARow,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
         let Self { closer, session, root, probes, counts, main_is_probed, mut meta } = self;
         let descriptors = proc::inherited_descriptors(root);
         let start = Start { root, descriptors, main_is_probed, counts };
@@ -164,7 +206,8 @@ impl Recording {
         let cpus = 1 + proc::online_cpus().into_iter().max().unwrap_or(0).cast_unsigned() as usize;
         let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
         let ended = run_threads(session, waiting, root, &shared, &mut merge, &mut follow)?;
-        drop(closer);
+        // The one before goes now that nothing is measured, and this one when the next is open.
+        row.before = Some(closer);
         meta.start = Ns(ended.start - meta.zero);
         meta.end = Ns(ended.end - meta.zero);
         meta.exit = Some(ended.exit);

@@ -212,8 +212,8 @@ pub struct Compare {
     /// `--export-json` (*.json) or recordings (*.dwt); or files of benchmark programs.
     #[arg(required = true, num_args = 1.., value_name = "SIDE")]
     pub sides: Vec<OsString>,
-    /// Undisturbed runs of each. `auto`: until the factor is known to ±0.5 %, or for about 4
-    /// seconds each.
+    /// Undisturbed runs of each. `auto`: until the factor is known to ±0.5 %, or for about 2.5
+    /// seconds each, 10 runs at least.
     #[arg(short, long, value_name = "N|auto", default_value = "auto")]
     pub runs: Runs,
     /// Runs of each beforehand that do not count.
@@ -232,6 +232,10 @@ pub struct Compare {
     /// 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<String>,
+    /// Only whether and by how much: no traced runs, and so no reasons. Otherwise commands that
+    /// differ are traced afterwards, for at most half the time that timing took, or half a second.
+    #[arg(long, conflicts_with = "of")]
+    pub no_why: bool,
     /// Weigh this process inside each command; `NAME:2` is the second of that name.
     #[arg(long, value_name = "NAME[:K]")]
     pub of: Option<Of>,

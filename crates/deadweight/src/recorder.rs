@@ -5,7 +5,7 @@
 use crate::failure::Failure;
 use crate::seal::Sealer;
 use deadweight_core::trace::{Exit, Trace};
-use deadweight_record::{Plan, Request, record};
+use deadweight_record::{InARow, Plan, Request, record, record_in};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -34,6 +34,16 @@ impl Recorder {
     pub fn record(&self, request: &Request) -> Result<Trace, Failure> {
         let mut sealer = Sealer::to_memory();
         record(request, &self.plan, &mut sealer)?;
+        Ok(sealer.into_trace())
+    }
+
+    /// The same as one of several recordings with no clean run between them.
+    ///
+    /// # Errors
+    /// If it cannot be run or recorded.
+    pub fn record_in(&self, row: &mut InARow, request: &Request) -> Result<Trace, Failure> {
+        let mut sealer = Sealer::to_memory();
+        record_in(row, request, &self.plan, &mut sealer)?;
         Ok(sealer.into_trace())
     }
 

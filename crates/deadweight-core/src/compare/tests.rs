@@ -1,7 +1,7 @@
 //! What is said of pairs of reports.
 
 use super::*;
-use crate::report::{CleanRuns, Runs};
+use crate::report::{CleanRuns, Row, Runs};
 use crate::stats::median;
 
 fn report(each: &[u64], rows: &[(&str, u64)]) -> Report {

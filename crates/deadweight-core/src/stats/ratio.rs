@@ -30,40 +30,50 @@ pub fn of_pairs(a: &[f64], b: &[f64], confidence: f64) -> Option<Factor> {
     let spread = (n as f64 * (n as f64 + 1.0) * (2.0 * n as f64 + 1.0) / 24.0).sqrt();
     let count = |x: f64| means_up_to(&logs, x);
     let range = (*logs.first()?, *logs.last()?);
-    Some(factor(all, spread, confidence, range, &count))
+    let [value, low, high] = estimate(all, spread, confidence, range, &count).map(f64::exp);
+    Some(Factor { value, low, high })
 }
 
 /// The factor from `a` to `b`, taken independently; all values positive. None if one is empty.
 #[must_use]
 pub fn of_independent(a: &[f64], b: &[f64], confidence: f64) -> Option<Factor> {
-    let logs = |values: &[f64]| {
-        let mut logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
-        logs.sort_by(f64::total_cmp);
-        logs
+    let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|v| v.ln()).collect() };
+    let [value, low, high] = shift(&logs(a), &logs(b), confidence)?.map(f64::exp);
+    Some(Factor { value, low, high })
+}
+
+/// By how much `b` lies above `a`, taken independently: the estimate and the ends of its interval.
+/// None if one is empty.
+#[must_use]
+pub fn shift(a: &[f64], b: &[f64], confidence: f64) -> Option<[f64; 3]> {
+    let sorted = |values: &[f64]| {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        sorted
     };
-    let (a, b) = (logs(a), logs(b));
+    let (a, b) = (sorted(a), sorted(b));
     let (m, n) = (a.len() as u64, b.len() as u64);
     // Mann and Whitney's statistic has this variance where the series are alike.
     let spread = ((m * n) as f64 * (m + n + 1) as f64 / 12.0).sqrt();
     let count = |x: f64| differences_up_to(&a, &b, x);
     let range = (b.first()? - a.last()?, b.last()? - a.first()?);
-    Some(factor(m * n, spread, confidence, range, &count))
+    Some(estimate(m * n, spread, confidence, range, &count))
 }
 
 /// Median and interval of `all` values of which `count(x)` are at most x.
-fn factor(
+fn estimate(
     all: u64,
     spread: f64,
     confidence: f64,
     range: (f64, f64),
     count: &dyn Fn(f64) -> u64,
-) -> Factor {
+) -> [f64; 3] {
     let reach = quantile(0.5 + confidence / 2.0) * spread;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
     let rank = (all as f64 / 2.0 - reach).floor().max(0.0) as u64;
     let at = |rank: u64| order_statistic(rank, range, count);
     let middle = (at((all - 1) / 2) + at(all / 2)) / 2.0;
-    Factor { value: middle.exp(), low: at(rank).exp(), high: at(all - 1 - rank).exp() }
+    [middle, at(rank), at(all - 1 - rank)]
 }
 
 /// The value with `rank` others below it, to a relative precision of 1e-12 of the factor.

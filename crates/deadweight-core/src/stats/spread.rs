@@ -68,6 +68,13 @@ pub fn doubts(values: &[u64]) -> Vec<Doubt> {
     found
 }
 
+/// Which values are far from the rest.
+#[must_use]
+pub fn far(values: &[u64]) -> Vec<bool> {
+    let usual = Usual::of(values);
+    values.iter().map(|value| usual.is_far(*value)).collect()
+}
+
 /// Where most values are, and how far from there a value is an outlier.
 struct Usual {
     centre: u64,

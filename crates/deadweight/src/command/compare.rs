@@ -14,13 +14,14 @@ use crate::recorder::Recorder;
 use crate::render::comparison;
 use crate::render::exports::{self, Timed};
 use crate::running::around::Around;
-use crate::running::interleave::{Contender, Manner, interleave};
+use crate::running::interleave::{Contender, Manner, Why, interleave};
 use crate::running::output::STDOUT;
 use crate::running::repeat::Wish;
 use deadweight_core::compare::{Comparison, Verdict, compare as weigh_up};
 use deadweight_core::gate::{Condition, GateError, Reports};
 use deadweight_core::report::{Report, SCHEMA};
-use deadweight_core::weigh::{Weighing, weigh};
+use deadweight_core::weigh::{Weighing, timed as report_of_times, weigh};
+use deadweight_record::InARow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -36,8 +37,8 @@ struct Named {
     report: Report,
     /// Whether its runs were made by turns with the others.
     by_turns: bool,
-    /// What tempers the comparison.
-    warnings: Vec<String>,
+    /// How its output differs from the first side's.
+    unlike: Option<String>,
 }
 
 pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
@@ -56,6 +57,12 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
     }
     let conditions = read_conditions(&wish.fail_if)?;
     must_name_sides(&conditions, &wanted)?;
+    let rowed = conditions.iter().find(|(_, condition)| condition.asks_ledger());
+    if let Some((text, _)) = rowed.filter(|_| wish.no_why) {
+        return Err(Failure::Unknown(format!(
+            "--no-why makes no traced runs, and `{text}` asks for what only they show"
+        )));
+    }
     let json = wish.export_json.as_deref();
     let json = json.map(|path| Destination::open("the comparison", path)).transpose()?;
     let exports = Exports::open(wish)?;
@@ -136,7 +143,7 @@ fn failing(
 fn against(a: &Named, b: &Named) -> Comparison {
     let paired = a.by_turns && b.by_turns;
     let mut found = weigh_up((&a.name, &a.report), (&b.name, &b.report), paired);
-    found.warnings.splice(0..0, [a, b].into_iter().flat_map(|side| side.warnings.clone()));
+    found.unlike.splice(0..0, [a, b].into_iter().filter_map(|side| side.unlike.clone()));
     found
 }
 
@@ -174,13 +181,24 @@ fn weigh_all(wish: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Na
         let by_turns = fresh.contains(&index) && fresh.len() > 1;
         let report = match made[index].take() {
             Some(report) => report,
-            None => weighed(contenders.remove(0).ran, wish.of.as_ref(), None)?,
+            None => report(&side.words, contenders.remove(0), wish)?,
         };
         let differs = differing.iter().find(|(of, _)| *of == index);
-        let warnings = differs.map(|(_, text)| text.clone()).into_iter().collect();
-        sides.push(Named { name: side.name.clone(), report, by_turns, warnings });
+        let unlike = differs.map(|(_, text)| text.clone());
+        sides.push(Named { name: side.name.clone(), report, by_turns, unlike });
     }
     Ok(sides)
+}
+
+/// The report of a command that was run; without a ledger if nothing of it was to be explained.
+fn report(words: &OsString, contender: Contender, wish: &Compare) -> Result<Report, Failure> {
+    let ran = contender.ran;
+    if !ran.traces.is_empty() {
+        return weighed(ran, wish.of.as_ref(), None);
+    }
+    let mut report = report_of_times(vec![lossy(words)], &ran.clean);
+    report.hazards.extend(ran.hazards);
+    Ok(report)
 }
 
 /// The times of the sides that were run, for other programs.
@@ -269,9 +287,25 @@ fn run(wish: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender
         output: wish.habits.output.clone(),
         fewest: wish.habits.min_runs,
         most: wish.habits.max_runs,
+        why: why(wish, fresh.len() < wanted.len()),
     };
-    let recorder = Recorder::ready()?;
-    interleave(&wishes, &manner, &mut |request| recorder.record(request))
+    // Whoever may not record can compare times all the same.
+    let recorder = if wish.no_why { None } else { Some(Recorder::ready()?) };
+    let mut row = InARow::default();
+    interleave(&wishes, &manner, &mut |request| match &recorder {
+        Some(recorder) => recorder.record_in(&mut row, request),
+        None => Err(Failure::Unknown("--no-why makes no traced runs".into())),
+    })
+}
+
+/// Which sides are traced: those that differ, unless somebody reads all ledgers.
+fn why(wish: &Compare, beside_reports: bool) -> Why {
+    let read = wish.export_json.is_some() || !wish.fail_if.is_empty();
+    match (wish.no_why, read || beside_reports || wish.of.is_some()) {
+        (true, _) => Why::Never,
+        (false, true) => Why::Always,
+        (false, false) => Why::IfDifferent,
+    }
 }
 
 /// What the times look like in a file.

@@ -6,8 +6,13 @@ use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time};
 use deadweight_core::compare::{Comparison, Ratio, RowDifference, Side, Verdict, WORTH_SEEING};
 
+/// The column where rows' names begin, and a column past it where their notes may.
+const GROUPS: usize = 34;
+const NOTES: usize = GROUPS + 3;
 /// Rows that differ by less than this share of the larger wall time are folded into one.
 const SMALL: f64 = 0.005;
+/// A row that makes less than this part of the difference is not the reason.
+const NAMED: f64 = 0.2;
 /// Above this factor, both ways, "times" says more than per cent.
 const TIMES: f64 = 1.5;
 
@@ -17,19 +22,24 @@ pub fn render(comparisons: &[Comparison], page: Page) -> String {
     let mut sheet = Sheet::new(page);
     commands(&mut sheet, comparisons);
     for (comparison, letter) in comparisons.iter().zip('B'..) {
+        warnings(&mut sheet, &comparison.unlike);
         headline(&mut sheet, comparison, letter);
         // Where no difference is shown there is none to explain.
         if comparison.verdict != Verdict::NoDifference {
             rows(&mut sheet, comparison, letter);
         }
-        for warning in &comparison.warnings {
-            let mut line = Line::indented(2);
-            line.push(Ink::Doubt, "! ");
-            sheet.paragraph(line, 4, Ink::Plain, warning);
-        }
+        warnings(&mut sheet, &comparison.warnings);
         sheet.gap();
     }
     sheet.into_text()
+}
+
+fn warnings(sheet: &mut Sheet, warnings: &[String]) {
+    for warning in warnings {
+        let mut line = Line::indented(2);
+        line.push(Ink::Doubt, "! ");
+        sheet.paragraph(line, 4, Ink::Plain, warning);
+    }
 }
 
 /// The letters, what they stand for, and how long each takes.
@@ -54,8 +64,11 @@ fn took(side: &Side) -> String {
         0 => format!("{median}, one traced run"),
         1 => format!("{median}, 1 run"),
         n => {
-            let (low, high) = (time(side.wall_ns.low), time(side.wall_ns.high));
-            format!("{median} ({low} to {high}), {n} runs")
+            let scale = Scale::for_largest(side.wall_ns.high);
+            let digits = |ns| scale.digits(scale.steps(ns));
+            let (median, low, high) = (side.wall_ns.median, side.wall_ns.low, side.wall_ns.high);
+            let ends = format!("{} to {}", digits(low), digits(high));
+            format!("median {} {} ({ends}), {n} runs", digits(median), scale.unit())
         }
     }
 }
@@ -77,13 +90,32 @@ fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
         sheet.line(&line);
         return;
     }
-    line.push(Ink::Plain, "  ");
+    if let Some(reason) = reason(comparison) {
+        sheet.paragraph(line, 4, ink, &reason);
+        line = Line::indented(4);
+    } else {
+        line.push(Ink::Plain, "  ");
+    }
     let mut text = format!("({}, {}{})", interval(ratio), chance(ratio.p), turns(ratio));
     if let Some(runs) = comparison.runs_needed {
         let shown = percent((ratio.value - 1.0).abs().max(WORTH_SEEING));
         text.push_str(&format!(" About {runs} runs of each would show {shown}: `-r {runs}`."));
     }
     sheet.paragraph(line, 4, Ink::Faint, &text);
+}
+
+/// `: 86 % of it in system calls (tiny-reads)`.
+fn reason(comparison: &Comparison) -> Option<String> {
+    if !matches!(comparison.verdict, Verdict::Faster | Verdict::Slower) {
+        return None;
+    }
+    let row = comparison.reason().filter(|row| row.share >= NAMED)?;
+    let part = if row.share > 0.995 { "all".to_owned() } else { percent(row.share) };
+    let account = match row.account.replace('-', " ") == row.group {
+        true => String::new(),
+        false => format!(" ({})", row.account),
+    };
+    Some(format!(": {part} of it in {}{account}", row.group))
 }
 
 fn faster(ratio: f64) -> String {
@@ -157,24 +189,50 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     for row in &large {
         let mut line = Line::indented(2);
         line.push(Ink::Faint, if first { "why:" } else { "" });
-        amounts(&mut line, scale, steps(row.difference_ns), row.share);
-        line.push(Ink::Strong, &row.group).pad_to(28 + group);
-        sheet.paragraph(line, 28 + group, Ink::Plain, &change(row));
+        amounts(&mut line, scale, (steps(row.difference_ns), give(scale, row)), row.share);
+        line.push(Ink::Doubt, if row.is_chance() { "~ " } else { "" });
+        line.push(Ink::Strong, &row.group).pad_to(NOTES + group);
+        sheet.paragraph(line, NOTES + group, Ink::Plain, &change(row));
         first = false;
     }
     let rest: i64 = small.iter().map(|row| row.difference_ns).sum();
     if rest != 0 {
         let mut line = Line::indented(2);
         let share = if total == 0 { 0.0 } else { rest as f64 / total as f64 };
-        amounts(&mut line, scale, steps(rest), share);
+        amounts(&mut line, scale, (steps(rest), None), share);
         line.push(Ink::Plain, "other rows");
         sheet.line(&line);
     }
     let mut line = Line::indented(2);
     let share = if total == 0 { 0.0 } else { 1.0 };
-    amounts(&mut line, scale, signed_steps(scale, total), share);
+    amounts(&mut line, scale, (signed_steps(scale, total), None), share);
     line.push(Ink::Faint, &format!("wall time, {letter} − A: the sum of all rows"));
     sheet.line(&line);
+    trust(sheet, comparison, &large);
+}
+
+/// What the marks on the rows mean, or why there are none.
+fn trust(sheet: &mut Sheet, comparison: &Comparison, shown: &[&RowDifference]) {
+    let (a, b) = (comparison.a.traced, comparison.b.traced);
+    let text = if shown.iter().any(|row| row.is_chance()) {
+        format!("~ may be chance: {a} + {b} traced runs, all rows tested together (p ≥ 0.01)")
+    } else if comparison.rows.iter().all(|row| row.p.is_none()) {
+        let runs = if a + b == 2 {
+            "1 + 1 traced run".to_owned()
+        } else {
+            format!("{a} + {b} traced runs")
+        };
+        format!("{runs}: too few to tell a row from chance")
+    } else {
+        return;
+    };
+    sheet.paragraph(Line::indented(GROUPS), GROUPS, Ink::Faint, &text);
+}
+
+/// Half the width of the row's interval, in steps.
+fn give(scale: Scale, row: &RowDifference) -> Option<u64> {
+    let [low, high] = row.interval_ns?;
+    Some(scale.steps(low.abs_diff(high).div_ceil(2)))
 }
 
 fn largest(rows: &[&RowDifference]) -> u64 {
@@ -186,12 +244,16 @@ fn signed_steps(scale: Scale, ns: i64) -> i64 {
     if ns < 0 { -steps } else { steps }
 }
 
-fn amounts(line: &mut Line, scale: Scale, steps: i64, share: f64) {
+/// `−1.69 ± 0.04 ms    86 %`.
+fn amounts(line: &mut Line, scale: Scale, (steps, give): (i64, Option<u64>), share: f64) {
     let sign = if steps < 0 { '−' } else { '+' };
-    let amount = format!("{sign}{} {}", scale.digits(steps.unsigned_abs()), scale.unit());
-    line.right(18, Ink::Plain, &amount);
+    let amount = format!("{sign}{}", scale.digits(steps.unsigned_abs()));
+    let give = give.map_or(String::new(), |give| format!("± {}", scale.digits(give)));
+    line.right(15, Ink::Plain, &amount);
+    line.push(Ink::Plain, " ").push(Ink::Faint, &give).pad_to(23);
+    line.push(Ink::Plain, " ").push(Ink::Plain, scale.unit());
     let share = format!("{:.0} %", share * 100.0).replace('-', "−");
-    line.right(25, Ink::Plain, &share).pad_to(27);
+    line.right(GROUPS - 2, Ink::Plain, &share).pad_to(GROUPS);
 }
 
 /// What the ledgers say beside the row: `read ×4 003, 1 byte each → read ×1`.

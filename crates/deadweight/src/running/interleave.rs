@@ -1,8 +1,9 @@
 //! Several commands by turns, so that all of them see the same machine.
 //!
 //! Warm-ups, then rounds: in each, every command once without tracing, in an order drawn anew, so
-//! that none always follows the same other. Traced runs come after all timed ones. Output is
-//! drained and compared, never passed on. Not for one command alone: that is `repeat`.
+//! that none always follows the same other. Traced runs come after all timed ones, by turns too, and
+//! only of commands whose difference is to be explained. Output is drained and compared, never
+//! passed on. Not for one command alone: that is `repeat`.
 
 use super::around::Around;
 use super::input::Input;
@@ -11,7 +12,7 @@ use super::progress::Progress;
 use super::repeat::{KEPT, Ran, Series, Tracing, Wish};
 use crate::cli::Runs;
 use crate::failure::Failure;
-use deadweight_core::compare::{FEWEST_PAIRS, is_known};
+use deadweight_core::compare::{FEWEST_PAIRS, is_known, wants_reason};
 use deadweight_record::Request;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -20,7 +21,21 @@ use std::time::{Duration, Instant};
 /// No comparison needs more rounds than this.
 const MOST: usize = 1000;
 /// Without `-r`, rounds go on until the factor is known well, or for so long, per command.
-const TIME: Duration = Duration::from_secs(4);
+const TIME: Duration = Duration::from_millis(2500);
+/// Traced runs may take half as long as the timed ones did, or so long for each command.
+const REASONING: Duration = Duration::from_millis(500);
+
+/// Which commands are traced.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Why {
+    /// The first one and those that are not shown to be like it, or none.
+    #[default]
+    IfDifferent,
+    /// All.
+    Always,
+    /// None.
+    Never,
+}
 
 /// What came of one command.
 #[derive(Debug)]
@@ -42,6 +57,8 @@ pub struct Manner {
     pub fewest: Option<u32>,
     /// Never more.
     pub most: Option<u32>,
+    /// Which of them are traced.
+    pub why: Why,
 }
 
 /// Runs all commands by turns; with each stands what is to be done around its runs.
@@ -90,14 +107,27 @@ pub fn interleave(
             ran[index].clean.push(run);
         }
     }
-    for ((one, ran), (_, around)) in series.iter_mut().zip(&mut ran).zip(wishes) {
-        progress.say("traced runs");
-        one.traced_runs(ran, &mut |request: &Request| {
-            around.make_ready()?;
-            let trace = tracing(request)?;
-            around.conclude()?;
-            Ok(trace)
-        })?;
+    let budget = (since.elapsed() / 2).max(REASONING * u32::try_from(ran.len()).unwrap_or(1));
+    let whom = to_explain(manner.why, &ran);
+    let since = Instant::now();
+    let mut more = !whom.is_empty();
+    while more {
+        progress.say("traced runs, for the reasons");
+        let before = since.elapsed();
+        more = false;
+        for index in &whom {
+            let around = &wishes[*index].1;
+            let mut traced = |request: &Request| {
+                around.make_ready()?;
+                let trace = tracing(request)?;
+                around.conclude()?;
+                Ok(trace)
+            };
+            more |= series[*index].one_more_traced(&mut ran[*index], &mut traced)?;
+        }
+        // Another round is likely to take as long as this one did.
+        let now = since.elapsed();
+        more &= now + (now - before) <= budget;
     }
     wishes.iter().try_for_each(|(_, around)| around.clean_up())?;
     progress.done();
@@ -108,6 +138,28 @@ fn contender(series: Series<'_>, mut ran: Ran) -> Contender {
     ran.exit = series.exit();
     ran.hazards = series.hazards(ran.clean.len());
     Contender { ran, wrote: series.wrote() }
+}
+
+/// The commands whose ledgers are wanted.
+fn to_explain(why: Why, ran: &[Ran]) -> Vec<usize> {
+    match why {
+        Why::Always => (0..ran.len()).collect(),
+        Why::Never => Vec::new(),
+        Why::IfDifferent => {
+            let Some((first, others)) = ran.split_first() else { return Vec::new() };
+            let unlike = |(_, other): &(usize, &Ran)| wants_reason(&walls(first), &walls(other));
+            let mut whom: Vec<usize> =
+                (1..).zip(others).filter(unlike).map(|(index, _)| index).collect();
+            if !whom.is_empty() {
+                whom.insert(0, 0);
+            }
+            whom
+        }
+    }
+}
+
+fn walls(ran: &Ran) -> Vec<f64> {
+    ran.clean.iter().map(|run| run.wall.0.max(1) as f64).collect()
 }
 
 /// Whether the factor between the first command and every other is known well enough.
@@ -125,10 +177,13 @@ fn enough(runs: Runs, manner: &Manner, ran: &[Ran], since: Instant) -> bool {
     if done < fewest {
         return false;
     }
-    let walls = |ran: &Ran| -> Vec<f64> { ran.clean.iter().map(|r| r.wall.0 as f64).collect() };
-    let known = others.iter().all(|other| is_known(&walls(first), &walls(other)));
     let late = u32::try_from(ran.len()).is_ok_and(|n| since.elapsed() >= TIME * n);
-    known || late || done >= most
+    if late || done >= most {
+        return true;
+    }
+    // The more there are, the less one more tells.
+    let worth_asking = done.is_multiple_of(1 + done / 20);
+    worth_asking && others.iter().all(|other| is_known(&walls(first), &walls(other)))
 }
 
 fn round(runs: Runs, done: usize) -> String {

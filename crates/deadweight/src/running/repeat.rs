@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use deadweight_core::report::Hazard;
 use deadweight_core::stats::median;
 use deadweight_core::trace::{Exit, Trace};
-use deadweight_core::weigh::CleanRun;
+use deadweight_core::weigh::{CleanRun, Luck};
 use deadweight_record::{Count, Request, StandIn, run_clean};
 use std::ffi::OsString;
 use std::io;
@@ -223,8 +223,13 @@ impl<'w> Series<'w> {
     pub(super) fn clean_run(&mut self) -> Result<CleanRun, Failure> {
         self.run(|request| {
             let run = run_clean(request)?;
-            let deadweight_record::CleanRun { wall, user, system, max_rss, exit } = run;
-            Ok((CleanRun { wall, user, system, max_rss, exit }, exit))
+            let deadweight_record::CleanRun { wall, user, system, max_rss, exit, .. } = run;
+            let luck = Luck {
+                displaced: run.displaced,
+                blocks_read: run.blocks_read,
+                throttled: run.throttled,
+            };
+            Ok((CleanRun { wall, user, system, max_rss, exit, luck }, exit))
         })
     }
 
@@ -250,21 +255,34 @@ impl<'w> Series<'w> {
         ran: &mut Ran,
         tracing: &mut Tracing<'_>,
     ) -> Result<(), Failure> {
-        if self.failed.is_some_and(|(_, exit)| is_interrupted(exit)) {
+        while self.one_more_traced(ran, tracing)? {}
+        Ok(())
+    }
+
+    /// A traced run, unless there are enough of them; whether it was made.
+    pub(super) fn one_more_traced(
+        &mut self,
+        ran: &mut Ran,
+        tracing: &mut Tracing<'_>,
+    ) -> Result<bool, Failure> {
+        let wanted = traced_wanted(ran.traces.first(), self.wish.runs);
+        let first = ran.traces.is_empty();
+        if first && self.failed.is_some_and(|(_, exit)| is_interrupted(exit)) {
             self.progress.done();
             return Err(Failure::Interrupted);
         }
-        self.progress.say("traced run 1");
-        ran.traces.push(self.traced_run(tracing, Vec::new())?);
-        let wanted = traced_wanted(ran.traces.first(), self.wish.runs);
-        while !self.stopped && (ran.traces.len() as u64) < wanted {
-            self.progress.say(&format!("traced run {} of {wanted}", ran.traces.len() + 1));
-            let trace = self.traced_run(tracing, Vec::new())?;
-            if !self.stopped {
-                ran.traces.push(trace);
-            }
+        if !first && (self.stopped || ran.traces.len() as u64 >= wanted) {
+            return Ok(false);
         }
-        Ok(())
+        self.progress.say(&match first {
+            true => "traced run 1".to_owned(),
+            false => format!("traced run {} of {wanted}", ran.traces.len() + 1),
+        });
+        let trace = self.traced_run(tracing, Vec::new())?;
+        if first || !self.stopped {
+            ran.traces.push(trace);
+        }
+        Ok(true)
     }
 
     /// The run that counts. The others are worth something without it.

@@ -1,0 +1,206 @@
+//! The difference of two ledgers, row by row: how much, how sure, and whether it is more than chance.
+//!
+//! Rows vary from one traced run to the next, so each has an interval; and of a dozen rows one looks
+//! different by chance alone, so all are tested as one family (Holm). Not for whether the wall times
+//! differ: that is asked of undisturbed runs in `compare`.
+
+use super::{ALPHA, CONFIDENCE, difference};
+use crate::report::{Basis, Report, Row};
+use crate::stats::rank_tests::{holm, independent};
+use crate::stats::ratio;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// So many traced runs of each side at least, or a row of a usual ledger cannot be told from chance.
+pub const FEWEST_TRACED: usize = 7;
+
+/// One account in both ledgers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowDifference {
+    /// Its id.
+    pub account: String,
+    /// The word shown.
+    pub group: String,
+    /// In A's median run.
+    pub a_ns: u64,
+    /// In B's.
+    pub b_ns: u64,
+    /// The second minus the first.
+    pub difference_ns: i64,
+    /// The ends of its interval in ns: at 95 %, from the traced runs of both sides where both have
+    /// several, otherwise from the samples of one run each. None where neither says anything.
+    #[serde(default)]
+    pub interval_ns: Option<[i64; 2]>,
+    /// Probability of so large a difference by chance in any of the rows (Mann and Whitney's test,
+    /// Holm's correction). None with fewer than seven traced runs on a side.
+    #[serde(default)]
+    pub p: Option<f64>,
+    /// The difference as a share of the whole one; 0 if there is none. Above 1 or below 0 where rows
+    /// differ in opposite directions.
+    pub share: f64,
+    /// What A's ledger says beside it.
+    pub a_note: String,
+    /// What B's ledger says.
+    pub b_note: String,
+}
+
+impl RowDifference {
+    /// Whether it was tested, and chance explains it.
+    #[must_use]
+    pub fn is_chance(&self) -> bool {
+        self.p.is_some_and(|p| p >= ALPHA)
+    }
+}
+
+/// The rows of both ledgers side by side, largest difference first; `whole` is that of the wall times.
+pub(super) fn differences(a: &Report, b: &Report, whole: i64) -> Vec<RowDifference> {
+    // Where one was only timed, the other's rows are no differences.
+    if a.ledger.is_empty() || b.ledger.is_empty() {
+        return Vec::new();
+    }
+    let mut accounts: BTreeMap<&str, [Option<&Row>; 2]> = BTreeMap::new();
+    for (index, report) in [a, b].into_iter().enumerate() {
+        for row in &report.ledger {
+            accounts.entry(&row.account).or_default()[index] = Some(row);
+        }
+    }
+    // A row that only one side has was 0 in every run of the other.
+    let runs =
+        [a, b].map(|report| report.ledger.iter().map(|row| row.each_ns.len()).max().unwrap_or(0));
+    let mut tested = Vec::new();
+    let mut rows: Vec<RowDifference> = Vec::with_capacity(accounts.len());
+    for (account, pair) in accounts {
+        let [a_ns, b_ns] = pair.map(|row| row.map_or(0, |r| r.ns));
+        let [a_note, b_note] = pair.map(|row| row.map_or(String::new(), |r| r.note.clone()));
+        let difference_ns = difference(a_ns, b_ns);
+        let each = [each(pair[0], runs[0]), each(pair[1], runs[1])];
+        if runs[0].min(runs[1]) >= FEWEST_TRACED {
+            tested.push(independent(&each[0], &each[1]));
+        }
+        rows.push(RowDifference {
+            account: account.to_owned(),
+            group: pair.into_iter().flatten().next().map_or("", |r| &r.group).to_owned(),
+            a_ns,
+            b_ns,
+            difference_ns,
+            interval_ns: interval(&each, pair, difference_ns),
+            p: None,
+            share: if whole == 0 { 0.0 } else { difference_ns as f64 / whole as f64 },
+            a_note,
+            b_note,
+        });
+    }
+    for (row, p) in rows.iter_mut().zip(holm(&tested)) {
+        row.p = Some(p);
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.difference_ns.unsigned_abs()));
+    rows
+}
+
+/// A row's time in each traced run of its side.
+fn each(row: Option<&Row>, runs: usize) -> Vec<f64> {
+    let known = row.map(|row| row.each_ns.iter().map(|ns| *ns as f64).collect::<Vec<_>>());
+    known.filter(|each| each.len() == runs).unwrap_or_else(|| vec![0.0; runs])
+}
+
+/// Holds the difference itself, which is one of means.
+fn interval(
+    [a, b]: &[Vec<f64>; 2],
+    rows: [Option<&Row>; 2],
+    difference_ns: i64,
+) -> Option<[i64; 2]> {
+    let ends = if a.len().min(b.len()) > 1 {
+        let [_, low, high] = ratio::shift(a, b, CONFIDENCE)?;
+        [low, high]
+    } else {
+        let sampled = rows.iter().flatten().any(|row| row.basis == Basis::Sampled);
+        let ends =
+            |row: Option<&Row>| row.map_or((0.0, 0.0), |r| (r.low_ns as f64, r.high_ns as f64));
+        let (a, b) = (ends(rows[0]), ends(rows[1]));
+        sampled.then_some([b.0 - a.1, b.1 - a.0])?
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "differences of times in ns, saturating")]
+    let [low, high] = ends.map(|end| end.round() as i64);
+    Some([low.min(difference_ns), high.max(difference_ns)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(rows: &[(&str, &[u64])]) -> Report {
+        let ledger = rows.iter().map(|(account, each)| Row {
+            account: (*account).into(),
+            ns: each.iter().sum::<u64>() / each.len() as u64,
+            each_ns: each.to_vec(),
+            ..Row::default()
+        });
+        Report { ledger: ledger.collect(), ..Report::default() }
+    }
+
+    #[test]
+    fn rows_are_one_family_and_each_has_an_interval() {
+        let a = report(&[
+            ("tiny-reads", &[900, 910, 920, 930, 940, 950, 960]),
+            ("net-work", &[100, 101, 102, 103, 104, 105, 106]),
+        ]);
+        let b = report(&[
+            ("net-work", &[101, 102, 100, 104, 103, 106, 105]),
+            ("start-up", &[10, 11, 12, 13, 14, 15, 16]),
+        ]);
+        let rows = differences(&a, &b, -917);
+        let of = |account| rows.iter().find(|row| row.account == account).unwrap();
+        // Both sides wholly apart: 2 of the 3 432 orders, times the three rows that were asked.
+        assert!((of("tiny-reads").p.unwrap() - 3.0 * 2.0 / 3432.0).abs() < 1e-9, "{rows:?}");
+        assert!(!of("tiny-reads").is_chance() && !of("start-up").is_chance());
+        assert!(of("net-work").is_chance(), "{rows:?}");
+        let [low, high] = of("tiny-reads").interval_ns.unwrap();
+        assert!((-960..=-930).contains(&low) && (-930..=-900).contains(&high), "{low} {high}");
+    }
+
+    #[test]
+    fn few_traced_runs_test_nothing_and_one_exact_run_has_no_interval() {
+        let few = [&[5_u64, 6, 7][..], &[50, 60, 70]].map(|each| report(&[("exit", each)]));
+        let rows = differences(&few[0], &few[1], 54);
+        assert_eq!((rows[0].p, rows[0].interval_ns), (None, Some([43, 65])));
+        let one = |ns, basis| {
+            let row = Row {
+                account: "x".into(),
+                ns,
+                basis,
+                low_ns: ns - 1,
+                high_ns: ns + 2,
+                ..Row::default()
+            };
+            Report { ledger: vec![row], ..Report::default() }
+        };
+        let exact = differences(&one(5, Basis::Exact), &one(9, Basis::Exact), 4);
+        assert_eq!(exact[0].interval_ns, None);
+        let sampled = differences(&one(5, Basis::Sampled), &one(9, Basis::Exact), 4);
+        assert_eq!(sampled[0].interval_ns, Some([1, 7]));
+    }
+
+    #[test]
+    fn a_thousand_pairs_of_one_ledger_raise_few_alarms_in_any_row() {
+        let mut state = 17_u64;
+        let mut draw = |base: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+            base + (state >> 33) % base
+        };
+        let mut ledger = || {
+            let mut row = |base| (0..10).map(|_| draw(base)).collect::<Vec<u64>>();
+            let rows: Vec<Vec<u64>> = [7, 50, 300, 900, 2000, 5000].map(&mut row).into();
+            let names = ["a", "b", "c", "d", "e", "f"];
+            let named: Vec<(&str, &[u64])> =
+                names.iter().zip(&rows).map(|(n, r)| (*n, r.as_slice())).collect();
+            report(&named)
+        };
+        let alarms = (0..1000)
+            .filter(|_| {
+                let (a, b) = (ledger(), ledger());
+                differences(&a, &b, 1).iter().any(|row| !row.is_chance())
+            })
+            .count();
+        assert!(alarms <= 10, "{alarms} of 1000");
+    }
+}

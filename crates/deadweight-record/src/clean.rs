@@ -1,0 +1,57 @@
+//! One run without tracing: its times, and what the kernel counts of any program for nothing.
+//!
+//! Not for starting programs (`launch`) or for repeating them.
+
+use crate::closer;
+use crate::error::Error;
+use crate::launch::{Request, Waiting};
+use crate::proc;
+use crate::signals::Guard;
+use crate::time_limit;
+use deadweight_core::trace::{Exit, Usage};
+use deadweight_core::units::Ns;
+
+/// A run without tracing.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct CleanRun {
+    /// From the release of the barrier to `wait4`'s return.
+    pub wall: Ns,
+    /// CPU time in user mode.
+    pub user: Ns,
+    /// CPU time in the kernel.
+    pub system: Ns,
+    /// Largest resident set in bytes.
+    pub max_rss: u64,
+    /// How it ended.
+    pub exit: Exit,
+    /// How often another task was given its CPU while it could have gone on.
+    pub displaced: u64,
+    /// Blocks of 512 bytes that had to be read from storage.
+    pub blocks_read: u64,
+    /// How long a CPU quota of its cgroup kept tasks from running, summed over CPUs.
+    pub throttled: Ns,
+}
+
+/// Runs the program once, untraced.
+///
+/// # Errors
+/// If it cannot be started ([`Error::Exec`], [`Error::Command`], [`Error::Directory`]).
+pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
+    closer::wait();
+    let guard = Guard::install();
+    let waiting = Waiting::fork(request, &guard)?;
+    let pid = waiting.pid();
+    let throttled = proc::throttled();
+    let ended = time_limit::within(request.limit, pid, || waiting.release()?.wait())?;
+    let Usage { user, system, max_rss } = ended.usage;
+    Ok(CleanRun {
+        wall: Ns(ended.end - ended.start),
+        user,
+        system,
+        max_rss,
+        exit: ended.exit,
+        displaced: ended.displaced,
+        blocks_read: ended.blocks_read,
+        throttled: Ns(proc::throttled().saturating_sub(throttled)),
+    })
+}
