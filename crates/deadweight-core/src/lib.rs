@@ -49,6 +49,7 @@ pub mod proof;
 mod readings;
 mod removals;
 pub mod report;
+pub mod runners;
 mod shares;
 mod stages;
 pub mod stats;

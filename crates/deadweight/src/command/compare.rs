@@ -5,10 +5,10 @@
 
 use super::destination::Destination;
 use super::gate::read_conditions;
-use super::run::weighed;
+use super::run::{weighed, weighed_traces};
 use super::sides::{self, Side};
 use super::{benchmarks, page, recording};
-use crate::cli::Compare;
+use crate::cli::{Compare, Of};
 use crate::failure::Failure;
 use crate::recorder::Recorder;
 use crate::render::comparison;
@@ -20,7 +20,7 @@ use crate::running::repeat::Wish;
 use deadweight_core::compare::{Comparison, Verdict, compare as weigh_up};
 use deadweight_core::gate::{Condition, GateError, Reports};
 use deadweight_core::report::{Report, SCHEMA};
-use deadweight_core::weigh::{Weighing, timed as report_of_times, weigh};
+use deadweight_core::weigh::timed as report_of_times;
 use deadweight_record::InARow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -234,16 +234,14 @@ fn made_before(side: &OsString, wish: &Compare) -> Result<Option<Report>, Failur
         let source = std::io::ErrorKind::NotFound.into();
         return Err(Failure::Read { path: path.to_owned(), source });
     }
-    let of = wish.of.as_ref().map(ToString::to_string);
-    report_of(path, of.as_deref()).map(Some)
+    report_of(path, wish.of.as_ref()).map(Some)
 }
 
 /// The report in a file, or of the recording in it.
-pub(super) fn report_of(path: &Path, of: Option<&str>) -> Result<Report, Failure> {
+pub(super) fn report_of(path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
     if path.extension().is_some_and(|e| e == "dwt") {
         let trace = recording::read(path)?;
-        let traces = std::slice::from_ref(&trace);
-        return Ok(weigh(&Weighing { traces, clean: &[], of, inside: None })?);
+        return weighed_traces(std::slice::from_ref(&trace), &[], of, None);
     }
     let text = std::fs::read_to_string(path)
         .map_err(|source| Failure::Read { path: path.to_owned(), source })?;

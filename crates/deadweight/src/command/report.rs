@@ -1,11 +1,11 @@
 //! `report F`: the report of a recording made earlier, perhaps elsewhere.
 
 use super::recording;
+use super::run::weighed_traces;
 use super::view::{Reader, Usually};
-use crate::cli::Report;
+use crate::cli::{Report, View};
 use crate::failure::Failure;
 use crate::inlining;
-use deadweight_core::weigh::{Weighing, weigh};
 
 pub(crate) fn report(wish: &Report) -> Result<u8, Failure> {
     let mut trace = recording::read(&wish.file)?;
@@ -13,13 +13,8 @@ pub(crate) fn report(wish: &Report) -> Result<u8, Failure> {
         inlining::ask(std::slice::from_mut(&mut trace));
     }
     let reader = Reader::open(&wish.view, Usually::Stdout)?;
-    let of = wish.view.of.as_ref().map(ToString::to_string);
-    let weighing = Weighing {
-        traces: std::slice::from_ref(&trace),
-        clean: &[],
-        of: of.as_deref(),
-        inside: wish.view.inside.as_deref(),
-    };
-    reader.give(&weigh(&weighing)?)?;
+    let traces = std::slice::from_ref(&trace);
+    let View { of, inside, .. } = &wish.view;
+    reader.give(&weighed_traces(traces, &[], of.as_ref(), inside.as_deref())?)?;
     Ok(0)
 }

@@ -10,8 +10,9 @@ use crate::running::program;
 use crate::running::proof::prove;
 use crate::running::repeat::{Ran, Wish, is_interrupted, repeat};
 use deadweight_core::report::Report;
-use deadweight_core::trace::Exit;
-use deadweight_core::weigh::{Weighing, weigh};
+use deadweight_core::runners;
+use deadweight_core::trace::{Exit, Trace};
+use deadweight_core::weigh::{CleanRun, Weighing, weigh};
 use deadweight_record::Request;
 
 /// Why one run has no figures per call, and what helps.
@@ -62,10 +63,24 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
 
 /// The report of a command's runs, with what was odd about them.
 pub(super) fn weighed(ran: Ran, of: Option<&Of>, inside: Option<&str>) -> Result<Report, Failure> {
-    let of = of.map(ToString::to_string);
-    let weighing = Weighing { traces: &ran.traces, clean: &ran.clean, of: of.as_deref(), inside };
-    let mut report = weigh(&weighing)?;
+    let mut report = weighed_traces(&ran.traces, &ran.clean, of, inside)?;
     report.hazards.extend(ran.hazards);
+    Ok(report)
+}
+
+/// The report of the process called `of`; if none is named, of what the command built and ran if it is
+/// known for that, and else of the command.
+pub(super) fn weighed_traces(
+    traces: &[Trace],
+    clean: &[CleanRun],
+    of: Option<&Of>,
+    inside: Option<&str>,
+) -> Result<Report, Failure> {
+    let built = traces.first().filter(|_| of.is_none()).and_then(runners::built);
+    let given = of.map(ToString::to_string);
+    let of = given.as_deref().or(built.as_ref().map(|built| built.of.as_str()));
+    let mut report = weigh(&Weighing { traces, clean, of, inside })?;
+    report.warnings.splice(0..0, built.map(|built| built.said));
     Ok(report)
 }
 

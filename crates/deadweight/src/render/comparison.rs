@@ -244,14 +244,13 @@ fn signed_steps(scale: Scale, ns: i64) -> i64 {
     if ns < 0 { -steps } else { steps }
 }
 
-/// `−1.69 ± 0.04 ms    86 %`.
+/// `−1.69 ms ± 0.04   86 %`.
 fn amounts(line: &mut Line, scale: Scale, (steps, give): (i64, Option<u64>), share: f64) {
     let sign = if steps < 0 { '−' } else { '+' };
-    let amount = format!("{sign}{}", scale.digits(steps.unsigned_abs()));
-    let give = give.map_or(String::new(), |give| format!("± {}", scale.digits(give)));
-    line.right(15, Ink::Plain, &amount);
-    line.push(Ink::Plain, " ").push(Ink::Faint, &give).pad_to(23);
-    line.push(Ink::Plain, " ").push(Ink::Plain, scale.unit());
+    let amount = format!("{sign}{} {}", scale.digits(steps.unsigned_abs()), scale.unit());
+    let give = give.map_or(String::new(), |give| format!(" ± {}", scale.digits(give)));
+    line.right(18, Ink::Plain, &amount);
+    line.push(Ink::Faint, &give);
     let share = format!("{:.0} %", share * 100.0).replace('-', "−");
     line.right(GROUPS - 2, Ink::Plain, &share).pad_to(GROUPS);
 }

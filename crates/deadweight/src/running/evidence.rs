@@ -8,6 +8,7 @@ use super::repeat::Ran;
 use crate::seal::Entries;
 use deadweight_core::counts::{self, Counted, Mark};
 use deadweight_core::report::Report;
+use deadweight_core::runners;
 use deadweight_core::symbols::Symbols;
 use deadweight_core::trace::Trace;
 use deadweight_core::weigh::{Weighing, weigh};
@@ -40,6 +41,7 @@ impl Evidence {
     /// What is worth counting, given the other runs; nothing if no finding and no reader asks.
     pub(super) fn places(&mut self, ran: &Ran) -> Vec<Count> {
         let Some(trace) = ran.traces.first() else { return Vec::new() };
+        self.of = self.of.take().or_else(|| runners::built(trace).map(|built| built.of));
         let (of, inside) = (self.of.as_deref(), self.inside.as_deref());
         let weighing = Weighing { traces: &ran.traces[..1], clean: &ran.clean, of, inside };
         // What is wrong with it is said when all runs are weighed.
