@@ -5,6 +5,7 @@
 //! | `slow.tiny-reads > 60 %` | that row has more than this share of the wall time |
 //! | `fast.wall < 3 ms` | the wall time is below this |
 //! | `B > A * 1.05` | B's wall time is above A's by more than this factor |
+//! | `B.allocs/op > A.allocs/op` | of benchmark files: one row has more of this |
 //! | `slow.finding = "tiny-reads @ main.zig:14"` | the best finding is of this class, at this place |
 //! | `fast.finding = none` | there is no finding |
 //! | `piped.hazard = "timed-the-producer"` | this is said of the measurement |
@@ -46,8 +47,10 @@ pub struct Amount {
 /// What an amount is of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Of {
-    /// A report's wall time, in ns.
+    /// A report's wall time, in ns; of benchmarks, their times.
     Wall(String),
+    /// Of benchmarks, what they measured in this unit (`B.allocs/op`).
+    Metric(String, String),
     /// An account's share of a report's wall time, 0 to 1.
     Share(String, String),
     /// So many ns.
@@ -99,9 +102,20 @@ pub enum GateError {
     /// It names a report that is not there.
     #[error("no report is called `{0}`")]
     Unknown(String),
-    /// It compares a time with a share.
-    #[error("a time cannot be compared with a share")]
+    /// It compares amounts of different kinds.
+    #[error("a time cannot be compared with a share, nor either with another unit")]
     Units,
+    /// It asks a report for a benchmark's unit.
+    #[error("`{0}` is a unit of benchmark programs, and none of the sides is a file of one")]
+    NoMetric(String),
+    /// It asks benchmarks for a ledger.
+    #[error(
+        "results of benchmark programs have no ledger: ask `B > A * 1.05`, `B.allocs/op > A.allocs/op`"
+    )]
+    NoLedger,
+    /// No benchmark has what it asks for.
+    #[error("no benchmark has all that the condition asks for")]
+    NoRow,
 }
 
 /// The reports that conditions name.
@@ -130,6 +144,16 @@ impl Condition {
             Self::Amounts(left, _, right) => share(left) || share(right),
             _ => true,
         }
+    }
+
+    /// The unit of benchmark programs that it asks for: no report has it.
+    #[must_use]
+    pub fn asks_metric(&self) -> Option<&str> {
+        let Self::Amounts(left, _, right) = self else { return None };
+        [left, right].into_iter().find_map(|amount| match &amount.of {
+            Of::Metric(_, unit) => Some(unit.as_str()),
+            _ => None,
+        })
     }
 
     /// Asks it of `reports`.
@@ -202,9 +226,9 @@ fn amounts(
 }
 
 impl Amount {
-    fn report(&self) -> Option<&str> {
+    pub(crate) fn report(&self) -> Option<&str> {
         match &self.of {
-            Of::Wall(name) | Of::Share(name, _) => Some(name),
+            Of::Wall(name) | Of::Share(name, _) | Of::Metric(name, _) => Some(name),
             Of::Time(_) | Of::Part(_) => None,
         }
     }
@@ -216,6 +240,7 @@ impl Amount {
     fn value(&self, reports: &Reports<'_>) -> Result<f64, GateError> {
         let value = match &self.of {
             Of::Time(value) | Of::Part(value) => *value,
+            Of::Metric(_, unit) => return Err(GateError::NoMetric(unit.clone())),
             Of::Wall(name) => of(reports, name)?.wall_ns as f64,
             Of::Share(name, account) => {
                 let report = of(reports, name)?;
@@ -229,7 +254,7 @@ impl Amount {
 }
 
 impl Order {
-    fn holds(self, left: f64, right: f64) -> bool {
+    pub(crate) fn holds(self, left: f64, right: f64) -> bool {
         match self {
             Self::Below => left < right,
             Self::Above => left > right,

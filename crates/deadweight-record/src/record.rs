@@ -4,12 +4,12 @@
 //! priority, only copies the rings; one looks at descriptors and long waits now and then; and the caller's own
 //! decodes, at the lowest priority while the program runs, so that it takes no CPU from it.
 
-use crate::calibrate;
 use crate::cgroup;
 use crate::closer::Closer;
 use crate::counting::Reading;
 use crate::error::Error;
 use crate::follow::{Follow, Start};
+use crate::in_a_row::InARow;
 use crate::launch::{Ended, Request, Running, Waiting, now};
 use crate::limit;
 use crate::memory::Memory;
@@ -25,9 +25,8 @@ use crate::signals::Guard;
 use crate::waits::Waits;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::syscall::Arch;
-use deadweight_core::trace::{Exit, Meta, Observer, Usage};
+use deadweight_core::trace::{Exit, Meta, Usage};
 use deadweight_core::units::Ns;
-use std::fmt;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -65,19 +64,11 @@ pub struct Outcome {
     pub bytes: u64,
 }
 
-/// Runs the program once and tells `sink` what happened.
+/// Runs the program once, as one of several in a row, and tells `sink` what happened.
 ///
 /// # Errors
 /// If this machine does not let us record ([`Error::NotAllowed`]), if the program cannot be
 /// started, or if the kernel refuses an event. The sink's `finish` is called only on success.
-pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
-    record_in(&mut InARow::default(), request, plan, sink)
-}
-
-/// The same as one of several recordings with no clean run between them.
-///
-/// # Errors
-/// As [`record`].
 pub fn record_in(
     row: &mut InARow,
     request: &Request,
@@ -90,23 +81,6 @@ pub fn record_in(
     match Recording::prepare(request, plan, waiting.pid(), row) {
         Ok(recording) => recording.run(waiting, row, sink),
         Err(error) => Err(waiting.cancel(error)),
-    }
-}
-
-/// What recordings in a row share, so that the later ones start sooner: a tracepoint that the one
-/// before still holds is neither closed nor opened anew, each of which takes the kernel long, and
-/// what observing costs is measured once.
-///
-/// While this lives, the machine's system calls are a little slower: clean runs come before or after.
-#[derive(Default)]
-pub struct InARow {
-    before: Option<Closer>,
-    observer: Option<Observer>,
-}
-
-impl fmt::Debug for InARow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InARow").field("observer", &self.observer).finish_non_exhaustive()
     }
 }
 
@@ -151,18 +125,11 @@ impl Recording {
         let mut probes = request.probes.clone();
         probes.extend(probes::of_language(request));
         let cpus = proc::online_cpus();
-        let unobserved = match row.observer {
-            None => Some(calibrate::unobserved()?),
-            Some(_) => None,
-        };
+        let unobserved = row.unobserved()?;
         let mut session = Session::open(pid, &cpus, &entries, &probes)?;
         let unseen = sight::unseen(&mut session)?;
         session.open_switches(&unseen)?;
-        if let Some(unobserved) = unobserved {
-            let observed = calibrate::observed(&mut session, &unobserved)?;
-            row.observer = Some(calibrate::observer(&unobserved, &observed));
-        }
-        let observer = row.observer.unwrap_or_default();
+        let observer = row.observer(&mut session, unobserved.as_ref())?;
         let sample_period = session.open_clock(pid, observer.sample)?;
         let closer = Closer::hire(&session.opened())?;
         session.open_counts(pid, &request.counts)?;
@@ -206,8 +173,7 @@ impl Recording {
         let cpus = 1 + proc::online_cpus().into_iter().max().unwrap_or(0).cast_unsigned() as usize;
         let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
         let ended = run_threads(session, waiting, root, &shared, &mut merge, &mut follow)?;
-        // The one before goes now that nothing is measured, and this one when the next is open.
-        row.before = Some(closer);
+        row.keep(closer);
         meta.start = Ns(ended.start - meta.zero);
         meta.end = Ns(ended.end - meta.zero);
         meta.exit = Some(ended.exit);

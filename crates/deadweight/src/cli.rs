@@ -229,11 +229,13 @@ pub struct Compare {
     #[arg(short, long)]
     pub ignore_failure: bool,
     /// Exit with 1 if this holds, and with 0 if none of these does, whichever is faster. Examples:
-    /// 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'.
+    /// 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'; of benchmark files, any row counts:
+    /// 'B > A * 1.05', 'B.allocs/op > A.allocs/op'.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<String>,
     /// Only whether and by how much: no traced runs, and so no reasons. Otherwise commands that
-    /// differ are traced afterwards, for at most half the time that timing took, or half a second.
+    /// differ are traced afterwards, for at most half the time that timing took, or half a second;
+    /// all are with --export-json and --fail-if, for up to 2 seconds each.
     #[arg(long, conflicts_with = "of")]
     pub no_why: bool,
     /// Weigh this process inside each command; `NAME:2` is the second of that name.

@@ -60,7 +60,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             tokens.push(Token::Sign(first));
             1
         } else if first.is_alphabetic() || first == '_' {
-            let part = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+            let part = |c: char| c.is_alphanumeric() || "_-./".contains(c);
             let end = rest.find(|c: char| !part(c)).unwrap_or(rest.len());
             tokens.push(Token::Word(rest[..end].to_owned()));
             end
@@ -228,6 +228,7 @@ impl<'t> Reader<'t> {
             Some(Token::Word(word)) => match word.split_once('.') {
                 None => Of::Wall(word.clone()),
                 Some((name, "wall")) => Of::Wall(name.to_owned()),
+                Some((name, unit)) if unit.contains('/') => Of::Metric(name.into(), unit.into()),
                 Some((name, account)) => Of::Share(name.into(), known(account, &account_ids())?),
             },
             Some(token) => return Err(format!("an amount is missing before {}", token.shown())),

@@ -4,10 +4,12 @@
 
 use super::compare::{CANNOT_TELL, SLOWER, lossy};
 use super::destination::Destination;
+use super::gate::read_conditions;
 use super::page;
 use crate::cli::Compare;
 use crate::failure::Failure;
 use crate::render::{benchmarks, ips};
+use deadweight_core::benchmarks::asking::{Asked, ask};
 use deadweight_core::benchmarks::keys::Key;
 use deadweight_core::benchmarks::table::{Layout, Verdict, lay_out};
 use deadweight_core::benchmarks::{Results, Unusable, go, json};
@@ -59,13 +61,7 @@ pub(super) fn sides(wish: &Compare) -> Result<Option<Vec<(String, Results)>>, Fa
 }
 
 pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8, Failure> {
-    if !wish.fail_if.is_empty() {
-        return Err(Failure::Unknown(
-            "--fail-if asks of commands, reports and recordings; results of benchmark programs are \
-             judged row by row, and the exit code tells"
-                .into(),
-        ));
-    }
+    let conditions = read_conditions(&wish.fail_if)?;
     let path = wish.export_json.as_deref();
     let json = path.map(|path| Destination::open("the comparison", path)).transpose()?;
     let usual = Layout::default();
@@ -75,6 +71,10 @@ pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8,
         ignore: wish.ignore.clone(),
     };
     let tables = lay_out(sides, &layout).map_err(|Unusable(why)| Failure::Unknown(why))?;
+    let answers: Vec<(&str, Asked)> = conditions
+        .iter()
+        .map(|(text, condition)| Ok((*text, ask(condition, &tables)?)))
+        .collect::<Result<_, Failure>>()?;
     if let Some(json) = json {
         let text = serde_json::to_string_pretty(&tables).map_err(|error| Failure::Write {
             what: "the comparison",
@@ -91,6 +91,9 @@ pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8,
             printed => printed?,
         }
     }
+    if !answers.is_empty() {
+        return Ok(answered(&answers));
+    }
     let any = |verdict| tables.changes().any(|(_, change)| change.verdict == verdict);
     let alone = sides.len() == 1 && layout.col == Key::File;
     let nothing = tables.changes().next().is_none() && !alone;
@@ -99,6 +102,24 @@ pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8,
         (false, true) => CANNOT_TELL,
         (false, false) => 0,
     })
+}
+
+/// The exit code that the conditions make, and what it is for.
+fn answered(answers: &[(&str, Asked)]) -> u8 {
+    for (text, asked) in answers {
+        for row in &asked.holds {
+            super::say(&format!("deadweight: failed, for {text} ({row})"));
+        }
+        for row in &asked.unsure {
+            super::say(&format!("deadweight: cannot tell {text}: too few measurements ({row})"));
+        }
+    }
+    let any = |which: fn(&Asked) -> &Vec<String>| answers.iter().any(|(_, a)| !which(a).is_empty());
+    match (any(|asked| &asked.holds), any(|asked| &asked.unsure)) {
+        (true, _) => SLOWER,
+        (false, true) => CANNOT_TELL,
+        (false, false) => 0,
+    }
 }
 
 /// What a side holds, if it is a file or directory of a benchmark program.

@@ -112,6 +112,9 @@ fn must_name_sides(conditions: &[(&str, Condition)], wanted: &[Side]) -> Result<
     let letters = letters(wanted);
     let known: Vec<&String> = letters.iter().chain(wanted.iter().map(|side| &side.name)).collect();
     for (text, condition) in conditions {
+        if let Some(unit) = condition.asks_metric() {
+            return Err(GateError::NoMetric(unit.to_owned()).into());
+        }
         for name in condition.reports() {
             if !known.iter().any(|known| *known == name) {
                 let known: Vec<&str> = known.iter().map(|name| name.as_str()).collect();

@@ -22,8 +22,10 @@ use std::time::{Duration, Instant};
 const MOST: usize = 1000;
 /// Without `-r`, rounds go on until the factor is known well, or for so long, per command.
 const TIME: Duration = Duration::from_millis(2500);
-/// Traced runs may take half as long as the timed ones did, or so long for each command.
+/// Traced runs may take half as long as the timed ones did, or so long for each command ...
 const REASONING: Duration = Duration::from_millis(500);
+/// ... and so long where all ledgers are asked for: then their rows are what matters.
+const READING: Duration = Duration::from_secs(2);
 
 /// Which commands are traced.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -107,7 +109,8 @@ pub fn interleave(
             ran[index].clean.push(run);
         }
     }
-    let budget = (since.elapsed() / 2).max(REASONING * u32::try_from(ran.len()).unwrap_or(1));
+    let each = if manner.why == Why::Always { READING } else { REASONING };
+    let budget = (since.elapsed() / 2).max(each * u32::try_from(ran.len()).unwrap_or(1));
     let whom = to_explain(manner.why, &ran);
     let since = Instant::now();
     let mut more = !whom.is_empty();

@@ -5,8 +5,10 @@
 //! soon because a command may be stopped, and in one block because the kernel takes a while to
 //! forget each of them. What the first run took longer on cold caches is not counted.
 
+mod enough;
 mod remarks;
 
+use self::enough::{enough, is_slower, progress, traced_wanted};
 use super::evidence::Evidence;
 use super::input::Input;
 use super::output::{Outputs, Written};
@@ -14,7 +16,6 @@ use super::progress::Progress;
 use crate::cli::Runs;
 use crate::failure::Failure;
 use deadweight_core::report::Hazard;
-use deadweight_core::stats::median;
 use deadweight_core::trace::{Exit, Trace};
 use deadweight_core::weigh::{CleanRun, Luck};
 use deadweight_record::{Count, Request, StandIn, run_clean};
@@ -24,20 +25,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How `-r auto` decides that it is enough.
-const AUTO_PRECISION: f64 = 0.02;
-/// How long `-r auto` goes on at most, as long as there are runs enough to say anything.
-const AUTO_TIME: Duration = Duration::from_secs(3);
-/// No series needs more runs than this.
-const AUTO_MOST: usize = 1000;
 /// So long clean runs go on before the traced ones, and a run that is shorter may be had for nothing.
 const SOON: Duration = Duration::from_millis(500);
-/// Traced runs together should last this long: some two thousand samples at 5 kHz.
-const TRACED_TIME: u64 = 400_000_000;
 /// What is being done while standard input is kept.
 pub(super) const KEPT: &str = "its standard input cannot be kept";
-/// More traced runs than this say nothing new.
-const TRACED_MOST: u64 = 10;
 
 /// Records one run; the first argument says what to run with which streams.
 pub type Tracing<'a> = dyn FnMut(&Request) -> Result<Trace, Failure> + 'a;
@@ -117,41 +108,6 @@ pub fn repeat(
     ran.hazards = series.hazards(ran.clean.len());
     ran.input = Some(series.input);
     Ok(ran)
-}
-
-/// Whether the only clean run took longer than a traced one: then caches were cold for it.
-fn is_slower(clean: &[CleanRun], traces: &[Trace]) -> bool {
-    let warm = traces.iter().map(|trace| trace.wall().0).min();
-    warm.is_some_and(|warm| clean.iter().all(|run| run.wall.0 > warm))
-}
-
-/// How many traced runs make the shares firm without taking longer than the clean runs.
-fn traced_wanted(first: Option<&Trace>, runs: Runs) -> u64 {
-    let wall = first.map_or(1, |t| t.wall().0).max(1);
-    let most = match runs {
-        Runs::Count(n) => u64::from(n).min(TRACED_MOST),
-        Runs::Auto => TRACED_MOST,
-    };
-    TRACED_TIME.div_ceil(wall).clamp(1, most.max(1))
-}
-
-fn enough(runs: Runs, clean: &[CleanRun], since: Instant) -> bool {
-    match runs {
-        Runs::Count(n) => clean.len() as u64 >= u64::from(n),
-        Runs::Auto => {
-            let walls: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
-            let known = median::summarise(&walls).precision() <= AUTO_PRECISION;
-            let late = since.elapsed() >= AUTO_TIME && !clean.is_empty();
-            known || late || clean.len() >= AUTO_MOST
-        }
-    }
-}
-
-fn progress(runs: Runs, done: usize) -> String {
-    match runs {
-        Runs::Count(n) => format!("run {} of {n}", done + 1),
-        Runs::Auto => format!("run {}, until the median is known to 2 %", done + 1),
-    }
 }
 
 /// A series of runs under way.

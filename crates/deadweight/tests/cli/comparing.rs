@@ -146,3 +146,36 @@ fn a_gate_passes_fails_or_says_that_it_cannot_ask() {
         assert_eq!(said.err.lines().count(), 1, "{}", said.err);
     }
 }
+
+#[test]
+fn where_no_difference_is_shown_nothing_is_traced_and_nothing_explained() {
+    let same = compare(&["-N", "-r", "8", "-w", "2", "--no-why", "true", "true"]);
+    assert!([0, 1].contains(&same.code), "{}{}", same.out, same.err);
+    assert!(!same.out.contains("why:"), "{}", same.out);
+    let asked = compare(&["--no-why", "--fail-if", "B.exit > 10 %", "true", "true"]);
+    assert_eq!((asked.code, asked.out.as_str()), (2, ""));
+    assert!(asked.err.contains("--no-why"), "{}", asked.err);
+}
+
+#[test]
+fn rows_have_intervals_and_are_tested_as_one_family() {
+    live!();
+    let bench = Bench::new();
+    let json = bench.path("json");
+    let file = json.to_str().unwrap();
+    compare(&["-r", "16", "--export-json", file, "sleep 0.001", "sleep 0.02"]);
+    let found = values(&json);
+    let row = &found[0]["rows"][0];
+    assert_eq!(row["account"], "wait-sleep", "{found:?}");
+    let traced = found[0]["a"]["traced"].as_u64().unwrap();
+    assert!(traced >= 1, "{found:?}");
+    // On a busy machine the time for traced runs is up after the first.
+    if traced > 1 {
+        let [low, high] = [0, 1].map(|at| row["interval_ns"][at].as_i64().unwrap());
+        let difference = row["difference_ns"].as_i64().unwrap();
+        assert!(low <= difference && difference <= high, "{row:?}");
+    }
+    if traced >= 7 {
+        assert!(row["p"].as_f64().is_some_and(|p| p < 0.01), "{row:?}");
+    }
+}
