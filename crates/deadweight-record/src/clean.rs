@@ -2,10 +2,10 @@
 //!
 //! Not for starting programs (`launch`) or for repeating them.
 
+use crate::cgroup;
 use crate::closer;
 use crate::error::Error;
 use crate::launch::{Request, Waiting};
-use crate::proc;
 use crate::signals::Guard;
 use crate::time_limit;
 use deadweight_core::trace::{Exit, Usage};
@@ -41,7 +41,7 @@ pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
     let guard = Guard::install();
     let waiting = Waiting::fork(request, &guard)?;
     let pid = waiting.pid();
-    let throttled = proc::throttled();
+    let throttled = cgroup::throttled();
     let ended = time_limit::within(request.limit, pid, || waiting.release()?.wait())?;
     let Usage { user, system, max_rss } = ended.usage;
     Ok(CleanRun {
@@ -52,6 +52,6 @@ pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
         exit: ended.exit,
         displaced: ended.displaced,
         blocks_read: ended.blocks_read,
-        throttled: Ns(proc::throttled().saturating_sub(throttled)),
+        throttled: Ns(cgroup::throttled().saturating_sub(throttled)),
     })
 }

@@ -67,8 +67,8 @@ pub struct Outcome {
 /// Runs the program once, as one of several in a row, and tells `sink` what happened.
 ///
 /// # Errors
-/// If this machine does not let us record ([`Error::NotAllowed`]), if the program cannot be
-/// started, or if the kernel refuses an event. The sink's `finish` is called only on success.
+/// If this machine does not let us record ([`Error::NotAllowed`]), the program cannot be started, or
+/// the kernel refuses an event. The sink's `finish` is called only on success.
 pub fn record_in(
     row: &mut InARow,
     request: &Request,
@@ -124,17 +124,15 @@ impl Recording {
         let entries = probes::entries(request);
         let mut probes = request.probes.clone();
         probes.extend(probes::of_language(request));
-        let cpus = proc::online_cpus();
         let unobserved = row.unobserved()?;
-        let mut session = Session::open(pid, &cpus, &entries, &probes)?;
+        let mut session = Session::open(pid, &proc::online_cpus(), &entries, &probes)?;
         let unseen = sight::unseen(&mut session)?;
         session.open_switches(&unseen)?;
         let observer = row.observer(&mut session, unobserved.as_ref())?;
         let sample_period = session.open_clock(pid, observer.sample)?;
         let closer = Closer::hire(&session.opened())?;
         session.open_counts(pid, &request.counts)?;
-        let mut warnings = plan.warnings.clone();
-        warnings.append(&mut session.warnings);
+        let warnings = [&plan.warnings[..], &std::mem::take(&mut session.warnings)].concat();
         let meta = Meta {
             recorder: env!("CARGO_PKG_VERSION").into(),
             command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
@@ -149,14 +147,14 @@ impl Recording {
             warnings,
             ..Meta::default()
         };
-        let main_is_probed = entries.iter().any(|e| !e.common);
         let counts = request.counts.iter().map(Reading::of).collect();
+        let main_is_probed = entries.iter().any(|e| !e.common);
         Ok(Self { closer, session, root, probes, counts, main_is_probed, meta })
     }
 
     fn run(
         self,
-        waiting: Waiting,
+        program: Waiting,
         row: &mut InARow,
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
@@ -170,9 +168,9 @@ impl Recording {
         sink.begin(&meta);
         let shared = Shared::new();
         session.enable()?;
-        let cpus = 1 + proc::online_cpus().into_iter().max().unwrap_or(0).cast_unsigned() as usize;
+        let cpus = 1 + session.cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
         let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
-        let ended = run_threads(session, waiting, root, &shared, &mut merge, &mut follow)?;
+        let ended = run_threads(session, program, root, &shared, &mut merge, &mut follow)?;
         row.keep(closer);
         meta.start = Ns(ended.start - meta.zero);
         meta.end = Ns(ended.end - meta.zero);
