@@ -16,6 +16,7 @@
 pub mod asm;
 mod attribute;
 pub mod benchmarks;
+mod border;
 mod builds;
 mod calls;
 mod case;

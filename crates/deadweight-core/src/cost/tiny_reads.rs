@@ -6,8 +6,9 @@
 //!
 //! # How deadweight knows
 //! Every call is in the trace with the size that was asked for. The
-//! time inside the calls is exact; some 60 ns per call of the way there and back lie in the
-//! program's own time and are estimated.
+//! time inside the calls is exact. The way there and back lies in the program's own time: it is
+//! what samples do not find elsewhere than at the call and in the library function that makes it.
+//! Where it is too short for samples, it is some 60 ns per call.
 //!
 //! # What it is mistaken for
 //! A reader that asks for much and gets little, because the writer
@@ -23,10 +24,11 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::{Detail, Entry, Slice, What};
+use crate::border::with_the_border;
 use crate::calls::Family;
 use crate::case::Case;
 use crate::descriptors::ObjectKind;
-use crate::findings::{Draft, Sum, processes_in, with_the_way};
+use crate::findings::{Draft, Sum, processes_in};
 use crate::place::sites;
 use crate::processes::ProcessId;
 use crate::report::How;
@@ -113,7 +115,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let family = main_family(found.wall.of_process(account, process), case)?;
     let moved = family.bytes / family.calls.max(1) * sum.count;
     let saving = saved(sum.ns, sum.count, moved);
-    let saving = with_the_way(found, process, saving, sum.count, WAY);
+    let saving = with_the_border(found, process, saving, sum.count, &sum.places, WAY);
     let per_call = Ns(sum.ns.0 / sum.count.max(1));
     let needed = family.bytes / BLOCK + 1;
     Some(Draft {
@@ -200,6 +202,42 @@ mod tests {
             net-work 101000
         "#]]
         .assert_eq(&rows(&text, 2));
+    }
+
+    #[test]
+    fn what_the_way_there_and_back_takes_is_found_by_samples() {
+        // Of 40 samples of its own time, 30 lie behind the call, 8 in the function that makes it.
+        let sample = |i| match i % 25 {
+            0 if i < 750 => "read @libc.so.6+0x11 <- take (t.c:63) @0x99",
+            0 if i < 950 => "read @libc.so.6+0x20 <- take (t.c:63) @0x99",
+            _ => "take (t.c:60) @0x90",
+        };
+        let read = |at| {
+            let sample = match at / 400 {
+                i if i % 25 == 0 => format!("{} sample {}\n", at + 50, sample(i)),
+                _ => String::new(),
+            };
+            format!(
+                "{sample}{} syscall read 0 1 from read @libc.so.6+0x10 <- take (t.c:63) @0x99
+                 {} back 1\n",
+                at + 100,
+                at + 400
+            )
+        };
+        let text = format!(
+            "image t path /bin/t\nimage libc.so.6 path /lib/libc.so.6\nsample-period 2500\n\
+             task 1 t\n0 fd 0 /data\n0 on\n0 main\n{}401000 exit\n401000 off dead",
+            repeat(1000, 0, 400, read)
+        );
+        expect![[r#"
+            tiny-reads 98 % (75..98) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+        "#]].assert_eq(&found(&text));
+        // The same samples elsewhere: the way is theirs no more.
+        let elsewhere = text.replace("read @libc.so.6+0x11 <-", "get (t.c:9) @0x80 <-");
+        let elsewhere = elsewhere.replace("read @libc.so.6+0x20 <-", "get (t.c:9) @0x81 <-");
+        expect![[r#"
+            tiny-reads 75 % (75..75) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+        "#]].assert_eq(&found(&elsewhere));
     }
 
     #[test]

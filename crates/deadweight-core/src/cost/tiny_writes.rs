@@ -24,10 +24,11 @@
 use super::tiny_reads::{BLOCK, MANY, PER_OBJECT, TINY, WAY, main_family, saved, sizes};
 use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::{Detail, Entry, Slice, What};
+use crate::border::with_the_border;
 use crate::calls::Family;
 use crate::case::Case;
 use crate::descriptors::ObjectKind;
-use crate::findings::{Draft, Sum, processes_in, with_the_way};
+use crate::findings::{Draft, Sum, processes_in};
 use crate::holding::Holder;
 use crate::place::sites;
 use crate::processes::ProcessId;
@@ -176,7 +177,8 @@ fn draft(
     let sum = Sum::of(entries());
     let family = main_family(entries(), case)?;
     let moved = family.bytes / family.calls.max(1) * sum.count;
-    let saving = with_the_way(found, process, saved(sum.ns, sum.count, moved), sum.count, WAY);
+    let saving = saved(sum.ns, sum.count, moved);
+    let saving = with_the_border(found, process, saving, sum.count, &sum.places, WAY);
     let (reads, between) = of_readers(found, account, process, readers);
     let amount = sum.ns + reads + between;
     let saving = saving + reads + between;

@@ -1,0 +1,102 @@
+//! What a system call costs on the program's side of the kernel's border.
+//!
+//! The kernel says when a call begins and ends in it; the way there and back lies outside of that,
+//! where it looks like the program's own time. A sample that falls due on the way is taken in the
+//! kernel's first or last steps, or at the first instruction behind the call: that is how such
+//! time is known. Not for what the kernel does for the call.
+
+use crate::cost::Inspection;
+use crate::findings::with_the_way;
+use crate::ids::{ImageId, LocationId, NameId};
+use crate::place::{Spot, Weights, called_from, is_own};
+use crate::processes::ProcessId;
+use crate::symbols::Symbols;
+use crate::units::Ns;
+use std::collections::BTreeSet;
+
+/// Own time that is too short for so many samples says too little about where it went.
+const SAMPLES: u64 = 8;
+/// What taking a piece from a buffer, or putting it there, costs in place of a call.
+const NS_PER_PIECE: u64 = 2;
+
+/// `ns` that would not be spent in the kernel if `count` calls at these `places` became a few, with
+/// what then goes on the program's side. Too short for samples: `way` ns a call, at most half of it.
+pub(crate) fn with_the_border(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    ns: Ns,
+    count: u64,
+    places: &Weights,
+    way: u64,
+) -> Ns {
+    match own_side(found, process, places) {
+        // The way is not longer than what is done at its end.
+        Some(own) => ns + (own.min(ns) - Ns(count.saturating_mul(NS_PER_PIECE))),
+        None => with_the_way(found, process, ns, count, way),
+    }
+}
+
+/// The process' own time on the way to and from the calls at these places: all that was not
+/// sampled elsewhere. Samples on the way itself are not counted, because recording a call takes
+/// time at the same place: that is taken out of the time, and cannot be of samples.
+fn own_side(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> Option<Ns> {
+    let case = found.case;
+    let ways = Ways::of(case.symbols(), places);
+    let (mut own, mut elsewhere) = (Ns::ZERO, 0);
+    for entry in found.wall.user_time_of(process) {
+        own += entry.ns;
+        let on_the_way = entry.samples.iter().filter(|(spot, _)| ways.take(**spot));
+        elsewhere += entry.sampled().saturating_sub(on_the_way.map(|(_, w)| w.amount).sum());
+    }
+    let period = case.trace.meta.sample_period;
+    if period == 0 || own.0 / period < SAMPLES {
+        return None;
+    }
+    let each = period.saturating_sub(case.observer.sample);
+    Some(own - Ns(elsewhere.saturating_mul(each)))
+}
+
+/// How calls go into the kernel.
+struct Ways<'s> {
+    symbols: &'s Symbols,
+    /// The addresses that they come from and return to.
+    at: BTreeSet<(ImageId, u64)>,
+    /// The library functions that make them, and the lines that call those.
+    wrappers: BTreeSet<Wrapper>,
+}
+
+/// A library function that makes calls, and the program's own line that it serves.
+type Wrapper = (ImageId, NameId, (NameId, NameId, u32));
+
+impl<'s> Ways<'s> {
+    fn of(symbols: &'s Symbols, places: &Weights) -> Self {
+        let mut ways = Self { symbols, at: BTreeSet::new(), wrappers: BTreeSet::new() };
+        for spot in places.keys() {
+            let Some(leaf) = leaf(symbols, *spot) else { continue };
+            let Some(location) = symbols.locations.get(leaf.index()) else { continue };
+            // A call's own address stands for it: one less than where it returns to. Samples that
+            // the kernel's entry and exit were met by have it, too.
+            ways.at.extend([0, 1].map(|more| (location.image, location.addr.0 + more)));
+            ways.wrappers.extend(wrapper(symbols, *spot));
+        }
+        ways
+    }
+
+    /// Whether a sample at this spot was taken on one of these ways.
+    fn take(&self, spot: Spot) -> bool {
+        let leaf = leaf(self.symbols, spot).and_then(|id| self.symbols.locations.get(id.index()));
+        leaf.is_some_and(|l| self.at.contains(&(l.image, l.addr.0)))
+            || wrapper(self.symbols, spot).is_some_and(|w| self.wrappers.contains(&w))
+    }
+}
+
+fn leaf(symbols: &Symbols, spot: Spot) -> Option<LocationId> {
+    symbols.stack(spot.stack()?).first().copied()
+}
+
+/// The innermost function, if it is a library's and serves a line of the program's own.
+fn wrapper(symbols: &Symbols, spot: Spot) -> Option<Wrapper> {
+    let location = symbols.locations.get(leaf(symbols, spot)?.index())?;
+    let frame = location.frames.last().filter(|frame| !is_own(symbols, location, frame))?;
+    Some((location.image, frame.function, called_from(symbols, spot)?))
+}
