@@ -14,8 +14,9 @@ use crate::symbols::Symbols;
 use crate::units::Ns;
 use std::collections::BTreeSet;
 
-/// Own time that is too short for so many samples says too little about where it went.
-const SAMPLES: u64 = 8;
+/// One sample must be little beside what is asked about: calls that took less than so many sample
+/// periods are too short for it.
+const PERIODS: u64 = 16;
 /// What taking a piece from a buffer, or putting it there, costs in place of a call.
 const NS_PER_PIECE: u64 = 2;
 
@@ -29,7 +30,7 @@ pub(crate) fn with_the_border(
     places: &Weights,
     way: u64,
 ) -> Ns {
-    match own_side(found, process, places) {
+    match own_side(found, process, ns, places) {
         // The way is not longer than what is done at its end.
         Some(own) => ns + (own.min(ns) - Ns(count.saturating_mul(NS_PER_PIECE))),
         None => with_the_way(found, process, ns, count, way),
@@ -39,18 +40,23 @@ pub(crate) fn with_the_border(
 /// The process' own time on the way to and from the calls at these places: all that was not
 /// sampled elsewhere. Samples on the way itself are not counted, because recording a call takes
 /// time at the same place: that is taken out of the time, and cannot be of samples.
-fn own_side(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> Option<Ns> {
+fn own_side(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    ns: Ns,
+    places: &Weights,
+) -> Option<Ns> {
     let case = found.case;
+    let period = case.trace.meta.sample_period;
+    if period == 0 || ns.0 / period < PERIODS {
+        return None;
+    }
     let ways = Ways::of(case.symbols(), places);
     let (mut own, mut elsewhere) = (Ns::ZERO, 0);
     for entry in found.wall.user_time_of(process) {
         own += entry.ns;
         let on_the_way = entry.samples.iter().filter(|(spot, _)| ways.take(**spot));
         elsewhere += entry.sampled().saturating_sub(on_the_way.map(|(_, w)| w.amount).sum());
-    }
-    let period = case.trace.meta.sample_period;
-    if period == 0 || own.0 / period < SAMPLES {
-        return None;
     }
     let each = period.saturating_sub(case.observer.sample);
     Some(own - Ns(elsewhere.saturating_mul(each)))
