@@ -24,6 +24,7 @@ cargo xtask COMMAND
   new-cost NAME    write a cost class that compiles and fails its registry test until filled in
   live [NAME]      run real programs and check what deadweight says of them (root)
   bench [ARGS]     measure deadweight beside its peers, write bench/RESULTS.md (root)
+  bench cases [NAME]  the cases beside what others use, write their RESULTS.md (long)
   case NAME, cases build and check one of cases/, or all (root); --quick: what holds on a busy machine
   grade CORPUS     score deadweight on a folder of programs whose hidden cost is known
 ";
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
         "docs" => costs::run(&repository, rest),
         "new-cost" => new_cost::run(&repository, rest),
         "live" => check::live(&repository, rest),
+        "bench" if rest.first().is_some_and(|word| word == "cases") => {
+            case::bench::run(&repository, &rest[1..])
+        }
         "bench" => check::bench(&repository, rest),
         "case" | "cases" => case::run(&repository, rest),
         "grade" => check::grade(&repository, rest),

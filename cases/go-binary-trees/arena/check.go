@@ -15,11 +15,13 @@ type generations struct {
 	of []uint8
 }
 
-func (g *generations) handle(index uint32) uint32 {
+// handle is that of the value before this index.
+func (g *generations) handle(behind uint32) uint32 {
+	index := behind - 1
 	for len(g.of) <= int(index) {
 		g.of = append(g.of, 0)
 	}
-	return uint32(g.of[index])<<indexBits | (index + 1)
+	return uint32(g.of[index])<<indexBits | behind
 }
 
 func (g *generations) index(handle uint32) uint32 {

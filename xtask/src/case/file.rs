@@ -16,6 +16,8 @@ pub(crate) struct Case {
     pub(crate) serve: String,
     /// Shell commands that test it: formatting, lints, its own tests.
     pub(crate) test: Vec<String>,
+    /// Shell commands that print tables: this case beside what others use.
+    pub(crate) bench: Vec<String>,
     /// How many clean runs of each variant.
     pub(crate) runs: String,
     /// What deadweight is told beside that.
@@ -73,6 +75,7 @@ fn parse(text: &str) -> Result<Case, String> {
             ("", "build") => case.build = values,
             ("", "serve") => case.serve = one()?,
             ("", "test") => case.test = values,
+            ("", "bench") => case.bench = values,
             ("", "truths") => case.truths = values,
             ("", "quiet") => case.quiet = values,
             ("", "runs") => case.runs = one()?,

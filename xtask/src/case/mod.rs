@@ -2,8 +2,9 @@
 //!
 //! A case is a folder of `cases/` with a `case.toml`. It is built, tests itself, each of its
 //! variants is weighed, and its truths are asked with `deadweight gate`. Not for measuring peers:
-//! that is the case's own bench.
+//! that is `bench`.
 
+pub(crate) mod bench;
 mod file;
 mod server;
 
@@ -59,25 +60,12 @@ fn folders(repository: &Repository) -> Result<Vec<String>, String> {
 fn check(repository: &Repository, name: &str, quick: bool) -> Result<(), String> {
     let folder = repository.path("cases").join(name);
     let out = repository.path("target/cases").join(name);
-    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let mut case = Case::read(&folder.join("case.toml"))?;
     if !quick {
         case.truths.append(&mut case.quiet);
     }
     let mut shell = Shell { folder: &folder, out: &out, port: None };
-    for tool in &case.needs {
-        shell.run(&format!("command -v {tool} >/dev/null")).map_err(|_| {
-            format!("it needs {tool}, which is not here: `./setup.sh cases` installs it")
-        })?;
-    }
-    for step in &case.build {
-        shell.run(step)?;
-    }
-    let server = match case.serve.as_str() {
-        "" => None,
-        command => Some(Server::start(command, &folder, &out)?),
-    };
-    shell.port = server.as_ref().map(Server::port);
+    let _server = build_and_serve(&mut shell, &case)?;
     for step in &case.test {
         shell.run(step)?;
     }
@@ -96,6 +84,25 @@ fn check(repository: &Repository, name: &str, quick: bool) -> Result<(), String>
         eprintln!("{name}: attempt {attempt} of {TRIES}: {complaint}");
     }
     Err(complaint)
+}
+
+/// Builds a case, and starts the server that it needs.
+fn build_and_serve(shell: &mut Shell<'_>, case: &Case) -> Result<Option<Server>, String> {
+    std::fs::create_dir_all(shell.out).map_err(|e| format!("{}: {e}", shell.out.display()))?;
+    for tool in &case.needs {
+        shell.run(&format!("command -v {tool} >/dev/null")).map_err(|_| {
+            format!("it needs {tool}, which is not here: `./setup.sh cases` installs it")
+        })?;
+    }
+    for step in &case.build {
+        shell.run(step)?;
+    }
+    if case.serve.is_empty() {
+        return Ok(None);
+    }
+    let server = Server::start(&case.serve, shell.folder, shell.out)?;
+    shell.port = Some(server.port());
+    Ok(Some(server))
 }
 
 /// Weighs one variant, and compares what it prints with what the case says it prints.

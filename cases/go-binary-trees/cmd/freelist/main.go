@@ -13,12 +13,10 @@ type node struct{ left, right handle }
 var nodes arena.Arena[node]
 
 func build(depth int) handle {
-	h := nodes.New()
-	if depth > 0 {
-		left, right := build(depth-1), build(depth-1)
-		*nodes.At(h) = node{left, right}
+	if depth == 0 {
+		return nodes.Put(node{})
 	}
-	return h
+	return nodes.Put(node{build(depth - 1), build(depth - 1)})
 }
 
 func count(h handle) int {

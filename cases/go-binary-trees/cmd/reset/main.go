@@ -13,12 +13,10 @@ type node struct{ left, right handle }
 type nodes = arena.Arena[node]
 
 func build(from *nodes, depth int) handle {
-	h := from.New()
-	if depth > 0 {
-		left, right := build(from, depth-1), build(from, depth-1)
-		*from.At(h) = node{left, right}
+	if depth == 0 {
+		return from.Put(node{})
 	}
-	return h
+	return from.Put(node{build(from, depth-1), build(from, depth-1)})
 }
 
 func count(from *nodes, h handle) int {
