@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Gets a Debian-like machine ready: `./setup.sh` for building, `./setup.sh tests` for all tests.
+# Gets a Debian-like machine ready: `./setup.sh` for building, `./setup.sh tests` for all tests,
+# `./setup.sh cases` for the cases and their benches.
 # Installs only what is missing, and can be run again. Says what it cannot get, and goes on: what
-# then fails says why.
+# then fails says why. `cases` fails if it lacks a toolchain.
 set -uo pipefail
 
 sudo=""
@@ -51,6 +52,38 @@ zig() {
         echo "setup: could not install Zig" >&2
 }
 
+# A Go that the cases can be built with: of a Debian with an older one, the newer comes through the
+# module proxy, as Go itself would fetch it.
+go_toolchain() {
+    local needed=1.24 wanted=1.26.8 have module folder
+    install go:golang-go
+    have=$(go version 2>/dev/null | sed 's/^go version go\([0-9.]*\).*/\1/')
+    [ "$(printf '%s\n' "$needed" "${have:-0}" | sort -V | head -n 1)" = "$needed" ] && return 0
+    echo "setup: installing Go $wanted (needed: $needed, here: ${have:-none})" >&2
+    module="golang.org/toolchain@v0.0.1-go$wanted.linux-$(go env GOARCH)"
+    folder="$(go env GOMODCACHE)/$module"
+    (cd / && go mod download "$module") && $sudo chmod -R a+x "$folder/bin" "$folder/pkg/tool" &&
+        $sudo ln -sf "$folder/bin/go" "$folder/bin/gofmt" /usr/local/bin/ ||
+        echo "setup: could not install Go $wanted" >&2
+}
+
+# Everything that a case or its bench asks for; fails with the names of what is missing.
+cases() {
+    install g++:g++ make:make python3:python3 clang-format:clang-format xxd:xxd javac:openjdk-17-jdk-headless \
+        crystal:crystal
+    echo '#include <curl/curl.h>' | g++ -E -x c++ - >/dev/null 2>&1 || apt libcurl4-openssl-dev
+    python3 -c 'import ensurepip, venv' 2>/dev/null || apt python3-venv
+    go_toolchain
+    zig
+    local missing="" tool
+    for tool in cargo g++ make python3 clang-format javac crystal go gofmt; do
+        command -v "$tool" >/dev/null || missing="$missing $tool"
+    done
+    python3 -m ziglang version >/dev/null 2>&1 || missing="$missing ziglang"
+    [ -z "$missing" ] || echo "setup: the cases lack:$missing" >&2
+    [ -z "$missing" ]
+}
+
 install gcc:gcc
 rust
 # Tracepoints are found through tracefs; some images do not mount it.
@@ -64,4 +97,7 @@ if [ "${1:-}" = tests ]; then
     # benchstat, with its published test data: what ours is compared with.
     (cd / && go mod download golang.org/x/perf@v0.0.0-20260908200009-22c9c6c9d4da) ||
         echo "setup: could not fetch benchstat" >&2
+fi
+if [ "${1:-}" = cases ]; then
+    cases || exit 1
 fi
