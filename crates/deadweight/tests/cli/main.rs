@@ -14,6 +14,7 @@ mod doctor;
 mod errors;
 mod habits;
 mod harm;
+mod inlining;
 mod repeating;
 mod transparency;
 mod workshop;
