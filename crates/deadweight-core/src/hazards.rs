@@ -45,13 +45,15 @@ pub(crate) fn of_run(
     }
     if !clean {
         found.extend(too_short(case, wall));
-        found.extend(heavy(wall));
+        found.extend(heavy(wall, case.trace.meta.attached));
     }
     found.extend(disturbed(case, wall));
     found.extend(throttled(case, wall));
     found.extend(readings::two(case));
     found.extend(unoptimised(case));
-    found.extend(survivors(case));
+    if !case.trace.meta.attached {
+        found.extend(survivors(case));
+    }
     found
 }
 
@@ -64,7 +66,9 @@ fn producer(case: &Case<'_>, wall: &Attribution, stages: &[Stage]) -> Option<Haz
     let waited = wall.of_process(account, case.subject());
     let (ns, whom) = waited
         .filter_map(|e| match e.detail {
-            Detail::Waits(_, Some(partner)) => Some((e.ns, partner)),
+            Detail::Waits(_, Some(partner)) if !cost::is_idleness(case, &e.detail) => {
+                Some((e.ns, partner))
+            }
             _ => None,
         })
         .max()
@@ -147,14 +151,18 @@ fn too_short(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
     ))
 }
 
-fn heavy(wall: &Attribution) -> Option<Hazard> {
+fn heavy(wall: &Attribution, attached: bool) -> Option<Hazard> {
     let observer = wall.of(cost::OBSERVER);
+    let way_out = if attached {
+        "What the program does less often is seen less of than it would be."
+    } else {
+        "With -r 10 the wall time comes from runs without recording."
+    };
     (observer.share_of(wall.total) >= HEAVY).then(|| {
         hazard(
             "traced-heavily",
             format!(
-                "Recording took {} of this run; it is taken out by calibration. With -r 10 the \
-                 wall time comes from runs without recording.",
+                "Recording took {} of this run; it is taken out by calibration. {way_out}",
                 percent(observer, wall.total)
             ),
         )

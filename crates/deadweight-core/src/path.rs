@@ -30,6 +30,9 @@ pub struct Subject {
     pub end: Ns,
     /// For each task of the timeline: whether it is the subject's own.
     pub own: Vec<bool>,
+    /// Where the walk begins, if not with who was the last to die: of a process that lives on, the
+    /// task that ran most.
+    pub last: Option<TaskId>,
     /// The processes that the wanted name fits, in order of their start; empty if none was named.
     pub candidates: Vec<Candidate>,
 }

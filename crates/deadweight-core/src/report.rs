@@ -77,13 +77,15 @@ pub struct Recording {
     pub why: String,
     /// What a higher one would tell, most important first.
     pub lacks: Vec<String>,
+    /// Whether it joined a process that ran already: then the wall time is that of the recording.
+    pub attached: bool,
 }
 
 impl Recording {
-    /// Whether nothing is lacking.
+    /// Whether it is like any other of the highest rung.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.lacks.is_empty()
+        self.lacks.is_empty() && !self.attached
     }
 }
 

@@ -179,6 +179,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
             rung: trace.meta.rung.clone(),
             why: trace.meta.rung_why.clone(),
             lacks: trace.meta.lacks.clone(),
+            attached: trace.meta.attached,
         },
         inside: inside.map(|name| Inside {
             function: name.to_owned(),

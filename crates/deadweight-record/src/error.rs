@@ -37,6 +37,14 @@ pub enum Error {
         /// The command that helps.
         help: String,
     },
+    /// A process that cannot be joined.
+    #[error("cannot attach to process {pid}: {why}")]
+    NoProcess {
+        /// Which.
+        pid: u32,
+        /// Why.
+        why: String,
+    },
     /// A signal ended the program before it was started.
     #[error("interrupted by signal {0} before the program was started")]
     Interrupted(i32),

@@ -5,6 +5,7 @@
 //! again, so who is ours is decided by births, in order of time.
 
 mod counted;
+mod joined;
 
 use crate::launch::Probe;
 use crate::memory::Page;
@@ -154,11 +155,6 @@ impl<'s> Follow<'s> {
     pub(crate) fn blind_cpus(&self) -> Vec<Cpu> {
         let blind = |held: &Held| held.idle_unseen > 0 && held.idle_seen == 0;
         (0..).zip(&self.cpus).filter(|(_, held)| blind(held)).map(|(cpu, _)| Cpu(cpu)).collect()
-    }
-
-    /// Nothing more for the moment.
-    pub(crate) fn flush(&mut self) {
-        self.sink.flush();
     }
 
     /// Takes one record, in order of time. `exec` belongs to the record that announces an exec.

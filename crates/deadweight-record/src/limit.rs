@@ -24,6 +24,17 @@ pub(crate) fn raise() {
     });
 }
 
+/// How many descriptors we may have.
+pub(crate) fn most_files() -> usize {
+    let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
+    // SAFETY: fills in a structure of plain numbers.
+    let limit = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr());
+        limit.assume_init()
+    };
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+}
+
 /// What the program must start with, if that is not what we have.
 pub(crate) fn of_program() -> Option<libc::rlimit> {
     AT_START.get().copied().flatten()

@@ -74,6 +74,19 @@ impl Plan {
         Self { rung, capabilities, warnings }
     }
 
+    /// Whether [`crate::attach`] can work.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] with what is missing and the command that helps.
+    pub fn allows_attaching(&self) -> Result<(), Error> {
+        if self.rung.level == Level::Root {
+            return Ok(());
+        }
+        let why = format!("attaching takes the root rung; here {}", self.rung.why);
+        let help = "This helps: sudo deadweight --pid N".into();
+        Err(Error::NotAllowed { why, help })
+    }
+
     /// Whether [`crate::record`] can work.
     ///
     /// # Errors

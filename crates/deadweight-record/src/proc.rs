@@ -81,7 +81,9 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
         let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
         for task in tasks.filter_map(Result::ok) {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            found.extend(children.split_whitespace().filter_map(|c| c.parse::<u32>().ok()));
+            let children = children.split_whitespace().filter_map(|c| c.parse::<u32>().ok());
+            // We may have been started by whom we watch.
+            found.extend(children.filter(|child| *child != std::process::id()));
         }
     }
     found

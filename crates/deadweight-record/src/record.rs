@@ -4,6 +4,9 @@
 //! priority, only copies the rings; one looks at descriptors and long waits now and then; and the caller's own
 //! decodes, at the lowest priority while the program runs, so that it takes no CPU from it.
 
+mod attached;
+mod wake;
+
 use crate::cgroup;
 use crate::closer::Closer;
 use crate::counting::Reading;
@@ -33,6 +36,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+pub(crate) use attached::reachable;
+pub use attached::{Join, attach};
+use wake::Wake;
 
 /// Copied bytes that may wait to be decoded. Beyond half of it decoding gets normal priority;
 /// beyond all of it the rings are left to fill, and what does not fit is counted as lost.
@@ -170,7 +177,8 @@ impl Recording {
         session.enable()?;
         let cpus = 1 + session.cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
         let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
-        let ended = run_threads(session, program, root, &shared, &mut merge, &mut follow)?;
+        let until = || program.release().and_then(Running::wait);
+        let ended = run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?;
         row.keep(closer);
         meta.start = Ns(ended.start - meta.zero);
         meta.end = Ns(ended.end - meta.zero);
@@ -197,11 +205,12 @@ impl Recording {
 
 fn run_threads(
     session: Session,
-    waiting: Waiting,
+    until: impl FnOnce() -> Result<Ended, Error> + Send,
     root: u32,
     shared: &Shared,
     merge: &mut Merge,
     follow: &mut Follow<'_>,
+    begin: impl FnOnce(&mut Follow<'_>),
 ) -> Result<Ended, Error> {
     let (to_decoder, from_drain) = mpsc::channel();
     let (to_drain, spent) = mpsc::channel();
@@ -221,13 +230,14 @@ fn run_threads(
         // The program is let go by the thread that waits for it, as in a clean run.
         let waiter = scope.spawn(move || {
             shared.this_thread_records();
-            let ended = waiting.release().and_then(Running::wait);
+            let ended = until();
             shared.end.store(ended.as_ref().map_or(1, |e| e.end), Ordering::SeqCst);
             shared.ended.store(true, Ordering::SeqCst);
             looker.thread().unpark();
             wake.ring();
             ended
         });
+        begin(follow);
         decode(&from_drain, &to_drain, shared, priority, merge, follow);
         priority.lift();
         waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -246,7 +256,7 @@ fn drain(
     shared.this_thread_records();
     raise_priority();
     let mut rings = std::mem::take(&mut session.rings);
-    let mut polled = libc::pollfd { fd: wake.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // A record may have its time but not its place yet when a round starts; one round later it is
     // there. So what is safe to hand on is what is older than the previous round.
     let mut before = 0;
@@ -404,27 +414,6 @@ impl Shared {
 
     fn take_found(&self) -> Vec<Found> {
         std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Wakes the drain at once.
-struct Wake(std::os::fd::OwnedFd);
-
-impl Wake {
-    fn new() -> Result<Self, Error> {
-        use std::os::fd::FromRawFd;
-        // SAFETY: a new descriptor of ours.
-        match unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) } {
-            fd if fd < 0 => Err(Error::last("cannot make an eventfd")),
-            // SAFETY: as above.
-            fd => Ok(Self(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) })),
-        }
-    }
-
-    fn ring(&self) {
-        let one = 1_u64.to_ne_bytes();
-        // SAFETY: writes eight bytes of ours.
-        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 }
 

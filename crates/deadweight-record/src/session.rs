@@ -13,6 +13,8 @@
 //! The one in the C library is passed once by each program that starts; setting it took 1 ms with
 //! 130 processes that map it.
 
+mod joined;
+
 use crate::closer::Opened;
 use crate::counting::Counting;
 use crate::error::Error;
@@ -69,6 +71,9 @@ pub(crate) mod registers {
     pub(crate) const ALL: u64 = 1 << FP | 1 << LR | 1 << SP | 1 << IP;
 }
 
+/// In place of a program: nobody is followed yet, see `joined`.
+pub(crate) const NOBODY: i32 = 0;
+
 /// Open events and their rings.
 pub(crate) struct Session {
     /// How to read their records.
@@ -123,7 +128,7 @@ impl Session {
             let opened = session.tolerate(role, opened, needed)?;
             session.wide.extend(opened);
         }
-        for (role, event) in task_events(&tracefs) {
+        for (role, event) in task_events(&tracefs).into_iter().filter(|_| program != NOBODY) {
             let opened = session.open_everywhere(role, event.as_ref(), Whom::FromExec(program));
             // Not every architecture has the tracepoint.
             let opened = session.tolerate(role, opened, role != Role::FaultSite)?;
@@ -262,7 +267,7 @@ impl Session {
 
     /// Opens the program's sampling clock, given what a sample costs in ns; returns its period.
     pub(crate) fn open_clock(&mut self, program: i32, cost: u64) -> Result<u64, Error> {
-        let period = ((cost * SAMPLE_SHARE) | 1).clamp(SAMPLE_PERIODS[0], SAMPLE_PERIODS[1]);
+        let period = period(cost);
         let wide = self.cpus.len() <= WIDE_CLOCK_CPUS;
         let whom = if wide { Whom::Everyone } else { Whom::FromExec(program) };
         let opened = self.open_everywhere(Role::Clock, Ok(&clock(period)), whom);
@@ -317,7 +322,7 @@ impl Session {
         self.each_wide(Open::enable, "cannot start recording")
     }
 
-    /// Stops the wide events.
+    /// Stops the wide events; the others have ended with the program, or are left to the closer.
     pub(crate) fn disable(&self) -> Result<(), Error> {
         self.each_wide(Open::disable, "cannot stop recording")
     }
@@ -332,6 +337,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The sampling clock's period, given what a sample costs in ns.
+fn period(cost: u64) -> u64 {
+    ((cost * SAMPLE_SHARE) | 1).clamp(SAMPLE_PERIODS[0], SAMPLE_PERIODS[1])
 }
 
 impl Role {

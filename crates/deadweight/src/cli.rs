@@ -20,6 +20,7 @@ Examples:
   deadweight --prove -- ./prog < input    the same, and what is saved without what it blames
   deadweight 'xxd -r -p hex | ./prog'     a pipeline: each stage, and who waited for whom
   deadweight --of prog -- cargo run       weigh the program, not the tool that starts it
+  deadweight --pid 4711 --for 5s          a program that runs already: what it does for 5 s
   deadweight compare './old < in' './new < in'   which is faster, and which row explains it
   deadweight explain tiny-reads           what a finding means and what to do about it
 
@@ -42,7 +43,7 @@ standard error, or where -o says.";
     version,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    override_usage = "deadweight [OPTIONS] [--] COMMAND [ARGS]...\n       deadweight VERB ...",
+    override_usage = "deadweight [OPTIONS] [--] COMMAND [ARGS]...\n       deadweight [OPTIONS] --pid N [--for TIME]\n       deadweight VERB ...",
     subcommand_help_heading = "Verbs",
     subcommand_value_name = "VERB",
     disable_help_subcommand = true,
@@ -87,7 +88,7 @@ pub enum Verb {
 pub struct Run {
     /// Repeat: N runs without tracing give the time, some traced runs give the reasons. `auto`
     /// repeats until the median is known to ±2 %, or for about 3 seconds.
-    #[arg(short, long, value_name = "N|auto")]
+    #[arg(short, long, value_name = "N|auto", conflicts_with = "pid")]
     pub runs: Option<Runs>,
     /// Runs beforehand that do not count.
     #[arg(short, long, value_name = "N", default_value_t = 0, requires = "runs")]
@@ -101,19 +102,35 @@ pub struct Run {
     /// be left out. A copy whose output (standard output, standard error) or exit status differs shows
     /// that the place is needed; files that it writes are not compared, and the last run is the
     /// program's own. The program's file is never changed.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pid")]
     pub prove: bool,
+    /// A program that runs already.
+    #[command(flatten)]
+    pub join: Join,
     /// What to show and where.
     #[command(flatten)]
     pub view: View,
     /// The command. A single argument with spaces, pipes or redirections goes through `/bin/sh`.
     #[arg(
-        required = true,
+        required_unless_present = "pid",
         trailing_var_arg = true,
         value_name = "COMMAND",
         value_hint = clap::ValueHint::CommandWithArguments
     )]
     pub command: Vec<OsString>,
+}
+
+/// Joining a program that runs already.
+#[derive(Clone, Debug, Args)]
+pub struct Join {
+    /// In place of a command: join the process with this number, with all its threads and children,
+    /// and weigh what it does until it ends, --for is over, or Ctrl-C. It is neither stopped nor changed.
+    #[arg(short, long, value_name = "N", conflicts_with = "command",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: Option<u32>,
+    /// With --pid: for how long, such as 5s or 300ms.
+    #[arg(long = "for", value_name = "TIME", requires = "pid", conflicts_with = "command")]
+    pub time: Option<Moment>,
 }
 
 /// What of a report to show, where, and how.
@@ -184,8 +201,11 @@ pub struct Record {
     /// Say nothing about the recording.
     #[arg(short, long)]
     pub quiet: bool,
+    /// A program that runs already.
+    #[command(flatten)]
+    pub join: Join,
     /// The command. A single argument with spaces, pipes or redirections goes through `/bin/sh`.
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 

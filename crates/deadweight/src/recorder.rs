@@ -5,7 +5,7 @@
 use crate::failure::Failure;
 use crate::seal::Sealer;
 use deadweight_core::trace::{Exit, Trace};
-use deadweight_record::{InARow, Plan, Request, record, record_in};
+use deadweight_record::{Error, InARow, Join, Outcome, Plan, Request, attach, record, record_in};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -14,6 +14,24 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Recorder {
     plan: Plan,
+}
+
+/// What is recorded.
+#[derive(Debug)]
+pub enum Whom<'r> {
+    /// A command, run for it.
+    Command(&'r Request),
+    /// A process that runs already.
+    Process(Join),
+}
+
+impl Whom<'_> {
+    fn record(&self, plan: &Plan, sealer: &mut Sealer) -> Result<Outcome, Error> {
+        match self {
+            Self::Command(request) => record(request, plan, sealer),
+            Self::Process(join) => attach(join, plan, sealer),
+        }
+    }
 }
 
 impl Recorder {
@@ -32,8 +50,16 @@ impl Recorder {
     /// # Errors
     /// If it cannot be run or recorded.
     pub fn record(&self, request: &Request) -> Result<Trace, Failure> {
+        self.take(&Whom::Command(request))
+    }
+
+    /// Records once and keeps the recording in memory.
+    ///
+    /// # Errors
+    /// If it cannot be run, joined or recorded.
+    pub fn take(&self, whom: &Whom<'_>) -> Result<Trace, Failure> {
         let mut sealer = Sealer::to_memory();
-        record(request, &self.plan, &mut sealer)?;
+        whom.record(&self.plan, &mut sealer)?;
         Ok(sealer.into_trace())
     }
 
@@ -47,13 +73,13 @@ impl Recorder {
         Ok(sealer.into_trace())
     }
 
-    /// Runs the command once and keeps the recording in `file`, which is called `path`.
+    /// Records once and keeps the recording in `file`, which is called `path`.
     ///
     /// # Errors
-    /// If it cannot be run or recorded, or the file not be written to the end.
-    pub fn record_to(&self, request: &Request, file: File, path: &Path) -> Result<Exit, Failure> {
+    /// If it cannot be run, joined or recorded, or the file not be written to the end.
+    pub fn take_to(&self, whom: &Whom<'_>, file: File, path: &Path) -> Result<Exit, Failure> {
         let mut sealer = Sealer::to_file(file);
-        let outcome = record(request, &self.plan, &mut sealer)?;
+        let outcome = whom.record(&self.plan, &mut sealer)?;
         match sealer.failure() {
             None => Ok(outcome.exit),
             Some(why) => Err(Failure::Write {

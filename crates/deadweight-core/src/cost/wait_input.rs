@@ -22,7 +22,7 @@
 //! In `tests/programs`: `produce.c` feeding `consume.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Entry, Slice, What};
+use crate::attribute::{Detail, Slice, What};
 use crate::case::Case;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::kernel::{Interrupt, WaitsFor};
@@ -68,11 +68,23 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
+/// A person at a terminal takes the time that a person takes, and a program that was running before
+/// we came mostly waits for work: rows, no findings. Only a pipe's other end is known to be slow.
+pub(crate) fn is_idleness(case: &Case<'_>, detail: &Detail) -> bool {
+    match detail {
+        Detail::Waits(WaitsFor::Terminal, _) => true,
+        Detail::Waits(WaitsFor::PipeData, partner) => case.trace.meta.attached && partner.is_none(),
+        Detail::Waits(..) => case.trace.meta.attached,
+        _ => false,
+    }
+}
+
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let case = found.case;
-    // A person at a terminal takes the time that a person takes: a row, no finding.
-    let typed = |e: &&Entry| matches!(e.detail, Detail::Waits(WaitsFor::Terminal, _));
-    let entries = || found.wall.of_process(account, process).filter(|e| !typed(e));
+    let entries = || {
+        let entries = found.wall.of_process(account, process);
+        entries.filter(|e| !is_idleness(case, &e.detail))
+    };
     let sum = Sum::of(entries());
     if sum.ns == Ns::ZERO {
         return None;
@@ -156,6 +168,22 @@ mod tests {
             wait-input 700 the terminal
         "#]]
         .assert_eq(&rows(editor, 1));
+    }
+
+    #[test]
+    fn a_program_that_was_joined_and_waits_for_work_is_refused() {
+        let joined = "attached
+        task 1 worker
+             0 on
+           100 off blocked epoll_wait 4 : ep_poll
+           800 on woken-by 9 client : ep_poll_callback
+          1000 sample work
+        task 9 client outside
+             0 on";
+        assert_eq!(found(joined), "");
+        let fed = joined.replace("epoll_wait 4 : ep_poll\n", "read 0 : anon_pipe_read\n");
+        let fed = fed.replace("ep_poll_callback", "anon_pipe_write");
+        assert!(found(&fed).contains("until client delivered"), "{}", found(&fed));
     }
 
     #[test]

@@ -63,6 +63,9 @@ impl Subject {
             start,
             end,
             own: timeline.tasks.iter().map(|t| t.own).collect(),
+            last: (trace.meta.attached && !gone)
+                .then(|| busiest(timeline, root.process, (start, end)))
+                .flatten(),
             candidates: Vec::new(),
         }
     }
@@ -117,7 +120,7 @@ impl Subject {
             .filter(|(t, own)| **own && t.process == process)
             .map(|(t, _)| t.end)
             .fold(start, Ns::max);
-        Self { process, root: task, start, end, own, candidates: Vec::new() }
+        Self { process, root: task, start, end, own, last: None, candidates: Vec::new() }
     }
 
     fn candidate(&self, timeline: &Timeline) -> Candidate {
@@ -128,6 +131,17 @@ impl Subject {
         let (process, task) = (self.process, self.root);
         Candidate { process, task, start: self.start, end: self.end, cpu, taken: false }
     }
+}
+
+/// The process's task that lives on and had the CPU for longest. Which of several like ones is all
+/// the same; of an idle process it is the first.
+fn busiest(timeline: &Timeline, process: Tid, (start, end): (Ns, Ns)) -> Option<TaskId> {
+    let alive = (0..timeline.tasks.len()).filter(|i| {
+        let task = &timeline.tasks[*i];
+        task.own && task.process == process && !task.died
+    });
+    let ran = |i: &usize| (timeline.tasks[*i].on_cpu(start, end), std::cmp::Reverse(*i));
+    alive.max_by_key(ran).map(TaskId::at)
 }
 
 impl crate::timeline::Task {

@@ -80,6 +80,9 @@ impl Path {
 /// The task of the subject's process that was the last to start dying: whoever waits for the
 /// process waited for it. If another killed it, the walk goes on there.
 pub(crate) fn last_task(timeline: &Timeline, subject: &Subject) -> TaskId {
+    if let Some(last) = subject.last {
+        return last;
+    }
     // Threads without a recorded end lived on, unless another ended the process just then.
     let faded = |task: &Task| task.exit.is_some() && task.end >= subject.end;
     let mine = timeline.tasks.iter().zip(&subject.own);
@@ -94,6 +97,9 @@ pub(crate) fn last_task(timeline: &Timeline, subject: &Subject) -> TaskId {
 
 /// The task of the subject's process whose last switch was the latest.
 fn last_to_fade(timeline: &Timeline, subject: &Subject) -> TaskId {
+    if let Some(last) = subject.last {
+        return last;
+    }
     last_by(timeline, subject, |task| task.end)
 }
 

@@ -36,6 +36,9 @@ pub struct Meta {
     pub zero: u64,
     /// Task that became the command.
     pub root: Tid,
+    /// Whether the recording joined a process that ran already, and left it: then start and end are
+    /// the recording's.
+    pub attached: bool,
     /// When the command's process was let go towards exec; the wall time starts here.
     pub start: Ns,
     /// When the command's end was known to its parent (exit of the root); the wall time ends here.

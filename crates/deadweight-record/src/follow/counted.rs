@@ -6,6 +6,11 @@ use crate::raw::RawKind;
 use deadweight_core::counts;
 
 impl Follow<'_> {
+    /// Nothing more for the moment.
+    pub(crate) fn flush(&mut self) {
+        self.sink.flush();
+    }
+
     pub(super) fn count(
         &mut self,
         record: &Record<'_>,

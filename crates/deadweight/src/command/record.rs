@@ -1,21 +1,26 @@
 //! `record -o F -- CMD`: runs the command once and keeps the recording.
 
 use super::destination::Destination;
-use super::run::exit_code;
+use super::run::{exit_code, joined};
 use super::say;
 use crate::cli::Record;
 use crate::failure::Failure;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Whom};
 use crate::running::program;
 use deadweight_record::{Request, find};
+use std::path::Path;
 
 pub(crate) fn record(wish: &Record) -> Result<u8, Failure> {
     let request = Request { argv: program::argv(&wish.command), ..Request::default() };
+    let whom = joined(&wish.join).map_or(Whom::Command(&request), Whom::Process);
     let recorder = Recorder::ready()?;
     let destination = Destination::open("the recording", &wish.output)?;
-    // A mistyped command must not cost the recording that is there already.
-    let runs = find(&request.argv, None).is_some();
-    let exit = recorder.record_to(&request, destination.into_file(runs)?, &wish.output)?;
+    // A mistyped command or number must not cost the recording that is there already.
+    let runs = match wish.join.pid {
+        None => find(&request.argv, None).is_some(),
+        Some(pid) => Path::new("/proc").join(pid.to_string()).exists(),
+    };
+    let exit = recorder.take_to(&whom, destination.into_file(runs)?, &wish.output)?;
     if !wish.quiet {
         let file = wish.output.display();
         say(&format!("deadweight: recorded to {file}; read it with: deadweight report {file}"));

@@ -1,10 +1,10 @@
 //! `deadweight -- CMD`: runs the command once, or as often as `-r` allows, and weighs it.
 
 use super::view::{Reader, Usually};
-use crate::cli::{Of, Run, Runs};
+use crate::cli::{self, Moment, Of, Run, Runs};
 use crate::failure::{Failure, OURS};
 use crate::inlining;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Whom};
 use crate::running::evidence::Evidence;
 use crate::running::program;
 use crate::running::proof::prove;
@@ -13,16 +13,24 @@ use deadweight_core::report::Report;
 use deadweight_core::runners;
 use deadweight_core::trace::{Exit, Trace};
 use deadweight_core::weigh::{CleanRun, Weighing, weigh};
-use deadweight_record::Request;
+use deadweight_record::{Join, Request};
+use std::time::Duration;
 
 /// Why one run has no figures per call, and what helps.
 const ONE_RUN: &str = "calls are not counted in the only run, because that would slow it down; -r 1 \
                        adds a run that counts them";
 
+/// The same for a process that was joined.
+const NOT_COUNTED: &str = "calls are not counted in a process that is attached to, because that \
+                           would slow it down";
+
 pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
     let reader = Reader::open(&wish.view, Usually::Stderr)?;
     let argv = program::argv(&wish.command);
     let recorder = Recorder::ready()?;
+    if let Some(join) = joined(&wish.join) {
+        return attach(wish, &recorder, join, reader);
+    }
     // What is proved is run again and again.
     let runs = wish.runs.or(wish.prove.then_some(Runs::Auto));
     let of = wish.view.of.as_ref();
@@ -59,6 +67,27 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
     }
     reader.give(&report)?;
     Ok(exit_code(exit))
+}
+
+/// The process that is to be joined, if one is.
+pub(super) fn joined(wish: &cli::Join) -> Option<Join> {
+    let limit = wish.time.map(|Moment(ns)| Duration::from_nanos(ns));
+    wish.pid.map(|pid| Join { pid, limit })
+}
+
+/// `--pid N`: joins a process and weighs what it does.
+fn attach(wish: &Run, recorder: &Recorder, join: Join, reader: Reader<'_>) -> Result<u8, Failure> {
+    let trace = recorder.take(&Whom::Process(join))?;
+    let mut ran = Ran { traces: vec![trace], ..Ran::default() };
+    if wish.view.explain_inlining {
+        inlining::ask(&mut ran.traces);
+    }
+    let mut report = weighed(ran, wish.view.of.as_ref(), wish.view.inside.as_deref())?;
+    if let Some(inside) = &mut report.inside {
+        NOT_COUNTED.clone_into(&mut inside.uncounted);
+    }
+    reader.give(&report)?;
+    Ok(0)
 }
 
 /// The report of a command's runs, with what was odd about them.

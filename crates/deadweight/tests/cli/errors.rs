@@ -97,7 +97,8 @@ fn a_damaged_recording_is_read_as_far_as_it_goes_or_refused_in_words() {
         assert!(said.code == 0 || said.code == 2, "{said:?}");
         let words = format!("{}{}", said.out, said.err);
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("broke off") || said.code == 2, "{words}");
+        let told = ["broke off", "breaks off"].iter().any(|told| words.contains(told));
+        assert!(told || said.code == 2, "{words}");
     }
     let mut bad = whole.clone();
     let middle = bad.len() / 2;

@@ -7,6 +7,7 @@
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod arguments;
+mod attaching;
 mod benchmarks;
 mod benchstat;
 mod comparing;

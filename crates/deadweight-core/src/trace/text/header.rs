@@ -76,18 +76,7 @@ pub(super) fn read_line(
             });
         }
         "sample-period" => meta.sample_period = words.number("a period in nanoseconds")?,
-        "observer" => {
-            while !words.at_end() {
-                let here = words.clone();
-                let name = words.word();
-                let value = words.number("a cost in nanoseconds")?;
-                let mut fields = observer_fields(&mut meta.observer).into_iter();
-                let (_, cost) = fields
-                    .find(|(n, _)| *n == name)
-                    .ok_or_else(|| here.expected("syscall-user, fault-user, switch, ..."))?;
-                *cost = value;
-            }
-        }
+        "observer" => read_observer(words, &mut meta.observer)?,
         "recorders" => {
             while !words.at_end() {
                 meta.recorders.push(Tid(words.small("a task's number")?));
@@ -104,8 +93,23 @@ pub(super) fn read_line(
         "steal" => meta.steal = Ns(words.time()?),
         "throttled" => meta.throttled = Ns(words.time()?),
         "warning" => meta.warnings.push(words.name("a text in quotes")?),
+        "attached" => meta.attached = true,
         "incomplete" => header.incomplete = true,
         _ => return Err(here.expected("a time, `task` or a line about the recording")),
+    }
+    Ok(())
+}
+
+fn read_observer(words: &mut Words<'_>, observer: &mut Observer) -> Result<(), TextError> {
+    while !words.at_end() {
+        let here = words.clone();
+        let name = words.word();
+        let value = words.number("a cost in nanoseconds")?;
+        let mut fields = observer_fields(observer).into_iter();
+        let (_, cost) = fields
+            .find(|(n, _)| *n == name)
+            .ok_or_else(|| here.expected("syscall-user, fault-user, switch, ..."))?;
+        *cost = value;
     }
     Ok(())
 }
@@ -256,6 +260,9 @@ pub(super) fn write(
     number(out, "throttled", meta.throttled.0, 0)?;
     for warning in &meta.warnings {
         writeln!(out, "warning {}", Name(warning))?;
+    }
+    if meta.attached {
+        writeln!(out, "attached")?;
     }
     if !meta.complete {
         writeln!(out, "incomplete")?;

@@ -102,6 +102,13 @@ fn traced(report: &Report) -> Option<(Ink, String)> {
     let Runs { clean, traced } = &report.runs;
     let overhead = percent(traced.overhead_share.max(0.0));
     let wall = if report.inside.is_some() { traced.wall_ns } else { report.wall_ns };
+    if report.recording.attached {
+        let pid = report.subject.pid;
+        return Some((
+            Ink::Plain,
+            format!("attached to process {pid} for {}, tracing {overhead} of it", time(wall)),
+        ));
+    }
     let text = match (clean.count, traced.count) {
         (_, 0) => return None,
         (0, 1) => format!("one traced run, {}, tracing {overhead} of it", time(wall)),

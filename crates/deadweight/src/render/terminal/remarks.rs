@@ -17,7 +17,7 @@ pub(super) fn hazards(sheet: &mut Sheet, report: &Report) {
 /// How much could be recorded, where that is not all.
 pub(super) fn recording(sheet: &mut Sheet, report: &Report) {
     let recording = &report.recording;
-    if recording.is_whole() {
+    if recording.lacks.is_empty() {
         return;
     }
     let mut line = Line::indented(2);

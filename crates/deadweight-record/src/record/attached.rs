@@ -1,0 +1,190 @@
+//! Recording a process that runs already: from joining it to leaving it.
+//!
+//! Nothing is done to it: it is not stopped, nothing is put into it, and what we leave behind in
+//! the kernel is gone with us. Not for finding out what it is doing when we join: that is `present`.
+
+use super::{Outcome, Shared, run_threads};
+use crate::calibrate;
+use crate::cgroup;
+use crate::closer::Closer;
+use crate::error::Error;
+use crate::follow::{Follow, Start};
+use crate::launch::{Ended, Request, now};
+use crate::limit;
+use crate::merge::Merge;
+use crate::plan::Plan;
+use crate::present::{Present, Target};
+use crate::probes;
+use crate::proc;
+use crate::raw::Sink;
+use crate::session::{NOBODY, Session};
+use crate::sight;
+use crate::signals::Interrupts;
+use deadweight_core::ids::Tid;
+use deadweight_core::trace::syscall::Arch;
+use deadweight_core::trace::{Exit, Meta, Usage};
+use deadweight_core::units::Ns;
+use std::collections::HashSet;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// How often it is looked whether the end has come by signal or time.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often the threads are listed again to find those that were born meanwhile.
+const ROUNDS: usize = 4;
+
+/// A process to join.
+#[derive(Clone, Debug)]
+pub struct Join {
+    /// Its number.
+    pub pid: u32,
+    /// For how long; none until it ends or we are interrupted.
+    pub limit: Option<Duration>,
+}
+
+/// Joins the process, tells `sink` what happens, and leaves it after the time that was asked for,
+/// at its end, or when we get a signal to end (Ctrl-C), whichever comes first.
+///
+/// # Errors
+/// If there is no such process, if it may not be watched, or if the kernel refuses an event.
+pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    plan.allows_attaching()?;
+    let target = Target::find(join.pid)?;
+    let interrupts = Interrupts::note();
+    limit::raise();
+    let request = Request { argv: vec![target.program().into()], ..Request::default() };
+    let probes = probes::of_language(&request);
+    let cpus = proc::online_cpus();
+    let unobserved = calibrate::unobserved()?;
+    let mut session = Session::open(NOBODY, &cpus, &[], &probes)?;
+    let unseen = sight::unseen(&mut session)?;
+    session.open_switches(&unseen)?;
+    let observed = calibrate::observed(&mut session, &unobserved)?;
+    let observer = calibrate::observer(&unobserved, &observed);
+    let tasks = open_all(&mut session, &target)?;
+    let sample_period = session.open_clock_of(&tasks, observer.sample)?;
+    let closer = Closer::hire(&session.opened())?;
+    let mut meta = Meta { sample_period, observer, ..facts(&target, plan, &mut session) };
+    session.enable()?;
+    session.enable_tasks();
+    let present = Present::look(&target)?;
+    let (steal, throttled) = (proc::steal(), cgroup::throttled());
+    let mut merge = Merge::new(session.schema.clone());
+    (meta.zero, merge.zero) = (present.at, present.at);
+    sink.begin(&meta);
+    let shared = Shared::new();
+    let start = Start {
+        root: join.pid,
+        descriptors: Vec::new(),
+        main_is_probed: false,
+        counts: Vec::new(),
+    };
+    let cpus = 1 + cpus.into_iter().max().unwrap_or(0).cast_unsigned() as usize;
+    let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
+    let until = || Ok(wait(&target, join.limit, &interrupts, present.at));
+    let ended = {
+        // While the rings are copied already: to name what is mapped takes a while.
+        let begin = |follow: &mut Follow<'_>| follow.join(&present);
+        run_threads(session, until, join.pid, &shared, &mut merge, &mut follow, begin)?
+    };
+    drop(closer);
+    meta.end = Ns(ended.end - meta.zero);
+    meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
+    meta.blind_cpus = follow.blind_cpus();
+    meta.steal = Ns(proc::steal().saturating_sub(steal));
+    meta.throttled = Ns(cgroup::throttled().saturating_sub(throttled));
+    meta.complete = true;
+    let seen = std::mem::take(&mut follow.seen);
+    meta.warnings.extend(seen.warnings());
+    sink.finish(meta);
+    Ok(Outcome {
+        exit: ended.exit,
+        usage: ended.usage,
+        wall: Ns(ended.end - ended.start),
+        records: seen.records,
+        lost: seen.lost,
+        bytes: shared.bytes.into_inner(),
+    })
+}
+
+/// What is known of the recording before it begins.
+fn facts(target: &Target, plan: &Plan, session: &mut Session) -> Meta {
+    let mut warnings = plan.warnings.clone();
+    warnings.append(&mut session.warnings);
+    Meta {
+        recorder: env!("CARGO_PKG_VERSION").into(),
+        command: target.command(),
+        arch: if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 },
+        cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
+        root: Tid(target.pid),
+        attached: true,
+        rung: plan.rung.level.name().into(),
+        rung_why: plan.rung.why.clone(),
+        lacks: plan.rung.lacks_in_words(),
+        warnings,
+        ..Meta::default()
+    }
+}
+
+/// Opens the task events of each thread of the process and its descendants. Threads born later
+/// inherit them; those born while we open are found by looking again.
+fn open_all(session: &mut Session, target: &Target) -> Result<Vec<i32>, Error> {
+    let mut known = HashSet::new();
+    let mut tasks = Vec::new();
+    for round in 0..ROUNDS {
+        let new: Vec<u32> = target.tasks().into_iter().filter(|t| known.insert(*t)).collect();
+        // A thread born after the first round has inherited the events, unless its parent's were
+        // not open yet: only what was there before anything was opened is certain to have none.
+        if new.is_empty() || round > 0 {
+            break;
+        }
+        if !session.has_room_for(new.len()) {
+            session.open_task_events_for_all()?;
+            return Ok(new.into_iter().map(u32::cast_signed).collect());
+        }
+        for task in new.into_iter().map(u32::cast_signed) {
+            if session.follow_task(task)? {
+                tasks.push(task);
+            }
+        }
+    }
+    if tasks.is_empty() { Err(target.gone()) } else { Ok(tasks) }
+}
+
+/// Waits for the end of the recording. How the process ended is told to its parent only.
+fn wait(target: &Target, limit: Option<Duration>, interrupts: &Interrupts, start: u64) -> Ended {
+    let limit = limit.map_or(u64::MAX, |l| u64::try_from(l.as_nanos()).unwrap_or(u64::MAX));
+    let until = start.saturating_add(limit);
+    while interrupts.seen().is_none() {
+        let left = Duration::from_nanos(until.saturating_sub(now()));
+        if left.is_zero() || target.ends_within(left.min(LOOK)) {
+            break;
+        }
+    }
+    // On a busy machine we may be late: what lies beyond was not asked for.
+    let (exit, usage) = (Exit::default(), Usage::default());
+    Ended { start, end: now().min(until), exit, usage, blocks_read: 0, displaced: 0 }
+}
+
+/// The path of a process's program as it can be opened from here.
+pub(crate) fn reachable(pid: u32, path: &str) -> PathBuf {
+    let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let is_file = path.starts_with('/') && !path.starts_with("//");
+    if is_file && space(&pid.to_string()) != space("self") {
+        return PathBuf::from(format!("/proc/{pid}/root{path}"));
+    }
+    PathBuf::from(path)
+}
+
+impl Target {
+    /// Whether it ends within this time.
+    fn ends_within(&self, time: Duration) -> bool {
+        let mut polled =
+            libc::pollfd { fd: self.handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX).max(1);
+        // SAFETY: one descriptor of ours.
+        unsafe { libc::poll(&mut polled, 1, ms) > 0 }
+    }
+}
