@@ -123,6 +123,12 @@ impl<'s> UserSample<'s> {
         }
     }
 
+    /// What the call of its innermost function is there for.
+    pub(crate) fn caller_role(&self) -> Role {
+        let caller = self.symbols.stack(self.stack).get(1);
+        caller.map_or(Role::Work, |caller| self.machine.role_at(*caller))
+    }
+
     /// The small function that the call nearest to its instruction calls.
     pub(crate) fn small_callee(&self) -> Option<Called> {
         self.machine.small_callee(self.waited.at)

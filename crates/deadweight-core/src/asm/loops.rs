@@ -53,8 +53,36 @@ impl Function {
             let first = self.instructions.binary_search_by_key(&target, |i| i.addr).ok()?;
             Some((first, last))
         };
-        let (first, last) = behind.filter_map(back).min_by_key(|(first, last)| last - first)?;
+        let mut back: Vec<_> = behind.filter_map(back).collect();
+        back.sort_unstable_by_key(|(first, last)| last - first);
+        let (first, last) = back.into_iter().find(|back| self.goes_round(*back, inside))?;
         Some(self.describe(first, last))
+    }
+
+    /// Whether `inside` is on a way from the first to the last of these instructions that stays among
+    /// them. A jump back from a rare case that lies behind the function spans what is no loop.
+    fn goes_round(&self, (first, last): (usize, usize), inside: usize) -> bool {
+        let reaches = |from: usize, to: usize| {
+            let mut seen = vec![false; last - first + 1];
+            let mut open = vec![from];
+            while let Some(at) = open.pop() {
+                if at == to {
+                    return true;
+                }
+                if std::mem::replace(&mut seen[at - first], true) || at == last {
+                    continue;
+                }
+                let instruction = &self.instructions[at];
+                let target = instruction
+                    .target()
+                    .and_then(|to| self.instructions.binary_search_by_key(&to, |i| i.addr).ok());
+                let next = instruction.falls_through().then_some(at + 1);
+                let within = |to: &usize| (first..=last).contains(to) && *to != first;
+                open.extend([target, next].into_iter().flatten().filter(within));
+            }
+            false
+        };
+        reaches(first, inside) && reaches(inside, last)
     }
 
     /// The instructions that [`Loop::checks`] counts.
@@ -104,6 +132,16 @@ mod tests {
         Function::read(&code, &|addr| {
             (addr.0 == 0x100).then_some("core::panicking::panic_bounds_check")
         })
+    }
+
+    #[test]
+    fn a_rare_case_behind_the_function_makes_no_loop() {
+        // 0: cmp eax, 9; 3: jae 10
+        // 5: add eax, [rdi]; 7: add eax, [rsi]; 9: ret
+        // 10: mov eax, 1; 15: jmp 5
+        let function =
+            read("83f809730b030703 06c30f1f4400009090b801000000ebee".replace(' ', "").as_str());
+        assert_eq!(function.loop_around(FileAddr(7)), None);
     }
 
     #[test]

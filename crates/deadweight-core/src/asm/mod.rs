@@ -20,6 +20,7 @@ pub mod listing;
 pub mod loops;
 pub mod removal;
 pub mod roles;
+mod sole;
 mod x86;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ use instruction::{Instruction, Kind, Reg, Registers};
 pub use listing::Line;
 pub use loops::Loop;
 pub use roles::{Place, Role, Run, Shape};
+use sole::Sole;
 
 /// The bytes of one function.
 #[derive(Copy, Clone, Debug)]
@@ -117,7 +119,8 @@ impl Function {
             }
         };
         let entered = entered(&instructions);
-        let body = Body { instructions: &instructions, entered: &entered, convention, names };
+        let sole = Sole::of(&instructions, convention.saved);
+        let body = Body { instructions: &instructions, entered: &entered, convention, names, sole };
         let roles = roles::find(&body);
         let shape = roles::shape(&body);
         let small = roles::is_small(&body);
@@ -210,12 +213,14 @@ struct Body<'a, 'n> {
     entered: &'a [bool],
     convention: Convention,
     names: &'a Names<'n>,
+    sole: Sole,
 }
 
 impl Body<'_, '_> {
     /// The name of what an instruction calls or jumps to.
     fn callee(&self, instruction: &Instruction) -> Option<&str> {
-        (self.names)(FileAddr(instruction.callee()?))
+        let through = || self.sole.pointer(self.instructions, self.at(instruction.addr)?);
+        (self.names)(FileAddr(instruction.callee().or_else(through)?))
     }
 
     /// The instruction that begins at `addr`.

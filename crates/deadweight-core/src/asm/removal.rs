@@ -8,6 +8,7 @@
 use super::instruction::{Instruction, Kind};
 use super::roles::routine::{self, Routine};
 use super::roles::{Role, checks};
+use super::sole::Sole;
 use super::x86::rewrite;
 use super::{Body, Calling, Code, Function, Loop, Names, find};
 use crate::trace::syscall::Arch;
@@ -74,11 +75,13 @@ impl<'c, 'n> Reading<'c, 'n> {
     }
 
     fn body(&self) -> Body<'_, 'n> {
+        let convention = super::x86::convention(self.code.calling);
         Body {
             instructions: &self.function.instructions,
             entered: &self.function.entered,
-            convention: super::x86::convention(self.code.calling),
+            convention,
             names: self.names,
+            sole: Sole::of(&self.function.instructions, convention.saved),
         }
     }
 }

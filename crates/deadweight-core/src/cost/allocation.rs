@@ -165,6 +165,9 @@ pub(super) fn waited(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let case = found.case;
     let net = found.wall.net();
+    if super::growth::goes_with_it(found, process).is_some() {
+        return None;
+    }
     let allocating = Allocating::of(found, process)?;
     let Allocating { share, beside } = &allocating;
     // What the collector does goes with what is allocated; one of the two tells of both.

@@ -354,7 +354,7 @@ mod tests {
         let at = ["@0x49e1d0", "@0x49e1ee", "@0x49e20e", "@0x49e229"].map(line);
         let stacks = at.each_ref().map(|at| (10, at.as_str()));
         expect![[r#"
-            bounds-checks 22 % (0..22) @ main.step:11: app spent 29.6 µs of its 40.0 µs (74 %) in loops that compare indexes with lengths: 10 of the hottest one's 33 instructions. What their removal saves, only trying tells.
+            bounds-checks 30 % (0..30) @ main.step:11: app spent 39.5 µs of its 40.0 µs (99 %) in loops that compare indexes with lengths: 10 of the hottest one's 33 instructions. What their removal saves, only trying tells.
         "#]]
         .assert_eq(&found(&panicking("Go", STEP, "0x47f640", &stacks)));
     }

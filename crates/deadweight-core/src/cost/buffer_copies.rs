@@ -9,7 +9,8 @@
 //! Samples in memcpy and memmove (also Go's and the compilers' own) that a library function called for
 //! the program: erase, insert, append, growth, conversion. A copy that the program's own line asks for
 //! counts where its function allocates what it copies into, or where it is a memmove: it shifts what
-//! is already there. An estimate. Removing copies
+//! is already there. Where growth is why a program in Go or Crystal allocates at all, allocating and
+//! collecting are told with it. An estimate. Removing copies
 //! has saved their share and some 10 points more, which the prediction adds; on two programs
 //! that nothing was fitted to it was still 12 points too little.
 //!
@@ -31,6 +32,7 @@ use crate::place::{Spot, Weights};
 use crate::processes::ProcessId;
 use crate::report::How;
 use crate::shares::Share;
+use crate::units::Ns;
 use crate::user_time::UserSample;
 use crate::wording::{percent, time};
 
@@ -88,9 +90,14 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let case = found.case;
     let net = found.wall.net();
-    let share = Share::of(found.wall, account, process)?
-        .without(&super::allocation::made_of_it(found, process));
-    if share.ns.share_of(net) < LARGE {
+    let share = Share::of(found.wall, account, process)?;
+    let growth = super::growth::goes_with_it(found, process);
+    let with_it = growth.unwrap_or_default();
+    let share = match growth {
+        Some(_) => share,
+        None => share.without(&super::allocation::made_of_it(found, process)),
+    };
+    if (share.ns + with_it).share_of(net) < LARGE {
         return None;
     }
     let (low, high) = share.interval(share.ns);
@@ -103,6 +110,13 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         evidence.push(format!(
             "{} of it while something grew beyond its memory",
             percent(share.time_of(growth), share.ns)
+        ));
+    }
+    if with_it > Ns::ZERO {
+        evidence.push(format!(
+            "{} more in allocating what it grew into, in the collector, and waiting for both, \
+             which goes with it",
+            time(with_it)
         ));
     }
     Some(Draft {
@@ -118,8 +132,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             percent(share.ns, net),
         ),
         amount: share.ns,
-        saving: share.with_the_rest(share.ns, WAITING),
-        range: (low, share.with_the_rest(high, WAITING)),
+        saving: share.with_the_rest(share.ns + with_it, WAITING),
+        range: (low, share.with_the_rest(high + with_it, WAITING)),
         how: How::Estimate,
         sites: share.sites(case.symbols()),
         evidence,
@@ -205,6 +219,33 @@ mod tests {
             30 samples of 100 in it; removing copies has saved their share and some 10 points more
             100 % of it while something grew beyond its memory"#]]
         .assert_eq(&report.findings[0].evidence.join("\n"));
+    }
+
+    const ALLOCATES: &str =
+        "runtime.mallocgc <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)";
+    const COPIES: &str =
+        "runtime.memmove <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)";
+    const ASSISTS: &str = "runtime.scanobject <- runtime.gcAssistAlloc <- runtime.mallocgc <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)";
+
+    #[test]
+    fn what_growth_allocates_and_leaves_to_the_collector_is_one_finding() {
+        let rest = (40, "main.fill (main.go:10) <- main.main (main.go:20)");
+        let text = computing("Go", &[(15, COPIES), (20, ALLOCATES), (25, ASSISTS), rest]);
+        expect![[r#"
+            buffer-copies 68 % (9..75) @ main.fill:9: app spent 14.9 µs of its 100 µs copying bytes from one buffer to another (15 %).
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn growth_beside_other_allocations_does_not_tell_of_them() {
+        let other = "runtime.mallocgc <- runtime.newobject <- main.fill (main.go:11) <- main.main (main.go:20)";
+        let text = computing(
+            "Go",
+            &[(15, COPIES), (20, ALLOCATES), (25, other), (40, "main.main (main.go:20)")],
+        );
+        expect![[r#"
+            allocation 68 % (35..76) @ main.fill:11: app spent 44.8 µs of its 100 µs in the allocator (45 %).
+        "#]].assert_eq(&found(&text));
     }
 
     #[test]

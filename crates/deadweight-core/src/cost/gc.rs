@@ -74,6 +74,9 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let case = found.case;
     let net = found.wall.net();
+    if super::growth::goes_with_it(found, process).is_some() {
+        return None;
+    }
     let everywhere = Share::of(found.cpu, account, process)?;
     let on_path = Share::of(found.wall, account, process);
     let ns = on_path.as_ref().map_or(Ns::ZERO, |share| share.ns);

@@ -61,7 +61,7 @@ const TINY: usize = 20;
 const WORKING: usize = 40;
 /// What code that is compiled together saves beside the calls, as a part of what these take.
 const TOGETHER: f64 = 0.3;
-/// What part of a tiny function goes.
+/// What part of a tiny function goes, and of all the program's own time at the most.
 const MOST: f64 = 0.85;
 
 fn claim(sample: &UserSample<'_>) -> bool {
@@ -152,7 +152,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let most = share.ns + share.time_of(inside);
     let shared: Ns =
         functions.iter().map(|(id, s)| share.time_of(s.inside).part(part(case, *id))).sum();
-    let saving = share.ns + share.ns.part(TOGETHER) + shared;
+    let saving = (share.ns + share.ns.part(TOGETHER) + shared).min(share.whole.0.part(MOST));
     if share.ns.share_of(net) < SEEN || saving.share_of(net) < LARGE {
         return None;
     }

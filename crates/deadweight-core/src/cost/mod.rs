@@ -10,6 +10,7 @@ mod bounds_checks;
 mod buffer_copies;
 mod first_touch;
 mod gc;
+mod growth;
 mod memory_churn;
 mod missed_inlining;
 mod repeated_syscalls;

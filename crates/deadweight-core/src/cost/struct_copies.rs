@@ -68,6 +68,12 @@ fn moved(sample: &UserSample<'_>) -> Option<Run> {
         _ => return None,
     };
     match role {
+        // What goes into fresh memory is a buffer with its owner.
+        Role::Copy(Run { to: Place::Returned, from, .. })
+            if sample.allocates && from != Place::Frame =>
+        {
+            None
+        }
         Role::Copy(run) if !run.looped && (LEAST / 2..=MOST).contains(&run.bytes) => Some(run),
         _ => None,
     }
@@ -166,6 +172,7 @@ fn way(from: Place, to: Place) -> String {
         Place::Pointer => Some("memory behind a pointer"),
         Place::Element => Some("an array's element"),
         Place::Static => Some("a fixed address"),
+        Place::Returned => Some("what a call returned"),
     };
     match (word(from), word(to)) {
         (Some(from), Some(to)) if from == to => format!(", within {to}"),

@@ -17,7 +17,8 @@
 //! give them back, and are saved as far as the looks say.
 //!
 //! # What it is mistaken for
-//! Zeroes that are read: counters, tables, padding. Whether they are, samples do not show; the
+//! Memory set to what the program just loaded or computed: that is its work, and left alone. Zeroes that are
+//! read: counters, tables, padding. Whether they are, samples do not show; the
 //! reader of the line sees it, and `--prove` runs a copy of the program that does not clear there.
 //!
 //! # What to do
@@ -61,7 +62,7 @@ const WAITING: f64 = 0.12;
 const LEAST: u32 = 128;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    let called = sample.duty() == Some(Duty::Fill);
+    let called = sample.duty() == Some(Duty::Fill) && sample.caller_role() != Role::Filling;
     (called || is_inlined(sample)) && !sample.under(Duty::Stream)
 }
 
@@ -253,6 +254,22 @@ mod tests {
         expect![[r#"
             zeroing 43 % (31..53) @ Router::step:66: app spent 39.8 µs of its 100 µs setting memory to a fixed value (40 %).
         "#]].assert_eq(&found(&text));
+    }
+
+    /// memset(line, runs[i].value, n); memset(line, 0, n);
+    const DECODE: &str =
+        "code decode @0x102b 0fb673084c89e74c89eae8c6f0ffff31f64c89e74c89eae8b9f0ffffc3
+        calls 0x100 memset";
+
+    #[test]
+    fn what_is_set_to_a_value_that_was_just_loaded_is_refused() {
+        let set_by = |at: &str| {
+            let stack = format!("memset @libc.so.6 <- decode (a.c:3) @{at} <- main (a.c:9)");
+            let text = computing("C", &[(60, stack.as_str()), (40, "main (a.c:9)")]);
+            found(&text.replacen("task 1", &format!("{DECODE}\ntask 1"), 1))
+        };
+        assert_eq!(set_by("0x1039"), "");
+        assert!(set_by("0x1046").starts_with("zeroing"), "{}", set_by("0x1046"));
     }
 
     /// `struct msg m = {0};` of 8 KiB by gcc 12 -O2.

@@ -55,9 +55,15 @@ fn fetches(body: &Body<'_, '_>, roles: &mut [Role]) {
 
 /// Whether the straight line from `at` on runs into a call soon.
 fn before_call(body: &Body<'_, '_>, at: usize) -> bool {
-    let behind = body.instructions.iter().skip(at + 1).take(AROUND);
-    let call = behind.take_while(|i| !i.ends_block()).find(|i| matches!(i.kind, Kind::Call(_)));
-    call.is_some_and(|call| !grows_stack(body, call))
+    let straight = |from: usize| {
+        let end = |i: &&Instruction| i.ends_block() || matches!(i.kind, Kind::Call(_));
+        body.instructions.iter().skip(from).take(AROUND).find(end)
+    };
+    let Some(end) = straight(at + 1) else { return false };
+    // A loop's next round begins at its head.
+    let head = end.target().filter(|to| *to < end.addr).and_then(|to| body.at(to));
+    let end = head.map_or(Some(end), straight);
+    end.is_some_and(|end| matches!(end.kind, Kind::Call(_)) && !grows_stack(body, end))
 }
 
 fn prologue(body: &Body<'_, '_>, roles: &mut [Role]) {
@@ -204,6 +210,7 @@ fn call(body: &Body<'_, '_>, roles: &mut [Role], at: usize) {
         }
         claim(roles, i, Role::Arguments);
     }
+    target(body, roles, at);
     let after = body.instructions.iter().enumerate().skip(at + 1).take(AROUND);
     for (i, instruction) in after {
         let put_away = match instruction.kind {
@@ -216,5 +223,27 @@ fn call(body: &Body<'_, '_>, roles: &mut [Role], at: usize) {
             return;
         }
         claim(roles, i, Role::Arguments);
+    }
+}
+
+/// A virtual function's table, or a function's pointer, is loaded only for the call through it.
+fn target(body: &Body<'_, '_>, roles: &mut [Role], at: usize) {
+    let call = &body.instructions[at];
+    if call.kind != Kind::Call(None) {
+        return;
+    }
+    let mut wanted = call.reads.without(Registers::of(&[body.convention.stack]));
+    for i in (at.saturating_sub(AROUND)..at).rev() {
+        let instruction = &body.instructions[i];
+        if instruction.writes.meets(wanted) {
+            if instruction.kind != Kind::Load {
+                return;
+            }
+            claim(roles, i, Role::Arguments);
+            wanted = wanted.without(instruction.writes);
+        }
+        if body.begins_block(i.max(1)) || matches!(instruction.kind, Kind::Call(_)) {
+            return;
+        }
     }
 }

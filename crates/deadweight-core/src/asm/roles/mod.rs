@@ -23,6 +23,8 @@ pub enum Role {
     Work,
     /// Sets memory to zero; also a call that does.
     Zeroing(Run),
+    /// Calls what sets memory to a value that was just loaded or computed: nothing is cleared.
+    Filling,
     /// Moves a value from one place in memory to another, unchanged; also a call that does.
     Copy(Run),
     /// Compares an index with a length, or branches on that to a panic.
@@ -71,6 +73,8 @@ pub enum Place {
     Unknown,
     /// The function's own frame: a local variable, or an argument or result passed on the stack.
     Frame,
+    /// What a call has just returned: memory that was allocated, mostly.
+    Returned,
     /// Behind a pointer.
     Pointer,
     /// Behind a pointer and an index: an element.

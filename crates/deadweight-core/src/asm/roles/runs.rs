@@ -21,6 +21,8 @@ const LEAST_COPIED: u32 = 48;
 const LEAST_REST: u32 = 8;
 /// Bytes of padding that a run may skip.
 const PADDING: i64 = 8;
+/// How far before a call its arguments are looked for.
+const LOOK_BACK: usize = 12;
 /// How far a copied register is followed to see whether it is also used.
 const LOOK_AHEAD: usize = 32;
 
@@ -131,6 +133,7 @@ impl Scan<'_, '_> {
         };
         let place = |register: Option<&Reg>| match register.map(|r| self.values.of(*r)) {
             Some(Value::Frame) => Place::Frame,
+            Some(Value::Returned) => Place::Returned,
             _ => Place::Unknown,
         };
         let [to, from] = match (instruction.kind, &convention.block) {
@@ -153,6 +156,9 @@ impl Scan<'_, '_> {
                     Routine::Fill if argument(1) == Some(Value::Constant(0)) => {
                         Some(zeroing(amount(2)))
                     }
+                    Routine::Fill if self.is_told(instruction, convention.arguments.get(1)?) => {
+                        Some(Role::Filling)
+                    }
                     Routine::Zero => Some(zeroing(amount(1))),
                     Routine::WriteBarrier => Some(Role::WriteBarrier),
                     Routine::ZeroFixed => Some(Role::Zeroing(Run::default())),
@@ -161,6 +167,17 @@ impl Scan<'_, '_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether what `register` holds at `call` was just loaded or computed.
+    fn is_told(&self, call: &Instruction, register: &Reg) -> bool {
+        if let Value::Loaded { .. } = self.values.of(*register) {
+            return true;
+        }
+        let Some(at) = self.body.at(call.addr) else { return false };
+        let before = self.body.instructions[..at].iter().rev().take_while(|i| !i.ends_block());
+        let sets = before.take(LOOK_BACK).find(|i| i.writes.has(*register));
+        sets.is_some_and(|i| matches!(i.kind, Kind::Compute | Kind::Load))
     }
 
     /// How much a block instruction moves, where its count is a constant.

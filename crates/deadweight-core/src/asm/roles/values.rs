@@ -15,6 +15,8 @@ pub(super) enum Value {
     Constant(i64),
     /// An address in the function's own frame.
     Frame,
+    /// What a call returned.
+    Returned,
     /// What instruction `at` loaded into its register number `half`.
     Loaded {
         at: usize,
@@ -43,6 +45,8 @@ pub(super) struct Values {
     stack: Reg,
     /// The frame register, where it is used as one, which optimised code often does not.
     frame: Option<Reg>,
+    /// General registers that hold the same constant wherever they are used.
+    constant: [Option<i64>; Reg::COUNT],
     /// Vector registers that the function never sets to anything but zero.
     always_zero: Registers,
 }
@@ -57,6 +61,7 @@ impl Values {
             writes: 0,
             stack: body.convention.stack,
             frame: keeps_frame(body).then_some(body.convention.frame),
+            constant: std::array::from_fn(|i| body.sole.constant(numbered(i))),
             always_zero: always_zero(body),
         }
     }
@@ -89,6 +94,9 @@ impl Values {
         if self.always_zero.has(register) {
             return Value::Constant(0);
         }
+        if let Some(value) = self.constant[register.index()] {
+            return Value::Constant(value);
+        }
         if register == self.stack || self.frame == Some(register) {
             return Value::Frame;
         }
@@ -115,6 +123,7 @@ impl Values {
         let convention = &body.convention;
         if let Kind::Call(_) = instruction.kind {
             self.call(convention.saved, convention.stack);
+            self.held[convention.result.index()] = Value::Returned;
             return;
         }
         let kept = match instruction.kind {
@@ -175,12 +184,17 @@ impl Values {
 
     fn call(&mut self, saved: Registers, stack: Reg) {
         for i in 0..Reg::COUNT {
-            let register = if i < 32 { Reg::general(narrow(i)) } else { Reg::vector(narrow(i)) };
+            let register = numbered(i);
             if !saved.has(register) && register != stack {
                 self.write(register, Value::Unknown);
             }
         }
     }
+}
+
+/// The register with this index.
+fn numbered(i: usize) -> Reg {
+    if i < 32 { Reg::general(narrow(i)) } else { Reg::vector(narrow(i)) }
 }
 
 fn narrow(i: usize) -> u8 {

@@ -5,6 +5,7 @@ mod aarch64;
 mod go;
 mod laws;
 mod native;
+mod registers;
 
 use super::{Calling, Code, Function, Names, Role, Run};
 use crate::trace::syscall::Arch;

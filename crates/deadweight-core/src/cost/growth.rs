@@ -1,0 +1,61 @@
+//! What grows piece by piece in a program with a collector: a slice by append, a text by `+=`.
+//!
+//! Every step asks for memory, copies what was there and leaves the old memory to the collector: one
+//! cause, whose cost three accounts have. Where it is the reason for most of all three, the copies'
+//! finding tells of all. Not a class: `buffer_copies`, `allocation` and `gc` ask here.
+
+use super::allocation::Allocating;
+use super::{AccountId, Inspection};
+use crate::duty::Duty;
+use crate::processes::ProcessId;
+use crate::shares::{Share, samples_of};
+use crate::units::Ns;
+use crate::user_time::UserSample;
+
+/// It is the reason if so much of what the program's own lines allocate, copy and collect is growth.
+const MOST: f64 = 0.7;
+/// Where less of it is copies, allocating is what costs.
+const COPIES: f64 = 0.1;
+
+/// What goes with the copies of growth: allocating, collecting, and waiting for both. None if
+/// growth is not the reason for most of that.
+pub(super) fn goes_with_it(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Ns> {
+    if !["Go", "Crystal"].contains(&&*found.case.processes.get(process).language) {
+        return None;
+    }
+    let account = AccountId::of_class;
+    let copies = account("buffer-copies");
+    let of_it = [account("allocation"), account("gc"), account("zeroing"), copies];
+    let (mut all, mut grown, mut copied) = (0_u64, 0_u64, 0_u64);
+    for (claimed, spot, amount) in samples_of(found, process) {
+        let sample = spot.stack().map(|stack| found.case.sample(stack));
+        let Some(sample) = sample.filter(|s| of_it.contains(&claimed) && s.own.is_some()) else {
+            continue;
+        };
+        all += amount;
+        if grows(&sample) {
+            grown += amount;
+            copied += u64::from(claimed == copies) * amount;
+        }
+    }
+    if grown == 0 || (grown as f64) < MOST * all as f64 || (copied as f64) < COPIES * grown as f64 {
+        return None;
+    }
+    let allocating = Allocating::of(found, process)?;
+    let own = |id| Share::of(found.wall, account(id), process).map_or(Ns::ZERO, |share| share.ns);
+    let waited = super::allocation::waited(found, process);
+    Some(allocating.share.ns + own("gc") + own("zeroing") + waited)
+}
+
+/// Whether something that holds elements or text is made larger.
+fn grows(sample: &UserSample<'_>) -> bool {
+    let concatenates = || {
+        let mut library = sample.frames().take(sample.duties.len());
+        library.any(|(_, f)| sample.symbols.name(f.function).starts_with("runtime.concatstring"))
+    };
+    let adds = || {
+        let line = sample.own_frame().map(|(_, frame)| sample.symbols.source_line(frame));
+        line.is_some_and(|line| line.contains("+="))
+    };
+    sample.under(Duty::Grow) || concatenates() && adds()
+}
