@@ -9,9 +9,13 @@ use crate::hazards;
 use crate::report::{CleanRuns, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns};
 use crate::stats::apportion::apportion;
 use crate::stats::median::summarise;
+use crate::units::Ns;
 use crate::weigh::CleanRun;
+use crate::wording::time;
 use std::collections::BTreeMap;
 
+/// Times of traced and clean runs that differ by more than this factor are told apart.
+const APART: f64 = 1.05;
 /// Shares become whole numbers of this unit for apportioning.
 const PARTS: f64 = 1e12;
 const OBSERVER: &str = "observer";
@@ -29,10 +33,11 @@ pub(crate) struct TracedRun {
     pub(crate) part: (f64, f64),
 }
 
-/// One report of at least one run's reports, each of one traced run.
-pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun]) -> Report {
+/// One report of at least one run's reports, each of one traced run; of so many runs `in_all`, the others
+/// of which had nothing of what is divided.
+pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun], in_all: usize) -> Report {
     let mut runs: Vec<Report> = Vec::with_capacity(traced.len());
-    let count = traced.len().max(1) as f64;
+    let count = in_all.max(traced.len()).max(1) as f64;
     let part = traced
         .iter()
         .fold((0.0, 0.0), |sum, run| (sum.0 + run.part.0 / count, sum.1 + run.part.1 / count));
@@ -49,26 +54,27 @@ pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun]) -> Report {
     report.runs.clean = clean_runs(clean);
     report.runs.traced = traced_runs(&runs, &report.runs.clean);
     if runs.len() > 1 || !clean.is_empty() {
-        scale(&mut report, &runs, clean, part);
+        scale(&mut report, &runs, clean, part, in_all);
     }
     report.hazards = merged(runs.iter().flat_map(|r| &r.hazards));
     report.hazards.extend(hazards::of_series(clean));
-    for run in &runs {
-        for warning in &run.warnings {
-            if !report.warnings.contains(warning) {
-                report.warnings.push(warning.clone());
-            }
-        }
-    }
+    report.warnings = clocks(&report, &runs, clean).into_iter().collect();
+    report.warnings.extend(warnings(runs.iter().flat_map(|run| &run.warnings)));
     report
 }
 
 /// Replaces the middle run's amounts by the mean shares of all, of the time that counts: of the
 /// clean runs', the `part` that the ledgers divide.
-fn scale(report: &mut Report, runs: &[Report], clean: &[CleanRun], (part, cpu_part): (f64, f64)) {
+fn scale(
+    report: &mut Report,
+    runs: &[Report],
+    clean: &[CleanRun],
+    (part, cpu_part): (f64, f64),
+    in_all: usize,
+) {
     let keep_observer = clean.is_empty();
     report.part = (!keep_observer && part < 1.0).then_some(part);
-    let count = runs.len().max(1) as f64;
+    let count = in_all.max(runs.len()).max(1) as f64;
     let mean = |share: fn(&Inside) -> f64| {
         runs.iter().map(|run| run.inside.as_ref().map_or(1.0, share)).sum::<f64>() / count
     };
@@ -284,6 +290,38 @@ fn traced_runs(runs: &[Report], clean: &CleanRuns) -> TracedRuns {
     }
 }
 
+/// Says which clock the findings' sentences speak of, where that is another than the rows'.
+fn clocks(report: &Report, runs: &[Report], clean: &[CleanRun]) -> Option<String> {
+    let traced = net(&runs[runs.len() / 2].ledger);
+    let apart = traced as f64 / report.net_ns.max(1) as f64;
+    let same = (1.0 / APART..=APART).contains(&apart);
+    (!clean.is_empty() && !same && !report.findings.is_empty()).then(|| {
+        format!(
+            "times in the findings' sentences are of a traced run, {} without what tracing cost; \
+             rows, places and savings are of the clean runs",
+            time(Ns(traced))
+        )
+    })
+}
+
+/// Each warning once. Those that differ only in the number that they begin with are one, with the sum.
+fn warnings<'w>(all: impl Iterator<Item = &'w String>) -> Vec<String> {
+    let mut found: Vec<(u64, &str, bool)> = Vec::new();
+    for warning in all {
+        let (number, rest) = match warning.split_once(' ').map(|(n, r)| (n.parse::<u64>(), r)) {
+            Some((Ok(number), rest)) => (Some(number), rest),
+            _ => (None, warning.as_str()),
+        };
+        match found.iter_mut().find(|(_, r, counted)| *r == rest && *counted == number.is_some()) {
+            Some(known) => known.0 = known.0.saturating_add(number.unwrap_or(0)),
+            None => found.push((number.unwrap_or(0), rest, number.is_some())),
+        }
+    }
+    let text =
+        |(n, rest, counted)| if counted { format!("{n} {rest}") } else { String::from(rest) };
+    found.into_iter().map(text).collect()
+}
+
 /// Each hazard once.
 fn merged<'h>(hazards: impl Iterator<Item = &'h Hazard>) -> Vec<Hazard> {
     let mut found: Vec<Hazard> = Vec::new();
@@ -315,6 +353,13 @@ mod tests {
         let runs: Vec<Report> = runs.iter().map(report).collect();
         let found = pooled_findings(&runs, 1000);
         found.iter().map(|f| (f.sites[0].line, f.saving_share)).collect()
+    }
+
+    #[test]
+    fn warnings_that_count_the_same_thing_are_one() {
+        let all = ["3 waits ended", "odd", "4 waits ended", "odd", "1 wake-up seen"];
+        let all: Vec<String> = all.map(String::from).to_vec();
+        assert_eq!(warnings(all.iter()), ["7 waits ended", "odd", "1 wake-up seen"]);
     }
 
     #[test]

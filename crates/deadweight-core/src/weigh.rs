@@ -80,13 +80,19 @@ pub enum WeighError {
 /// If there is nothing to divide, see [`WeighError`].
 pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
     let mut runs = Vec::with_capacity(weighing.traces.len());
+    let mut without = None;
     for trace in weighing.traces {
-        runs.push(one_run(trace, weighing)?);
+        match one_run(trace, weighing) {
+            Ok(run) => runs.push(run),
+            // A function that is rarely at work may have been missed in some of the runs.
+            Err(error @ WeighError::NoFunction(_)) => without = Some(error),
+            Err(error) => return Err(error),
+        }
     }
     if runs.is_empty() {
-        return Err(WeighError::NoTrace);
+        return Err(without.unwrap_or(WeighError::NoTrace));
     }
-    let mut report = pool::pool(runs, weighing.clean);
+    let mut report = pool::pool(runs, weighing.clean, weighing.traces.len());
     report.warnings.extend(apart(&report.runs.traced));
     Ok(report)
 }
@@ -386,6 +392,12 @@ mod tests {
         // Two of four samples of 6 us, and one call of two.
         assert_eq!(rows, [("zeroing", 1500), ("net-work", 1500), ("system-calls", 1000)]);
         assert_eq!((report.wall_ns, report.cpu_ns), (4000, 4000));
+        // A run in which it was not seen counts as one without it.
+        let elsewhere = text.replace("q::parse", "q::other");
+        let traces = [trace[0].clone(), Trace::from_text(&elsewhere).unwrap()];
+        let clean = [CleanRun { wall: Ns(9000), ..CleanRun::default() }];
+        let some = Weighing { traces: &traces, clean: &clean, ..weighing };
+        assert_eq!(weigh(&some).unwrap().wall_ns, 2000);
         let missing = weigh(&Weighing { inside: Some("parser"), ..weighing });
         assert_eq!(missing, Err(WeighError::NoFunction("parser".into())));
     }
