@@ -106,11 +106,18 @@ fn allocations(tally: &Tally<'_>) -> Allocations {
         bytes: all.bytes,
         basis: tally.basis(),
         sites: sites::sites(tally),
-        remark: tally.stopped.map_or_else(String::new, counted_until),
+        remark: counted_until(tally).unwrap_or_default(),
     }
 }
 
 /// Said where counting stopped.
-fn counted_until(at: Ns) -> String {
-    format!("counting stopped after {} of the run that counts: enough was known", time(at))
+fn counted_until(tally: &Tally<'_>) -> Option<String> {
+    let stopped = format!("counting stopped after {} of the run that counts", time(tally.stopped?));
+    Some(match tally.come {
+        Some(come) => format!(
+            "{stopped}, when {:.0} % of the program's own work was done: the rest is taken to be alike",
+            100.0 * come
+        ),
+        None => format!("{stopped}: enough was known"),
+    })
 }

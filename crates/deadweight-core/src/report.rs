@@ -141,6 +141,8 @@ pub enum CountBasis {
     Exact,
     /// Counting stopped before the end, because there were enough to tell the proportions.
     AtLeast,
+    /// Counting stopped before the end, and is scaled by how far the program's own work had come.
+    Estimate,
 }
 
 /// Allocations of one run of the command, counted in a run of its own under `-r`.

@@ -25,7 +25,7 @@ const MOST_HITS: u64 = 4_000_000;
 /// A run that takes longer than this has so many hits at the most: where the kernel must step over the
 /// first instruction, which in a virtual machine may leave the guest, a hit takes 13 µs.
 const MOST_HITS_OF_LONG: u64 = 100_000;
-/// See [`MOST_HITS_OF_LONG`].
+/// See [`MOST_HITS_OF_LONG`]; less where the caller says so.
 const LONG: Duration = Duration::from_secs(10);
 /// User stacks per second, place, task and CPU. The first ones are always taken.
 const STACKS_PER_SECOND: u64 = 2000;
@@ -88,6 +88,8 @@ struct Opened {
     /// Goes last: the kernel refuses to forget a place that is open.
     _places: Places,
     since: Instant,
+    /// See [`LONG`].
+    long: Duration,
 }
 
 /// How to read the records of a place.
@@ -135,7 +137,12 @@ impl Reading {
 
 impl Session {
     /// Opens these places for the program behind the barrier: they count from its exec on.
-    pub(crate) fn open_counts(&mut self, program: i32, counts: &[Count]) -> Result<(), Error> {
+    pub(crate) fn open_counts(
+        &mut self,
+        program: i32,
+        counts: &[Count],
+        long: Option<Duration>,
+    ) -> Result<(), Error> {
         if counts.is_empty() {
             return Ok(());
         }
@@ -152,7 +159,8 @@ impl Session {
             let hit = self.open_everywhere(Role::Count(number), Ok(&hit(id)), whom);
             hits.extend(hit.map_err(failed)?);
         }
-        self.counting.open = Some(Opened { hits, stacks, _places: places, since: Instant::now() });
+        let (since, long) = (Instant::now(), long.unwrap_or(LONG));
+        self.counting.open = Some(Opened { hits, stacks, _places: places, since, long });
         Ok(())
     }
 }
@@ -183,7 +191,7 @@ impl Drop for Counting {
 impl Opened {
     fn is_enough(&self) -> bool {
         let hits: u64 = self.hits.iter().map(|event| event.count().unwrap_or(0)).sum();
-        hits >= MOST_HITS || hits >= MOST_HITS_OF_LONG && self.since.elapsed() >= LONG
+        hits >= MOST_HITS || hits >= MOST_HITS_OF_LONG && self.since.elapsed() >= self.long
     }
 }
 

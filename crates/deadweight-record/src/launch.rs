@@ -39,6 +39,8 @@ pub struct Request {
     pub probes: Vec<Probe>,
     /// Places whose hits are counted. That slows the program down.
     pub counts: Vec<Count>,
+    /// For how long they are counted if there are hits enough to know proportions; none: 10 s.
+    pub counting: Option<Duration>,
     /// A copy that takes a binary's place.
     pub stand_in: Option<StandIn>,
     /// After so long a run without tracing is ended, by force.

@@ -138,7 +138,7 @@ impl Recording {
         let observer = row.observer(&mut session, unobserved.as_ref())?;
         let sample_period = session.open_clock(pid, observer.sample)?;
         let closer = Closer::hire(&session.opened())?;
-        session.open_counts(pid, &request.counts)?;
+        session.open_counts(pid, &request.counts, request.counting)?;
         let warnings = [&plan.warnings[..], &std::mem::take(&mut session.warnings)].concat();
         let meta = Meta {
             recorder: env!("CARGO_PKG_VERSION").into(),

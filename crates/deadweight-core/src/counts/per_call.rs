@@ -100,9 +100,7 @@ pub(super) fn tell(inside: &mut Inside, whole: [u64; 2], tally: &Tally<'_>, coun
 
 fn remarks(tally: &Tally<'_>, inlined: f64, recursive: f64) -> Vec<String> {
     let mut remarks = Vec::new();
-    if let Some(at) = tally.stopped {
-        remarks.push(counted_until(at));
-    }
+    remarks.extend(counted_until(tally));
     if inlined >= NOTABLE {
         remarks.push(format!(
             "{:.0} % of its time is in copies that were inlined into its callers: calls of those \

@@ -82,6 +82,7 @@ fn about(basis: CountBasis) -> &'static str {
     match basis {
         CountBasis::Exact => "",
         CountBasis::AtLeast => "at least ",
+        CountBasis::Estimate => "about ",
     }
 }
 
@@ -92,7 +93,11 @@ fn sentence(site: &AllocationSite, basis: CountBasis, each: Option<u64>) -> Stri
     let size = if site.least == site.most { site.least } else { site.bytes / site.count.max(1) };
     let base = site.file.rsplit('/').next().unwrap_or_default();
     let line = if site.line > 0 { format!(" ({base}:{})", site.line) } else { String::new() };
-    let most = if basis == CountBasis::AtLeast { "at most " } else { "" };
+    let most = match basis {
+        CountBasis::Exact => "",
+        CountBasis::AtLeast => "at most ",
+        CountBasis::Estimate => "about ",
+    };
     let each = each.map_or(String::new(), |ns| format!(", {most}{} each", time(Ns(ns))));
     format!(
         "{about}{} of {}{average} at {}{line}{each}",

@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 const PLACES: usize = 1 << 16;
 /// Nor more sizes than this at one of them.
 const SIZES: usize = 64;
+/// Samples before counting stopped, below which how far the program had come is not known.
+const ENOUGH: u64 = 100;
+
 /// How often, and how many bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
@@ -90,6 +93,16 @@ impl Place {
 }
 
 impl Hits {
+    /// Makes counts of the part `come` of a run counts of all of it.
+    fn scale(&mut self, come: f64) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        let whole = |n: u64| (n as f64 / come).round() as u64;
+        for place in self.places.values_mut() {
+            (place.sum.count, place.sum.bytes) = (whole(place.sum.count), whole(place.sum.bytes));
+            place.sizes.values_mut().for_each(|(hits, _)| *hits = whole(*hits));
+        }
+    }
+
     fn place(&mut self, key: u64) -> &mut Place {
         let known = self.places.len() < PLACES || self.places.contains_key(&key);
         self.places.entry(if known { key } else { u64::MAX }).or_default()
@@ -131,13 +144,16 @@ pub(super) struct Tally<'a> {
     pub(super) allocations: Hits,
     /// When counting stopped, from the start of the run, if it was before the end.
     pub(super) stopped: Option<Ns>,
+    /// How far the subject's own work had come by then, if enough samples tell.
+    pub(super) come: Option<f64>,
 }
 
 impl<'a> Tally<'a> {
     /// Adds up the hits of the subject's tasks.
     pub(super) fn of(trace: &'a Trace, timeline: &'a Timeline, subject: &'a Subject) -> Self {
         let (calls, allocations) = (Hits::default(), Hits::default());
-        let mut tally = Self { trace, timeline, subject, calls, allocations, stopped: None };
+        let mut tally =
+            Self { trace, timeline, subject, calls, allocations, stopped: None, come: None };
         let id = |name: &str| trace.symbols.names.iter().position(|n| n == name).map(NameId::at);
         let kinds = [Mark::Call, Mark::Allocation].map(|mark| (id(mark.hit()), id(mark.stack())));
         let stopped = id(STOPPED);
@@ -162,6 +178,11 @@ impl<'a> Tally<'a> {
                 }
             }
         }
+        tally.come = tally.stopped.and_then(|at| tally.come_by(trace.meta.start + at));
+        if let Some(come) = tally.come {
+            tally.calls.scale(come);
+            tally.allocations.scale(come);
+        }
         tally
     }
 
@@ -176,10 +197,24 @@ impl<'a> Tally<'a> {
         samples.map(|sample| sample.stack)
     }
 
-    /// How what was counted stands to the whole run. The rest of one whose counting stopped cannot
-    /// be estimated: time while probes are open says nothing, and closing them takes a while.
+    /// How what was counted stands to the whole run.
     pub(super) fn basis(&self) -> CountBasis {
-        if self.stopped.is_some() { CountBasis::AtLeast } else { CountBasis::Exact }
+        match (self.stopped, self.come) {
+            (None, _) => CountBasis::Exact,
+            (Some(_), Some(_)) => CountBasis::Estimate,
+            (Some(_), None) => CountBasis::AtLeast,
+        }
+    }
+
+    /// Which part of the subject's own work was done at `at`: by the samples of its own code, which the
+    /// probes slow down in the kernel only. None if too few were taken before.
+    fn come_by(&self, at: Ns) -> Option<f64> {
+        let own = self.timeline.tasks.iter().zip(&self.subject.own).filter(|(_, own)| **own);
+        let samples = own.flat_map(|(task, _)| &task.samples).filter(|sample| !sample.kernel);
+        let (before, all) = samples.fold((0_u64, 0_u64), |(before, all), sample| {
+            (before + u64::from(sample.at <= at), all + 1)
+        });
+        (before >= ENOUGH).then(|| before as f64 / all as f64)
     }
 }
 

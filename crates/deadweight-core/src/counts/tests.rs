@@ -60,6 +60,28 @@ fn counts_that_stopped_early_are_the_least_and_times_the_most() {
 }
 
 #[test]
+fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
+    let samples = |from: u64, many: u64| -> String {
+        (0..many).map(|n| format!("      {} sample q::parse (q.c:4) <- main\n", from + n)).collect()
+    };
+    let text = COUNTED.replace(
+        "      700 sample",
+        &format!(
+            "{}      850 probe count.stopped 0 0\n{}      8000 sample",
+            samples(700, 120),
+            samples(900, 359)
+        ),
+    );
+    let report = told(COUNTED, &text, "parse");
+    let calls = report.inside.unwrap().calls.unwrap();
+    assert_eq!((calls.count, calls.basis), (8, CountBasis::Estimate));
+    assert_eq!(calls.allocations_per_call, Some(1.5));
+    assert!(calls.remarks[0].contains("25 % of the program's own work"), "{calls:?}");
+    let all = report.allocations.unwrap();
+    assert_eq!((all.count, all.bytes, all.sites[0].count), (16, 384, 12));
+}
+
+#[test]
 fn a_run_in_which_nothing_was_called_says_so() {
     let silent = "task 1 app\n 0 on\n 700 sample q::parse <- main\n 9000 exit\n 9000 off dead";
     let inside = told(COUNTED, silent, "parse").inside.unwrap();

@@ -11,11 +11,14 @@ use deadweight_core::report::Report;
 use deadweight_core::runners;
 use deadweight_core::symbols::Symbols;
 use deadweight_core::trace::Trace;
-use deadweight_core::weigh::{Weighing, weigh};
+use deadweight_core::weigh::{CleanRun, Weighing, weigh};
 use deadweight_record::{Argument, Count};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+/// Counting goes on for twice the command's own time, but within these.
+const COUNTING: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(10));
 /// Copies of one function that are counted; a generic one may have thousands.
 const MOST_COPIES: usize = 64;
 
@@ -83,6 +86,12 @@ impl Evidence {
             inside.uncounted.clone_from(&self.uncounted);
         }
     }
+}
+
+/// How long it is worth counting: a short command must not be waited for ten times as long.
+pub(super) fn counting_time(clean: &[CleanRun]) -> Duration {
+    let longest = clean.iter().map(|run| run.wall.0).max().unwrap_or(0);
+    Duration::from_nanos(longest.saturating_mul(2)).clamp(COUNTING.0, COUNTING.1)
 }
 
 /// The copies of a function that were seen at work and can be called, or why there is none.

@@ -9,7 +9,7 @@ mod enough;
 mod remarks;
 
 use self::enough::{enough, is_slower, progress, traced_wanted};
-use super::evidence::Evidence;
+use super::evidence::{self, Evidence};
 use super::input::Input;
 use super::output::{Outputs, Written};
 use super::progress::Progress;
@@ -234,7 +234,7 @@ impl<'w> Series<'w> {
             true => "traced run 1".to_owned(),
             false => format!("traced run {} of {wanted}", ran.traces.len() + 1),
         });
-        let trace = self.traced_run(tracing, Vec::new())?;
+        let trace = self.traced_run(tracing, Vec::new(), None)?;
         if first || !self.stopped {
             ran.traces.push(trace);
         }
@@ -249,7 +249,7 @@ impl<'w> Series<'w> {
         let counts = evidence.places(ran);
         if !counts.is_empty() {
             self.progress.say("counting run");
-            let run = self.traced_run(tracing, counts);
+            let run = self.traced_run(tracing, counts, Some(evidence::counting_time(&ran.clean)));
             evidence.came(run.map_err(|failure| failure.to_string()));
         }
     }
@@ -258,9 +258,11 @@ impl<'w> Series<'w> {
         &mut self,
         tracing: &mut Tracing<'_>,
         counts: Vec<Count>,
+        counting: Option<Duration>,
     ) -> Result<Trace, Failure> {
         self.run(|request| {
             request.counts = counts;
+            request.counting = counting;
             let trace = tracing(request)?;
             let exit = trace.meta.exit.unwrap_or_default();
             Ok((trace, exit))

@@ -136,6 +136,7 @@ fn calls(sheet: &mut Sheet, inside: &Inside) {
     let (about, most) = match calls.basis {
         CountBasis::Exact => ("", ""),
         CountBasis::AtLeast => ("at least ", "at most "),
+        CountBasis::Estimate => ("about ", "about "),
     };
     let (calls_in_all, each) = (count(calls.count), nanoseconds(calls.ns_per_call));
     let mut text = format!("{about}{calls_in_all} calls: {most}{each} each");
