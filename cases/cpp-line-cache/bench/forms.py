@@ -35,7 +35,7 @@ def main() -> None:
     measured: dict[str, list[tuple[float, float, float]]] = {query: [] for query in queries}
     for _ in range(int(sys.argv[1])):
         for query, each in measured.items():
-            each.append(run([query, *arguments, "--passes", "2"]))
+            each.append(run([query, *arguments, "--times", "--passes", "2"]))
     print(f"{'':20}{'cold ms':>10}{'warm ms':>10}{'MB':>8}")
     for query, each in measured.items():
         cold, warm, memory = (statistics.median(column) for column in zip(*each))

@@ -1,6 +1,7 @@
 //! Golden recordings: a trace of a real program, and the ledger that it must give.
 //!
-//! `golden/NAME.dwt` was recorded once and is never recorded again to make a test pass.
+//! `golden/NAME.dwt`, here and in each folder of `cases`, was recorded once and is never recorded
+//! again to make a test pass.
 //! `golden/NAME.txt` is what deadweight says of it, reviewed by a person;
 //! `UPDATE_EXPECT=1 cargo test -p deadweight-core --test golden` writes it anew for review. A trace
 //! without a text fails, and so does a text without a trace.
@@ -16,24 +17,45 @@ use std::path::{Path, PathBuf};
 /// Larger traces belong on a developer's disk.
 const LARGEST: usize = 256 << 10;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+/// The folders with recordings: this crate's, and those of cases.
+fn folders() -> Vec<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![here.join("tests/golden")];
+    folders.extend(cases().into_iter().map(|case| case.join("golden")).filter(|f| f.is_dir()));
+    folders
 }
 
-/// The names of the folder's files with this extension, in order.
-fn names(extension: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(folder()).expect("the folder is part of the repository");
-    let mut names: Vec<String> = entries
+/// The folders of the cases, in order.
+fn cases() -> Vec<PathBuf> {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases");
+    let entries = std::fs::read_dir(all).expect("the folder is part of the repository");
+    let mut cases: Vec<PathBuf> = entries
         .map(|entry| entry.expect("it can be read").path())
+        .filter(|path| path.join("case.toml").is_file())
+        .collect();
+    cases.sort();
+    cases
+}
+
+/// The paths of all files with this extension, without it, in order.
+fn names(extension: &str) -> Vec<PathBuf> {
+    let listed = |folder: PathBuf| {
+        let none = format!("{} has no recordings", folder.display());
+        std::fs::read_dir(folder).expect(&none).map(|entry| entry.expect("it can be read").path())
+    };
+    let mut names: Vec<PathBuf> = folders()
+        .into_iter()
+        .flat_map(listed)
         .filter(|path| path.extension().is_some_and(|e| e == extension))
-        .filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()))
+        .map(|path| path.with_extension(""))
         .collect();
     names.sort();
     names
 }
 
-fn report(name: &str) -> Report {
-    let bytes = std::fs::read(folder().join(format!("{name}.dwt"))).expect("it was just listed");
+fn report(name: &Path) -> Report {
+    let bytes = std::fs::read(name.with_extension("dwt")).expect("it was just listed");
+    let name = name.display();
     assert!(bytes.len() <= LARGEST, "{name}.dwt is larger than {LARGEST} bytes");
     let (trace, warnings) = Trace::from_bytes(&bytes).expect("old recordings keep reading");
     assert!(warnings.is_empty(), "{name}: {warnings:?}");
@@ -107,12 +129,16 @@ fn write_to(text: &mut String, report: &Report) -> std::fmt::Result {
 #[test]
 fn recordings_give_the_ledgers_that_were_reviewed() {
     let traces = names("dwt");
-    assert!(!traces.is_empty(), "tests/golden has no recordings");
+    for folder in folders() {
+        let has = traces.iter().any(|trace| trace.starts_with(&folder));
+        assert!(has, "{} has no recordings", folder.display());
+    }
     for name in traces {
         let report = report(&name);
         let rows: u64 = report.ledger.iter().map(|row| row.ns).sum();
+        let file = name.with_extension("txt");
+        let name = name.display();
         assert_eq!(rows, report.wall_ns, "{name}: the rows do not add up");
-        let file = folder().join(format!("{name}.txt"));
         assert!(file.exists() || std::env::var_os("UPDATE_EXPECT").is_some(), "write {name}.txt");
         expect_file![file].assert_eq(&text(&report));
     }
@@ -122,6 +148,6 @@ fn recordings_give_the_ledgers_that_were_reviewed() {
 fn no_ledger_has_lost_its_recording() {
     let traces = names("dwt");
     for name in names("txt") {
-        assert!(traces.contains(&name), "{name}.txt has no {name}.dwt");
+        assert!(traces.contains(&name), "{}.txt has no recording", name.display());
     }
 }
