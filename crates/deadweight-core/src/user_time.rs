@@ -76,7 +76,10 @@ fn read(symbols: &Symbols, id: LocationId) -> Reading {
     let Some(location) = symbols.locations.get(id.index()) else { return reading };
     let machine_function = location.frames.len().saturating_sub(1);
     for (index, frame) in location.frames.iter().enumerate() {
-        let duty = duty::of_name(symbols.name(frame.function));
+        // Of inlined methods Crystal keeps the bare name: the program's own `read` is not the C library's.
+        let own_method =
+            || symbols.name(frame.file).ends_with(".cr") && is_own(symbols, location, frame);
+        let duty = duty::of_name(symbols.name(frame.function)).filter(|_| !own_method());
         // What is inlined copies a word as often as a buffer: there the instruction tells.
         let moves = matches!(duty, Some(Duty::Copy | Duty::Fill)) && index < machine_function;
         match duty.filter(|_| !moves) {

@@ -29,8 +29,9 @@ use crate::duty::Duty;
 use crate::findings::{Draft, processes_in};
 use crate::hot_code::hot_code;
 use crate::processes::ProcessId;
-use crate::report::How;
+use crate::report::{How, Site};
 use crate::shares::Share;
+use crate::symbols::SourceFrame;
 use crate::user_time::UserSample;
 use crate::wording::{bytes, percent, time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,32 +105,67 @@ struct Moved {
     to: Place,
 }
 
-/// Sums the runs of the hottest line: a large value takes several.
-fn hottest(found: &Inspection<'_, '_>, share: &Share) -> Option<Moved> {
-    let mut lines: BTreeMap<_, (u64, BTreeSet<Run>)> = BTreeMap::new();
+/// A line that copies: its samples, and the runs that they hit.
+type Copying<'s> = (&'s SourceFrame, u64, BTreeSet<Run>);
+
+/// The lines that copy, most samples first.
+fn lines<'s>(found: &Inspection<'s, '_>, share: &Share) -> Vec<Copying<'s>> {
+    let mut lines: BTreeMap<&SourceFrame, (u64, BTreeSet<Run>)> = BTreeMap::new();
     for (spot, weight) in &share.places {
         let Some(stack) = spot.stack() else { continue };
         let sample = found.case.sample(stack);
         let (Some(run), Some((_, frame))) = (moved(&sample), sample.own_frame()) else { continue };
-        let line = lines.entry(*frame).or_default();
+        let line = lines.entry(frame).or_default();
         line.0 += weight.amount;
         line.1.insert(run);
     }
-    let (_, runs) = lines.into_values().max_by_key(|(amount, _)| *amount)?;
+    let mut lines: Vec<Copying<'s>> =
+        lines.into_iter().map(|(frame, (samples, runs))| (frame, samples, runs)).collect();
+    lines.sort_by_key(|(_, samples, _)| std::cmp::Reverse(*samples));
+    lines
+}
+
+/// What the hottest line moves: the sum of its runs, since a large value takes several.
+fn hottest(lines: &[Copying<'_>]) -> Option<Moved> {
+    let (_, _, runs) = lines.first()?;
     let largest = runs.iter().max_by_key(|run| run.bytes)?;
     let alike = runs.iter().filter(|run| (run.from, run.to) == (largest.from, largest.to));
+    // The same value moved a second time is told apart: see `passes`.
+    let sizes: BTreeSet<u32> = alike.map(|run| run.bytes).collect();
     Some(Moved {
-        bytes: alike.map(|run| u64::from(run.bytes)).sum(),
+        bytes: sizes.into_iter().map(u64::from).sum(),
         from: largest.from,
         to: largest.to,
     })
+}
+
+/// Where the same value is moved more than once on its way, all of it in a line.
+fn passes(found: &Inspection<'_, '_>, lines: &[Copying<'_>]) -> Option<String> {
+    /// Lines that are told.
+    const TOLD: usize = 3;
+    let large = |runs: &BTreeSet<Run>| -> Vec<u64> {
+        let runs = runs.iter().filter(|run| run.bytes >= LEAST);
+        runs.map(|run| u64::from(run.bytes)).collect()
+    };
+    let lines = lines.iter().map(|(frame, _, runs)| (frame, large(runs)));
+    let lines: Vec<_> = lines.filter(|(_, sizes)| !sizes.is_empty()).take(TOLD).collect();
+    let told = lines.iter().map(|(frame, sizes)| {
+        let name = found.case.symbols().name(frame.function);
+        let pieces =
+            if sizes.len() > 1 { format!(" in {} pieces", sizes.len()) } else { String::new() };
+        format!("{name} {}{pieces}", bytes(sizes.iter().sum()))
+    });
+    let told: Vec<String> = told.collect();
+    let more_than_once = lines.iter().map(|(_, sizes)| sizes.len()).sum::<usize>() > 1;
+    more_than_once.then(|| format!("moved in one pass: {}", told.join(", ")))
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let case = found.case;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
-    let moved = hottest(found, &share)?;
+    let lines = lines(found, &share);
+    let moved = hottest(&lines)?;
     if share.ns.share_of(net) < LARGE || moved.bytes < u64::from(LEAST) {
         return None;
     }
@@ -139,7 +175,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         "{} samples of {} in it; removing copies has saved their share and up to 25 points more",
         share.samples, share.whole.1
     )];
+    evidence.extend(passes(found, &lines));
     evidence.extend(hot_code(case, &share.places));
+    let sites = share.sites(case.symbols());
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -158,9 +196,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving: waits(share.ns),
         range: (low, waits(high)),
         how: How::Estimate,
-        sites: share.sites(case.symbols()),
         evidence,
-        remedy: remedy(&case.processes.get(process).language).into(),
+        remedy: remedy(written_in(&sites, &case.processes.get(process).language)).into(),
+        sites,
     })
 }
 
@@ -183,6 +221,12 @@ fn way(from: Place, to: Place) -> String {
     }
 }
 
+/// The language of the place: a program's libraries may be in another than itself.
+fn written_in<'l>(sites: &[Site], language: &'l str) -> &'l str {
+    let file = sites.first().map_or("", |site| site.file.as_str());
+    if file.ends_with(".c") { "C" } else { language }
+}
+
 fn remedy(language: &str) -> &'static str {
     match language {
         "C++" => {
@@ -202,7 +246,10 @@ fn remedy(language: &str) -> &'static str {
             "Capture by pointer (for (items) |*x|), take *const T, and write `const x = &items[i];` \
              instead of `const x = items[i];`."
         }
-        "Crystal" => "Make it a class instead of a struct, or hand over a pointer to it.",
+        "Crystal" => {
+            "What `new` and other methods return is copied: declare it with `uninitialized` and let \
+             a method fill it where it is; or make it a class, or hand over a pointer to it."
+        }
         _ => "Hand over a pointer or reference to the value instead of the value.",
     }
 }

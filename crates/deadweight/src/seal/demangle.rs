@@ -3,6 +3,7 @@
 //! Parameters, return types, hashes and the marks of compilers' copies are left out: a reader
 //! looks for the function. Bounded in time and length whatever the name is.
 
+use super::crystal;
 use cpp_demangle::DemangleOptions;
 use std::fmt::{self, Write};
 
@@ -130,13 +131,9 @@ fn leading_names(mangled: &str) -> Option<String> {
     (names.last() != Some(&"std")).then(|| cut(&names.join("::"))).filter(|name| !name.is_empty())
 }
 
-/// Crystal marks its functions with a star; Zig numbers its copies.
+/// Zig numbers its copies.
 fn other(name: &str) -> String {
-    let name = match name.strip_prefix('*') {
-        Some(rest) if !rest.is_empty() => rest,
-        _ => name,
-    };
-    without_numbers(name)
+    crystal::readable(name).unwrap_or_else(|| without_numbers(name))
 }
 
 /// `sort.block` out of `sort.block__anon_24226`: Zig numbers what has no name of its own.
@@ -206,7 +203,7 @@ mod tests {
             ("__memset_chk_avx2_unaligned", "memset"),
             ("__GI___libc_write", "__libc_write"),
             ("_Znwm@plt", "operator new@plt"),
-            ("*Foo#bar<Int32>:Int32", "Foo#bar<Int32>:Int32"),
+            ("*Foo#bar<Int32>:Int32", "Foo#bar"),
             ("fmt.format__anon_1234", "fmt.format"),
             ("sort.block__anon_24226__struct_24344.lessThan", "sort.block.lessThan"),
             ("is__anon_ymous", "is__anon_ymous"),

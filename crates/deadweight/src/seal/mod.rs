@@ -6,6 +6,7 @@
 mod cfi;
 mod code;
 mod content;
+mod crystal;
 mod debug_files;
 mod demangle;
 mod elf;

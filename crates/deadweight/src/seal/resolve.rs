@@ -3,6 +3,7 @@
 //! A function of bytes: no file is opened here, so that it can be fed with anything. Whatever the
 //! bytes are, what cannot be told is left empty and said in a warning.
 
+use super::crystal::is_crystal;
 use super::facts::{self, Facts};
 use super::lines::{self, Frame};
 use super::pclntab::Table;
@@ -110,7 +111,8 @@ fn in_order<'d, R: ReadRef<'d>>(
 }
 
 /// Names the outermost frames that have no name yet from symbol tables; also those with a
-/// reserved name, which a library may export under the one that programs know (`malloc`).
+/// reserved name, which a library may export under the one that programs know (`malloc`), and those
+/// of Crystal, whose debug information does not say of which type a method is.
 fn name_machine_functions<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     separate: Option<&object::File<'d, R>>,
@@ -118,7 +120,9 @@ fn name_machine_functions<'d, R: ReadRef<'d>>(
     frames: &mut [Vec<Frame>],
 ) {
     for source in [separate, Some(file)].into_iter().flatten() {
-        let unnamed = |frames: &[Frame]| frames.last().is_none_or(|last| reserved(&last.function));
+        let unnamed = |frames: &[Frame]| {
+            frames.last().is_none_or(|last| reserved(&last.function) || last.file.ends_with(".cr"))
+        };
         let missing: Vec<usize> =
             (0..addresses.len()).filter(|at| frames.get(*at).is_some_and(|f| unnamed(f))).collect();
         if missing.is_empty() {
@@ -130,7 +134,8 @@ fn name_machine_functions<'d, R: ReadRef<'d>>(
             match frames[at].last_mut() {
                 Some(last) => {
                     let known = &mut last.function;
-                    if known.is_empty() || names::alias_rank(&name) < names::alias_rank(known) {
+                    let better = || names::alias_rank(&name) < names::alias_rank(known);
+                    if known.is_empty() || is_crystal(&name) || better() {
                         *known = name;
                     }
                 }

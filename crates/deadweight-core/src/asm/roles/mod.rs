@@ -63,6 +63,8 @@ pub struct Run {
     pub from: Place,
     /// Where they go.
     pub to: Place,
+    /// The number of its first instruction: tells two runs of a function apart.
+    pub at: u32,
 }
 
 /// What kind of memory an operand names.

@@ -152,7 +152,7 @@ fn panic(name: &str) -> Option<Routine> {
         "__ubsan_handle",
     ];
     let has = |list: &[&str]| list.iter().any(|part| name.contains(part));
-    if name.contains("IndexError::new") || name.contains("IndexError@") {
+    if ["IndexError::new", "IndexError.new", "IndexError@"].iter().any(|part| name.contains(part)) {
         Some(Routine::PanicValue)
     } else if has(&BOUNDS) {
         Some(Routine::BoundsPanic)
@@ -195,6 +195,7 @@ mod tests {
             ("debug.FullPanic((function 'defaultPanic')).integerOverflow", OtherPanic),
             ("*raise<IndexError>:NoReturn", BoundsPanic),
             ("*IndexError::new:IndexError", PanicValue),
+            ("IndexError.new", PanicValue),
             ("*raise<OverflowError>:NoReturn", OtherPanic),
             ("raise<IndexError>:NoReturn", BoundsPanic),
             ("raise<OverflowError>:NoReturn", OtherPanic),

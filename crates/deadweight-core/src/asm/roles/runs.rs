@@ -17,6 +17,8 @@ const LEAST_ZEROED: u32 = 32;
 /// Fewest bytes of a straight run that counts as a copy: six registers' worth, so that saving and
 /// restoring them does not.
 const LEAST_COPIED: u32 = 48;
+/// Fewest bytes of a copy that goes backwards: fewer may be a short array that is turned round.
+const LEAST_MIRRORED: u32 = 256;
 /// Fewest bytes of a straight run that ends what a counted loop before it began.
 const LEAST_REST: u32 = 8;
 /// Bytes of padding that a run may skip.
@@ -30,13 +32,23 @@ const LOOK_AHEAD: usize = 32;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     to: Spot,
-    /// None stores zero; otherwise where from, and how far the two offsets are apart.
+    /// None stores zero; otherwise where from, and what all pieces of one value share: how far the two
+    /// offsets are apart, or of a mirrored copy their sum.
     from: Option<(Spot, i64)>,
     offset: i64,
     bytes: u32,
     load: usize,
     store: usize,
     register: Option<Reg>,
+}
+
+impl Piece {
+    /// Turns a copied piece into one of a mirrored copy: `false` for zeroing.
+    fn mirror(&mut self) -> bool {
+        let Some((_, shared)) = &mut self.from else { return false };
+        *shared = self.offset.wrapping_mul(2).wrapping_sub(*shared);
+        true
+    }
 }
 
 /// Marks all of `body`.
@@ -143,7 +155,7 @@ impl Scan<'_, '_> {
             _ => [place(convention.arguments.first()), place(convention.arguments.get(1))],
         };
         let zeroing = |bytes| Role::Zeroing(Run { bytes, to, ..Run::default() });
-        let copy = |bytes| Role::Copy(Run { bytes, from, to, looped: false });
+        let copy = |bytes| Role::Copy(Run { bytes, from, to, ..Run::default() });
         match instruction.kind {
             Kind::CopyBlock => Some(copy(self.block_bytes(instruction))),
             Kind::FillBlock if self.values.of(convention.result) == Value::Constant(0) => {
@@ -267,8 +279,28 @@ impl Scan<'_, '_> {
         });
         pieces.sort_unstable();
         let moves_only = self.only_moves(&range, &pieces);
-        let least = |usual: u32| if self.rest { LEAST_REST } else { usual };
-        let mut rest = pieces.as_slice();
+        let least = if self.rest { [LEAST_REST; 2] } else { [LEAST_ZEROED, LEAST_COPIED] };
+        let mut others = self.mark_runs(&pieces, &range, moves_only, least, roles);
+        // LLVM takes a large value apart and puts it away in the order of its last use: backwards.
+        others.retain_mut(|piece| piece.mirror());
+        others.sort_unstable();
+        self.mark_runs(&others, &range, false, [LEAST_MIRRORED; 2], roles);
+        pieces.clear();
+        self.pieces = pieces;
+    }
+
+    /// Marks what continues each other among `pieces`, which are in order; returns those that are of no
+    /// run. `least`: fewest bytes of zeroing and of a copy.
+    fn mark_runs(
+        &self,
+        pieces: &[Piece],
+        range: &Range<usize>,
+        moves_only: bool,
+        least: [u32; 2],
+        roles: &mut [Role],
+    ) -> Vec<Piece> {
+        let mut of_none = Vec::new();
+        let mut rest = pieces;
         while let Some(first) = rest.first() {
             let (length, bytes) = stretch(rest);
             let (run, others) = rest.split_at(length);
@@ -276,14 +308,18 @@ impl Scan<'_, '_> {
             // A loop that is counted by a constant is a value moved in rounds.
             let bytes = bytes.saturating_mul(self.rounds.filter(|_| moves_only).unwrap_or(1));
             let looped = moves_only && self.rounds.is_none();
+            let at = run.iter().map(|piece| piece.load).min().unwrap_or_default();
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            let stretch = Run { bytes, looped, to: first.to.place, at, ..Run::default() };
             let role = match first.from {
-                None if moves_only || bytes >= least(LEAST_ZEROED) => {
-                    Role::Zeroing(Run { bytes, looped, to: first.to.place, from: Place::Unknown })
+                None if moves_only || bytes >= least[0] => Role::Zeroing(stretch),
+                Some((from, _)) if moves_only || bytes >= least[1] => {
+                    Role::Copy(Run { from: from.place, ..stretch })
                 }
-                Some((from, _)) if moves_only || bytes >= least(LEAST_COPIED) => {
-                    Role::Copy(Run { bytes, looped, to: first.to.place, from: from.place })
+                _ => {
+                    of_none.extend_from_slice(run);
+                    continue;
                 }
-                _ => continue,
             };
             for piece in run {
                 roles[piece.load] = role;
@@ -293,8 +329,7 @@ impl Scan<'_, '_> {
                 range.clone().for_each(|i| super::claim(roles, i, role));
             }
         }
-        pieces.clear();
-        self.pieces = pieces;
+        of_none
     }
 
     /// Whether `range` is a loop of itself in which nothing happens but these pieces and the
