@@ -94,6 +94,7 @@ if [ "${1:-}" = tests ]; then
     install g++:g++ git:git go:golang-go sqlite3:sqlite3 tar:tar gzip:gzip \
         python3:python3 strace:strace objcopy:binutils
     zig
+    "$(dirname "${BASH_SOURCE[0]}")/cases/crystal-blake3/setup.sh"
     # benchstat, with its published test data: what ours is compared with.
     (cd / && go mod download golang.org/x/perf@v0.0.0-20260908200009-22c9c6c9d4da) ||
         echo "setup: could not fetch benchstat" >&2

@@ -6,6 +6,6 @@ module Direct
     LibBlake3.init(pointerof(hasher))
     LibBlake3.update(pointerof(hasher), data, data.size)
     LibBlake3.finalize(pointerof(hasher), sum.to_slice, sum.size)
-    sum.to_slice.hexstring
+    Blake3::Hex.string(sum.to_slice)
   end
 end

@@ -18,6 +18,6 @@ class Heap
     sum = uninitialized UInt8[32]
     hasher.update(data)
     hasher.output(sum.to_slice)
-    sum.to_slice.hexstring
+    Blake3::Hex.string(sum.to_slice)
   end
 end

@@ -1,0 +1,1 @@
+//! Nothing: cargo wants a source file before it fetches what the manifest beside it names.

@@ -1,5 +1,6 @@
 require "./blake3/lib"
 require "./blake3/hasher"
+require "./blake3/hex"
 require "./blake3/digest"
 
 # BLAKE3: a hash, a keyed hash and a key derivation, with output of any length.
@@ -73,7 +74,7 @@ module Blake3
     String.new(2 * size) do |buffer|
       bytes = Bytes.new(buffer + size, size)
       yield bytes
-      bytes.hexstring(buffer)
+      Hex.write(bytes, buffer)
       {2 * size, 2 * size}
     end
   end

@@ -183,6 +183,12 @@ fn zig_release() {
 }
 
 #[test]
+fn crystal_release() {
+    let command = "crystal build --release -o OUT SOURCE";
+    stacks_reach_the_root("crystal", "stacks.cr", command);
+}
+
+#[test]
 fn zig_debug() {
     let command = "python3 -m ziglang build-exe SOURCE -O Debug -femit-bin=OUT";
     stacks_reach_the_root("zig-debug", "stacks.zig", command);

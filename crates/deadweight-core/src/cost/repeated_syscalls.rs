@@ -26,7 +26,9 @@ use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::{Slice, What};
 use crate::calls::Family;
 use crate::case::Case;
+use crate::duty::Duty;
 use crate::findings::{Draft, Sum, library_code_for, processes_in, with_the_way};
+use crate::ids::StackId;
 use crate::place::sites;
 use crate::processes::ProcessId;
 use crate::report::How;
@@ -79,7 +81,7 @@ fn claim(case: &Case<'_>, slice: &Slice) -> bool {
     let family = case.families.get(id);
     // Go's runtime asks it before each signal that interrupts a goroutine.
     let runtimes = family.name == "getpid" && case.processes.get(family.process).language == "Go";
-    if family.starting || runtimes {
+    if family.starting || runtimes || is_collectors(case, family) {
         return false;
     }
     match topic(family.name) {
@@ -88,6 +90,23 @@ fn claim(case: &Case<'_>, slice: &Slice) -> bool {
         // What is read between open and close belongs to the repetition.
         None => is_read_of_files(family) && same_files(case, family.process),
     }
+}
+
+/// Whether a collector or an allocator asks, which holds signals back while it works.
+fn is_collectors(case: &Case<'_>, family: &Family) -> bool {
+    /// Stacks that are looked at.
+    const ENOUGH: usize = 8;
+    let theirs = |stack: StackId| {
+        let sample = case.sample(stack);
+        [Duty::Collect, Duty::Allocate, Duty::Grow].into_iter().any(|duty| sample.under(duty))
+    };
+    let known = family.sites.iter().filter(|(stack, _)| **stack != StackId(0)).take(ENOUGH);
+    let (mut of_theirs, mut all) = (0, 0);
+    for (stack, calls) in known {
+        all += calls;
+        of_theirs += if theirs(*stack) { *calls } else { 0 };
+    }
+    of_theirs * 2 > all
 }
 
 fn is_read_of_files(family: &Family) -> bool {
@@ -295,6 +314,21 @@ mod tests {
         let objects = repeat(1000, 0, 1000, object);
         let text = format!("task 1 git\n0 on\n0 main\n{objects}1000000 exit\n1000000 off dead");
         assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn what_a_collector_asks_is_refused() {
+        let ask = |at| {
+            format!(
+                "{at} syscall rt_sigprocmask from libgc.so.1+0x1a2b <- split (a.cr:7) <- main\n{} back 0\n",
+                at + 200
+            )
+        };
+        let asked = repeat(1000, 0, 400, ask);
+        let text = format!("task 1 a\n0 on\n0 main\n{asked}400000 exit\n400000 off dead");
+        assert_eq!(found(&text), "");
+        let own = text.replace("libgc.so.1+0x1a2b <- ", "");
+        assert!(found(&own).starts_with("repeated-syscalls"), "{}", found(&own));
     }
 
     #[test]

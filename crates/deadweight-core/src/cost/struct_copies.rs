@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! A value of many bytes is moved as a whole although little of it is used: a large struct passed or
-//! returned by value, a loop variable that is a copy of each element, an element taken out of an array and
+//! returned by value (which a constructor of a Crystal struct does, too), a loop variable that is a copy of each element, an element taken out of an array and
 //! put back.
 //!
 //! # How deadweight knows
@@ -21,7 +21,8 @@
 //!
 //! # Seen in
 //! A dispatcher that ranges over vehicles of 560 bytes and reads three fields of each.
-//! In `tests/programs`: `by_value.cpp`, `range_copy.go`.
+//! In `tests/programs`: `by_value.cpp`, `range_copy.go`, `costs_in_crystal.cr`. In `cases`: a hash state
+//! of 1912 bytes, copied four times.
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::asm::{Place, Role, Run};

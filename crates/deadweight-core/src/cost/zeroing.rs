@@ -226,7 +226,10 @@ fn remedy(language: &str) -> &'static str {
              of make([]T, n)."
         }
         "Zig" => "Declare it undefined and write it once, or keep one buffer outside the loop.",
-        "Crystal" => "Keep one Bytes outside the loop; Slice(UInt8).new(pointer, n) over it.",
+        "Crystal" => {
+            "Keep one Bytes outside the loop. A struct is cleared by its constructor: declare a large \
+             one with `uninitialized` and let a method fill it."
+        }
         _ => {
             "malloc instead of calloc where everything is written; clear only the part that is \
              used; keep one buffer instead of a fresh `= {0}` per call."

@@ -7,6 +7,7 @@
 
 mod code;
 mod counts;
+mod crystal;
 mod program;
 mod proofs;
 mod quota;

@@ -31,6 +31,7 @@ fn compiler(source: &str) -> Option<&'static [&'static str]> {
         cpp if cpp.ends_with(".cpp") => &["g++", "-O2", "-g"],
         rust if rust.ends_with(".rs") => &["rustc", "-O", "-g", "--edition", "2021"],
         go if go.ends_with(".go") => &["go", "build"],
+        cr if cr.ends_with(".cr") => &["crystal", "build", "--release"],
         "table_copy.zig" => &["python3", "-m", "ziglang", "build-exe", "-O", "ReleaseSafe"],
         zig if zig.ends_with(".zig") => &["python3", "-m", "ziglang", "build-exe"],
         _ => return None,

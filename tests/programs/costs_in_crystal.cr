@@ -1,0 +1,114 @@
+# Costs that Crystal programs have; the first argument says which, the second how much of it.
+# One program for all of them, because the compiler takes its time.
+
+# 1536 bytes, and little to fill in.
+struct Board
+  def initialize(seed : UInt64)
+    @cells = uninitialized UInt64[192]
+    scatter(seed)
+  end
+
+  @[NoInline]
+  def scatter(seed : UInt64) : Nil
+    cells = @cells.to_unsafe
+    cells[seed & 127] = seed
+    cells[180] = seed &* 3
+  end
+
+  @[NoInline]
+  def value : UInt64
+    @cells.to_unsafe[180]
+  end
+end
+
+@[NoInline]
+def boards(count : Int32) : UInt64
+  sum = 0_u64
+  count.times do |i|
+    board = Board.new(i.to_u64) # the board to name
+    sum &+= board.value
+  end
+  sum
+end
+
+class Node
+  property link : Node?
+  getter value : Int32
+
+  def initialize(@value) # the node to name
+  end
+end
+
+# Keeps many small objects alive, and makes garbage beside them.
+@[NoInline]
+def nodes(count : Int32) : UInt64
+  ring = Array(Node).new(300_000) { |i| Node.new(i) }
+  sum = 0_u64
+  count.times do |i|
+    node = Node.new(i)
+    node.link = ring[(i &* 7919) % ring.size]
+    ring[i % ring.size] = node
+    node.link.try(&.link = nil)
+    sum &+= node.value.to_u64!
+  end
+  sum
+end
+
+# Sums the neighbours of every cell of a flat field by index.
+@[NoInline]
+def step(from : Slice(Int32), to : Slice(Int32), width : Int32, height : Int32)
+  (1...height &- 1).each do |y|
+    (1...width &- 1).each do |x|
+      at = y &* width &+ x
+      to[at] = from[at &- 1] &+ from[at &+ 1] &+ from[at &- width] &+ from[at &+ width] # the cell to name
+    end
+  end
+end
+
+def cells(count : Int32) : UInt64
+  from = Slice(Int32).new(512 * 512) { |i| i &* 7 % 13 }
+  to = Slice(Int32).new(512 * 512, 0)
+  count.times do
+    step(from, to, 512, 512)
+    from, to = to, from
+  end
+  from[512 * 256 + 256].to_u64!
+end
+
+# A small function in the way of every pixel.
+@[NoInline]
+def shade(value : UInt32, by : UInt32) : UInt32
+  (value &* by) >> 8
+end
+
+@[NoInline]
+def pixels(count : Int32) : UInt64
+  row = Slice(UInt32).new(4096) { |i| i.to_u32 }
+  count.times do |i|
+    (0...4096).each do |x|
+      row.to_unsafe[x] = shade(row.to_unsafe[x], 250_u32) &+ 17 # the pixel to name
+    end
+  end
+  row[77].to_u64
+end
+
+# A string per word, made and thrown away.
+@[NoInline]
+def words(count : Int32) : UInt64
+  text = "the quick brown fox jumps over the lazy dog and runs away again"
+  sum = 0_u64
+  count.times do
+    sum &+= text.split(' ').size # the word to name
+  end
+  sum
+end
+
+count = ARGV[1].to_i
+puts case ARGV[0]
+when "boards" then boards(count)
+when "nodes"  then nodes(count)
+when "cells"  then cells(count)
+when "pixels" then pixels(count)
+when "words"  then words(count)
+else               abort "boards, nodes, cells, pixels or words?"
+end
