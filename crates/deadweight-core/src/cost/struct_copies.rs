@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! A value of many bytes is moved as a whole although little of it is used: a large struct passed or
-//! returned by value (which a constructor of a Crystal struct does, too), a loop variable that is a copy of each element, an element taken out of an array and
-//! put back.
+//! returned by value (which the constructor of a Crystal struct does, too), a loop variable that is a
+//! copy of each element, an element taken out of an array and put back.
 //!
 //! # How deadweight knows
 //! The machine code of the functions that samples hit: runs of loads each stored unchanged somewhere
