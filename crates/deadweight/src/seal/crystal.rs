@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_not_crystals_or_cut_short_is_left() {
-        for name in ["main", "*", "__crystal_main", "*Foo", "*Foo#", "*Foo::", "*(((", "*é@"] {
+        for name in ["main", "*", "__crystal_main", "*Foo", "*Foo#", "*Foo::", "*((("] {
             assert_eq!(readable(name), None, "{name}");
         }
     }
