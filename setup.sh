@@ -52,6 +52,11 @@ zig() {
         echo "setup: could not install Zig" >&2
 }
 
+# Crystal, with what its standard library links to.
+crystal_toolchain() {
+    "$(dirname "${BASH_SOURCE[0]}")/cases/crystal-blake3/setup.sh"
+}
+
 # A Go that the cases can be built with: of a Debian with an older one, the newer comes through the
 # module proxy, as Go itself would fetch it.
 go_toolchain() {
@@ -69,8 +74,8 @@ go_toolchain() {
 
 # Everything that a case or its bench asks for; fails with the names of what is missing.
 cases() {
-    install g++:g++ make:make python3:python3 clang-format:clang-format xxd:xxd javac:openjdk-17-jdk-headless \
-        crystal:crystal
+    install g++:g++ make:make python3:python3 clang-format:clang-format xxd:xxd javac:openjdk-17-jdk-headless
+    crystal_toolchain
     echo '#include <curl/curl.h>' | g++ -E -x c++ - >/dev/null 2>&1 || apt libcurl4-openssl-dev
     python3 -c 'import ensurepip, venv' 2>/dev/null || apt python3-venv
     go_toolchain
@@ -94,7 +99,7 @@ if [ "${1:-}" = tests ]; then
     install g++:g++ git:git go:golang-go sqlite3:sqlite3 tar:tar gzip:gzip \
         python3:python3 strace:strace objcopy:binutils
     zig
-    "$(dirname "${BASH_SOURCE[0]}")/cases/crystal-blake3/setup.sh"
+    crystal_toolchain
     # benchstat, with its published test data: what ours is compared with.
     (cd / && go mod download golang.org/x/perf@v0.0.0-20260908200009-22c9c6c9d4da) ||
         echo "setup: could not fetch benchstat" >&2
