@@ -136,7 +136,9 @@ impl Comparison {
     }
 }
 
-fn side(name: &str, report: &Report) -> Side {
+/// A report as one of the sides of a comparison.
+#[must_use]
+pub fn side(name: &str, report: &Report) -> Side {
     let clean = &report.runs.clean;
     let wall_ns = if clean.count > 0 {
         let Interval { median, low, high } = clean.wall_ns;
@@ -203,10 +205,11 @@ pub fn fewest(paired: bool) -> usize {
     if paired { 8 } else { 5 }
 }
 
-/// Whether wall times taken in pairs show a difference, or cannot tell: then a reason is wanted.
+/// Whether wall times show a difference: then a reason is wanted.
 #[must_use]
-pub fn wants_reason(a: &[f64], b: &[f64]) -> bool {
-    judge(&[a.to_vec(), b.to_vec()], true, 1, 1).1 != Verdict::NoDifference
+pub fn wants_reason(a: &[f64], b: &[f64], paired: bool) -> bool {
+    let verdict = judge(&[a.to_vec(), b.to_vec()], paired, 1, 1).1;
+    matches!(verdict, Verdict::Faster | Verdict::Slower)
 }
 
 /// Whether wall times taken in pairs give their factor to [`PRECISION`]: enough to find a difference
@@ -266,10 +269,14 @@ fn warnings(
         }
     }
     if verdict == Verdict::CannotTell {
-        let runs = a.1.runs.clean.count.min(b.1.runs.clean.count);
+        let few = match a.1.runs.clean.count.min(b.1.runs.clean.count) {
+            0 => "no undisturbed run of one of them is".to_owned(),
+            1 => "one undisturbed run of each is".to_owned(),
+            runs => format!("{runs} undisturbed runs of each are"),
+        };
         said.push(format!(
-            "{runs} undisturbed runs of each are too few to tell a difference from chance: compare the \
-             commands with `-r {fewest}` or more"
+            "{few} too few to tell a difference from chance: compare the commands with `-r {fewest}` or \
+             more"
         ));
     }
     said

@@ -222,11 +222,11 @@ pub struct Report {
 
 /// Is B faster than A, by how much, and which row explains it?
 ///
-/// Commands are run by turns, A B B A ..., undisturbed runs first and traced ones after. Results of
+/// One command alone is timed. Several are run by turns, A B B A ..., undisturbed runs first and traced ones after. Results of
 /// benchmark programs are compared row by row: Go's text (what benchstat prints), JSON of Google
 /// Benchmark, criterion (sample.json, or a directory of them) and hyperfine. The exit status is 0 if
 /// nothing is slower than in A, 1 if something is, 3 if that cannot be told, 2 on errors.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Compare {
     /// The reference, A, and what to compare with it: commands in quotes, reports of
     /// `--export-json` (*.json) or recordings (*.dwt); or files of benchmark programs.
@@ -243,7 +243,7 @@ pub struct Compare {
     #[command(flatten)]
     pub habits: Habits,
     /// What to call a side; in their order.
-    #[arg(short = 'n', long = "name", value_name = "NAME")]
+    #[arg(short = 'n', long = "name", alias = "command-name", value_name = "NAME")]
     pub names: Vec<String>,
     /// Go on when a command fails.
     #[arg(short, long)]

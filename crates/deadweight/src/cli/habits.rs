@@ -39,6 +39,16 @@ pub struct Habits {
     /// Execute commands themselves, without a shell: words and quotes, but no pipes or redirections.
     #[arg(short = 'N', long, help_heading = AROUND)]
     pub no_shell: bool,
+    /// The shell that runs commands, with its options; `none` is -N, `default` is `/bin/sh`.
+    #[arg(short = 'S', long, value_name = "SHELL", conflicts_with = "no_shell",
+        help_heading = AROUND)]
+    pub shell: Option<String>,
+    /// The command that others are compared with: the same as giving it first.
+    #[arg(long, value_name = "COMMAND", help_heading = AROUND)]
+    pub reference: Option<OsString>,
+    /// What to call it.
+    #[arg(long, value_name = "NAME", requires = "reference", help_heading = AROUND)]
+    pub reference_name: Option<String>,
     /// What commands read: a file, or `null`. Otherwise all of them read what deadweight is given.
     #[arg(long, value_name = "FILE|null", help_heading = AROUND)]
     pub input: Option<PathBuf>,
@@ -46,6 +56,13 @@ pub struct Habits {
     /// file as deadweight's own output, where it is compared.
     #[arg(long, value_name = "WHERE", help_heading = AROUND)]
     pub output: Option<PathBuf>,
+    /// Show what commands write: the same as `--output inherit`.
+    #[arg(long, conflicts_with = "output", help_heading = AROUND)]
+    pub show_output: bool,
+    /// How the result looks: `basic` and `nocolor` without colours, `color` with, `none` not at all.
+    #[arg(long, value_name = "STYLE", hide_possible_values = true, help_heading = AROUND,
+        value_parser = ["auto", "basic", "full", "nocolor", "color", "none"])]
+    pub style: Option<String>,
     /// Never fewer runs of each than this.
     #[arg(short, long, value_name = "N", conflicts_with = "runs", help_heading = AROUND)]
     pub min_runs: Option<u32>,
@@ -75,6 +92,8 @@ impl Habits {
             (!self.parameter_scan.is_empty(), "--parameter-scan"),
             (!self.parameter_list.is_empty(), "--parameter-list"),
             (self.no_shell, "-N"),
+            (self.shell.is_some(), "--shell"),
+            (self.show_output, "--show-output"),
             (self.input.is_some(), "--input"),
             (self.output.is_some(), "--output"),
             (self.export_csv.is_some(), "--export-csv"),

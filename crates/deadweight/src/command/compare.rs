@@ -14,7 +14,7 @@ use crate::recorder::Recorder;
 use crate::render::comparison;
 use crate::render::exports::{self, Timed};
 use crate::running::around::Around;
-use crate::running::interleave::{Contender, Manner, Why, interleave};
+use crate::running::interleave::{Contender, Manner, Why, by_turns, interleave};
 use crate::running::output::STDOUT;
 use crate::running::repeat::Wish;
 use deadweight_core::compare::{Comparison, Verdict, compare as weigh_up};
@@ -42,6 +42,7 @@ struct Named {
 }
 
 pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
+    let wish = &sides::usual(wish);
     let wanted = sides::sides(wish)?;
     if let Some(sides) = benchmarks::sides(wish)? {
         no_habits(wish)?;
@@ -52,8 +53,8 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
             "{option} is for results of benchmark programs, and none of the sides is a file of them"
         )));
     }
-    if wanted.len() < 2 {
-        return Err(Failure::Unknown("give at least two sides to compare".into()));
+    if let [only] = &wanted[..] {
+        return alone(wish, only);
     }
     let conditions = read_conditions(&wish.fail_if)?;
     must_name_sides(&conditions, &wanted)?;
@@ -101,6 +102,26 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
         (true, true) => CANNOT_TELL,
         (true, false) => 0,
     })
+}
+
+/// One command: nothing to compare it with, so it is timed.
+fn alone(wish: &Compare, only: &Side) -> Result<u8, Failure> {
+    let two = |why: &str| Failure::Unknown(format!("give at least two sides to compare: {why}"));
+    if made_before(&only.words, wish)?.is_some() {
+        return Err(two("`deadweight report` prints one"));
+    }
+    if wish.export_json.is_some() || !wish.fail_if.is_empty() || wish.of.is_some() {
+        return Err(two("`deadweight -r auto -- COMMAND` weighs one, with --export-json and --of"));
+    }
+    let exports = Exports::open(wish)?;
+    let wish = Compare { no_why: true, ..wish.clone() };
+    let named = weigh_all(&wish, std::slice::from_ref(only), exports)?;
+    let page = page::page(&std::io::stdout(), &wish.style);
+    let Some(side) = named.first().filter(|_| !wish.quiet) else { return Ok(0) };
+    match super::print("the time", &comparison::alone(&side.name, &side.report, page)) {
+        Err(failure) if !failure.is_broken_pipe() => Err(failure),
+        _ => Ok(0),
+    }
 }
 
 fn letters<T>(sides: &[T]) -> Vec<String> {
@@ -180,8 +201,10 @@ fn weigh_all(wish: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Na
     exports.write(&timed(wanted, &fresh, &contenders))?;
     let differing = differing(wanted, &fresh, &contenders);
     let mut sides = Vec::new();
+    let arounds: Vec<&Around> = fresh.iter().map(|at| &wanted[*at].around).collect();
+    let turns = fresh.len() > 1 && by_turns(&arounds);
     for (index, side) in wanted.iter().enumerate() {
-        let by_turns = fresh.contains(&index) && fresh.len() > 1;
+        let by_turns = fresh.contains(&index) && turns;
         let report = match made[index].take() {
             Some(report) => report,
             None => report(&side.words, contenders.remove(0), wish)?,

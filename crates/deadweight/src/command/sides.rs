@@ -1,7 +1,7 @@
 //! The sides of `compare` as the command line gives them: with parameters filled in, named, and each
 //! with what is to be done around its runs.
 
-use crate::cli::Compare;
+use crate::cli::{Color, Compare};
 use crate::failure::Failure;
 use crate::running::around::Around;
 use crate::running::parameters::{self, Chosen, combinations, fill};
@@ -24,18 +24,50 @@ pub(super) struct Side {
 impl Side {
     /// The words to execute, if it is a command.
     pub(super) fn argv(&self, wish: &Compare) -> Result<Vec<OsString>, Failure> {
-        if !wish.habits.no_shell {
-            return Ok(program::argv(std::slice::from_ref(&self.words)));
-        }
         let line = self.words.to_string_lossy();
-        let words = shell_words::split(&line).map_err(|error| {
-            Failure::Unknown(format!("cannot split `{line}` into words: {error}"))
-        })?;
-        if words.is_empty() {
-            return Err(Failure::Unknown("an empty command cannot be run".into()));
+        match wish.habits.shell.as_deref() {
+            Some("none") => words(&line),
+            _ if wish.habits.no_shell => words(&line),
+            None | Some("default") => Ok(program::argv(std::slice::from_ref(&self.words))),
+            Some(shell) => {
+                let mut argv = words(shell)?;
+                argv.extend(["-c".into(), self.words.clone()]);
+                Ok(argv)
+            }
         }
-        Ok(words.into_iter().map(OsString::from).collect())
     }
+}
+
+fn words(line: &str) -> Result<Vec<OsString>, Failure> {
+    let words = shell_words::split(line)
+        .map_err(|error| Failure::Unknown(format!("cannot split `{line}` into words: {error}")))?;
+    if words.is_empty() {
+        return Err(Failure::Unknown("an empty command cannot be run".into()));
+    }
+    Ok(words.into_iter().map(OsString::from).collect())
+}
+
+/// The same with hyperfine's other ways to say it put in their places.
+pub(super) fn usual(wish: &Compare) -> Compare {
+    let mut wish = wish.clone();
+    if let Some(reference) = wish.habits.reference.take() {
+        wish.sides.insert(0, reference.clone());
+        let named = wish.habits.reference_name.take();
+        if named.is_some() || !wish.names.is_empty() {
+            let name = named.unwrap_or_else(|| reference.to_string_lossy().into_owned());
+            wish.names.insert(0, name);
+        }
+    }
+    if wish.habits.show_output {
+        wish.habits.output = Some("inherit".into());
+    }
+    match wish.habits.style.as_deref() {
+        Some("none") => wish.quiet = true,
+        Some("basic" | "nocolor") => wish.style.no_color = true,
+        Some("color") => wish.style.color = Color::Always,
+        _ => {}
+    }
+    wish
 }
 
 /// Every side with every combination of parameters, in hyperfine's order.

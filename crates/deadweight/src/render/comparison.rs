@@ -4,7 +4,10 @@
 
 use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time};
-use deadweight_core::compare::{Comparison, Ratio, RowDifference, Side, Verdict, WORTH_SEEING};
+use deadweight_core::compare::{
+    Comparison, Ratio, RowDifference, Side, Verdict, WORTH_SEEING, side,
+};
+use deadweight_core::report::Report;
 
 /// The column where rows' names begin, and a column past it where their notes may.
 const GROUPS: usize = 34;
@@ -24,13 +27,37 @@ pub fn render(comparisons: &[Comparison], page: Page) -> String {
     for (comparison, letter) in comparisons.iter().zip('B'..) {
         warnings(&mut sheet, &comparison.unlike);
         headline(&mut sheet, comparison, letter);
-        // Where no difference is shown there is none to explain.
-        if comparison.verdict != Verdict::NoDifference {
+        // Where no difference is shown there is none to explain; two single runs have their own.
+        let single = comparison.a.runs.min(comparison.b.runs) == 0;
+        let shown = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
+        if shown || comparison.verdict == Verdict::CannotTell && single {
             rows(&mut sheet, comparison, letter);
         }
         warnings(&mut sheet, &comparison.warnings);
         sheet.gap();
     }
+    sheet.into_text()
+}
+
+/// One command, and how long it takes.
+#[must_use]
+pub fn alone(name: &str, report: &Report, page: Page) -> String {
+    let side = side(name, report);
+    let mut sheet = Sheet::new(page);
+    let mut line = Line::indented(2);
+    let took = took(&side);
+    line.push(Ink::Strong, &fitted(name, sheet.width().saturating_sub(4 + columns(&took)).max(20)));
+    line.right(sheet.width(), Ink::Plain, &took);
+    sheet.line(&line);
+    let (least, most) =
+        (report.runs.clean.each_ns.iter().min(), report.runs.clean.each_ns.iter().max());
+    if let (Some(least), Some(most)) = (least, most) {
+        let [user, system, least, most] = [side.user_ns, side.sys_ns, *least, *most].map(time);
+        let text = format!("user {user}, system {system}, from {least} to {most}");
+        sheet.paragraph(Line::indented(2), 4, Ink::Faint, &text);
+    }
+    let said: Vec<String> = report.hazards.iter().map(|hazard| hazard.text.clone()).collect();
+    warnings(&mut sheet, &said);
     sheet.into_text()
 }
 
@@ -188,7 +215,8 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     let mut first = true;
     for row in &large {
         let mut line = Line::indented(2);
-        line.push(Ink::Faint, if first { "why:" } else { "" });
+        let head = if comparison.verdict == Verdict::CannotTell { "here:" } else { "why:" };
+        line.push(Ink::Faint, if first { head } else { "" });
         amounts(&mut line, scale, (steps(row.difference_ns), give(scale, row)), row.share);
         line.push(Ink::Doubt, if row.is_chance() { "~ " } else { "" });
         line.push(Ink::Strong, &row.group).pad_to(NOTES + group);

@@ -12,7 +12,9 @@ use super::progress::Progress;
 use super::repeat::{KEPT, Ran, Series, Tracing, Wish};
 use crate::cli::Runs;
 use crate::failure::Failure;
-use deadweight_core::compare::{FEWEST_PAIRS, is_known, wants_reason};
+use deadweight_core::compare::{FEWEST_PAIRS, PRECISION, is_known, wants_reason};
+use deadweight_core::stats::median::summarise;
+use deadweight_core::weigh::CleanRun;
 use deadweight_record::Request;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -78,63 +80,136 @@ pub fn interleave(
         None => Input::repeatable(),
     };
     let input = Rc::new(kept.map_err(|source| Failure::Repeat { what: KEPT, source })?);
-    let mut series: Vec<Series<'_>> = wishes
+    let series: Vec<Series<'_>> = wishes
         .iter()
         .map(|(wish, _)| Series::beside(wish, Rc::clone(&input), manner.output.as_deref()))
         .collect::<Result<_, _>>()?;
-    wishes.iter().try_for_each(|(_, around)| around.set_up())?;
-    let mut ran: Vec<Ran> = wishes.iter().map(|_| Ran::default()).collect();
-    let mut progress = Progress::start(wishes.iter().any(|(wish, _)| wish.quiet));
-    let warmup = wishes.iter().map(|(wish, _)| wish.warmup).max().unwrap_or(0);
-    for number in 0..warmup {
-        progress.say(&format!("warm-up {} of {warmup}", number + 1));
-        for (one, (_, around)) in series.iter_mut().zip(wishes) {
-            around.make_ready()?;
-            one.clean_run()?;
-            one.must_go_on()?;
-            around.conclude()?;
-        }
-    }
-    let runs = wishes.first().map_or(Runs::Auto, |(wish, _)| wish.runs);
+    let ran: Vec<Ran> = wishes.iter().map(|_| Ran::default()).collect();
+    let progress = Progress::start(wishes.iter().any(|(wish, _)| wish.quiet));
+    let mut turns = Turns { wishes, manner, series, ran, progress };
+    let all: Vec<usize> = (0..wishes.len()).collect();
+    let arounds: Vec<&Around> = wishes.iter().map(|(_, around)| around).collect();
+    let paired = by_turns(&arounds);
+    let groups: Vec<&[usize]> = if paired { vec![&all] } else { all.chunks(1).collect() };
     let since = Instant::now();
-    let mut order = Order::new(series.len());
-    while !enough(runs, manner, &ran, since) {
-        progress.say(&round(runs, ran.first().map_or(0, |r| r.clean.len())));
-        for index in order.draw() {
-            let around = &wishes[index].1;
-            around.make_ready()?;
-            let run = series[index].clean_run()?;
-            series[index].must_go_on()?;
-            around.conclude()?;
-            ran[index].clean.push(run);
-        }
+    for group in &groups {
+        turns.among(group, |turns| turns.clean(group))?;
     }
     let each = if manner.why == Why::Always { READING } else { REASONING };
-    let budget = (since.elapsed() / 2).max(each * u32::try_from(ran.len()).unwrap_or(1));
-    let whom = to_explain(manner.why, &ran);
-    let since = Instant::now();
-    let mut more = !whom.is_empty();
-    while more {
-        progress.say("traced runs, for the reasons");
-        let before = since.elapsed();
-        more = false;
-        for index in &whom {
-            let around = &wishes[*index].1;
-            let mut traced = |request: &Request| {
-                around.make_ready()?;
-                let trace = tracing(request)?;
-                around.conclude()?;
-                Ok(trace)
-            };
-            more |= series[*index].one_more_traced(&mut ran[*index], &mut traced)?;
-        }
-        // Another round is likely to take as long as this one did.
-        let now = since.elapsed();
-        more &= now + (now - before) <= budget;
+    let budget = (since.elapsed() / 2).max(each * u32::try_from(wishes.len()).unwrap_or(1));
+    let whom = to_explain(manner.why, &turns.ran, paired);
+    for group in &groups {
+        let group: Vec<usize> = group.iter().copied().filter(|at| whom.contains(at)).collect();
+        let part = u32::try_from(groups.len()).unwrap_or(1);
+        turns.among(&group, |turns| turns.traced(&group, budget / part, tracing))?;
     }
-    wishes.iter().try_for_each(|(_, around)| around.clean_up())?;
-    progress.done();
-    Ok(series.into_iter().zip(ran).map(|(one, ran)| contender(one, ran)).collect())
+    turns.progress.done();
+    let done = turns.series.into_iter().zip(turns.ran);
+    Ok(done.map(|(one, ran)| contender(one, ran)).collect())
+}
+
+/// Whether commands can be run by turns: what is set up for one must not be in the way of another.
+#[must_use]
+pub fn by_turns(arounds: &[&Around]) -> bool {
+    arounds.windows(2).all(|pair| pair[0].setup == pair[1].setup)
+}
+
+/// Runs under way.
+struct Turns<'w> {
+    wishes: &'w [(Wish, Around)],
+    manner: &'w Manner,
+    series: Vec<Series<'w>>,
+    ran: Vec<Ran>,
+    progress: Progress,
+}
+
+impl Turns<'_> {
+    /// What is set up before and cleaned up after, once however many of the group say the same.
+    fn among(
+        &mut self,
+        group: &[usize],
+        act: impl FnOnce(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let around = |at: &usize| &self.wishes[*at].1;
+        let arounds: Vec<&Around> = group.iter().map(around).collect();
+        for (at, around) in arounds.iter().enumerate() {
+            if arounds[..at].iter().all(|before| before.setup != around.setup) {
+                around.set_up()?;
+            }
+        }
+        act(self)?;
+        for (at, around) in arounds.iter().enumerate() {
+            if arounds[..at].iter().all(|before| before.cleanup != around.cleanup) {
+                around.clean_up()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Warm-ups and undisturbed runs of a group, by turns.
+    fn clean(&mut self, group: &[usize]) -> Result<(), Failure> {
+        let warmup = self.wishes.iter().map(|(wish, _)| wish.warmup).max().unwrap_or(0);
+        for number in 0..warmup {
+            self.progress.say(&format!("warm-up {} of {warmup}", number + 1));
+            for index in group {
+                self.one(*index)?;
+            }
+        }
+        let runs = self.wishes.first().map_or(Runs::Auto, |(wish, _)| wish.runs);
+        let since = Instant::now();
+        let mut order = Order::new(group.len());
+        loop {
+            let ran: Vec<&Ran> = group.iter().map(|at| &self.ran[*at]).collect();
+            if enough(runs, self.manner, &ran, since) {
+                return Ok(());
+            }
+            self.progress.say(&round(runs, ran.first().map_or(0, |r| r.clean.len())));
+            for index in order.draw() {
+                let run = self.one(group[index])?;
+                self.ran[group[index]].clean.push(run);
+            }
+        }
+    }
+
+    fn one(&mut self, index: usize) -> Result<CleanRun, Failure> {
+        let around = &self.wishes[index].1;
+        around.make_ready()?;
+        let run = self.series[index].clean_run()?;
+        self.series[index].must_go_on()?;
+        around.conclude()?;
+        Ok(run)
+    }
+
+    /// Traced runs of a group, by turns, one of each at least and no more than the time allows.
+    fn traced(
+        &mut self,
+        group: &[usize],
+        budget: Duration,
+        tracing: &mut Tracing<'_>,
+    ) -> Result<(), Failure> {
+        let since = Instant::now();
+        let mut more = !group.is_empty();
+        while more {
+            self.progress.say("traced runs, for the reasons");
+            let before = since.elapsed();
+            more = false;
+            for index in group {
+                let around = &self.wishes[*index].1;
+                let mut traced = |request: &Request| {
+                    around.make_ready()?;
+                    let trace = tracing(request)?;
+                    around.conclude()?;
+                    Ok(trace)
+                };
+                let ran = &mut self.ran[*index];
+                more |= self.series[*index].one_more_traced(ran, &mut traced)?;
+            }
+            // Another round is likely to take as long as this one did.
+            let now = since.elapsed();
+            more &= now + (now - before) <= budget;
+        }
+        Ok(())
+    }
 }
 
 fn contender(series: Series<'_>, mut ran: Ran) -> Contender {
@@ -144,13 +219,14 @@ fn contender(series: Series<'_>, mut ran: Ran) -> Contender {
 }
 
 /// The commands whose ledgers are wanted.
-fn to_explain(why: Why, ran: &[Ran]) -> Vec<usize> {
+fn to_explain(why: Why, ran: &[Ran], paired: bool) -> Vec<usize> {
     match why {
         Why::Always => (0..ran.len()).collect(),
         Why::Never => Vec::new(),
         Why::IfDifferent => {
             let Some((first, others)) = ran.split_first() else { return Vec::new() };
-            let unlike = |(_, other): &(usize, &Ran)| wants_reason(&walls(first), &walls(other));
+            let unlike =
+                |(_, other): &(usize, &Ran)| wants_reason(&walls(first), &walls(other), paired);
             let mut whom: Vec<usize> =
                 (1..).zip(others).filter(unlike).map(|(index, _)| index).collect();
             if !whom.is_empty() {
@@ -166,7 +242,7 @@ fn walls(ran: &Ran) -> Vec<f64> {
 }
 
 /// Whether the factor between the first command and every other is known well enough.
-fn enough(runs: Runs, manner: &Manner, ran: &[Ran], since: Instant) -> bool {
+fn enough(runs: Runs, manner: &Manner, ran: &[&Ran], since: Instant) -> bool {
     let Some((first, others)) = ran.split_first() else { return true };
     let done = first.clean.len();
     if let Runs::Count(n) = runs {
@@ -186,6 +262,10 @@ fn enough(runs: Runs, manner: &Manner, ran: &[Ran], since: Instant) -> bool {
     }
     // The more there are, the less one more tells.
     let worth_asking = done.is_multiple_of(1 + done / 20);
+    if others.is_empty() {
+        let walls: Vec<u64> = first.clean.iter().map(|run| run.wall.0).collect();
+        return worth_asking && summarise(&walls).precision() <= PRECISION;
+    }
     worth_asking && others.iter().all(|other| is_known(&walls(first), &walls(other)))
 }
 
