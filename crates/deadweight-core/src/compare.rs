@@ -274,7 +274,8 @@ fn warnings(
             1 => "one undisturbed run of each is".to_owned(),
             runs => format!("{runs} undisturbed runs of each are"),
         };
-        said.push(format!(
+        // Before all else: nothing that follows matters as much.
+        said.insert(0, format!(
             "{few} too few to tell a difference from chance: compare the commands with `-r {fewest}` or \
              more"
         ));

@@ -101,9 +101,21 @@ pub struct Inside {
     /// What a call takes, if calls were counted: in a run of its own, under `-r`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
+    /// What an operation takes, if it is a benchmark that says so itself: the rows' shares are its too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
     /// Why calls were not counted, in a sentence; empty if they were.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uncounted: String,
+}
+
+/// An operation of a benchmark, by the program's own count in the runs that were read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    /// What the program calls the benchmark.
+    pub name: String,
+    /// Its time in ns, median of the runs.
+    pub ns: f64,
 }
 
 /// Calls of a function in one run, and what one takes. Of its copies that are code of their own:

@@ -10,6 +10,7 @@ mod common;
 pub mod go;
 pub mod json;
 pub mod keys;
+pub mod operation;
 pub mod sample;
 pub mod speed;
 pub mod table;

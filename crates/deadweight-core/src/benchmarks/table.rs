@@ -292,7 +292,7 @@ impl Grid {
             .collect();
         let better = better(&self.unit, facts);
         for column in 1..columns.len() {
-            compare_column(&mut rows, column, facts, better);
+            compare_column(&mut rows, column, facts, (better, is_time(&self.unit)));
         }
         let means = if rows.len() > 1 {
             (0..columns.len()).map(|column| mean(&rows, column)).collect()
@@ -323,7 +323,12 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 }
 
 /// Compares a column with the first one and judges each row as one of all of them.
-fn compare_column(rows: &mut [Row], column: usize, facts: Facts, better: Option<Better>) {
+fn compare_column(
+    rows: &mut [Row],
+    column: usize,
+    facts: Facts,
+    (better, is_time): (Option<Better>, bool),
+) {
     let pairs: Vec<(usize, Cell, Cell)> = rows
         .iter()
         .enumerate()
@@ -345,7 +350,9 @@ fn compare_column(rows: &mut [Row], column: usize, facts: Facts, better: Option<
             sample::difference(&sorted(&a.measured), &sorted(&b.measured))
         };
         let least = sample::least_p(counts.0, counts.1) * family as f64;
-        let verdict = if !facts.exact && least >= ALPHA {
+        // A run that took no time was not measured.
+        let nothing = is_time && a.measured.iter().chain(&b.measured).any(|v| *v <= 0.0);
+        let verdict = if nothing || !facts.exact && least >= ALPHA {
             Verdict::CannotTell
         } else {
             judge(a.value, b.value, p_of_all, better)
@@ -425,6 +432,9 @@ fn strange(table: &Table) -> Vec<String> {
             let whole = |v: &f64| (v * 1e12).clamp(0.0, 1e18) as u64;
             let series: Vec<u64> = cell.measured.iter().map(whole).collect();
             let name = &row.name;
+            if cell.measured.iter().any(|v| *v <= 0.0) {
+                said.push(format!("{column}, {name}: a time of 0 or less was not measured"));
+            }
             said.extend(doubts(&series).iter().map(|d| format!("{column}, {name}: {}", worded(d))));
         }
     }

@@ -18,6 +18,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+/// Results larger than this in bytes are none: ten million measurements fit into it.
+const LARGEST: u64 = 64 << 20;
 /// How deep criterion's directories are searched.
 const DEEPEST: u32 = 8;
 
@@ -135,6 +137,23 @@ fn results(side: &OsString) -> Result<Option<Results>, Failure> {
         Err(_) => return Ok(None),
     };
     let said = |Unusable(why)| Failure::Unknown(format!("{} {why}", path.display()));
+    let readable = ["json", "txt", "dwt"].contains(&kind);
+    if readable && !meta.is_dir() && !meta.is_file() {
+        let why = "is a pipe or a device: save it as a file first";
+        return Err(Failure::Unknown(format!("{} {why}", path.display())));
+    }
+    if kind != "dwt"
+        && meta.is_file()
+        && meta.len() > LARGEST
+        && meta.permissions().mode() & 0o111 == 0
+    {
+        return Err(Failure::Unknown(format!(
+            "{} is {} MB large: results of benchmarks and reports are read up to {} MB",
+            path.display(),
+            meta.len() >> 20,
+            LARGEST >> 20
+        )));
+    }
     match kind {
         _ if meta.is_dir() => directory(path).map(Some),
         "dwt" => Ok(None),

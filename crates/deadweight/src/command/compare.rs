@@ -316,9 +316,16 @@ fn run(wish: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender
     // Whoever may not record can compare times all the same.
     let recorder = if wish.no_why { None } else { Some(Recorder::ready()?) };
     let mut row = InARow::default();
-    interleave(&wishes, &manner, &mut |request| match &recorder {
+    let ran = interleave(&wishes, &manner, &mut |request| match &recorder {
         Some(recorder) => recorder.record_in(&mut row, request),
         None => Err(Failure::Unknown("--no-why makes no traced runs".into())),
+    });
+    // The exit code is the comparison's, and not what a shell says of a command that is missing.
+    ran.map_err(|failure| match failure {
+        Failure::Run(error @ deadweight_record::Error::Exec { .. }) => {
+            Failure::Unknown(error.to_string())
+        }
+        failure => failure,
     })
 }
 

@@ -9,7 +9,8 @@ use crate::running::evidence::Evidence;
 use crate::running::program;
 use crate::running::proof::prove;
 use crate::running::repeat::{Ran, Wish, is_interrupted, repeat};
-use deadweight_core::report::Report;
+use deadweight_core::benchmarks::operation;
+use deadweight_core::report::{Operation, Report};
 use deadweight_core::runners;
 use deadweight_core::trace::{Exit, Trace};
 use deadweight_core::weigh::{CleanRun, Weighing, weigh};
@@ -94,7 +95,24 @@ fn attach(wish: &Run, recorder: &Recorder, join: Join, reader: Reader<'_>) -> Re
 pub(super) fn weighed(ran: Ran, of: Option<&Of>, inside: Option<&str>) -> Result<Report, Failure> {
     let mut report = weighed_traces(&ran.traces, &ran.clean, of, inside)?;
     report.hazards.extend(ran.hazards);
+    if ran.said.iter().chain(&ran.said_traced).any(|text| operation::is_benchmark(text)) {
+        // Times are what it writes.
+        report.hazards.retain(|hazard| hazard.id != "output-differs");
+    }
+    if let Some(inside) = &mut report.inside {
+        let undisturbed = per_operation(&inside.function, &ran.said);
+        inside.operation = undisturbed.or(per_operation(&inside.function, &ran.said_traced));
+    }
     Ok(report)
+}
+
+/// What the runs of a benchmark program say of an operation of this function.
+fn per_operation(function: &str, said: &[String]) -> Option<Operation> {
+    let mut told: Vec<_> =
+        said.iter().filter_map(|text| operation::of_function(function, text)).collect();
+    told.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    let middle = told.get(told.len() / 2)?;
+    Some(Operation { name: middle.name.clone(), ns: middle.ns })
 }
 
 /// The report of the process called `of`; if none is named, of what the command built and ran if it is

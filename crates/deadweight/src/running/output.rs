@@ -22,6 +22,9 @@ use std::time::Duration;
 /// background may hold it for ever.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// So much of what a run wrote is kept: benchmarks say their results in few lines.
+const KEPT: usize = 1 << 16;
+
 /// What standard output is called.
 pub const STDOUT: &str = "standard output";
 
@@ -96,7 +99,7 @@ pub struct Draining {
 #[derive(Debug)]
 enum Drain {
     File(File),
-    Thread(Receiver<Digest>),
+    Thread(Receiver<(Digest, Vec<u8>)>),
     None,
 }
 
@@ -243,20 +246,23 @@ impl Ours {
         }
         let mut file = reopened(&self.file).ok()?;
         file.seek(SeekFrom::Start(self.offset)).ok()?;
-        Some(digest(file))
+        Some(digest(file).0)
     }
 }
 
 impl Draining {
-    /// What the run wrote. To be called when it has ended and its streams were dropped.
+    /// What the run wrote, and the beginning of its standard output. To be called when it has ended
+    /// and its streams were dropped.
     #[must_use]
-    pub fn finish(self) -> Written {
-        Written { out: self.out.finish(), err: self.err.and_then(Drain::finish) }
+    pub fn finish(self) -> (Written, String) {
+        let (out, text) = self.out.finish().unzip();
+        let err = self.err.and_then(Drain::finish).map(|(digest, _)| digest);
+        (Written { out, err }, String::from_utf8_lossy(&text.unwrap_or_default()).into_owned())
     }
 }
 
 impl Drain {
-    fn finish(self) -> Option<Digest> {
+    fn finish(self) -> Option<(Digest, Vec<u8>)> {
         match self {
             Self::File(file) => Some(digest(file)),
             Self::Thread(digest) => digest.recv_timeout(PATIENCE).ok(),
@@ -274,8 +280,10 @@ fn drained_by_thread(from: impl Read + Send + 'static) -> Drain {
     Drain::Thread(told)
 }
 
-/// Reads to the end, or to the first error: a terminal's other end shows its closing as one.
-fn digest(mut from: impl Read) -> Digest {
+/// Reads to the end, or to the first error: a terminal's other end shows its closing as one. Keeps the
+/// beginning.
+fn digest(mut from: impl Read) -> (Digest, Vec<u8>) {
+    let mut kept = Vec::new();
     let mut hasher = DefaultHasher::new();
     let mut buffer = vec![0; 1 << 16];
     let mut bytes = 0;
@@ -283,14 +291,16 @@ fn digest(mut from: impl Read) -> Digest {
         match from.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => {
-                hasher.write(buffer.get(..n).unwrap_or_default());
+                let part = buffer.get(..n).unwrap_or_default();
+                hasher.write(part);
+                kept.extend(part.iter().take(KEPT.saturating_sub(kept.len())));
                 bytes += n as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }
     }
-    Digest { bytes, hash: hasher.finish() }
+    (Digest { bytes, hash: hasher.finish() }, kept)
 }
 
 /// The directory that a file is in, so that its stand-in is on the same file system.
@@ -321,7 +331,10 @@ mod tests {
         let Stream::File(mut file) = stream else { panic!("nothing to write to") };
         file.write_all(text).unwrap();
         drop(file);
-        drain.finish()
+        drain.finish().map(|(digest, kept)| {
+            assert!(text.starts_with(&kept), "the beginning");
+            digest
+        })
     }
 
     #[test]

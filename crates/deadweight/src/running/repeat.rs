@@ -59,6 +59,10 @@ pub struct Ran {
     pub traces: Vec<Trace>,
     /// Clean runs in their order.
     pub clean: Vec<CleanRun>,
+    /// How clean runs began their output, where it could be read.
+    pub said: Vec<String>,
+    /// The same of traced runs.
+    pub said_traced: Vec<String>,
     /// How the first run ended, or the one that put an end to repeating.
     pub exit: Exit,
     /// What went otherwise than a reader would expect.
@@ -122,6 +126,8 @@ pub(super) struct Series<'w> {
     exit: Option<Exit>,
     /// Runs so far, of any kind.
     runs: u32,
+    /// The beginning of what the latest run wrote, if it was drained.
+    said: String,
     /// What the first run wrote, as far as it can be known.
     wrote: Option<Written>,
     /// The first run that wrote something else, and to which stream.
@@ -162,6 +168,7 @@ impl<'w> Series<'w> {
             progress: Progress::start(true),
             exit: None,
             runs: 0,
+            said: String::new(),
             wrote: None,
             differs: None,
             ends_otherwise: None,
@@ -200,6 +207,7 @@ impl<'w> Series<'w> {
         let run = self.clean_run()?;
         if !self.stopped {
             ran.clean.push(run);
+            ran.said.push(std::mem::take(&mut self.said));
         }
         Ok(())
     }
@@ -237,6 +245,7 @@ impl<'w> Series<'w> {
         let trace = self.traced_run(tracing, Vec::new(), None)?;
         if first || !self.stopped {
             ran.traces.push(trace);
+            ran.said_traced.push(std::mem::take(&mut self.said));
         }
         Ok(true)
     }
@@ -292,7 +301,11 @@ impl<'w> Series<'w> {
         }
         let (result, exit) = start(&mut request)?;
         drop(request);
-        let written = draining.map_or_else(|| self.outputs.written_first(), |d| d.finish());
+        let (written, said) = match draining {
+            Some(draining) => draining.finish(),
+            None => (self.outputs.written_first(), String::new()),
+        };
+        self.said = said;
         self.compare(written);
         self.note_end(exit);
         Ok(result)

@@ -140,7 +140,19 @@ fn what_cannot_be_compared_is_told_in_a_sentence() {
     refused(&dir, "--fail-if B>3% go.txt go.txt", "compared with a share");
     refused(&dir, "--fail-if C>A go.txt go.txt", "no report is called `C`");
     refused(&dir, "--fail-if B.gc>3% go.txt go.txt", "have no ledger");
-    refused(&dir, "true", "at least two sides");
+    refused(&dir, "--fail-if B.allocs/op>A true true", "is a unit of benchmark programs");
+}
+
+#[test]
+fn what_took_no_time_is_compared_with_nothing() {
+    let bench = Bench::new();
+    bench.file("zero.txt", "BenchmarkX 1 0 ns/op\n".repeat(9));
+    bench.file("go.txt", "BenchmarkX 1 900 ns/op\n".repeat(9));
+    let said = compare(&bench.path(""), "zero.txt go.txt");
+    assert_eq!(said.code, 3, "{}{}", said.out, said.err);
+    assert!(said.out.contains("was not measured"), "{}", said.out);
+    let failing = compare(&bench.path(""), "--fail-if B>A*0.5 go.txt go.txt");
+    assert_eq!(failing.code, 0, "{}", failing.err);
 }
 
 #[test]

@@ -114,8 +114,10 @@ fn what_is_no_report_is_told_in_a_sentence() {
     let missing = compare(&["missing.json", "true"]);
     assert_eq!(missing.code, 2);
     assert!(missing.err.contains("cannot read missing.json"), "{}", missing.err);
-    let one = compare(&["true"]);
-    assert_eq!(one.code, 2);
+    let absent = compare(&["-r", "1", "no-such-program-here", "true"]);
+    assert_eq!((absent.code, absent.out.as_str()), (2, ""), "{}", absent.err);
+    let one = compare(&["-r", "2", "true"]);
+    assert!(one.code == 0 && one.out.contains("median"), "{}{}", one.out, one.err);
     let names = compare(&["-n", "x", "-n", "y", "-n", "z", "true", "true"]);
     assert!(names.code == 2 && names.err.contains("more names"), "{}", names.err);
 }

@@ -3,11 +3,13 @@
 use crate::render::page::{Ink, Line, Sheet, columns, fitted};
 use crate::render::quantity::{Scale, beside, count, percent, time};
 use crate::running::program::EXEC;
-use deadweight_core::report::{CountBasis, Inside, Report, Runs};
+use deadweight_core::report::{CountBasis, Inside, Report, Row, Runs};
 
 /// Widest share of a line that a command may take, in columns out of 100.
 const COMMAND_SHARE: usize = 60;
 
+/// Rows with less than this share of an operation are told together.
+const SHOWN: f64 = 0.02;
 /// If CPU time of all threads is this much more than wall time, they run side by side.
 const BESIDE: f64 = 1.1;
 
@@ -29,6 +31,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
     sheet.line(&line);
     if let Some(inside) = &report.inside {
         calls(sheet, inside);
+        operation(sheet, inside, report);
     }
     if let Some(text) = ending(report) {
         let mut line = Line::indented(2);
@@ -152,6 +155,22 @@ fn calls(sheet: &mut Sheet, inside: &Inside) {
     for remark in &calls.remarks {
         sheet.paragraph(Line::indented(4), 6, Ink::Faint, remark);
     }
+}
+
+/// The ledger of one operation of a benchmark, by the program's own count of operations.
+fn operation(sheet: &mut Sheet, inside: &Inside, report: &Report) {
+    let Some(operation) = &inside.operation else { return };
+    let shown = |row: &&Row| row.share >= SHOWN;
+    let (large, small): (Vec<&Row>, Vec<&Row>) = report.ledger.iter().partition(shown);
+    let part = |row: &&Row| format!("{} {}", row.account, nanoseconds(row.share * operation.ns));
+    let mut parts: Vec<String> = large.iter().map(part).collect();
+    let rest: f64 = small.iter().map(|row| row.share).sum();
+    if rest > 0.0 {
+        parts.push(format!("other {}", nanoseconds(rest * operation.ns)));
+    }
+    let each = nanoseconds(operation.ns);
+    let text = format!("{} takes {each} an operation: {}", operation.name, parts.join(", "));
+    sheet.paragraph(Line::indented(4), 6, Ink::Strong, &text);
 }
 
 /// A mean time: below 100 ns with its fraction, as the noise of counts is small.
