@@ -7,6 +7,7 @@
 //! Not for judging: which account a slice belongs to is the cost classes' knowledge (`cost`).
 
 pub(crate) mod inside;
+mod taken_out;
 mod user;
 
 use crate::calls::FamilyId;
@@ -102,6 +103,10 @@ pub(crate) struct Entry {
     pub(crate) samples: Weights,
     /// Samples, and how many of them hit what the kernel does for recording.
     recording: (u64, u64),
+    /// Of the samples those in a kernel that shows nothing of itself.
+    in_kernel: u64,
+    /// What observing took of its slices.
+    observed: Ns,
 }
 
 /// All time, charged.
@@ -255,29 +260,12 @@ impl<'a, 't> Charge<'a, 't> {
 
     fn finish(mut self) -> Attribution {
         self.take_out_recording();
+        self.take_out_kernel();
         self.open_user_time();
         self.entries.sort_by_key(|e| (e.account, e.process, e.detail));
         let in_process = in_process(&self.entries, self.case.processes.all.len());
         let total = self.entries.iter().map(|e| e.ns).sum();
         Attribution { total, entries: self.entries, in_process }
-    }
-
-    /// Births, execs and deaths cost more while they are recorded, and no calibration knows how
-    /// much: there the samples tell what part of the time was the kernel's work for recording.
-    fn take_out_recording(&mut self) {
-        for at in 0..self.entries.len() {
-            let entry = &mut self.entries[at];
-            let (all, ours) = entry.recording;
-            if ours == 0 || !is_of_life(self.case, entry) {
-                continue;
-            }
-            let part = u128::from(entry.ns.0) * u128::from(ours) / u128::from(all);
-            let part = Ns(u64::try_from(part).unwrap_or(u64::MAX)).min(entry.ns);
-            entry.ns -= part;
-            entry.alone = entry.alone.min(entry.ns);
-            let process = entry.process;
-            self.entry((cost::OBSERVER, process, Detail::Plain)).ns += part;
-        }
     }
 
     fn piece(&mut self, piece: &Piece) {
@@ -398,6 +386,10 @@ impl<'a, 't> Charge<'a, 't> {
             weight.amount += ns.0;
         }
         entry.recording.0 += u64::try_from(samples.len()).unwrap_or(0);
+        entry.observed += observed;
+        let hidden = |s: &&Sample| s.kernel && s.kernel_stack == StackId(0);
+        let hidden = samples.iter().filter(hidden).count();
+        entry.in_kernel += u64::try_from(hidden).unwrap_or(0);
         entry.recording.1 += u64::try_from(ours).unwrap_or(0);
         for sample in samples.iter().filter(|s| s.stack != StackId(0)) {
             let weight = entry.samples.entry(Spot::Stack(sample.stack)).or_default();
@@ -456,18 +448,6 @@ impl<'a, 't> Charge<'a, 't> {
     }
 }
 
-/// Whether an entry is the start or end of tasks and programs.
-fn is_of_life(case: &Case<'_>, entry: &Entry) -> bool {
-    match entry.detail {
-        Detail::Calls(family) => matches!(
-            case.families.get(family).name,
-            "clone" | "clone3" | "fork" | "vfork" | "execve" | "execveat" | "exit" | "exit_group"
-        ),
-        Detail::Plain => entry.account != cost::NET_WORK,
-        _ => false,
-    }
-}
-
 impl Entry {
     fn new((account, process, detail): Key) -> Self {
         Self {
@@ -480,6 +460,8 @@ impl Entry {
             sites: Weights::new(),
             samples: Weights::new(),
             recording: (0, 0),
+            in_kernel: 0,
+            observed: Ns::ZERO,
         }
     }
 

@@ -385,6 +385,10 @@ pub(crate) fn wait_by_call(name: &str, object: Option<ObjectKind>) -> WaitsFor {
         "futex" | "futex_wait" | "futex_waitv" => WaitsFor::Futex,
         "wait4" | "waitid" => WaitsFor::Child,
         "clone" | "clone3" | "vfork" => WaitsFor::Vfork,
+        "getdents64" | "getdents" | "open" | "openat" | "openat2" | "stat" | "fstat" | "lstat"
+        | "newfstatat" | "statx" | "access" | "faccessat" | "faccessat2" | "readlink"
+        | "readlinkat" | "unlink" | "unlinkat" | "rename" | "renameat" | "renameat2" | "mkdir"
+        | "rmdir" | "truncate" | "ftruncate" | "fallocate" => WaitsFor::Disk,
         "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" | "sync_file_range"
         | "io_getevents" => WaitsFor::Disk,
         "pause" | "rt_sigsuspend" | "rt_sigtimedwait" => WaitsFor::Signal,

@@ -77,7 +77,7 @@ fn note(case: &Case<'_>, attribution: &Attribution, account: AccountId) -> Strin
     let listed: Vec<String> = calls.map(|(_, words)| words.clone()).collect();
     let faults = Sum::of(attribution.in_account(account).filter(|e| e.detail == Detail::Faults));
     match (listed.is_empty(), faults.count) {
-        (true, 0) => fixed_note(account).to_owned(),
+        (true, 0) => fixed_note(case, account).to_owned(),
         (_, n) if n > 0 && account.is_sampled() => {
             let part = format!("{} in {}", percent(faults.ns, total), things(n, "page fault"));
             [vec![part], listed].concat().join(", ")
@@ -99,8 +99,9 @@ fn fault(account: AccountId) -> &'static str {
     }
 }
 
-fn fixed_note(account: AccountId) -> &'static str {
+fn fixed_note(case: &Case<'_>, account: AccountId) -> &'static str {
     match account.id() {
+        "kernel-other" if !case.trace.meta.sees_wakers() => "system calls not seen apart",
         "start-up" => "exec, linking and initialising",
         "exit" => "memory taken down",
         "observer" => "the cost of recording, calibrated",

@@ -41,6 +41,7 @@ pub(crate) fn in_span(
             cost.syscall_kernel
         }
         Within::Fault(_) => cost.fault_kernel,
+        Within::Exiting if before.is_none_or(|b| b.within != Within::Exiting) => cost.death,
         _ => 0,
     };
     let leaving = before.map_or(0, |b| match (b.run, b.within, span.within) {
@@ -118,6 +119,7 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
             fault_kernel: scaled(cost.fault_kernel, kernel),
             switch: scaled(cost.switch, both),
             sample: scaled(cost.sample, both),
+            death: scaled(cost.death, both),
         };
     }
     bounded(cost, &trace.meta.observer)
@@ -158,6 +160,7 @@ fn bounded(cost: Observer, calibrated: &Observer) -> Observer {
         fault_kernel: within(cost.fault_kernel, calibrated.fault_kernel),
         switch: within(cost.switch, calibrated.switch),
         sample: within(cost.sample, calibrated.sample),
+        death: within(cost.death, calibrated.death),
     }
 }
 

@@ -11,6 +11,7 @@ mod births;
 mod build;
 mod handover;
 mod inside;
+mod peers;
 mod switches;
 #[cfg(test)]
 mod tests;

@@ -37,6 +37,9 @@ pub(crate) struct Measured {
     fault: f64,
     /// One round trip between two processes on one CPU: two switches, four calls.
     round: f64,
+    /// One birth and death of a child, waited for, and of that the call that gives birth.
+    life: f64,
+    birth: f64,
     /// One spin of so many steps.
     spin: f64,
     steps: u64,
@@ -67,12 +70,13 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
         fault_kernel: whole(fault / 2.0),
         switch: whole(switch),
         sample: whole(sample),
+        death: whole((with.life - with.birth - (without.life - without.birth)).max(0.0)),
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to a few thousand")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to some millions")]
 fn whole(ns: f64) -> u64 {
-    ns.round().clamp(0.0, 1e6) as u64
+    ns.round().clamp(0.0, 1e8) as u64
 }
 
 /// Lets a child do its work without any event.
@@ -165,8 +169,8 @@ fn read_back(session: &mut Session, child: i32) -> (f64, f64) {
             let Some(record) = record.filter(|r| r.task == child) else { continue };
             match record.body {
                 Body::Sample(sample) if sample.role == Role::Enter => {
-                    let nr = sample.raw_u64(session.schema.offsets.enter_nr);
-                    let empty = nr == Some(libc::SYS_getppid.cast_unsigned());
+                    let nr = sample.raw_u32(session.schema.offsets.enter_nr);
+                    let empty = nr.is_some_and(|nr| libc::c_long::from(nr) == libc::SYS_lseek);
                     entered = empty.then_some(record.at);
                 }
                 Body::Sample(sample) if sample.role == Role::Leave => {
@@ -196,7 +200,7 @@ unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
         let mut measured = Measured {
             call: best(CALLS, || {
                 for _ in 0..CALLS {
-                    libc::syscall(libc::SYS_getppid);
+                    libc::syscall(libc::SYS_lseek, -1, 0, 0);
                 }
             }),
             fault: best(PAGES, touch_pages),
@@ -204,6 +208,7 @@ unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
             ..Measured::default()
         };
         measured.round = rounds();
+        (measured.birth, measured.life) = lives();
         (*page).measured = measured;
         (*page).halves.store(1, std::sync::atomic::Ordering::Release);
         await_byte(go[0]);
@@ -293,6 +298,28 @@ unsafe fn rounds() -> f64 {
         libc::waitpid(partner, &mut status, 0);
         best
     }
+}
+
+/// Shortest times until a child is born, and until it is dead and that is known.
+///
+/// # Safety
+/// Only in a forked child.
+unsafe fn lives() -> (f64, f64) {
+    let (mut birth, mut life) = (f64::MAX, f64::MAX);
+    for _ in 0..TRIES {
+        let start = now();
+        // SAFETY: the child ends at once, and is waited for.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::_exit(0);
+            }
+            birth = birth.min((now() - start) as f64);
+            libc::waitpid(child, ptr::null_mut(), 0);
+        }
+        life = life.min((now() - start) as f64);
+    }
+    (birth, life)
 }
 
 /// For some 10 ms: what is measured must not be what others do meanwhile.

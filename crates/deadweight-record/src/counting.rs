@@ -200,6 +200,7 @@ fn hit(id: u64) -> Event {
         source: Source::Tracepoint(id),
         every: Every::Count(1),
         layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
+        no_kernel: false,
         no_kernel_chain: true,
         no_user_chain: true,
     }

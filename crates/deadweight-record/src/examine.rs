@@ -67,6 +67,7 @@ fn event(source: Source, what: u64) -> Event {
         source,
         every: Every::Count(1),
         layout: Layout { fields: what, registers: 0 },
+        no_kernel: false,
         no_kernel_chain: false,
         no_user_chain: false,
     }

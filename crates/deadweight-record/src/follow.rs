@@ -6,6 +6,8 @@
 
 mod counted;
 mod joined;
+mod own;
+mod user_half;
 
 use crate::launch::Probe;
 use crate::memory::Page;
@@ -13,10 +15,12 @@ use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::{Offsets, Role};
 use crate::proc::{Descriptor, Found};
 use crate::raw::{RawEvent, RawKind, Sink, UserState};
-use crate::site::{Site, user_state};
+use crate::site::Site;
 use crate::waits::Wait;
+
 use deadweight_core::ids::{Cpu, Tid};
 use deadweight_core::trace::Off;
+pub(crate) use own::OwnView;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
@@ -41,6 +45,7 @@ pub(crate) struct Follow<'s> {
     cpus: Vec<Held>,
     kernel_chain: Vec<u64>,
     user_chain: Vec<u64>,
+    own: Option<own::Own>,
     /// What was read from the side and whose time has not come yet.
     found: VecDeque<Found>,
     /// Time of the latest event handed on: later ones are never earlier.
@@ -60,6 +65,8 @@ pub(crate) struct Start {
     pub(crate) descriptors: Vec<(i32, String)>,
     /// Whether its own `main` is probed, so that the C library's entry says nothing new.
     pub(crate) main_is_probed: bool,
+    /// How its tasks are seen on the user rung; none where the whole machine is.
+    pub(crate) own: Option<OwnView>,
     /// The places that are counted.
     pub(crate) counts: Vec<crate::counting::Reading>,
 }
@@ -73,6 +80,8 @@ pub(crate) struct Seen {
     pub(crate) lost: u64,
     /// Times that the kernel slowed an event down.
     pub(crate) throttled: u64,
+    /// Programs that the kernel hid.
+    pub(crate) hidden: u64,
     /// Records that could not be read.
     pub(crate) unreadable: u64,
     /// When the root left its CPU for good.
@@ -83,6 +92,13 @@ impl Seen {
     /// What the reader of a report must know of it.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        if self.hidden > 0 {
+            warnings.push(format!(
+                "programs with more rights than their user (set-user-id, or not readable), {} of them: \
+                 the kernel hides what they do, their time is not recorded",
+                self.hidden
+            ));
+        }
         if self.throttled > 0 {
             warnings.push(format!("the kernel throttled an event {} times", self.throttled));
         }
@@ -100,6 +116,12 @@ struct Task {
     name: [u8; 16],
     /// In `sched_yield`: leaving the CPU runnable is then its own will.
     yielding: bool,
+    /// In a call that waits for children.
+    waits_for_children: bool,
+    /// In the call that makes it another program.
+    becoming: bool,
+    /// Process of whoever gave birth to it.
+    parent: u32,
     /// Programs it became; only kept for process leaders.
     execs: u32,
     /// The latest event that a site can belong to, while it has none.
@@ -137,6 +159,7 @@ impl<'s> Follow<'s> {
         tasks.insert(root, Task { own: true, process: root, ..Task::default() });
         Self {
             sink,
+            own: start.own.map(|view| own::Own::new(view, cpus)),
             offsets,
             probes,
             start,
@@ -160,6 +183,7 @@ impl<'s> Follow<'s> {
     /// Takes one record, in order of time. `exec` belongs to the record that announces an exec.
     pub(crate) fn take(&mut self, record: &Record<'_>, exec: Option<&Exec<'_>>) {
         self.seen.records += 1;
+        self.catch_up(record);
         while self.found.front().is_some_and(|found| found.at() <= record.at) {
             match self.found.pop_front() {
                 Some(Found::Descriptor(found)) => self.descriptor(&found),
@@ -171,11 +195,21 @@ impl<'s> Follow<'s> {
         }
         match &record.body {
             Body::Sample(sample) => self.sample(record, sample),
-            Body::Switched { out } => self.switched(record, *out),
+            Body::Switched { out, runnable } if self.own.is_some() => {
+                self.own_switched(record, *out, *runnable);
+            }
+            Body::Switched { out, .. } => self.switched(record, *out),
             Body::Fork { process, task, parent } => self.fork(record, *parent, *task, *process),
             Body::Exit { task } => {
-                if self.owns(*task) {
+                if self.owns(*task) && self.own.is_some() {
+                    self.ends(record, *task);
+                } else if self.owns(*task) {
                     self.emit(record, *task, RawKind::Exit);
+                }
+            }
+            Body::Comm { task, exec: true, name } if self.own.is_some() => {
+                if self.owns(*task) {
+                    self.becomes(record, *task, name);
                 }
             }
             Body::Comm { task, exec: became, name } => {
@@ -258,8 +292,9 @@ impl<'s> Follow<'s> {
     }
 
     fn fork(&mut self, record: &Record<'_>, parent: u32, child: u32, process: u32) {
-        let (own, name) = self.tasks.get(&parent).map_or((false, [0; 16]), |p| (p.own, p.name));
-        self.tasks.insert(child, Task { own, process, name, ..Task::default() });
+        let parents = self.tasks.get(&parent).map(|p| (p.own, p.name, p.process));
+        let (own, name, parents) = parents.unwrap_or_default();
+        self.tasks.insert(child, Task { own, process, name, parent: parents, ..Task::default() });
         if own {
             let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
             self.emit(record, parent, kind);
@@ -272,6 +307,7 @@ impl<'s> Follow<'s> {
         if let Some(task) = self.tasks.get_mut(&task) {
             task.execs += 1;
             (task.open, task.early, task.yielding) = (None, None, false);
+            task.becoming = false;
         }
         self.emit(record, task, RawKind::Exec { former, path: &path });
         if task == self.start.root {
@@ -322,6 +358,7 @@ impl<'s> Follow<'s> {
                 let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
                 if let Some(task) = self.tasks.get_mut(&record.task) {
                     (task.yielding, task.open) = (false, None);
+                    (task.waits_for_children, task.becoming) = (false, false);
                 }
                 self.emit(record, record.task, RawKind::Back { ret });
             }
@@ -418,79 +455,18 @@ impl<'s> Follow<'s> {
     }
 
     fn enter(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        let nr = sample.raw_u64(self.offsets.enter_nr).unwrap_or(u64::MAX);
+        // Of the eight bytes the tracepoints of single calls fill in four.
+        let nr = sample.raw_u32(self.offsets.enter_nr).unwrap_or(u32::MAX);
         let nr = u16::try_from(nr).unwrap_or(u16::MAX);
         let args =
             std::array::from_fn(|i| sample.raw_u64(self.offsets.enter_args + 8 * i).unwrap_or(0));
         if let Some(task) = self.tasks.get_mut(&record.task) {
-            task.yielding = libc::c_long::from(nr) == libc::SYS_sched_yield;
+            let is = |call| libc::c_long::from(nr) == call;
+            task.yielding = is(libc::SYS_sched_yield);
+            task.waits_for_children = is(libc::SYS_wait4) || is(libc::SYS_waitid);
+            task.becoming = is(libc::SYS_execve) || is(libc::SYS_execveat);
         }
         self.emit(record, record.task, RawKind::Syscall { nr, args });
         self.open(record, record.task, Role::CallSite);
-    }
-
-    /// An event that a site can belong to was handed on: its site follows if it came early.
-    fn open(&mut self, record: &Record<'_>, task: u32, site: Role) {
-        let Some(known) = self.tasks.get_mut(&task) else { return };
-        known.open = Some(site);
-        if let Some(early) = known.early.take_if(|early| early.role == site) {
-            known.open = None;
-            self.emit(record, task, RawKind::Site(early.user()));
-        }
-    }
-
-    fn site(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
-        let chain = std::mem::take(&mut self.user_chain);
-        if let Some(user) = user_state(sample, &chain)
-            && let Some(task) = self.tasks.get_mut(&record.task)
-        {
-            if task.open == Some(sample.role) {
-                task.open = None;
-                self.emit(record, record.task, RawKind::Site(user));
-            } else {
-                task.early = Some(Site::keep(sample.role, &user));
-            }
-        }
-        self.user_chain = chain;
-    }
-
-    fn with_user(
-        &mut self,
-        record: &Record<'_>,
-        sample: &Sample<'_>,
-        kind: impl for<'b> FnOnce(Option<UserState<'b>>, &'b [u64]) -> RawKind<'b>,
-    ) {
-        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
-        let kernel = std::mem::take(&mut self.kernel_chain);
-        let chain = std::mem::take(&mut self.user_chain);
-        let kind = kind(user_state(sample, &chain), &kernel);
-        self.emit(record, record.task, kind);
-        (self.kernel_chain, self.user_chain) = (kernel, chain);
-    }
-
-    /// `main` is reached. The C library's entry serves for programs that have no probe of their
-    /// own: all but the command itself.
-    fn main(&mut self, record: &Record<'_>, role: Role) {
-        let root = self.start.root;
-        let commands_own =
-            record.process == root && self.tasks.get(&root).is_some_and(|t| t.execs <= 1);
-        if role == Role::Main || !(self.start.main_is_probed && commands_own) {
-            self.emit(record, record.task, RawKind::Main);
-        }
-    }
-
-    fn probe(&mut self, record: &Record<'_>, sample: &Sample<'_>, number: u16) {
-        let probes = self.probes;
-        let Some(probe) = probes.get(usize::from(number)) else { return };
-        let args = probe.args.map(|arg| match arg {
-            crate::Register::Number(n) => sample.register(n).unwrap_or(0),
-            crate::Register::None => 0,
-        });
-        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
-        let chain = std::mem::take(&mut self.user_chain);
-        let user = user_state(sample, &chain).filter(|_| probe.stack);
-        self.emit(record, record.task, RawKind::Probe { probe: &probe.name, args, user });
-        self.user_chain = chain;
     }
 }

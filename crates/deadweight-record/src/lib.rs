@@ -21,6 +21,7 @@ mod merge;
 pub mod perf;
 mod plan;
 mod present;
+mod priority;
 mod probes;
 mod proc;
 pub mod raw;
@@ -31,6 +32,7 @@ mod sight;
 mod signals;
 mod site;
 mod stand_in;
+mod ticks;
 mod time_limit;
 mod waits;
 

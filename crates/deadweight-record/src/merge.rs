@@ -14,6 +14,8 @@ const PATIENCE: u64 = 2_000_000_000;
 /// Records that wait for their turn.
 pub(crate) struct Merge {
     schema: Schema,
+    /// Whether each exec has a record that names the file.
+    names_execs: bool,
     chunks: VecDeque<Chunk>,
     /// Number of the chunk at the front.
     first: u64,
@@ -49,6 +51,7 @@ struct Named {
 impl Merge {
     pub(crate) fn new(schema: Schema) -> Self {
         Self {
+            names_execs: schema.has(Role::Exec),
             schema,
             chunks: VecDeque::new(),
             first: 0,
@@ -112,7 +115,7 @@ impl Merge {
                         let later = named.filter(|(_, e)| e.task == task && e.at >= place.at);
                         exec = later.min_by_key(|(_, e)| e.at).map(|(index, _)| index);
                         let patient = horizon != u64::MAX && horizon - place.at < PATIENCE;
-                        if exec.is_none() && patient {
+                        if exec.is_none() && patient && self.names_execs {
                             break;
                         }
                     }

@@ -1,7 +1,7 @@
 //! What this machine lets us see, and how to get the rest: the ladder of rungs.
 //!
 //! Found out by trying, because settings, capabilities, containers and kernels each have a say.
-//! Only the root rung records so far; below it there is one sentence and the command that helps.
+//! Below the lowest there is one sentence and the command that helps.
 
 use crate::error::Error;
 use crate::grant::{self, Need};
@@ -10,6 +10,7 @@ use crate::perf::sys::{Event, Every, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::proc;
 use crate::rung::{Lack, Level, Rung};
+use crate::session::Means;
 use std::io::{BufRead, BufReader};
 
 /// Something that recording needs.
@@ -54,17 +55,15 @@ impl Plan {
         // The first three carry the ledger; without the others it only says less.
         let rung = match capabilities[..3].iter().find(|c| !c.available) {
             None => Rung::root(),
-            Some(missing) => {
-                let why = format!("no {}: {}", missing.name, missing.why);
-                Rung { level: Level::None, why, lacks: vec![Lack::Everything] }
-            }
+            Some(missing) => lower(format!("no {}: {}", missing.name, missing.why)),
         };
         let mut warnings: Vec<String> = capabilities
             .iter()
-            .filter(|c| !c.available)
+            // What a lower rung lacks is said with it.
+            .filter(|c| !c.available && rung.level == Level::Root)
             .map(|c| format!("no {}: {}", c.name, c.why))
             .collect();
-        if other_pid_namespace() {
+        if other_pid_namespace() && rung.level == Level::Root {
             warnings.push(
                 "inside a container with its own process ids: tracepoints use the machine's, so \
                  tasks may not be recognised"
@@ -92,7 +91,7 @@ impl Plan {
     /// # Errors
     /// [`Error::NotAllowed`] with what is missing and the command that helps.
     pub fn allows_recording(&self) -> Result<(), Error> {
-        if self.rung.level == Level::Root {
+        if self.rung.level > Level::None {
             return Ok(());
         }
         let missing = self.capabilities.iter().find(|c| !c.available);
@@ -108,6 +107,24 @@ impl Plan {
             });
         Err(Error::NotAllowed { why, help })
     }
+}
+
+/// The rung where the highest cannot be had for this reason.
+fn lower(why: String) -> Rung {
+    let own = Event { no_kernel: true, ..plain(Source::Lives, fields::BASE) };
+    if own.open(Whom::Task(0), 0).is_err() {
+        return Rung { level: Level::None, why, lacks: vec![Lack::Everything] };
+    }
+    let [kernel, everyone] = Means::tried();
+    let lacks = [
+        (Lack::Wakers, false),
+        (Lack::Others, everyone),
+        (Lack::KernelStacks, kernel),
+        (Lack::RareCalls, false),
+        (Lack::Probes, false),
+    ];
+    let lacks = lacks.into_iter().filter(|(_, had)| !had).map(|(lack, _)| lack).collect();
+    Rung { level: Level::User, why, lacks }
 }
 
 impl Capability {
@@ -137,6 +154,7 @@ fn plain(source: Source, what: u64) -> Event {
         source,
         every: Every::Count(1),
         layout: Layout { fields: what, registers: 0 },
+        no_kernel: false,
         no_kernel_chain: false,
         no_user_chain: false,
     }

@@ -8,7 +8,7 @@ mod attached;
 mod wake;
 
 use crate::cgroup;
-use crate::closer::Closer;
+use crate::closer::{self, Closer};
 use crate::counting::Reading;
 use crate::error::Error;
 use crate::follow::{Follow, Start};
@@ -19,9 +19,11 @@ use crate::memory::Memory;
 use crate::merge::Merge;
 use crate::perf::ring::Ring;
 use crate::plan::Plan;
+use crate::priority::{self, Lowered, be_nice};
 use crate::probes;
 use crate::proc::{self, Descriptor, Found};
 use crate::raw::Sink;
+use crate::rung::Level;
 use crate::session::Session;
 use crate::sight;
 use crate::signals::Guard;
@@ -30,6 +32,7 @@ use deadweight_core::ids::Tid;
 use deadweight_core::trace::syscall::Arch;
 use deadweight_core::trace::{Exit, Meta, Usage};
 use deadweight_core::units::Ns;
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -95,6 +98,8 @@ pub fn record_in(
 struct Recording {
     /// Outlives the session: its end lets the events go for good.
     closer: Closer,
+    /// Held while nobody may close tracepoints.
+    room: Option<File>,
     session: Session,
     root: u32,
     probes: Vec<crate::Probe>,
@@ -131,11 +136,20 @@ impl Recording {
         let entries = probes::entries(request);
         let mut probes = request.probes.clone();
         probes.extend(probes::of_language(request));
+        let level = plan.rung.level;
         let unobserved = row.unobserved()?;
-        let mut session = Session::open(pid, &proc::online_cpus(), &entries, &probes)?;
-        let unseen = sight::unseen(&mut session)?;
-        session.open_switches(&unseen)?;
-        let observer = row.observer(&mut session, unobserved.as_ref())?;
+        let room = (level < Level::Root).then(closer::make_room).flatten();
+        let cpus = proc::online_cpus();
+        let mut session = Session::open(level, pid, &cpus, &entries, &probes)?;
+        if level == Level::Root {
+            let unseen = sight::unseen(&mut session)?;
+            session.open_switches(&unseen)?;
+        }
+        let mut observer = row.observer(&mut session, unobserved.as_ref())?;
+        if level == Level::Root {
+            // There samples tell what the kernel did for recording.
+            observer.death = 0;
+        }
         let sample_period = session.open_clock(pid, observer.sample)?;
         let closer = Closer::hire(&session.opened())?;
         session.open_counts(pid, &request.counts, request.counting)?;
@@ -156,7 +170,7 @@ impl Recording {
         };
         let counts = request.counts.iter().map(Reading::of).collect();
         let main_is_probed = entries.iter().any(|e| !e.common);
-        Ok(Self { closer, session, root, probes, counts, main_is_probed, meta })
+        Ok(Self { closer, room, session, root, probes, counts, main_is_probed, meta })
     }
 
     fn run(
@@ -165,9 +179,10 @@ impl Recording {
         row: &mut InARow,
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
-        let Self { closer, session, root, probes, counts, main_is_probed, mut meta } = self;
+        let Self { closer, room, session, root, probes, counts, main_is_probed, mut meta } = self;
         let descriptors = proc::inherited_descriptors(root);
-        let start = Start { root, descriptors, main_is_probed, counts };
+        let own = session.means.as_ref().map(|m| m.view(meta.sample_period));
+        let start = Start { root, descriptors, main_is_probed, counts, own };
         let (steal, throttled) = (proc::steal(), cgroup::throttled());
         let mut merge = Merge::new(session.schema.clone());
         meta.zero = now();
@@ -180,6 +195,8 @@ impl Recording {
         let until = || program.release().and_then(Running::wait);
         let ended = run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?;
         row.keep(closer);
+        drop(room);
+        follow.last_steps((ended.usage.user + ended.usage.system).0, ended.end);
         meta.start = Ns(ended.start - meta.zero);
         meta.end = Ns(ended.end - meta.zero);
         meta.exit = Some(ended.exit);
@@ -254,7 +271,7 @@ fn drain(
     spent: &Receiver<Vec<u8>>,
 ) {
     shared.this_thread_records();
-    raise_priority();
+    priority::raise();
     let mut rings = std::mem::take(&mut session.rings);
     let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // A record may have its time but not its place yet when a round starts; one round later it is
@@ -415,75 +432,4 @@ impl Shared {
     fn take_found(&self) -> Vec<Found> {
         std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// A thread that runs only where nothing else would, unless lifted. In the end it is scheduled as
-/// before: programs that it starts later inherit that.
-struct Lowered {
-    thread: libc::pid_t,
-    lifted: AtomicBool,
-    before: (i32, i32),
-}
-
-impl Lowered {
-    /// The calling thread.
-    fn new() -> Self {
-        // SAFETY: asks for a number.
-        let thread = unsafe { libc::gettid() };
-        let lowered = Self { thread, lifted: AtomicBool::new(true), before: policy() };
-        lowered.lower();
-        lowered
-    }
-
-    fn lower(&self) {
-        if self.lifted.swap(false, Ordering::SeqCst) {
-            set_policy(self.thread, libc::SCHED_IDLE, 0);
-        }
-    }
-
-    /// Whether it was low.
-    fn lift(&self) -> bool {
-        let low = !self.lifted.swap(true, Ordering::SeqCst);
-        if low {
-            set_policy(self.thread, self.before.0, self.before.1);
-        }
-        low
-    }
-}
-
-impl Drop for Lowered {
-    fn drop(&mut self) {
-        self.lift();
-    }
-}
-
-/// Copying a full ring takes a millisecond and must not wait behind busy programs.
-fn raise_priority() {
-    if !set_policy(0, libc::SCHED_FIFO, 1) {
-        be_nice(-20);
-    }
-}
-
-fn be_nice(nice: i32) {
-    // SAFETY: a system call on the calling thread; refusal is harmless.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-}
-
-/// The calling thread's scheduling policy and its priority there.
-fn policy() -> (i32, i32) {
-    let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is the calling thread; the parameters are written only.
-    unsafe {
-        let policy = libc::sched_getscheduler(0);
-        libc::sched_getparam(0, &mut parameters);
-        (policy.max(libc::SCHED_OTHER), parameters.sched_priority)
-    }
-}
-
-/// Sets the scheduling policy of a thread of ours, 0 being the calling one; false if the kernel
-/// refused.
-fn set_policy(thread: libc::pid_t, policy: i32, priority: i32) -> bool {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameters are read only.
-    unsafe { libc::sched_setscheduler(thread, policy, &parameters) == 0 }
 }

@@ -14,6 +14,8 @@
 //! 130 processes that map it.
 
 mod joined;
+mod machine;
+mod own;
 
 use crate::closer::Opened;
 use crate::counting::Counting;
@@ -23,11 +25,14 @@ use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
 use crate::perf::sys::{Event, Every, Open, Source, Whom};
 use crate::perf::tracefs::Tracefs;
+use crate::rung::Level;
 use perf_event_open_sys::bindings as abi;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+pub(crate) use own::Means;
 
 /// Shortest and longest period of the sampling clock in ns: 5 kHz to 1 kHz. Between them it is so
 /// long that samples take [`SAMPLE_SHARE`] of the CPU: the interrupt alone is 3 µs on a bare
@@ -38,9 +43,6 @@ const SAMPLE_SHARE: u64 = 80;
 /// User halves per second, task and CPU, of calls and of faults. The first ones are always taken;
 /// beyond that, what comes often is caught often enough.
 const SITES_PER_SECOND: u64 = 1000;
-/// The same of waits: more, because a wait is missed if it follows another within a period, and it
-/// may be the long one.
-const WAITS_PER_SECOND: u64 = 4000;
 /// Switches of tasks that block: those that are put aside while runnable have state 0 or, since
 /// they are marked so, one beyond all states. Without it their number would crowd out the waits.
 const BLOCKS: &CStr = c"prev_state > 0 && prev_state < 256";
@@ -49,7 +51,9 @@ const WIDE_CLOCK_CPUS: usize = 8;
 /// The rank of events that cost nobody anything once they are disabled.
 const HARMLESS: u8 = 3;
 /// Bytes of a ring, tried in this order. A busy CPU fills 16 MiB in about 100 ms.
-pub(crate) const RING_SIZES: [usize; 4] = [16 << 20, 8 << 20, 4 << 20, 1 << 20];
+/// What an ordinary user may lock is less.
+pub(crate) const RING_SIZES: [usize; 7] =
+    [16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
 
 /// The numbers of user registers in `perf_regs.h`.
 #[cfg(target_arch = "x86_64")]
@@ -90,6 +94,8 @@ pub(crate) struct Session {
     leaders: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
+    /// What may be seen on the user rung; none on the root rung.
+    pub(crate) means: Option<Means>,
 }
 
 /// Where the program's own code begins, in a binary.
@@ -106,14 +112,14 @@ impl Session {
     /// Opens everything for the process behind the barrier. Wide events still need
     /// [`Session::enable`]; the others start at its exec.
     pub(crate) fn open(
+        level: Level,
         program: i32,
         cpus: &[i32],
         entries: &[Entry],
         probes: &[Probe],
     ) -> Result<Self, Error> {
-        let tracefs = Tracefs::open()?;
         let mut session = Self {
-            schema: Schema::new(offsets(&tracefs)?),
+            schema: Schema::new(Offsets::default()),
             rings: Vec::new(),
             warnings: Vec::new(),
             cpus: cpus.to_vec(),
@@ -121,32 +127,58 @@ impl Session {
             leaders: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
+            means: (level == Level::User).then(|| Means::find(cpus.len())).transpose()?,
         };
-        session.map_rings()?;
-        for (role, event, needed) in wide_events(&tracefs) {
-            let opened = session.open_everywhere(role, event.as_ref(), Whom::Everyone);
-            let opened = session.tolerate(role, opened, needed)?;
-            session.wide.extend(opened);
+        match session.means.clone() {
+            None => session.open_machine(program, entries, probes)?,
+            Some(means) => session.open_own(program, &means)?,
         }
-        for (role, event) in task_events(&tracefs).into_iter().filter(|_| program != NOBODY) {
-            let opened = session.open_everywhere(role, event.as_ref(), Whom::FromExec(program));
-            // Not every architecture has the tracepoint.
-            let opened = session.tolerate(role, opened, role != Role::FaultSite)?;
-            session.task.extend(opened);
-        }
-        session.open_places(entries, probes)?;
         Ok(session)
     }
 
-    fn map_rings(&mut self) -> Result<(), Error> {
-        let dummy = sampled(Source::Dummy, fields::BASE);
+    fn open_machine(
+        &mut self,
+        program: i32,
+        entries: &[Entry],
+        probes: &[Probe],
+    ) -> Result<(), Error> {
+        let tracefs = Tracefs::open()?;
+        self.schema = Schema::new(machine::offsets(&tracefs)?);
+        self.map_rings(&sampled(Source::Dummy, fields::BASE), Whom::Everyone)?;
+        for (role, event, needed) in machine::wide_events(&tracefs) {
+            let opened = self.open_everywhere(role, event.as_ref(), Whom::Everyone);
+            let opened = self.tolerate(role, opened, needed)?;
+            self.wide.extend(opened);
+        }
+        let events = machine::task_events(&tracefs).into_iter();
+        for (role, event) in events.filter(|_| program != NOBODY) {
+            let opened = self.open_everywhere(role, event.as_ref(), Whom::FromExec(program));
+            // Not every architecture has the tracepoint.
+            let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
+            self.task.extend(opened);
+        }
+        self.open_places(entries, probes)
+    }
+
+    fn open_own(&mut self, program: i32, means: &Means) -> Result<(), Error> {
+        let (leader, whom) = means.leader(program);
+        self.map_rings(&leader, whom)?;
+        for (role, event) in means.events() {
+            let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
+            let opened = self.tolerate(role, opened, false)?;
+            self.task.extend(opened);
+        }
+        Ok(())
+    }
+
+    fn map_rings(&mut self, event: &Event, whom: Whom) -> Result<(), Error> {
         'sizes: for size in RING_SIZES {
             self.leaders.clear();
             self.rings.clear();
             for cpu in &self.cpus {
                 let system =
                     |source| Error::System { what: "cannot open perf events".into(), source };
-                let leader = dummy.open(Whom::Everyone, *cpu).map_err(system)?;
+                let leader = event.open(whom, *cpu).map_err(system)?;
                 match Ring::map(&leader, size) {
                     Ok(ring) => self.rings.push(ring),
                     Err(_) if size > RING_SIZES[RING_SIZES.len() - 1] => continue 'sizes,
@@ -155,13 +187,13 @@ impl Session {
                         return Err(Error::System { what, source });
                     }
                 }
-                self.schema.add(leader.id, Role::Dummy, dummy.layout);
+                self.schema.add(leader.id, Role::Dummy, event.layout);
                 self.leaders.push(leader);
             }
-            if size < RING_SIZES[0] {
+            if size < RING_SIZES[if self.means.is_some() { 2 } else { 0 }] {
                 self.warnings.push(format!(
-                    "the kernel granted only {} MiB per CPU for its records: more may be lost",
-                    size >> 20
+                    "the kernel granted only {} KiB per CPU for its records: more may be lost",
+                    size >> 10
                 ));
             }
             break;
@@ -222,7 +254,11 @@ impl Session {
             if role == Role::WaitSite {
                 open.filter(BLOCKS)?;
             }
-            self.schema.add(open.id, role, event.layout);
+            if role == Role::FaultSite && self.means.is_some() {
+                self.schema.add_fault_site(open.id, event.layout);
+            } else {
+                self.schema.add(open.id, role, event.layout);
+            }
             opened.push(open);
         }
         Ok(opened)
@@ -249,9 +285,14 @@ impl Session {
 
     /// A second set of task events for another process, to see what the set costs.
     pub(crate) fn open_task_events(&mut self, task: i32) -> Result<Vec<Open>, Error> {
-        let tracefs = Tracefs::open()?;
+        let events = match &self.means {
+            Some(means) => {
+                means.events().into_iter().map(|(role, event)| (role, Ok(event))).collect()
+            }
+            None => machine::task_events(&Tracefs::open()?),
+        };
         let mut all = Vec::new();
-        for (role, event) in task_events(&tracefs) {
+        for (role, event) in events {
             let opened = self.open_everywhere(role, event.as_ref(), Whom::Task(task));
             // What could not be opened for the program was said then.
             all.extend(opened.unwrap_or_default());
@@ -261,19 +302,27 @@ impl Session {
 
     /// A dense sampling clock for another process, to see what a sample costs.
     pub(crate) fn open_clock_for(&mut self, task: i32, period: u64) -> Result<Vec<Open>, Error> {
-        let opened = self.open_everywhere(Role::Clock, Ok(&clock(period)), Whom::Task(task));
+        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Whom::Task(task));
         self.tolerate(Role::Clock, opened, true)
     }
 
     /// Opens the program's sampling clock, given what a sample costs in ns; returns its period.
     pub(crate) fn open_clock(&mut self, program: i32, cost: u64) -> Result<u64, Error> {
         let period = period(cost);
-        let wide = self.cpus.len() <= WIDE_CLOCK_CPUS;
+        let wide = self.cpus.len() <= WIDE_CLOCK_CPUS && self.means.is_none();
         let whom = if wide { Whom::Everyone } else { Whom::FromExec(program) };
-        let opened = self.open_everywhere(Role::Clock, Ok(&clock(period)), whom);
+        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), whom);
         let opened = self.tolerate(Role::Clock, opened, true)?;
         if wide { &mut self.wide } else { &mut self.task }.extend(opened);
         Ok(period)
+    }
+
+    fn clock(&self, period: u64) -> Event {
+        let user = fields::IP | fields::CHAIN | fields::REGISTERS | fields::STACK;
+        let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
+        let no_kernel = self.means.as_ref().is_some_and(|means| !means.kernel);
+        let event = sampled(source, fields::BASE | user);
+        Event { every: Every::Count(period), no_kernel, ..event }
     }
 
     /// Opens the records of switches on these CPUs. They say less than the tracepoint and cost as
@@ -373,6 +422,7 @@ fn sampled(source: Source, what: u64) -> Event {
             fields: what,
             registers: if what & fields::REGISTERS == 0 { 0 } else { registers::ALL },
         },
+        no_kernel: false,
         no_kernel_chain: false,
         no_user_chain: false,
     }
@@ -380,85 +430,7 @@ fn sampled(source: Source, what: u64) -> Event {
 
 type Opening = Result<Event, std::io::Error>;
 
-fn tracepoint(tracefs: &Tracefs, name: &str, what: u64) -> Opening {
-    Ok(sampled(Source::Tracepoint(tracefs.tracepoint(name)?.id), what))
-}
-
-/// Role, event, and whether nothing can be said without it.
-fn wide_events(tracefs: &Tracefs) -> Vec<(Role, Opening, bool)> {
-    let chained = |name| {
-        tracepoint(tracefs, name, fields::BASE | fields::RAW | fields::CHAIN)
-            .map(|event| Event { no_user_chain: true, ..event })
-    };
-    let raw = fields::BASE | fields::RAW;
-    let major = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ);
-    vec![
-        (Role::Switch, chained("sched/sched_switch"), true),
-        (Role::Waking, chained("sched/sched_waking"), true),
-        (Role::Exec, tracepoint(tracefs, "sched/sched_process_exec", raw), false),
-        // The address only makes its records longer than those of `MinorEnd`: see `Schema`.
-        (Role::MajorEnd, Ok(sampled(major, fields::BASE | fields::ADDR)), false),
-        (Role::Timer, tracepoint(tracefs, "irq_vectors/local_timer_entry", fields::BASE), false),
-        (Role::TimerEnd, tracepoint(tracefs, "irq_vectors/local_timer_exit", fields::BASE), false),
-    ]
-}
-
-fn task_events(tracefs: &Tracefs) -> Vec<(Role, Opening)> {
-    let raw = fields::BASE | fields::RAW;
-    let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
-    let faults = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
-    let minor = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS_MIN);
-    let often = |rate: u64| {
-        move |event| Event { every: Every::PerSecond(rate), no_kernel_chain: true, ..event }
-    };
-    let (site, wait) = (often(SITES_PER_SECOND), often(WAITS_PER_SECOND));
-    vec![
-        (Role::CallSite, tracepoint(tracefs, "raw_syscalls/sys_enter", user).map(site)),
-        // Not the kernel's count of faults: `Fault` counts them already, see `Schema`.
-        (Role::FaultSite, tracepoint(tracefs, "exceptions/page_fault_user", user).map(site)),
-        (Role::WaitSite, tracepoint(tracefs, "sched/sched_switch", user).map(wait)),
-        (Role::Enter, tracepoint(tracefs, "raw_syscalls/sys_enter", raw)),
-        (Role::Leave, tracepoint(tracefs, "raw_syscalls/sys_exit", raw)),
-        (Role::Fault, Ok(sampled(faults, fields::BASE | fields::IP | fields::ADDR))),
-        (Role::MinorEnd, Ok(sampled(minor, fields::BASE))),
-    ]
-}
-
-fn clock(period: u64) -> Event {
-    let user = fields::IP | fields::CHAIN | fields::REGISTERS | fields::STACK;
-    let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
-    Event { every: Every::Count(period), ..sampled(source, fields::BASE | user) }
-}
-
 fn place(kind: u32, path: &Path, offset: u64, what: u64) -> Opening {
     let path = CString::new(path.as_os_str().as_bytes())?;
     Ok(sampled(Source::Uprobe(kind, path, offset), what))
-}
-
-/// Where this kernel's tracepoints keep what we read of them.
-fn offsets(tracefs: &Tracefs) -> Result<Offsets, Error> {
-    let find = |name: &str| {
-        tracefs.tracepoint(name).map_err(|source| Error::System {
-            what: format!("cannot read the description of the tracepoint {name}"),
-            source,
-        })
-    };
-    let usual = Offsets::default();
-    let switch = find("sched/sched_switch")?;
-    let waking = find("sched/sched_waking")?;
-    let exec = find("sched/sched_process_exec")?;
-    let enter = find("raw_syscalls/sys_enter")?;
-    let leave = find("raw_syscalls/sys_exit")?;
-    Ok(Offsets {
-        prev_pid: switch.offset("prev_pid", usual.prev_pid),
-        prev_state: switch.offset("prev_state", usual.prev_state),
-        next_comm: switch.offset("next_comm", usual.next_comm),
-        next_pid: switch.offset("next_pid", usual.next_pid),
-        woken: waking.offset("pid", usual.woken),
-        filename: exec.offset("filename", usual.filename),
-        old_pid: exec.offset("old_pid", usual.old_pid),
-        enter_nr: enter.offset("id", usual.enter_nr),
-        enter_args: enter.offset("args", usual.enter_args),
-        leave_ret: leave.offset("ret", usual.leave_ret),
-    })
 }

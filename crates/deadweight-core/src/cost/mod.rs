@@ -122,7 +122,8 @@ const _: () = assert!(CLASSES.len() == OF_CLASSES as usize, "count the classes")
 pub(crate) const NET_WORK: AccountId = AccountId(OF_CLASSES);
 const SYSTEM_CALLS: AccountId = AccountId(OF_CLASSES + 1);
 const PAGE_FAULTS: AccountId = AccountId(OF_CLASSES + 2);
-const KERNEL_OTHER: AccountId = AccountId(OF_CLASSES + 3);
+/// The kernel's work that nothing tells apart.
+pub(crate) const KERNEL_OTHER: AccountId = AccountId(OF_CLASSES + 3);
 /// Processes being taken down.
 pub(crate) const EXIT: AccountId = AccountId(OF_CLASSES + 4);
 /// What recording cost.

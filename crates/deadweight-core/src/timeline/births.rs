@@ -77,6 +77,7 @@ impl Builder<'_> {
             self.fork_outside(event.task, child, process);
             return;
         };
+        self.live[parent.index()].gave_birth = true;
         let name = self.current_name(parent);
         let of = self.out.tasks[parent.index()].process;
         self.descriptors.forked(of, process);

@@ -49,6 +49,8 @@ pub(super) struct Live {
     pub(super) interrupt: bool,
     pub(super) starting: bool,
     pub(super) exiting: bool,
+    /// It gave birth, and nothing was seen of it since.
+    pub(super) gave_birth: bool,
     /// What a user stack that follows belongs to.
     pub(super) sited: Sited,
     pub(super) pending: Option<Pending>,
@@ -66,6 +68,7 @@ impl Live {
             interrupt: false,
             starting: true,
             exiting: false,
+            gave_birth: false,
             sited: Sited::Nothing,
             pending: None,
             signalled: None,
@@ -300,6 +303,11 @@ impl<'a> Builder<'a> {
         self.out.arguments = self.arguments.all;
         self.out.objects = self.descriptors.into_objects();
         self.out.lost = self.surprises.lost_records;
+        if !self.trace.meta.sees_wakers() {
+            // That none was seen is no surprise.
+            (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
+            super::peers::conclude(&mut self.out, self.trace.meta.arch);
+        }
         self.out.warnings = self.surprises.in_words();
         past_idle_threads(&mut self.out, &self.trace.symbols);
         debug_assert!(self.out.tasks.iter().all(tiles));

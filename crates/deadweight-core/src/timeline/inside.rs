@@ -78,6 +78,7 @@ impl Builder<'_> {
         }
         let live = &mut self.live[task.index()];
         live.call = Some(id);
+        live.gave_birth = false;
         live.fault = None;
         live.starting = false;
         live.sited = Sited::Call(id);

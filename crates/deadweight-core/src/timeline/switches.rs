@@ -117,7 +117,8 @@ impl Builder<'_> {
             return WaitsFor::Disk;
         }
         let Some(mut call) = live.call.map(|c| &self.out.calls[c.index()]) else {
-            return WaitsFor::Other;
+            // The call was not recorded. Who lends a child its memory waits until that is done with it.
+            return if live.gave_birth { WaitsFor::Vfork } else { WaitsFor::Other };
         };
         if Some(call.nr) == self.numbers.restart {
             let before = live.last_call.map(|c| &self.out.calls[c.index()]);
@@ -150,6 +151,7 @@ impl Builder<'_> {
         }
         let live = &mut self.live[index];
         live.state = State::OnCpu(cpu);
+        live.gave_birth = false;
         live.pending = None;
         self.mark(task, at);
     }

@@ -108,6 +108,8 @@ pub struct Observer {
     pub switch: u64,
     /// Per sample.
     pub sample: u64,
+    /// Per death of a task: its events are taken down with it.
+    pub death: u64,
 }
 
 /// A sealed recording.
@@ -118,6 +120,14 @@ pub struct Trace {
     /// What the events' ids mean.
     pub symbols: Symbols,
     events: Events,
+}
+
+impl Meta {
+    /// Whether wake-ups were recorded: on the lower rungs none is.
+    #[must_use]
+    pub fn sees_wakers(&self) -> bool {
+        !matches!(self.rung.as_str(), "user" | "stops")
+    }
 }
 
 impl Trace {

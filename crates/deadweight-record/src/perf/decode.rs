@@ -29,6 +29,8 @@ pub enum Body<'a> {
     Switched {
         /// It left.
         out: bool,
+        /// It could go on running.
+        runnable: bool,
     },
     /// A task was born.
     Fork {
@@ -192,8 +194,11 @@ pub fn record<'a>(bytes: &'a [u8], schema: &Schema) -> Option<Record<'a>> {
 
 fn other<'a>(mut body: Reader<'a>, header: &Header) -> Option<Body<'a>> {
     const BIT_13: u16 = 1 << 13;
+    const BIT_14: u16 = 1 << 14;
     Some(match header.kind {
-        kind::SWITCH | kind::SWITCH_CPU_WIDE => Body::Switched { out: header.misc & BIT_13 != 0 },
+        kind::SWITCH | kind::SWITCH_CPU_WIDE => {
+            Body::Switched { out: header.misc & BIT_13 != 0, runnable: header.misc & BIT_14 != 0 }
+        }
         kind::FORK => {
             let process = body.u32()?;
             body.u32()?;

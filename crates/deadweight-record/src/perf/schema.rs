@@ -147,6 +147,8 @@ pub struct Schema {
     events: Vec<(u64, Role, Layout)>,
     /// The events that count page faults, by the length of their records.
     faults: Vec<(usize, Role, Layout)>,
+    /// The event that takes stacks at some page faults, if it counts them like those.
+    fault_site: Option<Layout>,
     /// Of the tracepoints.
     pub offsets: Offsets,
 }
@@ -169,6 +171,19 @@ impl Schema {
         }
     }
 
+    /// The same for the event that takes stacks at some page faults where it counts faults as the
+    /// others do, rather than being a tracepoint: their ids are mixed up, see [`Schema::sampled`].
+    pub(crate) fn add_fault_site(&mut self, id: u64, layout: Layout) {
+        self.add(id, Role::FaultSite, layout);
+        self.fault_site = Some(layout);
+    }
+
+    /// Whether there is an event for this.
+    #[must_use]
+    pub fn has(&self, role: Role) -> bool {
+        self.events.iter().any(|(_, known, _)| *known == role)
+    }
+
     /// Which event makes the records with this id.
     #[must_use]
     pub fn role(&self, id: u64) -> Option<Role> {
@@ -181,9 +196,13 @@ impl Schema {
     /// records of all with the id of one (`do_perf_sw_event` fills in the id once). Then the
     /// length tells: no two of ours that count faults have the same.
     pub(super) fn sampled(&self, id: u64, length: usize) -> Option<(Role, Layout)> {
-        self.find(id).filter(|(role, _)| !role.counts_faults()).or_else(|| {
+        let mixed = |role: Role| {
+            role.counts_faults() || role == Role::FaultSite && self.fault_site.is_some()
+        };
+        self.find(id).filter(|(role, _)| !mixed(*role)).or_else(|| {
             let found = self.faults.iter().find(|(known, ..)| *known == length);
-            found.map(|(_, role, layout)| (*role, *layout))
+            let fixed = found.map(|(_, role, layout)| (*role, *layout));
+            fixed.or(self.fault_site.map(|layout| (Role::FaultSite, layout)))
         })
     }
 

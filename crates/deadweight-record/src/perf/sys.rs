@@ -16,6 +16,8 @@ pub(crate) enum Source {
     Dummy,
     /// Nothing: it carries the records about switches.
     Switches,
+    /// Nothing: it carries the records about tasks, mappings and switches.
+    Lives,
     /// One of the kernel's software events (`PERF_COUNT_SW_*`).
     Software(u32),
     /// A tracepoint, by number.
@@ -42,6 +44,8 @@ pub(crate) struct Event {
     pub(crate) every: Every,
     /// What its records hold.
     pub(crate) layout: Layout,
+    /// Count only what happens in user mode: all that an ordinary user may.
+    pub(crate) no_kernel: bool,
     /// Leave out the kernel's part of the call chain.
     pub(crate) no_kernel_chain: bool,
     /// Leave out the user's part of the call chain.
@@ -57,6 +61,8 @@ pub(crate) enum Whom {
     FromExec(i32),
     /// This task and its descendants, once enabled.
     Task(i32),
+    /// This task and nobody else, once enabled.
+    Alone(i32),
 }
 
 /// An open event.
@@ -80,7 +86,7 @@ impl Event {
         attr.sample_type = self.layout.fields;
         attr.clockid = libc::CLOCK_MONOTONIC_RAW;
         match &self.source {
-            Source::Dummy => {
+            Source::Dummy | Source::Lives => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
                 attr.config = u64::from(abi::PERF_COUNT_SW_DUMMY);
                 attr.set_task(1);
@@ -89,6 +95,7 @@ impl Event {
                 // Executable mappings only: `mmap_data` stays 0.
                 attr.set_mmap(1);
                 attr.set_mmap2(1);
+                attr.set_context_switch(matches!(self.source, Source::Lives).into());
             }
             Source::Switches => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
@@ -123,6 +130,8 @@ impl Event {
         // every record; a reader that waits for the rings is woken by each exit of a task.)
         attr.set_watermark(1);
         attr.__bindgen_anon_2.wakeup_watermark = u32::MAX;
+        attr.set_exclude_kernel(self.no_kernel.into());
+        attr.set_exclude_hv(self.no_kernel.into());
         attr.set_exclude_callchain_kernel(self.no_kernel_chain.into());
         attr.set_exclude_callchain_user(self.no_user_chain.into());
         if self.no_user_chain {
@@ -133,7 +142,7 @@ impl Event {
             attr.sample_stack_user = STACK_BYTES;
         }
         match whom {
-            Whom::Everyone => {}
+            Whom::Everyone | Whom::Alone(_) => {}
             Whom::FromExec(_) => {
                 attr.set_inherit(1);
                 attr.set_enable_on_exec(1);
@@ -148,7 +157,7 @@ impl Event {
         let mut attr = self.attr(whom);
         let pid = match whom {
             Whom::Everyone => -1,
-            Whom::FromExec(pid) | Whom::Task(pid) => pid,
+            Whom::FromExec(pid) | Whom::Task(pid) | Whom::Alone(pid) => pid,
         };
         // SAFETY: `attr` is complete and `self` keeps the path it points to alive.
         let fd = unsafe {

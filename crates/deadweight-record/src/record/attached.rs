@@ -58,7 +58,7 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     let probes = probes::of_language(&request);
     let cpus = proc::online_cpus();
     let unobserved = calibrate::unobserved()?;
-    let mut session = Session::open(NOBODY, &cpus, &[], &probes)?;
+    let mut session = Session::open(plan.rung.level, NOBODY, &cpus, &[], &probes)?;
     let unseen = sight::unseen(&mut session)?;
     session.open_switches(&unseen)?;
     let observed = calibrate::observed(&mut session, &unobserved)?;
@@ -80,6 +80,7 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
         descriptors: Vec::new(),
         main_is_probed: false,
         counts: Vec::new(),
+        own: None,
     };
     let cpus = 1 + cpus.into_iter().max().unwrap_or(0).cast_unsigned() as usize;
     let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);

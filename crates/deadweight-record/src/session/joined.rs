@@ -1,7 +1,8 @@
 //! The events of tasks that run already, when a recording joins them: each thread needs its own set,
 //! what it starts later inherits that. Not for finding the threads: that is `record::attached`.
 
-use super::{NOBODY, Session, WIDE_CLOCK_CPUS, clock, period, task_events};
+use super::machine::task_events;
+use super::{NOBODY, Session, WIDE_CLOCK_CPUS, period};
 use crate::error::Error;
 use crate::limit;
 use crate::perf::schema::Role;
@@ -53,7 +54,8 @@ impl Session {
         let period = period(cost);
         for task in tasks {
             // One that is gone has nothing left to sample.
-            let opened = self.open_everywhere(Role::Clock, Ok(&clock(period)), Whom::Task(*task));
+            let opened =
+                self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Whom::Task(*task));
             self.task.extend(opened.unwrap_or_default());
         }
         Ok(period)

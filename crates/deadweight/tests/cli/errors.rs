@@ -188,7 +188,7 @@ fn a_process_that_did_not_run_is_answered_with_those_that_did() {
 }
 
 #[test]
-fn an_ordinary_user_gets_one_sentence_and_the_command_that_helps() {
+fn an_ordinary_user_records_and_is_told_what_was_not_seen() {
     live!();
     let bench = Bench::new();
     // Where the tests were built is not every user's to enter.
@@ -203,9 +203,12 @@ fn an_ordinary_user_gets_one_sentence_and_the_command_that_helps() {
         command.args(options).args(["--", "touch"]).arg(&witness).stdin(Stdio::null());
         let ordinary = std::os::unix::process::CommandExt::uid(&mut command, 65_534);
         let said = said(&ordinary.current_dir("/").output().unwrap());
-        assert_eq!(said.code, 2, "{said:?}");
-        assert!(said.err.contains("CAP_PERFMON") && said.err.contains("sudo"), "{}", said.err);
-        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
-        assert!(!witness.exists(), "the program ran");
+        if said.code == 2 {
+            // Where perf events are closed to users there is one sentence.
+            assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+            assert!(!witness.exists(), "the program ran");
+            continue;
+        }
+        assert!(said.err.contains("wall time") && said.err.contains("seen: not"), "{}", said.err);
     }
 }

@@ -12,6 +12,7 @@ mod program;
 mod proofs;
 mod quota;
 mod readings;
+mod rungs;
 mod tools;
 mod truth;
 mod user_time;

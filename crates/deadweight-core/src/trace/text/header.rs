@@ -25,7 +25,7 @@ pub(super) struct Header {
 }
 
 /// The names of [`Observer`]'s fields in the text.
-fn observer_fields(observer: &mut Observer) -> [(&'static str, &mut u64); 6] {
+fn observer_fields(observer: &mut Observer) -> [(&'static str, &mut u64); 7] {
     [
         ("syscall-user", &mut observer.syscall_user),
         ("syscall-kernel", &mut observer.syscall_kernel),
@@ -33,6 +33,7 @@ fn observer_fields(observer: &mut Observer) -> [(&'static str, &mut u64); 6] {
         ("fault-kernel", &mut observer.fault_kernel),
         ("switch", &mut observer.switch),
         ("sample", &mut observer.sample),
+        ("death", &mut observer.death),
     ]
 }
 

@@ -1,0 +1,66 @@
+//! What samples tell of time that is not what its span says: the kernel's work for recording, and
+//! the kernel's own where its calls are not all recorded.
+//!
+//! Not for what observing cost per event: that is `observed`.
+
+use super::{Charge, Detail, Entry};
+use crate::case::Case;
+use crate::cost;
+use crate::units::Ns;
+
+impl Charge<'_, '_> {
+    /// Births, execs and deaths cost more while they are recorded, and no calibration knows how
+    /// much: there the samples tell what part of the time was the kernel's work for recording.
+    pub(super) fn take_out_recording(&mut self) {
+        for at in 0..self.entries.len() {
+            let entry = &mut self.entries[at];
+            let (all, ours) = entry.recording;
+            if ours == 0 || !is_of_life(self.case, entry) {
+                continue;
+            }
+            let part = u128::from(entry.ns.0) * u128::from(ours) / u128::from(all);
+            let part = Ns(u64::try_from(part).unwrap_or(u64::MAX)).min(entry.ns);
+            entry.ns -= part;
+            entry.alone = entry.alone.min(entry.ns);
+            let process = entry.process;
+            self.entry((cost::OBSERVER, process, Detail::Plain)).ns += part;
+        }
+    }
+
+    /// Where calls are not all recorded, what lies between those that are is not all the program's
+    /// own time: as much of it as of the clock's ticks, without those that observing took, was
+    /// the kernel's.
+    pub(super) fn take_out_kernel(&mut self) {
+        let period = self.case.trace.meta.sample_period;
+        for at in 0..self.entries.len() {
+            let entry = &mut self.entries[at];
+            if entry.account != cost::NET_WORK || entry.in_kernel == 0 {
+                continue;
+            }
+            let (all, kernel) = (entry.recording.0, entry.in_kernel);
+            let ours = (entry.observed.0.checked_div(period).unwrap_or(0)).min(kernel);
+            let part =
+                u128::from(entry.ns.0) * u128::from(kernel - ours) / u128::from(all - ours).max(1);
+            let part = Ns(u64::try_from(part).unwrap_or(u64::MAX)).min(entry.ns);
+            entry.ns -= part;
+            entry.alone = entry.alone.min(entry.ns);
+            entry.recording.0 = all - kernel;
+            let process = entry.process;
+            let other = self.entry((cost::KERNEL_OTHER, process, Detail::Plain));
+            (other.ns, other.alone) = (other.ns + part, other.alone + part);
+            other.in_kernel += kernel - ours;
+        }
+    }
+}
+
+/// Whether an entry is the start or end of tasks and programs.
+fn is_of_life(case: &Case<'_>, entry: &Entry) -> bool {
+    match entry.detail {
+        Detail::Calls(family) => matches!(
+            case.families.get(family).name,
+            "clone" | "clone3" | "fork" | "vfork" | "execve" | "execveat" | "exit" | "exit_group"
+        ),
+        Detail::Plain => entry.account != cost::NET_WORK,
+        _ => false,
+    }
+}

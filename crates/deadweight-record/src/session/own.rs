@@ -1,0 +1,94 @@
+//! The events of the user rung: what the kernel tells anybody about his own programs.
+//!
+//! Switches, births, programs, mappings and deaths of the program's own tasks, chosen system calls,
+//! page faults of user code, and its samples. Where the kernel lets us see its own side too
+//! (`kernel.perf_event_paranoid` 1 or less, CAP_PERFMON), samples show that, and where it lets us watch
+//! whole CPUs (0 or less), the switches are those of everybody. Not for opening: that is `session`.
+
+use super::{SITES_PER_SECOND, sampled};
+use crate::error::Error;
+use crate::follow::OwnView;
+use crate::perf::calls::{self, Pair};
+use crate::perf::schema::{Role, fields};
+use crate::perf::sys::{Event, Every, Source, Whom};
+use perf_event_open_sys::bindings as abi;
+
+/// User halves per second, task and CPU, of each call: there are twenty.
+const SITES_OF_CALL: u64 = 100;
+
+/// What may be seen of a program by who is not root, as tried.
+#[derive(Clone, Debug)]
+pub(crate) struct Means {
+    /// The calls that are recorded.
+    calls: Vec<Pair>,
+    /// The kernel's side of samples and faults.
+    pub(crate) kernel: bool,
+    /// Everybody's switches.
+    pub(crate) everyone: bool,
+}
+
+impl Means {
+    /// Finds out what may be had.
+    pub(crate) fn find(cpus: usize) -> Result<Self, Error> {
+        let [kernel, everyone] = Self::tried();
+        Ok(Self { calls: calls::chosen(cpus)?, kernel, everyone })
+    }
+
+    /// Whether the kernel's side, and everybody's switches, may be seen.
+    pub(crate) fn tried() -> [bool; 2] {
+        let clock = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
+        let clock = Event { every: Every::Count(1_000_000), ..sampled(clock, fields::BASE) };
+        let everyone = sampled(Source::Lives, fields::BASE).open(Whom::Everyone, 0);
+        [clock.open(Whom::Task(0), -1).is_ok(), everyone.is_ok()]
+    }
+
+    /// What of it those need who read the records.
+    pub(crate) fn view(&self, period: u64) -> OwnView {
+        OwnView { everyone: self.everyone, period: if self.kernel { 0 } else { period } }
+    }
+
+    /// The events that own the rings, and whom they watch.
+    pub(super) fn leader(&self, program: i32) -> (Event, Whom) {
+        let lives = Event { no_kernel: !self.kernel, ..sampled(Source::Lives, fields::BASE) };
+        (lives, if self.everyone { Whom::Everyone } else { Whom::Task(program) })
+    }
+
+    /// The events of the program.
+    pub(super) fn events(&self) -> Vec<(Role, Event)> {
+        let raw = fields::BASE | fields::RAW;
+        let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
+        let own = |event| Event { no_kernel: !self.kernel, ..event };
+        let software = |which, what| own(sampled(Source::Software(which), what));
+        let sometimes = |event, rate| Event {
+            every: Every::PerSecond(rate),
+            no_kernel: true,
+            no_kernel_chain: true,
+            ..event
+        };
+        // Before the other count of the same faults: the kernel serves what was opened last first,
+        // and whoever follows a record with a stack would be given its length.
+        let faults = abi::PERF_COUNT_SW_PAGE_FAULTS;
+        let mut events = vec![
+            (Role::FaultSite, sometimes(software(faults, user), SITES_PER_SECOND)),
+            (Role::Fault, software(faults, fields::BASE | fields::IP | fields::ADDR)),
+            (Role::MinorEnd, software(abi::PERF_COUNT_SW_PAGE_FAULTS_MIN, fields::BASE)),
+            (
+                Role::MajorEnd,
+                software(abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ, fields::BASE | fields::ADDR),
+            ),
+        ];
+        for pair in &self.calls {
+            let tracepoint = |id, what| {
+                let event = sampled(Source::Tracepoint(id), what);
+                Event { no_kernel: true, ..event }
+            };
+            if pair.sited {
+                events
+                    .push((Role::CallSite, sometimes(tracepoint(pair.enter, user), SITES_OF_CALL)));
+            }
+            events.push((Role::Enter, tracepoint(pair.enter, raw)));
+            events.push((Role::Leave, tracepoint(pair.leave, raw)));
+        }
+        events
+    }
+}

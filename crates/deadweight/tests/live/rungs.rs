@@ -1,0 +1,143 @@
+//! What an ordinary user sees of his programs, against what is known of them, and that they run as
+//! ever. Each rung is provoked for real: another user, capabilities, rights of a file.
+
+use crate::program;
+use crate::truth::leave;
+use deadweight_core::report::Report;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Nobody in particular.
+const USER: u32 = 65_534;
+
+/// A folder that the user can enter, with deadweight in it; gone with the value.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(name: &str) -> Self {
+        let home =
+            Self(Path::new("/tmp").join(format!("deadweight-{name}-{}", std::process::id())));
+        std::fs::create_dir_all(&home.0).unwrap();
+        std::os::unix::fs::chown(&home.0, Some(USER), Some(USER)).unwrap();
+        home.put(Path::new(env!("CARGO_BIN_EXE_deadweight")), 0o755);
+        home
+    }
+
+    /// A copy of a program, for everybody.
+    fn put(&self, program: &Path, mode: u32) -> PathBuf {
+        let to = self.0.join(program.file_name().unwrap());
+        std::fs::copy(program, &to).unwrap();
+        std::fs::set_permissions(&to, PermissionsExt::from_mode(mode)).unwrap();
+        to
+    }
+
+    /// deadweight as the user, under `wrapper` if there is one.
+    fn run(&self, wrapper: &[&str], arguments: &[&str]) -> Output {
+        let deadweight = self.0.join("deadweight");
+        let words = [wrapper, &[deadweight.to_str().unwrap()], arguments].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(&self.0).stdin(Stdio::null());
+        command.env("XDG_CACHE_HOME", &self.0).env_remove("HOME");
+        if wrapper.is_empty() {
+            command.uid(USER).gid(USER);
+        }
+        command.output().unwrap()
+    }
+
+    fn report(&self, wrapper: &[&str], command: &[&str]) -> Report {
+        let out = self.run(wrapper, &[&["--export-json", "-", "--"], command].concat());
+        let text = String::from_utf8_lossy(&out.stdout);
+        let text = text.find("\n{").map_or(&*text, |at| &text[at..]);
+        let report: Report = serde_json::from_str(text)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
+        assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), report.wall_ns);
+        report
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn share(report: &Report, account: &str) -> f64 {
+    report.ledger.iter().filter(|r| r.account == account).map(|r| r.share).sum()
+}
+
+#[test]
+fn a_user_sees_tiny_reads_at_their_line() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("reads");
+    let program = match program::build("count_bytes") {
+        Ok(program) => home.put(&program, 0o755),
+        Err(reason) => return assert!(leave(Some(reason)).is_none()),
+    };
+    let input = home.0.join("input");
+    std::fs::write(&input, vec![b'x'; 60_000]).unwrap();
+    let line = format!("{} < {}", program.display(), input.display());
+    let report = home.report(&[], &["sh", "-c", &line]);
+    let first = report.findings.first().expect("a finding");
+    assert_eq!((report.recording.rung.as_str(), first.class.as_str()), ("user", "tiny-reads"));
+    assert!(first.sites.iter().any(|s| s.file.ends_with("count_bytes.c")), "{:?}", first.sites);
+    assert!(report.recording.lacks.iter().any(|lack| lack.contains("who ended a wait")));
+}
+
+#[test]
+fn a_user_sees_who_a_pipeline_waited_for() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("pipe");
+    let report = home.report(&[], &["sh", "-c", "sleep .3 | cat"]);
+    assert!(share(&report, "wait-sleep") > 0.5, "{:?}", report.ledger);
+    assert_eq!(report.findings.first().map(|f| f.class.as_str()), Some("wait-sleep"));
+    let cat = report.stages.iter().find(|s| s.name == "cat").expect("a stage");
+    assert_eq!(cat.waited_for, "sleep", "{:?}", report.stages);
+}
+
+#[test]
+fn what_runs_for_a_user_ends_as_it_would() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("ends");
+    for (script, code) in [("exit 7", 7), ("kill -TERM $$", 128 + 15), ("echo x; exit 0", 0)] {
+        let out = home.run(&[], &["--", "sh", "-c", script]);
+        assert_eq!(out.status.code(), Some(code), "{script}");
+        assert_eq!(out.stdout.as_slice(), if code == 0 { b"x\n".as_slice() } else { b"" });
+    }
+}
+
+#[test]
+fn a_program_with_more_rights_than_its_user_runs_and_is_not_recorded() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("rights");
+    let sleep = home.put(Path::new("/bin/sleep"), 0o4755);
+    let report = home.report(&[], &[sleep.to_str().unwrap(), "0.3"]);
+    assert_eq!(report.exit.code, 0);
+    assert!(share(&report, "unrecorded") > 0.8, "{:?}", report.ledger);
+    assert!(report.warnings.iter().any(|w| w.contains("set-user-id")), "{:?}", report.warnings);
+}
+
+#[test]
+fn a_capability_shows_more() {
+    let missing = program::tool("setpriv").err();
+    let Some(_alone) = leave(missing) else { return };
+    let home = Home::new("capability");
+    let user = USER.to_string();
+    let wrapper = [
+        "setpriv",
+        "--reuid",
+        &user,
+        "--regid",
+        &user,
+        "--clear-groups",
+        "--inh-caps",
+        "+perfmon",
+        "--ambient-caps",
+        "+perfmon",
+    ];
+    let more = home.report(&wrapper, &["sh", "-c", "sleep .2 | cat"]);
+    let less = home.report(&[], &["sh", "-c", "sleep .2 | cat"]);
+    assert!(more.recording.lacks.len() < less.recording.lacks.len(), "{:?}", more.recording);
+    assert_eq!(more.findings.first().map(|f| f.class.as_str()), Some("wait-sleep"));
+}
