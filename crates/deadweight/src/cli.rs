@@ -11,7 +11,7 @@ use deadweight_core::benchmarks::keys::Key;
 pub use habits::Habits;
 use std::ffi::OsString;
 use std::path::PathBuf;
-pub use values::{Moment, Of, Runs};
+pub use values::{Moment, Of, Runs, Size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -198,6 +198,10 @@ pub struct Record {
     /// Where the recording goes.
     #[arg(short, long, value_name = "FILE", default_value = "deadweight.dwt")]
     pub output: PathBuf,
+    /// The recording takes no more room than SIZE (500K, 20M, 2G): later events are then left out, and
+    /// the report says so.
+    #[arg(long, value_name = "SIZE")]
+    pub max_size: Option<Size>,
     /// Say nothing about the recording.
     #[arg(short, long)]
     pub quiet: bool,
@@ -441,6 +445,9 @@ mod tests {
         assert!("a:0".parse::<Of>().is_err() && ":1".parse::<Of>().is_err());
         assert_eq!("1.5ms".parse(), Ok(Moment(1_500_000)));
         assert_eq!("20us".parse(), Ok(Moment(20_000)));
+        assert_eq!("20M".parse(), Ok(Size(20 << 20)));
+        assert_eq!("100KiB".parse(), Ok(Size(100 << 10)));
+        assert!("1".parse::<Size>().is_err() && "-1G".parse::<Size>().is_err());
         assert!("soon".parse::<Moment>().is_err() && "-1s".parse::<Moment>().is_err());
     }
 }

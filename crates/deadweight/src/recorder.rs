@@ -73,12 +73,19 @@ impl Recorder {
         Ok(sealer.into_trace())
     }
 
-    /// Records once and keeps the recording in `file`, which is called `path`.
+    /// Records once and keeps the recording in `file`, which is called `path` and will have so many
+    /// bytes at the most.
     ///
     /// # Errors
     /// If it cannot be run, joined or recorded, or the file not be written to the end.
-    pub fn take_to(&self, whom: &Whom<'_>, file: File, path: &Path) -> Result<Exit, Failure> {
+    pub fn take_to(
+        &self,
+        whom: &Whom<'_>,
+        (file, most): (File, u64),
+        path: &Path,
+    ) -> Result<Exit, Failure> {
         let mut sealer = Sealer::to_file(file);
+        sealer.limit(most);
         let outcome = whom.record(&self.plan, &mut sealer)?;
         match sealer.failure() {
             None => Ok(outcome.exit),

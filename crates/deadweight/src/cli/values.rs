@@ -86,3 +86,29 @@ impl FromStr for Moment {
         Ok(Self((value * scale).round() as u64))
     }
 }
+
+/// A number of bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        /// What the facts and names of any recording need.
+        const LEAST: u64 = 64 << 10;
+        let bare = text.trim_end_matches('B').trim_end_matches('i');
+        let (number, shift) = match bare.char_indices().last() {
+            Some((at, 'k' | 'K')) => (&bare[..at], 10),
+            Some((at, 'M')) => (&bare[..at], 20),
+            Some((at, 'G')) => (&bare[..at], 30),
+            _ => (bare, 0),
+        };
+        let size = number.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+        let size = size.ok_or("give a size such as 500K, 20M or 2G (plain numbers are bytes)")?;
+        if size < LEAST {
+            return Err("a recording needs 64K at least".into());
+        }
+        Ok(Self(size))
+    }
+}

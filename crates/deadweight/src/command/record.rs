@@ -20,7 +20,8 @@ pub(crate) fn record(wish: &Record) -> Result<u8, Failure> {
         None => find(&request.argv, None).is_some(),
         Some(pid) => Path::new("/proc").join(pid.to_string()).exists(),
     };
-    let exit = recorder.take_to(&whom, destination.into_file(runs)?, &wish.output)?;
+    let most = wish.max_size.map_or(u64::MAX, |size| size.0);
+    let exit = recorder.take_to(&whom, (destination.into_file(runs)?, most), &wish.output)?;
     if !wish.quiet {
         let file = wish.output.display();
         say(&format!("deadweight: recorded to {file}; read it with: deadweight report {file}"));

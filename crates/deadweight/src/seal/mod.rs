@@ -108,10 +108,17 @@ impl Sealer {
         Self { output: Some(Output::new(file)), ..Self::to_memory() }
     }
 
-    /// Why the trace file is not whole, in a sentence; none if it is.
+    /// The trace file will not grow beyond so many bytes: later events are then left out.
+    pub fn limit(&mut self, most: u64) {
+        if let Some(output) = &mut self.output {
+            output.limit(most);
+        }
+    }
+
+    /// Why the trace file is not as whole as was wished, in a sentence; none if it is.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
-        self.output.as_ref()?.failure.as_deref()
+        self.output.as_ref().filter(|output| !output.is_full)?.failure.as_deref()
     }
 
     /// The sealed trace. Incomplete ([`Meta::complete`]) before [`Sink::finish`] was called;

@@ -21,14 +21,24 @@ pub(super) struct Output {
     writer: Writer,
     /// How many bytes of it are whole: the ends of all that was appended.
     ends: Vec<u64>,
+    /// The size that it must not exceed.
+    most: u64,
     /// Why, once something did not fit.
     pub(super) failure: Option<String>,
+    /// Whether that was because of `most`.
+    pub(super) is_full: bool,
 }
 
 impl Output {
     /// Will write to `file` from its beginning.
     pub(super) fn new(file: File) -> Self {
-        Self { file, writer: Writer::new(), ends: Vec::new(), failure: None }
+        let (ends, failure) = (Vec::new(), None);
+        Self { file, writer: Writer::new(), ends, most: u64::MAX, failure, is_full: false }
+    }
+
+    /// It will not grow beyond so many bytes.
+    pub(super) fn limit(&mut self, most: u64) {
+        self.most = most;
     }
 
     /// Appends what is new. After a failure events are counted and dropped.
@@ -55,13 +65,17 @@ impl Output {
         }
         meta.warnings.extend(self.failure.clone());
         // What was dropped may have held entries of the tables: all of them again.
-        let mut bytes = tables(meta, symbols);
-        bytes.extend(std::mem::take(&mut self.writer).finish(meta, symbols, &[]));
-        if self.put(&bytes).is_err() {
-            self.give_up(u64::try_from(bytes.len()).unwrap_or(u64::MAX).saturating_add(SLACK));
-            // If this fails too, what is left is still readable, without names.
-            let _ = self.put(&bytes);
-        }
+        let facts = std::mem::take(&mut self.writer).finish(meta, symbols, &[]);
+        let bytes = [tables(meta, symbols), facts.clone()].concat();
+        // Without names if need be; if that fails too, what is left is still readable.
+        let _ =
+            self.put(&bytes).or_else(|_| self.make_way(&bytes)).or_else(|_| self.make_way(&facts));
+    }
+
+    /// Writes these in place of the latest events.
+    fn make_way(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.give_up(u64::try_from(bytes.len()).unwrap_or(u64::MAX).saturating_add(SLACK));
+        self.put(bytes)
     }
 
     /// Gives up the latest events to get so many bytes free, but not the beginning.
@@ -79,6 +93,10 @@ impl Output {
     /// Writes at the end of what is whole, or leaves that as it was.
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         let whole = self.whole();
+        if whole.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX)) > self.most {
+            self.is_full = true;
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the size that was allowed"));
+        }
         let put = self.file.seek(SeekFrom::Start(whole)).and_then(|_| self.file.write_all(bytes));
         match put {
             Ok(()) => self.ends.push(whole + u64::try_from(bytes.len()).unwrap_or_default()),
@@ -137,6 +155,19 @@ mod tests {
     fn a_recording_comes_back_whole() {
         let trace = written(&place("whole"), |_, _| {});
         assert_eq!((trace.len(), trace.meta.warnings.len()), (20_000, 0));
+    }
+
+    #[test]
+    fn a_file_that_may_not_grow_keeps_what_there_is_room_for() {
+        const MOST: u64 = 400_000;
+        let path = place("limited");
+        let trace = written(&path, |_, output| {
+            output.limit(MOST);
+            assert!(output.whole() <= MOST);
+        });
+        let last = trace.events().filter(|event| matches!(event.kind, Kind::Comm(_))).last();
+        assert!(last.is_some_and(|event| event.at > Ns(100) && event.at < Ns(19_000)));
+        assert!(trace.meta.warnings.iter().any(|warning| warning.contains("was allowed")));
     }
 
     #[test]

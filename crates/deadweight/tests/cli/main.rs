@@ -12,6 +12,7 @@ mod benchmarks;
 mod benchstat;
 mod comparing;
 mod doctor;
+mod endurance;
 mod errors;
 mod habits;
 mod harm;

@@ -1,0 +1,147 @@
+//! Much, long, and under bad conditions: the program goes on and ends as ever, and the recording opens.
+
+use crate::workshop::{Bench, live, mode, run, said};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often the recorder is killed; a thousand times by hand before a release.
+fn kills() -> u64 {
+    std::env::var("DEADWEIGHT_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
+}
+
+#[test]
+fn killed_at_any_instant_it_harms_nobody() {
+    live!();
+    let bench = Bench::new();
+    let (file, done) = (bench.path("t.dwt"), bench.path("done"));
+    let binary = bench.path("deadweight");
+    fs::copy(env!("CARGO_BIN_EXE_deadweight"), &binary).unwrap();
+    let script =
+        format!("for i in 1 2 3 4; do ls / > /dev/null; done; echo yes >> {}", done.display());
+    let mut instant = 12_345_u64;
+    let (mut started, mut opened) = (0, 0);
+    for _ in 0..kills() {
+        let _ = (fs::remove_file(&done), fs::remove_file(&file));
+        let mut child = Command::new(&binary)
+            .args(["record", "-q", "-o"])
+            .arg(&file)
+            .args(["--", "sh", "-c", &script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        instant = instant.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        std::thread::sleep(Duration::from_micros((instant >> 33) % 800_000));
+        let tree = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Whoever was let go goes on to its end; whoever was not never begins.
+        for pid in tree.unwrap_or_default().split_whitespace() {
+            let until = Instant::now() + Duration::from_secs(30);
+            while fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|c| c.contains("yes"))
+            {
+                assert!(Instant::now() < until, "process {pid} goes on for ever");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        if let Ok(text) = fs::read_to_string(&done) {
+            started += 1;
+            assert_eq!(text, "yes\n", "it ran once and to its end");
+        }
+        if file.exists() {
+            assert_eq!(mode(&file), 0o600);
+            let said = run(&["report".as_ref(), file.as_os_str()]);
+            assert!(said.code == 0 || said.err.lines().count() == 1, "{said:?}");
+            opened += u64::from(said.code == 0);
+        }
+    }
+    eprintln!("of {} that were killed, {started} had started, {opened} left a report", kills());
+    let ours = || {
+        let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        processes.filter(|p| fs::read_link(p.path().join("exe")).is_ok_and(|e| e == binary)).count()
+    };
+    let until = Instant::now() + Duration::from_secs(30);
+    while ours() > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(ours(), 0, "nobody of ours is left");
+}
+
+#[test]
+fn a_recording_has_the_size_that_was_allowed() {
+    live!();
+    let bench = Bench::new();
+    let file = bench.path("t.dwt");
+    let work = "for i in $(seq 60); do ls /usr/bin; done > /dev/null; exit 3";
+    let size = ["record", "--max-size", "200K", "-o", file.to_str().unwrap()];
+    let said = run(&[&size[..], &["--", "sh", "-c", work]].concat());
+    assert_eq!(said.code, 3, "the program's own: {}", said.err);
+    assert!(fs::metadata(&file).unwrap().len() <= 200 << 10);
+    let report = run(&["report".as_ref(), file.as_os_str()]);
+    assert_eq!(report.code, 0, "{}", report.err);
+    let told = report.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("later events are missing"), "{told}");
+    let few = run(&["record", "--max-size", "1K", "--", "true"]);
+    assert_eq!(few.code, 2);
+    assert!(few.err.contains("64K"), "{}", few.err);
+}
+
+/// What a command prints and how it ends, by itself and recorded.
+fn same(words: &[&str]) {
+    let plain =
+        said(&Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output().unwrap());
+    let recorded = run(&[&["-q", "--"], words].concat());
+    assert_eq!((plain.code, &plain.out), (recorded.code, &recorded.out), "{words:?}: {recorded:?}");
+    assert_eq!(plain.err, recorded.err, "{words:?}");
+}
+
+const PYTHON: [&str; 2] = ["python3", "-c"];
+
+#[test]
+fn many_threads_and_many_processes_are_followed() {
+    live!();
+    let threads = "import threading
+threading.stack_size(65536)
+gate = threading.Event()
+all = [threading.Thread(target=gate.wait) for _ in range(1000)]
+[t.start() for t in all]
+gate.set()
+[t.join() for t in all]
+print(len(all))";
+    same(&[&PYTHON[..], &[threads]].concat());
+    same(&["sh", "-c", "i=0; while [ $i -lt 1000 ]; do (exit 0); i=$((i+1)); done; echo $i"]);
+}
+
+#[test]
+fn programs_that_do_not_want_to_be_watched_run_as_ever() {
+    live!();
+    // Not dumpable: nobody may look into it.
+    let hidden = "import ctypes, os
+ctypes.CDLL(None).prctl(4, 0)
+print(sum(os.getppid() > 0 for _ in range(1000)))";
+    same(&[&PYTHON[..], &[hidden]].concat());
+    // Only read, write, exit and sigreturn are allowed from here on (strict seccomp).
+    let strict = "import ctypes, os
+libc = ctypes.CDLL(None)
+os.write(1, b'before ')
+libc.prctl(22, 1)
+libc.write(1, b'after', 5)
+libc.syscall(60, 5)";
+    if cfg!(target_arch = "x86_64") {
+        same(&[&PYTHON[..], &[strict]].concat());
+    }
+    // In namespaces of its own.
+    same(&["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", "echo $$; exit 4"]);
+    same(&["unshare", "--user", "--map-root-user", "--net", "id", "-u"]);
+    // With a tracer of its own.
+    if Command::new("strace").arg("-V").output().is_ok() {
+        same(&["strace", "-qq", "-e", "trace=none", "sh", "-c", "echo traced; exit 6"]);
+    } else {
+        eprintln!("SKIPPED a program with a tracer: strace is not installed");
+    }
+    // With another user's rights.
+    same(&["setpriv", "--reuid", "1001", "--regid", "1001", "--clear-groups", "id", "-u"]);
+}
