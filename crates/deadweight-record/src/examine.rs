@@ -53,7 +53,10 @@ pub fn examine() -> Examination {
         open_files(),
         priority(),
     ]);
-    capabilities.sort_by_key(|c| !c.available);
+    for missing in capabilities.iter_mut().filter(|c| !c.available) {
+        missing.instead = plan.rung.level.instead(missing.name);
+    }
+    capabilities.sort_by_key(|c| (!c.available, c.instead.is_none()));
     let missing = capabilities.iter().any(|c| !c.available);
     let everything = if missing { grant::everything() } else { None };
     Examination { plan, capabilities, hazards, everything }

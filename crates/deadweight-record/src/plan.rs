@@ -26,6 +26,8 @@ pub struct Capability {
     pub gives: &'static str,
     /// The exact command that grants it; none if it is there or no command does.
     pub grant: Option<String>,
+    /// Where it is missing: what the rung has in its place.
+    pub instead: Option<&'static str>,
 }
 
 /// What will be recorded, and why the rest is missing.
@@ -136,10 +138,17 @@ impl Capability {
         need: Need,
     ) -> Self {
         match tried {
-            Ok(_) => Self { name, available: true, why: "works".into(), gives, grant: None },
+            Ok(_) => Self {
+                name,
+                available: true,
+                why: "works".into(),
+                gives,
+                grant: None,
+                instead: None,
+            },
             Err(error) => {
                 let (why, grant) = grant::refused(&error, need);
-                Self { name, available: false, why, gives, grant }
+                Self { name, available: false, why, gives, grant, instead: None }
             }
         }
     }
@@ -178,6 +187,7 @@ fn traced(
         why,
         gives,
         grant,
+        instead: None,
     };
     match tracefs.map(|t| t.has(tracepoint)) {
         // Who may open a software event for `whom` may open the tracepoint, given its number: so
@@ -220,6 +230,7 @@ fn probes() -> Capability {
         why: if kind.is_some() { "works" } else { "this kernel has no uprobes" }.into(),
         gives: "start-up told apart from main, locks of Go programs",
         grant: None,
+        instead: None,
     }
 }
 
@@ -235,6 +246,7 @@ fn symbols() -> Capability {
         why: if named { "readable".into() } else { "the kernel hides its addresses".into() },
         gives: "what a wait is for: disk, pipe, lock, timer",
         grant: if named { None } else { grant::grant(Need::Symbols) },
+        instead: None,
     }
 }
 

@@ -30,6 +30,23 @@ impl Level {
     }
 }
 
+impl Level {
+    /// What this rung has in the place of a capability, by its name, that only the root rung uses.
+    pub(crate) fn instead(self, capability: &str) -> Option<&'static str> {
+        if self != Self::User {
+            return None;
+        }
+        match capability {
+            "context switches" => Some("the program's own are seen, not what others did meanwhile"),
+            "wake-ups" => Some("concluded from what the other side did at that time"),
+            "system calls" => Some("the most likely ones are seen, the others as one sum"),
+            "clock samples" => Some("taken in user code"),
+            "page faults" => Some("seen where user code meets them"),
+            _ => None,
+        }
+    }
+}
+
 /// Something that a higher rung would tell.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lack {

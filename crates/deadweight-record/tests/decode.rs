@@ -86,7 +86,8 @@ fn records_about_tasks() {
     let name = u64::from_ne_bytes(*b"xxd\0....");
     let exec = of(3, 1 << 13, &[pair(20, 21), name]);
     assert_eq!(exec, "Comm { task: 21, exec: true, name: [120, 120, 100] }");
-    assert_eq!(of(15, 1 << 13, &[0]), "Switched { out: true }");
+    assert_eq!(of(15, 1 << 13, &[0]), "Switched { out: true, runnable: false }");
+    assert_eq!(of(15, 3 << 13, &[0]), "Switched { out: true, runnable: true }");
     assert_eq!(of(2, 0, &[70, 12]), "Lost(12)");
 }
 

@@ -42,9 +42,16 @@ pub fn render(examination: &Examination, page: Page) -> String {
 
 fn capability(sheet: &mut Sheet, capability: &Capability, column: usize) {
     let mut line = Line::indented(2);
-    let (ink, mark) = if capability.available { (Ink::Command, "yes") } else { (Ink::Cost, "no") };
+    let (ink, mark) = match (capability.available, capability.instead) {
+        (true, _) => (Ink::Command, "yes"),
+        (false, Some(_)) => (Ink::Doubt, "part"),
+        (false, None) => (Ink::Cost, "no"),
+    };
     line.push(ink, mark).pad_to(7).push(Ink::Strong, capability.name).pad_to(column);
     sheet.paragraph(line, column, Ink::Plain, capability.gives);
+    if let Some(instead) = capability.instead {
+        sheet.paragraph(Line::indented(column), column, Ink::Plain, &format!("here: {instead}"));
+    }
     if !capability.available {
         sheet.paragraph(Line::indented(column), column, Ink::Doubt, &capability.why);
     }
@@ -90,6 +97,7 @@ pub fn json(examination: &Examination) -> String {
     let capability = |c: &Capability| {
         json!({
             "name": c.name, "available": c.available, "why": c.why, "gives": c.gives, "grant": c.grant,
+            "instead": c.instead,
         })
     };
     let hazard = |h: &MachineHazard| json!({ "id": h.id, "text": h.text, "remedy": h.remedy });
@@ -131,6 +139,7 @@ mod tests {
             why: why.into(),
             gives: "every row: who was on a CPU, and until when",
             grant: grant.map(str::to_owned),
+            instead: None,
         };
         let capabilities = vec![
             capability("context switches", true, "works", None),

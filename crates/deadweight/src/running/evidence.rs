@@ -35,6 +35,16 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// How long it is worth counting: a short command must not be waited for ten times as long,
+    /// unless its calls were asked for.
+    pub(super) fn counting_time(&self, clean: &[CleanRun]) -> Duration {
+        if self.inside.is_some() {
+            return COUNTING.1;
+        }
+        let longest = clean.iter().map(|run| run.wall.0).max().unwrap_or(0);
+        Duration::from_nanos(longest.saturating_mul(2)).clamp(COUNTING.0, COUNTING.1)
+    }
+
     /// Of this process and under this function, as in [`Weighing`].
     #[must_use]
     pub fn wanted(of: Option<String>, inside: Option<String>) -> Self {
@@ -86,12 +96,6 @@ impl Evidence {
             inside.uncounted.clone_from(&self.uncounted);
         }
     }
-}
-
-/// How long it is worth counting: a short command must not be waited for ten times as long.
-pub(super) fn counting_time(clean: &[CleanRun]) -> Duration {
-    let longest = clean.iter().map(|run| run.wall.0).max().unwrap_or(0);
-    Duration::from_nanos(longest.saturating_mul(2)).clamp(COUNTING.0, COUNTING.1)
 }
 
 /// The copies of a function that were seen at work and can be called, or why there is none.

@@ -9,7 +9,7 @@ mod enough;
 mod remarks;
 
 use self::enough::{enough, is_slower, progress, traced_wanted};
-use super::evidence::{self, Evidence};
+use super::evidence::Evidence;
 use super::input::Input;
 use super::output::{Outputs, Written};
 use super::progress::Progress;
@@ -258,7 +258,8 @@ impl<'w> Series<'w> {
         let counts = evidence.places(ran);
         if !counts.is_empty() {
             self.progress.say("counting run");
-            let run = self.traced_run(tracing, counts, Some(evidence::counting_time(&ran.clean)));
+            let longest = evidence.counting_time(&ran.clean);
+            let run = self.traced_run(tracing, counts, Some(longest));
             evidence.came(run.map_err(|failure| failure.to_string()));
         }
     }

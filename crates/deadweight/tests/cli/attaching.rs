@@ -2,7 +2,6 @@
 
 use crate::workshop::{Bench, Said, deadweight, live, run, said};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -100,9 +99,7 @@ fn what_cannot_be_joined_is_refused_in_one_sentence() {
 fn an_ordinary_user_is_told_how() {
     live!();
     let bench = Bench::new();
-    let binary = bench.path("deadweight");
-    fs::copy(env!("CARGO_BIN_EXE_deadweight"), &binary).unwrap();
-    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = bench.copy();
     let mut command = Command::new(&binary);
     command.args(["--pid", &std::process::id().to_string()]).current_dir("/");
     let ordinary = std::os::unix::process::CommandExt::uid(&mut command, 65_534);
@@ -179,8 +176,7 @@ fn a_recording_of_it_is_kept() {
 fn nothing_is_left_behind() {
     live!();
     let bench = Bench::new();
-    let binary = bench.path("deadweight");
-    fs::copy(env!("CARGO_BIN_EXE_deadweight"), &binary).unwrap();
+    let binary = bench.copy();
     let program = Runs::new(&DENSE);
     let before = (program.status("TracerPid:"), program.status("Threads:"));
     for _ in 0..2 {

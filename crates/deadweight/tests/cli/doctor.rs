@@ -4,17 +4,8 @@
 
 use crate::workshop::{Bench, Said, live, said};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// A copy of deadweight that everyone may execute, wherever the build folder lies.
-fn copy(bench: &Bench) -> PathBuf {
-    let copy = bench.path("deadweight");
-    fs::copy(env!("CARGO_BIN_EXE_deadweight"), &copy).unwrap();
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
-    copy
-}
 
 /// The examination under a program that changes something first; none, said loudly, where that
 /// program refuses.
@@ -80,8 +71,8 @@ fn root_has_everything() {
 fn a_user_is_told_what_is_missing_and_the_command_really_gives_it() {
     live!();
     let bench = Bench::new();
-    let program = copy(&bench);
-    missing(&USER, &program, "context switches", &["every row", "perf_event_paranoid"]);
+    let program = bench.copy();
+    missing(&USER, &program, "context switches", &["every row", "paranoid", "the program's own"]);
     missing(&USER, &program, "wake-ups", &["waiting rows", "tracefs", "\"grant\": \""]);
     missing(&USER, &program, "counted places", &["allocation", "CAP_SYS_ADMIN", "sudo deadweight"]);
     missing(&USER, &program, "probes", &["start-up"]);

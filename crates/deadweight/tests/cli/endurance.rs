@@ -15,8 +15,7 @@ fn killed_at_any_instant_it_harms_nobody() {
     live!();
     let bench = Bench::new();
     let (file, done) = (bench.path("t.dwt"), bench.path("done"));
-    let binary = bench.path("deadweight");
-    fs::copy(env!("CARGO_BIN_EXE_deadweight"), &binary).unwrap();
+    let binary = bench.copy();
     let script =
         format!("for i in 1 2 3 4; do ls / > /dev/null; done; echo yes >> {}", done.display());
     let mut instant = 12_345_u64;

@@ -191,12 +191,7 @@ fn a_process_that_did_not_run_is_answered_with_those_that_did() {
 fn an_ordinary_user_records_and_is_told_what_was_not_seen() {
     live!();
     let bench = Bench::new();
-    // Where the tests were built is not every user's to enter.
-    let binary = bench.path("deadweight");
-    std::fs::copy(env!("CARGO_BIN_EXE_deadweight"), &binary).unwrap();
-    let mut open = std::fs::metadata(&binary).unwrap().permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut open, 0o755);
-    std::fs::set_permissions(&binary, open).unwrap();
+    let binary = bench.copy();
     for options in [&[][..], &["-r", "3"]] {
         let witness = bench.path("ran");
         let mut command = std::process::Command::new(&binary);

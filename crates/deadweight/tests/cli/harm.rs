@@ -183,8 +183,7 @@ fn a_recording_that_may_not_be_read_is_said() {
     let bench = Bench::new();
     let file = bench.file("secret.dwt", "x");
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
-    let binary = bench.script("deadweight", "");
-    std::fs::copy(env!("CARGO_BIN_EXE_deadweight"), &binary).unwrap();
+    let binary = bench.copy();
     let mut command = Command::new(&binary);
     command.args(["report".as_ref(), file.as_os_str()]).current_dir("/");
     // Root may read anything; anybody else is refused as he is.

@@ -79,6 +79,18 @@ impl Bench {
         self.0.join(name)
     }
 
+    /// A copy of deadweight that everyone may execute, wherever the build folder lies.
+    ///
+    /// Another process writes it: a file that we had open for writing could not be executed while a
+    /// child that a test beside this one starts still holds the descriptor.
+    pub(crate) fn copy(&self) -> PathBuf {
+        let copy = self.path("deadweight");
+        let mut install = Command::new("install");
+        install.args(["-m", "755", env!("CARGO_BIN_EXE_deadweight")]).arg(&copy);
+        assert!(install.status().unwrap().success(), "install");
+        copy
+    }
+
     /// A file with this content.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
