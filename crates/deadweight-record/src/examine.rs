@@ -7,10 +7,10 @@ use crate::grant::{self, Need};
 use crate::hazards::{self, MachineHazard};
 use crate::limit;
 use crate::perf::ring::Ring;
-use crate::perf::schema::{Layout, fields};
-use crate::perf::sys::{Event, Every, Source, Whom};
+use crate::perf::schema::fields;
+use crate::perf::sys::{Source, Whom};
 use crate::perf::tracefs::Tracefs;
-use crate::plan::{Capability, Plan};
+use crate::plan::{Capability, Plan, plain};
 use crate::proc;
 use perf_event_open_sys::bindings as abi;
 use std::ffi::CString;
@@ -65,17 +65,6 @@ pub fn examine() -> Examination {
 /// What the plan calls places in binaries.
 const PLACES: &str = "probes";
 
-fn event(source: Source, what: u64) -> Event {
-    Event {
-        source,
-        every: Every::Count(1),
-        layout: Layout { fields: what, registers: 0 },
-        no_kernel: false,
-        no_kernel_chain: false,
-        no_user_chain: false,
-    }
-}
-
 fn places() -> Capability {
     let gives = "start-up told apart from main, locks of Go programs";
     Capability::tried(PLACES, gives, set_place(), Need::Places)
@@ -87,13 +76,13 @@ fn set_place() -> io::Result<()> {
     let kind = kind.and_then(|text| text.parse().ok());
     let kind = kind.ok_or_else(|| io::Error::other("this kernel has no uprobes"))?;
     let ourselves = CString::new("/proc/self/exe")?;
-    event(Source::Uprobe(kind, ourselves, 0), fields::BASE).open(Whom::Task(0), -1).map(drop)
+    plain(Source::Uprobe(kind, ourselves, 0), fields::BASE).open(Whom::Task(0), -1).map(drop)
 }
 
 fn faults() -> Capability {
     let gives = "page faults, first touches, memory churn";
     let source = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
-    let tried = event(source, fields::BASE | fields::IP | fields::ADDR).open(Whom::Task(0), 0);
+    let tried = plain(source, fields::BASE | fields::IP | fields::ADDR).open(Whom::Task(0), 0);
     Capability::tried("page faults", gives, tried, Need::Perf)
 }
 
@@ -174,7 +163,7 @@ impl Drop for Child {
 fn room() -> Capability {
     let gives = "no holes (not recorded) where much happens";
     let tried = || {
-        let dummy = event(Source::Dummy, fields::BASE).open(Whom::Task(0), 0)?;
+        let dummy = plain(Source::Dummy, fields::BASE).open(Whom::Task(0), 0)?;
         let size = crate::session::RING_SIZES[0];
         let map = Ring::map(&dummy, size).map(drop);
         map.map_err(|error| match error.raw_os_error() {

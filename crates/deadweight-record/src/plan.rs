@@ -158,7 +158,8 @@ fn tried(name: &'static str, gives: &'static str, event: &Event, whom: Whom) -> 
     Capability::tried(name, gives, event.open(whom, 0), Need::Perf)
 }
 
-fn plain(source: Source, what: u64) -> Event {
+/// An event of everything, once each, without stacks.
+pub(crate) fn plain(source: Source, what: u64) -> Event {
     Event {
         source,
         every: Every::Count(1),

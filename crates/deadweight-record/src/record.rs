@@ -11,7 +11,7 @@ use crate::cgroup;
 use crate::closer::{self, Closer};
 use crate::counting::Reading;
 use crate::error::Error;
-use crate::follow::{Follow, Start};
+use crate::follow::{Follow, Seen, Start};
 use crate::in_a_row::InARow;
 use crate::launch::{Ended, Request, Running, Waiting, now};
 use crate::limit;
@@ -183,7 +183,7 @@ impl Recording {
         let descriptors = proc::inherited_descriptors(root);
         let own = session.means.as_ref().map(|m| m.view(meta.sample_period));
         let start = Start { root, descriptors, main_is_probed, counts, own };
-        let (steal, throttled) = (proc::steal(), cgroup::throttled());
+        let before = Taken::so_far();
         let mut merge = Merge::new(session.schema.clone());
         meta.zero = now();
         merge.zero = meta.zero;
@@ -198,25 +198,50 @@ impl Recording {
         drop(room);
         follow.last_steps((ended.usage.user + ended.usage.system).0, ended.end);
         meta.start = Ns(ended.start - meta.zero);
-        meta.end = Ns(ended.end - meta.zero);
         meta.exit = Some(ended.exit);
         meta.rusage = Some(ended.usage);
-        meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
         meta.blind_cpus = follow.blind_cpus();
-        meta.steal = Ns(proc::steal().saturating_sub(steal));
-        meta.throttled = Ns(cgroup::throttled().saturating_sub(throttled));
-        meta.complete = true;
         let seen = std::mem::take(&mut follow.seen);
-        meta.warnings.extend(seen.warnings());
-        sink.finish(meta);
-        Ok(Outcome {
-            exit: ended.exit,
-            usage: ended.usage,
-            wall: Ns(ended.end - ended.start),
-            records: seen.records,
-            lost: seen.lost,
-            bytes: shared.bytes.into_inner(),
-        })
+        Ok(conclude(sink, meta, &ended, shared, seen, &before))
+    }
+}
+
+/// What others had taken of the CPUs when a recording began.
+struct Taken {
+    steal: u64,
+    throttled: u64,
+}
+
+impl Taken {
+    fn so_far() -> Self {
+        Self { steal: proc::steal(), throttled: cgroup::throttled() }
+    }
+}
+
+/// Tells the sink what is known only at the end, and sums the recording up.
+fn conclude(
+    sink: &mut dyn Sink,
+    mut meta: Meta,
+    ended: &Ended,
+    shared: Shared,
+    seen: Seen,
+    before: &Taken,
+) -> Outcome {
+    let after = Taken::so_far();
+    meta.end = Ns(ended.end - meta.zero);
+    meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
+    meta.steal = Ns(after.steal.saturating_sub(before.steal));
+    meta.throttled = Ns(after.throttled.saturating_sub(before.throttled));
+    meta.complete = true;
+    meta.warnings.extend(seen.warnings());
+    sink.finish(meta);
+    Outcome {
+        exit: ended.exit,
+        usage: ended.usage,
+        wall: Ns(ended.end - ended.start),
+        records: seen.records,
+        lost: seen.lost,
+        bytes: shared.bytes.into_inner(),
     }
 }
 

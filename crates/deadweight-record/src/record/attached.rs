@@ -3,9 +3,8 @@
 //! Nothing is done to it: it is not stopped, nothing is put into it, and what we leave behind in
 //! the kernel is gone with us. Not for finding out what it is doing when we join: that is `present`.
 
-use super::{Outcome, Shared, run_threads};
+use super::{Outcome, Shared, Taken, conclude, run_threads};
 use crate::calibrate;
-use crate::cgroup;
 use crate::closer::Closer;
 use crate::error::Error;
 use crate::follow::{Follow, Start};
@@ -23,11 +22,9 @@ use crate::signals::Interrupts;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::syscall::Arch;
 use deadweight_core::trace::{Exit, Meta, Usage};
-use deadweight_core::units::Ns;
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 /// How often it is looked whether the end has come by signal or time.
@@ -70,7 +67,7 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     session.enable()?;
     session.enable_tasks();
     let present = Present::look(&target)?;
-    let (steal, throttled) = (proc::steal(), cgroup::throttled());
+    let before = Taken::so_far();
     let mut merge = Merge::new(session.schema.clone());
     (meta.zero, merge.zero) = (present.at, present.at);
     sink.begin(&meta);
@@ -91,23 +88,9 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
         run_threads(session, until, join.pid, &shared, &mut merge, &mut follow, begin)?
     };
     drop(closer);
-    meta.end = Ns(ended.end - meta.zero);
-    meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
     meta.blind_cpus = follow.blind_cpus();
-    meta.steal = Ns(proc::steal().saturating_sub(steal));
-    meta.throttled = Ns(cgroup::throttled().saturating_sub(throttled));
-    meta.complete = true;
     let seen = std::mem::take(&mut follow.seen);
-    meta.warnings.extend(seen.warnings());
-    sink.finish(meta);
-    Ok(Outcome {
-        exit: ended.exit,
-        usage: ended.usage,
-        wall: Ns(ended.end - ended.start),
-        records: seen.records,
-        lost: seen.lost,
-        bytes: shared.bytes.into_inner(),
-    })
+    Ok(conclude(sink, meta, &ended, shared, seen, &before))
 }
 
 /// What is known of the recording before it begins.
