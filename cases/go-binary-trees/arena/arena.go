@@ -21,19 +21,15 @@ const (
 // tag arenacheck, a handle that was freed is recognised (see check.go).
 type Handle[T any] uint32
 
-// A block is reached by a pointer of its own, and an index into it needs no check.
 type block[T any] [perBlock]T
 
 // An Arena is a source of values of type T. The zero Arena is ready to use. It must not be copied
 // after first use, and not be used by several goroutines at once.
 type Arena[T any] struct {
 	blocks []*block[T]
-	// From next to end, in the block current, lie the values that are handed out next.
-	current   *block[T]
-	next, end uint32
-	// Beyond top no value was handed out since the last Reset, nor is one about to be.
-	top uint32
-	// free holds the indexes of freed values; they are used before another block is begun.
+	// Values from next on were not handed out since the last Reset.
+	next uint32
+	// free holds the indexes of freed values; they are used before those from next on.
 	free  []uint32
 	check generations
 }
@@ -47,38 +43,45 @@ func (a *Arena[T]) New() Handle[T] {
 
 // Put returns a Handle to a copy of value. It panics when New does.
 func (a *Arena[T]) Put(value T) Handle[T] {
-	if a.next == a.end {
-		a.turn()
+	if last := len(a.free) - 1; last >= 0 {
+		index := a.free[last]
+		a.free = a.free[:last]
+		a.blocks[index>>shift][index%perBlock] = value
+		return Handle[T](a.check.handle(index + 1))
 	}
-	a.current[a.next%perBlock] = value
+	if int(a.next>>shift) == len(a.blocks) {
+		a.grow()
+	}
+	return a.Add(value)
+}
+
+// Add is Put where Reserve has made room, and panics where there is none. It does not use freed
+// values. There is nothing in it to call, and so the compiler puts it where it is used.
+func (a *Arena[T]) Add(value T) Handle[T] {
+	a.blocks[a.next>>shift][a.next%perBlock] = value
 	a.next++
 	return Handle[T](a.check.handle(a.next))
 }
 
-// turn makes room for one value at least: where one was freed, or in the next block.
-func (a *Arena[T]) turn() {
-	if last := len(a.free) - 1; last >= 0 {
-		a.next = a.free[last]
-		a.end = a.next + 1
-		a.free = a.free[:last]
-	} else {
-		if a.top > mostValues-perBlock {
-			panic("arena: too many values")
-		}
-		a.next, a.end = a.top, a.top+perBlock
-		a.top = a.end
-		if int(a.top>>shift) > len(a.blocks) {
-			a.blocks = append(a.blocks, new(block[T]))
-		}
+// Reserve makes room for n values more. It panics when New does.
+func (a *Arena[T]) Reserve(n int) {
+	for a.Cap()-int(a.next) < n {
+		a.grow()
 	}
-	a.current = a.blocks[a.next>>shift]
+}
+
+func (a *Arena[T]) grow() {
+	if a.Cap() > mostValues-perBlock {
+		panic("arena: too many values")
+	}
+	a.blocks = append(a.blocks, new(block[T]))
 }
 
 // At returns the value that h names. It panics if h names nothing in this arena; a freed handle is
 // caught only with the build tag arenacheck.
 func (a *Arena[T]) At(h Handle[T]) *T {
 	index := a.check.index(uint32(h))
-	return &a.blocks[index>>shift][index&(perBlock-1)]
+	return &a.blocks[index>>shift][index%perBlock]
 }
 
 // Free gives a value back; a later New may hand it out again. The value must not be used any more.
@@ -90,20 +93,18 @@ func (a *Arena[T]) Free(h Handle[T]) {
 
 // Reset gives all values back at once and keeps the memory for new ones.
 func (a *Arena[T]) Reset() {
-	a.check.retireAll(a.top)
-	a.next, a.end, a.top = 0, 0, 0
-	a.free = a.free[:0]
+	a.check.retireAll(a.next)
+	a.next, a.free = 0, a.free[:0]
 }
 
 // Release gives all values back, and the memory too.
 func (a *Arena[T]) Release() {
-	a.check.retireAll(a.top)
-	a.blocks, a.current, a.free = nil, nil, nil
-	a.next, a.end, a.top = 0, 0, 0
+	a.Reset()
+	a.blocks, a.free = nil, nil
 }
 
 // Len is the number of values in use.
-func (a *Arena[T]) Len() int { return int(a.top-(a.end-a.next)) - len(a.free) }
+func (a *Arena[T]) Len() int { return int(a.next) - len(a.free) }
 
 // Cap is the number of values that fit without asking for more memory.
 func (a *Arena[T]) Cap() int { return len(a.blocks) * perBlock }

@@ -90,6 +90,39 @@ func TestPutCopiesAndFreedValuesGoFirst(t *testing.T) {
 	}
 }
 
+func TestAddUsesWhatWasReserved(t *testing.T) {
+	var arena Arena[pair]
+	freed := arena.Put(pair{1, 2})
+	arena.Free(freed)
+	arena.Reserve(2 * perBlock)
+	if arena.Cap() != 3*perBlock || arena.Len() != 0 {
+		t.Fatalf("%d of %d", arena.Len(), arena.Cap())
+	}
+	for i := range 2 * perBlock {
+		h := arena.Add(pair{i, i})
+		if h == freed || *arena.At(h) != (pair{i, i}) || arena.Len() != i+1 {
+			t.Fatalf("value %d became %v of %d", i, *arena.At(h), arena.Len())
+		}
+	}
+	if h := arena.Put(pair{3, 4}); *arena.At(h) != (pair{3, 4}) || arena.Cap() != 3*perBlock {
+		t.Fatalf("%v of %d", *arena.At(h), arena.Cap())
+	}
+}
+
+func TestAddPanicsWithoutRoom(t *testing.T) {
+	var arena Arena[pair]
+	arena.Reserve(1)
+	for range perBlock {
+		arena.Add(pair{})
+	}
+	defer func() {
+		if recover() == nil || arena.Len() != perBlock {
+			t.Fatalf("a value was added where there is no room: %d", arena.Len())
+		}
+	}()
+	arena.Add(pair{})
+}
+
 // What a random program of New, Free and Reset sees is what a map would show it.
 func TestAgainstAMap(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
