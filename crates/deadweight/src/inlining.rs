@@ -93,17 +93,18 @@ fn packages(trace: &Trace, warnings: &mut Vec<String>) -> Vec<Package> {
         }
     }
     let mut found = Vec::new();
+    let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for ((image, folder), (name, files)) in folders {
         let image = PathBuf::from(symbols.name(symbols.images[image.index()].path));
         match allowed(&folder, &files, &image) {
             Ok(true) => found.push(Package { name, folder, image }),
             Ok(false) => {}
-            Err(why) => warnings.push(format!(
-                "why functions of {} are not inlined was not asked: {why}",
-                folder.display()
-            )),
+            Err(why) => refused.entry(why).or_default().push(folder.display().to_string()),
         }
     }
+    warnings.extend(refused.into_iter().map(|(why, folders)| {
+        format!("why functions of {} are not inlined was not asked: {why}", folders.join(", "))
+    }));
     found
 }
 
