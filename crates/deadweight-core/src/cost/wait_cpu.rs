@@ -10,7 +10,7 @@
 //!
 //! # What it is mistaken for
 //! As many like workers as the machine can carry, each with its
-//! share of the work: they wait for each other and nothing is lost. Time that other programs took
+//! share of the work (same start, or mostly the same functions): they wait for each other and nothing is lost. Time that other programs took
 //! is a disturbance of the measurement (hazard *noisy*), not a cost of this one. A wait for a CPU
 //! is no saving in itself: the saving is a range from 0, if the holder's work is needed now, to
 //! all of it.
@@ -29,7 +29,7 @@ use crate::case::Case;
 use crate::cost;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::holding::Holder;
-use crate::ids::{StackId, TaskId};
+use crate::ids::{NameId, StackId, TaskId};
 use crate::kernel::WaitsFor;
 use crate::place::{Spot, Weights, is_runtime, own_frame, sites};
 use crate::processes::ProcessId;
@@ -58,6 +58,9 @@ const SHORTEST: (usize, u64) = (10, 3);
 const HELD_BACK: Ns = Ns(1_000_000);
 /// A holder with less than this part of its work on the path works in the background.
 const BACKGROUND: f64 = 0.2;
+/// From this part of its samples on that lie in functions of the main task's, a holder has a share
+/// of the same work, wherever it was started.
+const ALIKE: f64 = 0.5;
 
 fn claim(case: &Case<'_>, slice: &Slice) -> bool {
     match slice.what {
@@ -90,6 +93,8 @@ struct Main {
     task: TaskId,
     /// The function that it started in.
     start: String,
+    /// What it does: its part of samples in each of the program's functions.
+    work: BTreeMap<NameId, f64>,
     /// Each task's part of the path.
     on_path: BTreeMap<TaskId, Ns>,
 }
@@ -101,7 +106,7 @@ impl Main {
             *on_path.entry(piece.task).or_default() += piece.end - piece.start;
         }
         let task = *on_path.iter().max_by_key(|(_, ns)| **ns)?.0;
-        Some(Self { task, start: start_of(case, task), on_path })
+        Some(Self { task, start: start_of(case, task), work: functions_of(case, task), on_path })
     }
 }
 
@@ -206,6 +211,26 @@ fn start_of(case: &Case<'_>, task: TaskId) -> String {
     own.last().map_or(String::new(), |(_, f)| symbols.name(f.function).to_owned())
 }
 
+/// The program's functions that a task was in, each with its part of the samples.
+fn functions_of(case: &Case<'_>, task: TaskId) -> BTreeMap<NameId, f64> {
+    let samples = &case.timeline.tasks[task.index()].samples;
+    let mut functions = BTreeMap::new();
+    for sample in samples {
+        if let Some((_, frame)) = own_frame(case.symbols(), Spot::Stack(sample.stack)) {
+            *functions.entry(frame.function).or_default() += 1.0 / samples.len() as f64;
+        }
+    }
+    functions
+}
+
+/// Whether a task does what the main one does.
+fn works_alike(case: &Case<'_>, task: TaskId, main: &Main) -> bool {
+    let common = functions_of(case, task)
+        .into_iter()
+        .map(|(function, part)| main.work.get(&function).map_or(0.0, |of_main| part.min(*of_main)));
+    start_of(case, task) == main.start || common.sum::<f64>() >= ALIKE
+}
+
 /// Whether some process waits for what another does: it reads what that writes or writes what that
 /// reads, or was blocked until it ended.
 fn is_waited_for(case: &Case<'_>, holder: ProcessId) -> bool {
@@ -245,7 +270,7 @@ fn background(
         ns.0 > 0
             && shown.share_of(cpu) < BACKGROUND
             && *task != main.task
-            && start_of(case, *task) != main.start
+            && !works_alike(case, *task, main)
             && !elsewhere_waited_for(case.processes.of(*task))
     });
     let ns: Ns = held.values().copied().sum();
@@ -416,5 +441,7 @@ mod tests {
     #[test]
     fn like_workers_are_refused() {
         assert_eq!(found(&sharing("worker", "worker")), "");
+        // The main thread takes its part of what it hands out.
+        assert_eq!(found(&sharing("merge <- main", "merge <- worker")), "");
     }
 }
