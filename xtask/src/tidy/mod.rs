@@ -33,12 +33,22 @@ fn complain(file: &str, line: usize, text: impl Into<String>) -> Complaint {
     Complaint { file: file.to_owned(), line, text: text.into() }
 }
 
+/// What a recording may have at most, and nothing else comes near it but what a build left behind.
+const FILE_BYTES: u64 = 256 << 10;
+
+fn size(repository: &Repository, file: &str) -> Option<Complaint> {
+    let bytes = std::fs::metadata(repository.path(file)).ok()?.len();
+    let large = || format!("{bytes} bytes: a file has at most {FILE_BYTES}");
+    (bytes > FILE_BYTES).then(|| complain(file, 1, large()))
+}
+
 /// Judges every file of the repository and prints what is wrong.
 pub(crate) fn run(repository: &Repository) -> Result<(), String> {
     let files = repository.files()?;
     let mut complaints = Vec::new();
     for file in &files {
         complaints.extend(source::name(file));
+        complaints.extend(size(repository, file));
         // Traces and other bytes have no lines to judge.
         let Ok(text) = repository.read(file) else { continue };
         complaints.extend(wording::judge(file, &text));
