@@ -10,6 +10,7 @@
 //! | `fast.finding = none` | there is no finding |
 //! | `piped.hazard = "timed-the-producer"` | this is said of the measurement |
 //! | `blame(slow, fast) = "tiny-reads" > 70 %` | this row makes more than this part of the difference |
+//! | `blame(slow, fast) = "allocation + gc" > 70 %` | these rows together do |
 //! | `saving(slow, fast) within 10 points` | the best finding's predicted saving is as near as that to the real one |
 //!
 //! Accounts that are not in a ledger are 0. Not for running anything or for exit codes.
@@ -29,8 +30,8 @@ pub enum Condition {
     Finding(String, Option<Wanted>),
     /// A report says of its own measurement that it misleads in this way.
     Hazard(String, String),
-    /// The row of this account makes so much of the difference between two reports.
-    Blame([String; 2], String, Order, f64),
+    /// The rows of these accounts make so much of the difference between two reports.
+    Blame([String; 2], Vec<String>, Order, f64),
     /// The first report's predicted saving is so many points from the second's real one.
     Saving([String; 2], f64),
 }
@@ -181,11 +182,11 @@ impl Condition {
                     seen: if said.is_empty() { "none".into() } else { said.join(", ") },
                 })
             }
-            Self::Blame([a, b], account, order, part) => {
+            Self::Blame([a, b], accounts, order, part) => {
                 let found = compare((a, of(reports, a)?), (b, of(reports, b)?), false);
-                let row = found.rows.iter().find(|row| row.account == *account);
-                let share = row.map_or(0.0, |row| row.share);
-                let seen = format!("{account} makes {:.1} % of it", share * 100.0);
+                let rows = found.rows.iter().filter(|row| accounts.contains(&row.account));
+                let share: f64 = rows.map(|row| row.share).sum();
+                let seen = format!("{} makes {:.1} % of it", accounts.join(" + "), share * 100.0);
                 Ok(Outcome { holds: order.holds(share, *part), seen })
             }
             Self::Saving([a, b], points) => {

@@ -170,11 +170,13 @@ impl<'t> Reader<'t> {
 
     fn blame(&mut self, pair: [String; 2]) -> Result<Condition, String> {
         self.sign('=')?;
-        let account = known(&self.text()?, &account_ids())?;
+        let (text, ids) = (self.text()?, account_ids());
+        let accounts = text.split('+').map(|account| known(account.trim(), &ids));
+        let accounts = accounts.collect::<Result<Vec<String>, String>>()?;
         let order = self.order()?;
         let part = self.number()? / 100.0;
         self.sign('%')?;
-        Ok(Condition::Blame(pair, account, order, part))
+        Ok(Condition::Blame(pair, accounts, order, part))
     }
 
     fn saving(&mut self, pair: [String; 2]) -> Result<Condition, String> {

@@ -53,6 +53,7 @@ fn conditions_hold_or_not_as_they_say() {
         ("fast.hazard = \"noisy\"", false),
         ("blame(slow, fast) = \"tiny-reads\" > 70 %", true),
         ("blame(slow, fast) = \"net-work\" > 70 %", false),
+        ("blame(slow, fast) = \"net-work + tiny-reads\" > 70 %", true),
         ("saving(slow, fast) within 10 points", true),
         ("saving(slow, fast) within 4 points", false),
     ] {
@@ -81,6 +82,8 @@ fn what_means_nothing_is_refused_in_a_sentence() {
         "slow.finding = \"x",
         "slow.wall = 3 ms",
         "blame(slow) = \"x\" > 1 %",
+        "blame(slow, fast) = \"net-work + x\" > 1 %",
+        "blame(slow, fast) = \"net-work +\" > 1 %",
         "saving(slow, fast) within 10",
         "praise(slow, fast)",
         "slow > 3 ms ms",
