@@ -124,6 +124,8 @@ struct Task {
     parent: u32,
     /// Programs it became; only kept for process leaders.
     execs: u32,
+    /// Its process runs another program than the command; only kept for process leaders.
+    another: bool,
     /// The latest event that a site can belong to, while it has none.
     open: Option<Role>,
     /// A site that came before its event.
@@ -294,7 +296,9 @@ impl<'s> Follow<'s> {
     fn fork(&mut self, record: &Record<'_>, parent: u32, child: u32, process: u32) {
         let parents = self.tasks.get(&parent).map(|p| (p.own, p.name, p.process));
         let (own, name, parents) = parents.unwrap_or_default();
-        self.tasks.insert(child, Task { own, process, name, parent: parents, ..Task::default() });
+        let another = self.tasks.get(&parents).is_some_and(|parent| parent.another);
+        let task = Task { own, process, name, parent: parents, another, ..Task::default() };
+        self.tasks.insert(child, task);
         if own {
             let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
             self.emit(record, parent, kind);
@@ -304,10 +308,12 @@ impl<'s> Follow<'s> {
     fn exec(&mut self, record: &Record<'_>, task: u32, exec: Option<&Exec<'_>>) {
         let path = exec.map_or(Cow::Borrowed(""), |e| String::from_utf8_lossy(e.path));
         let former = Tid(exec.map_or(task, |e| e.former));
-        if let Some(task) = self.tasks.get_mut(&task) {
-            task.execs += 1;
-            (task.open, task.early, task.yielding) = (None, None, false);
-            task.becoming = false;
+        let root = self.start.root;
+        if let Some(known) = self.tasks.get_mut(&task) {
+            known.execs += 1;
+            known.another = task != root || known.execs > 1;
+            (known.open, known.early, known.yielding) = (None, None, false);
+            known.becoming = false;
         }
         self.emit(record, task, RawKind::Exec { former, path: &path });
         if task == self.start.root {
@@ -382,6 +388,7 @@ impl<'s> Follow<'s> {
                 chain,
             }),
             Role::CallSite | Role::FaultSite | Role::WaitSite => self.site(record, sample),
+            Role::Main | Role::Probe(_) if self.is_misled(record.process) => {}
             Role::Main | Role::CommonMain => self.main(record, sample.role),
             Role::Probe(number) => self.probe(record, sample, number),
             Role::Count(number) => self.count(record, sample, number, false),

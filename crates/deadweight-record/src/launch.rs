@@ -66,6 +66,8 @@ pub struct Probe {
     pub path: PathBuf,
     /// Offset in the file of an instruction's first byte.
     pub file_offset: u64,
+    /// Its address in memory, where that is the same in each run.
+    pub fixed: Option<u64>,
     /// What to note.
     pub args: [Register; 2],
     /// Whether to take the user stack too.

@@ -48,15 +48,16 @@ const GOROUTINE: Register = Register::Number(28);
 pub(crate) fn entries(request: &Request) -> Vec<Entry> {
     let mut entries = Vec::new();
     if let Some(binary) = Binary::of(request)
-        && let Some(offset) = binary.places(&MAINS).into_iter().flatten().next()
+        && let Some(main) = binary.places(&MAINS).into_iter().flatten().next()
     {
-        entries.push(Entry { path: binary.path, offset, common: false });
+        let Place { offset, fixed } = main;
+        entries.push(Entry { path: binary.path, offset, fixed, common: false });
     }
     let libc = LIBCS.iter().find_map(|path| Binary::read(Path::new(path)));
     if let Some(libc) = libc
-        && let Some(offset) = libc.places(&["__libc_start_main"])[0]
+        && let Some(Place { offset, fixed }) = libc.places(&["__libc_start_main"])[0]
     {
-        entries.push(Entry { path: libc.path, offset, common: true });
+        entries.push(Entry { path: libc.path, offset, fixed, common: true });
     }
     entries
 }
@@ -64,13 +65,14 @@ pub(crate) fn entries(request: &Request) -> Vec<Entry> {
 /// Probes that the command's language calls for.
 pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
     let Some(binary) = Binary::of(request).filter(Binary::is_go) else { return Vec::new() };
-    let mut names = GO_WAITS.to_vec();
-    names.push(GO_RELEASE);
+    // A breakpoint may be had for the first few only.
+    let names = [&[GO_RELEASE], &GO_WAITS[..]].concat();
     let places = binary.places(&names);
     names
         .iter()
         .zip(places)
-        .filter_map(|(symbol, offset)| {
+        .filter_map(|(symbol, place)| {
+            let Place { offset, fixed } = place?;
             // The semaphore is a wait's first argument, and a queue's second.
             let (name, semaphore) = match *symbol {
                 GO_RELEASE => ("go.lock.release", GO_ARGUMENTS[1]),
@@ -79,12 +81,22 @@ pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
             Some(Probe {
                 name: name.to_owned(),
                 path: binary.path.clone(),
-                file_offset: offset?,
+                file_offset: offset,
+                fixed,
                 args: [semaphore, GOROUTINE],
                 stack: true,
             })
         })
         .collect()
+}
+
+/// Where a function begins.
+#[derive(Copy, Clone)]
+struct Place {
+    /// In the file.
+    offset: u64,
+    /// In memory, if the file is made for one address.
+    fixed: Option<u64>,
 }
 
 /// A binary in memory.
@@ -109,10 +121,11 @@ impl Binary {
         file.is_ok_and(|f| f.section_by_name(".gopclntab").is_some())
     }
 
-    /// The file offsets of these functions, none for those that it does not have.
-    fn places(&self, names: &[&str]) -> Vec<Option<u64>> {
+    /// Where these functions begin, none for those that it does not have.
+    fn places(&self, names: &[&str]) -> Vec<Option<Place>> {
         let mut places = vec![None; names.len()];
         let Ok(file) = object::File::parse(&*self.bytes) else { return places };
+        let is_fixed = file.kind() == object::ObjectKind::Executable;
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             if symbol.is_undefined() || symbol.address() == 0 {
                 continue;
@@ -123,7 +136,8 @@ impl Binary {
                 places[index] = file.segments().find_map(|segment| {
                     let within = symbol.address().checked_sub(segment.address())?;
                     let (offset, len) = segment.file_range();
-                    (within < len).then(|| offset + within)
+                    let fixed = is_fixed.then(|| symbol.address());
+                    (within < len).then(|| Place { offset: offset + within, fixed })
                 });
             }
         }

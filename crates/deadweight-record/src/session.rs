@@ -30,7 +30,6 @@ use perf_event_open_sys::bindings as abi;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 pub(crate) use own::Means;
 
@@ -104,6 +103,8 @@ pub(crate) struct Entry {
     pub(crate) path: std::path::PathBuf,
     /// Offset in the file.
     pub(crate) offset: u64,
+    /// Its address in memory, where that is the same in each run.
+    pub(crate) fixed: Option<u64>,
     /// Whether it is the C library's common entry rather than the command's own `main`.
     pub(crate) common: bool,
 }
@@ -131,7 +132,7 @@ impl Session {
         };
         match session.means.clone() {
             None => session.open_machine(program, entries, probes)?,
-            Some(means) => session.open_own(program, &means)?,
+            Some(means) => session.open_own(program, &means, entries, probes)?,
         }
         Ok(session)
     }
@@ -160,13 +161,24 @@ impl Session {
         self.open_places(entries, probes)
     }
 
-    fn open_own(&mut self, program: i32, means: &Means) -> Result<(), Error> {
+    fn open_own(
+        &mut self,
+        program: i32,
+        means: &Means,
+        entries: &[Entry],
+        probes: &[Probe],
+    ) -> Result<(), Error> {
         let (leader, whom) = means.leader(program);
         self.map_rings(&leader, whom)?;
         for (role, event) in means.events() {
             let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
             let opened = self.tolerate(role, opened, false)?;
             self.task.extend(opened);
+        }
+        for (role, event) in own::places(entries, probes) {
+            // Who debugs the program may have them all.
+            let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
+            self.task.extend(opened.unwrap_or_default());
         }
         Ok(())
     }
@@ -213,24 +225,19 @@ impl Session {
         };
         for entry in entries {
             let role = if entry.common { Role::CommonMain } else { Role::Main };
-            let place = place(kind, &entry.path, entry.offset, fields::BASE);
+            let path = CString::new(entry.path.as_os_str().as_bytes());
+            let place = path
+                .map_err(std::io::Error::from)
+                .map(|path| sampled(Source::Uprobe(kind, path, entry.offset), fields::BASE));
             let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
             let opened = self.tolerate(role, opened, false)?;
             self.wide.extend(opened);
         }
         for (number, probe) in (0..).zip(probes) {
-            let mut layout = fields::BASE | fields::REGISTERS;
-            if probe.stack {
-                layout |= fields::STACK | fields::CHAIN;
-            }
-            let place = place(kind, &probe.path, probe.file_offset, layout).map(|mut event| {
-                event.layout.registers |= probe.args.iter().fold(0, |mask, arg| match arg {
-                    Register::Number(n) if *n < 64 => mask | 1 << n,
-                    _ => mask,
-                });
-                event.no_kernel_chain = true;
-                event
-            });
+            let path = CString::new(probe.path.as_os_str().as_bytes());
+            let place = path
+                .map_err(std::io::Error::from)
+                .map(|path| noting(probe, Source::Uprobe(kind, path, probe.file_offset)));
             let role = Role::Probe(number);
             let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
             let opened = self.tolerate(role, opened, false)?;
@@ -428,9 +435,18 @@ fn sampled(source: Source, what: u64) -> Event {
     }
 }
 
-type Opening = Result<Event, std::io::Error>;
-
-fn place(kind: u32, path: &Path, offset: u64, what: u64) -> Opening {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    Ok(sampled(Source::Uprobe(kind, path, offset), what))
+/// A probe's event: the user half, with what the probe is to note.
+fn noting(probe: &Probe, source: Source) -> Event {
+    let mut what = fields::BASE | fields::REGISTERS;
+    if probe.stack {
+        what |= fields::STACK | fields::CHAIN;
+    }
+    let mut event = Event { no_kernel_chain: true, ..sampled(source, what) };
+    event.layout.registers |= probe.args.iter().fold(0, |mask, arg| match arg {
+        Register::Number(n) if *n < 64 => mask | 1 << n,
+        _ => mask,
+    });
+    event
 }
+
+type Opening = Result<Event, std::io::Error>;

@@ -122,7 +122,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let count = walk.at.len();
     let (early, late) = (*walk.at.get(count / 10)?, *walk.at.get(count * 9 / 10)?);
     let in_process = case.processes.get(process);
-    let life = in_process.end - in_process.began();
+    let life = life_after_main(case, process);
     let spread = (late - early).share_of(life);
     let onward = walk.onward * 2 > u64::try_from(count).unwrap_or(u64::MAX);
     if spread < SPREAD || !onward {
@@ -156,6 +156,13 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ],
         remedy: remedy(&in_process.language).into(),
     })
+}
+
+/// From a process' main until it began to die: how long that takes is the kernel's affair.
+fn life_after_main(case: &Case<'_>, process: ProcessId) -> Ns {
+    let process = case.processes.get(process);
+    let exits = process.tasks.iter().filter_map(|task| case.timeline.task(*task).exit);
+    exits.max().unwrap_or(process.end).min(process.end) - process.began()
 }
 
 /// What taking down the pages of so many faults cost: their part of the process' end, and what
@@ -226,5 +233,14 @@ mod tests {
         assert_eq!(found(&recorder(600, 20_000, 1, 0)), "");
         // Few pages.
         assert_eq!(found(&recorder(50, 1500, 1, 0)), "");
+    }
+
+    #[test]
+    fn a_slow_end_is_no_part_of_the_programs_work() {
+        let dies_slowly = recorder(600, 1500, 1, 0).replace("off dead", "off preempted")
+            + "\n2500000 on\n2500000 off dead";
+        expect![[r#"
+            first-touch 16 % (0..16) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its life after main.
+        "#]].assert_eq(&found(&dies_slowly));
     }
 }

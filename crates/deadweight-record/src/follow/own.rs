@@ -117,6 +117,12 @@ impl Follow<'_> {
         late.into_iter().for_each(|dying| self.bury(record, dying));
     }
 
+    /// Whether a place in the command's binary was reached by a process that runs another: a
+    /// breakpoint is an address.
+    pub(super) fn is_misled(&self, process: u32) -> bool {
+        self.own.is_some() && self.tasks.get(&process).is_none_or(|task| task.another)
+    }
+
     fn missing_ticks(&mut self, record: &Record<'_>) {
         let Some(own) = self.own.as_mut().filter(|own| own.started) else { return };
         let sampled = matches!(&record.body, Body::Sample(sample) if sample.role == Role::Clock);

@@ -5,9 +5,10 @@
 //! (`kernel.perf_event_paranoid` 1 or less, CAP_PERFMON), samples show that, and where it lets us watch
 //! whole CPUs (0 or less), the switches are those of everybody. Not for opening: that is `session`.
 
-use super::{SITES_PER_SECOND, sampled};
+use super::{Entry, SITES_PER_SECOND, noting, sampled};
 use crate::error::Error;
 use crate::follow::OwnView;
+use crate::launch::Probe;
 use crate::perf::calls::{self, Pair};
 use crate::perf::schema::{Role, fields};
 use crate::perf::sys::{Event, Every, Source, Whom};
@@ -15,6 +16,22 @@ use perf_event_open_sys::bindings as abi;
 
 /// User halves per second, task and CPU, of each call: there are twenty.
 const SITES_OF_CALL: u64 = 100;
+
+/// Breakpoints of a CPU.
+const BREAKPOINTS: usize = 4;
+
+/// Breakpoints in the place of probes, which only root may set: on what has the same address in
+/// each run, the first of `probes` before others, and the program's main if there is one left.
+pub(super) fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
+    let own = |event| Event { no_kernel: true, ..event };
+    let probes = (0..).zip(probes).filter_map(|(number, probe)| {
+        Some((Role::Probe(number), own(noting(probe, Source::Breakpoint(probe.fixed?)))))
+    });
+    let mains = entries.iter().filter(|entry| !entry.common).filter_map(|entry| {
+        Some((Role::Main, own(sampled(Source::Breakpoint(entry.fixed?), fields::BASE))))
+    });
+    probes.chain(mains).take(BREAKPOINTS).collect()
+}
 
 /// What may be seen of a program by who is not root, as tried.
 #[derive(Clone, Debug)]

@@ -97,6 +97,25 @@ fn a_user_sees_who_a_pipeline_waited_for() {
 }
 
 #[test]
+fn a_user_sees_the_lock_that_goroutines_wait_for() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("lock");
+    let program = match program::build("contended_in_go") {
+        Ok(program) => home.put(&program, 0o755),
+        Err(reason) => return assert!(leave(Some(reason)).is_none()),
+    };
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let report = home.report(&[], &[program.to_str().unwrap(), "1000"]);
+        seen = report.findings;
+        let Some(lock) = seen.iter().find(|f| f.class == "wait-lock") else { continue };
+        assert!(lock.sites.iter().any(|s| s.file.ends_with("contended_in_go.go")), "{lock:?}");
+        return;
+    }
+    panic!("no lock found: {seen:?}");
+}
+
+#[test]
 fn what_runs_for_a_user_ends_as_it_would() {
     let Some(_alone) = leave(None) else { return };
     let home = Home::new("ends");
