@@ -83,14 +83,11 @@ const EXECUTE: u32 = 4;
 /// Kernel frames: what is waited for shows within the first dozen.
 const KERNEL_FRAMES: u16 = 24;
 
-impl Event {
-    fn attr(&self, whom: Whom) -> abi::perf_event_attr {
-        let mut attr = abi::perf_event_attr::default();
-        attr.size = u32::try_from(size_of::<abi::perf_event_attr>()).unwrap_or(0);
-        attr.sample_type = self.layout.fields;
-        attr.clockid = libc::CLOCK_MONOTONIC_RAW;
-        match &self.source {
-            Source::Dummy | Source::Lives => {
+impl Source {
+    /// Fills in what is counted.
+    fn describe(&self, attr: &mut abi::perf_event_attr) {
+        match self {
+            Self::Dummy | Self::Lives => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
                 attr.config = u64::from(abi::PERF_COUNT_SW_DUMMY);
                 attr.set_task(1);
@@ -99,27 +96,27 @@ impl Event {
                 // Executable mappings only: `mmap_data` stays 0.
                 attr.set_mmap(1);
                 attr.set_mmap2(1);
-                attr.set_context_switch(matches!(self.source, Source::Lives).into());
+                attr.set_context_switch(matches!(self, Self::Lives).into());
             }
-            Source::Switches => {
+            Self::Switches => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
                 attr.config = u64::from(abi::PERF_COUNT_SW_DUMMY);
                 attr.set_context_switch(1);
             }
-            Source::Software(which) => {
+            Self::Software(which) => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
                 attr.config = u64::from(*which);
             }
-            Source::Tracepoint(id) => {
+            Self::Tracepoint(id) => {
                 attr.type_ = abi::PERF_TYPE_TRACEPOINT;
                 attr.config = *id;
             }
-            Source::Uprobe(kind, path, offset) => {
+            Self::Uprobe(kind, path, offset) => {
                 attr.type_ = *kind;
                 attr.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
                 attr.__bindgen_anon_4.probe_offset = *offset;
             }
-            Source::Breakpoint(address) => {
+            Self::Breakpoint(address) => {
                 attr.type_ = abi::PERF_TYPE_BREAKPOINT;
                 attr.bp_type = EXECUTE;
                 attr.__bindgen_anon_3.bp_addr = *address;
@@ -127,6 +124,16 @@ impl Event {
                 attr.__bindgen_anon_4.bp_len = size_of::<libc::c_long>() as u64;
             }
         }
+    }
+}
+
+impl Event {
+    fn attr(&self, whom: Whom) -> abi::perf_event_attr {
+        let mut attr = abi::perf_event_attr::default();
+        attr.size = u32::try_from(size_of::<abi::perf_event_attr>()).unwrap_or(0);
+        attr.sample_type = self.layout.fields;
+        attr.clockid = libc::CLOCK_MONOTONIC_RAW;
+        self.source.describe(&mut attr);
         match self.every {
             Every::Count(period) => attr.__bindgen_anon_1.sample_period = period,
             Every::PerSecond(rate) => {

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Runs programs watched and not, on each rung, and says where one differs.
+
+  bench/identity.py [--times N] [--rungs root,user] [--only NAME,NAME] [--binary FILE]
+
+Compared are exit code, the program's standard output and error, and what is left behind: processes of ours,
+uprobes, trace instances, and files in the folder that the programs run in. A run that takes longer than a
+minute counts as hanging. As root; `user` becomes an ordinary user by setpriv.
+"""
+import argparse, os, shutil, subprocess, sys, tempfile, time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+USER = "65534"
+# Name, command, standard input. What they print is the same in each run.
+PROGRAMS = [
+    ("true", ["true"], b""),
+    ("false", ["false"], b""),
+    ("code", ["sh", "-c", "exit 77"], b""),
+    ("streams", ["sh", "-c", "echo out; echo err >&2; exit 3"], b""),
+    ("terminated", ["sh", "-c", "kill -TERM $$"], b""),
+    ("killed", ["sh", "-c", "kill -KILL $$"], b""),
+    ("aborted", ["python3", "-c", "import resource, os; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); os.abort()"], b""),
+    ("segfault", ["python3", "-c", "import resource, ctypes; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); ctypes.string_at(0)"], b""),
+    ("input", ["sort", "-n"], b"".join(b"%d\n" % (i * 7919 % 1000) for i in range(1000))),
+    ("pipeline", ["sh", "-c", "seq 20000 | grep 7 | sort -r | head -n 5"], b""),
+    ("broken pipe", ["sh", "-c", "yes | head -n 3"], b""),
+    ("background", ["sh", "-c", "sleep 0.05 & echo started; wait $!; echo $?"], b""),
+    ("traps", ["sh", "-c", "trap 'echo caught' USR1; kill -USR1 $$; echo on"], b""),
+    ("forks", ["sh", "-c", "i=0; while [ $i -lt 40 ]; do /bin/true; i=$((i+1)); done; echo $i"], b""),
+    ("threads", ["python3", "-c", "import threading\nn=[]\nt=[threading.Thread(target=n.append,args=(i,)) for i in range(20)]\n[x.start() for x in t];[x.join() for x in t];print(sorted(n))"], b""),
+    ("vfork", ["python3", "-c", "import subprocess\nprint([subprocess.run(['sh','-c',f'exit {i}']).returncode for i in range(5)])"], b""),
+    ("alarm", ["python3", "-c", "import signal,time\nsignal.signal(signal.SIGALRM,lambda *a:print('rang'))\nsignal.setitimer(signal.ITIMER_REAL,.02)\ntime.sleep(.05);print('done')"], b""),
+    ("descriptors", ["sh", "-c", "ls /proc/self/fd | wc -l"], b""),
+    ("many reads", ["dd", "bs=1", "count=20000", "status=none"], b"x" * 20000),
+    ("limits", ["sh", "-c", "ulimit -n; umask; nice; pwd | wc -c"], b""),
+]
+
+
+def run(words, given, folder):
+    """Exit code as Python tells it, and what it wrote."""
+    environment = dict(os.environ, HOME=folder, XDG_CACHE_HOME=os.path.join(folder, ".cache"))
+    try:
+        done = subprocess.run(words, input=given, capture_output=True, cwd=folder, env=environment, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "hangs", b"", b""
+    return done.returncode, done.stdout, done.stderr
+
+
+def as_a_shell_says(result):
+    """A program that a signal ended is answered for by 128 and its number."""
+    code, out, err = result
+    return (128 - code if isinstance(code, int) and code < 0 else code), out, err
+
+
+def left_behind(folder, binary):
+    """Processes that run our binary, and what the kernel keeps for tracers."""
+    ours = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe").startswith(binary): ours.append(f"process {pid}")
+        except OSError: pass
+    for what in "uprobe_events", "kprobe_events":
+        try: ours += open(f"/sys/kernel/tracing/{what}").read().splitlines()
+        except OSError: pass
+    try: ours += os.listdir("/sys/kernel/tracing/instances")
+    except OSError: pass
+    return ours + [name for name in os.listdir(folder) if name not in (".cache", "ours")]
+
+
+def settled(folder, binary):
+    """What is left once events that are let go of in the background have had their time."""
+    for _ in range(100):
+        left = left_behind(folder, binary)
+        if not left: break
+        time.sleep(0.1)
+    return left
+
+
+def main():
+    ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ask.add_argument("--times", type=int, default=10)
+    ask.add_argument("--rungs", default="root,user")
+    ask.add_argument("--only", default="")
+    ask.add_argument("--binary", default=os.path.join(ROOT, "target/release/deadweight"))
+    options = ask.parse_args()
+    only = options.only.split(",") if options.only else None
+    programs = [p for p in PROGRAMS if only is None or p[0] in only]
+    folder = tempfile.mkdtemp(prefix="deadweight-identity-")
+    os.chmod(folder, 0o777)
+    here = os.path.join(folder, "ours")
+    shutil.copy(options.binary, here)
+    os.chmod(here, 0o755)
+    before = left_behind(folder, here)
+    runs = differing = 0
+    for rung in options.rungs.split(","):
+        become = [] if rung == "root" else ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
+        expected = {name: run(become + words, given, folder) for name, words, given in programs}
+        for turn in range(options.times):
+            for name, words, given in programs:
+                code, out, err = run(become + [here, "-q", "-o", "/dev/null", "--"] + words, given, folder)
+                runs += 1
+                was = as_a_shell_says(expected[name])
+                if (code, out, err) != was:
+                    differing += 1
+                    print(f"{rung} {name}, turn {turn}: {(code, out[-200:], err[-200:])} instead of {was}", flush=True)
+            if turn % 50 == 49: print(f"# {rung}: {turn + 1} turns", file=sys.stderr, flush=True)
+    left = [what for what in settled(folder, here) if what not in before]
+    shutil.rmtree(folder, ignore_errors=True)
+    print(f"{runs} runs of {len(programs)} programs, {differing} differ; left behind: {', '.join(left) or 'nothing'}")
+    return 1 if differing or left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
