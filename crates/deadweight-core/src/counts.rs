@@ -13,8 +13,9 @@ mod tests;
 
 pub use per_call::{Copies, copies};
 
+use crate::cost::GROWTH;
 use crate::path::Subject;
-use crate::report::{Allocations, Report};
+use crate::report::{Allocations, Finding, Report};
 use crate::timeline::Timeline;
 use crate::trace::Trace;
 use crate::units::Ns;
@@ -87,15 +88,19 @@ pub fn tell(report: &mut Report, counted: &Counted<'_>) {
         per_call::tell(inside, [report.wall_ns, report.cpu_ns], &tally, counted);
     }
     if counted.allocators {
-        const CLASS: &str = "allocation";
-        let cpu = report.cpu_ledger.iter().find(|row| row.account == CLASS);
-        let cpu = cpu.map_or(Ns::ZERO, |row| Ns(row.ns));
         let found = allocations(&tally);
-        for finding in report.findings.iter_mut().filter(|f| f.class == CLASS) {
-            sites::tell(finding, &found, cpu);
+        for finding in report.findings.iter_mut().filter(|f| asks_for_memory(f)) {
+            let cpu = report.cpu_ledger.iter().find(|row| row.account == finding.class);
+            sites::tell(finding, &found, cpu.map_or(Ns::ZERO, |row| Ns(row.ns)));
         }
         report.allocations = Some(found);
     }
+}
+
+/// Whether a finding is about how often memory is asked for.
+#[must_use]
+pub fn asks_for_memory(finding: &Finding) -> bool {
+    finding.class == "allocation" || finding.title == GROWTH
 }
 
 /// All allocations of a run, as far as they were counted.

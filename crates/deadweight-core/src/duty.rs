@@ -42,6 +42,13 @@ pub(crate) fn of_name(name: &str) -> Option<Duty> {
         .or_else(|| of_generic(plain))
 }
 
+/// Whether a function makes a block of memory larger for whoever calls it, in a language where
+/// that gives the old one back.
+pub(crate) fn is_realloc(name: &str) -> bool {
+    ["realloc", "reallocarray", "libc_realloc", "rallocx"].contains(&name.trim_start_matches('_'))
+        || name.starts_with("mem.Allocator.realloc")
+}
+
 /// `memmove_avx_unaligned_erms` is one of several of the C library's `memmove`.
 fn without_variant(name: &str) -> &str {
     const MARKS: [&str; 6] = ["_avx", "_sse", "_evex", "_erms", "_ssse3", "_generic"];
@@ -195,7 +202,7 @@ fn of_generic(name: &str) -> Option<Duty> {
     const PARTS: &[(&str, Duty)] = &[
         // Zig
         ("mem.Allocator.free", Duty::Release), ("mem.Allocator.destroy", Duty::Release),
-        ("mem.Allocator.", Duty::Allocate), ("heap.", Duty::Allocate),
+        ("mem.Allocator.realloc", Duty::Grow), ("mem.Allocator.", Duty::Allocate), ("heap.", Duty::Allocate),
         (").ensureTotalCapacity", Duty::Grow), (").growCapacity", Duty::Grow),
         // C++
         // Moves the elements itself.

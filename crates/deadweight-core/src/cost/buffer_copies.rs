@@ -10,9 +10,12 @@
 //! the program: erase, insert, append, growth, conversion. A copy that the program's own line asks for
 //! counts where its function allocates what it copies into, or where it is a memmove: it shifts what
 //! is already there. Where growth is why a program in Go or Crystal allocates at all, allocating and
-//! collecting are told with it. An estimate. Removing copies
+//! collecting are told with it. Where a line of the program makes a block larger itself (`realloc`),
+//! all that the allocator does there belongs to it, copying or not: mostly it finds that the block can
+//! stay where it is. An estimate. Removing copies
 //! has saved their share and some 10 points more, which the prediction adds; on two programs
-//! that nothing was fitted to it was still 12 points too little.
+//! that nothing was fitted to it was still 12 points too little. Growing in fewer steps saves the
+//! allocator's share and no more: the block stays, and so do its page faults.
 //!
 //! # What it is mistaken for
 //! A copy that is the program's job, from one of its buffers into another, asked for in its own line; the
@@ -23,12 +26,14 @@
 //!
 //! # Seen in
 //! A protocol session that erases each command from the front of a 64 KiB buffer.
-//! In `tests/programs`: `erase_front.cpp`.
+//! In `tests/programs`: `erase_front.cpp`, `realloc_line.c`.
 
+use super::growth::GROWTH;
 use super::{AccountId, Claim, Class, Inspection};
 use crate::duty::Duty;
 use crate::findings::{Draft, processes_in};
-use crate::place::{Spot, Weights};
+use crate::ids::StackId;
+use crate::place::Spot;
 use crate::processes::ProcessId;
 use crate::report::How;
 use crate::shares::Share;
@@ -46,14 +51,17 @@ pub(super) const CLASS: Class = Class {
 
 /// Below this share of the wall time a copy is cheaper than a reader's time.
 const LARGE: f64 = 0.04;
+/// Growth is the story if so much of the finding is the allocator's part of it.
+const MOSTLY: f64 = 0.5;
 /// Which part of the rest, by the copies' own share, goes with them: a pair of programs, measured
 /// six times (share 53 to 62 %, saved 62 to 70 %).
 const WAITING: f64 = 0.35;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    sample.duty() == Some(Duty::Copy)
-        && !sample.under(Duty::Stream)
-        && (!sample.is_asked_for() || sample.allocates || shifts(sample))
+    super::growth::is_by_hand(sample)
+        || sample.duty() == Some(Duty::Copy)
+            && !sample.under(Duty::Stream)
+            && (!sample.is_asked_for() || sample.allocates || shifts(sample))
 }
 
 /// Whether the program's own line moves what may overlap: it makes room, or closes a gap.
@@ -101,15 +109,71 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         return None;
     }
     let (low, high) = share.interval(share.ns);
-    let growth: u64 = grown(found, &share.places);
-    let mut evidence = vec![format!(
-        "{} samples of {} in it; removing copies has saved their share and some 10 points more",
-        share.samples, share.whole.1
-    )];
-    if growth > 0 {
+    let enlarging = part(&share, &|spot| found.case.sample(spot).duty() != Some(Duty::Copy));
+    let is_growth = enlarging >= MOSTLY;
+    // What copies leave behind goes with them; a block that merely stays leaves nothing.
+    let saved = |ns: Ns| {
+        let stays = ns.part(enlarging);
+        share.with_the_rest(ns - stays + with_it, WAITING) + stays
+    };
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: if is_growth { GROWTH } else { "bytes copied from buffer to buffer" }.into(),
+        text: format!(
+            "{} spent {} of its {} {} ({}).",
+            case.name(process),
+            time(share.ns),
+            time(net),
+            if is_growth {
+                "making memory larger"
+            } else {
+                "copying bytes from one buffer to another"
+            },
+            percent(share.ns, net),
+        ),
+        amount: share.ns,
+        saving: saved(share.ns),
+        range: (low, saved(high)),
+        how: How::Estimate,
+        evidence: evidence(found, &share, is_growth, with_it),
+        sites: share.sites(case.symbols()),
+        remedy: if is_growth {
+            LARGER_STEPS
+        } else {
+            remedy(&case.processes.get(process).language)
+        }
+        .into(),
+    })
+}
+
+/// The part of the share's samples whose stack is `chosen`.
+fn part(share: &Share, chosen: &dyn Fn(StackId) -> bool) -> f64 {
+    let chosen = |spot: &Spot| spot.stack().is_some_and(chosen);
+    let sum = share.places.iter().filter(|(spot, _)| chosen(spot)).map(|(_, w)| w.amount).sum();
+    let sum: u64 = sum;
+    sum as f64 / share.samples.max(1) as f64
+}
+
+fn evidence(
+    found: &Inspection<'_, '_>,
+    share: &Share,
+    is_growth: bool,
+    with_it: Ns,
+) -> Vec<String> {
+    let known = if is_growth {
+        "growing in fewer steps has saved their share at most"
+    } else {
+        "removing copies has saved their share and some 10 points more"
+    };
+    let mut evidence =
+        vec![format!("{} samples of {} in it; {known}", share.samples, share.whole.1)];
+    let grown = part(share, &|stack| found.case.sample(stack).under(Duty::Grow));
+    if grown > 0.0 && !is_growth {
         evidence.push(format!(
             "{} of it while something grew beyond its memory",
-            percent(share.time_of(growth), share.ns)
+            percent(share.ns.part(grown), share.ns)
         ));
     }
     if with_it > Ns::ZERO {
@@ -119,33 +183,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             time(with_it)
         ));
     }
-    Some(Draft {
-        class: CLASS.id,
-        moves: true,
-        process,
-        title: "bytes copied from buffer to buffer".into(),
-        text: format!(
-            "{} spent {} of its {} copying bytes from one buffer to another ({}).",
-            case.name(process),
-            time(share.ns),
-            time(net),
-            percent(share.ns, net),
-        ),
-        amount: share.ns,
-        saving: share.with_the_rest(share.ns + with_it, WAITING),
-        range: (low, share.with_the_rest(high + with_it, WAITING)),
-        how: How::Estimate,
-        sites: share.sites(case.symbols()),
-        evidence,
-        remedy: remedy(&case.processes.get(process).language).into(),
-    })
+    evidence
 }
 
-/// Samples taken while something grew.
-fn grown(found: &Inspection<'_, '_>, places: &Weights) -> u64 {
-    let grows = |spot: &Spot| spot.stack().is_some_and(|s| found.case.sample(s).under(Duty::Grow));
-    places.iter().filter(|(spot, _)| grows(spot)).map(|(_, weight)| weight.amount).sum()
-}
+/// What to do where a block grows piece by piece.
+const LARGER_STEPS: &str = "Keep the size of the block beside what is used of it and double it when it \
+     is full, or take the final size at once, instead of one realloc per piece.";
 
 fn remedy(language: &str) -> &'static str {
     match language {
@@ -260,6 +303,54 @@ mod tests {
         );
         expect![[r#"
             buffer-copies 48 % (31..58) @ text_add:6: app spent 39.8 µs of its 100 µs copying bytes from one buffer to another (40 %).
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn a_block_made_larger_piece_by_piece_is_found_wherever_it_stays() {
+        let text = computing(
+            "C",
+            &[
+                (
+                    20,
+                    "_int_realloc @libc.so.6 <- realloc @libc.so.6 <- append (log.c:14) <- main (log.c:28)",
+                ),
+                (
+                    8,
+                    "_int_free @libc.so.6 <- _int_realloc @libc.so.6 <- realloc @libc.so.6 <- append (log.c:14) <- main (log.c:28)",
+                ),
+                (2, "free @libc.so.6 <- main (log.c:33)"),
+                (70, "main (log.c:25)"),
+            ],
+        );
+        expect![[r#"
+            buffer-copies 28 % (20..37) @ append:14: app spent 27.9 µs of its 100 µs making memory larger (28 %).
+        "#]].assert_eq(&found(&text));
+        let report = super::super::tests::weighed(&text);
+        expect![[r#"
+            memory grown piece by piece
+            28 samples of 100 in it; growing in fewer steps has saved their share at most"#]]
+        .assert_eq(&format!(
+            "{}\n{}",
+            report.findings[0].title,
+            report.findings[0].evidence.join("\n")
+        ));
+    }
+
+    #[test]
+    fn a_vector_that_grows_inside_its_library_stays_allocation() {
+        let text = computing(
+            "Rust",
+            &[
+                (
+                    30,
+                    "realloc @libc.so.6 <- alloc::raw_vec::finish_grow <- alloc::raw_vec::RawVec<T,A>::grow_one <- fill (a.rs:3) <- main (a.rs:9)",
+                ),
+                (70, "main (a.rs:9)"),
+            ],
+        );
+        expect![[r#"
+            allocation 37 % (22..47) @ fill:3: app spent 29.9 µs of its 100 µs in the allocator (30 %).
         "#]].assert_eq(&found(&text));
     }
 

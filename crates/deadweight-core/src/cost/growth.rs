@@ -6,7 +6,7 @@
 
 use super::allocation::Allocating;
 use super::{AccountId, Inspection};
-use crate::duty::Duty;
+use crate::duty::{self, Duty};
 use crate::processes::ProcessId;
 use crate::shares::{Share, samples_of};
 use crate::units::Ns;
@@ -16,6 +16,17 @@ use crate::user_time::UserSample;
 const MOST: f64 = 0.7;
 /// Where less of it is copies, allocating is what costs.
 const COPIES: f64 = 0.1;
+
+/// What a finding is called that is about blocks made larger by the program's own lines.
+pub(crate) const GROWTH: &str = "memory grown piece by piece";
+
+/// Whether a line of the program makes a block of memory larger itself, and this is the
+/// allocator's part of it. Containers know how to grow; theirs is told by what they do.
+pub(super) fn is_by_hand(sample: &UserSample<'_>) -> bool {
+    let outermost = sample.duties.len().checked_sub(1).filter(|_| sample.own.is_some());
+    let Some((_, frame)) = outermost.and_then(|at| sample.frames().nth(at)) else { return false };
+    duty::is_realloc(sample.symbols.name(frame.function))
+}
 
 /// What goes with the copies of growth: allocating, collecting, and waiting for both. None if
 /// growth is not the reason for most of that.

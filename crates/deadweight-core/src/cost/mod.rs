@@ -34,6 +34,7 @@ use crate::findings::Draft;
 use crate::user_time::UserSample;
 
 pub(crate) use bounds_checks::checked_loops;
+pub(crate) use growth::GROWTH;
 pub(crate) use wait_input::{is_idleness, is_server};
 
 /// The knowledge about one hidden cost.

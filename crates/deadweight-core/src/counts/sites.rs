@@ -50,8 +50,13 @@ pub(super) fn sites(tally: &Tally<'_>) -> Vec<AllocationSite> {
 pub(super) fn tell(finding: &mut Finding, found: &Allocations, cpu: Ns) {
     let one_thread = cpu.0 as f64 <= BESIDE * finding.amount_ns as f64;
     let mut lines = Vec::new();
-    let worth = |site: &&AllocationSite| site.count as f64 >= FEW * found.count as f64;
-    for site in found.sites.iter().filter(worth).take(NAMED) {
+    let worth = |site: &&AllocationSite| {
+        let blamed =
+            finding.class == "allocation" || finding.sites.iter().any(|named| is_same(named, site));
+        blamed && site.count as f64 >= FEW * found.count as f64
+    };
+    let worthy: Vec<&AllocationSite> = found.sites.iter().filter(worth).take(NAMED).collect();
+    for site in worthy {
         let named = finding.sites.iter_mut().find(|named| is_same(named, site));
         let each = named.filter(|_| one_thread).map(|named| {
             named.count = site.count;

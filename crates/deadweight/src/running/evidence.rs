@@ -6,7 +6,7 @@
 
 use super::repeat::Ran;
 use crate::seal::Entries;
-use deadweight_core::counts::{self, Counted, Mark};
+use deadweight_core::counts::{self, Counted, Mark, asks_for_memory};
 use deadweight_core::report::Report;
 use deadweight_core::runners;
 use deadweight_core::symbols::Symbols;
@@ -67,7 +67,7 @@ impl Evidence {
             }
             self.function = !places.is_empty();
         }
-        let allocates = report.findings.iter().any(|finding| finding.class == "allocation");
+        let allocates = report.findings.iter().any(asks_for_memory);
         if self.function || allocates {
             let before = places.len();
             places.extend(allocators(&trace.symbols));
