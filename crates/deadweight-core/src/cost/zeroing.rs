@@ -62,8 +62,27 @@ const WAITING: f64 = 0.12;
 const LEAST: u32 = 128;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    let called = sample.duty() == Some(Duty::Fill) && sample.caller_role() != Role::Filling;
+    let called = sample.duty() == Some(Duty::Fill)
+        && (sample.caller_role() != Role::Filling || is_left_to_the_library(sample));
     (called || is_inlined(sample)) && !sample.under(Duty::Stream)
+}
+
+/// Whether a library hands on a value to fill with that the program's line does not give: `s.resize(n)`,
+/// but not `s.resize(n, c)`.
+fn is_left_to_the_library(sample: &UserSample<'_>) -> bool {
+    let line = sample.own_frame().map_or("", |(_, frame)| sample.symbols.source_line(frame));
+    let Some((_, arguments)) = line.split_once("resize(") else { return false };
+    let mut depth = 0_usize;
+    for letter in arguments.chars() {
+        match letter {
+            '(' | '[' | '{' => depth += 1,
+            ')' if depth == 0 => return !sample.is_asked_for(),
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether the instruction waited for clears a good stretch of memory by itself: `rep stos`, a loop
@@ -273,6 +292,21 @@ mod tests {
         };
         assert_eq!(set_by("0x1039"), "");
         assert!(set_by("0x1046").starts_with("zeroing"), "{}", set_by("0x1046"));
+    }
+
+    #[test]
+    fn text_made_larger_with_nothing_in_it_is_found_and_text_of_given_letters_is_refused() {
+        let set_by = |source: &str| {
+            let stack = "memset @libc.so.6 <- std::string::_M_replace_aux @0x1039 <- encode (a.cpp:3) <- main (a.cpp:9)";
+            let text = computing("C++", &[(60, stack), (40, "main (a.cpp:9)")]);
+            let code = DECODE.replace("code decode", "code std::string::_M_replace_aux");
+            let text = text.replacen("task 1", &format!("{code}\ntask 1"), 1);
+            let report = super::super::tests::with_source(&text, "a.cpp", 3, source);
+            report.findings.iter().any(|finding| finding.class == "zeroing")
+        };
+        assert!(set_by("out.resize(std::max(n, 24000));"));
+        assert!(!set_by("out.resize(out.size() + run.n, run.letter);"));
+        assert!(!set_by("out.append(run.n, run.letter);"));
     }
 
     /// `struct msg m = {0};` of 8 KiB by gcc 12 -O2.
