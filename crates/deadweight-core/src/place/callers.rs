@@ -18,13 +18,17 @@ pub(super) fn divided(symbols: &Symbols, weights: &Weights) -> Weights {
             stacks.entry(function).or_default().push((*spot, *weight));
         }
     }
-    let mut all = Weights::new();
+    let (mut all, mut alone) = (Weights::new(), BTreeMap::<&str, Weight>::new());
     for (spot, weight) in weights {
-        let alone = matches!(spot, Spot::At(_)).then(|| library(symbols, *spot)).flatten();
-        match alone.and_then(|function| stacks.get(function)) {
-            Some(stacks) => divide(&mut all, *weight, stacks),
-            None => add(&mut all, *spot, weight.count, weight.amount),
+        let function = matches!(spot, Spot::At(_)).then(|| library(symbols, *spot)).flatten();
+        match function.filter(|function| stacks.contains_key(function)) {
+            Some(function) => sum(alone.entry(function).or_default(), *weight),
+            None => sum(all.entry(*spot).or_default(), *weight),
         }
+    }
+    // One division a function, however many of its instructions and stacks there are.
+    for (function, weight) in alone {
+        divide(&mut all, weight, &stacks[function]);
     }
     all
 }
@@ -35,14 +39,13 @@ fn divide(all: &mut Weights, weight: Weight, stacks: &[(Spot, Weight)]) {
     for (((spot, _), count), amount) in
         stacks.iter().zip(counts).zip(apportion(weight.amount, &amounts))
     {
-        add(all, *spot, count, amount);
+        sum(all.entry(*spot).or_default(), Weight { count, amount });
     }
 }
 
-fn add(all: &mut Weights, spot: Spot, count: u64, amount: u64) {
-    let sum = all.entry(spot).or_default();
-    sum.count += count;
-    sum.amount += amount;
+fn sum(sum: &mut Weight, more: Weight) {
+    sum.count += more.count;
+    sum.amount += more.amount;
 }
 
 /// The function of the innermost frame, if that is not the program's own.
