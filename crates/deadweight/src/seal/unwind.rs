@@ -72,9 +72,12 @@ impl Unwinder {
         chain.clear();
         chain.push(code(space, state.ip, !calling));
         self.returns.clear();
-        let end = self.follow(state, space, images, chain);
+        let (end, registers) = self.follow(state, space, images, chain);
         if end != End::Root {
-            self.extend_by_frame_pointers(state.chain, space, chain, end);
+            let owner = end == End::Stuck
+                && registers.fp == state.fp
+                && chain.last().is_some_and(|at| self.has_frame_pointer(*at, images));
+            self.extend_by_frame_pointers(state.chain, space, chain, (end, owner));
         }
     }
 
@@ -86,7 +89,7 @@ impl Unwinder {
         space: &Space,
         images: &mut Images,
         chain: &mut Vec<Code>,
-    ) -> End {
+    ) -> (End, Registers) {
         let dump = Dump { start: state.sp, bytes: state.stack };
         let UserState { ip, sp, fp, lr, .. } = *state;
         let mut registers = Registers { ip, sp, fp, lr, executing: true };
@@ -94,7 +97,7 @@ impl Unwinder {
         while chain.len() < DEEPEST {
             let frames = at.range.and_then(|range| images.call_frames(range.image));
             match self.step(&registers, at, frames, &dump, space) {
-                Step::End(end) => return end,
+                Step::End(end) => return (end, registers),
                 Step::Caller(caller) => {
                     registers = caller;
                     at = code(space, caller.ip, caller.executing);
@@ -104,7 +107,16 @@ impl Unwinder {
             }
         }
         // As deep as is kept: nothing to add to it.
-        End::Root
+        (End::Root, registers)
+    }
+
+    /// Whether the function at `at` keeps its frame where the frame pointer points.
+    fn has_frame_pointer(&mut self, at: Code, images: &mut Images) -> bool {
+        let Some(range) = at.range else { return false };
+        let frames = images.call_frames(range.image);
+        let address = at.address.wrapping_sub(range.bias);
+        let rule = frames.and_then(|frames| frames.rule(address, &mut self.context));
+        rule.is_some_and(|rule| matches!(rule.frame, Frame::Pointer(_)))
     }
 
     fn step(
@@ -133,13 +145,15 @@ impl Unwinder {
     }
 
     /// Goes on where the walk over the dump got stuck with the kernel's walk by frame pointers:
-    /// from the last return address that both have; without a common one, the longer is kept.
+    /// from the last return address that both have; without a common one, the longer is kept. A
+    /// function whose large frame reaches beyond the dump and that is the owner of the frame pointer
+    /// is where the kernel's walk begins.
     fn extend_by_frame_pointers(
         &mut self,
         kernel: &[u64],
         space: &Space,
         chain: &mut Vec<Code>,
-        end: End,
+        (end, owner): (End, bool),
     ) {
         let callers = kernel.get(1..).unwrap_or(&[]);
         let mapped = callers.iter().take_while(|ret| space.find(ret.wrapping_sub(1)).is_some());
@@ -153,6 +167,7 @@ impl Unwinder {
             Some((ours, _)) if end == End::Bottom && !outermost(ours) => return,
             None if end == End::Bottom => return,
             Some((ours, theirs)) => (ours + 2, &callers[theirs + 1..]),
+            None if owner && !callers.is_empty() => (chain.len(), callers),
             None if callers.len() > self.returns.len() => (1, callers),
             None => return,
         };

@@ -27,13 +27,16 @@ pub(crate) fn workshop() -> PathBuf {
 fn compiler(source: &str) -> Option<&'static [&'static str]> {
     Some(match source {
         "static_hello.c" => &["gcc", "-O2", "-g", "-static"],
+        assembler if assembler.ends_with(".s") => &["gcc", "-m32", "-nostdlib", "-static"],
         c if c.ends_with(".c") => &["gcc", "-O2", "-g", "-pthread"],
         cpp if cpp.ends_with(".cpp") => &["g++", "-O2", "-g"],
         rust if rust.ends_with(".rs") => &["rustc", "-O", "-g", "--edition", "2021"],
         go if go.ends_with(".go") => &["go", "build"],
         cr if cr.ends_with(".cr") => &["crystal", "build", "--release"],
-        "table_copy.zig" => &["python3", "-m", "ziglang", "build-exe", "-O", "ReleaseSafe"],
-        zig if zig.ends_with(".zig") => &["python3", "-m", "ziglang", "build-exe"],
+        "debug_build.zig" => &["python3", "-m", "ziglang", "build-exe"],
+        zig if zig.ends_with(".zig") => {
+            &["python3", "-m", "ziglang", "build-exe", "-O", "ReleaseSafe"]
+        }
         _ => return None,
     })
 }

@@ -51,11 +51,30 @@ fn objects_cleared_and_then_filled_keep_their_page_faults() {
 }
 
 #[test]
+fn a_line_cleared_whole_in_zig_is_zeroing() {
+    Truth::of("@cleared_rows")
+        .first_finding(&["zeroing"])
+        .found_at("zeroing", "decode", "cleared_rows.zig", LINE)
+        .saves("zeroing", 0.25..=0.9)
+        .check();
+}
+
+#[test]
 fn the_rest_of_a_buffer_moved_down_is_buffer_copies() {
     Truth::of("@erase_front 200")
         .first_finding(&["buffer-copies"])
         .found_at("buffer-copies", "receive", "erase_front.cpp", LINE)
         .saves("buffer-copies", 0.7..=1.0)
+        .check();
+}
+
+#[test]
+fn a_block_made_larger_for_every_line_is_buffer_copies() {
+    Truth::of("@realloc_line 2000")
+        .first_finding(&["buffer-copies"])
+        .found_at("buffer-copies", "put", "realloc_line.c", LINE)
+        .saves("buffer-copies", 0.2..=0.85)
+        .never(&["allocation"])
         .check();
 }
 
