@@ -1,12 +1,12 @@
 //! A binary as sealing meets it: whatever its bytes are, addresses resolve to something.
 #![no_main]
 
-use deadweight::seal::{Detail, called_names, resolve, unwind_rules};
+use deadweight::seal::{Detail, Files, called_names, resolve, unwind_rules};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let addresses = [0, 1, 0x1000, 0x1139, 0x40_1000, u64::MAX];
-    let resolved = resolve(data, None, &addresses, Detail::Lines);
+    let resolved = resolve(Files::of(data), &addresses, Detail::Lines);
     assert_eq!(resolved.frames.len(), addresses.len());
     unwind_rules(data, &addresses);
     called_names(data, &addresses.map(|at| (at, 200)));

@@ -60,6 +60,7 @@ pub mod timeline;
 mod top;
 pub mod trace;
 pub mod units;
+mod unnamed;
 mod user_time;
 pub mod weigh;
 pub mod whatif;

@@ -13,7 +13,7 @@ use crate::timeline::Timeline;
 use crate::trace::{Exit, Trace};
 use crate::units::Ns;
 use crate::wording::{percent, things, time};
-use crate::{attribute, findings, hazards, ledger, observed, pool, stages, top};
+use crate::{attribute, findings, hazards, ledger, observed, pool, stages, top, unnamed};
 
 /// A run without tracing, as the kernel's own counters saw it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -173,6 +173,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
     let mut warnings = trace.meta.warnings.clone();
     warnings.extend(timeline.warnings.iter().cloned());
     warnings.extend(several(&subject, &case));
+    warnings.extend(unnamed::warnings(&case, &wall));
     let exit = trace.meta.exit.unwrap_or_default();
     let report = Report {
         schema: SCHEMA,

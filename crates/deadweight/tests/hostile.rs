@@ -3,7 +3,7 @@
 //! A fixed number of seeded damages for every test run; the fuzz target `elf_dwarf_seal` goes
 //! further. Not for what sound files give: see `seal.rs`.
 
-use deadweight::seal::{Detail, Sealer, called_names, resolve, unwind_rules};
+use deadweight::seal::{Detail, Files, Sealer, called_names, resolve, unwind_rules};
 use deadweight_core::ids::{Cpu, Tid};
 use deadweight_core::trace::{Kind, Meta};
 use deadweight_record::{RawEvent, RawKind, Sink, UserState};
@@ -59,7 +59,7 @@ fn damaged_files_never_panic_and_are_bounded() {
         return;
     };
     let addresses = addresses(&sound);
-    let told = resolve(sound.as_slice(), None, &addresses, Detail::Lines);
+    let told = resolve(Files::of(sound.as_slice()), &addresses, Detail::Lines);
     assert!(told.frames.iter().flatten().any(|frame| frame.function == "sum" && frame.line > 0));
     let file = object::File::parse(sound.as_slice()).expect("the compiler made it");
     // Where damage tells most: not in the code, which nothing here reads.
@@ -86,7 +86,7 @@ fn damaged_files_never_panic_and_are_bounded() {
         if numbers.below(8) == 0 {
             damaged.truncate(numbers.below(sound.len()));
         }
-        let told = resolve(damaged.as_slice(), None, &addresses, Detail::Lines);
+        let told = resolve(Files::of(damaged.as_slice()), &addresses, Detail::Lines);
         assert_eq!(told.frames.len(), addresses.len());
         assert!(told.frames.iter().all(|frames| (1..=64).contains(&frames.len())));
         let _ = unwind_rules(damaged.as_slice(), &addresses);

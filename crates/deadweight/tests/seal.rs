@@ -8,7 +8,7 @@
     reason = "what was measured, what is missing"
 )]
 
-use deadweight::seal::{Detail, Sealer, resolve};
+use deadweight::seal::{Detail, Files, Sealer, resolve};
 use deadweight_core::ids::StackId;
 use deadweight_core::stats::proportion::proportion;
 use deadweight_core::symbols::{FunctionCode, Symbols};
@@ -290,7 +290,7 @@ fn place_of_next_byte(binary: &[u8], debug: Option<&[u8]>) -> String {
         .find(|symbol| symbol.name() == Ok("next_byte"))
         .map(|symbol| symbol.address())
         .expect("it was not inlined");
-    let told = resolve(binary, debug, &[address], Detail::Lines);
+    let told = resolve(Files { binary, debug, shared: None }, &[address], Detail::Lines);
     let frame = &told.frames[0][0];
     let file = frame.file.rsplit('/').next().unwrap_or_default();
     format!("{} {file}:{} {}", frame.function, frame.line, told.facts.language)
@@ -345,4 +345,36 @@ fn debug_information_beside_the_binary_is_found_by_its_build_id() {
             .any(|(_, frame)| trace.symbols.name(frame.function) == "next_byte" && frame.line == 5)
     });
     assert!(seen, "the debug file beside the program was not used");
+}
+
+#[test]
+fn debug_information_that_files_share_is_read() {
+    let folder = Folder::new("shared");
+    let command = "gcc -O1 -fno-inline -g -Wl,--build-id -o OUT SOURCE";
+    let Some(program) = folder.build("reader.c", command) else { return };
+    let (other, shared) = (folder.0.join("other"), folder.0.join("shared.debug"));
+    fs::copy(&program, &other).expect("our own folder");
+    let done = Command::new("dwz").arg("-m").args([&shared, &program, &other]).status();
+    if !done.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: no dwz");
+        return;
+    }
+    let (binary, shared) = (fs::read(&program), fs::read(&shared));
+    let (binary, shared) = (binary.expect("it was built"), shared.expect("dwz made it"));
+    let file = object::File::parse(binary.as_slice()).expect("dwz wrote it");
+    assert!(file.gnu_debugaltlink().is_ok_and(|link| link.is_some()), "nothing is shared");
+    let symbol = file.symbols().find(|symbol| symbol.name() == Ok("next_byte"));
+    let address = symbol.map(|symbol| symbol.address()).expect("it was not inlined");
+    let files = Files { shared: Some(shared.as_slice()), ..Files::of(binary.as_slice()) };
+    let told = resolve(files, &[address], Detail::Lines);
+    let frame = &told.frames[0][0];
+    assert_eq!((frame.function.as_str(), frame.line), ("next_byte", 4));
+    assert_eq!(told.facts.language, "C");
+    let input = folder.0.join("input");
+    fs::write(&input, vec![1; 20_000]).expect("a temporary file");
+    let Some(trace) = recorded(&program, &input) else { return };
+    let mut images = trace.symbols.images.iter();
+    let image = images.rfind(|i| trace.symbols.name(i.path).ends_with("/program"));
+    let language = image.map(|image| trace.symbols.name(image.language));
+    assert_eq!(language, Some("C"), "what is shared was not found");
 }

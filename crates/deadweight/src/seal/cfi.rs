@@ -116,6 +116,8 @@ pub(super) struct CallFrames {
     debug_frame: Vec<u8>,
     bases: BaseAddresses,
     entries: Vec<Entry>,
+    /// Whether a section could not be read to its end.
+    pub(super) is_damaged: bool,
     rules: HashMap<u64, Option<Rule>, ByFast>,
 }
 
@@ -141,8 +143,9 @@ impl CallFrames {
         let bases =
             BaseAddresses::default().set_eh_frame(eh_frame.address).set_text(text).set_got(got);
         let mut entries = Vec::new();
-        list(&eh_section(&eh_frame.bytes), &bases, Kind::EhFrame, &mut entries);
-        list(&debug_section(&debug_frame.bytes), &bases, Kind::DebugFrame, &mut entries);
+        let eh = list(&eh_section(&eh_frame.bytes), &bases, Kind::EhFrame, &mut entries);
+        let debug =
+            list(&debug_section(&debug_frame.bytes), &bases, Kind::DebugFrame, &mut entries);
         // Where both sections know a function, the one that was listed first is as good.
         entries.sort_by_key(|entry| entry.start);
         Self {
@@ -151,6 +154,7 @@ impl CallFrames {
             debug_frame: debug_frame.bytes,
             bases,
             entries,
+            is_damaged: !(eh && debug),
             rules: HashMap::default(),
         }
     }
@@ -294,16 +298,21 @@ fn debug_section(bytes: &[u8]) -> DebugFrame<Bytes<'_>> {
 }
 
 /// Lists a section's functions. Each shared header is parsed once, also one that is broken:
-/// otherwise a hostile file could make the time quadratic.
+/// otherwise a hostile file could make the time quadratic. Says whether it could be read to its end.
 fn list<'a, S: UnwindSection<Bytes<'a>>>(
     section: &S,
     bases: &BaseAddresses,
     kind: Kind,
     entries: &mut Vec<Entry>,
-) {
+) -> bool {
     let mut headers = HashMap::new();
     let mut rest = section.entries(bases);
-    while let Ok(Some(entry)) = rest.next() {
+    loop {
+        let entry = match rest.next() {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return true,
+            Err(_) => return false,
+        };
         let CieOrFde::Fde(partial) = entry else { continue };
         let entry = partial.parse(|section, bases, offset| {
             let key: usize = gimli::UnwindOffset::into(offset);

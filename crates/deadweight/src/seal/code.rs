@@ -9,7 +9,7 @@
 use super::images::Images;
 use super::meaning::is_c_library;
 use super::pclntab;
-use super::resolve::{Detail, resolve};
+use super::resolve::{Detail, Files, resolve};
 use super::stacks::Interned;
 use super::{ARCH, debug_files, names};
 use deadweight_core::asm::{self, Calling, Function, instruction::Kind};
@@ -34,6 +34,10 @@ const COLD: u64 = 96;
 /// A pointer to what the function at the addend returns: psABI of x86-64, ABI of aarch64.
 const R_X86_64_IRELATIVE: u64 = 37;
 const R_AARCH64_IRELATIVE: u64 = 1032;
+
+/// Said of code that its file does not tell.
+const REWRITTEN: &str = "made code that it runs writable while it ran, and may have changed it: lines \
+     are those of the file, and nothing is concluded from its instructions";
 
 /// Where a function is: image and first address.
 type Place = (ImageId, u64);
@@ -158,7 +162,13 @@ impl Copied {
             self.size += size;
             of_image.entry(image).or_default().push((start, wanted));
         }
-        for (image, functions) in of_image {
+        for (image, mut functions) in of_image {
+            let count = functions.len();
+            functions.retain(|(start, wanted)| !images.is_rewritten(image, *start..wanted.end));
+            if functions.len() < count {
+                let path = symbols.images.get(image.index()).map_or("", |i| symbols.name(i.path));
+                images.warn(path, REWRITTEN);
+            }
             let Ok(content) = images.content(image) else { continue };
             let Ok(file) = object::File::parse(&content) else { continue };
             for (start, wanted) in functions {
@@ -313,7 +323,7 @@ fn targets<'d, R: ReadRef<'d>>(
         None => Some(*to),
     };
     let addresses: Vec<u64> = led.values().filter_map(code).collect();
-    let resolved = resolve(binary, debug, &addresses, Detail::Functions);
+    let resolved = resolve(Files { binary, debug, shared: None }, &addresses, Detail::Functions);
     let frames = resolved.frames.into_iter().filter_map(|mut frames| frames.pop());
     let functions: BTreeMap<u64, String> =
         addresses.iter().copied().zip(frames.map(|frame| frame.function)).collect();

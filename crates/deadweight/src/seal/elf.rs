@@ -30,6 +30,8 @@ pub(super) struct Layout {
     segments: Vec<Segment>,
     /// In hexadecimal; empty where the file has none.
     pub(super) build_id: String,
+    /// Whether it is a 32-bit file.
+    pub(super) narrow: bool,
 }
 
 impl Layout {
@@ -71,7 +73,7 @@ impl Layout {
                 }
             }
         }
-        Ok(Self { segments, build_id })
+        Ok(Self { segments, build_id, narrow: !header.is_type_64() })
     }
 
     /// Live minus file address for a mapping of `offset` at `start`, by the segment that lies
@@ -120,8 +122,15 @@ fn address<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, name: &str) -> u64 {
     file.section_by_name(name).map_or(0, |section| section.address())
 }
 
-/// The unwind sections of a 64-bit file; none if it has none.
-pub(super) fn call_frames<'d, R: ReadRef<'d>>(data: R) -> Option<CallFrames> {
+/// The unwind sections of a 64-bit file; none if it has none that tell anything. Also whether they
+/// are damaged.
+pub(super) fn call_frames<'d, R: ReadRef<'d>>(data: R) -> (Option<CallFrames>, bool) {
+    let frames = indexed(data);
+    let is_damaged = frames.as_ref().is_some_and(|frames| frames.is_damaged);
+    (frames.filter(|frames| !frames.is_empty()), is_damaged)
+}
+
+fn indexed<'d, R: ReadRef<'d>>(data: R) -> Option<CallFrames> {
     let file = object::File::parse(data).ok()?;
     let machine = match file.architecture() {
         object::Architecture::X86_64 if file.is_64() => Machine::X86_64,
@@ -132,14 +141,13 @@ pub(super) fn call_frames<'d, R: ReadRef<'d>>(data: R) -> Option<CallFrames> {
         address: address(&file, name),
         bytes: section(&file, name).unwrap_or_default().into_owned(),
     };
-    let frames = CallFrames::new(
+    Some(CallFrames::new(
         machine,
         read(".eh_frame"),
         read(".debug_frame"),
         address(&file, ".text"),
         address(&file, ".got"),
-    );
-    (!frames.is_empty()).then_some(frames)
+    ))
 }
 
 #[cfg(test)]
@@ -160,6 +168,7 @@ mod tests {
                 segment(0xfd0, 0x100, 0x20_2fd0, false),
             ],
             build_id: String::new(),
+            narrow: false,
         };
         let start = 0x5555_0000_1000;
         assert_eq!(start - layout.bias(start, 0), 0x20_1000);
@@ -167,6 +176,7 @@ mod tests {
         let layout = Layout {
             segments: vec![segment(0, 0x4000, 0x3_0000_0000, true)],
             build_id: String::new(),
+            narrow: false,
         };
         assert_eq!(start - layout.bias(start, 0x1000), 0x3_0000_1000);
     }
@@ -175,7 +185,7 @@ mod tests {
     fn our_own_binary_has_a_layout_and_call_frames() {
         let bytes = std::fs::read("/proc/self/exe").expect("our own binary");
         assert!(Layout::read(bytes.as_slice()).is_ok_and(|layout| !layout.segments.is_empty()));
-        assert!(call_frames(bytes.as_slice()).is_some());
+        assert!(matches!(call_frames(bytes.as_slice()), (Some(_), false)));
         assert_eq!(Layout::read(&b"#!/bin/sh\n"[..]), Err("is not an ELF file".to_owned()));
     }
 }

@@ -12,6 +12,7 @@ use deadweight_core::symbols::{Image, Symbols};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,9 @@ const MOST_OPEN: usize = 200;
 
 /// How many images are told apart; the rest are unknown.
 const MOST_IMAGES: usize = 100_000;
+
+/// How many ranges that were made writable are told apart in one image; beyond, all of it counts.
+const MOST_REWRITTEN: usize = 1_000;
 
 /// A mapping as the recorder saw it.
 #[derive(Copy, Clone, Debug)]
@@ -77,6 +81,8 @@ struct Binary {
     source: Source,
     layout: Option<Layout>,
     frames: Option<Option<CallFrames>>,
+    /// Addresses that a process made writable: what runs there need not be what the file holds.
+    rewritten: Vec<Range<u64>>,
 }
 
 /// All images, numbered as in [`Symbols::images`].
@@ -133,9 +139,16 @@ impl Images {
     pub(super) fn call_frames(&mut self, id: ImageId) -> Option<&mut CallFrames> {
         let binary = self.binaries.get_mut(id.index())?;
         if binary.frames.is_none() {
-            let content = content(&binary.source);
-            let frames = content.ok().and_then(|content| elf::call_frames(&content));
+            let content = content(&binary.source).ok();
+            let (frames, is_damaged) =
+                content.map_or((None, false), |content| elf::call_frames(&content));
             binary.frames = Some(frames);
+            if is_damaged && let Source::File { path, .. } = &binary.source {
+                self.warnings.push(format!(
+                    "{}: has damaged unwind tables; callers may be missing in its stacks",
+                    path.display()
+                ));
+            }
         }
         binary.frames.as_mut()?.as_mut()
     }
@@ -148,6 +161,35 @@ impl Images {
     /// The bytes of an image, or why they cannot be had: empty for code that is in no file.
     pub(super) fn content(&self, id: ImageId) -> Result<Content<'_>, String> {
         self.binaries.get(id.index()).map_or(Err(String::new()), |binary| content(&binary.source))
+    }
+
+    /// Says once what is wrong with the file at `path`, in words that follow its name.
+    pub(super) fn warn(&mut self, path: &str, what: &str) {
+        let warning = format!("{path}: {what}");
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// A process made these addresses of an image writable.
+    pub(super) fn rewrite(&mut self, id: ImageId, range: Range<u64>) {
+        let Some(binary) = self.binaries.get_mut(id.index()) else { return };
+        if binary.rewritten.len() < MOST_REWRITTEN && !binary.rewritten.contains(&range) {
+            binary.rewritten.push(range);
+        }
+    }
+
+    /// Whether a process may have changed what is at these addresses of an image.
+    pub(super) fn is_rewritten(&self, id: ImageId, range: Range<u64>) -> bool {
+        let rewritten = self.binaries.get(id.index()).map_or(&[][..], |b| &b.rewritten);
+        rewritten.len() >= MOST_REWRITTEN
+            || rewritten.iter().any(|r| r.start < range.end && range.start < r.end)
+    }
+
+    /// Whether an image is a 32-bit file.
+    pub(super) fn is_narrow(&self, id: ImageId) -> bool {
+        let layout = self.binaries.get(id.index()).and_then(|binary| binary.layout.as_ref());
+        layout.is_some_and(|layout| layout.narrow)
     }
 
     /// Path of the file behind an image, with its device and inode.
@@ -168,7 +210,7 @@ impl Images {
         let id = ImageId::at(symbols.images.len());
         let path = symbols.intern(path);
         symbols.images.push(Image { path, build_id: NameId(0), ..Image::default() });
-        self.binaries.push(Binary { source, layout, frames: None });
+        self.binaries.push(Binary { source, layout, frames: None, rewritten: Vec::new() });
         id
     }
 

@@ -28,26 +28,36 @@ pub struct Frame {
 /// The DWARF sections of a file, read and decompressed.
 pub(super) struct Sections<'d> {
     sections: DwarfSections<Cow<'d, [u8]>>,
+    /// What they share with those of other files.
+    shared: Option<DwarfSections<Cow<'d, [u8]>>>,
     endian: RunTimeEndian,
 }
 
 impl<'d> Sections<'d> {
     /// Reads the sections; none if the file has no debug information.
-    pub(super) fn read<R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<Self> {
+    pub(super) fn read<R: ReadRef<'d>>(
+        file: &object::File<'d, R>,
+        shared: Option<&object::File<'d, R>>,
+    ) -> Option<Self> {
         elf::section(file, ".debug_info").filter(|bytes| !bytes.is_empty())?;
         let endian = match file.endianness() {
             object::Endianness::Little => RunTimeEndian::Little,
             object::Endianness::Big => RunTimeEndian::Big,
         };
-        let sections = DwarfSections::load(|id| {
-            Ok::<_, gimli::Error>(elf::section(file, id.name()).unwrap_or_default())
-        });
-        Some(Self { sections: sections.ok()?, endian })
+        let load = |file: &object::File<'d, R>| {
+            DwarfSections::load(|id| {
+                Ok::<_, gimli::Error>(elf::section(file, id.name()).unwrap_or_default())
+            })
+        };
+        let shared = shared.and_then(|shared| load(shared).ok());
+        Some(Self { sections: load(file).ok()?, shared, endian })
     }
 
     /// What finds lines in them.
     pub(super) fn context(&self) -> Result<addr2line::Context<Slice<'_>>, gimli::Error> {
-        let dwarf = self.sections.borrow(|bytes| EndianSlice::new(bytes, self.endian));
+        let dwarf = self
+            .sections
+            .borrow_with_sup(self.shared.as_ref(), |bytes| EndianSlice::new(bytes, self.endian));
         addr2line::Context::from_dwarf(dwarf)
     }
 }

@@ -3,12 +3,13 @@
 //! One image after the other, so that only one is in memory at a time. The reading of a file is
 //! in `resolve`; here its results become entries of the tables.
 
+use super::debug_files::Beside;
 use super::images::Images;
 use super::kernel::{KernelNames, LIST};
 use super::lines::Frame;
-use super::resolve::{Detail, Resolved, resolve};
+use super::resolve::{Detail, Files, Resolved, resolve};
+use super::sources;
 use super::variants::Variants;
-use super::{debug_files, sources};
 use deadweight_core::ids::{ImageId, LocationId};
 use deadweight_core::symbols::{SourceFrame, Symbols};
 use std::collections::BTreeMap;
@@ -63,9 +64,10 @@ fn read(
     let detail = if is_c_library(path) { Detail::Functions } else { Detail::Lines };
     let resolved = match images.content(image) {
         Ok(content) => {
-            let debug =
-                images.file_of(image).and_then(|(path, _)| debug_files::find(&content, path));
-            Ok(resolve(&content, debug.as_ref(), addresses, detail))
+            let file = images.file_of(image);
+            let beside = file.map(|(path, _)| Beside::find(&content, path)).unwrap_or_default();
+            let (debug, shared) = (beside.debug.as_ref(), beside.shared.as_ref());
+            Ok(resolve(Files { binary: &content, debug, shared }, addresses, detail))
         }
         Err(why) => Err(why),
     };
@@ -75,10 +77,7 @@ fn read(
         Err(why) => vec![format!("{why}; its code has no names")],
     };
     for warning in warnings {
-        let warning = format!("{path}: {warning}");
-        if !images.warnings.contains(&warning) {
-            images.warnings.push(warning);
-        }
+        images.warn(path, &warning);
     }
     resolved.ok()
 }

@@ -48,7 +48,7 @@ pub use code::called_names;
 pub(crate) use entries::Entries;
 pub use facts::Facts;
 pub use lines::Frame;
-pub use resolve::{Detail, Resolved, resolve, unwind_rules};
+pub use resolve::{Detail, Files, Resolved, resolve, unwind_rules};
 
 /// Seals a recording while it is made.
 #[derive(Debug)]
@@ -59,17 +59,28 @@ pub struct Sealer {
     spaces: Spaces,
     /// Tasks that are in a system call.
     calling: HashSet<Tid, ByFast>,
+    /// Processes that run a 32-bit program, whose system calls have other numbers.
+    narrow: HashSet<Tid, ByFast>,
     unwinder: Unwinder,
     chain: Vec<Code>,
     locations: Vec<LocationId>,
     /// How many samples of a task's own code each stack has.
     hits: Vec<u64>,
     events: Events,
+    /// The number of `mprotect`.
+    mprotect: Option<u16>,
     zero: Option<u64>,
     meta: Meta,
     output: Option<Output>,
     written: Instant,
 }
+
+/// `PROT_WRITE` of `mprotect`.
+const WRITABLE: u64 = 2;
+
+/// Said of a 32-bit program.
+const NARROW: &str = "is a 32-bit program: its system calls are counted and timed, but not told \
+     apart, and of its stacks only the innermost function is known";
 
 /// How often a recording that is not finished yet has its latest events in its file: a run that
 /// is killed loses no more.
@@ -89,11 +100,13 @@ impl Sealer {
             images,
             spaces: Spaces::default(),
             calling: HashSet::default(),
+            narrow: HashSet::default(),
             unwinder: Unwinder::default(),
             chain: Vec::new(),
             locations: Vec::new(),
             hits: Vec::new(),
             events: Events::default(),
+            mprotect: syscall::number(ARCH, "mprotect"),
             zero: None,
             meta: Meta::default(),
             output: None,
@@ -183,6 +196,10 @@ impl Sealer {
             let (image, bias) = self.images.map(&mut self.symbols, mapping);
             let range = Range { start: mapping.start, end, image, bias };
             self.spaces.map(mapping.process, range);
+            if self.images.is_narrow(image) {
+                self.narrow.insert(mapping.process);
+                self.images.warn(mapping.path, NARROW);
+            }
             image
         } else {
             self.spaces.unmap(mapping.process, mapping.start, end);
@@ -204,10 +221,14 @@ impl Sealer {
         match raw.kind {
             RawKind::Fork { child, process: of } => {
                 self.spaces.fork(process, child, of);
+                if self.narrow.contains(&process) {
+                    self.narrow.insert(of);
+                }
                 Kind::Fork { child, process: of }
             }
             RawKind::Exec { former, path } => {
                 self.spaces.exec(process);
+                self.narrow.remove(&process);
                 self.calling.remove(&raw.task);
                 Kind::Exec { former, path: self.symbols.intern(path) }
             }
@@ -225,7 +246,7 @@ impl Sealer {
             }
             RawKind::Syscall { nr, args } => {
                 self.calling.insert(raw.task);
-                Kind::Syscall { nr, args: self.kept(nr, &args) }
+                self.syscall(process, nr, &args)
             }
             RawKind::Fault { addr, ip, kernel } => {
                 let by = self.instruction(process, ip, kernel);
@@ -262,6 +283,22 @@ impl Sealer {
             RawKind::Main => Kind::Main,
             RawKind::Lost { count } => Kind::Lost { count },
         }
+    }
+
+    /// A system call begins.
+    fn syscall(&mut self, process: Tid, nr: u16, args: &[u64; 6]) -> Kind {
+        if !self.narrow.is_empty() && self.narrow.contains(&process) {
+            return Kind::Syscall { nr: u16::MAX, args: [0; 4] };
+        }
+        let [start, len, protection, ..] = *args;
+        if Some(nr) == self.mprotect && protection & WRITABLE != 0 {
+            let space = self.spaces.of(process).unwrap_or_default();
+            for range in space.within(start, start.saturating_add(len)) {
+                let at = |live: u64| live.wrapping_sub(range.bias);
+                self.images.rewrite(range.image, at(range.start)..at(range.end));
+            }
+        }
+        Kind::Syscall { nr, args: self.kept(nr, args) }
     }
 
     /// The arguments that the trace keeps of a system call.

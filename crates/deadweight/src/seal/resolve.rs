@@ -23,6 +23,24 @@ pub struct Resolved {
     pub warnings: Vec<String>,
 }
 
+/// A binary, and what of its debug information stands in files of their own.
+#[derive(Copy, Clone, Debug)]
+pub struct Files<R> {
+    /// The bytes of the binary.
+    pub binary: R,
+    /// Those of its debug file.
+    pub debug: Option<R>,
+    /// Those of the file that its debug information shares with others (`dwz -m`).
+    pub shared: Option<R>,
+}
+
+impl<R> Files<R> {
+    /// A binary that has all that there is in itself.
+    pub fn of(binary: R) -> Self {
+        Self { binary, debug: None, shared: None }
+    }
+}
+
 /// How much to tell of an address.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Detail {
@@ -32,18 +50,12 @@ pub enum Detail {
     Lines,
 }
 
-/// Resolves `addresses`, in any order, in the file with the bytes `binary`, whose debug
-/// information may be in a file of its own with the bytes `debug`.
-pub fn resolve<'d, R: ReadRef<'d>>(
-    binary: R,
-    debug: Option<R>,
-    addresses: &[u64],
-    detail: Detail,
-) -> Resolved {
+/// Resolves `addresses`, in any order, in `files`.
+pub fn resolve<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Detail) -> Resolved {
     let mut sorted = addresses.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    let mut resolved = in_order(binary, debug, &sorted, detail);
+    let mut resolved = in_order(files, &sorted, detail);
     let frames = addresses.iter().map(|address| {
         let found = sorted.binary_search(address).ok().and_then(|at| resolved.frames.get(at));
         found.filter(|frames| !frames.is_empty()).cloned().unwrap_or_else(|| vec![Frame::default()])
@@ -52,33 +64,37 @@ pub fn resolve<'d, R: ReadRef<'d>>(
     resolved
 }
 
-fn in_order<'d, R: ReadRef<'d>>(
-    binary: R,
-    debug: Option<R>,
-    addresses: &[u64],
-    detail: Detail,
-) -> Resolved {
+fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Detail) -> Resolved {
     let mut resolved = Resolved::default();
-    let file = match object::File::parse(binary) {
+    let file = match object::File::parse(files.binary) {
         Ok(file) => file,
         Err(error) => {
-            resolved.warnings.push(format!("is a broken ELF file ({error})"));
+            resolved
+                .warnings
+                .push(format!("is a broken ELF file ({error}); its code has no names"));
             return resolved;
         }
     };
-    let separate = debug.and_then(|debug| object::File::parse(debug).ok());
+    let parsed = |bytes: Option<R>| bytes.and_then(|bytes| object::File::parse(bytes).ok());
+    let (separate, shared) = (parsed(files.debug), parsed(files.shared));
     let debug_file = separate.as_ref().unwrap_or(&file);
-    let sections = (detail == Detail::Lines).then(|| lines::Sections::read(debug_file)).flatten();
+    let sections = (detail == Detail::Lines)
+        .then(|| lines::Sections::read(debug_file, shared.as_ref()))
+        .flatten();
     let context = sections.as_ref().and_then(|sections| match sections.context() {
         Ok(context) => Some(context),
         Err(error) => {
-            resolved.warnings.push(format!("has broken debug information ({error})"));
+            resolved
+                .warnings
+                .push(format!("has broken debug information ({error}); no line of it is known"));
             None
         }
     });
     let described = file.section_by_name(".debug_info").is_some();
     if described && sections.is_none() && detail == Detail::Lines {
-        resolved.warnings.push("has debug information that cannot be read".to_owned());
+        resolved
+            .warnings
+            .push("has debug information that cannot be read; no line of it is known".to_owned());
     }
     let go = Table::read(&file).filter(|_| context.is_none());
     resolved.frames = addresses
@@ -98,16 +114,29 @@ fn in_order<'d, R: ReadRef<'d>>(
     if resolved.facts.language.is_empty() && separate.is_some() {
         resolved.facts = facts::read(&file, None, addresses);
     }
-    // A program without debug information may be linked to a runtime that has some, and the other
-    // way round. The code around `main` (`_start`) has none anywhere.
-    let own = |frames: &&Vec<Frame>| frames.last().is_none_or(|last| !reserved(&last.function));
-    let own: Vec<_> = resolved.frames.iter().filter(own).collect();
-    let lined = own.iter().filter(|frames| frames.iter().any(|frame| frame.line > 0));
-    resolved.facts.has_lines = !own.is_empty() && lined.count() * 2 >= own.len();
+    let (own, lined) = own_lines(&resolved.frames);
+    resolved.facts.has_lines = own > 0 && lined * 2 >= own;
+    if context.is_some() && own > 0 && lined == 0 {
+        resolved.warnings.push(
+            "has debug information that tells no line of what ran: it is damaged, or of other \
+             parts of it. Places in it are functions"
+                .to_owned(),
+        );
+    }
     resolved.facts.has_symbols = context.is_some()
         || go.is_some()
         || [Some(&file), separate.as_ref()].into_iter().flatten().any(|f| f.symbols().count() > 0);
     resolved
+}
+
+/// How many addresses are in functions of the program's own, and of how many of them a line is
+/// known. A program without debug information may be linked to a runtime that has some, and the
+/// other way round. The code around `main` (`_start`) has none anywhere.
+fn own_lines(frames: &[Vec<Frame>]) -> (usize, usize) {
+    let own = |frames: &&Vec<Frame>| frames.last().is_none_or(|last| !reserved(&last.function));
+    let own: Vec<_> = frames.iter().filter(own).collect();
+    let lined = own.iter().filter(|frames| frames.iter().any(|frame| frame.line > 0)).count();
+    (own.len(), lined)
 }
 
 /// Names the outermost frames that have no name yet from symbol tables; also those with a
@@ -155,7 +184,7 @@ fn reserved(name: &str) -> bool {
 /// how many addresses have a rule.
 #[must_use]
 pub fn unwind_rules<'d, R: ReadRef<'d>>(binary: R, addresses: &[u64]) -> usize {
-    let Some(mut frames) = elf::call_frames(binary) else { return 0 };
+    let (Some(mut frames), _) = elf::call_frames(binary) else { return 0 };
     let mut context = gimli::UnwindContext::new();
     addresses.iter().filter(|address| frames.rule(**address, &mut context).is_some()).count()
 }

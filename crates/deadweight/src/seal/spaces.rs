@@ -40,6 +40,17 @@ impl Space {
         self.ranges[..after].last().filter(|range| address < range.end)
     }
 
+    /// The parts of ranges that lie in `start..end`.
+    pub(super) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = Range> {
+        let first = self.ranges.partition_point(|range| range.end <= start);
+        let behind = self.ranges.partition_point(|range| range.start < end).max(first);
+        self.ranges[first..behind].iter().map(move |r| Range {
+            start: r.start.max(start),
+            end: r.end.min(end),
+            ..*r
+        })
+    }
+
     /// Puts `range` in place of whatever it overlaps.
     fn map(&mut self, range: Range) {
         self.unmap(range.start, range.end);

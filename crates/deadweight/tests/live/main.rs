@@ -8,6 +8,7 @@
 mod code;
 mod counts;
 mod crystal;
+mod images;
 mod program;
 mod proofs;
 mod quota;

@@ -40,6 +40,7 @@ pub(crate) struct Truth {
     folder: PathBuf,
     group: Option<PathBuf>,
     missing: Option<String>,
+    before: Option<Box<dyn Fn()>>,
     expectations: Vec<(String, Expectation)>,
 }
 
@@ -55,6 +56,7 @@ impl Truth {
             folder: program::workshop(),
             group: None,
             missing: None,
+            before: None,
             expectations: Vec::new(),
         };
         truth.command = command.split_whitespace().map(|word| truth.word(word)).collect();
@@ -97,6 +99,18 @@ impl Truth {
         if let Some(reason) = tools.iter().find_map(|t| program::tool(t).err()) {
             self.missing = Some(reason);
         }
+        self
+    }
+
+    /// Cannot be told here, for this reason.
+    pub(crate) fn lacking(mut self, reason: String) -> Self {
+        self.missing = Some(reason);
+        self
+    }
+
+    /// What is done before each attempt.
+    pub(crate) fn before(mut self, done: impl Fn() + 'static) -> Self {
+        self.before = Some(Box::new(done));
         self
     }
 
@@ -236,6 +250,9 @@ impl Truth {
         let early = charged_early();
         for (attempt, pause) in PAUSES.iter().enumerate() {
             std::thread::sleep(Duration::from_secs(*pause));
+            if let Some(before) = &self.before {
+                before();
+            }
             let report = self.run();
             assert_rows_add_up(&report);
             let complaints = self.complaints(&report, early);
