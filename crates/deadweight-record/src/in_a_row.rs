@@ -10,6 +10,7 @@ use crate::plan::Plan;
 use crate::raw::Sink;
 use crate::record::{Outcome, record_in};
 use crate::session::Session;
+use crate::stops::Costs;
 use deadweight_core::trace::Observer;
 use std::fmt;
 
@@ -30,6 +31,7 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 pub struct InARow {
     before: Option<Closer>,
     observer: Option<Observer>,
+    stops: Option<Costs>,
 }
 
 impl InARow {
@@ -52,6 +54,17 @@ impl InARow {
             self.observer = Some(calibrate::observer(unobserved, &observed));
         }
         Ok(self.observer.unwrap_or_default())
+    }
+
+    /// What a stop costs, measured the first time.
+    pub(crate) fn stops(
+        &mut self,
+        measure: impl FnOnce() -> Result<Costs, Error>,
+    ) -> Result<Costs, Error> {
+        if self.stops.is_none() {
+            self.stops = Some(measure()?);
+        }
+        Ok(self.stops.unwrap_or_default())
     }
 
     /// Lets the recording before go, now that nothing is measured, and keeps this one's events until the

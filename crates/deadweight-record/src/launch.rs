@@ -230,7 +230,7 @@ impl Waiting {
 
 impl Running {
     /// Waits for its end; stops and continues are its own affair.
-    pub(crate) fn wait(mut self) -> Result<Ended, Error> {
+    pub(crate) fn wait(self) -> Result<Ended, Error> {
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         loop {
@@ -244,9 +244,24 @@ impl Running {
             }
         }
         let end = now();
-        self.failed_to_start()?;
         // SAFETY: zeroed above and filled by wait4: plain numbers either way.
         let usage = unsafe { usage.assume_init() };
+        self.reaped(status, &usage, end)
+    }
+
+    /// When it was let go.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// It ended, as `wait4` told at this instant.
+    pub(crate) fn reaped(
+        mut self,
+        status: i32,
+        usage: &libc::rusage,
+        end: u64,
+    ) -> Result<Ended, Error> {
+        self.failed_to_start()?;
         let exit = if libc::WIFSIGNALED(status) {
             Exit { code: 0, signal: Some(libc::WTERMSIG(status)) }
         } else {

@@ -32,6 +32,7 @@ mod sight;
 mod signals;
 mod site;
 mod stand_in;
+mod stops;
 mod ticks;
 mod time_limit;
 mod waits;

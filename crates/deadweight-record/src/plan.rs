@@ -11,6 +11,7 @@ use crate::perf::tracefs::Tracefs;
 use crate::proc;
 use crate::rung::{Lack, Level, Rung};
 use crate::session::Means;
+use crate::stops;
 use std::io::{BufRead, BufReader};
 
 /// Something that recording needs.
@@ -98,7 +99,10 @@ impl Plan {
         }
         let missing = self.capabilities.iter().find(|c| !c.available);
         let why = missing.map_or("recording is not possible here".into(), |c| {
-            format!("cannot record {}: {}", c.name, c.why)
+            // Below the lowest rung that one's refusal counts too.
+            let and = self.rung.why.split_once("; and ").map_or("", |(_, refused)| refused);
+            let and = if and.is_empty() { String::new() } else { format!("; and {and}") };
+            format!("cannot record {}: {}{and}", c.name, c.why)
         });
         // For one run the simplest; `doctor` knows how to do with less, and for good.
         let sudo = (!grant::is_root()).then(|| "sudo deadweight -- COMMAND".to_owned());
@@ -115,7 +119,7 @@ impl Plan {
 fn lower(why: String) -> Rung {
     let own = Event { no_kernel: true, ..plain(Source::Lives, fields::BASE) };
     if own.open(Whom::Task(0), 0).is_err() {
-        return Rung { level: Level::None, why, lacks: vec![Lack::Everything] };
+        return lowest(why);
     }
     let [kernel, everyone] = Means::tried();
     let lacks = [
@@ -127,6 +131,27 @@ fn lower(why: String) -> Rung {
     ];
     let lacks = lacks.into_iter().filter(|(_, had)| !had).map(|(lack, _)| lack).collect();
     Rung { level: Level::User, why, lacks }
+}
+
+/// The rung where no perf event can be had.
+fn lowest(why: String) -> Rung {
+    match stops::tried() {
+        Ok(()) => {
+            let lacks = [
+                Lack::Wakers,
+                Lack::Others,
+                Lack::KernelStacks,
+                Lack::Faults,
+                Lack::Samples,
+                Lack::Probes,
+            ];
+            Rung { level: Level::Stops, why, lacks: lacks.into() }
+        }
+        Err(refused) => {
+            let why = format!("{why}; and {refused}");
+            Rung { level: Level::None, why, lacks: vec![Lack::Everything] }
+        }
+    }
 }
 
 impl Capability {

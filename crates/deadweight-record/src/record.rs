@@ -27,6 +27,7 @@ use crate::rung::Level;
 use crate::session::Session;
 use crate::sight;
 use crate::signals::Guard;
+use crate::stops;
 use crate::waits::Waits;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::syscall::Arch;
@@ -86,6 +87,9 @@ pub fn record_in(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     plan.allows_recording()?;
+    if plan.rung.level == Level::Stops {
+        return stops::record(row, request, plan, sink);
+    }
     let guard = Guard::install();
     let waiting = Waiting::fork(request, &guard)?;
     match Recording::prepare(request, plan, waiting.pid(), row) {

@@ -33,17 +33,24 @@ impl Level {
 impl Level {
     /// What this rung has in the place of a capability, by its name, that only the root rung uses.
     pub(crate) fn instead(self, capability: &str) -> Option<&'static str> {
-        if self != Self::User {
-            return None;
-        }
-        match capability {
-            "context switches" => Some("the program's own are seen, not what others did meanwhile"),
-            "wake-ups" => Some("concluded from what the other side did at that time"),
-            "system calls" => Some("the most likely ones are seen, the others as one sum"),
-            "clock samples" => Some("taken in user code"),
-            "page faults" => Some("seen where user code meets them"),
-            _ => None,
-        }
+        Some(match (self, capability) {
+            (Self::User, "context switches") => {
+                "the program's own are seen, not what others did meanwhile"
+            }
+            (Self::User, "system calls") => "the most likely ones are seen, the others as one sum",
+            (Self::User, "clock samples") => "taken in user code",
+            (Self::User, "page faults") => "seen where user code meets them",
+            (Self::Stops, "context switches") => {
+                "the scheduler's counts between stops, not what others did meanwhile"
+            }
+            (Self::Stops, "system calls") => "the program is stopped at each, which costs time",
+            (Self::Stops, "clock samples") => "the program is stopped for each, in user code",
+            (Self::Stops, "page faults") => "the kernel's count of them, not when and where",
+            (Self::User | Self::Stops, "wake-ups") => {
+                "concluded from what the other side did at that time"
+            }
+            _ => return None,
+        })
     }
 }
 

@@ -14,6 +14,7 @@ mod proofs;
 mod quota;
 mod readings;
 mod rungs;
+mod stops;
 mod tools;
 mod truth;
 mod user_time;

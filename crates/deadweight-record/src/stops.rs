@@ -1,0 +1,231 @@
+//! Recording without perf events: the program is stopped at its calls, and while it computes, and
+//! looked at. The lowest rung.
+//!
+//! What comes out are the same raw events as on the others. The time that stops take is in them as
+//! a hold of the CPU by us, so that analysis takes it out like any other cost of observing. No
+//! seccomp filter is set: its calls would fail if we were killed
+//! ([ADR-0011](../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
+
+mod calibrate;
+mod clock;
+mod dense;
+mod maps;
+mod note;
+mod ptrace;
+mod rights;
+mod schedstat;
+mod tracee;
+mod tracer;
+
+use crate::cgroup;
+use crate::error::Error;
+use crate::in_a_row::InARow;
+use crate::launch::{Ended, Request, Waiting, now};
+use crate::limit;
+use crate::memory::Memory;
+use crate::plan::Plan;
+use crate::proc;
+use crate::raw::Sink;
+use crate::record::Outcome;
+use crate::signals::Guard;
+pub(crate) use calibrate::Costs;
+use clock::Clock;
+use deadweight_core::ids::Tid;
+use deadweight_core::trace::Meta;
+use deadweight_core::trace::syscall::Arch;
+use deadweight_core::units::Ns;
+use note::{Note, Order, What};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracer::{Batch, Left, Tracer};
+
+/// Between two samples of a task, in ns of CPU time: a stop takes some 20 µs.
+const PERIOD: u64 = 1_000_000;
+/// The shortest time between two looks from the side; a look may take a twentieth of it.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// Whether this rung can be had: a child of ours is traced.
+pub(crate) fn tried() -> Result<(), Error> {
+    calibrate::Child::start().map(drop)
+}
+
+/// As [`crate::record_in`].
+pub(crate) fn record(
+    row: &mut InARow,
+    request: &Request,
+    plan: &Plan,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    limit::raise();
+    let costs = row.stops(calibrate::costs)?;
+    let guard = Guard::install();
+    let program = Waiting::fork(request, &guard)?;
+    let root = program.pid().cast_unsigned();
+    let mut meta = Meta {
+        recorder: env!("CARGO_PKG_VERSION").into(),
+        command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        arch: if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 },
+        cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
+        root: Tid(root),
+        sample_period: PERIOD,
+        rung: plan.rung.level.name().into(),
+        rung_why: plan.rung.why.clone(),
+        lacks: plan.rung.lacks_in_words(),
+        warnings: plan.warnings.clone(),
+        recorders: vec![Tid(std::process::id())],
+        zero: now(),
+        ..Meta::default()
+    };
+    let before = (proc::steal(), cgroup::throttled());
+    sink.begin(&meta);
+    let (to, notes) = mpsc::channel();
+    let mut order = Order::new(sink, usize::from(meta.cpus), std::process::id());
+    let Traced { ended, left, unwatched, thread } = thread::scope(|scope| {
+        let tracer = scope.spawn(move || trace(program, costs, &to));
+        put_in_order(&mut order, &notes, root);
+        tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    meta.recorders.push(Tid(thread));
+    meta.start = Ns(ended.start - meta.zero);
+    meta.end = Ns(ended.end - meta.zero);
+    meta.exit = Some(ended.exit);
+    meta.rusage = Some(ended.usage);
+    meta.steal = Ns(proc::steal().saturating_sub(before.0));
+    meta.throttled = Ns(cgroup::throttled().saturating_sub(before.1));
+    meta.warnings.extend(left.in_words());
+    if unwatched > 0 {
+        meta.warnings.push(format!(
+            "calls came too densely to stop at each: {unwatched} of them are told by the kernel's counts, by \
+             samples and by the calls that were watched before them"
+        ));
+    }
+    meta.complete = true;
+    let records = order.count;
+    order.finish().finish(meta);
+    Ok(outcome(&ended, records))
+}
+
+fn outcome(ended: &Ended, records: u64) -> Outcome {
+    Outcome {
+        exit: ended.exit,
+        usage: ended.usage,
+        wall: Ns(ended.end - ended.start),
+        records,
+        lost: 0,
+        bytes: 0,
+    }
+}
+
+/// What the tracing thread leaves behind.
+struct Traced {
+    ended: Ended,
+    left: Left,
+    /// Calls told without a stop at each.
+    unwatched: u64,
+    /// Its own number.
+    thread: u32,
+}
+
+/// The tracing thread's work, from the barrier to the program's end.
+fn trace(program: Waiting, costs: Costs, to: &Sender<Batch>) -> Result<Traced, Error> {
+    let root = program.pid().cast_unsigned();
+    let mut tracer = Tracer::new(root, PERIOD, costs, to.clone());
+    let clock = match traced(root).and_then(|()| Clock::start(PERIOD)) {
+        Ok(clock) => clock,
+        Err(error) => return Err(program.cancel(error)),
+    };
+    tracer.begin();
+    let running = program.release()?;
+    tracer.released(running.start());
+    let end = tracer.run();
+    drop(clock);
+    let ended = match end {
+        Some(end) => running.reaped(end.status, &end.usage, end.at)?,
+        None => running.wait()?,
+    };
+    // SAFETY: asks for a number.
+    let thread = unsafe { libc::gettid() }.cast_unsigned();
+    Ok(Traced { ended, left: tracer.left, unwatched: tracer.unwatched, thread })
+}
+
+/// The root becomes a traced task that stops at its calls.
+fn traced(root: u32) -> Result<(), Error> {
+    let failed = |what: &str| {
+        let what = what.into();
+        move |source| Error::System { what, source }
+    };
+    ptrace::seize(root).map_err(failed("cannot trace the program"))?;
+    ptrace::interrupt(root).map_err(failed("cannot stop the program"))?;
+    match ptrace::wait(true) {
+        Some(ptrace::Waited::Task(..)) => {
+            ptrace::go(root, ptrace::Go::On(0)).map_err(failed("cannot let the program go on"))
+        }
+        _ => Err(Error::last("the program ended before it began")),
+    }
+}
+
+/// Hands the notes on in order of time until there are no more, and looks from the side meanwhile.
+fn put_in_order(order: &mut Order<'_>, notes: &Receiver<Batch>, root: u32) {
+    let mut memory = Memory::default();
+    let mut descriptors = proc::Descriptors::default();
+    let mut next = Instant::now() + LOOK;
+    loop {
+        match notes.recv_timeout(next.saturating_duration_since(Instant::now())) {
+            Ok(batch) => {
+                order.add(batch.notes);
+                order.hand_on(batch.horizon);
+                if batch.horizon == u64::MAX {
+                    return;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if Instant::now() >= next {
+            let start = Instant::now();
+            order.add(looked(&mut memory, &mut descriptors, root));
+            next = Instant::now() + LOOK.max(20 * start.elapsed());
+        }
+    }
+}
+
+/// What descriptors refer to, and pages of memory.
+fn looked(memory: &mut Memory, descriptors: &mut proc::Descriptors, root: u32) -> Vec<Note> {
+    let processes = proc::tree(root);
+    let at = now();
+    let new = descriptors.look(&processes).into_iter().map(|(process, fd, what)| Note {
+        at,
+        process,
+        task: process,
+        what: What::Fd { fd, what },
+    });
+    let pages = memory.look(&processes).into_iter().map(|page| Note {
+        at: page.at,
+        process: page.process,
+        task: page.process,
+        what: What::Page { addr: page.addr, zero: page.zero },
+    });
+    new.chain(pages).collect()
+}
+
+impl Left {
+    fn in_words(self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.rights > 0 {
+            words.push(format!(
+                "programs with more rights than their user (set-user-id or the like), {} of them: \
+                 tracing would take these rights away, so their time is not recorded",
+                self.rights
+            ));
+        }
+        if self.traced > 0 {
+            words.push(format!(
+                "the program traces processes itself, {} of them: nobody can be traced twice, so \
+                 they were left alone from there",
+                self.traced
+            ));
+        }
+        words
+    }
+}

@@ -1,0 +1,65 @@
+//! A clock that interrupts the calling thread's waits, time after time.
+
+use crate::error::Error;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// A running clock; gone with the value.
+pub(super) struct Clock {
+    timer: libc::timer_t,
+    before: libc::sigaction,
+}
+
+/// Real-time signals below this one are the C library's.
+fn signal() -> i32 {
+    libc::SIGRTMIN() + 6
+}
+
+extern "C" fn nothing(_: i32) {}
+
+impl Clock {
+    /// Starts it for this thread, with this period in ns.
+    pub(super) fn start(period: u64) -> Result<Self, Error> {
+        let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        let mut event = MaybeUninit::<libc::sigevent>::zeroed();
+        let mut timer = ptr::null_mut();
+        // SAFETY: all-zero is a valid sigaction and sigevent, of which the fields that count are set;
+        // the function does nothing, and without SA_RESTART it ends a wait.
+        unsafe {
+            (*action.as_mut_ptr()).sa_sigaction = nothing as *const () as usize;
+            libc::sigaction(signal(), action.as_ptr(), before.as_mut_ptr());
+            let event = event.assume_init_mut();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = signal();
+            event.sigev_notify_thread_id = libc::gettid();
+            if libc::timer_create(libc::CLOCK_MONOTONIC, event, &mut timer) != 0 {
+                return Err(Error::last("cannot make a timer"));
+            }
+            let clock = Self { timer, before: before.assume_init() };
+            clock.set(period);
+            Ok(clock)
+        }
+    }
+
+    /// Gives it another period.
+    pub(super) fn set(&self, period: u64) {
+        let each = libc::timespec {
+            tv_sec: (period / 1_000_000_000).cast_signed(),
+            tv_nsec: (period % 1_000_000_000).cast_signed(),
+        };
+        let times = libc::itimerspec { it_interval: each, it_value: each };
+        // SAFETY: a timer of ours and plain numbers.
+        unsafe { libc::timer_settime(self.timer, 0, &times, ptr::null_mut()) };
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        // SAFETY: a timer of ours, and what the kernel told us earlier.
+        unsafe {
+            libc::timer_delete(self.timer);
+            libc::sigaction(signal(), &self.before, ptr::null_mut());
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Tasks that make so many calls that stopping at each would take most of the time: they are watched
+//! for a while, then let run for a longer while, in turns.
+//!
+//! While they run, how much of their time is in calls is known by samples, how often they read and
+//! write by the kernel's count, and which calls they make by what was watched before. Not for calls
+//! that would fail if the clock interrupted them.
+
+use deadweight_core::trace::syscall::{self, Arch};
+
+/// So many calls are watched before a task is let run; the first time more.
+const WATCHED: usize = 200;
+const FIRST: u64 = 2000;
+/// If it has more CPU time than this for each, in ns, stopping at each does not slow it down much.
+const DENSE: u64 = 100_000;
+/// It runs so many times as long as it was watched, in ns at least and at most.
+const TIMES: u64 = 8;
+const RUN: [u64; 2] = [10_000_000, 400_000_000];
+/// More than this at once might be cut short by an interruption.
+const SMALL: u64 = 4096;
+/// The shortest time in ns between two calls that is believed.
+const SHORTEST: u64 = 120;
+
+/// Calls that come back with an error, or with less than they would, if they are interrupted.
+const TOUCHY: [&str; 20] = [
+    "accept",
+    "accept4",
+    "connect",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "execve",
+    "execveat",
+    "io_getevents",
+    "io_pgetevents",
+    "io_uring_enter",
+    "mmap",
+    "mprotect",
+    "msgrcv",
+    "msgsnd",
+    "prctl",
+    "ptrace",
+    "rt_sigtimedwait",
+    "semop",
+    "semtimedop",
+];
+
+/// A call that was watched.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Watched {
+    pub(super) nr: u16,
+    pub(super) args: [u64; 6],
+    pub(super) ret: i64,
+}
+
+/// What is known of a task's calls for this.
+#[derive(Debug)]
+pub(super) struct Dense {
+    watched: Vec<Watched>,
+    /// How many were watched in all.
+    count: u64,
+    /// Since when these are watched.
+    since: u64,
+    /// It has waited among them.
+    pub(super) waits: bool,
+    /// CPU time of the latest stretch between two stops.
+    pub(super) ran: u64,
+    /// CPU time over all that are watched.
+    all: u64,
+    /// Until when it runs without stops.
+    until: Option<u64>,
+    transfers: Option<u64>,
+    /// Samples while it ran, and those in calls.
+    samples: u64,
+    in_calls: u64,
+    /// Calls that were told without a stop.
+    pub(super) told: u64,
+}
+
+/// Calls of one stretch, evenly spread.
+#[derive(Debug)]
+pub(super) struct Made<'d> {
+    watched: &'d [Watched],
+    pub(super) count: u64,
+    /// From the end of one to the end of the next, and how much of that is the call, in ns.
+    pub(super) each: u64,
+    pub(super) inside: u64,
+}
+
+impl Dense {
+    pub(super) fn new(at: u64) -> Self {
+        Self {
+            watched: Vec::new(),
+            count: 0,
+            since: at,
+            waits: false,
+            ran: 0,
+            all: 0,
+            until: None,
+            transfers: None,
+            samples: 0,
+            in_calls: 0,
+            told: 0,
+        }
+    }
+
+    /// A call was watched from its entry to its return.
+    pub(super) fn watch(&mut self, call: Watched) {
+        self.watched.push(call);
+        self.count += 1;
+    }
+
+    /// CPU time that was watched.
+    pub(super) fn add(&mut self) {
+        self.all += self.ran;
+    }
+
+    /// Whether the task should run without stops from now on.
+    pub(super) fn is_due(&mut self, now: u64) -> bool {
+        if self.watched.len() < WATCHED {
+            return false;
+        }
+        let dense = self.count >= FIRST && self.all < DENSE * WATCHED as u64;
+        let due = !self.waits && dense && self.watched.iter().all(Watched::may_be_interrupted);
+        if !due {
+            self.again(now);
+        }
+        due
+    }
+
+    /// Whether it runs without stops, and until when.
+    pub(super) fn until(&self) -> Option<u64> {
+        self.until
+    }
+
+    /// It runs without stops from now on.
+    pub(super) fn begin(&mut self, now: u64, transfers: Option<u64>) {
+        let watched = now.saturating_sub(self.since);
+        self.until = Some(now + (TIMES * watched).clamp(RUN[0], RUN[1]));
+        self.transfers = transfers;
+    }
+
+    /// It is watched from now on.
+    pub(super) fn again(&mut self, now: u64) {
+        self.watched.clear();
+        (self.since, self.waits, self.until, self.all) = (now, false, None, 0);
+    }
+
+    /// The calls made in `length` ns of CPU time, at whose end a sample found the task in a call or not.
+    pub(super) fn made(
+        &mut self,
+        in_call: bool,
+        transfers: Option<u64>,
+        length: u64,
+    ) -> Option<Made<'_>> {
+        self.samples += 1;
+        self.in_calls += u64::from(in_call);
+        let counted = transfers.zip(self.transfers).map(|(now, then)| now.saturating_sub(then));
+        self.transfers = transfers.or(self.transfers);
+        let all = self.watched.len() as u64;
+        let moving = self.watched.iter().filter(|call| call.transfers()).count() as u64;
+        let count = match counted {
+            // The kernel counts reads and writes; the others come as often as they did among these.
+            Some(counted) if moving * 8 >= all => counted * all / moving.max(1),
+            _ => length * all / self.all.max(all * SHORTEST),
+        };
+        let count = count.min(length / SHORTEST);
+        if count == 0 {
+            return None;
+        }
+        let each = length / count;
+        // One of either kind more than seen: a share of few samples is never all or nothing.
+        let share = |of: u64| of * (self.in_calls + 1) / (self.samples + 2);
+        let inside = share(each).clamp(1, each - 1);
+        self.told += count;
+        Some(Made { watched: &self.watched, count, each, inside })
+    }
+}
+
+impl Made<'_> {
+    /// One of them; the last is `last`, if that is known.
+    pub(super) fn call(&self, index: u64, last: Option<u16>) -> Watched {
+        let len = self.watched.len().max(1);
+        let at = usize::try_from(index).unwrap_or(0) % len;
+        let like = |nr: u16| self.watched.iter().find(|call| call.nr == nr).copied();
+        let last = last.filter(|_| index + 1 == self.count).and_then(like);
+        last.unwrap_or_else(|| self.watched[at])
+    }
+}
+
+impl Watched {
+    fn name(&self) -> &'static str {
+        let arch = if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };
+        syscall::name(arch, self.nr).unwrap_or("")
+    }
+
+    fn transfers(&self) -> bool {
+        matches!(
+            self.name(),
+            "read" | "write" | "pread64" | "pwrite64" | "readv" | "writev" | "preadv" | "pwritev"
+        )
+    }
+
+    fn may_be_interrupted(&self) -> bool {
+        let name = self.name();
+        let small = !self.transfers() || name.ends_with('v') || self.args[2] <= SMALL;
+        small && !name.starts_with("recv") && !name.starts_with("send") && !TOUCHY.contains(&name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(count: usize) -> Dense {
+        let mut dense = Dense::new(0);
+        let read = Watched { nr: 0, args: [0, 4096, 1, 0, 0, 0], ret: 1 };
+        (0..count).for_each(|_| dense.watch(read));
+        dense
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn many_small_reads_are_let_run_and_counted_by_the_kernel() {
+        let mut dense = reading(WATCHED);
+        assert!(!dense.is_due(1), "so few are all watched");
+        let mut dense = Dense { count: FIRST, ..reading(WATCHED) };
+        assert!(dense.is_due(1));
+        dense.begin(4_000_000, Some(1_000));
+        assert_eq!(dense.until(), Some(36_000_000));
+        let made = dense.made(true, Some(3_000), 1_000_000).unwrap();
+        assert_eq!((made.count, made.each, made.inside), (2_000, 500, 333));
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn what_waits_or_is_seldom_or_would_fail_stays_watched() {
+        let many = || Dense { count: FIRST, ..reading(WATCHED) };
+        assert!(many().is_due(1));
+        assert!(!Dense { all: u64::MAX, ..many() }.is_due(1));
+        assert!(!Dense { waits: true, ..many() }.is_due(1));
+        let mut touchy = many();
+        let epoll_wait = syscall::number(Arch::X86_64, "epoll_wait").unwrap();
+        touchy.watch(Watched { nr: epoll_wait, args: [0; 6], ret: 0 });
+        assert!(!touchy.is_due(1));
+    }
+}

@@ -1,0 +1,70 @@
+//! What is mapped in a process, as `/proc` lists it, and by a call that just returned.
+
+use super::note::Mapping;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+/// Everything that is mapped with a name, or can be executed.
+pub(super) fn all(process: u32) -> Vec<Mapping> {
+    let text = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().filter_map(line).collect()
+}
+
+/// One line: `start-end perms offset device inode path`.
+fn line(line: &str) -> Option<Mapping> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = (hex(start)?, hex(end)?);
+    let executable = words.next()?.as_bytes().get(2) == Some(&b'x');
+    let offset = hex(words.next()?)?;
+    let inode = words.nth(1)?.parse().ok()?;
+    let path = words.next().unwrap_or("").trim_start();
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let path = if path.is_empty() { "//anon" } else { path };
+    let named = path.starts_with('/') && !path.starts_with("//");
+    (named || executable).then(|| Mapping {
+        start,
+        len: end.saturating_sub(start),
+        offset,
+        inode,
+        path: path.into(),
+        executable,
+    })
+}
+
+/// What `mmap` with these arguments put at `start`.
+pub(super) fn mapped(process: u32, args: &[u64; 6], start: u64) -> Option<Mapping> {
+    let [_, len, access, flags, fd, offset] = *args;
+    let executable = access & libc::PROT_EXEC.cast_unsigned() as u64 != 0;
+    let anonymous = flags & libc::MAP_ANONYMOUS.cast_unsigned() as u64 != 0;
+    if anonymous {
+        let path = "//anon".into();
+        return executable.then_some(Mapping { start, len, offset: 0, inode: 0, path, executable });
+    }
+    // An int in a register: its upper half may hold anything.
+    let file = format!("/proc/{process}/fd/{}", fd & 0xffff_ffff);
+    let path = fs::read_link(&file).ok()?.to_string_lossy().into_owned();
+    let inode = fs::metadata(&file).map_or(0, |file| file.ino());
+    Some(Mapping { start, len, offset, inode, path, executable })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_proc_maps_are_read() {
+        let text = "55d8c0a00000-55d8c0a25000 r-xp 00001000 fe:00 131 /usr/bin/with space";
+        let map = line(text).unwrap();
+        assert_eq!((map.start, map.len, map.offset), (0x55d8_c0a0_0000, 0x25000, 0x1000));
+        assert_eq!(
+            (map.inode, map.path.as_str(), map.executable),
+            (131, "/usr/bin/with space", true)
+        );
+        assert_eq!(line("7f00-7f10 rw-p 00000000 00:00 0 "), None);
+        let jit = line("7f00-7f10 rwxp 00000000 00:00 0 ").unwrap();
+        assert_eq!(jit.path, "//anon");
+        assert_eq!(line("nonsense"), None);
+    }
+}

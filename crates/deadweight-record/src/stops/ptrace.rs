@@ -1,0 +1,241 @@
+//! `ptrace` as this rung needs it: typed requests, and what a wait told.
+//!
+//! The only place with the raw calls. Not for what is done with a stopped task: that is `tracer`.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+const SEIZE: libc::c_uint = 0x4206;
+const INTERRUPT: libc::c_uint = 0x4207;
+const LISTEN: libc::c_uint = 0x4208;
+const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+const NT_PRSTATUS: usize = 1;
+/// `PTRACE_EVENT_STOP`.
+const EVENT_STOP: i32 = 128;
+/// What marks stops at system calls apart from a real SIGTRAP.
+const AT_CALL: i32 = libc::SIGTRAP | 0x80;
+/// The program's own architecture, as the kernel's audit names it.
+#[cfg(target_arch = "x86_64")]
+const OURS: u32 = 0xC000_003E;
+/// The program's own architecture, as the kernel's audit names it.
+#[cfg(target_arch = "aarch64")]
+const OURS: u32 = 0xC000_00B7;
+
+/// How a stopped task goes on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Go {
+    /// Until its next call, with this signal (0: none).
+    On(i32),
+    /// Past its calls, until something else happens to it.
+    Loose,
+    /// It stays stopped, as its whole group, until the program itself continues it.
+    Listening,
+}
+
+/// What a wait told of a task.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It enters or leaves a call.
+    AtCall,
+    /// A signal is about to be delivered to it.
+    Signal(i32),
+    /// Its group is stopped by this signal.
+    GroupStop,
+    /// We interrupted it, it was born, or its group went on.
+    Interrupted,
+    /// It gave birth; only forks and their like.
+    Birth,
+    /// It became another program.
+    Exec,
+    /// It is about to die.
+    Exiting,
+}
+
+impl Told {
+    fn of(status: i32) -> Self {
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            _ if signal == AT_CALL => Self::AtCall,
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+                Self::Birth
+            }
+            libc::PTRACE_EVENT_EXEC => Self::Exec,
+            libc::PTRACE_EVENT_EXIT => Self::Exiting,
+            EVENT_STOP if signal == libc::SIGTRAP => Self::Interrupted,
+            EVENT_STOP => Self::GroupStop,
+            _ => Self::Signal(signal),
+        }
+    }
+}
+
+/// What a stop at a call told.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum AtCall {
+    /// Entering.
+    Entry { nr: u16, args: [u64; 6] },
+    /// Leaving.
+    Exit { ret: i64 },
+    /// Neither: the kernel is older than 5.3, or it is another stop.
+    Neither,
+}
+
+/// The registers that unwinding begins with.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Registers {
+    pub(super) ip: u64,
+    pub(super) sp: u64,
+    pub(super) fp: u64,
+    pub(super) lr: u64,
+    /// The number of the call that it is in or was in last.
+    pub(super) nr: u64,
+}
+
+fn request(request: libc::c_uint, task: u32, addr: usize, data: usize) -> io::Result<i64> {
+    // SAFETY: `data` is a number, or points to memory of the caller as large as the request needs.
+    let got = unsafe { libc::ptrace(request, task.cast_signed(), addr, data) };
+    if got == -1 { Err(io::Error::last_os_error()) } else { Ok(got) }
+}
+
+/// From now on this thread gets to know what the task and its descendants do. It is not stopped.
+pub(super) fn seize(task: u32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACEEXIT;
+    request(SEIZE, task, 0, usize::try_from(options).unwrap_or(0)).map(drop)
+}
+
+/// Stops a task that runs. One that enters a call meanwhile stops there instead, so that no call
+/// is ever interrupted by this.
+pub(super) fn interrupt(task: u32) -> io::Result<()> {
+    request(INTERRUPT, task, 0, 0).map(drop)
+}
+
+/// Lets a stopped task go on.
+pub(super) fn go(task: u32, how: Go) -> io::Result<()> {
+    match how {
+        Go::On(signal) => {
+            request(libc::PTRACE_SYSCALL, task, 0, usize::try_from(signal).unwrap_or(0))
+        }
+        Go::Loose => request(libc::PTRACE_CONT, task, 0, 0),
+        Go::Listening => request(LISTEN, task, 0, 0),
+    }
+    .map(drop)
+}
+
+/// Leaves a stopped task to itself.
+pub(super) fn detach(task: u32) -> io::Result<()> {
+    request(libc::PTRACE_DETACH, task, 0, 0).map(drop)
+}
+
+/// What belongs to the event that a task is stopped at: whom it gave birth to, who it was.
+pub(super) fn message(task: u32) -> Option<u32> {
+    let mut message: libc::c_ulong = 0;
+    let to = (&raw mut message).addr();
+    request(libc::PTRACE_GETEVENTMSG, task, 0, to).ok()?;
+    u32::try_from(message).ok()
+}
+
+/// Which call a task is stopped at.
+pub(super) fn at_call(task: u32) -> AtCall {
+    // As the kernel's `struct ptrace_syscall_info`: op, arch, ip, sp, and then by op.
+    let mut words = [0_u64; 11];
+    let size = size_of_val(&words);
+    if request(GET_SYSCALL_INFO, task, size, words.as_mut_ptr().addr()).is_err() {
+        return AtCall::Neither;
+    }
+    let [op, arch] = [words[0] & 0xff, words[0] >> 32];
+    match op {
+        1 => {
+            // Another architecture's numbers mean other calls.
+            let nr = if arch == u64::from(OURS) { words[3] & !0x4000_0000 } else { u64::MAX };
+            let args = std::array::from_fn(|i| words[4 + i]);
+            AtCall::Entry { nr: u16::try_from(nr).unwrap_or(u16::MAX), args }
+        }
+        2 => AtCall::Exit { ret: words[3].cast_signed() },
+        _ => AtCall::Neither,
+    }
+}
+
+/// A stopped task's registers.
+pub(super) fn registers(task: u32) -> Option<Registers> {
+    let mut all = MaybeUninit::<libc::user_regs_struct>::zeroed();
+    let mut to = libc::iovec { iov_base: all.as_mut_ptr().cast(), iov_len: size_of_val(&all) };
+    let to = (&raw mut to).addr();
+    request(libc::PTRACE_GETREGSET, task, NT_PRSTATUS, to).ok()?;
+    // SAFETY: plain numbers, zeroed and then filled in by the kernel as far as it has them.
+    let all = unsafe { all.assume_init() };
+    Some(chosen(&all))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn chosen(all: &libc::user_regs_struct) -> Registers {
+    Registers { ip: all.rip, sp: all.rsp, fp: all.rbp, lr: 0, nr: all.orig_rax }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn chosen(all: &libc::user_regs_struct) -> Registers {
+    Registers { ip: all.pc, sp: all.sp, fp: all.regs[29], lr: all.regs[30], nr: all.regs[8] }
+}
+
+/// The instruction that makes a call, as it stands in memory.
+#[cfg(target_arch = "x86_64")]
+const CALL: [u8; 2] = [0x0f, 0x05];
+/// The instruction that makes a call, as it stands in memory.
+#[cfg(target_arch = "aarch64")]
+const CALL: [u8; 4] = [0x01, 0x00, 0x00, 0xd4];
+
+/// The call that a task has just come out of, if it was interrupted in one.
+pub(super) fn interrupted_call(task: u32, registers: &Registers) -> Option<u16> {
+    let mut before = [0; CALL.len()];
+    let len = memory(task, registers.ip.wrapping_sub(CALL.len() as u64), &mut before);
+    let nr = u16::try_from(registers.nr).ok()?;
+    (len == before.len() && before == CALL).then_some(nr)
+}
+
+/// Bytes of a task's memory from `addr` on, as many as can be read.
+pub(super) fn memory(task: u32, addr: u64, bytes: &mut [u8]) -> usize {
+    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let there = libc::iovec {
+        iov_base: ptr::without_provenance_mut(usize::try_from(addr).unwrap_or(0)),
+        iov_len: bytes.len(),
+    };
+    // SAFETY: writes into `bytes` only; the other side's addresses are checked by the kernel.
+    let got = unsafe { libc::process_vm_readv(task.cast_signed(), &here, 1, &there, 1, 0) };
+    usize::try_from(got).unwrap_or(0)
+}
+
+/// A wait that ended.
+pub(super) enum Waited {
+    /// Something happened to this task.
+    Task(u32, Told),
+    /// This one is gone; the kernel's counts of its process and what that waited for.
+    Gone { task: u32, status: i32, usage: Box<libc::rusage> },
+    /// A signal came: the clock ticked.
+    Tick,
+    /// There is nobody left.
+    Nobody,
+}
+
+/// Waits until something happens to a task of this thread's.
+pub(super) fn wait(block: bool) -> Option<Waited> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let flags = libc::__WALL | libc::__WNOTHREAD | if block { 0 } else { libc::WNOHANG };
+    // SAFETY: the kernel fills in both.
+    let got = unsafe { libc::wait4(-1, &mut status, flags, usage.as_mut_ptr()) };
+    match got {
+        0 => None,
+        -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Some(Waited::Tick),
+        -1 => Some(Waited::Nobody),
+        task if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) => {
+            // SAFETY: zeroed above and filled in: plain numbers either way.
+            let usage = Box::new(unsafe { usage.assume_init() });
+            Some(Waited::Gone { task: task.cast_unsigned(), status, usage })
+        }
+        task => Some(Waited::Task(task.cast_unsigned(), Told::of(status))),
+    }
+}

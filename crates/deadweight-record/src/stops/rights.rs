@@ -1,0 +1,84 @@
+//! Whom tracing would change: programs that get more rights than their user, and tracers.
+//!
+//! The kernel takes no notice of a set-user-id bit when the program is traced by somebody
+//! without that right, so such programs must not be traced.
+
+use super::ptrace;
+use std::ffi::{CString, OsStr};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// CAP_SYS_PTRACE.
+const PTRACE: u32 = 19;
+
+/// Whether tracing takes nothing from the traced.
+pub(super) fn may_trace_anybody() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let caps = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let caps = caps.and_then(|caps| u64::from_str_radix(caps.trim(), 16).ok());
+    caps.is_some_and(|caps| caps & 1 << PTRACE != 0)
+}
+
+/// The process that a task belongs to.
+pub(super) fn process_of(task: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// Whether the program that a task is about to become, named at this address, would get rights
+/// that its user has not.
+pub(super) fn more_than_ours(task: u32, dir: i32, name: u64) -> bool {
+    let Some(path) = program(task, dir, name) else { return false };
+    let Ok(file) = fs::metadata(&path) else { return false };
+    let mode = file.mode();
+    let (user, group) = (mode & libc::S_ISUID != 0, mode & libc::S_ISGID != 0);
+    // SAFETY: both only ask for a number.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    user && file.uid() != uid || group && file.gid() != gid || has_capabilities(&path)
+}
+
+/// The file as it can be reached from here.
+fn program(task: u32, dir: i32, name: u64) -> Option<PathBuf> {
+    let mut bytes = [0; 4096];
+    let len = ptrace::memory(task, name, &mut bytes);
+    let end = bytes[..len].iter().position(|b| *b == 0)?;
+    let name = Path::new(OsStr::from_bytes(&bytes[..end]));
+    let base = match (name.is_absolute(), dir) {
+        (true, _) => format!("/proc/{task}/root"),
+        (false, libc::AT_FDCWD) => format!("/proc/{task}/cwd"),
+        (false, fd) => format!("/proc/{task}/fd/{fd}"),
+    };
+    let name = name.strip_prefix("/").unwrap_or(name);
+    // An empty name means the directory's own descriptor.
+    Some(if name.as_os_str().is_empty() { base.into() } else { Path::new(&base).join(name) })
+}
+
+fn has_capabilities(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.to_owned().into_os_string().into_vec()) else { return false };
+    let name = c"security.capability".as_ptr();
+    // SAFETY: asks for the length only.
+    unsafe { libc::getxattr(path.as_ptr(), name, std::ptr::null_mut(), 0) > 0 }
+}
+
+/// Who is going to be traced by a `ptrace` call of the program.
+pub(super) enum Traced {
+    /// The caller.
+    Itself,
+    /// This one.
+    Other(u32),
+    /// Nobody new.
+    Nobody,
+}
+
+pub(super) fn traced_by(args: &[u64; 6]) -> Traced {
+    const TRACEME: u64 = 0;
+    const ATTACH: u64 = 16;
+    const SEIZE: u64 = 0x4206;
+    match args[0] {
+        TRACEME => Traced::Itself,
+        ATTACH | SEIZE => u32::try_from(args[1]).map_or(Traced::Nobody, Traced::Other),
+        _ => Traced::Nobody,
+    }
+}

@@ -1,0 +1,103 @@
+//! What the scheduler counts of a task: how long it ran and waited to run, and how often it got a CPU.
+//!
+//! Exact for a task that is stopped or waits; of one that runs the latest tick is in it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// The scheduler's counts since the task's birth.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// ns on a CPU.
+    pub(super) ran: u64,
+    /// ns runnable without one.
+    pub(super) waited: u64,
+    /// How often it got one.
+    pub(super) turns: u64,
+}
+
+/// Where they are read.
+#[derive(Debug)]
+pub(super) struct Schedstat {
+    folder: String,
+    file: Option<File>,
+}
+
+impl Schedstat {
+    pub(super) fn of(process: u32, task: u32) -> Self {
+        let folder = format!("/proc/{process}/task/{task}");
+        let file = File::open(format!("{folder}/schedstat")).ok();
+        Self { folder, file }
+    }
+
+    /// The counts now; none if the task is gone or this kernel does not count.
+    pub(super) fn read(&self) -> Option<Counts> {
+        let mut bytes = [0; 80];
+        let len = match &self.file {
+            Some(file) => file.read_at(&mut bytes, 0).ok()?,
+            // More tasks than files can be open.
+            None => {
+                let file = File::open(format!("{}/schedstat", self.folder)).ok()?;
+                file.read_at(&mut bytes, 0).ok()?
+            }
+        };
+        let mut words = bytes.get(..len)?.split(u8::is_ascii_whitespace).map(number);
+        let mut next = || words.next().flatten();
+        Some(Counts { ran: next()?, waited: next()?, turns: next()? })
+    }
+}
+
+impl Schedstat {
+    /// How often it was put aside while it could have gone on.
+    pub(super) fn pushed(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("{}/status", self.folder)).ok()?;
+        let line = status.lines().rev().find_map(|l| l.strip_prefix("nonvoluntary_ctxt_switches:"));
+        line?.trim().parse().ok()
+    }
+
+    /// Calls that read or wrote so far.
+    pub(super) fn transfers(&self) -> Option<u64> {
+        let io = fs::read_to_string(format!("{}/io", self.folder)).ok()?;
+        let count = |name| io.lines().find_map(|l| l.strip_prefix(name))?.trim().parse().ok();
+        let [reads, writes]: [Option<u64>; 2] = [count("syscr:"), count("syscw:")];
+        Some(reads? + writes?)
+    }
+
+    /// Page faults served from memory so far.
+    pub(super) fn faults(&self) -> Option<u64> {
+        self.field(7)?.parse().ok()
+    }
+
+    /// Whether it is on a CPU or could be.
+    pub(super) fn runs(&self) -> bool {
+        self.field(0).is_some_and(|state| state == "R")
+    }
+
+    /// A word of its line in `/proc`, counted from its state: what comes before may hold anything.
+    fn field(&self, number: usize) -> Option<String> {
+        let stat = fs::read(format!("{}/stat", self.folder)).ok()?;
+        let name = stat.iter().rposition(|byte| *byte == b')')?;
+        let after = String::from_utf8_lossy(stat.get(name + 1..)?);
+        after.split_whitespace().nth(number).map(str::to_owned)
+    }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for digit in digits {
+        let digit = digit.checked_sub(b'0').filter(|d| *d < 10)?;
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    (!digits.is_empty()).then_some(value)
+}
+
+impl Counts {
+    /// What was added since `before`.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            ran: self.ran.saturating_sub(before.ran),
+            waited: self.waited.saturating_sub(before.waited),
+            turns: self.turns.saturating_sub(before.turns),
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! One traced task: what it did between two stops, told from the clock and the scheduler's counts.
+//!
+//! At a stop both are exact: so much time passed, so much of it on a CPU, so much runnable, so many
+//! turns. Where within that time it blocked is not known: in the middle. What a stop itself takes is a
+//! hold of ours. Not for talking to the kernel: that is `tracer`.
+
+use super::calibrate::Costs;
+use super::dense::Dense;
+use super::note::{Note, User, What};
+use super::schedstat::{Counts, Schedstat};
+use deadweight_core::trace::Off;
+use std::collections::HashMap;
+
+/// So long may who was let go wait for a CPU because of us: we may have that very one until we wait.
+const OUR_TURN: u64 = 100_000;
+/// A shorter time in a call without a CPU is the way to us and back.
+const WAY: u64 = 25_000;
+/// From a stop to our knowing of it, about.
+const LATENCY: u64 = 6_000;
+/// The same in user code, where only a page that is fetched from storage blocks.
+const FETCH: u64 = 200_000;
+/// What dying takes where no look has shown it, in ns: about one tick of our clock.
+const LAST_STEPS: u64 = 500_000;
+/// What has not stopped for so long is looked at from the side, in ns.
+pub(super) const LONG: u64 = 20_000_000;
+/// The first stacks of each call of a task are all taken, then one in so many ns.
+const FIRST_SITES: u32 = 16;
+const SITE_EVERY: u64 = 2_000_000;
+
+/// Page faults are counted after so much time in user code, in ns.
+const COUNT_EVERY: u64 = 250_000;
+
+/// CPU time that all our threads have used, in ns.
+fn our_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call only writes `time`.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// What a task is in the middle of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Its own code.
+    User,
+    /// This call.
+    Call { nr: u16, args: [u64; 6] },
+    /// Dying.
+    Exit,
+}
+
+/// A traced task.
+#[derive(Debug)]
+pub(super) struct Tracee {
+    pub(super) task: u32,
+    pub(super) process: u32,
+    pub(super) doing: Doing,
+    /// We have asked it to stop, and it has not yet.
+    pub(super) asked: bool,
+    /// It is stopped by us.
+    pub(super) stopped: bool,
+    /// Noted as blocked.
+    parked: bool,
+    /// Noted as being on a CPU.
+    on: bool,
+    /// Told as soon as it is on a CPU again.
+    pub(super) pending: Vec<What>,
+    scheduled: Schedstat,
+    seen: Counts,
+    looked: Option<Counts>,
+    /// When it was let go.
+    pub(super) from: u64,
+    /// Time of its latest note.
+    pub(super) cursor: u64,
+    /// CPU time in user code since the latest sample, in ns.
+    pub(super) unsampled: u64,
+    sites: HashMap<u16, Sites>,
+    /// Stops, and what the kernel counted when blocks were told from preemption last.
+    stops: u64,
+    turns: Turns,
+    /// Our own CPU time when it was let go.
+    ours: u64,
+    /// What is let run without stops at its calls.
+    pub(super) dense: Dense,
+    /// Page faults told so far, and CPU time in user code since they were counted, in ns.
+    faults: u64,
+    uncounted: u64,
+    /// When its latest turn on a CPU began.
+    began: u64,
+}
+
+/// How often it got a CPU, was stopped by us and was put aside, up to some instant.
+#[derive(Copy, Clone, Debug, Default)]
+struct Turns {
+    all: u64,
+    stops: u64,
+    pushed: u64,
+}
+
+#[derive(Debug, Default)]
+struct Sites {
+    taken: u32,
+    latest: u64,
+    blocks: bool,
+}
+
+impl Tracee {
+    /// A task that is born at this instant.
+    pub(super) fn new(process: u32, task: u32, at: u64) -> Self {
+        Self {
+            task,
+            process,
+            doing: Doing::User,
+            asked: false,
+            stopped: false,
+            parked: false,
+            on: false,
+            pending: Vec::new(),
+            scheduled: Schedstat::of(process, task),
+            seen: Counts::default(),
+            looked: None,
+            from: at,
+            cursor: at,
+            unsampled: 0,
+            sites: HashMap::new(),
+            stops: 0,
+            turns: Turns::default(),
+            ours: 0,
+            dense: Dense::new(at),
+            faults: 0,
+            uncounted: 0,
+            began: at,
+        }
+    }
+
+    /// What it has used before the recording does not count.
+    pub(super) fn forget_the_past(&mut self, at: u64) {
+        self.seen = self.scheduled.read().unwrap_or_default();
+        (self.from, self.cursor) = (at, at);
+        let pushed = self.scheduled.pushed().unwrap_or(0);
+        self.turns = Turns { all: self.seen.turns, stops: 0, pushed };
+        self.faults = self.scheduled.faults().unwrap_or(0);
+    }
+
+    pub(super) fn note(&mut self, at: u64, what: What, notes: &mut Vec<Note>) {
+        self.cursor = self.cursor.max(at);
+        let (at, process, task) = (self.cursor, self.process, self.task);
+        notes.push(Note { at, process, task, what });
+    }
+
+    fn reach(&mut self, at: u64) {
+        self.cursor = self.cursor.max(at);
+    }
+
+    /// What was found when it stopped: it belongs to the time before.
+    pub(super) fn sampled(&mut self, user: User, notes: &mut Vec<Note>) {
+        self.unsampled = 0;
+        let (process, task) = (self.process, self.task);
+        if self.cursor > self.began {
+            notes.push(Note { at: self.cursor - 1, process, task, what: What::Sample(user) });
+        }
+    }
+
+    /// It has a CPU from `at` on, and what waited for that is told.
+    fn begin(&mut self, at: u64, notes: &mut Vec<Note>) {
+        (self.on, self.parked) = (true, false);
+        self.note(at, What::On, notes);
+        self.began = self.cursor;
+        for what in std::mem::take(&mut self.pending) {
+            // An instant later, so that there is a span in the kernel that ends.
+            let later = u64::from(matches!(what, What::Back(_)));
+            self.note(self.cursor + later, what, notes);
+        }
+    }
+
+    /// It waited for a CPU before `at`, where it gets one.
+    fn displaced(&mut self, at: u64, waited: u64, notes: &mut Vec<Note>) {
+        if !self.on {
+            self.begin(at.saturating_sub(waited), notes);
+        }
+        self.on = false;
+        self.note(self.cursor + 1, What::Displaced, notes);
+        self.begin(at, notes);
+    }
+
+    /// It was seen stopped at `at`: tells what it did since it was let go. It is on a CPU after
+    /// that, until the cursor, when it stopped.
+    pub(super) fn arrive(&mut self, at: u64, costs: Costs, notes: &mut Vec<Note>) {
+        let counts = self.scheduled.read();
+        let length = at.saturating_sub(self.from);
+        // Without counts: all of it was on a CPU, but in a call that took long none.
+        let guessed = match self.doing {
+            Doing::Call { .. } if length > 2 * WAY => Counts { turns: 2, ..Counts::default() },
+            _ => Counts { ran: length, waited: 0, turns: 1 },
+        };
+        let passed = counts.map_or(guessed, |counts| counts.since(self.seen));
+        self.seen = counts.unwrap_or(self.seen);
+        self.stops += 1;
+        let all = passed.ran.min(length);
+        let waited = passed.waited.min(length - all);
+        // What the stop took of its own time belongs to the hold that follows.
+        let ran = all - if self.doing == Doing::User { costs.user } else { costs.call }.min(all);
+        if self.doing == Doing::User {
+            self.unsampled += ran;
+            self.uncounted += ran;
+        }
+        if self.parked {
+            self.after_waiting(at, ran, waited, notes);
+        } else {
+            let idle = length - all - waited;
+            self.between(at, ran, waited, (idle, passed.turns), notes);
+        }
+        (self.asked, self.stopped, self.looked) = (false, true, None);
+        self.dense.ran = ran;
+    }
+
+    fn after_waiting(&mut self, at: u64, ran: u64, waited: u64, notes: &mut Vec<Note>) {
+        self.dense.waits = true;
+        let back = at.saturating_sub(LATENCY + ran).max(self.cursor);
+        if waited > OUR_TURN {
+            self.displaced(back, waited, notes);
+        }
+        if !self.on {
+            self.begin(back, notes);
+        }
+        self.reach((self.cursor + ran).min(at));
+    }
+
+    /// How much of the time that it waited for a CPU we had one.
+    fn because_of_us(&self, waited: u64) -> u64 {
+        if waited <= OUR_TURN {
+            return waited;
+        }
+        waited.min(our_time().saturating_sub(self.ours).max(OUR_TURN))
+    }
+
+    /// Whether it has blocked since this was asked last. Each turn on a CPU ends by that, by a stop of
+    /// ours, or by another task's turn, and the kernel counts all but the first.
+    fn blocked(&mut self) -> bool {
+        let Some(pushed) = self.scheduled.pushed() else { return true };
+        let now = Turns { all: self.seen.turns, stops: self.stops, pushed };
+        let then = std::mem::replace(&mut self.turns, now);
+        let others = now.stops - then.stops + now.pushed.saturating_sub(then.pushed);
+        now.all.saturating_sub(then.all) > others
+    }
+
+    fn between(
+        &mut self,
+        at: u64,
+        ran: u64,
+        waited: u64,
+        (idle, turns): (u64, u64),
+        notes: &mut Vec<Note>,
+    ) {
+        let ours = self.because_of_us(waited);
+        let rest = waited - ours;
+        if !self.on {
+            self.begin((self.from + ours).max(self.cursor), notes);
+        }
+        let in_call = matches!(self.doing, Doing::Call { .. });
+        let long = idle > if in_call { WAY } else { FETCH };
+        let blocks = turns >= 2 && long && self.blocked();
+        if let Doing::Call { nr, .. } = self.doing {
+            self.sites.entry(nr).or_default().blocks = blocks;
+        }
+        self.dense.waits |= blocks;
+        if blocks {
+            let before = (self.from + ours + ran / 2).max(self.cursor);
+            if !in_call {
+                self.note(before, What::Fault { addr: 0, ip: 0 }, notes);
+            }
+            self.note(before, What::Off(Off::Blocked), notes);
+            self.on = false;
+            let back = at.saturating_sub(LATENCY + ran - ran / 2).max(self.cursor);
+            if rest > OUR_TURN {
+                self.displaced(back, rest, notes);
+            } else {
+                self.begin(back, notes);
+            }
+            if !in_call {
+                self.note(back + 1, What::FaultEnd { major: true }, notes);
+            }
+            self.reach((back + ran - ran / 2).min(at));
+            return;
+        }
+        if rest > OUR_TURN / 2 {
+            let middle = self.from + ours + ran / 2;
+            self.note(middle, What::Displaced, notes);
+            self.on = false;
+            self.begin(middle + rest, notes);
+        }
+        self.reach((self.from + ours + ran + rest).min(at));
+    }
+
+    /// It is held by us from the cursor on.
+    pub(super) fn hold(&mut self, notes: &mut Vec<Note>) {
+        self.on = false;
+        self.note(self.cursor, What::Held, notes);
+    }
+
+    /// Its whole group is stopped.
+    pub(super) fn rest(&mut self, notes: &mut Vec<Note>) {
+        (self.on, self.parked) = (false, true);
+        self.note(self.cursor, What::Off(Off::Stopped), notes);
+    }
+
+    /// It goes on.
+    pub(super) fn let_go(&mut self, at: u64) {
+        self.stopped = false;
+        self.from = at;
+        self.ours = our_time();
+    }
+
+    /// It was let run without stops, and is stopped in its own code or in this call: tells the calls
+    /// that it made, of which the clock shows how much of the time they took.
+    pub(super) fn tell_calls(
+        &mut self,
+        inside: Option<u16>,
+        site: Option<User>,
+        notes: &mut Vec<Note>,
+    ) {
+        let length = self.cursor.saturating_sub(self.began);
+        let made = self.scheduled.transfers();
+        let Some(calls) = self.dense.made(inside.is_some(), made, length) else { return };
+        let (process, task, began) = (self.process, self.task, self.began);
+        let mut note = |at, what| notes.push(Note { at, process, task, what });
+        let mut last = began;
+        for (index, call) in (0..calls.count).map(|i| (i, calls.call(i, inside))) {
+            let at = began + calls.each * (index + 1) - calls.inside;
+            note(at, What::Call { nr: call.nr, args: call.args });
+            last = at + calls.inside;
+            if index + 1 < calls.count || inside.is_none() {
+                note(last, What::Back(call.ret));
+                continue;
+            }
+            if let Some(user) = site {
+                note(at, What::Site(user));
+            }
+            note(last, What::Back(call.ret));
+            break;
+        }
+        self.reach(last);
+    }
+
+    /// From here on its calls count as those of a dense stretch.
+    pub(super) fn loosen(&mut self, at: u64) {
+        self.dense.begin(at, self.scheduled.transfers());
+    }
+
+    /// Whether it is on a CPU or could be.
+    pub(super) fn runs(&self) -> bool {
+        self.scheduled.runs()
+    }
+
+    /// Tells the page faults since they were counted last, one of which takes about `cost` ns: how many
+    /// is known, and not when and where. It stands stopped after a time in its own code.
+    pub(super) fn count_faults(&mut self, cost: u64, notes: &mut Vec<Note>) {
+        if self.uncounted < COUNT_EVERY {
+            return;
+        }
+        self.uncounted = 0;
+        let Some(all) = self.scheduled.faults() else { return };
+        let new = all.saturating_sub(std::mem::replace(&mut self.faults, all));
+        let length = self.cursor.saturating_sub(self.began);
+        if new == 0 || new >= length / 2 {
+            return;
+        }
+        let each = length / new;
+        let took = cost.min(each * 9 / 10);
+        for index in 0..new {
+            let at = self.began + index * each + (each - took) / 2;
+            let (process, task) = (self.process, self.task);
+            let fault = What::Fault { addr: 0, ip: 0 };
+            notes.push(Note { at, process, task, what: fault });
+            let end = What::FaultEnd { major: false };
+            notes.push(Note { at: at + took, process, task, what: end });
+        }
+    }
+
+    /// It died, and its end is known at `at`. Nobody counts its last steps; what the latest look showed
+    /// is missing one tick at most, and after them it waits for us.
+    pub(super) fn die(&mut self, at: u64, notes: &mut Vec<Note>) {
+        let from = if self.parked { at.saturating_sub(LATENCY) } else { self.from };
+        if !self.on {
+            self.begin(from.max(self.cursor), notes);
+        }
+        let seen = self.looked.map_or(0, |counts| counts.since(self.seen).ran);
+        let until = (from + seen + LAST_STEPS).max(self.cursor);
+        if until + 1 < at {
+            self.reach(until);
+            self.hold(notes);
+            self.begin(at - 1, notes);
+        }
+        self.note(at, What::Off(Off::Dead), notes);
+    }
+
+    /// By an exec it takes the place of its process's first task.
+    pub(super) fn becomes(&mut self, task: u32, first: &Self) {
+        self.cursor = self.cursor.max(first.cursor);
+        self.task = task;
+        self.scheduled = Schedstat::of(self.process, task);
+        self.seen = self.scheduled.read().unwrap_or_default();
+    }
+
+    /// Looks at it from the side, because it has not stopped for long.
+    pub(super) fn look(&mut self, now: u64, notes: &mut Vec<Note>) {
+        let dying = self.doing == Doing::Exit;
+        let long = now.saturating_sub(self.from) >= LONG;
+        if self.stopped || self.parked || !(long || dying) {
+            return;
+        }
+        let Some(counts) = self.scheduled.read() else { return };
+        let stands = self.looked.replace(counts) == Some(counts);
+        if !long {
+            return;
+        }
+        let passed = counts.since(self.seen);
+        let ours = passed.waited.min(OUR_TURN);
+        if !self.on {
+            self.begin((self.from + ours).max(self.cursor), notes);
+        }
+        let until = self.from + ours + passed.ran;
+        let may_wait = self.doing != Doing::User || self.dense.until().is_some();
+        if stands && may_wait && !self.scheduled.runs() {
+            self.note(until.min(now), What::Off(Off::Blocked), notes);
+            (self.on, self.parked) = (false, true);
+            self.seen = counts;
+            if let Doing::Call { nr, .. } = self.doing {
+                self.sites.entry(nr).or_default().blocks = true;
+            }
+        } else {
+            self.reach(until.min(now.saturating_sub(LONG)));
+        }
+    }
+
+    /// Nothing that it did before this will be told later.
+    pub(super) fn told_until(&self) -> u64 {
+        if self.parked { u64::MAX } else { self.cursor.max(self.from) }
+    }
+
+    /// Whether this call should have its stack taken.
+    pub(super) fn wants_site(&mut self, nr: u16, now: u64) -> bool {
+        let sites = self.sites.entry(nr).or_default();
+        let due = now.saturating_sub(sites.latest) >= SITE_EVERY;
+        let wanted = sites.blocks || sites.taken < FIRST_SITES || due;
+        if wanted {
+            sites.taken = sites.taken.saturating_add(1);
+            sites.latest = now;
+        }
+        wanted
+    }
+}

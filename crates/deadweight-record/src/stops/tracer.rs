@@ -1,0 +1,460 @@
+//! The thread that traces: waits for stops, notes what they tell, and lets the tasks go on.
+//!
+//! The program must not notice: signals are passed on, group stops stay, calls are never
+//! interrupted. Who cannot be traced without changing what it does is left alone from there:
+//! programs with more rights than their user, and those that trace or are traced themselves.
+
+use super::calibrate::Costs;
+use super::dense::Watched;
+use super::note::{Note, User, What};
+use super::ptrace::{self, AtCall, Go, Told, Waited};
+use super::tracee::{Doing, Tracee};
+use super::{maps, rights};
+use crate::launch::now;
+use crate::perf::sys::STACK_BYTES;
+use crate::proc;
+use std::collections::HashMap;
+use std::fs;
+use std::sync::mpsc::Sender;
+
+/// Notes are handed on at the latest so many ns after the last time, or when there are so many.
+const HAND_ON_EVERY: u64 = 15_000_000;
+const HAND_ON_AT: usize = 4096;
+/// What a task that waits did is told up to so many ns late.
+const LATE: u64 = 25_000_000;
+/// A task whose birth is not told after so many ns is taken as what `/proc` says.
+const BIRTH: u64 = 20_000_000;
+
+/// From the tracer to whoever puts its notes in order: nothing older than the time follows.
+pub(super) struct Batch {
+    pub(super) notes: Vec<Note>,
+    pub(super) horizon: u64,
+}
+
+/// What was left alone, and why.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Left {
+    /// Programs with more rights than their user.
+    pub(super) rights: u64,
+    /// Tasks that trace or are traced by the program itself.
+    pub(super) traced: u64,
+}
+
+/// The root's end as the kernel told it.
+pub(super) struct End {
+    pub(super) at: u64,
+    pub(super) status: i32,
+    pub(super) usage: Box<libc::rusage>,
+}
+
+pub(super) struct Tracer {
+    root: u32,
+    tasks: HashMap<u32, Tracee>,
+    /// Stopped at their birth before their parent told of it, and since when.
+    early: HashMap<u32, u64>,
+    /// Who waits for whom to be left.
+    leaving: HashMap<u32, Option<u32>>,
+    notes: Vec<Note>,
+    to: Sender<Batch>,
+    told: u64,
+    handed_on: u64,
+    period: u64,
+    costs: Costs,
+    /// Whether we have more rights than a set-user-id program would get.
+    capable: bool,
+    pub(super) left: Left,
+    /// Calls that were told without a stop at each.
+    pub(super) unwatched: u64,
+}
+
+impl Tracer {
+    pub(super) fn new(root: u32, period: u64, costs: Costs, to: Sender<Batch>) -> Self {
+        Self {
+            root,
+            tasks: HashMap::new(),
+            early: HashMap::new(),
+            leaving: HashMap::new(),
+            notes: Vec::new(),
+            to,
+            told: 0,
+            handed_on: 0,
+            period,
+            costs,
+            capable: rights::may_trace_anybody(),
+            left: Left::default(),
+            unwatched: 0,
+        }
+    }
+
+    /// The root, which stands stopped behind its barrier, is let go towards it.
+    pub(super) fn begin(&mut self) {
+        let mut root = Tracee::new(self.root, self.root, now());
+        root.forget_the_past(now());
+        self.tasks.insert(self.root, root);
+    }
+
+    /// The barrier opened at this instant: what was before does not count.
+    pub(super) fn released(&mut self, at: u64) {
+        if let Some(root) = self.tasks.get_mut(&self.root) {
+            root.forget_the_past(at);
+        }
+    }
+
+    /// Until the root's end. None if the root was left alone: then it is its parent's to wait for.
+    pub(super) fn run(&mut self) -> Option<End> {
+        loop {
+            match ptrace::wait(true) {
+                Some(Waited::Task(task, told)) => {
+                    self.told = now();
+                    self.stopped(task, told);
+                }
+                Some(Waited::Gone { task, status, usage }) => {
+                    let at = now();
+                    if let Some(mut gone) = self.tasks.remove(&task) {
+                        gone.die(at, &mut self.notes);
+                    }
+                    if let Some(Some(waiter)) = self.leaving.remove(&task) {
+                        self.go(waiter, Go::On(0));
+                    }
+                    if task == self.root {
+                        self.hand_on(u64::MAX);
+                        return Some(End { at, status, usage });
+                    }
+                }
+                Some(Waited::Tick) => {
+                    self.tick();
+                    if !self.tasks.contains_key(&self.root) && has_ended(self.root) {
+                        break;
+                    }
+                }
+                Some(Waited::Nobody) | None => break,
+            }
+            if self.notes.len() >= HAND_ON_AT {
+                self.hand_on(self.horizon());
+            }
+        }
+        self.hand_on(u64::MAX);
+        None
+    }
+
+    fn hand_on(&mut self, horizon: u64) {
+        let notes = std::mem::take(&mut self.notes);
+        self.handed_on = now();
+        // Who puts them in order is gone only if it panicked: its caller will see that.
+        _ = self.to.send(Batch { notes, horizon });
+    }
+
+    fn horizon(&self) -> u64 {
+        let late = now().saturating_sub(LATE);
+        self.tasks.values().map(Tracee::told_until).min().unwrap_or(late).min(late)
+    }
+
+    /// The clock ticked: who is in its own code is stopped for a sample.
+    fn tick(&mut self) {
+        let at = now();
+        for tracee in self.tasks.values_mut() {
+            tracee.look(at, &mut self.notes);
+            // Past its calls it may be in one that waits: then it is left alone.
+            let loose = tracee.dense.until().is_some();
+            if tracee.doing == Doing::User
+                && !tracee.stopped
+                && !tracee.asked
+                && (!loose || tracee.runs())
+            {
+                tracee.asked = ptrace::interrupt(tracee.task).is_ok();
+            }
+        }
+        self.adopt(at);
+        if at.saturating_sub(self.handed_on) > HAND_ON_EVERY {
+            self.hand_on(self.horizon());
+        }
+    }
+
+    /// Takes those whose parent died before it could tell of their birth.
+    fn adopt(&mut self, at: u64) {
+        let old = |(_, since): &(&u32, &u64)| at.saturating_sub(**since) > BIRTH;
+        let old: Vec<u32> = self.early.iter().filter(old).map(|(task, _)| *task).collect();
+        for task in old {
+            self.early.remove(&task);
+            let process = rights::process_of(task).unwrap_or(task);
+            let mut tracee = Tracee::new(process, task, at);
+            tracee.stopped = true;
+            self.tasks.insert(task, tracee);
+            self.go(task, Go::On(0));
+        }
+    }
+
+    fn stopped(&mut self, task: u32, told: Told) {
+        if told == Told::Exec {
+            self.exec(task);
+            return;
+        }
+        let Some(tracee) = self.tasks.get_mut(&task) else {
+            self.early.insert(task, now());
+            return;
+        };
+        let asked = tracee.asked;
+        tracee.arrive(self.told, self.costs, &mut self.notes);
+        if tracee.doing == Doing::User {
+            tracee.count_faults(self.costs.fault, &mut self.notes);
+        }
+        if let Some(waiter) = self.leaving.remove(&task) {
+            self.leave(task);
+            self.left.traced += 1;
+            if let Some(waiter) = waiter {
+                self.go(waiter, Go::On(0));
+            }
+            return;
+        }
+        if let Some(until) = tracee.dense.until() {
+            let sampled = told == Told::Interrupted && asked;
+            return self.loose(task, told, sampled && self.told < until);
+        }
+        self.strict(task, told, asked);
+    }
+
+    fn strict(&mut self, task: u32, told: Told, asked: bool) {
+        match told {
+            Told::AtCall => return self.at_call(task),
+            Told::Birth => self.birth(task),
+            Told::GroupStop => {
+                if let Some(tracee) = self.tasks.get_mut(&task) {
+                    tracee.rest(&mut self.notes);
+                }
+                return self.go(task, Go::Listening);
+            }
+            Told::Signal(signal) => {
+                self.hold(task);
+                return self.go(task, Go::On(signal));
+            }
+            Told::Interrupted if asked => self.sample(task),
+            Told::Exiting => {
+                if let Some(tracee) = self.tasks.get_mut(&task) {
+                    tracee.doing = Doing::Exit;
+                    tracee.pending.push(What::Exit);
+                }
+            }
+            Told::Interrupted | Told::Exec => {}
+        }
+        self.hold(task);
+        self.go(task, Go::On(0));
+    }
+
+    /// A task that runs without stops at its calls was stopped all the same.
+    fn loose(&mut self, task: u32, told: Told, on: bool) {
+        let Some(tracee) = self.tasks.get_mut(&task) else { return };
+        let user = user_half(task);
+        let inside = user.as_ref().and_then(|u| ptrace::interrupted_call(task, &u.registers));
+        let inside = inside.filter(|_| told == Told::Interrupted);
+        let (site, sample) = if inside.is_some() { (user, None) } else { (None, user) };
+        tracee.tell_calls(inside, site, &mut self.notes);
+        if let Some(user) = sample.filter(|_| told == Told::Interrupted) {
+            tracee.sampled(user, &mut self.notes);
+        }
+        if on {
+            tracee.hold(&mut self.notes);
+            return self.go(task, Go::Loose);
+        }
+        self.unwatched += std::mem::take(&mut tracee.dense.told);
+        tracee.dense.again(self.told);
+        self.strict(task, told, false);
+    }
+
+    fn hold(&mut self, task: u32) {
+        if let Some(tracee) = self.tasks.get_mut(&task) {
+            tracee.hold(&mut self.notes);
+        }
+    }
+
+    fn go(&mut self, task: u32, how: Go) {
+        if let Some(tracee) = self.tasks.get_mut(&task) {
+            tracee.let_go(now());
+            // Only who was killed meanwhile refuses: its end will be told.
+            _ = ptrace::go(task, how);
+        }
+    }
+
+    fn at_call(&mut self, task: u32) {
+        let Some(tracee) = self.tasks.get_mut(&task) else { return };
+        tracee.dense.add();
+        match ptrace::at_call(task) {
+            AtCall::Entry { nr, args } => {
+                tracee.doing = Doing::Call { nr, args };
+                tracee.pending.push(What::Call { nr, args });
+                if tracee.wants_site(nr, self.told)
+                    && let Some(user) = user_half(task)
+                {
+                    tracee.pending.push(What::Site(user));
+                }
+                tracee.hold(&mut self.notes);
+                if !self.may_stay(task, nr, &args) {
+                    return;
+                }
+            }
+            AtCall::Exit { ret } => {
+                let was = std::mem::replace(&mut tracee.doing, Doing::User);
+                tracee.hold(&mut self.notes);
+                tracee.pending.push(What::Back(ret));
+                if let Doing::Call { nr, args } = was {
+                    effects(tracee, nr, &args, ret);
+                    tracee.dense.watch(Watched { nr, args, ret });
+                }
+                if tracee.dense.is_due(self.told) {
+                    tracee.loosen(self.told);
+                    return self.go(task, Go::Loose);
+                }
+            }
+            AtCall::Neither => tracee.hold(&mut self.notes),
+        }
+        self.go(task, Go::On(0));
+    }
+
+    /// Whether the task can be traced through this call. If not it is left, or waits for another
+    /// to be.
+    fn may_stay(&mut self, task: u32, nr: u16, args: &[u64; 6]) -> bool {
+        let call = libc::c_long::from(nr);
+        let becomes = match call {
+            libc::SYS_execve => Some((libc::AT_FDCWD, args[0])),
+            #[expect(clippy::cast_possible_truncation, reason = "an int in a register")]
+            libc::SYS_execveat => Some((args[0] as i32, args[1])),
+            _ => None,
+        };
+        if let Some((dir, name)) = becomes.filter(|_| !self.capable)
+            && rights::more_than_ours(task, dir, name)
+        {
+            self.left.rights += 1;
+            self.leave(task);
+            return false;
+        }
+        if call != libc::SYS_ptrace {
+            return true;
+        }
+        match rights::traced_by(args) {
+            rights::Traced::Itself => {
+                self.left.traced += 1;
+                self.leave(task);
+                false
+            }
+            rights::Traced::Other(other) if other != task && self.tasks.contains_key(&other) => {
+                if ptrace::interrupt(other).is_err() {
+                    return true;
+                }
+                self.leaving.insert(other, Some(task));
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Leaves a stopped task to itself: nothing more is known of it.
+    fn leave(&mut self, task: u32) {
+        let Some(mut tracee) = self.tasks.remove(&task) else { return };
+        let at = tracee.cursor;
+        tracee.note(at, What::On, &mut self.notes);
+        tracee.note(at, What::Left, &mut self.notes);
+        _ = ptrace::detach(task);
+    }
+
+    fn birth(&mut self, task: u32) {
+        let (Some(child), Some(parent)) = (ptrace::message(task), self.tasks.get_mut(&task)) else {
+            return;
+        };
+        let thread = fs::exists(format!("/proc/{}/task/{child}", parent.process));
+        let process = if thread.unwrap_or(false) { parent.process } else { child };
+        let at = parent.cursor;
+        parent.note(at, What::Fork { child, process }, &mut self.notes);
+        let mut tracee = Tracee::new(process, child, at);
+        if self.early.remove(&child).is_some() {
+            tracee.arrive(self.told, self.costs, &mut self.notes);
+            tracee.hold(&mut self.notes);
+        }
+        let waits = tracee.stopped;
+        self.tasks.insert(child, tracee);
+        if waits {
+            self.go(child, Go::On(0));
+        }
+    }
+
+    /// A task became another program. One that is not its process's first takes the first one's
+    /// number, and all others are gone.
+    fn exec(&mut self, task: u32) {
+        let former = ptrace::message(task).unwrap_or(task);
+        let Some(mut tracee) = self.tasks.remove(&former) else {
+            self.early.insert(task, now());
+            return;
+        };
+        tracee.arrive(self.told, self.costs, &mut self.notes);
+        tracee.dense.again(self.told);
+        if former != task
+            && let Some(first) = self.tasks.get_mut(&task)
+        {
+            tracee.becomes(task, first);
+        }
+        let path = fs::read_link(format!("/proc/{task}/exe")).unwrap_or_default();
+        let path = path.to_string_lossy().into_owned();
+        let mut note = |what| tracee.note(tracee.cursor, what, &mut self.notes);
+        note(What::Exec { former, path });
+        if let Some(name) = proc::line(format!("/proc/{task}/comm")) {
+            note(What::Comm(name));
+        }
+        maps::all(task).into_iter().map(What::Map).for_each(&mut note);
+        let descriptors = proc::descriptors(task);
+        for closed in (0..3).filter(|fd| descriptors.iter().all(|(open, _)| open != fd)) {
+            note(What::Fd { fd: closed, what: String::new() });
+        }
+        descriptors.into_iter().for_each(|(fd, what)| note(What::Fd { fd, what }));
+        tracee.hold(&mut self.notes);
+        self.tasks.insert(task, tracee);
+        self.go(task, Go::On(0));
+    }
+
+    /// A task that was stopped in its own code. Each sample stands for one period of CPU time; who had
+    /// no CPU meanwhile gives none.
+    fn sample(&mut self, task: u32) {
+        let Some(tracee) = self.tasks.get_mut(&task) else { return };
+        if tracee.doing == Doing::User
+            && tracee.unsampled >= self.period / 2
+            && let Some(user) = user_half(task)
+        {
+            tracee.sampled(user, &mut self.notes);
+        }
+    }
+}
+
+/// What a call that just returned changed, told after its return.
+fn effects(tracee: &mut Tracee, nr: u16, args: &[u64; 6], ret: i64) {
+    let call = libc::c_long::from(nr);
+    if call == libc::SYS_mmap && !(-4095..0).contains(&ret) {
+        let map = maps::mapped(tracee.process, args, ret.cast_unsigned());
+        tracee.pending.extend(map.map(What::Map));
+    }
+    let executable = args[2] & u64::from(libc::PROT_EXEC.cast_unsigned()) != 0;
+    if call == libc::SYS_mprotect && ret == 0 && executable {
+        let inside = |map: &super::note::Mapping| map.executable && map.start == args[0];
+        tracee.pending.extend(maps::all(tracee.process).into_iter().filter(inside).map(What::Map));
+    }
+    if call == libc::SYS_prctl && args[0] == u64::from(libc::PR_SET_NAME.cast_unsigned()) {
+        let name = proc::line(format!("/proc/{}/task/{}/comm", tracee.process, tracee.task));
+        tracee.pending.extend(name.map(What::Comm));
+    }
+}
+
+/// The user half of a stopped task.
+fn user_half(task: u32) -> Option<User> {
+    let registers = ptrace::registers(task)?;
+    let mut stack = vec![0; STACK_BYTES as usize];
+    let len = ptrace::memory(task, registers.sp, &mut stack);
+    stack.truncate(len);
+    Some(User { registers, stack: stack.into_boxed_slice() })
+}
+
+/// Whether this child of ours has ended and waits to be asked.
+fn has_ended(process: u32) -> bool {
+    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the call only fills in `said`, zeroed before.
+    unsafe {
+        libc::waitid(libc::P_PID, process, said.as_mut_ptr(), flags) == 0
+            && said.assume_init().si_pid() != 0
+    }
+}

@@ -1,0 +1,172 @@
+//! Without perf events: a real filter of system calls refuses them, as containers' profiles do.
+//! What is seen then, against what is known, and that programs run as ever.
+
+use crate::program;
+use crate::truth::leave;
+use deadweight_core::report::Report;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// deadweight, and before it the filter. [`None`] after a skip said aloud.
+fn deadweight(error: &str) -> Option<Command> {
+    match program::build("refuse_perf") {
+        Ok(filter) => {
+            let mut command = Command::new(filter);
+            command.args([error, env!("CARGO_BIN_EXE_deadweight")]).stdin(Stdio::null());
+            Some(command)
+        }
+        Err(reason) => {
+            assert!(leave(Some(reason)).is_none());
+            None
+        }
+    }
+}
+
+fn built(name: &str) -> PathBuf {
+    program::build(name).unwrap_or_else(|reason| panic!("{reason}"))
+}
+
+fn report(error: &str, words: &[&OsStr]) -> Option<Report> {
+    let out = deadweight(error)?.args(["--export-json", "-", "--"]).args(words).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    let text = text.find("\n{").map_or(&*text, |at| &text[at..]);
+    let report: Report = serde_json::from_str(text)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
+    assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), report.wall_ns);
+    assert_eq!(report.recording.rung, "stops");
+    Some(report)
+}
+
+fn words<'w>(words: &[&'w str]) -> Vec<&'w OsStr> {
+    words.iter().map(OsStr::new).collect()
+}
+
+fn run(words: &[&str]) -> Option<Output> {
+    Some(deadweight("EPERM")?.arg("--").args(words).output().unwrap())
+}
+
+#[test]
+fn without_perf_a_pipeline_says_whom_it_waited_for() {
+    let Some(_alone) = leave(None) else { return };
+    for error in ["EPERM", "ENOSYS"] {
+        let line = words(&["sh", "-c", "sleep .3 | cat"]);
+        let Some(report) = report(error, &line) else { return };
+        assert_eq!(report.findings.first().map(|f| f.class.as_str()), Some("wait-sleep"));
+        let slept: u64 =
+            report.ledger.iter().filter(|r| r.account == "wait-sleep").map(|r| r.ns).sum();
+        assert!((280_000_000..400_000_000).contains(&slept), "{:?}", report.ledger);
+        let cat = report.stages.iter().find(|s| s.name == "cat").expect("a stage");
+        assert_eq!(cat.waited_for, "sleep", "{:?}", report.stages);
+        assert!(report.recording.lacks.iter().any(|lack| lack.contains("who ended a wait")));
+    }
+}
+
+#[test]
+fn without_perf_tiny_reads_are_found_at_their_line() {
+    let Some(_alone) = leave(None) else { return };
+    let input = program::workshop().join("stops-input");
+    std::fs::write(&input, vec![b'x'; 100_000]).unwrap();
+    let line = format!("{} < {}", built("count_bytes").display(), input.display());
+    let Some(report) = report("EPERM", &words(&["sh", "-c", &line])) else { return };
+    let first = report.findings.first().expect("a finding");
+    assert_eq!(first.class, "tiny-reads");
+    assert!(first.sites.iter().any(|s| s.file.ends_with("count_bytes.c")), "{:?}", first.sites);
+}
+
+#[test]
+fn stopped_programs_end_as_they_would() {
+    let Some(_alone) = leave(None) else { return };
+    let own_child = built("traces_itself");
+    let own_child = own_child.to_str().unwrap();
+    for (script, code, said) in [
+        ("exit 7", 7, ""),
+        ("kill -TERM $$", 128 + 15, ""),
+        ("kill -KILL $$", 128 + 9, ""),
+        ("trap 'echo caught' USR1; kill -USR1 $$; echo after", 0, "caught\nafter\n"),
+        ("(sleep .1; kill -CONT $$) & kill -STOP $$; wait; echo went on", 0, "went on\n"),
+        ("sleep 5 & kill -9 $!; wait $!; echo $?", 0, "137\n"),
+        ("yes | head -n 1", 0, "y\n"),
+        (own_child, 0, "the child ended with 7\n"),
+    ] {
+        let Some(out) = run(&["sh", "-c", script]) else { return };
+        assert_eq!(out.status.code(), Some(code), "{script}");
+        assert_eq!(String::from_utf8_lossy(&out.stdout), said, "{script}");
+    }
+}
+
+#[test]
+fn a_program_with_more_rights_keeps_them_though_it_cannot_be_traced() {
+    let missing = program::tool("setpriv").err();
+    let Some(_alone) = leave(missing) else { return };
+    let Some(mut command) = deadweight("EPERM") else { return };
+    let folder = Path::new("/tmp").join(format!("deadweight-stops-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let id = folder.join("id");
+    std::fs::copy("/usr/bin/id", &id).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    std::fs::set_permissions(&id, mode).unwrap();
+    let filter = command.get_program().to_owned();
+    command = Command::new(filter);
+    let ours = folder.join("deadweight");
+    std::fs::copy(env!("CARGO_BIN_EXE_deadweight"), &ours).unwrap();
+    command.args(["EPERM", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    let line = format!("{} -u", id.display());
+    let out = command.arg(&ours).args(["--", "sh", "-c", &line]).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    let words = String::from_utf8_lossy(&out.stderr).replace("\n        ", " ");
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(said, "0\n", "{words}");
+    assert!(words.contains("set-user-id"), "{words}");
+}
+
+#[test]
+fn a_program_goes_on_when_its_tracer_is_killed() {
+    let Some(_alone) = leave(None) else { return };
+    let mark = program::workshop().join("stops-mark");
+    for delay in [20, 60, 130] {
+        let _ = std::fs::remove_file(&mark);
+        let busy = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); read x < /dev/null; done";
+        let line = format!("{busy}; sleep .2; echo done > {}", mark.display());
+        let Some(mut command) = deadweight("EPERM") else { return };
+        let mut recorder = command.args(["--", "sh", "-c", &line]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        assert!(comes(&mark), "killed after {delay} ms");
+    }
+}
+
+/// Whether a file comes into being within some seconds.
+fn comes(path: &Path) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) {
+        if std::fs::read(path).is_ok_and(|text| text == b"done\n") {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+#[test]
+fn doctor_names_this_rung_and_what_it_has_instead() {
+    let Some(_alone) = leave(None) else { return };
+    let Some(mut command) = deadweight("EPERM") else { return };
+    let out = command.arg("doctor").output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.contains("stops:") && text.contains("here: "), "{text}");
+}
+
+#[test]
+fn who_is_traced_already_cannot_be_recorded_and_is_told_so() {
+    let missing = program::tool("strace").err();
+    let Some(_alone) = leave(missing) else { return };
+    let Some(filtered) = deadweight("EPERM") else { return };
+    let mut command = Command::new("strace");
+    command.args(["-f", "-o", "/dev/null"]).arg(filtered.get_program()).args(filtered.get_args());
+    let out = command.args(["--", "true"]).output().unwrap();
+    let words = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && words.contains("trace"), "{words}");
+}
