@@ -1,7 +1,7 @@
 //! A binary as sealing meets it: whatever its bytes are, addresses resolve to something.
 #![no_main]
 
-use deadweight::seal::{Detail, Files, called_names, resolve, unwind_rules};
+use deadweight::seal::{Detail, Files, called_names, resolve, unwind_rules, value_types};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -10,4 +10,5 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(resolved.frames.len(), addresses.len());
     unwind_rules(data, &addresses);
     called_names(data, &addresses.map(|at| (at, 200)));
+    value_types(Files::of(data), &addresses);
 });

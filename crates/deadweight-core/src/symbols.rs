@@ -81,6 +81,9 @@ pub struct Symbols {
     pub source: BTreeMap<(NameId, u32), NameId>,
     /// Functions that samples hit, as machine code; in ascending order of image and address.
     pub code: Vec<FunctionCode>,
+    /// Types of values that these functions handle, by their size in bytes: those of which a function
+    /// handles only one of that size.
+    pub values: BTreeMap<(NameId, u32), NameId>,
     /// By name, why functions were not inlined, in their compiler's words, where it was asked. Not a
     /// part of recordings: it is asked for a report.
     pub not_inlined: BTreeMap<String, String>,
@@ -104,6 +107,7 @@ impl Default for Symbols {
             stacks: vec![Vec::new()],
             source: BTreeMap::new(),
             code: Vec::new(),
+            values: BTreeMap::new(),
             not_inlined: BTreeMap::new(),
             index: Index {
                 names: BTreeMap::from([(String::new(), NameId(0))]),

@@ -3,7 +3,7 @@
 //! A fixed number of seeded damages for every test run; the fuzz target `elf_dwarf_seal` goes
 //! further. Not for what sound files give: see `seal.rs`.
 
-use deadweight::seal::{Detail, Files, Sealer, called_names, resolve, unwind_rules};
+use deadweight::seal::{Detail, Files, Sealer, called_names, resolve, unwind_rules, value_types};
 use deadweight_core::ids::{Cpu, Tid};
 use deadweight_core::trace::{Kind, Meta};
 use deadweight_record::{RawEvent, RawKind, Sink, UserState};
@@ -91,6 +91,7 @@ fn damaged_files_never_panic_and_are_bounded() {
         assert!(told.frames.iter().all(|frames| (1..=64).contains(&frames.len())));
         let _ = unwind_rules(damaged.as_slice(), &addresses);
         let _ = called_names(damaged.as_slice(), &functions);
+        let _ = value_types(Files::of(damaged.as_slice()), &addresses);
     }
 }
 

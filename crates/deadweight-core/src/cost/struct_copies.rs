@@ -7,8 +7,9 @@
 //!
 //! # How deadweight knows
 //! The machine code of the functions that samples hit: runs of loads each stored unchanged somewhere
-//! else, `rep movs`, and calls of memcpy whose size is a constant. The size is read from the code. An
-//! estimate, rather low: what comes next waits for the copy as well. On pairs of programs the saving was
+//! else, `rep movs`, and calls of memcpy whose size is a constant. The size is read from the code; the
+//! type is named where debug information has exactly one of that size among the function's parameters,
+//! variables and results, or what they point to. An estimate, rather low: what comes next waits for the copy as well. On pairs of programs the saving was
 //! the share and up to 25 points more.
 //!
 //! # What it is mistaken for
@@ -29,10 +30,11 @@ use crate::asm::{Place, Role, Run};
 use crate::duty::Duty;
 use crate::findings::{Draft, processes_in};
 use crate::hot_code::hot_code;
+use crate::ids::NameId;
 use crate::processes::ProcessId;
 use crate::report::{How, Site};
 use crate::shares::Share;
-use crate::symbols::SourceFrame;
+use crate::symbols::{SourceFrame, Symbols};
 use crate::user_time::UserSample;
 use crate::wording::{bytes, percent, time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +55,9 @@ const MOST: u32 = 1 << 16;
 const LARGE: f64 = 0.04;
 /// Which part of the rest, by the copy's own share, waits for the copy: pairs of programs.
 const WAITING: f64 = 0.6;
+
+/// So many bytes at the end of a value may be moved apart from the rest.
+const APART: u32 = 32;
 
 fn claim(sample: &UserSample<'_>) -> bool {
     // What no optimiser has seen moves values all the time; that is the build's cost.
@@ -106,29 +111,30 @@ struct Moved {
     to: Place,
 }
 
-/// A line that copies: its samples, and the runs that they hit.
-type Copying<'s> = (&'s SourceFrame, u64, BTreeSet<Run>);
+/// A line that copies: its samples, the runs that they hit, and the function with the machine code.
+type Copying<'s> = (&'s SourceFrame, u64, BTreeSet<Run>, NameId);
 
 /// The lines that copy, most samples first.
 fn lines<'s>(found: &Inspection<'s, '_>, share: &Share) -> Vec<Copying<'s>> {
-    let mut lines: BTreeMap<&SourceFrame, (u64, BTreeSet<Run>)> = BTreeMap::new();
+    let mut lines: BTreeMap<&SourceFrame, (u64, BTreeSet<Run>, NameId)> = BTreeMap::new();
     for (spot, weight) in &share.places {
         let Some(stack) = spot.stack() else { continue };
         let sample = found.case.sample(stack);
-        let (Some(run), Some((_, frame))) = (moved(&sample), sample.own_frame()) else { continue };
+        let (Some(run), Some((at, frame))) = (moved(&sample), sample.own_frame()) else { continue };
         let line = lines.entry(frame).or_default();
         line.0 += weight.amount;
         line.1.insert(run);
+        line.2 = at.frames.last().map_or(frame.function, |machine| machine.function);
     }
-    let mut lines: Vec<Copying<'s>> =
-        lines.into_iter().map(|(frame, (samples, runs))| (frame, samples, runs)).collect();
-    lines.sort_by_key(|(_, samples, _)| std::cmp::Reverse(*samples));
+    let lines = lines.into_iter().map(|(frame, (samples, runs, of))| (frame, samples, runs, of));
+    let mut lines: Vec<Copying<'s>> = lines.collect();
+    lines.sort_by_key(|(_, samples, ..)| std::cmp::Reverse(*samples));
     lines
 }
 
 /// What the hottest line moves: the sum of its runs, since a large value takes several.
 fn hottest(lines: &[Copying<'_>]) -> Option<Moved> {
-    let (_, _, runs) = lines.first()?;
+    let (_, _, runs, _) = lines.first()?;
     let largest = runs.iter().max_by_key(|run| run.bytes)?;
     let alike = runs.iter().filter(|run| (run.from, run.to) == (largest.from, largest.to));
     // The same value moved a second time is told apart: see `passes`.
@@ -148,7 +154,7 @@ fn passes(found: &Inspection<'_, '_>, lines: &[Copying<'_>]) -> Option<String> {
         let runs = runs.iter().filter(|run| run.bytes >= LEAST);
         runs.map(|run| u64::from(run.bytes)).collect()
     };
-    let lines = lines.iter().map(|(frame, _, runs)| (frame, large(runs)));
+    let lines = lines.iter().map(|(frame, _, runs, _)| (frame, large(runs)));
     let lines: Vec<_> = lines.filter(|(_, sizes)| !sizes.is_empty()).take(TOLD).collect();
     let told = lines.iter().map(|(frame, sizes)| {
         let name = found.case.symbols().name(frame.function);
@@ -185,12 +191,16 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: "values copied whole".into(),
         text: format!(
-            "{} spent {} of its {} moving values as a whole ({}): {} at a time{}.",
+            "{} spent {} of its {} moving values as a whole ({}): {}{} at a time{}.",
             case.name(process),
             time(share.ns),
             time(net),
             percent(share.ns, net),
             bytes(moved.bytes),
+            lines
+                .first()
+                .and_then(|line| type_of(case.symbols(), line.3, moved.bytes))
+                .unwrap_or_default(),
             way(moved.from, moved.to),
         ),
         amount: share.ns,
@@ -201,6 +211,21 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         remedy: remedy(written_in(&sites, &case.processes.get(process).language)).into(),
         sites,
     })
+}
+
+/// Of which type a value of so many bytes is, if `function` handles one such type only. The end of a
+/// value may be moved apart from the rest.
+fn type_of(symbols: &Symbols, function: NameId, moved: u64) -> Option<String> {
+    let least = u32::try_from(moved).ok()?;
+    let most = least.saturating_add(APART.max(least / 8));
+    let mut fitting = symbols.values.range((function, least)..=(function, most));
+    let (first, second) = (fitting.next()?, fitting.next());
+    let ((_, size), name) = first;
+    let name = symbols.name(*name);
+    if *size == least {
+        return Some(format!(" of {name}"));
+    }
+    second.is_none().then(|| format!(" of {name} (which has {})", bytes(u64::from(*size))))
 }
 
 /// Where from and where to, as far as the code tells.
@@ -258,6 +283,8 @@ fn remedy(language: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{coded, found, weighed, with_source};
+    use crate::trace::Trace;
+    use crate::weigh::{Weighing, weigh};
     use expect_test::expect;
 
     // type Row struct { v [41]int64 }
@@ -306,6 +333,30 @@ mod tests {
         "#]].assert_eq(&found(&text));
         let asked_for = with_source(&text, "a.c", 7, "memcpy(&local, h, sizeof local);");
         assert!(asked_for.findings.is_empty(), "{:?}", asked_for.findings);
+    }
+
+    #[test]
+    fn the_type_is_named_where_only_one_fits() {
+        let stacks = [(70, "pass (a.c:7) @0x1295 <- main (a.c:20)"), (30, "main (a.c:20)")];
+        let told = |values: &[(&str, u32)]| {
+            let mut trace = Trace::from_text(&coded("C", PASS, &stacks)).unwrap();
+            for (name, size) in values {
+                let (function, name) = (trace.symbols.intern("pass"), trace.symbols.intern(name));
+                trace.symbols.values.insert((function, *size), name);
+            }
+            let whole = weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None });
+            let text = whole.unwrap().findings[0].text.clone();
+            text.split_once(": ").unwrap().1.to_owned()
+        };
+        let way = " at a time, to its own stack frame.";
+        assert_eq!(told(&[]), format!("2 048 bytes{way}"));
+        assert_eq!(told(&[("huge", 2048), ("larger", 2056)]), format!("2 048 bytes of huge{way}"));
+        let larger = "2 048 bytes of larger (which has 2 056 bytes)";
+        assert_eq!(
+            told(&[("larger", 2056), ("far", 3000), ("small", 64)]),
+            format!("{larger}{way}")
+        );
+        assert_eq!(told(&[("this", 2056), ("that", 2064)]), format!("2 048 bytes{way}"));
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod sources;
 mod spaces;
 mod stacks;
 mod unwind;
+mod values;
 mod variants;
 
 use code::Copied;
@@ -49,6 +50,7 @@ pub(crate) use entries::Entries;
 pub use facts::Facts;
 pub use lines::Frame;
 pub use resolve::{Detail, Files, Resolved, resolve, unwind_rules};
+pub use values::value_types;
 
 /// Seals a recording while it is made.
 #[derive(Debug)]
@@ -355,6 +357,7 @@ impl Sink for Sealer {
         let code = Copied::of_leaves(symbols, &mut self.interned, images, &self.hits);
         meaning::give(symbols, images);
         code.keep(symbols, images, &self.hits);
+        values::give(symbols, images);
         self.meta.warnings.append(&mut self.images.warnings);
         if let Some(output) = &mut self.output {
             self.events.close();

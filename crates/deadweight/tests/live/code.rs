@@ -5,12 +5,20 @@ use crate::truth::Truth;
 
 const LINE: &str = "the line to name";
 
+/// The finding of struct copies says what is moved.
+fn moving(truth: Truth, name: &'static str) -> Truth {
+    truth.expect(format!("what is moved is a {name}"), move |report| {
+        let name = format!(" of {name} ");
+        report.findings.iter().any(|f| f.class == "struct-copies" && f.text.contains(&name))
+    })
+}
+
 /// What these programs do not have, whatever they have.
 const OTHERS: &[&str] = &["allocation", "gc", "zeroing", "buffer-copies", "unoptimised-build"];
 
 #[test]
 fn a_large_struct_by_value_is_struct_copies() {
-    Truth::of("@by_value 6000000")
+    moving(Truth::of("@by_value 6000000"), "Params")
         .first_finding(&["struct-copies"])
         .found_at("struct-copies", "main", "by_value.cpp", LINE)
         .saves("struct-copies", 0.8..=1.0)
@@ -20,7 +28,7 @@ fn a_large_struct_by_value_is_struct_copies() {
 
 #[test]
 fn a_loop_variable_that_is_a_copy_is_struct_copies() {
-    Truth::of("@range_copy")
+    moving(Truth::of("@range_copy"), "main.vehicle")
         .first_finding(&["struct-copies"])
         .found_at("struct-copies", "main.nearest", "range_copy.go", LINE)
         .saves("struct-copies", 0.5..=0.9)
@@ -30,7 +38,7 @@ fn a_loop_variable_that_is_a_copy_is_struct_copies() {
 
 #[test]
 fn a_copy_of_a_table_in_zig_is_struct_copies() {
-    Truth::of("@table_copy")
+    moving(Truth::of("@table_copy"), "table_copy.Table")
         .first_finding(&["struct-copies"])
         .found_at("struct-copies", "lookUp", "table_copy.zig", LINE)
         .saves("struct-copies", 0.7..=1.0)

@@ -20,6 +20,7 @@ mod table {
     pub(super) const STACKS: u8 = 3;
     pub(super) const SOURCE: u8 = 4;
     pub(super) const CODE: u8 = 5;
+    pub(super) const VALUES: u8 = 6;
 }
 
 /// What of the tables was written already.
@@ -88,6 +89,11 @@ impl Written {
         for (at, ((file, line), text)) in symbols.source.iter().enumerate() {
             blocks.entry(table::SOURCE, at, |out| {
                 [file.0, *line, text.0].iter().for_each(|number| put(out, (*number).into()));
+            });
+        }
+        for (at, ((function, bytes), name)) in symbols.values.iter().enumerate() {
+            blocks.entry(table::VALUES, at, |out| {
+                [function.0, *bytes, name.0].iter().for_each(|number| put(out, (*number).into()));
             });
         }
         for (at, code) in symbols.code.iter().enumerate() {
@@ -200,6 +206,10 @@ pub(super) fn read(content: &[u8], symbols: &mut Symbols, gap: &mut usize) -> Op
                 table::SOURCE => {
                     let line = (NameId(bytes.small()?), bytes.small()?);
                     symbols.source.insert(line, NameId(bytes.small()?));
+                }
+                table::VALUES => {
+                    let value = (NameId(bytes.small()?), bytes.small()?);
+                    symbols.values.insert(value, NameId(bytes.small()?));
                 }
                 table::CODE => set(&mut symbols.code, id, code(&mut bytes)?, gap)?,
                 _ => return None,
@@ -369,6 +379,7 @@ pub(super) fn complete(symbols: &mut Symbols, used: &Used) {
     symbols.code.retain(|code| !code.bytes.is_empty());
     symbols.code.sort_by_key(|code| (code.image, code.addr));
     symbols.source.retain(|(file, _), text| known(*file) == *file && known(*text) == *text);
+    symbols.values.retain(|(of, _), name| known(*of) == *of && known(*name) == *name);
     for location in symbols.stacks.iter_mut().flatten() {
         if location.index() >= symbols.locations.len() {
             *location = LocationId(0);

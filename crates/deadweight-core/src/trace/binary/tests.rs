@@ -31,6 +31,15 @@ fn small() -> Trace {
     Trace::from_text(SMALL).unwrap()
 }
 
+#[test]
+fn values_come_back() {
+    let mut trace = small();
+    let (function, name) = (trace.symbols.intern("sum"), trace.symbols.intern("struct row"));
+    trace.symbols.values.insert((function, 320), name);
+    let (read, _) = Trace::from_bytes(&trace.to_bytes()).unwrap();
+    assert_eq!(read.symbols.values, trace.symbols.values);
+}
+
 /// A trace of so many blocks, each with its own new name.
 fn blocks(count: u64) -> Vec<u8> {
     let mut trace = Trace::default();
@@ -148,7 +157,7 @@ fn what_is_no_trace_is_told_in_a_sentence() {
     whole[8] = 9;
     assert_eq!(
         error(&whole),
-        "the trace has format version 9, this deadweight reads up to 3: \
+        "the trace has format version 9, this deadweight reads up to 4: \
          read it with the version that recorded it, or a newer one"
     );
     assert_eq!(error(&whole[..5]), "the trace breaks off before its first event");
