@@ -177,9 +177,11 @@ fn disturbed(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
     // Who has the CPU while a quota holds the command back takes nothing from it.
     let total = outside.clone().map(|(ns, _)| ns).sum::<Ns>() - case.trace.meta.throttled;
     if total.share_of(wall.total) >= DISTURBED {
-        let worst = outside.max().map_or(String::new(), |(_, p)| case.name(p));
+        // Who does not see wakers does not see other programs either, only that there is one.
+        let worst = outside.max().filter(|_| case.trace.meta.sees_wakers());
+        let worst = worst.map_or(String::new(), |(_, p)| format!(", {} most,", case.name(p)));
         let text = format!(
-            "Other programs, {worst} most, held the CPU for {} of the wall time. Repeat on a \
+            "Other programs{worst} held the CPU for {} of the wall time. Repeat on a \
              quiet machine, or with more runs (-r).",
             percent(total, wall.total)
         );
