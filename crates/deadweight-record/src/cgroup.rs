@@ -2,8 +2,10 @@
 //!
 //! Both versions. A limit may be set at any level above ours, so all levels are looked at.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The folders of our cgroup of this controller and of all above it that can be seen, ours first;
 /// empty where there is none.
@@ -36,10 +38,17 @@ fn folder(line: &str, controller: &str) -> Option<PathBuf> {
 }
 
 /// How long CPU quotas have kept the tasks of our cgroup from running, in ns summed over CPUs; 0
-/// where there is none.
+/// where there is none. Every run asks twice: the files stay open.
 pub(crate) fn throttled() -> u64 {
-    let stat = |level: &PathBuf| fs::read_to_string(level.join("cpu.stat")).unwrap_or_default();
-    levels("cpu").iter().map(|level| throttled_in(&stat(level))).sum()
+    static STATS: OnceLock<Vec<File>> = OnceLock::new();
+    let open = |level: &PathBuf| File::open(level.join("cpu.stat")).ok();
+    let stats = STATS.get_or_init(|| levels("cpu").iter().filter_map(open).collect());
+    let mut text = [0; 1024];
+    let mut stat = |file: &File| {
+        let length = file.read_at(&mut text, 0).unwrap_or(0);
+        throttled_in(&String::from_utf8_lossy(&text[..length]))
+    };
+    stats.iter().map(&mut stat).sum()
 }
 
 /// What a cgroup's `cpu.stat` says of its quota: version 1 counts in ns, version 2 in µs.

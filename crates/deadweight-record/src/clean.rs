@@ -5,7 +5,7 @@
 use crate::cgroup;
 use crate::closer;
 use crate::error::Error;
-use crate::launch::{Request, Waiting};
+use crate::launch::{Request, lend};
 use crate::signals::Guard;
 use crate::time_limit;
 use deadweight_core::trace::{Exit, Usage};
@@ -14,7 +14,7 @@ use deadweight_core::units::Ns;
 /// A run without tracing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct CleanRun {
-    /// From the release of the barrier to `wait4`'s return.
+    /// From just before exec to `wait4`'s return.
     pub wall: Ns,
     /// CPU time in user mode.
     pub user: Ns,
@@ -39,10 +39,9 @@ pub struct CleanRun {
 pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
     closer::wait();
     let guard = Guard::install();
-    let waiting = Waiting::fork(request, &guard)?;
-    let pid = waiting.pid();
     let throttled = cgroup::throttled();
-    let ended = time_limit::within(request.limit, pid, || waiting.release()?.wait())?;
+    let running = lend::start(request, &guard)?;
+    let ended = time_limit::within(request.limit, running.pid(), || running.wait())?;
     let Usage { user, system, max_rss } = ended.usage;
     Ok(CleanRun {
         wall: Ns(ended.end - ended.start),

@@ -13,6 +13,7 @@ use crate::perf::private::Folder;
 use crate::perf::tracefs::Tracefs;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -107,14 +108,17 @@ pub(crate) fn make_room() -> Option<File> {
 /// Waits until nothing is open any more that slows a clean run down, unless it takes too long:
 /// then somebody else is at work, and will be for long.
 pub(crate) fn wait() {
-    let Ok(mark) = mark() else { return };
+    static MARK: OnceLock<Option<File>> = OnceLock::new();
+    let Some(mark) = MARK.get_or_init(|| mark().ok()) else { return };
+    let mark = mark.as_raw_fd();
     let until = Instant::now() + PATIENCE;
-    // SAFETY: a lock on a descriptor of ours, which closing the file gives back.
-    while unsafe { libc::flock(mark.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0
-        && Instant::now() < until
+    // SAFETY: a lock on a descriptor of ours, given back at once.
+    while unsafe { libc::flock(mark, libc::LOCK_EX | libc::LOCK_NB) } != 0 && Instant::now() < until
     {
         thread::sleep(LOOK);
     }
+    // SAFETY: as above.
+    unsafe { libc::flock(mark, libc::LOCK_UN) };
 }
 
 /// The child's life. It keeps nothing but the events open, so that nobody waits for it.

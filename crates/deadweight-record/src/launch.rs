@@ -1,16 +1,22 @@
 //! Starts a program behind a barrier, lets it go, and waits for its end.
 //!
 //! The program must not notice us: same process group, environment, signal dispositions and mask;
-//! no descriptor of ours is open in it. Clean and traced runs use the same barrier and the same
-//! two instants: from just before it is released to just after `wait4` returned.
+//! no descriptor of ours is open in it. A run that nobody watches needs no
+//! barrier.
+
+pub(crate) mod lend;
+mod refusal;
 
 use crate::counting::Count;
 use crate::error::Error;
 use crate::limit;
 use crate::signals::{Guard, Inherited, was_closed};
 use crate::stand_in::{Prepared, StandIn};
+use deadweight_core::ids::Tid;
 use deadweight_core::trace::{Exit, Usage};
 use deadweight_core::units::Ns;
+use lend::Lender;
+use refusal::Asked;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -86,18 +92,26 @@ pub enum Register {
 
 /// The clock of every event, in ns.
 pub(crate) fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call only writes `time`.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    clock(libc::CLOCK_MONOTONIC_RAW).0
 }
 
-/// A forked program that waits behind the barrier.
+/// What a clock shows. Async-signal-safe.
+fn clock(id: libc::clockid_t) -> Ns {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call only writes `time`.
+    unsafe { libc::clock_gettime(id, &mut time) };
+    Ns(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+}
+
+/// A child that waits behind the barrier.
 pub(crate) struct Waiting {
     pid: i32,
     barrier: File,
-    failure: File,
+    says: File,
     asked: Asked,
+    lender: Lender,
+    /// The thread that lends to it.
+    pub(crate) by: Tid,
 }
 
 /// A program that was let go.
@@ -106,15 +120,9 @@ pub(crate) struct Running {
     start: u64,
     /// CPU time that it had used behind the barrier: ours, not the program's.
     used_before: Ns,
-    failure: File,
+    says: File,
     asked: Asked,
-}
-
-/// What was asked for, to name it if it cannot be had.
-struct Asked {
-    name: OsString,
-    dir: PathBuf,
-    candidates: Vec<CString>,
+    lender: Option<Lender>,
 }
 
 /// A program that ended.
@@ -128,12 +136,10 @@ pub(crate) struct Ended {
     pub(crate) blocks_read: u64,
 }
 
-/// Everything that the child needs after fork, when it may not allocate any more.
+/// Everything that the child needs, which may not allocate.
 struct Child {
-    barrier: RawFd,
-    failure: RawFd,
-    /// Our ends: while the child held the barrier's, our death would not open it.
-    ours: [RawFd; 2],
+    go: Go,
+    says: RawFd,
     inherited: Inherited,
     descriptors: Option<libc::rlimit>,
     streams: [Option<RawFd>; 3],
@@ -143,59 +149,42 @@ struct Child {
     argv: Vec<*const libc::c_char>,
     /// `sh`, a place for the candidate, the arguments: for a script without an interpreter line.
     script_argv: Vec<*const libc::c_char>,
+    /// What the arguments' pointers lead to; `Asked` has the candidates'.
+    _words: Vec<CString>,
 }
 
-/// What the child says when it fails: an error number and where.
+/// When the child becomes the program.
+enum Go {
+    /// When a byte comes from `here`. The other end is closed: while the child held it, our death would
+    /// not open the barrier.
+    Released { here: RawFd, other_end: RawFd },
+    /// When it is ready. It says at which instant, and how much CPU time it had used.
+    AtOnce { start: u64, used_before: Ns },
+}
+
+/// What the child says: that it is at the barrier, and its process id; or that it failed, the error's number,
+/// and where.
+struct Said {
+    number: i32,
+    /// One of these, or which candidate.
+    at: i32,
+}
+
 const AT_DIRECTORY: i32 = -1;
 const NOWHERE: i32 = -2;
 const AT_STAND_IN: i32 = -3;
+const AT_BARRIER: i32 = -4;
+
+impl Said {
+    fn read(from: &mut File) -> Option<Self> {
+        let mut said = [[0; 4]; 2];
+        from.read_exact(said.as_flattened_mut()).ok()?;
+        let [number, at] = said.map(i32::from_ne_bytes);
+        Some(Self { number, at })
+    }
+}
 
 impl Waiting {
-    /// Forks the program up to its barrier.
-    pub(crate) fn fork(request: &Request, guard: &Guard) -> Result<Self, Error> {
-        let argv = c_strings(&request.argv)?;
-        let candidates = candidates(&request.argv)?;
-        let dir = request.dir.as_ref().map(|d| c_string(d.as_os_str())).transpose()?;
-        let prepare = |s: &StandIn| s.prepare(&candidates, request.dir.as_deref());
-        let stand_in = request.stand_in.as_ref().map(prepare).transpose()?;
-        let (barrier_read, barrier) = pipe()?;
-        let (failure, failure_write) = pipe()?;
-        let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
-            strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
-        };
-        let mut script_argv = vec![c"sh".as_ptr(), ptr::null()];
-        script_argv.extend(pointers(&argv[1..]));
-        let child = Child {
-            barrier: barrier_read.as_raw_fd(),
-            failure: failure_write.as_raw_fd(),
-            ours: [barrier.as_raw_fd(), failure.as_raw_fd()],
-            inherited: guard.inherited(),
-            descriptors: limit::of_program(),
-            streams: [&request.stdin, &request.stdout, &request.stderr].map(|s| match s {
-                Stream::Inherit => None,
-                Stream::File(file) => Some(file.as_raw_fd()),
-            }),
-            dir,
-            stand_in,
-            candidates: candidates.iter().map(|c| c.as_ptr()).collect(),
-            argv: pointers(&argv),
-            script_argv,
-        };
-        // SAFETY: the child runs `Child::run` only, which makes async-signal-safe calls on memory
-        // prepared above, and never returns.
-        let pid = unsafe { libc::fork() };
-        match pid {
-            -1 => Err(Error::last("cannot fork")),
-            0 => child.run(),
-            _ => {
-                guard.forward_to(pid);
-                let dir = request.dir.clone().unwrap_or_default();
-                let asked = Asked { name: request.argv[0].clone(), dir, candidates };
-                Ok(Self { pid, barrier, failure, asked })
-            }
-        }
-    }
-
     /// Its process id.
     pub(crate) fn pid(&self) -> i32 {
         self.pid
@@ -209,26 +198,35 @@ impl Waiting {
             let refused = Error::System { what: "cannot start the program".into(), source };
             return Err(self.cancel(refused));
         }
-        let Self { pid, failure, asked, .. } = self;
-        Ok(Running { pid, start, used_before, failure, asked })
+        let Self { pid, says, asked, lender, .. } = self;
+        Ok(Running { pid, start, used_before, says, asked, lender: Some(lender) })
     }
 
     /// Gives up for this reason: the program is never run. If a signal ended it before that
     /// (Ctrl-C goes to the whole group), that is why something failed.
     pub(crate) fn cancel(self, why: Error) -> Error {
-        let Self { pid, barrier, .. } = self;
+        let Self { pid, barrier, lender, .. } = self;
         drop(barrier);
-        let mut status = 0;
-        // SAFETY: waits for our own child, which exits once its barrier is closed.
-        let ended = unsafe { libc::waitpid(pid, &mut status, 0) } == pid;
-        if ended && libc::WIFSIGNALED(status) {
-            return Error::Interrupted(libc::WTERMSIG(status));
-        }
-        why
+        let signal = ended_by(pid);
+        _ = lender.end();
+        signal.map_or(why, Error::Interrupted)
     }
 }
 
+/// Waits for a child that never becomes the program: the signal that ended it, if one did.
+fn ended_by(pid: i32) -> Option<i32> {
+    let mut status = 0;
+    // SAFETY: waits for our own child, which ends by itself or once its barrier is closed.
+    let ended = unsafe { libc::waitpid(pid, &mut status, 0) } == pid;
+    (ended && libc::WIFSIGNALED(status)).then(|| libc::WTERMSIG(status))
+}
+
 impl Running {
+    /// Its process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// Waits for its end; stops and continues are its own affair.
     pub(crate) fn wait(self) -> Result<Ended, Error> {
         let mut status = 0;
@@ -261,7 +259,12 @@ impl Running {
         usage: &libc::rusage,
         end: u64,
     ) -> Result<Ended, Error> {
-        self.failed_to_start()?;
+        _ = self.lender.take().map(Lender::end);
+        // Said into a close-on-exec pipe, and read only now: reading it earlier would wake us in the
+        // middle of the program's start.
+        if let Some(said) = Said::read(&mut self.says) {
+            return Err(self.asked.refused(said));
+        }
         let exit = if libc::WIFSIGNALED(status) {
             Exit { code: 0, signal: Some(libc::WTERMSIG(status)) }
         } else {
@@ -277,46 +280,57 @@ impl Running {
         };
         Ok(Ended { start: self.start, end, exit, usage, displaced, blocks_read })
     }
-
-    /// The child writes into a close-on-exec pipe if it never became the program. It is read only
-    /// after the end: reading it earlier would wake us in the middle of the program's start.
-    fn failed_to_start(&mut self) -> Result<(), Error> {
-        let mut said = [0; 8];
-        if self.failure.read_exact(&mut said).is_err() {
-            return Ok(());
-        }
-        let [errno, at] =
-            [&said[..4], &said[4..]].map(|b| i32::from_ne_bytes(b.try_into().unwrap_or_default()));
-        let source = io::Error::from_raw_os_error(errno);
-        let Asked { name, dir, candidates } = &self.asked;
-        if at == AT_STAND_IN {
-            let what = "cannot put a copy in the binary's place".into();
-            return Err(Error::System { what, source });
-        }
-        if at == AT_DIRECTORY {
-            return Err(Error::Directory { path: dir.clone(), source });
-        }
-        let Some(file) = usize::try_from(at).ok().and_then(|at| candidates.get(at)) else {
-            let why = if candidates.len() > 1 { "no such program in PATH" } else { "no such file" };
-            return Err(Error::Exec { path: name.into(), errno, why: why.into() });
-        };
-        let path = PathBuf::from(OsStr::from_bytes(file.to_bytes()));
-        let why = refusal(&dir.join(&path), &source);
-        Err(Error::Exec { path, errno, why })
-    }
 }
 
 impl Child {
-    /// The child's whole life between fork and exec. Async-signal-safe: no allocation, no locks.
-    fn run(mut self) -> ! {
-        // SAFETY: plain system calls on descriptors and strings prepared before the fork.
+    /// Makes ready what the child needs; the pipe is for what it says.
+    fn prepare(
+        request: &Request,
+        guard: &Guard,
+        go: Go,
+    ) -> Result<(Self, Asked, (File, File)), Error> {
+        let argv = c_strings(&request.argv)?;
+        let candidates = candidates(&request.argv)?;
+        let dir = request.dir.as_ref().map(|d| c_string(d.as_os_str())).transpose()?;
+        let prepare = |s: &StandIn| s.prepare(&candidates, request.dir.as_deref());
+        let stand_in = request.stand_in.as_ref().map(prepare).transpose()?;
+        let says = pipe()?;
+        let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+            strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
+        };
+        let mut script_argv = vec![c"sh".as_ptr(), ptr::null()];
+        script_argv.extend(pointers(&argv[1..]));
+        let child = Self {
+            go,
+            says: says.1.as_raw_fd(),
+            inherited: guard.inherited(),
+            descriptors: limit::of_program(),
+            streams: [&request.stdin, &request.stdout, &request.stderr].map(|s| match s {
+                Stream::Inherit => None,
+                Stream::File(file) => Some(file.as_raw_fd()),
+            }),
+            dir,
+            stand_in,
+            candidates: candidates.iter().map(|c| c.as_ptr()).collect(),
+            argv: pointers(&argv),
+            script_argv,
+            _words: argv,
+        };
+        let dir = request.dir.clone().unwrap_or_default();
+        let asked = Asked { name: request.argv[0].clone(), dir, candidates };
+        Ok((child, asked, says))
+    }
+
+    /// The child's whole life until exec. Async-signal-safe: no allocation, no locks.
+    fn run(&mut self) -> ! {
+        // SAFETY: plain system calls on descriptors and strings made ready before.
         unsafe {
             self.inherited.restore_in_child();
+            if let Go::Released { other_end, .. } = self.go {
+                libc::close(other_end);
+            }
             if let Some(limit) = &self.descriptors {
                 libc::setrlimit(libc::RLIMIT_NOFILE, limit);
-            }
-            for end in self.ours {
-                libc::close(end);
             }
             for (fd, stream) in (0..).zip(self.streams) {
                 match stream {
@@ -336,9 +350,20 @@ impl Child {
             {
                 self.fail(errno, AT_STAND_IN);
             }
-            let mut go = 0_u8;
-            if libc::read(self.barrier, (&raw mut go).cast(), 1) != 1 {
-                libc::_exit(0);
+            if let Go::Released { .. } = self.go {
+                self.say(libc::getpid(), AT_BARRIER);
+            }
+            match &mut self.go {
+                Go::Released { here, .. } => {
+                    let mut go = 0_u8;
+                    if libc::read(*here, (&raw mut go).cast(), 1) != 1 {
+                        libc::_exit(0);
+                    }
+                }
+                Go::AtOnce { start, used_before } => {
+                    *used_before = clock(libc::CLOCK_PROCESS_CPUTIME_ID);
+                    *start = now();
+                }
             }
             self.exec()
         }
@@ -347,7 +372,7 @@ impl Child {
     /// Tries each candidate as `execvp` does.
     ///
     /// # Safety
-    /// Only in the forked child.
+    /// Only in the child.
     unsafe fn exec(&mut self) -> ! {
         unsafe extern "C" {
             static environ: *const *const libc::c_char;
@@ -380,28 +405,25 @@ impl Child {
     }
 
     fn fail(&self, errno: i32, at: i32) -> ! {
-        let mut said = [0_u8; 8];
-        said[..4].copy_from_slice(&errno.to_ne_bytes());
-        said[4..].copy_from_slice(&at.to_ne_bytes());
-        // SAFETY: writes eight bytes of the stack to our own pipe, then ends.
-        unsafe {
-            libc::write(self.failure, said.as_ptr().cast(), said.len());
-            libc::_exit(127)
-        }
+        self.say(errno, at);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(127) }
+    }
+
+    fn say(&self, number: i32, at: i32) {
+        let said = [number, at].map(i32::to_ne_bytes);
+        let said = said.as_flattened();
+        // SAFETY: writes eight bytes of the stack to our own pipe.
+        unsafe { libc::write(self.says, said.as_ptr().cast(), said.len()) };
     }
 }
 
 /// The CPU time that a process has used.
 fn cpu_time(pid: i32) -> Ns {
-    let mut clock = 0;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: both calls only fill in what they are given.
-    unsafe {
-        if libc::clock_getcpuclockid(pid, &mut clock) == 0 {
-            libc::clock_gettime(clock, &mut time);
-        }
-    }
-    Ns(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+    let mut id = 0;
+    // SAFETY: the call only fills in `id`.
+    let known = unsafe { libc::clock_getcpuclockid(pid, &mut id) } == 0;
+    if known { clock(id) } else { Ns(0) }
 }
 
 fn errno() -> i32 {
@@ -429,30 +451,6 @@ pub fn find(argv: &[OsString], dir: Option<&Path>) -> Option<PathBuf> {
         (meta.is_file() && meta.permissions().mode() & 0o111 != 0).then_some(path)
     })?;
     std::path::absolute(found).ok()
-}
-
-/// Why the kernel refused to execute this file, in words that help.
-fn refusal(path: &Path, source: &io::Error) -> String {
-    let plain = |text: &str| text.to_owned();
-    match (source.raw_os_error(), path.metadata()) {
-        (_, Ok(meta)) if meta.is_dir() => plain("it is a directory"),
-        (Some(libc::EACCES), Ok(meta)) if meta.permissions().mode() & 0o111 == 0 => {
-            plain("it is not executable (chmod +x helps)")
-        }
-        (Some(libc::ENOENT), Ok(_)) => match interpreter(path) {
-            Some(named) => format!("its interpreter {named} does not exist"),
-            None => plain("the loader that it names does not exist"),
-        },
-        _ => source.to_string(),
-    }
-}
-
-/// The interpreter that a script's first line names.
-fn interpreter(path: &Path) -> Option<String> {
-    let mut head = [0; 256];
-    let read = File::open(path).ok()?.read(&mut head).ok()?;
-    let line = head[..read].strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
-    String::from_utf8_lossy(line).split_whitespace().next().map(str::to_owned)
 }
 
 fn c_strings(strings: &[OsString]) -> Result<Vec<CString>, Error> {

@@ -1,4 +1,4 @@
-//! One recorded run, from fork to the last record.
+//! One recorded run, from start to the last record.
 //!
 //! Four threads: one starts the program and waits for it, as in a clean run; one, of high
 //! priority, only copies the rings; one looks at descriptors and long waits now and then; and the caller's own
@@ -13,7 +13,7 @@ use crate::counting::Reading;
 use crate::error::Error;
 use crate::follow::{Follow, Seen, Start};
 use crate::in_a_row::InARow;
-use crate::launch::{Ended, Request, Running, Waiting, now};
+use crate::launch::{Ended, Request, Running, Waiting, lend, now};
 use crate::limit;
 use crate::memory::Memory;
 use crate::merge::Merge;
@@ -91,7 +91,7 @@ pub fn record_in(
         return stops::record(row, request, plan, sink);
     }
     let guard = Guard::install();
-    let waiting = Waiting::fork(request, &guard)?;
+    let waiting = lend::behind_barrier(request, &guard)?;
     match Recording::prepare(request, plan, waiting.pid(), row) {
         Ok(recording) => recording.run(waiting, row, sink),
         Err(error) => Err(waiting.cancel(error)),
@@ -196,6 +196,7 @@ impl Recording {
         session.enable()?;
         let cpus = 1 + session.cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
         let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
+        shared.records(program.by);
         let until = || program.release().and_then(Running::wait);
         let ended = run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?;
         row.keep(closer);
@@ -450,8 +451,11 @@ impl Shared {
 
     fn this_thread_records(&self) {
         // SAFETY: asks for a number.
-        let tid = unsafe { libc::gettid() }.cast_unsigned();
-        self.recorders.lock().unwrap_or_else(PoisonError::into_inner).push(Tid(tid));
+        self.records(Tid(unsafe { libc::gettid() }.cast_unsigned()));
+    }
+
+    fn records(&self, thread: Tid) {
+        self.recorders.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     fn find(&self, found: impl IntoIterator<Item = Found>) {

@@ -121,7 +121,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Guard {
     /// Takes note of the dispositions and readies the ones that must not kill us. To be called
-    /// before the program is forked, so that no instant is left uncovered.
+    /// before the program is started, so that no instant is left uncovered.
     pub(crate) fn install() -> Self {
         let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         PROGRAM.store(0, Ordering::SeqCst);
@@ -170,7 +170,7 @@ impl Inherited {
         }
     }
 
-    /// Puts them in place, in the forked child. Async-signal-safe.
+    /// Puts them in place, in the child. Async-signal-safe.
     pub(crate) fn restore_in_child(&self) {
         for (signal, action) in CHANGED.into_iter().zip(&self.actions) {
             let mut action = *action;
@@ -183,6 +183,20 @@ impl Inherited {
         }
         // SAFETY: as above.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, ptr::null_mut()) };
+    }
+}
+
+/// Does `act` with all signals held back from this thread; they come afterwards.
+pub(crate) fn without<T>(act: impl FnOnce() -> T) -> T {
+    // SAFETY: all-zero is a valid set; the calls fill in and read sets of ours.
+    unsafe {
+        let mut all: libc::sigset_t = MaybeUninit::zeroed().assume_init();
+        let mut before = all;
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let did = act();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        did
     }
 }
 

@@ -22,7 +22,7 @@ pub struct StandIn {
     pub copy: PathBuf,
 }
 
-/// The same, made ready for a forked child.
+/// The same, made ready for a child.
 pub(crate) struct Prepared {
     binary: CString,
     copy: CString,
@@ -57,11 +57,11 @@ impl StandIn {
 }
 
 impl Prepared {
-    /// Puts the copy in place, in the forked child. `candidates` are those that it was made ready
+    /// Puts the copy in place, in the child. `candidates` are those that it was made ready
     /// with. Gives the error's number if it can be done in no way. Async-signal-safe.
     ///
     /// # Safety
-    /// Only in the forked child.
+    /// Only in the child.
     pub(crate) unsafe fn put(&self, candidates: &mut [*const libc::c_char]) -> Result<(), i32> {
         let none = ptr::null::<libc::c_char>();
         // SAFETY: plain system calls on strings that outlive them.

@@ -20,7 +20,7 @@ mod tracer;
 use crate::cgroup;
 use crate::error::Error;
 use crate::in_a_row::InARow;
-use crate::launch::{Ended, Request, Waiting, now};
+use crate::launch::{Ended, Request, Waiting, lend, now};
 use crate::limit;
 use crate::memory::Memory;
 use crate::plan::Plan;
@@ -60,7 +60,7 @@ pub(crate) fn record(
     limit::raise();
     let costs = row.stops(calibrate::costs)?;
     let guard = Guard::install();
-    let program = Waiting::fork(request, &guard)?;
+    let program = lend::behind_barrier(request, &guard)?;
     let root = program.pid().cast_unsigned();
     let mut meta = Meta {
         recorder: env!("CARGO_PKG_VERSION").into(),
@@ -73,7 +73,7 @@ pub(crate) fn record(
         rung_why: plan.rung.why.clone(),
         lacks: plan.rung.lacks_in_words(),
         warnings: plan.warnings.clone(),
-        recorders: vec![Tid(std::process::id())],
+        recorders: vec![Tid(std::process::id()), program.by],
         zero: now(),
         ..Meta::default()
     };

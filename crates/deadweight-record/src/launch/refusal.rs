@@ -1,0 +1,63 @@
+//! Why a program never began, in words that help. Not for trying to start it.
+
+use super::{AT_DIRECTORY, AT_STAND_IN, Said};
+use crate::error::Error;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// What was asked for, to name it if it cannot be had.
+pub(super) struct Asked {
+    pub(super) name: OsString,
+    pub(super) dir: PathBuf,
+    pub(super) candidates: Vec<CString>,
+}
+
+impl Asked {
+    /// Why it never became the program.
+    pub(super) fn refused(&self, Said { number: errno, at }: Said) -> Error {
+        let source = io::Error::from_raw_os_error(errno);
+        let Self { name, dir, candidates } = self;
+        if at == AT_STAND_IN {
+            let what = "cannot put a copy in the binary's place".into();
+            return Error::System { what, source };
+        }
+        if at == AT_DIRECTORY {
+            return Error::Directory { path: dir.clone(), source };
+        }
+        let Some(file) = usize::try_from(at).ok().and_then(|at| candidates.get(at)) else {
+            let why = if candidates.len() > 1 { "no such program in PATH" } else { "no such file" };
+            return Error::Exec { path: name.into(), errno, why: why.into() };
+        };
+        let path = PathBuf::from(OsStr::from_bytes(file.to_bytes()));
+        let why = refusal(&dir.join(&path), &source);
+        Error::Exec { path, errno, why }
+    }
+}
+
+/// Why the kernel refused to execute this file, in words that help.
+fn refusal(path: &Path, source: &io::Error) -> String {
+    let plain = |text: &str| text.to_owned();
+    match (source.raw_os_error(), path.metadata()) {
+        (_, Ok(meta)) if meta.is_dir() => plain("it is a directory"),
+        (Some(libc::EACCES), Ok(meta)) if meta.permissions().mode() & 0o111 == 0 => {
+            plain("it is not executable (chmod +x helps)")
+        }
+        (Some(libc::ENOENT), Ok(_)) => match interpreter(path) {
+            Some(named) => format!("its interpreter {named} does not exist"),
+            None => plain("the loader that it names does not exist"),
+        },
+        _ => source.to_string(),
+    }
+}
+
+/// The interpreter that a script's first line names.
+fn interpreter(path: &Path) -> Option<String> {
+    let mut head = [0; 256];
+    let read = File::open(path).ok()?.read(&mut head).ok()?;
+    let line = head[..read].strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    String::from_utf8_lossy(line).split_whitespace().next().map(str::to_owned)
+}
