@@ -21,6 +21,31 @@ static PIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 /// Which of descriptors 0 to 2 were closed before Rust's runtime put `/dev/null` there, as bits.
 static CLOSED_AT_START: AtomicUsize = AtomicUsize::new(0);
 
+/// Which of [`OWN`] were ignored before the C library's first thread made them its own, as bits.
+static IGNORED_AT_START: AtomicUsize = AtomicUsize::new(0);
+/// Signals that the C library keeps for its threads, and that its own calls refuse. Who starts a
+/// program by `posix_spawn` leaves them ignored.
+const OWN: [i32; 2] = [32, 33];
+
+/// A disposition as the kernel has it.
+#[repr(C)]
+#[derive(Default)]
+struct Bare {
+    action: usize,
+    flags: usize,
+    restorer: usize,
+    mask: u64,
+}
+
+/// `rt_sigaction` itself. Async-signal-safe.
+///
+/// # Safety
+/// `new` must be null or what the kernel can do with this signal.
+unsafe fn bare(signal: i32, new: *const Bare, old: *mut Bare) {
+    // SAFETY: the caller's; the kernel fills in no more than `old`.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, size_of::<u64>()) };
+}
+
 /// Runs before Rust's runtime, which changes SIGPIPE and opens missing standard descriptors, and
 /// leaves no trace of what was. A program run under `nohup`-like wrappers may have SIGPIPE ignored
 /// or input closed on purpose, and must still see that.
@@ -34,6 +59,13 @@ extern "C" fn remember_start() {
         }
         let closed = (0..3).filter(|fd| libc::fcntl(*fd, libc::F_GETFD) == -1);
         CLOSED_AT_START.store(closed.fold(0, |bits, fd| bits | 1 << fd), Ordering::Relaxed);
+        let ignored = OWN.map(|signal| {
+            let mut old = Bare::default();
+            bare(signal, ptr::null(), &mut old);
+            old.action == libc::SIG_IGN
+        });
+        let bits = usize::from(ignored[0]) | usize::from(ignored[1]) << 1;
+        IGNORED_AT_START.store(bits, Ordering::Relaxed);
     }
 }
 
@@ -180,6 +212,13 @@ impl Inherited {
             // A function of ours does not survive exec: the kernel makes it the default.
             // SAFETY: plain system calls on values that the kernel gave us.
             unsafe { libc::sigaction(signal, &action, ptr::null_mut()) };
+        }
+        let ignore = Bare { action: libc::SIG_IGN, ..Bare::default() };
+        for (bit, signal) in OWN.into_iter().enumerate() {
+            if IGNORED_AT_START.load(Ordering::Relaxed) & 1 << bit != 0 {
+                // SAFETY: it was ignored before.
+                unsafe { bare(signal, &ignore, ptr::null_mut()) };
+            }
         }
         // SAFETY: as above.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, ptr::null_mut()) };

@@ -11,7 +11,7 @@ use deadweight_core::benchmarks::keys::Key;
 pub use habits::Habits;
 use std::ffi::OsString;
 use std::path::PathBuf;
-pub use values::{Moment, Of, Runs, Size};
+pub use values::{Ignore, Moment, Of, Runs, Size, Sort, TimeUnit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -93,9 +93,10 @@ pub struct Run {
     /// Runs beforehand that do not count.
     #[arg(short, long, value_name = "N", default_value_t = 0, requires = "runs")]
     pub warmup: u32,
-    /// Go on repeating when the command fails.
-    #[arg(short, long, requires = "runs")]
-    pub ignore_failure: bool,
+    /// Go on repeating when the command fails: at all, or with one of these exit codes (`-i=1,2`).
+    #[arg(short, long, requires = "runs", num_args = 0..=1, require_equals = true, value_name = "CODES",
+        default_missing_value = "all-non-zero")]
+    pub ignore_failure: Option<Ignore>,
     /// Prove the best findings by removal: run a copy of the program that lacks what is blamed
     /// beside it, 9 pairs of runs or more for each place, and say what that saves. It implies `-r auto`:
     /// only for a command that may be repeated. Zeroing, atomics of one thread and bounds checks can
@@ -249,9 +250,10 @@ pub struct Compare {
     /// What to call a side; in their order.
     #[arg(short = 'n', long = "name", alias = "command-name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// Go on when a command fails.
-    #[arg(short, long)]
-    pub ignore_failure: bool,
+    /// Go on when a command fails: at all, or with one of these exit codes (`-i=1,2`).
+    #[arg(short, long, num_args = 0..=1, require_equals = true, value_name = "CODES",
+        default_missing_value = "all-non-zero")]
+    pub ignore_failure: Option<Ignore>,
     /// Exit with 1 if this holds, and with 0 if none of these does, whichever is faster. Examples:
     /// 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'; of benchmark files, any row counts:
     /// 'B > A * 1.05', 'B.allocs/op > A.allocs/op'.

@@ -2,6 +2,7 @@
 //!
 //! Not for what they do: that is `running`.
 
+use super::values::{Sort, TimeUnit};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -52,10 +53,10 @@ pub struct Habits {
     /// What commands read: a file, or `null`. Otherwise all of them read what deadweight is given.
     #[arg(long, value_name = "FILE|null", help_heading = AROUND)]
     pub input: Option<PathBuf>,
-    /// Where commands write: `null`, `pipe`, `inherit` or a file. Otherwise into the same kind of
-    /// file as deadweight's own output, where it is compared.
+    /// Where commands write: `null`, `pipe`, `inherit` or a file; once for all, or once for each.
+    /// Otherwise into the same kind of file as deadweight's own output, where it is compared.
     #[arg(long, value_name = "WHERE", help_heading = AROUND)]
-    pub output: Option<PathBuf>,
+    pub output: Vec<OsString>,
     /// Show what commands write: the same as `--output inherit`.
     #[arg(long, conflicts_with = "output", help_heading = AROUND)]
     pub show_output: bool,
@@ -63,6 +64,15 @@ pub struct Habits {
     #[arg(long, value_name = "STYLE", hide_possible_values = true, help_heading = AROUND,
         value_parser = ["auto", "basic", "full", "nocolor", "color", "none"])]
     pub style: Option<String>,
+    /// The order of tables for other programs, and here: `command` is that of the command line, `mean-time`
+    /// the fastest first.
+    #[arg(long, value_name = "METHOD", default_value = "auto", hide_default_value = true,
+        help_heading = AROUND)]
+    pub sort: Sort,
+    /// `microsecond`, `millisecond` or `second`, here and in tables for other programs, but not in CSV
+    /// and JSON. Otherwise what fits.
+    #[arg(short = 'u', long, value_name = "UNIT", help_heading = AROUND)]
+    pub time_unit: Option<TimeUnit>,
     /// Never fewer runs of each than this.
     #[arg(short, long, value_name = "N", conflicts_with = "runs", help_heading = AROUND)]
     pub min_runs: Option<u32>,
@@ -75,6 +85,12 @@ pub struct Habits {
     /// Times of the commands as a Markdown table.
     #[arg(long, value_name = "FILE", help_heading = EXPORT)]
     pub export_markdown: Option<PathBuf>,
+    /// Times of the commands as an AsciiDoc table.
+    #[arg(long, value_name = "FILE", help_heading = EXPORT)]
+    pub export_asciidoc: Option<PathBuf>,
+    /// Times of the commands as a table for Emacs' org-mode.
+    #[arg(long, value_name = "FILE", help_heading = EXPORT)]
+    pub export_orgmode: Option<PathBuf>,
     /// Times of the commands as hyperfine's JSON, readable as its schema 1 and as schema 2.
     #[arg(long, value_name = "FILE", help_heading = EXPORT)]
     pub export_hyperfine: Option<PathBuf>,
@@ -95,9 +111,13 @@ impl Habits {
             (self.shell.is_some(), "--shell"),
             (self.show_output, "--show-output"),
             (self.input.is_some(), "--input"),
-            (self.output.is_some(), "--output"),
+            (!self.output.is_empty(), "--output"),
             (self.export_csv.is_some(), "--export-csv"),
             (self.export_markdown.is_some(), "--export-markdown"),
+            (self.export_asciidoc.is_some(), "--export-asciidoc"),
+            (self.export_orgmode.is_some(), "--export-orgmode"),
+            (self.sort != Sort::Auto, "--sort"),
+            (self.time_unit.is_some(), "--time-unit"),
             (self.export_hyperfine.is_some(), "--export-hyperfine"),
         ];
         given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)

@@ -2,6 +2,8 @@
 //!
 //! Not for the options themselves: those are `cli`.
 
+use clap::ValueEnum;
+use deadweight_core::trace::Exit;
 use std::str::FromStr;
 
 /// How often to repeat.
@@ -26,6 +28,66 @@ impl FromStr for Runs {
             (_, Err(_)) => Err("give a number of runs, or `auto`".into()),
         }
     }
+}
+
+/// Which failures of a command are not minded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ignore {
+    /// None.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// These exit codes.
+    Codes(Vec<i32>),
+}
+
+impl FromStr for Ignore {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all-non-zero" {
+            return Ok(Self::All);
+        }
+        let codes: Result<_, _> = text.split(',').map(str::parse).collect();
+        codes.map(Self::Codes).map_err(|_| "give exit codes, such as 1,2, or `all-non-zero`".into())
+    }
+}
+
+impl Ignore {
+    /// Whether a run that ended like this did not fail.
+    #[must_use]
+    pub fn passes(&self, exit: Exit) -> bool {
+        match self {
+            _ if exit == Exit::default() => true,
+            Self::None => false,
+            Self::All => true,
+            Self::Codes(codes) => exit.signal.is_none() && codes.contains(&exit.code),
+        }
+    }
+}
+
+/// In which order results are shown.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// As the commands are given.
+    #[default]
+    Auto,
+    /// The same.
+    Command,
+    /// The fastest first.
+    MeanTime,
+}
+
+/// The unit of times that are shown.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimeUnit {
+    /// µs.
+    Microsecond,
+    /// ms.
+    Millisecond,
+    /// s.
+    Second,
 }
 
 /// A process by name, and which of several.

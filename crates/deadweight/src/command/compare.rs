@@ -8,10 +8,11 @@ use super::gate::read_conditions;
 use super::run::{weighed, weighed_traces};
 use super::sides::{self, Side};
 use super::{benchmarks, page, recording};
-use crate::cli::{Compare, Of};
+use crate::cli::{Compare, Of, Sort};
 use crate::failure::Failure;
 use crate::recorder::Recorder;
-use crate::render::comparison;
+use crate::render::comparison::{self, Shown};
+use crate::render::exports::markup::{self, Markup};
 use crate::render::exports::{self, Timed};
 use crate::running::around::Around;
 use crate::running::interleave::{Contender, Manner, Why, by_turns, interleave};
@@ -82,7 +83,7 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
     }
     if !wish.quiet {
         let page = page::page(&std::io::stdout(), &wish.style);
-        match super::print("the comparison", &comparison::render(&comparisons, page)) {
+        match super::print("the comparison", &comparison::render(&comparisons, page, shown(wish))) {
             Err(failure) if failure.is_broken_pipe() => {}
             printed => printed?,
         }
@@ -114,14 +115,19 @@ fn alone(wish: &Compare, only: &Side) -> Result<u8, Failure> {
         return Err(two("`deadweight -r auto -- COMMAND` weighs one, with --export-json and --of"));
     }
     let exports = Exports::open(wish)?;
+    let shown = shown(wish);
     let wish = Compare { no_why: true, ..wish.clone() };
     let named = weigh_all(&wish, std::slice::from_ref(only), exports)?;
     let page = page::page(&std::io::stdout(), &wish.style);
     let Some(side) = named.first().filter(|_| !wish.quiet) else { return Ok(0) };
-    match super::print("the time", &comparison::alone(&side.name, &side.report, page)) {
+    match super::print("the time", &comparison::alone(&side.name, &side.report, page, shown.unit)) {
         Err(failure) if !failure.is_broken_pipe() => Err(failure),
         _ => Ok(0),
     }
+}
+
+fn shown(wish: &Compare) -> Shown {
+    Shown { unit: wish.habits.time_unit, fastest_first: wish.habits.sort == Sort::MeanTime }
 }
 
 fn letters<T>(sides: &[T]) -> Vec<String> {
@@ -298,7 +304,7 @@ fn run(wish: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender
                 argv: wanted[*i].argv(wish)?,
                 runs: wish.runs,
                 warmup: wish.warmup,
-                ignore_failure: wish.ignore_failure,
+                ignore: wish.ignore_failure.clone().unwrap_or_default(),
                 quiet: wish.quiet,
                 stand_in: None,
                 limit: None,
@@ -308,7 +314,7 @@ fn run(wish: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender
         .collect::<Result<_, Failure>>()?;
     let manner = Manner {
         input: wish.habits.input.clone(),
-        output: wish.habits.output.clone(),
+        outputs: fresh.iter().map(|at| wanted[*at].output.clone()).collect(),
         fewest: wish.habits.min_runs,
         most: wish.habits.max_runs,
         why: why(wish, fresh.len() < wanted.len()),
@@ -340,26 +346,28 @@ fn why(wish: &Compare, beside_reports: bool) -> Why {
 }
 
 /// What the times look like in a file.
-type Form = fn(&[Timed]) -> String;
+type Form = fn(&[Timed], Shown) -> String;
 
 /// Files that the times are to be written to, opened before anything runs.
-struct Exports(Vec<(Destination, Form)>);
+struct Exports(Vec<(Destination, Form)>, Shown);
 
 impl Exports {
     fn open(wish: &Compare) -> Result<Self, Failure> {
         let habits = &wish.habits;
-        let wanted: [(_, Form); 3] = [
-            (&habits.export_csv, exports::csv),
-            (&habits.export_markdown, exports::markdown),
-            (&habits.export_hyperfine, exports::hyperfine),
+        let wanted: [(_, Form); 5] = [
+            (&habits.export_csv, |times, _| exports::csv(times)),
+            (&habits.export_markdown, |times, shown| markup::table(times, Markup::Markdown, shown)),
+            (&habits.export_asciidoc, |times, shown| markup::table(times, Markup::AsciiDoc, shown)),
+            (&habits.export_orgmode, |times, shown| markup::table(times, Markup::Org, shown)),
+            (&habits.export_hyperfine, |times, _| exports::hyperfine(times)),
         ];
         let given = wanted.into_iter().filter_map(|(path, form)| Some((path.as_ref()?, form)));
         let open = |(path, form): (&PathBuf, _)| Ok((Destination::open("the times", path)?, form));
-        given.map(open).collect::<Result<_, _>>().map(Self)
+        given.map(open).collect::<Result<_, _>>().map(|files| Self(files, shown(wish)))
     }
 
     fn write(self, times: &[Timed]) -> Result<(), Failure> {
-        self.0.into_iter().try_for_each(|(to, form)| to.write(&form(times)))
+        self.0.into_iter().try_for_each(|(to, form)| to.write(&form(times, self.1)))
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
         argv: argv.clone(),
         runs,
         warmup: wish.warmup,
-        ignore_failure: wish.ignore_failure,
+        ignore: wish.ignore_failure.clone().unwrap_or_default(),
         quiet: wish.view.quiet,
         stand_in: None,
         limit: None,

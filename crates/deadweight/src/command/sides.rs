@@ -7,6 +7,7 @@ use crate::running::around::Around;
 use crate::running::parameters::{self, Chosen, combinations, fill};
 use crate::running::program;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// A side.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Side {
     pub(super) name: String,
     /// For commands.
     pub(super) around: Around,
+    /// Where it writes, if that is said.
+    pub(super) output: Option<PathBuf>,
     /// The values that were put into it.
     pub(super) chosen: Chosen,
 }
@@ -59,7 +62,7 @@ pub(super) fn usual(wish: &Compare) -> Compare {
         }
     }
     if wish.habits.show_output {
-        wish.habits.output = Some("inherit".into());
+        wish.habits.output = vec!["inherit".into()];
     }
     match wish.habits.style.as_deref() {
         Some("none") => wish.quiet = true,
@@ -84,6 +87,7 @@ pub(super) fn sides(wish: &Compare) -> Result<Vec<Side>, Failure> {
     }
     let prepare = one_each("--prepare", &habits.prepare, wish.sides.len())?;
     let conclude = one_each("--conclude", &habits.conclude, wish.sides.len())?;
+    let output = one_each("--output", &habits.output, wish.sides.len())?;
     let mut sides = Vec::with_capacity(all);
     for chosen in combinations {
         let filled = |line: Option<&OsString>| line.map(|line| fill(line, &chosen));
@@ -99,6 +103,7 @@ pub(super) fn sides(wish: &Compare) -> Result<Vec<Side>, Failure> {
                     conclude: filled(conclude[at]),
                     cleanup: filled(habits.cleanup.as_ref()),
                 },
+                output: filled(output[at]).map(PathBuf::from),
                 chosen: chosen.clone(),
             });
         }

@@ -3,7 +3,8 @@
 //! Not for measuring or judging: every word here is said of values in [`Comparison`].
 
 use super::page::{Ink, Line, Page, Sheet, columns, fitted};
-use super::quantity::{Scale, percent, time};
+use super::quantity::{Scale, percent, time_in};
+use crate::cli::TimeUnit;
 use deadweight_core::compare::{
     Comparison, Ratio, RowDifference, Side, Verdict, WORTH_SEEING, side,
 };
@@ -19,19 +20,36 @@ const NAMED: f64 = 0.2;
 /// Above this factor, both ways, "times" says more than per cent.
 const TIMES: f64 = 1.5;
 
+/// How times are shown.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Shown {
+    /// In this unit, otherwise in what fits.
+    pub unit: Option<TimeUnit>,
+    /// The fastest command comes first, otherwise as they are given.
+    pub fastest_first: bool,
+}
+
 /// Several commands, each against the first.
 #[must_use]
-pub fn render(comparisons: &[Comparison], page: Page) -> String {
+pub fn render(comparisons: &[Comparison], page: Page, shown: Shown) -> String {
     let mut sheet = Sheet::new(page);
-    commands(&mut sheet, comparisons);
-    for (comparison, letter) in comparisons.iter().zip('B'..) {
+    let first = comparisons.first().map(|c| &c.a);
+    let mut sides: Vec<(&Side, char)> =
+        first.into_iter().chain(comparisons.iter().map(|c| &c.b)).zip('A'..).collect();
+    let mut comparisons: Vec<(&Comparison, char)> = comparisons.iter().zip('B'..).collect();
+    if shown.fastest_first {
+        sides.sort_by_key(|(side, _)| side.wall_ns.median);
+        comparisons.sort_by_key(|(comparison, _)| comparison.b.wall_ns.median);
+    }
+    commands(&mut sheet, &sides, shown.unit);
+    for (comparison, letter) in comparisons {
         warnings(&mut sheet, &comparison.unlike);
         headline(&mut sheet, comparison, letter);
         // Where no difference is shown there is none to explain; two single runs have their own.
         let single = comparison.a.runs.min(comparison.b.runs) == 0;
-        let shown = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
-        if shown || comparison.verdict == Verdict::CannotTell && single {
-            rows(&mut sheet, comparison, letter);
+        let differ = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
+        if differ || comparison.verdict == Verdict::CannotTell && single {
+            rows(&mut sheet, comparison, letter, shown.unit);
         }
         warnings(&mut sheet, &comparison.warnings);
         sheet.gap();
@@ -41,18 +59,19 @@ pub fn render(comparisons: &[Comparison], page: Page) -> String {
 
 /// One command, and how long it takes.
 #[must_use]
-pub fn alone(name: &str, report: &Report, page: Page) -> String {
+pub fn alone(name: &str, report: &Report, page: Page, unit: Option<TimeUnit>) -> String {
     let side = side(name, report);
     let mut sheet = Sheet::new(page);
     let mut line = Line::indented(2);
-    let took = took(&side);
+    let took = took(&side, unit);
     line.push(Ink::Strong, &fitted(name, sheet.width().saturating_sub(4 + columns(&took)).max(20)));
     line.right(sheet.width(), Ink::Plain, &took);
     sheet.line(&line);
     let (least, most) =
         (report.runs.clean.each_ns.iter().min(), report.runs.clean.each_ns.iter().max());
     if let (Some(least), Some(most)) = (least, most) {
-        let [user, system, least, most] = [side.user_ns, side.sys_ns, *least, *most].map(time);
+        let [user, system, least, most] =
+            [side.user_ns, side.sys_ns, *least, *most].map(|ns| time_in(unit, ns));
         let text = format!("user {user}, system {system}, from {least} to {most}");
         sheet.paragraph(Line::indented(2), 4, Ink::Faint, &text);
     }
@@ -70,11 +89,9 @@ fn warnings(sheet: &mut Sheet, warnings: &[String]) {
 }
 
 /// The letters, what they stand for, and how long each takes.
-fn commands(sheet: &mut Sheet, comparisons: &[Comparison]) {
-    let sides =
-        comparisons.first().map(|c| &c.a).into_iter().chain(comparisons.iter().map(|c| &c.b));
-    for (side, letter) in sides.zip('A'..) {
-        let took = took(side);
+fn commands(sheet: &mut Sheet, sides: &[(&Side, char)], unit: Option<TimeUnit>) {
+    for (side, letter) in sides {
+        let took = took(side, unit);
         let mut line = Line::indented(2);
         line.push(Ink::Strong, &letter.to_string()).push(Ink::Plain, "  ");
         let room = sheet.width().saturating_sub(line.columns() + 2 + columns(&took));
@@ -85,13 +102,13 @@ fn commands(sheet: &mut Sheet, comparisons: &[Comparison]) {
     sheet.gap();
 }
 
-fn took(side: &Side) -> String {
-    let median = time(side.wall_ns.median);
+fn took(side: &Side, unit: Option<TimeUnit>) -> String {
+    let median = time_in(unit, side.wall_ns.median);
     match side.runs {
         0 => format!("{median}, one traced run"),
         1 => format!("{median}, 1 run"),
         n => {
-            let scale = Scale::for_largest(side.wall_ns.high);
+            let scale = Scale::of(unit, side.wall_ns.high);
             let digits = |ns| scale.digits(scale.steps(ns));
             let (median, low, high) = (side.wall_ns.median, side.wall_ns.low, side.wall_ns.high);
             let ends = format!("{} to {}", digits(low), digits(high));
@@ -192,7 +209,7 @@ fn turns(ratio: &Ratio) -> &'static str {
 }
 
 /// Which rows make the difference. They add up to it, as shown too.
-fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
+fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char, unit: Option<TimeUnit>) {
     let whole = comparison.a.wall_ns.median.max(comparison.b.wall_ns.median).max(1) as f64;
     let (large, small): (Vec<&RowDifference>, Vec<&RowDifference>) = comparison
         .rows
@@ -204,7 +221,7 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     }
     let group = large.iter().map(|row| columns(&row.group)).chain([5]).max().unwrap_or(5);
     let total = comparison.difference_ns;
-    let scale = Scale::for_largest(total.unsigned_abs().max(largest(&large)));
+    let scale = Scale::of(unit, total.unsigned_abs().max(largest(&large)));
     // Each ends where the rounded sum so far ends.
     let (mut sum, mut shown) = (0_i64, 0_i64);
     let mut steps = |difference: i64| {

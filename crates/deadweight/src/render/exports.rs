@@ -1,7 +1,9 @@
-//! Times of compared commands in the forms that hyperfine writes: JSON, CSV, Markdown.
+//! Times of compared commands in the forms that hyperfine writes: JSON, CSV, and tables (`markup`).
 //!
 //! The JSON can be read as schema 1 (`times`, `mean`, ...) and as schema 2 (`measurements`). Not our
 //! own JSON: that holds the comparison.
+
+pub mod markup;
 
 use deadweight_core::weigh::CleanRun;
 use serde_json::{Value, json};
@@ -152,42 +154,6 @@ fn quoted(field: &str) -> String {
     field.to_owned()
 }
 
-/// A table; the last column is the factor from the fastest.
-#[must_use]
-pub fn markdown(all: &[Timed]) -> String {
-    let summaries: Vec<Summary> = all.iter().map(|timed| Summary::of(&timed.wall())).collect();
-    let fastest = summaries.iter().copied().min_by(|a, b| a.mean.total_cmp(&b.mean));
-    let fastest = fastest.unwrap_or_default();
-    let (unit, scale) = if fastest.mean < 1.0 { ("ms", 1e3) } else { ("s", 1.0) };
-    let digits = if fastest.mean < 1.0 { 1 } else { 3 };
-    let mut text = format!(
-        "| Command | Mean [{unit}] | Min [{unit}] | Max [{unit}] | Relative |\n\
-         |:---|---:|---:|---:|---:|\n"
-    );
-    for (timed, one) in all.iter().zip(&summaries) {
-        let spread = |value: Option<f64>, digits: usize| {
-            value.map(|value| format!(" ± {value:.digits$}")).unwrap_or_default()
-        };
-        let factor = one.mean / fastest.mean;
-        // Of a quotient, relative deviations add up as squares.
-        let relative = |s: &Summary| s.deviation.map(|d| d / s.mean);
-        let error = relative(one)
-            .zip(relative(&fastest))
-            .filter(|_| one.mean > fastest.mean)
-            .map(|(a, b)| factor * a.hypot(b));
-        text.push_str(&format!(
-            "| `{}` | {:.digits$}{} | {:.digits$} | {:.digits$} | {factor:.2}{} |\n",
-            timed.name.replace('|', "\\|"),
-            one.mean * scale,
-            spread(one.deviation.map(|d| d * scale), digits),
-            one.min * scale,
-            one.max * scale,
-            spread(error, 2),
-        ));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn tables_for_people_and_for_spreadsheets() {
-        let mut all = [timed("a, \"b\"", &[10, 12]), timed("x | y", &[20, 24])];
+    fn a_table_for_spreadsheets() {
+        let mut all = [timed("a, \"b\"", &[10, 12])];
         all[0].parameters = vec![("n".into(), "1".into())];
         assert_eq!(
             csv(&all).lines().collect::<Vec<_>>()[..2],
@@ -224,13 +190,6 @@ mod tests {
                 "command,mean,stddev,median,user,system,min,max,parameter_n",
                 "\"a, \"\"b\"\"\",0.011,0.0014142135623730952,0.011,0,0,0.01,0.012,1"
             ]
-        );
-        assert_eq!(
-            markdown(&all),
-            "| Command | Mean [ms] | Min [ms] | Max [ms] | Relative |\n\
-             |:---|---:|---:|---:|---:|\n\
-             | `a, \"b\"` | 11.0 ± 1.4 | 10.0 | 12.0 | 1.00 |\n\
-             | `x \\| y` | 22.0 ± 2.8 | 20.0 | 24.0 | 2.00 ± 0.36 |\n"
         );
     }
 }

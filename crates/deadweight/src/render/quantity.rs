@@ -2,6 +2,7 @@
 //!
 //! Not for tables: those share one [`Scale`] so that what is shown adds up as shown.
 
+use crate::cli::TimeUnit;
 use std::time::Duration;
 
 /// A unit of time and how many decimals to show.
@@ -28,6 +29,22 @@ impl Scale {
             }
         }
         Self { unit: "ns", step: 1, decimals: 0 }
+    }
+
+    /// The same in this unit, if one is given.
+    #[must_use]
+    pub fn of(unit: Option<TimeUnit>, largest: u64) -> Self {
+        let (unit, size) = match unit {
+            None => return Self::for_largest(largest),
+            Some(TimeUnit::Second) => ("s", 1_000_000_000),
+            Some(TimeUnit::Millisecond) => ("ms", 1_000_000),
+            Some(TimeUnit::Microsecond) => ("µs", 1_000),
+        };
+        let (mut step, mut decimals) = (size, 0);
+        while step > 1 && largest.saturating_add(step / 20) < 100 * step {
+            (step, decimals) = (step / 10, decimals + 1);
+        }
+        Self { unit, step, decimals }
     }
 
     /// The scale for a table whose rows add up to `total`: on it, half a percent of the total is
@@ -67,7 +84,13 @@ impl Scale {
 /// A time with its unit, three significant digits: `2.02 ms`, `371 µs`, `0 ns`.
 #[must_use]
 pub fn time(ns: u64) -> String {
-    let scale = Scale::for_largest(ns);
+    time_in(None, ns)
+}
+
+/// The same in this unit, if one is given.
+#[must_use]
+pub fn time_in(unit: Option<TimeUnit>, ns: u64) -> String {
+    let scale = Scale::of(unit, ns);
     format!("{} {}", scale.digits(scale.steps(ns)), scale.unit)
 }
 
@@ -128,6 +151,15 @@ mod tests {
         assert_eq!(time(59_999_000_000), "60.0 s");
         assert_eq!(time(4_321_000_000_000), "4321 s");
         assert_eq!(time(u64::MAX), "18446744073 s");
+    }
+
+    #[test]
+    fn a_unit_that_is_asked_for_is_kept() {
+        let shown = |unit, ns| time_in(Some(unit), ns);
+        assert_eq!(shown(TimeUnit::Second, 2_020_000), "0.00202 s");
+        assert_eq!(shown(TimeUnit::Microsecond, 2_020_000), "2020 µs");
+        assert_eq!(shown(TimeUnit::Millisecond, 7), "0.000007 ms");
+        assert_eq!(shown(TimeUnit::Second, u64::MAX), "18446744073 s");
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub struct Contender {
 pub struct Manner {
     /// What they read; our own standard input if nothing is said.
     pub input: Option<PathBuf>,
-    /// Where their standard output goes; into the kind of file that ours is if nothing is said.
-    pub output: Option<PathBuf>,
+    /// Where the standard output of each goes; into the kind of file that ours is if nothing is said.
+    pub outputs: Vec<Option<PathBuf>>,
     /// Never fewer runs of each than this.
     pub fewest: Option<u32>,
     /// Never more.
@@ -82,7 +82,11 @@ pub fn interleave(
     let input = Rc::new(kept.map_err(|source| Failure::Repeat { what: KEPT, source })?);
     let series: Vec<Series<'_>> = wishes
         .iter()
-        .map(|(wish, _)| Series::beside(wish, Rc::clone(&input), manner.output.as_deref()))
+        .enumerate()
+        .map(|(at, (wish, _))| {
+            let output = manner.outputs.get(at).and_then(Option::as_deref);
+            Series::beside(wish, Rc::clone(&input), output)
+        })
         .collect::<Result<_, _>>()?;
     let ran: Vec<Ran> = wishes.iter().map(|_| Ran::default()).collect();
     let progress = Progress::start(wishes.iter().any(|(wish, _)| wish.quiet));

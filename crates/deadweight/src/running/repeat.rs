@@ -13,7 +13,7 @@ use super::evidence::Evidence;
 use super::input::Input;
 use super::output::{Outputs, Written};
 use super::progress::Progress;
-use crate::cli::Runs;
+use crate::cli::{Ignore, Runs};
 use crate::failure::Failure;
 use deadweight_core::report::Hazard;
 use deadweight_core::trace::{Exit, Trace};
@@ -42,8 +42,8 @@ pub struct Wish {
     pub runs: Runs,
     /// Runs beforehand.
     pub warmup: u32,
-    /// Go on after a failure of the command.
-    pub ignore_failure: bool,
+    /// Failures of the command after which to go on.
+    pub ignore: Ignore,
     /// No progress.
     pub quiet: bool,
     /// A copy that takes a binary's place in runs without tracing.
@@ -350,8 +350,7 @@ impl<'w> Series<'w> {
         if exit != first {
             self.ends_otherwise.get_or_insert((self.runs, exit));
         }
-        let failed = exit != Exit::default();
-        if is_interrupted(exit) || failed && !self.wish.ignore_failure {
+        if is_interrupted(exit) || !self.wish.ignore.passes(exit) {
             self.failed.get_or_insert((self.runs, exit));
             self.stopped = true;
         }
@@ -416,7 +415,7 @@ mod tests {
             argv,
             runs,
             warmup: 0,
-            ignore_failure: false,
+            ignore: Ignore::None,
             quiet: true,
             stand_in: None,
             limit: None,
@@ -445,7 +444,7 @@ mod tests {
         let ran = repeat(&wish, &mut untraced, &mut Evidence::default()).unwrap();
         assert_eq!((ran.clean.len(), ran.traces.len(), ran.exit.code), (0, 1, 1));
         assert!(ran.hazards.iter().any(|h| h.id == "stopped-repeating"));
-        wish.ignore_failure = true;
+        wish.ignore = Ignore::All;
         let ran = repeat(&wish, &mut untraced, &mut Evidence::default()).unwrap();
         assert_eq!((ran.clean.len(), ran.exit.code), (3, 1));
         assert_eq!(ran.hazards, []);
@@ -459,7 +458,7 @@ mod tests {
         // machine that is slow at the moment the first one may count.
         let script =
             format!("echo >> {0}; [ $(wc -l < {0}) -lt 13 ] || kill -INT $$", counter.display());
-        let wish = Wish { ignore_failure: true, ..wish(&["sh", "-c", &script], Runs::Count(9)) };
+        let wish = Wish { ignore: Ignore::All, ..wish(&["sh", "-c", &script], Runs::Count(9)) };
         let ran = repeat(&wish, &mut untraced, &mut Evidence::default()).unwrap();
         let counted = ran.clean.len() + ran.traces.len();
         assert!((11..=12).contains(&counted), "{ran:?}");
