@@ -5,6 +5,7 @@
 //! difference at all is asked of the undisturbed runs alone. Not for running commands or printing.
 
 pub mod rows;
+mod together;
 
 use crate::report::{Interval, Report};
 use crate::stats::normal::quantile;

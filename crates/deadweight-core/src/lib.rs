@@ -65,5 +65,6 @@ mod user_time;
 pub mod weigh;
 pub mod whatif;
 mod wording;
+mod work;
 
 pub use weigh::{CleanRun, Luck, WeighError, Weighing, weigh};

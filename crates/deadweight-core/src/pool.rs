@@ -12,6 +12,7 @@ use crate::stats::median::summarise;
 use crate::units::Ns;
 use crate::weigh::CleanRun;
 use crate::wording::time;
+use crate::work;
 use std::collections::BTreeMap;
 
 /// Times of traced and clean runs that differ by more than this factor are told apart.
@@ -100,6 +101,7 @@ fn scale(
         top.ns = of_whole(top.ns as f64 / before, target);
         top.share = top.ns as f64 / target.max(1) as f64;
     }
+    report.work = work::pooled(runs, |run| net(&run.ledger), target);
     report.wall_ns = target;
     report.net_ns = net(&report.ledger);
 }

@@ -63,8 +63,26 @@ pub struct Report {
     /// Functions with the most CPU time on the path.
     #[serde(default)]
     pub top: Vec<TopFunction>,
+    /// The program's own work by the functions whose machine code does it, largest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<FunctionWork>,
     /// What was not as it should be in recording or analysis.
     pub warnings: Vec<String>,
+}
+
+/// A function's machine code, and what of the row `net-work` is spent there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FunctionWork {
+    /// Its name.
+    pub function: String,
+    /// By samples, in ns.
+    pub ns: u64,
+    /// Functions seen inlined in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined: Vec<String>,
+    /// Small functions that it was seen to call, and that could have been inlined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
 }
 
 /// How much of the runs could be recorded on that machine by that user. Not written where nothing

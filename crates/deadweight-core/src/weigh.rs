@@ -13,7 +13,7 @@ use crate::timeline::Timeline;
 use crate::trace::{Exit, Trace};
 use crate::units::Ns;
 use crate::wording::{percent, things, time};
-use crate::{attribute, findings, hazards, ledger, observed, pool, stages, top, unnamed};
+use crate::{attribute, findings, hazards, ledger, observed, pool, stages, top, unnamed, work};
 
 /// A run without tracing, as the kernel's own counters saw it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -205,6 +205,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         withdrawn: Vec::new(),
         hazards: hazards::of_run(&case, &wall, &stages, of.is_some(), !clean.is_empty()),
         top: top::functions(&case, &wall),
+        work: work::by_function(&case, &wall),
         stages,
         warnings,
     };

@@ -4,6 +4,7 @@
 //! different by chance alone, so all are tested as one family (Holm). Not for whether the wall times
 //! differ: that is asked of undisturbed runs in `compare`.
 
+use super::together::{CALLS, Together, WORK, together};
 use super::{ALPHA, CONFIDENCE, difference};
 use crate::report::{Basis, Report, Row};
 use crate::stats::rank_tests::{holm, independent};
@@ -38,6 +39,13 @@ pub struct RowDifference {
     /// The difference as a share of the whole one; 0 if there is none. Above 1 or below 0 where rows
     /// differ in opposite directions.
     pub share: f64,
+    /// What of `difference_ns` is not in the ledgers' rows but was taken from another row, or given to it:
+    /// work that is less because functions are inlined belongs to their calls.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub moved_ns: i64,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub moved_for: String,
     /// What A's ledger says beside it.
     pub a_note: String,
     /// What B's ledger says.
@@ -84,17 +92,49 @@ pub(super) fn differences(a: &Report, b: &Report, whole: i64) -> Vec<RowDifferen
             b_ns,
             difference_ns,
             interval_ns: interval(&each, pair, difference_ns),
-            p: None,
-            share: if whole == 0 { 0.0 } else { difference_ns as f64 / whole as f64 },
+            share: share(difference_ns, whole),
             a_note,
             b_note,
+            ..RowDifference::default()
         });
     }
     for (row, p) in rows.iter_mut().zip(holm(&tested)) {
         row.p = Some(p);
     }
+    match together(a, b) {
+        Some(less) => give_to_calls(&mut rows, less, -1, whole),
+        None => _ = together(b, a).map(|less| give_to_calls(&mut rows, less, 1, whole)),
+    }
     rows.sort_by_key(|row| std::cmp::Reverse(row.difference_ns.unsigned_abs()));
     rows
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks it")]
+fn is_zero(ns: &i64) -> bool {
+    *ns == 0
+}
+
+fn share(difference_ns: i64, whole: i64) -> f64 {
+    if whole == 0 { 0.0 } else { difference_ns as f64 / whole as f64 }
+}
+
+/// Takes work that is less (`sign` -1) or more from the row of work to that of calls.
+fn give_to_calls(rows: &mut [RowDifference], less: Together, sign: i64, whole: i64) {
+    let at = |account: &str| rows.iter().position(|row| row.account == account);
+    let (Some(calls), Some(work)) = (at(CALLS), at(WORK)) else { return };
+    // No more than there is.
+    let there = (rows[work].difference_ns * sign).max(0);
+    let moved = i64::try_from(less.ns).unwrap_or(i64::MAX).min(there) * sign;
+    for (at, moved) in [(calls, moved), (work, -moved)] {
+        let row = &mut rows[at];
+        row.moved_ns = moved;
+        row.difference_ns += moved;
+        row.share = share(row.difference_ns, whole);
+        row.interval_ns = row.interval_ns.map(|ends| ends.map(|end| end.saturating_add(moved)));
+    }
+    // What was tested was the row as it stood in the ledgers.
+    rows[work].p = None;
+    rows[calls].moved_for = less.text;
 }
 
 /// A row's time in each traced run of its side.

@@ -1,7 +1,7 @@
 //! What is said of pairs of reports.
 
 use super::*;
-use crate::report::{CleanRuns, Row, Runs};
+use crate::report::{CleanRuns, Finding, FunctionWork, Row, Runs};
 use crate::stats::median;
 
 fn report(each: &[u64], rows: &[(&str, u64)]) -> Report {
@@ -180,4 +180,66 @@ fn two_per_cent_are_found_at_the_number_of_runs_that_is_chosen() {
     }
     assert!(found * 100 >= 300 * 95, "{found} of 300");
     assert!((20 * 300..200 * 300).contains(&rounds), "{} rounds on average", rounds / 300);
+}
+
+/// Functions with their work, what is inlined in them and what they call.
+fn with_work(mut report: Report, work: &[(&str, u64, &str, &str)], high: f64) -> Report {
+    let list = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    let one = |(function, ns, inlined, calls): &(&str, u64, &str, &str)| FunctionWork {
+        function: (*function).into(),
+        ns: *ns,
+        inlined: list(inlined),
+        calls: list(calls),
+    };
+    report.work = work.iter().map(one).collect();
+    if high > 0.0 {
+        let class = "missed-inlining".into();
+        report.findings = vec![Finding { class, high, ..Finding::default() }];
+    }
+    report
+}
+
+/// How much of the difference is the calls', and why, where `mix` is called in A and B has this work.
+fn calls_share(b: &[(&str, u64, &str, &str)], high: f64) -> (i64, String) {
+    let slow = report(&noisy(1_000, 20), &[("missed-inlining", 100), ("net-work", 900)]);
+    let a = [("mix", 500, "", ""), ("round", 300, "", "mix"), ("state", 100, "", "")];
+    let slow = with_work(slow, &a, high);
+    let work: u64 = b.iter().map(|(_, ns, ..)| ns).sum();
+    let fast = with_work(report(&noisy(work, 20), &[("net-work", work)]), b, 0.0);
+    let found = compare(("slow", &slow), ("fast", &fast), true);
+    let total: i64 = found.rows.iter().map(|row| row.difference_ns).sum();
+    assert_eq!(total, found.difference_ns, "still the whole difference");
+    let back = compare(("fast", &fast), ("slow", &slow), true);
+    let calls = |found: &Comparison| {
+        let row = found.rows.iter().find(|row| row.account == "missed-inlining").unwrap();
+        (row.difference_ns, row.moved_for.clone())
+    };
+    assert_eq!(calls(&found).0, -calls(&back).0, "either way round");
+    calls(&found)
+}
+
+#[test]
+fn work_that_inlining_spares_is_the_calls() {
+    let inlined = [("round", 300, "mix", ""), ("state", 100, "", "")];
+    assert_eq!(calls_share(&inlined, 0.7), (-600, "mix: called here, inlined there".into()));
+    let renamed = [("rounds", 310, "turn", ""), ("state", 95, "", "")];
+    let (ns, why) = calls_share(&renamed, 0.7);
+    assert_eq!((ns, why.as_str()), (-590, "mix: called here; there rounds has all inlined"));
+}
+
+#[test]
+fn work_that_differs_for_any_other_reason_stays_where_it_is() {
+    let refused = |b: &[(&str, u64, &str, &str)], high: f64| {
+        assert_eq!(calls_share(b, high), (-100, String::new()), "{b:?} {high}");
+    };
+    let inlined = [("round", 300, "mix", ""), ("state", 100, "", "")];
+    refused(&inlined, 0.5); // more than was promised
+    refused(&inlined, 0.0); // and where nothing was
+    refused(&[("mix", 100, "", ""), ("round", 200, "", ""), ("state", 100, "", "")], 0.7);
+    refused(&[("round", 300, "", "mix"), ("state", 100, "", "")], 0.7); // still called
+    refused(&[("round", 300, "mix", "")], 0.7); // other work is gone too
+    refused(&[("round", 300, "mix", ""), ("state", 250, "", "")], 0.7); // or is more
+    refused(&[("round", 200, "mix", ""), ("state", 100, "", ""), ("new", 100, "", "")], 0.7);
+    refused(&[("other", 300, "", ""), ("state", 100, "", "")], 0.7); // nothing inlined there
+    refused(&[("round", 850, "mix", ""), ("state", 100, "", "")], 0.7); // and it is not less
 }

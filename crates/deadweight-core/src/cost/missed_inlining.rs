@@ -69,7 +69,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
 }
 
 /// The small function that a sample of a call's own instructions is about.
-fn called(sample: &UserSample<'_>) -> Option<Called> {
+pub(crate) fn called(sample: &UserSample<'_>) -> Option<Called> {
     let calling = matches!(
         sample.waited.role,
         Role::Prologue | Role::Epilogue | Role::Arguments | Role::Call

@@ -35,6 +35,7 @@ use crate::user_time::UserSample;
 
 pub(crate) use bounds_checks::checked_loops;
 pub(crate) use growth::GROWTH;
+pub(crate) use missed_inlining::called as called_small;
 pub(crate) use wait_input::{is_idleness, is_server};
 
 /// The knowledge about one hidden cost.

@@ -237,7 +237,7 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char, unit: Option<T
         amounts(&mut line, scale, (steps(row.difference_ns), give(scale, row)), row.share);
         line.push(Ink::Doubt, if row.is_chance() { "~ " } else { "" });
         line.push(Ink::Strong, &row.group).pad_to(NOTES + group);
-        sheet.paragraph(line, NOTES + group, Ink::Plain, &change(row));
+        sheet.paragraph(line, NOTES + group, Ink::Plain, &change(row, unit));
         first = false;
     }
     let rest: i64 = small.iter().map(|row| row.difference_ns).sum();
@@ -301,7 +301,11 @@ fn amounts(line: &mut Line, scale: Scale, (steps, give): (i64, Option<u64>), sha
 }
 
 /// What the ledgers say beside the row: `read ×4 003, 1 byte each → read ×1`.
-fn change(row: &RowDifference) -> String {
+fn change(row: &RowDifference, unit: Option<TimeUnit>) -> String {
+    if !row.moved_for.is_empty() {
+        let spared = time_in(unit, row.moved_ns.unsigned_abs());
+        return format!("{}; {spared} of it is work that inlining spares", row.moved_for);
+    }
     match (row.a_note.as_str(), row.b_note.as_str()) {
         (a, b) if a == b => a.to_owned(),
         (a, "") if row.b_ns == 0 => format!("{a} → none"),

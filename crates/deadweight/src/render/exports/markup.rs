@@ -109,7 +109,8 @@ mod tests {
             |:---|---:|---:|---:|---:|
             | `x \| y` | 22.0 ± 2.8 | 20.0 | 24.0 | 2.00 ± 0.36 |
             | `a` | 11.0 ± 1.4 | 10.0 | 12.0 | 1.00 |
-        "#]].assert_eq(&shown(Markup::Markdown, Shown::default()));
+        "#]]
+        .assert_eq(&shown(Markup::Markdown, Shown::default()));
         expect![[r#"
             [cols="<,>,>,>,>"]
             |===
@@ -131,13 +132,15 @@ mod tests {
             | 12.0 
             | 1.00 
             |===
-        "#]].assert_eq(&shown(Markup::AsciiDoc, Shown::default()));
+        "#]]
+        .assert_eq(&shown(Markup::AsciiDoc, Shown::default()));
         expect![[r#"
             | Command  |  Mean [ms]  |  Min [ms]  |  Max [ms]  |  Relative  |
             |--+--+--+--+--|
             | =x \| y=  |  22.0 ± 2.8  |  20.0  |  24.0  |  2.00 ± 0.36  |
             | =a=  |  11.0 ± 1.4  |  10.0  |  12.0  |  1.00  |
-        "#]].assert_eq(&shown(Markup::Org, Shown::default()));
+        "#]]
+        .assert_eq(&shown(Markup::Org, Shown::default()));
     }
 
     #[test]
@@ -148,6 +151,7 @@ mod tests {
             |:---|---:|---:|---:|---:|
             | `a` | 0.011 ± 0.001 | 0.010 | 0.012 | 1.00 |
             | `x \| y` | 0.022 ± 0.003 | 0.020 | 0.024 | 2.00 ± 0.36 |
-        "#]].assert_eq(&shown(Markup::Markdown, wish));
+        "#]]
+        .assert_eq(&shown(Markup::Markdown, wish));
     }
 }
