@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// that stands in another file.
 ///
 /// # Errors
-/// If it is one of these and holds nothing that could be compared.
+/// If it is no JSON, or one of these and holds nothing that could be compared.
 pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
@@ -21,7 +21,7 @@ pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
                         no measurements";
             return Err(Unusable(told.into()));
         }
-        Err(_) => return Ok(None),
+        Err(error) => return Err(Unusable(format!("cannot be read as JSON: {error}"))),
     };
     let Value::Object(object) = &value else { return Ok(None) };
     let list = |field: &str| object.get(field).and_then(Value::as_array);
@@ -246,7 +246,7 @@ mod tests {
     fn other_json_is_none_of_these() {
         assert_eq!(read(r#"{"schema": 1, "ledger": []}"#, ""), Ok(None));
         assert_eq!(read("[]", ""), Ok(None));
-        assert_eq!(read("{", ""), Ok(None));
+        assert!(told("{").contains("cannot be read as JSON"), "{}", told("{"));
         assert!(told(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#).contains("holds NaN"));
     }
 }

@@ -15,7 +15,8 @@ use deadweight_core::benchmarks::table::{Layout, Verdict, lay_out};
 use deadweight_core::benchmarks::{Results, Unusable, go, json};
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 /// Results larger than this in bytes are none: ten million measurements fit into it.
@@ -137,8 +138,11 @@ fn results(side: &OsString) -> Result<Option<Results>, Failure> {
         Err(_) => return Ok(None),
     };
     let said = |Unusable(why)| Failure::Unknown(format!("{} {why}", path.display()));
+    if path.starts_with("/dev/fd") && meta.file_type().is_fifo() {
+        return piped(path).map(Some);
+    }
     let readable = ["json", "txt", "dwt"].contains(&kind);
-    if readable && !meta.is_dir() && !meta.is_file() {
+    if meta.file_type().is_fifo() || readable && !meta.is_dir() && !meta.is_file() {
         let why = "is a pipe or a device: save it as a file first";
         return Err(Failure::Unknown(format!("{} {why}", path.display())));
     }
@@ -170,6 +174,20 @@ fn results(side: &OsString) -> Result<Option<Results>, Failure> {
             go::read(&text).map(Some).map_err(said)
         }
     }
+}
+
+/// What a shell's `<(...)` gives: there is an end to it, and it is read once.
+fn piped(path: &Path) -> Result<Results, Failure> {
+    let failure = |source| Failure::Read { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(failure)?;
+    file.take(LARGEST).read_to_end(&mut bytes).map_err(failure)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let read = match text.trim_start().starts_with('{') {
+        true => json::read(&text, "").map(Option::unwrap_or_default),
+        false => go::read(&text),
+    };
+    read.map_err(|Unusable(why)| Failure::Unknown(format!("{} {why}", path.display())))
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
