@@ -21,7 +21,9 @@ pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
                         no measurements";
             return Err(Unusable(told.into()));
         }
-        Err(error) => return Err(Unusable(format!("cannot be read as JSON: {error}"))),
+        Err(error) => {
+            return Err(Unusable(format!("is no report and no benchmark results: {error}")));
+        }
     };
     let Value::Object(object) = &value else { return Ok(None) };
     let list = |field: &str| object.get(field).and_then(Value::as_array);
@@ -246,7 +248,7 @@ mod tests {
     fn other_json_is_none_of_these() {
         assert_eq!(read(r#"{"schema": 1, "ledger": []}"#, ""), Ok(None));
         assert_eq!(read("[]", ""), Ok(None));
-        assert!(told("{").contains("cannot be read as JSON"), "{}", told("{"));
+        assert!(told("{").contains("no benchmark results: EOF"), "{}", told("{"));
         assert!(told(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#).contains("holds NaN"));
     }
 }

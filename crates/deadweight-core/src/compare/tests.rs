@@ -221,10 +221,16 @@ fn calls_share(b: &[(&str, u64, &str, &str)], high: f64) -> (i64, String) {
 #[test]
 fn work_that_inlining_spares_is_the_calls() {
     let inlined = [("round", 300, "mix", ""), ("state", 100, "", "")];
-    assert_eq!(calls_share(&inlined, 0.7), (-600, "mix: called here, inlined there".into()));
+    assert_eq!(
+        calls_share(&inlined, 0.7),
+        (-600, "mix is called on one side and inlined on the other".into())
+    );
     let renamed = [("rounds", 310, "turn", ""), ("state", 95, "", "")];
     let (ns, why) = calls_share(&renamed, 0.7);
-    assert_eq!((ns, why.as_str()), (-590, "mix: called here; there rounds has all inlined"));
+    assert_eq!(
+        (ns, why.as_str()),
+        (-590, "mix is called on one side; on the other rounds has all inlined")
+    );
 }
 
 #[test]

@@ -98,17 +98,20 @@ fn names<'s>(all: impl Iterator<Item = &'s String>) -> BTreeSet<&'s str> {
     all.map(String::as_str).collect()
 }
 
-/// `mix, called in the one, is inlined in the other`; a caller may have another name there.
+/// A caller may have another name on the other side.
 fn text(callees: &BTreeSet<&str>, inlined: &Report, new: &[&FunctionWork]) -> String {
     let called = listed(callees);
     let inside = names(inlined.work.iter().flat_map(|work| &work.inlined));
     if callees.is_subset(&inside) {
-        return format!("{called}: called here, inlined there");
+        return format!("{called} is called on one side and inlined on the other");
     }
     let places: BTreeSet<&str> = new.iter().map(|work| work.function.as_str()).collect();
     match places.is_empty() {
-        true => format!("{called}: called here, not there"),
-        false => format!("{called}: called here; there {} has all inlined", listed(&places)),
+        true => format!("{called} is called on one side only"),
+        false => format!(
+            "{called} is called on one side; on the other {} has all inlined",
+            listed(&places)
+        ),
     }
 }
 

@@ -304,7 +304,7 @@ fn amounts(line: &mut Line, scale: Scale, (steps, give): (i64, Option<u64>), sha
 fn change(row: &RowDifference, unit: Option<TimeUnit>) -> String {
     if !row.moved_for.is_empty() {
         let spared = time_in(unit, row.moved_ns.unsigned_abs());
-        return format!("{}; {spared} of it is work that inlining spares", row.moved_for);
+        return format!("{}: {spared} of this is work that inlining spares", row.moved_for);
     }
     match (row.a_note.as_str(), row.b_note.as_str()) {
         (a, b) if a == b => a.to_owned(),

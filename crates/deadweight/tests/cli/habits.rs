@@ -100,6 +100,59 @@ fn commands_read_and_write_where_it_is_said() {
 }
 
 #[test]
+fn tables_are_in_the_order_and_unit_that_are_asked_for() {
+    live!();
+    let bench = Bench::new();
+    let dir = bench.path("");
+    let shown = ["--sort", "mean-time", "-u", "microsecond", "--no-why"];
+    let files = ["--export-asciidoc", "t.adoc", "--export-orgmode", "t.org"];
+    let words = ["-r", "3", "-N", "sleep 0.05", "true"];
+    let said = compare(&dir, &[&shown[..], &files, &words].concat());
+    let [first, second] = [0, 1].map(|line| said.out.lines().nth(line).unwrap_or_default());
+    assert!(first.contains("B  true") && first.contains(" µs ("), "{}{}", said.out, said.err);
+    assert!(second.contains("A  sleep 0.05") && second.contains(" µs ("), "{}", said.out);
+    for file in ["t.adoc", "t.org"] {
+        let table = std::fs::read_to_string(bench.path(file)).unwrap();
+        let at = |what: &str| table.find(what).unwrap_or_else(|| panic!("{what} in {table}"));
+        assert!(at("Mean [µs]") < at("true") && at("true") < at("sleep 0.05"), "{table}");
+    }
+}
+
+#[test]
+fn failures_are_minded_unless_their_code_is_said() {
+    live!();
+    let bench = Bench::new();
+    let dir = bench.path("");
+    let code = |ignore: &str| {
+        compare(&dir, &["-r", "2", "--no-why", ignore, "sh -c 'exit 3'", "true"]).code
+    };
+    assert_eq!(["-i", "-i=3", "-i=1,3", "-i=1"].map(code), [3, 3, 3, 2]);
+}
+
+#[test]
+fn what_comes_through_a_pipe_is_read_or_refused_in_a_sentence() {
+    let bench = Bench::new();
+    let dir = bench.path("");
+    bench.file("go.txt", "BenchmarkX 1 100 ns/op\n");
+    bench.file("large.txt", "BenchmarkX 1 1e400 ns/op\n");
+    bench.file("cut.json", "{\"results\": [");
+    let line = format!(
+        "mkfifo pipe; exec {} compare <(cat go.txt) go.txt",
+        env!("CARGO_BIN_EXE_deadweight")
+    );
+    let bash = std::process::Command::new("bash").arg("-c").arg(&line).current_dir(&dir).output();
+    let read = said(&bash.unwrap());
+    assert!(read.code == 3 && read.out.contains("100.0n"), "{}{}", read.out, read.err);
+    let refused = |side: &str, told: &str| {
+        let said = compare(&dir, &["go.txt", side]);
+        assert!(said.code == 2 && said.err.contains(told), "{side}: {}{}", said.out, said.err);
+    };
+    refused("pipe", "pipe is a pipe or a device: save it as a file first");
+    refused("large.txt", "ns/op of X is 1e400, which is more than a number can hold");
+    refused("cut.json", "cut.json is no report and no benchmark results: EOF");
+}
+
+#[test]
 fn options_that_make_no_sense_are_told_so() {
     let bench = Bench::new();
     bench.file("go.txt", "BenchmarkX 1 100 ns/op\n");
