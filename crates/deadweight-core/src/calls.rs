@@ -87,6 +87,24 @@ pub(crate) struct Family {
     pub(crate) sites: BTreeMap<StackId, u64>,
 }
 
+/// The first two processes of several: enough to tell whether there is one beside any.
+#[derive(Copy, Clone, Default)]
+struct Two([Option<ProcessId>; 2]);
+
+impl Two {
+    fn add(&mut self, process: ProcessId) {
+        if !self.0.contains(&Some(process))
+            && let Some(free) = self.0.iter_mut().find(|known| known.is_none())
+        {
+            *free = Some(process);
+        }
+    }
+
+    fn has_other_than(self, process: ProcessId) -> bool {
+        self.0.iter().flatten().any(|known| *known != process)
+    }
+}
+
 type Key = (ProcessId, u16, bool, Option<ObjectKind>, NameId);
 
 impl Families {
@@ -158,11 +176,30 @@ impl Families {
         families.iter().map(|id| (*id, self.get(*id))).filter(|(_, f)| !f.starting)
     }
 
-    /// Whether a process reads what another writes.
-    pub(crate) fn feeds(&self, writer: ProcessId, reader: ProcessId) -> bool {
-        self.of_process(reader)
-            .filter(|(_, f)| READS.contains(&f.name))
-            .any(|(_, f)| self.writing(f).any(|w| w.process == writer))
+    /// The processes that read what another one of those that are `own` writes, or write what such a
+    /// one reads.
+    pub(crate) fn talking(&self, own: impl Fn(ProcessId) -> bool) -> BTreeSet<ProcessId> {
+        let mut ends: BTreeMap<u32, [Two; 2]> = BTreeMap::new();
+        let of = |family: &Family| {
+            [READS.contains(&family.name) && !family.starting, WRITES.contains(&family.name)]
+        };
+        for family in self.all.iter().filter(|family| own(family.process)) {
+            effort::look(family.objects.len());
+            for (end, _) in of(family).into_iter().enumerate().filter(|(_, used)| *used) {
+                for object in &family.objects {
+                    ends.entry(*object).or_default()[end].add(family.process);
+                }
+            }
+        }
+        let talks = |family: &&Family| {
+            let [reads, writes] = of(family);
+            let mut ends = family.objects.iter().filter_map(|object| ends.get(object));
+            ends.any(|[readers, writers]| {
+                reads && writers.has_other_than(family.process)
+                    || writes && readers.has_other_than(family.process)
+            })
+        };
+        self.all.iter().filter(talks).map(|family| family.process).collect()
     }
 
     /// How many different results reading files by path gave a process (0 if it read none).

@@ -37,6 +37,7 @@ use crate::report::How;
 use crate::timeline::{Run, Within, WokenBy};
 use crate::units::Ns;
 use crate::wording::{percent, things, time};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
@@ -97,6 +98,10 @@ struct Main {
     work: BTreeMap<NameId, f64>,
     /// Each task's part of the path.
     on_path: BTreeMap<TaskId, Ns>,
+    /// Processes whose work another one waits for.
+    waited_for: BTreeSet<ProcessId>,
+    /// Whether tasks that were asked about are in the background, by what they do.
+    background: RefCell<BTreeMap<TaskId, bool>>,
 }
 
 impl Main {
@@ -106,7 +111,25 @@ impl Main {
             *on_path.entry(piece.task).or_default() += piece.end - piece.start;
         }
         let task = *on_path.iter().max_by_key(|(_, ns)| **ns)?.0;
-        Some(Self { task, start: start_of(case, task), work: functions_of(case, task), on_path })
+        Some(Self {
+            task,
+            start: start_of(case, task),
+            work: functions_of(case, task),
+            on_path,
+            waited_for: waited_for(case),
+            background: RefCell::default(),
+        })
+    }
+
+    /// Whether a task does something else than the main one, and little of it on the path. Read once
+    /// a task: many processes may have waited for it.
+    fn is_beside(&self, case: &Case<'_>, task: TaskId) -> bool {
+        *self.background.borrow_mut().entry(task).or_insert_with(|| {
+            let shown = self.on_path.get(&task).copied().unwrap_or_default();
+            shown.share_of(on_cpu(case, task)) < BACKGROUND
+                && task != self.task
+                && !works_alike(case, task, self)
+        })
     }
 }
 
@@ -231,17 +254,16 @@ fn works_alike(case: &Case<'_>, task: TaskId, main: &Main) -> bool {
     start_of(case, task) == main.start || common.sum::<f64>() >= ALIKE
 }
 
-/// Whether some process waits for what another does: it reads what that writes or writes what that
-/// reads, or was blocked until it ended.
-fn is_waited_for(case: &Case<'_>, holder: ProcessId) -> bool {
-    let talk = |a: ProcessId| case.families.feeds(a, holder) || case.families.feeds(holder, a);
-    let reaped = || {
-        case.timeline.blocks.iter().any(|block| {
-            block.waits_for == WaitsFor::Child
-                && matches!(block.woken_by, WokenBy::Task(t) if case.processes.of(t) == holder)
-        })
-    };
-    case.processes.ids().any(|a| a != holder && case.processes.get(a).own && talk(a)) || reaped()
+/// The processes whose work another one waits for: it reads what they write or writes what they
+/// read, or was blocked until they ended.
+fn waited_for(case: &Case<'_>) -> BTreeSet<ProcessId> {
+    let mut waited = case.families.talking(|process| case.processes.get(process).own);
+    for block in &case.timeline.blocks {
+        if let (WaitsFor::Child, WokenBy::Task(task)) = (block.waits_for, block.woken_by) {
+            waited.insert(case.processes.of(task));
+        }
+    }
+    waited
 }
 
 /// Own tasks that held the CPU while the path waited, though nobody waits for their work.
@@ -257,7 +279,7 @@ fn background(
         return None;
     }
     let entries = || found.wall.of_process(account, process);
-    let elsewhere_waited_for = |holder| holder != process && is_waited_for(case, holder);
+    let elsewhere_waited_for = |holder| holder != process && main.waited_for.contains(&holder);
     let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
     for entry in entries() {
         if let Detail::Held(Holder::Own(task)) = entry.detail {
@@ -265,13 +287,7 @@ fn background(
         }
     }
     held.retain(|task, ns| {
-        let cpu = on_cpu(case, *task);
-        let shown = main.on_path.get(task).copied().unwrap_or_default();
-        ns.0 > 0
-            && shown.share_of(cpu) < BACKGROUND
-            && *task != main.task
-            && !works_alike(case, *task, main)
-            && !elsewhere_waited_for(case.processes.of(*task))
+        ns.0 > 0 && main.is_beside(case, *task) && !elsewhere_waited_for(case.processes.of(*task))
     });
     let ns: Ns = held.values().copied().sum();
     let (worst, _) = held.iter().max_by_key(|(_, ns)| **ns)?;
