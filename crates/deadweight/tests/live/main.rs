@@ -9,6 +9,7 @@ mod code;
 mod counts;
 mod crystal;
 mod images;
+mod languages;
 mod program;
 mod proofs;
 mod quota;

@@ -1,0 +1,62 @@
+//! Costs that Rust programs pay, one by the first argument; the second is how often.
+
+use std::collections::VecDeque;
+use std::env::args;
+use std::hint::black_box;
+
+/// A line cleared whole, of which a part is painted.
+#[inline(never)]
+fn line(width: usize, shade: u8) -> u64 {
+    let mut line = vec![0_u8; 60_000]; // the line to clear
+    line[..width].fill(shade);
+    line[..width].iter().step_by(97).map(|byte| u64::from(*byte)).sum()
+}
+
+#[derive(Clone, Copy)]
+struct Job {
+    id: u64,
+    payload: [u32; 200],
+}
+
+/// Large jobs, moved out of their queue and in again.
+#[inline(never)]
+fn jobs(queue: &mut VecDeque<Job>, count: usize) -> u64 {
+    let mut sum = 0;
+    for i in 0..count {
+        let mut job = queue.pop_front().expect("it is never empty"); // the job to name
+        job.id += 1;
+        sum += u64::from(job.payload[i % 200]) + job.id;
+        queue.push_back(job); // the job to name
+    }
+    sum
+}
+
+/// Takes each word from the front of what is left of a text, and moves the rest down.
+#[inline(never)]
+fn words(text: &str) -> usize {
+    let mut rest = text.as_bytes().to_vec();
+    let mut found = 0;
+    while let Some(end) = rest.iter().position(|byte| *byte == b' ') {
+        found += usize::from(end > 2);
+        rest.drain(..=end); // the rest to move
+    }
+    found
+}
+
+fn main() {
+    let cost = args().nth(1).unwrap_or_default();
+    let count = args().nth(2).and_then(|count| count.parse().ok()).unwrap_or(1);
+    let sum = match cost.as_str() {
+        "lines" => (0..count).map(|i| line(500 + i % 500, black_box(i as u8))).sum(),
+        "jobs" => {
+            let job = |id| Job { id, payload: [id as u32 * 3; 200] };
+            jobs(&mut (0..300).map(job).collect(), count)
+        }
+        "words" => {
+            let text = "of and the word again ".repeat(3_000);
+            (0..count).map(|_| words(black_box(&text)) as u64).sum()
+        }
+        _ => 0_u64,
+    };
+    println!("{sum}");
+}
