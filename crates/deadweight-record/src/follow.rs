@@ -37,7 +37,7 @@ mod state {
 
 /// Turns records into raw events.
 pub(crate) struct Follow<'s> {
-    sink: &'s mut dyn Sink,
+    pub(crate) sink: &'s mut dyn Sink,
     offsets: Offsets,
     probes: &'s [Probe],
     start: Start,

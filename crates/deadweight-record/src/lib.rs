@@ -10,6 +10,7 @@ mod closer;
 mod counting;
 mod error;
 mod examine;
+mod executables;
 mod follow;
 mod grant;
 mod hazards;

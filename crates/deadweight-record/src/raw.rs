@@ -5,6 +5,8 @@
 
 use deadweight_core::ids::{Cpu, Tid};
 use deadweight_core::trace::{Meta, Off};
+use std::fs::File;
+use std::path::PathBuf;
 
 /// Takes events as they are merged. Called from one thread, in order of time.
 pub trait Sink {
@@ -15,6 +17,11 @@ pub trait Sink {
     }
     /// One more event.
     fn event(&mut self, event: &RawEvent<'_>);
+    /// A program that runs was executed from this path; the file may be gone before its first event
+    /// comes, so here it is. Comes with nobody waiting for it.
+    fn executable(&mut self, path: PathBuf, file: File) {
+        let _ = (path, file);
+    }
     /// Nothing more follows for the moment: a good time to write out what is buffered.
     fn flush(&mut self) {}
     /// The recording is over; `meta` holds all that the recorder knows about it.

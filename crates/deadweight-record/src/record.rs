@@ -11,6 +11,7 @@ use crate::cgroup;
 use crate::closer::{self, Closer};
 use crate::counting::Reading;
 use crate::error::Error;
+use crate::executables::Executables;
 use crate::follow::{Follow, Seen, Start};
 use crate::in_a_row::InARow;
 use crate::launch::{Ended, Request, Running, Waiting, lend, now};
@@ -35,6 +36,7 @@ use deadweight_core::trace::{Exit, Meta, Usage};
 use deadweight_core::units::Ns;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
@@ -122,6 +124,7 @@ struct Shared {
     decoded: AtomicU64,
     bytes: AtomicU64,
     found: Mutex<Vec<Found>>,
+    executables: Mutex<Vec<(PathBuf, File)>>,
     recorders: Mutex<Vec<Tid>>,
 }
 
@@ -378,6 +381,9 @@ fn decode(
                 merge.add(bytes);
             }
             Drained::Horizon(horizon) => {
+                for (path, file) in shared.take_executables() {
+                    follow.sink.executable(path, file);
+                }
                 shared.take_found().into_iter().for_each(|found| follow.find(found));
                 follow.end = match shared.end.load(Ordering::SeqCst) {
                     0 => u64::MAX,
@@ -401,6 +407,7 @@ fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
     let mut descriptors = proc::Descriptors::default();
     let mut waits = Waits::default();
     let mut memory = Memory::default();
+    let mut executables = Executables::default();
     let mut pause = Duration::from_millis(2);
     loop {
         thread::park_timeout(pause);
@@ -411,6 +418,7 @@ fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
         // It may hold the lock on our memory's map, see `run_threads`, and must not keep it.
         let was_low = decoder.lift();
         let processes = proc::tree(root);
+        shared.keep(executables.look(&processes));
         // The instant before: what is done to a descriptor while we look comes after it.
         let at = now();
         let new = descriptors.look(&processes);
@@ -445,6 +453,7 @@ impl Shared {
             decoded: AtomicU64::new(now()),
             bytes: AtomicU64::new(0),
             found: Mutex::new(Vec::new()),
+            executables: Mutex::new(Vec::new()),
             recorders: Mutex::new(Vec::new()),
         }
     }
@@ -460,6 +469,14 @@ impl Shared {
 
     fn find(&self, found: impl IntoIterator<Item = Found>) {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+    }
+
+    fn keep(&self, executables: Vec<(PathBuf, File)>) {
+        self.executables.lock().unwrap_or_else(PoisonError::into_inner).extend(executables);
+    }
+
+    fn take_executables(&self) -> Vec<(PathBuf, File)> {
+        std::mem::take(&mut *self.executables.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn take_found(&self) -> Vec<Found> {

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -92,6 +93,8 @@ pub(super) struct Images {
     by_identity: HashMap<(String, Option<Identity>), ImageId>,
     open: usize,
     kernel: Option<ImageId>,
+    /// Files that were open before they were gone.
+    kept: Vec<(PathBuf, File)>,
     /// When the recording began, in seconds of the clock that files are dated by.
     began: i64,
     /// What could not be had, once per image.
@@ -107,6 +110,11 @@ impl Images {
         let mut images = Self { began, ..Self::default() };
         images.add(symbols, "[unknown]", Source::None, None);
         images
+    }
+
+    /// A program was executed from this path, when it was this file.
+    pub(super) fn keep(&mut self, path: PathBuf, file: File) {
+        self.kept.push((path, file));
     }
 
     /// The kernel's image.
@@ -279,6 +287,10 @@ impl Images {
         candidates()
             .find(|(_, metadata)| same(metadata))
             .or_else(|| candidates().find(|(_, metadata)| older(metadata)))
+            .or_else(|| {
+                let kept = self.kept.iter().find(|(path, _)| path.as_os_str() == name)?;
+                regular_file(&format!("/proc/self/fd/{}", kept.1.as_raw_fd()))
+            })
     }
 
     fn open(
@@ -396,6 +408,19 @@ mod tests {
         assert!(images.content(wrong).is_err());
         assert_eq!(images.warnings.len(), 1, "{:?}", images.warnings);
         fs::remove_file(other).expect("our own file");
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_the_one_that_was_kept() {
+        let path = copy("kept");
+        let inode = fs::metadata(&path).unwrap().ino();
+        let mut symbols = Symbols::default();
+        let mut images = Images::new(&mut symbols, 0);
+        images.keep(path.clone(), File::open(&path).unwrap());
+        fs::remove_file(&path).unwrap();
+        let (id, _) = images.map(&mut symbols, &mapping(&path, inode));
+        assert!(images.content(id).is_ok());
+        assert_eq!(images.warnings, Vec::<String>::new());
     }
 
     #[test]

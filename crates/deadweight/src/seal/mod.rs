@@ -42,6 +42,7 @@ use spaces::{Range, Spaces};
 use stacks::Interned;
 use std::collections::HashSet;
 use std::fs::File;
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use unwind::{Code, Unwinder};
 
@@ -342,6 +343,10 @@ impl Sink for Sealer {
         let at = Ns(raw.at.saturating_sub(zero));
         self.events.push(Event { at, cpu: raw.cpu, task: raw.task, kind });
         self.write();
+    }
+
+    fn executable(&mut self, path: PathBuf, file: File) {
+        self.images.keep(path, file);
     }
 
     fn flush(&mut self) {
