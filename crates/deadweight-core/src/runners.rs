@@ -47,7 +47,13 @@ const INSTALLED: &[&str] = &["/usr/", "/bin/", "/sbin/", "/lib", "/opt/", "/nix/
 const INSTALLED_IN: &[&str] = &[
     "/.rustup/",
     "/.cargo/bin/",
-    "/.local/bin/",
+    "/.local/",
+    "/.pyenv/",
+    "/.rbenv/",
+    "/.asdf/",
+    "/.nvm/",
+    "/.sdkman/",
+    "/mise/",
     "/pkg/tool/",
     "/toolchain",
     "ziglang",
@@ -199,6 +205,7 @@ mod tests {
             "u/p/target/release/build/libc-0f/build-script-build",
             "u/p/.zig-cache/o/12ab/build",
             "/usr/lib/python3/dist-packages/ziglang/zig",
+            "u/.pyenv/libexec/pyenv-exec",
             "gcc",
         ] {
             assert!(!is_built(path), "{path}");
