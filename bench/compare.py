@@ -9,6 +9,7 @@ how often two runs of the same command are told apart. Writes bench/COMPARE.md.
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -28,9 +29,12 @@ LOADS = [
 
 
 def timed(command):
-    begin = time.monotonic()
+    """Wall time, exit code, and CPU time of the tool and all that it ran: that bears a busy machine."""
+    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.monotonic() - begin, done.returncode
+    took, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return took, done.returncode, cpu
 
 
 def middle(values):
@@ -49,12 +53,15 @@ def costs(hyperfine, rounds):
             [DEADWEIGHT, "compare", "-q", "--no-why", *options, *commands],
             [DEADWEIGHT, "compare", "-q", *options, *commands],
         ]
-        took = [[] for _ in tools]
+        took, on_cpu = [[] for _ in tools], [[] for _ in tools]
         for turn in range(rounds):
             for at in range(len(tools)):
                 at = (at + turn) % len(tools)
-                took[at].append(timed(tools[at])[0])
-        lines.append(f"| {name} | " + " | ".join(middle(t) for t in took) + " |")
+                wall, _, cpu = timed(tools[at])
+                took[at].append(wall)
+                on_cpu[at].append(cpu)
+        cells = [f"{middle(t)}; {middle(c)}" for t, c in zip(took, on_cpu)]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
     return lines
 
@@ -116,8 +123,11 @@ def main():
     page = ["# `compare` beside hyperfine", "",
             f"Written by `bench/compare.py`. {version.strip()}, {os.cpu_count()} CPUs, load average "
             f"{load:.1f} at the start.", "", "## Start to finish", "",
-            "Milliseconds, median of the rounds and in brackets the least; tools by turns. `--no-why` does "
-            "what hyperfine does. Without it, commands that differ are traced too.", ""]
+            "Milliseconds from start to finish, and after the semicolon on a CPU, with the commands; median of "
+            "the rounds and in brackets the least; tools by turns. `--no-why` does what hyperfine does. Without "
+            "it commands are traced too, but only where a difference is shown: in the last row. Where another "
+            "program records on the machine, an undisturbed run of ours waits for its tracepoints to close, "
+            "which hyperfine does not.", ""]
     page += costs(given.hyperfine, given.rounds)
     with tempfile.TemporaryDirectory() as directory:
         page += ["", "## The same times", "", "Medians of three rounds by turns.", ""]
