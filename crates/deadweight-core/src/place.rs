@@ -273,8 +273,10 @@ fn is_library_file(file: &str) -> bool {
 
 /// Functions of standard libraries and runtimes by name, for code without lines.
 fn is_library_function(function: &str, file: &str) -> bool {
-    // With a file of the program's own, a function called `read` is the program's.
-    LIBRARY_PREFIXES.iter().any(|p| function.starts_with(p))
+    // A stub that leads to another image is the linker's: who calls it is meant. With a file of
+    // the program's own, a function called `read` is the program's.
+    function.ends_with("@plt")
+        || LIBRARY_PREFIXES.iter().any(|p| function.starts_with(p))
         || file.is_empty() && LIBRARY_NAMES.contains(&function.trim_start_matches('_'))
 }
 
@@ -304,6 +306,20 @@ const LIBRARY_NAMES: &[&str] = &[
 mod tests {
     use super::*;
     use crate::trace::Trace;
+
+    #[test]
+    fn a_stub_is_not_the_place_but_who_calls_it() {
+        let text = "image app path /bin/app language C++
+            task 1 app
+            0 on
+            10 sample \"operator new@plt\" <- app::node (a.cpp:9) <- main (a.cpp:20)
+            50 exit";
+        let trace = Trace::from_text(text).unwrap();
+        let stack = (0..trace.symbols.stacks.len()).map(StackId::at).max().unwrap();
+        let heavy = Weights::from([(Spot::Stack(stack), Weight { count: 1, amount: 1 })]);
+        let found = sites(&trace.symbols, &heavy, 0);
+        assert_eq!((found[0].function.as_str(), found[0].line), ("app::node", 9));
+    }
 
     #[test]
     fn a_chain_ends_with_the_program_and_not_with_what_calls_it() {

@@ -49,9 +49,8 @@ fn about(case: &Case<'_>, id: ImageId) -> Option<String> {
     }
     if !image.has_symbols && !is_c_library(path) {
         return Some(format!(
-            "{path} has neither symbols nor debug information: functions that it does not export are \
-             named by where they begin, and no line is known. Build it with -g and do not strip it, or \
-             install its debug file"
+            "{path} has neither symbols nor debug information: what it does not export is named by \
+             where it begins. Build it with -g, or install its debug file"
         ));
     }
     (!image.has_lines && !is_system_image(path)).then(|| {
