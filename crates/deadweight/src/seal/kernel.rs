@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_kept_list_replaces_older_ones_and_is_private() {
-        let folder = std::env::temp_dir().join(format!("deadweight-kept-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("deadweight-kernel-list-{}", std::process::id()));
         let (old, new) = (folder.join("kernel-old"), folder.join("kernel-new"));
         let names = KernelNames::parse(b"ffffffff81000000 T start\n");
         names.keep(&old).expect("a folder of our own");
