@@ -481,8 +481,12 @@ impl Tables {
                     .iter()
                     .filter_map(|row| row.cells.get(column)?.as_ref()?.change.as_ref());
                 let changes: Vec<&Change> = changes.collect();
-                let unsure = changes.iter().any(|c| c.verdict == Verdict::CannotTell);
-                if unsure { changes.len() } else { 0 }
+                let family = changes.len() as f64;
+                let is_short = |c: &&Change| {
+                    c.verdict == Verdict::CannotTell
+                        && sample::least_p(c.counts.0, c.counts.1) * family >= ALPHA
+                };
+                if changes.iter().any(is_short) { changes.len() } else { 0 }
             });
             rows.max().unwrap_or(0)
         };

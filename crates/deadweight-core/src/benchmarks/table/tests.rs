@@ -41,6 +41,10 @@ fn the_more_rows_the_more_measurements_are_needed() {
     let both = laid(&[&two(100.0), &two(200.0)]);
     assert_eq!(verdicts(&both), [Verdict::CannotTell; 2]);
     assert_eq!(both.measurements_needed(), Some(6));
+    // More of what was not measured tells nothing more.
+    let nothing = laid(&[&series("A", 100.0, 9), &"BenchmarkA 1 0 ns/op\n".repeat(9)]);
+    assert_eq!(verdicts(&nothing), [Verdict::CannotTell]);
+    assert_eq!(nothing.measurements_needed(), None);
 }
 
 #[test]
