@@ -9,6 +9,7 @@
 mod calibrate;
 mod clock;
 mod dense;
+mod fresh;
 mod maps;
 mod note;
 mod ptrace;

@@ -17,11 +17,12 @@ const TIMES: u64 = 8;
 const RUN: [u64; 2] = [10_000_000, 400_000_000];
 /// More than this at once might be cut short by an interruption.
 const SMALL: u64 = 4096;
-/// The shortest time in ns between two calls that is believed.
+/// The shortest time in ns between two calls that is believed, and where nobody counts them.
 const SHORTEST: u64 = 120;
+const UNCOUNTED: u64 = 1000;
 
 /// Calls that come back with an error, or with less than they would, if they are interrupted.
-const TOUCHY: [&str; 20] = [
+const TOUCHY: [&str; 19] = [
     "accept",
     "accept4",
     "connect",
@@ -33,7 +34,6 @@ const TOUCHY: [&str; 20] = [
     "io_getevents",
     "io_pgetevents",
     "io_uring_enter",
-    "mmap",
     "mprotect",
     "msgrcv",
     "msgsnd",
@@ -127,6 +127,12 @@ impl Dense {
         due
     }
 
+    /// The likeliest of the watched calls to wait in.
+    pub(super) fn usual(&self) -> Option<Watched> {
+        let moving = self.watched.iter().find(|call| call.transfers());
+        moving.or(self.watched.last()).copied()
+    }
+
     /// Whether it runs without stops, and until when.
     pub(super) fn until(&self) -> Option<u64> {
         self.until
@@ -161,7 +167,8 @@ impl Dense {
         let count = match counted {
             // The kernel counts reads and writes; the others come as often as they did among these.
             Some(counted) if moving * 8 >= all => counted * all / moving.max(1),
-            _ => length * all / self.all.max(all * SHORTEST),
+            // The others are nobody's count: rather too few.
+            _ => length * all / self.all.max(all * UNCOUNTED),
         };
         let count = count.min(length / SHORTEST);
         if count == 0 {
@@ -202,6 +209,11 @@ impl Watched {
 
     fn may_be_interrupted(&self) -> bool {
         let name = self.name();
+        // What is mapped without a file tells nothing about code.
+        let nowhere = u64::from(libc::MAP_ANONYMOUS.cast_unsigned());
+        if name == "mmap" {
+            return self.args[3] & nowhere != 0;
+        }
         let small = !self.transfers() || name.ends_with('v') || self.args[2] <= SMALL;
         small && !name.starts_with("recv") && !name.starts_with("send") && !TOUCHY.contains(&name)
     }

@@ -20,7 +20,7 @@ pub(super) struct Note {
 }
 
 /// The user half of a task.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct User {
     pub(super) registers: Registers,
     pub(super) stack: Box<[u8]>,

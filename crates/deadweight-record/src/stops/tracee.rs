@@ -4,9 +4,13 @@
 //! turns. Where within that time it blocked is not known: in the middle. What a stop itself takes is a
 //! hold of ours. Not for talking to the kernel: that is `tracer`.
 
+mod found;
+#[cfg(test)]
+mod tests;
+
 use super::calibrate::Costs;
 use super::dense::Dense;
-use super::note::{Note, User, What};
+use super::note::{Note, What};
 use super::schedstat::{Counts, Schedstat};
 use deadweight_core::trace::Off;
 use std::collections::HashMap;
@@ -26,9 +30,6 @@ pub(super) const LONG: u64 = 20_000_000;
 /// The first stacks of each call of a task are all taken, then one in so many ns.
 const FIRST_SITES: u32 = 16;
 const SITE_EVERY: u64 = 2_000_000;
-
-/// Page faults are counted after so much time in user code, in ns.
-const COUNT_EVERY: u64 = 250_000;
 
 /// CPU time that all our threads have used, in ns.
 fn our_time() -> u64 {
@@ -87,6 +88,8 @@ pub(super) struct Tracee {
     uncounted: u64,
     /// When its latest turn on a CPU began.
     began: u64,
+    /// When it was on a CPU since it was let go.
+    stretches: Vec<(u64, u64)>,
 }
 
 /// How often it got a CPU, was stopped by us and was put aside, up to some instant.
@@ -125,11 +128,12 @@ impl Tracee {
             sites: HashMap::new(),
             stops: 0,
             turns: Turns::default(),
-            ours: 0,
+            ours: our_time(),
             dense: Dense::new(at),
             faults: 0,
             uncounted: 0,
             began: at,
+            stretches: Vec::new(),
         }
     }
 
@@ -144,21 +148,16 @@ impl Tracee {
 
     pub(super) fn note(&mut self, at: u64, what: What, notes: &mut Vec<Note>) {
         self.cursor = self.cursor.max(at);
+        if let (What::Off(_) | What::Displaced, Some(stretch)) = (&what, self.stretches.last_mut())
+        {
+            stretch.1 = self.cursor;
+        }
         let (at, process, task) = (self.cursor, self.process, self.task);
         notes.push(Note { at, process, task, what });
     }
 
     fn reach(&mut self, at: u64) {
         self.cursor = self.cursor.max(at);
-    }
-
-    /// What was found when it stopped: it belongs to the time before.
-    pub(super) fn sampled(&mut self, user: User, notes: &mut Vec<Note>) {
-        self.unsampled = 0;
-        let (process, task) = (self.process, self.task);
-        if self.cursor > self.began {
-            notes.push(Note { at: self.cursor - 1, process, task, what: What::Sample(user) });
-        }
     }
 
     /// It has a CPU from `at` on, and what waited for that is told.
@@ -171,6 +170,30 @@ impl Tracee {
             let later = u64::from(matches!(what, What::Back(_)));
             self.note(self.cursor + later, what, notes);
         }
+        self.stretches.push((self.cursor, self.cursor));
+    }
+
+    /// It leaves its CPU by itself. If it runs past its calls, then in one that is like those that were
+    /// watched.
+    fn leaves(&mut self, at: u64, why: Off, notes: &mut Vec<Note>) {
+        if let Some(call) = self.dense.until().and_then(|_| self.dense.usual()) {
+            self.note(at, What::Call { nr: call.nr, args: call.args }, notes);
+            self.pending.push(What::Back(call.ret));
+            self.note(at + 1, What::Off(why), notes);
+        } else {
+            self.note(at, What::Off(why), notes);
+        }
+        self.on = false;
+    }
+
+    /// Whether it offers its CPU to others.
+    fn yields(&self) -> bool {
+        let usual = || self.dense.until().and_then(|_| self.dense.usual());
+        let nr = match self.doing {
+            Doing::Call { nr, .. } => Some(nr),
+            _ => usual().map(|call| call.nr),
+        };
+        nr.is_some_and(|nr| libc::c_long::from(nr) == libc::SYS_sched_yield)
     }
 
     /// It waited for a CPU before `at`, where it gets one.
@@ -178,15 +201,30 @@ impl Tracee {
         if !self.on {
             self.begin(at.saturating_sub(waited), notes);
         }
-        self.on = false;
-        self.note(self.cursor + 1, What::Displaced, notes);
+        self.put_aside(self.cursor + 1, notes);
         self.begin(at, notes);
+    }
+
+    fn put_aside(&mut self, at: u64, notes: &mut Vec<Note>) {
+        if self.yields() {
+            return self.leaves(at, Off::Yielded, notes);
+        }
+        self.on = false;
+        self.note(at, What::Displaced, notes);
     }
 
     /// It was seen stopped at `at`: tells what it did since it was let go. It is on a CPU after
     /// that, until the cursor, when it stopped.
     pub(super) fn arrive(&mut self, at: u64, costs: Costs, notes: &mut Vec<Note>) {
         let counts = self.scheduled.read();
+        self.tell(at, counts, costs, notes);
+    }
+
+    fn tell(&mut self, at: u64, counts: Option<Counts>, costs: Costs, notes: &mut Vec<Note>) {
+        self.stretches.clear();
+        if self.on {
+            self.stretches.push((self.cursor, self.cursor));
+        }
         let length = at.saturating_sub(self.from);
         // Without counts: all of it was on a CPU, but in a call that took long none.
         let guessed = match self.doing {
@@ -209,6 +247,9 @@ impl Tracee {
         } else {
             let idle = length - all - waited;
             self.between(at, ran, waited, (idle, passed.turns), notes);
+        }
+        if let Some(stretch) = self.stretches.last_mut() {
+            stretch.1 = self.cursor;
         }
         (self.asked, self.stopped, self.looked) = (false, true, None);
         self.dense.ran = ran;
@@ -257,7 +298,7 @@ impl Tracee {
         if !self.on {
             self.begin((self.from + ours).max(self.cursor), notes);
         }
-        let in_call = matches!(self.doing, Doing::Call { .. });
+        let in_call = self.doing != Doing::User || self.dense.until().is_some();
         let long = idle > if in_call { WAY } else { FETCH };
         let blocks = turns >= 2 && long && self.blocked();
         if let Doing::Call { nr, .. } = self.doing {
@@ -269,8 +310,7 @@ impl Tracee {
             if !in_call {
                 self.note(before, What::Fault { addr: 0, ip: 0 }, notes);
             }
-            self.note(before, What::Off(Off::Blocked), notes);
-            self.on = false;
+            self.leaves(before, Off::Blocked, notes);
             let back = at.saturating_sub(LATENCY + ran - ran / 2).max(self.cursor);
             if rest > OUR_TURN {
                 self.displaced(back, rest, notes);
@@ -285,8 +325,7 @@ impl Tracee {
         }
         if rest > OUR_TURN / 2 {
             let middle = self.from + ours + ran / 2;
-            self.note(middle, What::Displaced, notes);
-            self.on = false;
+            self.put_aside(middle, notes);
             self.begin(middle + rest, notes);
         }
         self.reach((self.from + ours + ran + rest).min(at));
@@ -311,37 +350,6 @@ impl Tracee {
         self.ours = our_time();
     }
 
-    /// It was let run without stops, and is stopped in its own code or in this call: tells the calls
-    /// that it made, of which the clock shows how much of the time they took.
-    pub(super) fn tell_calls(
-        &mut self,
-        inside: Option<u16>,
-        site: Option<User>,
-        notes: &mut Vec<Note>,
-    ) {
-        let length = self.cursor.saturating_sub(self.began);
-        let made = self.scheduled.transfers();
-        let Some(calls) = self.dense.made(inside.is_some(), made, length) else { return };
-        let (process, task, began) = (self.process, self.task, self.began);
-        let mut note = |at, what| notes.push(Note { at, process, task, what });
-        let mut last = began;
-        for (index, call) in (0..calls.count).map(|i| (i, calls.call(i, inside))) {
-            let at = began + calls.each * (index + 1) - calls.inside;
-            note(at, What::Call { nr: call.nr, args: call.args });
-            last = at + calls.inside;
-            if index + 1 < calls.count || inside.is_none() {
-                note(last, What::Back(call.ret));
-                continue;
-            }
-            if let Some(user) = site {
-                note(at, What::Site(user));
-            }
-            note(last, What::Back(call.ret));
-            break;
-        }
-        self.reach(last);
-    }
-
     /// From here on its calls count as those of a dense stretch.
     pub(super) fn loosen(&mut self, at: u64) {
         self.dense.begin(at, self.scheduled.transfers());
@@ -350,31 +358,6 @@ impl Tracee {
     /// Whether it is on a CPU or could be.
     pub(super) fn runs(&self) -> bool {
         self.scheduled.runs()
-    }
-
-    /// Tells the page faults since they were counted last, one of which takes about `cost` ns: how many
-    /// is known, and not when and where. It stands stopped after a time in its own code.
-    pub(super) fn count_faults(&mut self, cost: u64, notes: &mut Vec<Note>) {
-        if self.uncounted < COUNT_EVERY {
-            return;
-        }
-        self.uncounted = 0;
-        let Some(all) = self.scheduled.faults() else { return };
-        let new = all.saturating_sub(std::mem::replace(&mut self.faults, all));
-        let length = self.cursor.saturating_sub(self.began);
-        if new == 0 || new >= length / 2 {
-            return;
-        }
-        let each = length / new;
-        let took = cost.min(each * 9 / 10);
-        for index in 0..new {
-            let at = self.began + index * each + (each - took) / 2;
-            let (process, task) = (self.process, self.task);
-            let fault = What::Fault { addr: 0, ip: 0 };
-            notes.push(Note { at, process, task, what: fault });
-            let end = What::FaultEnd { major: false };
-            notes.push(Note { at: at + took, process, task, what: end });
-        }
     }
 
     /// It died, and its end is known at `at`. Nobody counts its last steps; what the latest look showed
@@ -422,8 +405,8 @@ impl Tracee {
         let until = self.from + ours + passed.ran;
         let may_wait = self.doing != Doing::User || self.dense.until().is_some();
         if stands && may_wait && !self.scheduled.runs() {
-            self.note(until.min(now), What::Off(Off::Blocked), notes);
-            (self.on, self.parked) = (false, true);
+            self.leaves(until.min(now), Off::Blocked, notes);
+            self.parked = true;
             self.seen = counts;
             if let Doing::Call { nr, .. } = self.doing {
                 self.sites.entry(nr).or_default().blocks = true;

@@ -6,6 +6,7 @@
 
 use super::calibrate::Costs;
 use super::dense::Watched;
+use super::fresh::Fresh;
 use super::note::{Note, User, What};
 use super::ptrace::{self, AtCall, Go, Told, Waited};
 use super::tracee::{Doing, Tracee};
@@ -52,6 +53,8 @@ pub(super) struct Tracer {
     tasks: HashMap<u32, Tracee>,
     /// Stopped at their birth before their parent told of it, and since when.
     early: HashMap<u32, u64>,
+    /// By process: memory that is not touched yet.
+    fresh: HashMap<u32, Fresh>,
     /// Who waits for whom to be left.
     leaving: HashMap<u32, Option<u32>>,
     notes: Vec<Note>,
@@ -73,6 +76,7 @@ impl Tracer {
             root,
             tasks: HashMap::new(),
             early: HashMap::new(),
+            fresh: HashMap::new(),
             leaving: HashMap::new(),
             notes: Vec::new(),
             to,
@@ -113,6 +117,7 @@ impl Tracer {
                     if let Some(mut gone) = self.tasks.remove(&task) {
                         gone.die(at, &mut self.notes);
                     }
+                    self.fresh.remove(&task);
                     if let Some(Some(waiter)) = self.leaving.remove(&task) {
                         self.go(waiter, Go::On(0));
                     }
@@ -195,8 +200,11 @@ impl Tracer {
         };
         let asked = tracee.asked;
         tracee.arrive(self.told, self.costs, &mut self.notes);
+        let sampled = told == Told::Interrupted && asked;
+        let user = if sampled { user_half(task) } else { None };
         if tracee.doing == Doing::User {
-            tracee.count_faults(self.costs.fault, &mut self.notes);
+            let fresh = self.fresh.get_mut(&tracee.process);
+            tracee.count_faults(self.costs.fault, fresh, user.as_ref(), &mut self.notes);
         }
         if let Some(waiter) = self.leaving.remove(&task) {
             self.leave(task);
@@ -207,13 +215,12 @@ impl Tracer {
             return;
         }
         if let Some(until) = tracee.dense.until() {
-            let sampled = told == Told::Interrupted && asked;
-            return self.loose(task, told, sampled && self.told < until);
+            return self.loose(task, told, user, sampled && self.told < until);
         }
-        self.strict(task, told, asked);
+        self.strict(task, told, user);
     }
 
-    fn strict(&mut self, task: u32, told: Told, asked: bool) {
+    fn strict(&mut self, task: u32, told: Told, user: Option<User>) {
         match told {
             Told::AtCall => return self.at_call(task),
             Told::Birth => self.birth(task),
@@ -227,28 +234,26 @@ impl Tracer {
                 self.hold(task);
                 return self.go(task, Go::On(signal));
             }
-            Told::Interrupted if asked => self.sample(task),
             Told::Exiting => {
                 if let Some(tracee) = self.tasks.get_mut(&task) {
                     tracee.doing = Doing::Exit;
                     tracee.pending.push(What::Exit);
                 }
             }
-            Told::Interrupted | Told::Exec => {}
+            Told::Interrupted => self.sample(task, user),
+            Told::Exec => {}
         }
         self.hold(task);
         self.go(task, Go::On(0));
     }
 
     /// A task that runs without stops at its calls was stopped all the same.
-    fn loose(&mut self, task: u32, told: Told, on: bool) {
+    fn loose(&mut self, task: u32, told: Told, user: Option<User>, on: bool) {
         let Some(tracee) = self.tasks.get_mut(&task) else { return };
-        let user = user_half(task);
         let inside = user.as_ref().and_then(|u| ptrace::interrupted_call(task, &u.registers));
-        let inside = inside.filter(|_| told == Told::Interrupted);
         let (site, sample) = if inside.is_some() { (user, None) } else { (None, user) };
         tracee.tell_calls(inside, site, &mut self.notes);
-        if let Some(user) = sample.filter(|_| told == Told::Interrupted) {
+        if let Some(user) = sample {
             tracee.sampled(user, &mut self.notes);
         }
         if on {
@@ -257,7 +262,7 @@ impl Tracer {
         }
         self.unwatched += std::mem::take(&mut tracee.dense.told);
         tracee.dense.again(self.told);
-        self.strict(task, told, false);
+        self.strict(task, told, None);
     }
 
     fn hold(&mut self, task: u32) {
@@ -297,6 +302,8 @@ impl Tracer {
                 tracee.pending.push(What::Back(ret));
                 if let Doing::Call { nr, args } = was {
                     effects(tracee, nr, &args, ret);
+                    let fresh = self.fresh.entry(tracee.process).or_default();
+                    fresh.returned(libc::c_long::from(nr), &args, ret);
                     tracee.dense.watch(Watched { nr, args, ret });
                 }
                 if tracee.dense.is_due(self.told) {
@@ -385,6 +392,7 @@ impl Tracer {
         };
         tracee.arrive(self.told, self.costs, &mut self.notes);
         tracee.dense.again(self.told);
+        self.fresh.remove(&tracee.process);
         if former != task
             && let Some(first) = self.tasks.get_mut(&task)
         {
@@ -410,12 +418,9 @@ impl Tracer {
 
     /// A task that was stopped in its own code. Each sample stands for one period of CPU time; who had
     /// no CPU meanwhile gives none.
-    fn sample(&mut self, task: u32) {
+    fn sample(&mut self, task: u32, user: Option<User>) {
         let Some(tracee) = self.tasks.get_mut(&task) else { return };
-        if tracee.doing == Doing::User
-            && tracee.unsampled >= self.period / 2
-            && let Some(user) = user_half(task)
-        {
+        if let Some(user) = user.filter(|_| tracee.unsampled >= self.period / 2) {
             tracee.sampled(user, &mut self.notes);
         }
     }

@@ -1,0 +1,97 @@
+//! What happened between two stops and had none of its own: samples, page faults, calls that were run
+//! past. Told when the task is stopped, and spread over the time that it was on a CPU.
+
+use super::Tracee;
+use crate::stops::fresh::Fresh;
+use crate::stops::note::{Note, User, What};
+
+/// Page faults are counted after so much time in user code, in ns.
+const COUNT_EVERY: u64 = 250_000;
+
+impl Tracee {
+    /// What was found when it stopped: it belongs to the time before.
+    pub(in crate::stops) fn sampled(&mut self, user: User, notes: &mut Vec<Note>) {
+        self.unsampled = 0;
+        let (process, task) = (self.process, self.task);
+        if self.cursor > self.began {
+            notes.push(Note { at: self.cursor - 1, process, task, what: What::Sample(user) });
+        }
+    }
+
+    /// It was let run without stops, and is stopped in its own code or in this call: tells the calls
+    /// that it made, of which the clock shows how much of the time they took.
+    pub(in crate::stops) fn tell_calls(
+        &mut self,
+        inside: Option<u16>,
+        site: Option<User>,
+        notes: &mut Vec<Note>,
+    ) {
+        let length = self.stretches.iter().map(|(from, to)| to - from).sum();
+        let made = self.scheduled.transfers();
+        let Some(calls) = self.dense.made(inside.is_some(), made, length) else { return };
+        let (process, task) = (self.process, self.task);
+        let mut note = |at, what| notes.push(Note { at, process, task, what });
+        let mut index = 0;
+        let mut latest = None;
+        for (from, to) in &self.stretches {
+            let mut end = from + calls.each;
+            while end + 1 < *to && index < calls.count {
+                let call = calls.call(index, inside);
+                note(end - calls.inside, What::Call { nr: call.nr, args: call.args });
+                note(end, What::Back(call.ret));
+                latest = Some(end - calls.inside);
+                (index, end) = (index + 1, end + calls.each);
+            }
+        }
+        // A stack that was taken in a call belongs to the last one.
+        if let (Some(at), Some(user), Some(_)) = (latest, site, inside) {
+            let back = notes.pop();
+            notes.push(Note { at, process, task, what: What::Site(user) });
+            notes.extend(back);
+        }
+    }
+
+    /// Tells the page faults since they were counted last, one of which takes about `cost` ns: how many
+    /// is known, and not when and where. It stands stopped after a time in its own code.
+    pub(in crate::stops) fn count_faults(
+        &mut self,
+        cost: u64,
+        fresh: Option<&mut Fresh>,
+        user: Option<&User>,
+        notes: &mut Vec<Note>,
+    ) {
+        if self.uncounted < COUNT_EVERY {
+            return;
+        }
+        self.uncounted = 0;
+        let Some(all) = self.scheduled.faults() else { return };
+        let new = all.saturating_sub(std::mem::replace(&mut self.faults, all));
+        let length: u64 = self.stretches.iter().map(|(from, to)| to - from).sum();
+        if new == 0 || new >= length / 2 {
+            return;
+        }
+        let each = length / new;
+        let took = cost.min(each * 9 / 10);
+        let mut where_ = fresh.map_or(Vec::new(), |f| f.touched(self.process, new)).into_iter();
+        let (process, task) = (self.process, self.task);
+        let mut last = None;
+        for (from, to) in &self.stretches {
+            let mut at = from + (each - took) / 2;
+            while at + took + 1 < *to {
+                let addr = where_.next().unwrap_or(0);
+                let fault = What::Fault { addr, ip: 0 };
+                notes.push(Note { at, process, task, what: fault });
+                let end = What::FaultEnd { major: false };
+                notes.push(Note { at: at + took, process, task, what: end });
+                last = Some(at);
+                at += each;
+            }
+        }
+        // Where the faults are much of the time, the sample was taken where they are.
+        if let (Some(at), Some(user)) = (last.filter(|_| took * 4 >= each), user) {
+            let end = notes.pop();
+            notes.push(Note { at, process, task, what: What::Site(user.clone()) });
+            notes.extend(end);
+        }
+    }
+}

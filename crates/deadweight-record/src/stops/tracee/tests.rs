@@ -1,0 +1,45 @@
+//! What is told of a task, from made-up clocks and counts.
+
+use super::{Counts, Doing, Tracee};
+use crate::stops::calibrate::Costs;
+use crate::stops::note::{Note, What};
+
+/// Nobody has this number, so that only what is made up is known of it.
+const NOBODY: u32 = u32::MAX - 7;
+
+/// What a task is told to have done that was let go at 1 ms and stopped at `at`.
+fn told(doing: Doing, at: u64, ran: u64, waited: u64, turns: u64) -> Vec<String> {
+    let mut tracee = Tracee { doing, ..Tracee::new(NOBODY, NOBODY, 1_000_000) };
+    let mut notes = Vec::new();
+    let costs = Costs { user: 1_000, call: 2_000, fault: 500 };
+    tracee.tell(at, Some(Counts { ran, waited, turns }), costs, &mut notes);
+    tracee.hold(&mut notes);
+    let word = |note: &Note| match &note.what {
+        What::On => "on".to_owned(),
+        What::Held => "held".to_owned(),
+        What::Displaced => "displaced".to_owned(),
+        other => format!("{other:?}"),
+    };
+    notes.iter().map(|note| format!("{} {}", note.at - 1_000_000, word(note))).collect()
+}
+
+const READ: Doing = Doing::Call { nr: 0, args: [0; 6] };
+
+#[test]
+fn a_quick_call_is_on_a_cpu_and_then_held() {
+    // It waited 4 us for the CPU because we had it; 2 us of what it ran are the stop's.
+    assert_eq!(told(READ, 1_030_000, 12_000, 4_000, 1), ["4000 on", "14000 held"]);
+}
+
+#[test]
+fn a_call_that_blocks_does_so_in_its_middle() {
+    let told = told(READ, 6_000_000, 42_000, 0, 2);
+    assert_eq!(told, ["0 on", "20000 Off(Blocked)", "4974000 on", "4994000 held"]);
+}
+
+#[test]
+fn who_waited_longer_for_a_cpu_than_because_of_us_was_displaced() {
+    let told = told(Doing::User, 2_611_000, 501_000, 1_100_000, 2);
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[1].ends_with("displaced") && told[3].ends_with("held"), "{told:?}");
+}
