@@ -139,7 +139,7 @@ fn trace(program: Waiting, costs: Costs, to: &Sender<Batch>) -> Result<Traced, E
     tracer.begin();
     let running = program.release()?;
     tracer.released(running.start());
-    let end = tracer.run();
+    let end = tracer.run(&clock);
     drop(clock);
     let ended = match end {
         Some(end) => running.reaped(end.status, &end.usage, end.at)?,

@@ -30,6 +30,11 @@ impl Schedstat {
         Self { folder, file }
     }
 
+    pub(super) fn of_this_thread() -> Self {
+        // SAFETY: asks for a number.
+        Self::of(std::process::id(), unsafe { libc::gettid() }.cast_unsigned())
+    }
+
     /// The counts now; none if the task is gone or this kernel does not count.
     pub(super) fn read(&self) -> Option<Counts> {
         let mut bytes = [0; 80];

@@ -86,6 +86,8 @@ pub(super) struct Tracee {
     /// Page faults told so far, and CPU time in user code since they were counted, in ns.
     faults: u64,
     uncounted: u64,
+    /// Where that time was.
+    uncounted_in: Vec<(u64, u64)>,
     /// When its latest turn on a CPU began.
     began: u64,
     /// When it was on a CPU since it was let go.
@@ -132,6 +134,7 @@ impl Tracee {
             dense: Dense::new(at),
             faults: 0,
             uncounted: 0,
+            uncounted_in: Vec::new(),
             began: at,
             stretches: Vec::new(),
         }
@@ -225,7 +228,10 @@ impl Tracee {
         if self.on {
             self.stretches.push((self.cursor, self.cursor));
         }
-        let length = at.saturating_sub(self.from);
+        // Told a little late, it cannot have stopped before it did what it did.
+        let busy = counts.map_or(0, |counts| counts.since(self.seen).ran);
+        let at = at.max(self.from + busy);
+        let length = at - self.from;
         // Without counts: all of it was on a CPU, but in a call that took long none.
         let guessed = match self.doing {
             Doing::Call { .. } if length > 2 * WAY => Counts { turns: 2, ..Counts::default() },
@@ -250,6 +256,9 @@ impl Tracee {
         }
         if let Some(stretch) = self.stretches.last_mut() {
             stretch.1 = self.cursor;
+        }
+        if self.doing == Doing::User {
+            self.uncounted_in.extend(&self.stretches);
         }
         (self.asked, self.stopped, self.looked) = (false, true, None);
         self.dense.ran = ran;
@@ -340,6 +349,7 @@ impl Tracee {
     /// Its whole group is stopped.
     pub(super) fn rest(&mut self, notes: &mut Vec<Note>) {
         (self.on, self.parked) = (false, true);
+        self.uncounted_in.clear();
         self.note(self.cursor, What::Off(Off::Stopped), notes);
     }
 
@@ -407,6 +417,8 @@ impl Tracee {
         if stands && may_wait && !self.scheduled.runs() {
             self.leaves(until.min(now), Off::Blocked, notes);
             self.parked = true;
+            // What is told until now is told for good.
+            self.uncounted_in.clear();
             self.seen = counts;
             if let Doing::Call { nr, .. } = self.doing {
                 self.sites.entry(nr).or_default().blocks = true;
@@ -416,9 +428,15 @@ impl Tracee {
         }
     }
 
+    /// Whether it is noted as waiting.
+    pub(super) fn is_parked(&self) -> bool {
+        self.parked
+    }
+
     /// Nothing that it did before this will be told later.
     pub(super) fn told_until(&self) -> u64 {
-        if self.parked { u64::MAX } else { self.cursor.max(self.from) }
+        let counted = self.uncounted_in.first().map_or(u64::MAX, |(from, _)| *from);
+        if self.parked { u64::MAX } else { self.cursor.max(self.from).min(counted) }
     }
 
     /// Whether this call should have its stack taken.

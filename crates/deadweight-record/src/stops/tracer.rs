@@ -5,10 +5,12 @@
 //! programs with more rights than their user, and those that trace or are traced themselves.
 
 use super::calibrate::Costs;
+use super::clock::Clock;
 use super::dense::Watched;
 use super::fresh::Fresh;
 use super::note::{Note, User, What};
 use super::ptrace::{self, AtCall, Go, Told, Waited};
+use super::schedstat::Schedstat;
 use super::tracee::{Doing, Tracee};
 use super::{maps, rights};
 use crate::launch::now;
@@ -25,6 +27,10 @@ const HAND_ON_AT: usize = 4096;
 const LATE: u64 = 25_000_000;
 /// A task whose birth is not told after so many ns is taken as what `/proc` says.
 const BIRTH: u64 = 20_000_000;
+
+/// While all wait, from the so manieth tick on, it comes so many times less often.
+const RESTING: u32 = 50;
+const SELDOM: u64 = 16;
 
 /// From the tracer to whoever puts its notes in order: nothing older than the time follows.
 pub(super) struct Batch {
@@ -62,6 +68,11 @@ pub(super) struct Tracer {
     told: u64,
     handed_on: u64,
     period: u64,
+    /// What the scheduler counts of this thread, and of that the time it waited for a CPU in all, in ns.
+    own: Schedstat,
+    waited: u64,
+    /// Ticks since anybody was seen to do anything.
+    resting: u32,
     costs: Costs,
     /// Whether we have more rights than a set-user-id program would get.
     capable: bool,
@@ -83,6 +94,9 @@ impl Tracer {
             told: 0,
             handed_on: 0,
             period,
+            own: Schedstat::of_this_thread(),
+            waited: 0,
+            resting: 0,
             costs,
             capable: rights::may_trace_anybody(),
             left: Left::default(),
@@ -105,11 +119,15 @@ impl Tracer {
     }
 
     /// Until the root's end. None if the root was left alone: then it is its parent's to wait for.
-    pub(super) fn run(&mut self) -> Option<End> {
+    pub(super) fn run(&mut self, clock: &Clock) -> Option<End> {
         loop {
             match ptrace::wait(true) {
                 Some(Waited::Task(task, told)) => {
-                    self.told = now();
+                    self.told = self.happened();
+                    if self.resting >= RESTING {
+                        clock.set(self.period);
+                    }
+                    self.resting = 0;
                     self.stopped(task, told);
                 }
                 Some(Waited::Gone { task, status, usage }) => {
@@ -128,6 +146,9 @@ impl Tracer {
                 }
                 Some(Waited::Tick) => {
                     self.tick();
+                    if self.resting == RESTING {
+                        clock.set(SELDOM * self.period);
+                    }
                     if !self.tasks.contains_key(&self.root) && has_ended(self.root) {
                         break;
                     }
@@ -140,6 +161,13 @@ impl Tracer {
         }
         self.hand_on(u64::MAX);
         None
+    }
+
+    /// When that happened which a wait has just told: before we waited for a CPU to hear of it.
+    fn happened(&mut self) -> u64 {
+        let waited = self.own.read().map_or(0, |counts| counts.waited);
+        let late = waited.saturating_sub(std::mem::replace(&mut self.waited, waited));
+        now().saturating_sub(late)
     }
 
     fn hand_on(&mut self, horizon: u64) {
@@ -169,6 +197,8 @@ impl Tracer {
                 tracee.asked = ptrace::interrupt(tracee.task).is_ok();
             }
         }
+        let rests = self.tasks.values().all(Tracee::is_parked);
+        self.resting = if rests { self.resting.saturating_add(1) } else { 0 };
         self.adopt(at);
         if at.saturating_sub(self.handed_on) > HAND_ON_EVERY {
             self.hand_on(self.horizon());

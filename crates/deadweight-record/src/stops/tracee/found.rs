@@ -8,6 +8,9 @@ use crate::stops::note::{Note, User, What};
 /// Page faults are counted after so much time in user code, in ns.
 const COUNT_EVERY: u64 = 250_000;
 
+/// And after so many turns on a CPU.
+const STRETCHES: usize = 64;
+
 impl Tracee {
     /// What was found when it stopped: it belongs to the time before.
     pub(in crate::stops) fn sampled(&mut self, user: User, notes: &mut Vec<Note>) {
@@ -60,13 +63,14 @@ impl Tracee {
         user: Option<&User>,
         notes: &mut Vec<Note>,
     ) {
-        if self.uncounted < COUNT_EVERY {
+        if self.uncounted < COUNT_EVERY && self.uncounted_in.len() < STRETCHES {
             return;
         }
         self.uncounted = 0;
+        let stretches = std::mem::take(&mut self.uncounted_in);
         let Some(all) = self.scheduled.faults() else { return };
         let new = all.saturating_sub(std::mem::replace(&mut self.faults, all));
-        let length: u64 = self.stretches.iter().map(|(from, to)| to - from).sum();
+        let length: u64 = stretches.iter().map(|(from, to)| to - from).sum();
         if new == 0 || new >= length / 2 {
             return;
         }
@@ -75,7 +79,7 @@ impl Tracee {
         let mut where_ = fresh.map_or(Vec::new(), |f| f.touched(self.process, new)).into_iter();
         let (process, task) = (self.process, self.task);
         let mut last = None;
-        for (from, to) in &self.stretches {
+        for (from, to) in &stretches {
             let mut at = from + (each - took) / 2;
             while at + took + 1 < *to {
                 let addr = where_.next().unwrap_or(0);
