@@ -68,7 +68,8 @@ pub(super) struct Tracer {
     told: u64,
     handed_on: u64,
     period: u64,
-    /// What the scheduler counts of this thread, and of that the time it waited for a CPU in all, in ns.
+    /// What the scheduler counts of this thread, and how long it had waited for a CPU before the present
+    /// wait, in ns.
     own: Schedstat,
     waited: u64,
     /// Ticks since anybody was seen to do anything.
@@ -121,6 +122,7 @@ impl Tracer {
     /// Until the root's end. None if the root was left alone: then it is its parent's to wait for.
     pub(super) fn run(&mut self, clock: &Clock) -> Option<End> {
         loop {
+            self.waited = self.own.read().map_or(0, |counts| counts.waited);
             match ptrace::wait(true) {
                 Some(Waited::Task(task, told)) => {
                     self.told = self.happened();
@@ -164,9 +166,9 @@ impl Tracer {
     }
 
     /// When that happened which a wait has just told: before we waited for a CPU to hear of it.
-    fn happened(&mut self) -> u64 {
+    fn happened(&self) -> u64 {
         let waited = self.own.read().map_or(0, |counts| counts.waited);
-        let late = waited.saturating_sub(std::mem::replace(&mut self.waited, waited));
+        let late = waited.saturating_sub(self.waited);
         now().saturating_sub(late)
     }
 

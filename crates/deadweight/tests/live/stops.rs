@@ -38,6 +38,21 @@ fn report(error: &str, words: &[&str]) -> Option<Report> {
     Some(report)
 }
 
+/// Whether it could be tried: what is expected is true in one of some attempts, because the
+/// machine may be busy with something else.
+fn in_some_attempt(error: &str, words: &[&str], expected: impl Fn(&Report) -> bool) -> bool {
+    let mut said = String::new();
+    for pause in [0, 0, 1, 3] {
+        std::thread::sleep(Duration::from_secs(pause));
+        let Some(report) = report(error, words) else { return false };
+        if expected(&report) {
+            return true;
+        }
+        said = format!("{:?} {:?} {:?}", report.ledger, report.findings, report.stages);
+    }
+    panic!("{words:?}: {said}");
+}
+
 fn run(words: &[&str]) -> Option<Output> {
     Some(deadweight("EPERM")?.arg("--").args(words).output().unwrap())
 }
@@ -46,14 +61,20 @@ fn run(words: &[&str]) -> Option<Output> {
 fn without_perf_a_pipeline_says_whom_it_waited_for() {
     let Some(_alone) = leave(None) else { return };
     for error in ["EPERM", "ENOSYS"] {
-        let Some(report) = report(error, &["sh", "-c", "sleep .3 | cat"]) else { return };
-        assert_eq!(report.findings.first().map(|f| f.class.as_str()), Some("wait-sleep"));
-        let slept: u64 =
-            report.ledger.iter().filter(|r| r.account == "wait-sleep").map(|r| r.ns).sum();
-        assert!((280_000_000..400_000_000).contains(&slept), "{:?}", report.ledger);
-        let cat = report.stages.iter().find(|s| s.name == "cat").expect("a stage");
-        assert_eq!(cat.waited_for, "sleep", "{:?}", report.stages);
-        assert!(report.recording.lacks.iter().any(|lack| lack.contains("who ended a wait")));
+        let done = in_some_attempt(error, &["sh", "-c", "sleep .3 | cat"], |report| {
+            let first = report.findings.first().is_some_and(|f| f.class == "wait-sleep");
+            let rows = report.ledger.iter().filter(|r| r.account == "wait-sleep");
+            let slept: u64 = rows.map(|r| r.ns).sum();
+            let cat = report.stages.iter().find(|s| s.name == "cat");
+            let lacks = &report.recording.lacks;
+            first
+                && (280_000_000..400_000_000).contains(&slept)
+                && cat.is_some_and(|cat| cat.waited_for == "sleep")
+                && lacks.iter().any(|lack| lack.contains("who ended a wait"))
+        });
+        if !done {
+            return;
+        }
     }
 }
 
@@ -63,10 +84,11 @@ fn without_perf_tiny_reads_are_found_at_their_line() {
     let input = program::workshop().join("stops-input");
     std::fs::write(&input, vec![b'x'; 100_000]).unwrap();
     let line = format!("{} < {}", built("count_bytes").display(), input.display());
-    let Some(report) = report("EPERM", &["sh", "-c", &line]) else { return };
-    let first = report.findings.first().expect("a finding");
-    assert_eq!(first.class, "tiny-reads");
-    assert!(first.sites.iter().any(|s| s.file.ends_with("count_bytes.c")), "{:?}", first.sites);
+    in_some_attempt("EPERM", &["sh", "-c", &line], |report| {
+        let first = report.findings.first().filter(|first| first.class == "tiny-reads");
+        let sites = first.map_or(&[][..], |first| &first.sites);
+        sites.iter().any(|site| site.file.ends_with("count_bytes.c"))
+    });
 }
 
 #[test]
