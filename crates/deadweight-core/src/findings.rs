@@ -152,7 +152,10 @@ impl Draft {
             saving_share: saving.share_of(net),
             low: self.range.0.min(saving).share_of(net),
             high: self.range.1.max(saving).min(net).share_of(net),
-            how: self.how,
+            how: match self.how {
+                How::Exact if !case.trace.meta.sees_both_ends() => How::Estimate,
+                how => how,
+            },
             sites: self.sites,
             evidence: self.evidence,
             remedy: self.remedy,

@@ -164,7 +164,8 @@ fn remedy(language: &str, polls: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat};
+    use super::super::tests::{found, repeat, weighed};
+    use crate::report::How;
     use expect_test::expect;
 
     const MS: u64 = 1_000_000;
@@ -190,6 +191,13 @@ mod tests {
             wait-sleep 44 % (44..45) @ take:48: spool slept 10 times, typically 900 µs, and looked again.
         "#]]
         .assert_eq(&found(&poller(10)));
+    }
+
+    #[test]
+    fn a_sleep_between_two_stops_is_an_estimate() {
+        let how = |text: &str| weighed(text).findings[0].how;
+        assert_eq!(how(&poller(10)), How::Exact);
+        assert_eq!(how(&format!("rung stops\n{}", poller(10))), How::Estimate);
     }
 
     #[test]

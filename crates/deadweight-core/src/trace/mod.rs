@@ -128,6 +128,13 @@ impl Meta {
     pub fn sees_wakers(&self) -> bool {
         !matches!(self.rung.as_str(), "user" | "stops")
     }
+
+    /// Whether waits have their own begin and end, and calls are seen one by one: where the program
+    /// is stopped instead, they are concluded from counts between stops.
+    #[must_use]
+    pub fn sees_both_ends(&self) -> bool {
+        self.rung != "stops"
+    }
 }
 
 impl Trace {
