@@ -253,11 +253,23 @@ impl Peers {
         let block = &timeline.blocks[index as usize];
         let woken = self.woken.get(&index).and_then(|id| overlapping(timeline, block, *id));
         // A thread that is joined wakes at its end, by the kernel's hand.
-        woken.or_else(|| {
+        woken.or_else(|| self.joined(timeline, block)).or_else(|| {
             let process = timeline.task(block.task).process;
             let ended = died(timeline, self.threads.get(&process)?, block)?;
             (block.end - ended.at <= SOON).then_some(ended)
         })
+    }
+
+    /// The end of the thread whose number is the value that the word is expected to keep: so the C
+    /// library joins a thread. It is that thread, however long the waiter then has no CPU.
+    fn joined(&self, timeline: &Timeline, block: &Block) -> Option<Concluded> {
+        let [_, _, value, _] = timeline.args(&timeline.calls[block.call?.index()]);
+        let threads = self.threads.get(&timeline.task(block.task).process)?;
+        // The word is cleared just before the end is recorded.
+        let before = threads.partition_point(|(at, _)| *at <= block.end + SOON);
+        let of_value = |(_, id): &&(Ns, TaskId)| u64::from(timeline.task(*id).tid.0) == value;
+        let joined = threads[..before].iter().rev().find(of_value)?;
+        died(timeline, &[(joined.0.min(block.end), joined.1)], block)
     }
 
     /// The last call that gave data to anybody just before the wait ended.
@@ -365,6 +377,40 @@ mod tests {
         // From the wake-up on it was runnable.
         let runs: Vec<_> = timeline.tasks[0].spans.iter().map(|s| (s.start.0, s.run)).collect();
         assert!(runs.contains(&(60, Run::Runnable)), "{runs:?}");
+    }
+
+    #[test]
+    fn a_thread_that_is_joined_has_ended_the_wait_however_late_that_goes_on() {
+        let text = |value: u32| {
+            format!(
+                "task 1 main
+                   0 on
+                  10 fork 2 thread
+                  11 fork 3 thread
+                  20 syscall futex 64 265 {value}
+                  30 off blocked
+                  9000000 on
+                  9000001 back
+                  9000002 exit
+                task 2 one
+                  15 on
+                  1000000 exit
+                  1000050 off dead
+                task 3 two
+                  15 on
+                  2000000 exit
+                  2000050 off dead"
+            )
+        };
+        let joined = timeline(&text(2));
+        let block = joined.blocks.iter().find(|block| block.start == Ns(30)).unwrap();
+        let by = |task: crate::ids::TaskId| joined.task(task).tid.0;
+        assert!(matches!(block.woken_by, WokenBy::Task(task) if by(task) == 2), "{block:?}");
+        assert_eq!((block.end, block.inferred), (Ns(1_000_050), true));
+        // Nobody's number: nobody is taken on a guess.
+        let other = timeline(&text(7));
+        let block = other.blocks.iter().find(|block| block.start == Ns(30)).unwrap();
+        assert_eq!((block.woken_by, block.end), (WokenBy::Unseen, Ns(9_000_000)));
     }
 
     #[test]
