@@ -98,6 +98,16 @@ struct Index {
     stacks: BTreeMap<Vec<LocationId>, StackId>,
 }
 
+/// Whether an image is the C library or its dynamic linker. Nobody changes a line of theirs, and
+/// where their debug information is installed it would be read for every run of every program.
+#[must_use]
+pub fn is_c_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["libc.so", "libc-2.", "libc.musl", "ld-linux", "ld-musl", "ld-2."]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
 impl Default for Symbols {
     fn default() -> Self {
         Self {

@@ -8,6 +8,7 @@ use crate::attribute::Attribution;
 use crate::case::Case;
 use crate::ids::ImageId;
 use crate::place::is_system_image;
+use crate::symbols::is_c_library;
 use std::collections::BTreeMap;
 
 /// From this part of the program's own time on, the code of an image is spoken of.
@@ -59,12 +60,6 @@ fn about(case: &Case<'_>, id: ImageId) -> Option<String> {
              inlined is not told apart. Build it with -g, or install its debug file"
         )
     })
-}
-
-/// Its functions are known by their names alone.
-fn is_c_library(path: &str) -> bool {
-    let base = path.rsplit('/').next().unwrap_or(path);
-    ["libc.so", "libc.musl", "ld-linux", "ld-musl"].iter().any(|start| base.starts_with(start))
 }
 
 #[cfg(test)]

@@ -8,6 +8,11 @@ use deadweight_core::trace::{Meta, Off};
 use std::fs::File;
 use std::path::PathBuf;
 
+/// Whoever of the other programs has a CPU, where they are not seen: a number that no task has.
+pub(crate) const STRANGER: u32 = u32::MAX - 1;
+/// What it is called.
+pub(crate) const STRANGERS_NAME: &str = "another program";
+
 /// Takes events as they are merged. Called from one thread, in order of time.
 pub trait Sink {
     /// Recording begins. `meta` is what is known now: what a recording that breaks off will have;

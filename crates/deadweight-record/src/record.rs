@@ -164,7 +164,7 @@ impl Recording {
         let meta = Meta {
             recorder: env!("CARGO_PKG_VERSION").into(),
             command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-            arch: if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 },
+            arch: Arch::HOST,
             cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
             root: Tid(root),
             sample_period,
@@ -215,14 +215,30 @@ impl Recording {
 }
 
 /// What others had taken of the CPUs when a recording began.
-struct Taken {
+pub(crate) struct Taken {
     steal: u64,
     throttled: u64,
 }
 
 impl Taken {
-    fn so_far() -> Self {
+    pub(crate) fn so_far() -> Self {
         Self { steal: proc::steal(), throttled: cgroup::throttled() }
+    }
+
+    /// The recording is complete: notes its end, and what was taken meanwhile.
+    pub(crate) fn until(&self, ended: &Ended, meta: &mut Meta) {
+        let after = Self::so_far();
+        meta.end = Ns(ended.end - meta.zero);
+        meta.steal = Ns(after.steal.saturating_sub(self.steal));
+        meta.throttled = Ns(after.throttled.saturating_sub(self.throttled));
+        meta.complete = true;
+    }
+}
+
+impl Outcome {
+    pub(crate) fn new(ended: &Ended, records: u64, lost: u64, bytes: u64) -> Self {
+        let wall = Ns(ended.end - ended.start);
+        Self { exit: ended.exit, usage: ended.usage, wall, records, lost, bytes }
     }
 }
 
@@ -235,22 +251,11 @@ fn conclude(
     seen: Seen,
     before: &Taken,
 ) -> Outcome {
-    let after = Taken::so_far();
-    meta.end = Ns(ended.end - meta.zero);
+    before.until(ended, &mut meta);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
-    meta.steal = Ns(after.steal.saturating_sub(before.steal));
-    meta.throttled = Ns(after.throttled.saturating_sub(before.throttled));
-    meta.complete = true;
     meta.warnings.extend(seen.warnings());
     sink.finish(meta);
-    Outcome {
-        exit: ended.exit,
-        usage: ended.usage,
-        wall: Ns(ended.end - ended.start),
-        records: seen.records,
-        lost: seen.lost,
-        bytes: shared.bytes.into_inner(),
-    }
+    Outcome::new(ended, seen.records, seen.lost, shared.bytes.into_inner())
 }
 
 fn run_threads(

@@ -28,9 +28,7 @@ impl Level {
             Self::Root => "root",
         }
     }
-}
 
-impl Level {
     /// What this rung has in the place of a capability, by its name, that only the root rung uses.
     pub(crate) fn instead(self, capability: &str) -> Option<&'static str> {
         Some(match (self, capability) {

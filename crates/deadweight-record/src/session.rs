@@ -30,6 +30,7 @@ use perf_event_open_sys::bindings as abi;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 pub(crate) use own::Means;
 
@@ -225,19 +226,15 @@ impl Session {
         };
         for entry in entries {
             let role = if entry.common { Role::CommonMain } else { Role::Main };
-            let path = CString::new(entry.path.as_os_str().as_bytes());
-            let place = path
-                .map_err(std::io::Error::from)
-                .map(|path| sampled(Source::Uprobe(kind, path, entry.offset), fields::BASE));
+            let source = uprobe(kind, &entry.path, entry.offset);
+            let place = source.map(|source| sampled(source, fields::BASE));
             let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
             let opened = self.tolerate(role, opened, false)?;
             self.wide.extend(opened);
         }
         for (number, probe) in (0..).zip(probes) {
-            let path = CString::new(probe.path.as_os_str().as_bytes());
-            let place = path
-                .map_err(std::io::Error::from)
-                .map(|path| noting(probe, Source::Uprobe(kind, path, probe.file_offset)));
+            let source = uprobe(kind, &probe.path, probe.file_offset);
+            let place = source.map(|source| noting(probe, source));
             let role = Role::Probe(number);
             let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
             let opened = self.tolerate(role, opened, false)?;
@@ -449,4 +446,6 @@ fn noting(probe: &Probe, source: Source) -> Event {
     event
 }
 
-type Opening = Result<Event, std::io::Error>;
+fn uprobe(kind: u32, path: &Path, offset: u64) -> std::io::Result<Source> {
+    Ok(Source::Uprobe(kind, CString::new(path.as_os_str().as_bytes())?, offset))
+}

@@ -18,7 +18,6 @@ mod schedstat;
 mod tracee;
 mod tracer;
 
-use crate::cgroup;
 use crate::error::Error;
 use crate::in_a_row::InARow;
 use crate::launch::{Ended, Request, Waiting, lend, now};
@@ -27,7 +26,7 @@ use crate::memory::Memory;
 use crate::plan::Plan;
 use crate::proc;
 use crate::raw::Sink;
-use crate::record::Outcome;
+use crate::record::{Outcome, Taken};
 use crate::signals::Guard;
 pub(crate) use calibrate::Costs;
 use clock::Clock;
@@ -66,7 +65,7 @@ pub(crate) fn record(
     let mut meta = Meta {
         recorder: env!("CARGO_PKG_VERSION").into(),
         command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        arch: if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 },
+        arch: Arch::HOST,
         cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
         root: Tid(root),
         sample_period: PERIOD,
@@ -78,7 +77,7 @@ pub(crate) fn record(
         zero: now(),
         ..Meta::default()
     };
-    let before = (proc::steal(), cgroup::throttled());
+    let before = Taken::so_far();
     sink.begin(&meta);
     let (to, notes) = mpsc::channel();
     let mut order = Order::new(sink, usize::from(meta.cpus), std::process::id());
@@ -89,11 +88,8 @@ pub(crate) fn record(
     })?;
     meta.recorders.push(Tid(thread));
     meta.start = Ns(ended.start - meta.zero);
-    meta.end = Ns(ended.end - meta.zero);
     meta.exit = Some(ended.exit);
     meta.rusage = Some(ended.usage);
-    meta.steal = Ns(proc::steal().saturating_sub(before.0));
-    meta.throttled = Ns(cgroup::throttled().saturating_sub(before.1));
     meta.warnings.extend(left.in_words());
     if unwatched > 0 {
         meta.warnings.push(format!(
@@ -101,21 +97,10 @@ pub(crate) fn record(
              samples and by the calls that were watched before them"
         ));
     }
-    meta.complete = true;
+    before.until(&ended, &mut meta);
     let records = order.count;
     order.finish().finish(meta);
-    Ok(outcome(&ended, records))
-}
-
-fn outcome(ended: &Ended, records: u64) -> Outcome {
-    Outcome {
-        exit: ended.exit,
-        usage: ended.usage,
-        wall: Ns(ended.end - ended.start),
-        records,
-        lost: 0,
-        bytes: 0,
-    }
+    Ok(Outcome::new(&ended, records, 0, 0))
 }
 
 /// What the tracing thread leaves behind.

@@ -101,9 +101,10 @@ pub(super) fn differences(a: &Report, b: &Report, whole: i64) -> Vec<RowDifferen
     for (row, p) in rows.iter_mut().zip(holm(&tested)) {
         row.p = Some(p);
     }
-    match together(a, b) {
-        Some(less) => give_to_calls(&mut rows, less, -1, whole),
-        None => _ = together(b, a).map(|less| give_to_calls(&mut rows, less, 1, whole)),
+    if let Some(less) = together(a, b) {
+        give_to_calls(&mut rows, less, -1, whole);
+    } else if let Some(more) = together(b, a) {
+        give_to_calls(&mut rows, more, 1, whole);
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.difference_ns.unsigned_abs()));
     rows

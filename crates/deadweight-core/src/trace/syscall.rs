@@ -20,6 +20,11 @@ pub enum Arch {
     Aarch64,
 }
 
+impl Arch {
+    /// That of the machine that this runs on.
+    pub const HOST: Self = if cfg!(target_arch = "aarch64") { Self::Aarch64 } else { Self::X86_64 };
+}
+
 /// The name of system call `nr`, or none for a number that the tables don't know.
 #[must_use]
 pub fn name(arch: Arch, nr: u16) -> Option<&'static str> {

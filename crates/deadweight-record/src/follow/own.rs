@@ -6,7 +6,7 @@
 
 use super::{Exec, Follow, Role};
 use crate::perf::decode::{Body, Record};
-use crate::raw::RawKind;
+use crate::raw::{RawKind, STRANGER, STRANGERS_NAME};
 use crate::ticks::Ticks;
 use deadweight_core::trace::Off;
 use std::collections::HashMap;
@@ -16,10 +16,6 @@ use std::collections::HashMap;
 const LONGEST_DEATH: u64 = 20_000_000;
 /// The same for a thread whose process lives on.
 const LONGEST_DEATH_OF_THREAD: u64 = 200_000;
-
-/// Whoever of the other programs it is: a number that no task has.
-const STRANGER: u32 = u32::MAX - 1;
-const STRANGERS_NAME: &[u8] = b"another program";
 
 /// How the recording sees its tasks.
 #[derive(Copy, Clone, Debug)]
@@ -177,7 +173,7 @@ impl Follow<'_> {
     fn taken_over(&mut self, record: &Record<'_>) {
         if self.own.as_ref().is_some_and(|own| !own.everyone) {
             self.tasks.entry(STRANGER).or_default();
-            self.named(record, STRANGER, STRANGERS_NAME);
+            self.named(record, STRANGER, STRANGERS_NAME.as_bytes());
             self.emit(record, STRANGER, RawKind::On);
         }
     }

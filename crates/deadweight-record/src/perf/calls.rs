@@ -113,10 +113,6 @@ pub(crate) struct Pair {
     pub(crate) sited: bool,
 }
 
-/// This machine's architecture.
-pub(super) const ARCH: Arch =
-    if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };
-
 /// The calls to record on so many CPUs, the likeliest first.
 ///
 /// # Errors
@@ -138,7 +134,7 @@ pub(crate) fn chosen(cpus: usize) -> Result<Vec<Pair>, Error> {
     let mut events = OTHERS * cpus;
     let mut chosen = Vec::new();
     for known in KNOWN {
-        let Some(nr) = syscall::number(ARCH, known.name) else { continue };
+        let Some(nr) = syscall::number(Arch::HOST, known.name) else { continue };
         let Some(&(_, enter, leave)) = found.iter().find(|(of, ..)| *of == nr) else { continue };
         events += (2 + usize::from(known.sited)) * cpus;
         if events > MOST || chosen.len() == MOST_CALLS {
@@ -205,7 +201,7 @@ fn listed() -> Option<Vec<Found>> {
                 "stat" | "fstat" | "lstat" => format!("new{}", known.name),
                 name => name.to_owned(),
             };
-            let nr = syscall::number(ARCH, known.name)?;
+            let nr = syscall::number(Arch::HOST, known.name)?;
             let enter = id(format!("syscalls/sys_enter_{name}"))?;
             Some((nr, enter, id(format!("syscalls/sys_exit_{name}"))?))
         })

@@ -7,13 +7,13 @@
 //! Closing takes the kernel 15 to 40 ms for each tracepoint, during which nobody can open one. A process of
 //! its own does that, and makes room for recordings of the same user (`closer` does likewise).
 
-use super::calls::{ARCH, Found, KNOWN};
+use super::calls::{Found, KNOWN};
 use super::private::Folder;
 use super::ring::Ring;
 use super::schema::{Layout, fields};
 use super::sys::{Event, Every, Open, Source, Whom};
 use crate::error::Error;
-use deadweight_core::trace::syscall;
+use deadweight_core::trace::syscall::{self, Arch};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -148,7 +148,7 @@ fn tracepoint(id: u64) -> Event {
 /// Makes each known call once. Ends the process by the last.
 fn make_each_call() -> ! {
     for known in KNOWN.iter().filter(|k| k.name != "exit_group") {
-        let Some(nr) = syscall::number(ARCH, known.name) else { continue };
+        let Some(nr) = syscall::number(Arch::HOST, known.name) else { continue };
         let [a, b, c, d] = known.harmless;
         // SAFETY: arguments that the kernel refuses or that ask for nothing.
         unsafe { libc::syscall(libc::c_long::from(nr), a, b, c, d, 0, 0) };

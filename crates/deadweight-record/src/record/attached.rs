@@ -100,7 +100,7 @@ fn facts(target: &Target, plan: &Plan, session: &mut Session) -> Meta {
     Meta {
         recorder: env!("CARGO_PKG_VERSION").into(),
         command: target.command(),
-        arch: if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 },
+        arch: Arch::HOST,
         cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
         root: Tid(target.pid),
         attached: true,

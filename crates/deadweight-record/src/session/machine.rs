@@ -2,23 +2,24 @@
 //!
 //! Not for opening them: that is `session`.
 
-use super::{Opening, SITES_PER_SECOND, sampled};
+use super::{SITES_PER_SECOND, sampled};
 use crate::error::Error;
 use crate::perf::schema::{Offsets, Role, fields};
 use crate::perf::sys::{Event, Every, Source};
 use crate::perf::tracefs::Tracefs;
 use perf_event_open_sys::bindings as abi;
+use std::io;
 
 /// User halves of waits per second, task and CPU: more than of calls, because a wait is missed if
 /// it follows another within a period, and it may be the long one.
 const WAITS_PER_SECOND: u64 = 4000;
 
-fn tracepoint(tracefs: &Tracefs, name: &str, what: u64) -> Opening {
+fn tracepoint(tracefs: &Tracefs, name: &str, what: u64) -> io::Result<Event> {
     Ok(sampled(Source::Tracepoint(tracefs.tracepoint(name)?.id), what))
 }
 
 /// Role, event, and whether nothing can be said without it.
-pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, Opening, bool)> {
+pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bool)> {
     let chained = |name| {
         tracepoint(tracefs, name, fields::BASE | fields::RAW | fields::CHAIN)
             .map(|event| Event { no_user_chain: true, ..event })
@@ -36,7 +37,7 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, Opening, bool)> {
     ]
 }
 
-pub(super) fn task_events(tracefs: &Tracefs) -> Vec<(Role, Opening)> {
+pub(super) fn task_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>)> {
     let raw = fields::BASE | fields::RAW;
     let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
     let faults = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);

@@ -196,8 +196,7 @@ impl Made<'_> {
 
 impl Watched {
     fn name(&self) -> &'static str {
-        let arch = if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };
-        syscall::name(arch, self.nr).unwrap_or("")
+        syscall::name(Arch::HOST, self.nr).unwrap_or("")
     }
 
     fn transfers(&self) -> bool {

@@ -4,7 +4,7 @@
 //! come out of order. Here they are put in order, and tasks on CPUs.
 
 use super::ptrace::Registers;
-use crate::raw::{RawEvent, RawKind, Sink, UserState};
+use crate::raw::{RawEvent, RawKind, STRANGER, STRANGERS_NAME, Sink, UserState};
 use deadweight_core::ids::{Cpu, Tid};
 use deadweight_core::trace::Off;
 use std::collections::HashMap;
@@ -83,9 +83,6 @@ pub(super) enum What {
     Left,
 }
 
-/// Whoever of the other programs has a CPU: a number that no task has.
-const STRANGER: u32 = u32::MAX - 1;
-
 /// Who has a CPU.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Place {
@@ -155,11 +152,9 @@ impl<'s> Order<'s> {
                 self.emit(note, cpu, RawKind::Off { why: Off::Preempted, chain: &[] });
                 let held = matches!(note.what, What::Held);
                 let holder = if held { self.recorder } else { STRANGER };
+                self.strange(cpu, holder, RawKind::On);
                 if !held && !std::mem::replace(&mut self.told_of_stranger, true) {
-                    self.strange(cpu, holder, RawKind::On);
-                    self.strange(cpu, holder, RawKind::Comm("another program"));
-                } else {
-                    self.strange(cpu, holder, RawKind::On);
+                    self.strange(cpu, holder, RawKind::Comm(STRANGERS_NAME));
                 }
             }
             What::Left => self.emit(note, cpu, RawKind::Lost { count: 1 }),

@@ -50,9 +50,7 @@ impl Schedstat {
         let mut next = || words.next().flatten();
         Some(Counts { ran: next()?, waited: next()?, turns: next()? })
     }
-}
 
-impl Schedstat {
     /// How often it was put aside while it could have gone on.
     pub(super) fn pushed(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("{}/status", self.folder)).ok()?;

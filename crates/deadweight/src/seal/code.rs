@@ -7,14 +7,14 @@
 //! (the kernel, a JIT's) has none here. What it means is the core's business.
 
 use super::images::Images;
-use super::meaning::is_c_library;
 use super::pclntab;
 use super::resolve::{Detail, Files, resolve};
 use super::stacks::Interned;
-use super::{ARCH, debug_files, names};
+use super::{debug_files, names};
 use deadweight_core::asm::{self, Calling, Function, instruction::Kind};
 use deadweight_core::ids::{ImageId, LocationId, StackId};
-use deadweight_core::symbols::{FunctionCode, Symbols};
+use deadweight_core::symbols::{FunctionCode, Symbols, is_c_library};
+use deadweight_core::trace::syscall::Arch;
 use deadweight_core::units::FileAddr;
 use object::{
     Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadRef,
@@ -254,7 +254,7 @@ fn bounds(
 
 fn read(start: u64, bytes: &[u8], language: &str) -> Function {
     let calling = Calling::of(language);
-    let code = asm::Code { arch: ARCH, calling, addr: FileAddr(start), bytes };
+    let code = asm::Code { arch: Arch::HOST, calling, addr: FileAddr(start), bytes };
     Function::read(&code, &|_| None)
 }
 

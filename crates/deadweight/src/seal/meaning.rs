@@ -11,7 +11,7 @@ use super::resolve::{Detail, Files, Resolved, resolve};
 use super::sources;
 use super::variants::Variants;
 use deadweight_core::ids::{ImageId, LocationId};
-use deadweight_core::symbols::{SourceFrame, Symbols};
+use deadweight_core::symbols::{SourceFrame, Symbols, is_c_library};
 use std::collections::BTreeMap;
 
 /// Gives every location its frames and every image that was hit its facts.
@@ -80,15 +80,6 @@ fn read(
         images.warn(path, &warning);
     }
     resolved.ok()
-}
-
-/// Whether an image is the C library or its dynamic linker. Nobody changes a line of theirs, and
-/// where their debug information is installed it would be read for every run of every program.
-pub(super) fn is_c_library(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    ["libc.so", "libc-2.", "libc.musl", "ld-linux", "ld-musl", "ld-2."]
-        .iter()
-        .any(|start| name.starts_with(start))
 }
 
 /// Functions that no table names are named by where they start, so that their samples are

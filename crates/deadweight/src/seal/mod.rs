@@ -109,7 +109,7 @@ impl Sealer {
             locations: Vec::new(),
             hits: Vec::new(),
             events: Events::default(),
-            mprotect: syscall::number(ARCH, "mprotect"),
+            mprotect: syscall::number(syscall::Arch::HOST, "mprotect"),
             zero: None,
             meta: Meta::default(),
             output: None,
@@ -306,7 +306,7 @@ impl Sealer {
 
     /// The arguments that the trace keeps of a system call.
     fn kept(&self, nr: u16, args: &[u64; 6]) -> [u64; 4] {
-        let name = syscall::name(ARCH, nr).unwrap_or_default();
+        let name = syscall::name(syscall::Arch::HOST, nr).unwrap_or_default();
         let mut kept = [0; 4];
         for (to, from) in kept.iter_mut().zip(syscall::kept(name)) {
             *to = args[*from];
@@ -314,10 +314,6 @@ impl Sealer {
         kept
     }
 }
-
-/// The architecture of this machine, whose events these are.
-const ARCH: syscall::Arch =
-    if cfg!(target_arch = "aarch64") { syscall::Arch::Aarch64 } else { syscall::Arch::X86_64 };
 
 /// Image and file address of code; unknown code keeps its live address.
 fn file_address(code: Code) -> (ImageId, u64) {

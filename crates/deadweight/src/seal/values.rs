@@ -5,7 +5,6 @@
 //! function, that is what it moves. Bounded: a reader waits for a recording to be sealed. Not for
 //! lines: see `lines`.
 
-use super::ARCH;
 use super::debug_files::Beside;
 use super::images::Images;
 use super::lines::{Sections, Slice};
@@ -13,6 +12,7 @@ use super::resolve::Files;
 use deadweight_core::asm::{self, Calling, Role};
 use deadweight_core::ids::{ImageId, NameId};
 use deadweight_core::symbols::{FunctionCode, Symbols};
+use deadweight_core::trace::syscall::Arch;
 use deadweight_core::units::FileAddr;
 use gimli::{
     AttributeValue, DebugInfoOffset, DebuggingInformationEntry, Dwarf, Unit, UnitHeader, UnitRef,
@@ -65,7 +65,7 @@ fn moves_values(symbols: &Symbols, code: &FunctionCode) -> bool {
         Some(symbols.name(code.targets[at].1))
     };
     let (calling, addr) = (Calling::of(language), code.addr);
-    let bytes = asm::Code { arch: ARCH, calling, addr, bytes: &code.bytes };
+    let bytes = asm::Code { arch: Arch::HOST, calling, addr, bytes: &code.bytes };
     let function = asm::Function::read(&bytes, &target);
     function.instructions().iter().any(|instruction| {
         let role = function.role_at(FileAddr(instruction.addr));
