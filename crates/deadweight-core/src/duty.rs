@@ -20,6 +20,8 @@ pub(crate) enum Duty {
     Fill,
     /// Moves bytes between the program's memory and a stream's buffer: that is its work.
     Stream,
+    /// Puts elements in order: moving them is its work.
+    Sort,
     /// Anything else that is not the program's own.
     Library,
 }
@@ -40,6 +42,37 @@ pub(crate) fn of_name(name: &str) -> Option<Duty> {
         .or_else(|| PREFIXES.iter().find(|(p, _)| plain.starts_with(p)).map(|(_, duty)| *duty))
         .or_else(|| of_collector(plain))
         .or_else(|| of_generic(plain))
+        .or_else(|| sorts(plain).then_some(Duty::Sort))
+}
+
+/// Whether a standard library's function puts elements in order.
+fn sorts(name: &str) -> bool {
+    #[rustfmt::skip]
+    const EXACT: &[&str] = &["qsort", "qsort_r", "msort_with_tmp", "heapsort_r"];
+    #[rustfmt::skip]
+    const PARTS: &[&str] = &[
+        // C++; what is a template of functions has its result before the name.
+        "std::sort<", "std::stable_sort<", "std::partial_sort<", "std::nth_element<", "std::__sort",
+        "std::__introsort", "std::__stable_sort", "std::__inplace_stable_sort", "std::__merge_",
+        "std::__move_merge", "std::__insertion_sort", "std::__chunk_insertion_sort",
+        "std::__unguarded_linear_insert", "std::__adjust_heap", "std::__heap_select",
+        // Rust
+        "core::slice::sort::", "alloc::slice::stable_sort", "<impl [T]>::sort",
+        // Crystal
+        "#sort", "sort!<", "sort_by!<",
+    ];
+    const GO_AND_ZIG: &[&str] = &[
+        "sort.",
+        "slices.Sort",
+        "slices.pdqsort",
+        "slices.stable",
+        "slices.insertionSort",
+        "slices.heapSort",
+        "slices.symMerge",
+    ];
+    EXACT.contains(&name)
+        || PARTS.iter().any(|part| name.contains(part))
+        || GO_AND_ZIG.iter().any(|start| name.starts_with(start))
 }
 
 /// Whether a function makes a block of memory larger for whoever calls it, in a language where
@@ -277,9 +310,34 @@ mod tests {
     }
 
     #[test]
+    fn sorting_is_known_in_every_language() {
+        for name in [
+            "qsort_r",
+            "void std::__introsort_loop<int*, long, __gnu_cxx::__ops::_Iter_less_iter>(int*, int*, long)",
+            "core::slice::sort::stable::merge::merge",
+            "sort.Stable",
+            "slices.pdqsortCmpFunc[go.shape.int]",
+            "sort.block.block__anon_12",
+            "*Slice(Int32)@Slice(T)#sort!:Slice(Int32)",
+        ] {
+            assert_eq!(of_name(name), Some(Duty::Sort), "{name}");
+        }
+    }
+
+    #[test]
     fn a_programs_own_functions_say_nothing() {
-        for name in ["main.free", "malloc_table_fill", "copy", "Pool::alloc", "memcpy_test", "main"]
-        {
+        for name in [
+            "main.free",
+            "malloc_table_fill",
+            "copy",
+            "Pool::alloc",
+            "memcpy_test",
+            "main",
+            "sorted_insert",
+            "main.sort",
+            "resort",
+            "quicksort",
+        ] {
             assert_eq!(of_name(name), None, "{name}");
         }
     }

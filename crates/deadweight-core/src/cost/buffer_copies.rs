@@ -19,7 +19,7 @@
 //!
 //! # What it is mistaken for
 //! A copy that is the program's job, from one of its buffers into another, asked for in its own line; the
-//! copies inside reading and writing streams. Values moved piecewise are *struct copies*.
+//! copies inside reading and writing streams, and those of a library that sorts. Values moved piecewise are *struct copies*.
 //!
 //! # What to do
 //! Move an offset instead of the bytes and compact once; reserve the final size; pass a view.
@@ -64,6 +64,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
     super::growth::is_by_hand(sample)
         || sample.duty() == Some(Duty::Copy)
             && !sample.under(Duty::Stream)
+            && !sample.under(Duty::Sort)
             && (!sample.is_asked_for() || sample.allocates || shifts(sample))
 }
 
@@ -246,6 +247,17 @@ mod tests {
         expect![[r#"
             buffer-copies 68 % (50..76) @ Session::receive:58: app spent 59.7 µs of its 100 µs copying bytes from one buffer to another (60 %).
         "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn what_a_sort_moves_is_refused() {
+        for sort in ["qsort_r @libc.so.6", "core::slice::sort::stable::merge", "sort.Stable"] {
+            let copies = format!(
+                "__memcpy_avx_unaligned @libc.so.6 <- {sort} <- rank (app.c:9) <- main (app.c:20)"
+            );
+            let text = computing("C", &[(40, &copies), (60, "rank (app.c:9) <- main (app.c:20)")]);
+            assert_eq!(found(&text), "", "{sort}");
+        }
     }
 
     #[test]
