@@ -1,4 +1,4 @@
-//! Where to put probes: the start of `main`, and a Go program's lock slow paths.
+//! Where to put probes: the start of `main`, and where a Go program's goroutines wait or sleep.
 //!
 //! Reads symbol tables; nothing else of a binary is looked at here. Entry probes only: the
 //! return probes of uprobes replace return addresses, which Go's stack moves break.
@@ -34,6 +34,9 @@ const GO_WAITS: [&str; 5] = [
 /// the lock on to it. What calls it runs at every unlock, and at every close of a file: a probe
 /// there made a program that opens 25 000 files a second slower by half.
 const GO_RELEASE: &str = "runtime.(*semaRoot).dequeue";
+/// Go's function that puts a goroutine to sleep: its thread then waits for a timer in the scheduler,
+/// and does not know where from.
+const GO_SLEEP: &str = "time.Sleep";
 
 /// Go's register calling convention: the first arguments, as perf numbers the registers.
 const GO_ARGUMENTS: [Register; 2] = [Register::Number(0), Register::Number(1)];
@@ -66,16 +69,18 @@ pub(crate) fn entries(request: &Request) -> Vec<Entry> {
 pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
     let Some(binary) = Binary::of(request).filter(Binary::is_go) else { return Vec::new() };
     // A breakpoint may be had for the first few only.
-    let names = [&[GO_RELEASE], &GO_WAITS[..]].concat();
+    let (mutex, others) = GO_WAITS.split_at(2);
+    let names = [&[GO_RELEASE], mutex, &[GO_SLEEP], others].concat();
     let places = binary.places(&names);
     names
         .iter()
         .zip(places)
         .filter_map(|(symbol, place)| {
             let Place { offset, fixed } = place?;
-            // The semaphore is a wait's first argument, and a queue's second.
-            let (name, semaphore) = match *symbol {
+            // The semaphore is a wait's first argument, and a queue's second; a sleep's first is how long.
+            let (name, first) = match *symbol {
                 GO_RELEASE => ("go.lock.release", GO_ARGUMENTS[1]),
+                GO_SLEEP => ("go.sleep", GO_ARGUMENTS[0]),
                 _ => ("go.lock.wait", GO_ARGUMENTS[0]),
             };
             Some(Probe {
@@ -83,7 +88,7 @@ pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
                 path: binary.path.clone(),
                 file_offset: offset,
                 fixed,
-                args: [semaphore, GOROUTINE],
+                args: [first, GOROUTINE],
                 stack: true,
             })
         })

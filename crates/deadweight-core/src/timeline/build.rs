@@ -308,6 +308,7 @@ impl<'a> Builder<'a> {
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
             super::peers::conclude(&mut self.out, self.trace.meta.arch);
         }
+        super::sleepers::place(&mut self.out, self.trace);
         self.out.warnings = self.surprises.in_words();
         past_idle_threads(&mut self.out, &self.trace.symbols);
         debug_assert!(self.out.tasks.iter().all(tiles));

@@ -78,6 +78,14 @@ fn an_http_server_waits_for_its_clients_pace() {
 }
 
 #[test]
+fn a_goroutine_that_sleeps_is_told_by_its_line_not_by_its_threads() {
+    Truth::of("@backoff")
+        .rows(&["wait-sleep"], 0.2..=0.99)
+        .found_at("wait-sleep", "next", "backoff.go", "sleeps and looks again")
+        .check();
+}
+
+#[test]
 fn polling_is_the_time_out() {
     Truth::of("@poll_loop 40 5")
         .rows(&["wait-sleep"], 0.75..=0.99)

@@ -1,0 +1,112 @@
+//! Where a goroutine went to sleep.
+//!
+//! A goroutine that sleeps leaves its thread, which then waits for the next timer inside Go's scheduler:
+//! the stack of that wait says nothing. A probe on `time.Sleep` tells how long each goroutine meant to sleep,
+//! and from where; a wait that the clock ended belongs to the one of them that was due next. Not for
+//! timers and tickers, which are made in one place and waited for in another.
+
+use super::{Block, Timeline, WokenBy};
+use crate::ids::{StackId, Tid};
+use crate::kernel::{Interrupt, WaitsFor};
+use crate::trace::{Kind, Trace};
+use crate::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The probe at the start of `time.Sleep`, whose first argument is for how long, in nanoseconds.
+const PROBE: &str = "go.sleep";
+/// By so much Go's `netpoll` may wake up too early: it waits for whole milliseconds, and then for the rest.
+const EARLY: Ns = Ns(1_000_000);
+
+/// A goroutine's sleep: when it is due, when it began, and from where.
+type Sleep = (Ns, Ns, StackId);
+
+/// Gives each wait of a Go scheduler that the clock ended the stack of the sleep that was due.
+pub(super) fn place(timeline: &mut Timeline, trace: &Trace) {
+    let due = due(timeline, trace);
+    if due.is_empty() {
+        return;
+    }
+    let process_of: Vec<Tid> = timeline.tasks.iter().map(|task| task.process).collect();
+    for block in timeline.blocks.iter_mut().filter(|block| may_be_a_sleep(block)) {
+        let of_process = due.get(&process_of[block.task.index()]);
+        let begun = |(_, begin, _): &&Sleep| *begin <= block.end;
+        let next =
+            of_process.and_then(|due| due.range((block.start, Ns::ZERO, StackId(0))..).find(begun));
+        if let Some((at, _, stack)) = next
+            && *at <= block.end + EARLY
+        {
+            block.site = *stack;
+        }
+    }
+}
+
+fn may_be_a_sleep(block: &Block) -> bool {
+    matches!(block.waits_for, WaitsFor::Poll | WaitsFor::Futex)
+        && block.woken_by == WokenBy::Interrupt(Interrupt::Timer)
+}
+
+/// By process: when sleeps end, with the stacks that they were begun from.
+fn due(timeline: &Timeline, trace: &Trace) -> BTreeMap<Tid, BTreeSet<Sleep>> {
+    let mut due: BTreeMap<Tid, BTreeSet<Sleep>> = BTreeMap::new();
+    let Some(sleep) = trace.symbols.names.iter().position(|name| name == PROBE) else {
+        return due;
+    };
+    let process_of: BTreeMap<Tid, Tid> = timeline
+        .tasks
+        .iter()
+        .filter(|task| task.own)
+        .map(|task| (task.tid, task.process))
+        .collect();
+    for event in trace.events() {
+        if let Kind::Probe { probe, args, stack } = event.kind
+            && probe.index() == sleep
+            && stack != StackId(0)
+            && let Some(process) = process_of.get(&event.task)
+        {
+            let end = Ns(event.at.0.saturating_add(args[0]));
+            due.entry(*process).or_default().insert((end, event.at, stack));
+        }
+    }
+    due
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A goroutine that sleeps 3 ms at 100 µs, and its thread's wait from 120 µs until `end`.
+    fn site_of_wait(end: u64, by: &str) -> String {
+        let text = format!(
+            "task 1 app
+             0 on
+             100_000 probe go.sleep 3_000_000 0 from time.Sleep <- main.poll (main.go:7) <- main.main
+             120_000 off blocked epoll_wait 4 from runtime.netpoll <- runtime.findRunnable
+             {end} on woken-by {by}
+             {end} back 0
+             5_000_000 exit"
+        );
+        let trace = Trace::from_text(&text).unwrap();
+        let timeline = Timeline::build(&trace);
+        trace.symbols.functions(timeline.blocks[0].site).last().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_wait_that_the_clock_ended_is_where_the_goroutine_went_to_sleep() {
+        for end in [2_400_000, 3_110_000] {
+            let clock = "interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt";
+            assert_eq!(site_of_wait(end, clock), "main.main", "{end}");
+        }
+    }
+
+    #[test]
+    fn a_wait_that_ended_before_or_by_an_event_keeps_its_place() {
+        assert_eq!(
+            site_of_wait(900_000, "interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt"),
+            "runtime.findRunnable"
+        );
+        assert_eq!(
+            site_of_wait(3_110_000, "interrupt : asm_common_interrupt"),
+            "runtime.findRunnable"
+        );
+    }
+}
