@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs programs watched and not, on each rung, and says where one differs.
 
-  bench/identity.py [--times N] [--rungs root,user] [--only NAME,NAME] [--binary FILE]
+  bench/identity.py [--times N] [--rungs root,user,stops] [--only NAME,NAME] [--binary FILE]
 
 Compared are exit code, the program's standard output and error, and what is left behind: processes of ours,
-uprobes, trace instances, and files in the folder that the programs run in. A run that takes longer than a
-minute counts as hanging. As root; `user` becomes an ordinary user by setpriv.
+processes that are traced, uprobes, trace instances, mounts, descriptors of this script that it did not open, and
+files in the folder that the programs run in. A run that takes longer than a minute counts as hanging. As root;
+`user` becomes an ordinary user by setpriv, `stops` too and is refused perf events by a filter of system calls.
 """
 import argparse, os, shutil, subprocess, sys, tempfile, time
 
@@ -58,13 +59,16 @@ def left_behind(folder, binary):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.readlink(f"/proc/{pid}/exe").startswith(binary): ours.append(f"process {pid}")
+            elif os.readlink(f"/proc/{pid}/cwd") == folder: ours.append(f"process {pid} of a program")
         except OSError: pass
     for what in "uprobe_events", "kprobe_events":
         try: ours += open(f"/sys/kernel/tracing/{what}").read().splitlines()
         except OSError: pass
     try: ours += os.listdir("/sys/kernel/tracing/instances")
     except OSError: pass
-    return ours + [name for name in os.listdir(folder) if name not in (".cache", "ours")]
+    ours += [line for line in open("/proc/self/mounts").read().splitlines() if "deadweight" in line]
+    ours += [f"descriptor {fd}" for fd in os.listdir("/proc/self/fd") if int(fd) > 2 and os.path.exists(f"/proc/self/fd/{fd}")]
+    return ours + [name for name in os.listdir(folder) if name not in (".cache", "ours", "refuse_perf")]
 
 
 def settled(folder, binary):
@@ -76,10 +80,27 @@ def settled(folder, binary):
     return left
 
 
+def check_rungs(rungs, binary, filtered, folder):
+    """Each rung is the one that it is called after, or nothing would be said of it."""
+    for rung in rungs:
+        words = before_it(rung, filtered) + [binary, "--export-json", "-", "--", "true"]
+        said = run(words, b"", folder)[1].decode()
+        # Of the highest rung a report has nothing to say.
+        told = '"recording"' not in said if rung == "root" else f'"rung": "{rung}"' in said
+        assert told and said.strip().endswith("}"), f"{rung}: {said[-300:]}"
+
+
+def before_it(rung, filtered):
+    """What puts a command onto a rung."""
+    if rung == "root": return []
+    become = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
+    return become + ([filtered, "EPERM"] if rung == "stops" else [])
+
+
 def main():
     ask = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ask.add_argument("--times", type=int, default=10)
-    ask.add_argument("--rungs", default="root,user")
+    ask.add_argument("--rungs", default="root,user,stops")
     ask.add_argument("--only", default="")
     ask.add_argument("--binary", default=os.path.join(ROOT, "target/release/deadweight"))
     options = ask.parse_args()
@@ -90,10 +111,13 @@ def main():
     here = os.path.join(folder, "ours")
     shutil.copy(options.binary, here)
     os.chmod(here, 0o755)
+    filtered = os.path.join(folder, "refuse_perf")
+    subprocess.run(["cc", "-O1", "-o", filtered, os.path.join(ROOT, "tests/programs/refuse_perf.c")], check=True)
+    check_rungs(options.rungs.split(","), here, filtered, folder)
     before = left_behind(folder, here)
     runs = differing = 0
     for rung in options.rungs.split(","):
-        become = [] if rung == "root" else ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
+        become = before_it(rung, filtered)
         expected = {name: run(become + words, given, folder) for name, words, given in programs}
         for turn in range(options.times):
             for name, words, given in programs:
@@ -106,7 +130,7 @@ def main():
             if turn % 50 == 49: print(f"# {rung}: {turn + 1} turns", file=sys.stderr, flush=True)
     left = [what for what in settled(folder, here) if what not in before]
     shutil.rmtree(folder, ignore_errors=True)
-    print(f"{runs} runs of {len(programs)} programs, {differing} differ; left behind: {', '.join(left) or 'nothing'}")
+    print(f"{runs} runs on {options.rungs} of {len(programs)} programs, {differing} differ; left behind: {', '.join(left) or 'nothing'}")
     return 1 if differing or left else 0
 
 
