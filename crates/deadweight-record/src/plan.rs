@@ -76,20 +76,16 @@ impl Plan {
         Self { rung, capabilities, warnings }
     }
 
-    /// Whether [`crate::attach`] can work.
-    ///
-    /// # Errors
-    /// [`Error::NotAllowed`] with what is missing and the command that helps.
-    pub fn allows_attaching(&self) -> Result<(), Error> {
-        if self.rung.level == Level::Root {
-            return Ok(());
+    /// The same for a process that runs already: an ordinary user joins it by stops.
+    pub(crate) fn for_joining(&self) -> Self {
+        let mut plan = self.clone();
+        if plan.rung.level == Level::User {
+            plan.rung = lowest(plan.rung.why);
         }
-        let why = format!("attaching takes the root rung; here {}", self.rung.why);
-        let help = "This helps: sudo deadweight --pid N".into();
-        Err(Error::NotAllowed { why, help })
+        plan
     }
 
-    /// Whether [`crate::record`] can work.
+    /// Whether [`crate::record`] and [`crate::attach`] can work.
     ///
     /// # Errors
     /// [`Error::NotAllowed`] with what is missing and the command that helps.

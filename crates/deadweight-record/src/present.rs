@@ -40,13 +40,13 @@ impl Target {
         }
         match fs::read_link(format!("/proc/{pid}/exe")) {
             Ok(_) => {}
+            Err(_) if field("VmSize:").is_empty() && field("Kthread:") != "0" => {
+                return no("that is a task of the kernel's own, not a program".into());
+            }
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 let owner = field("Uid:");
                 let owner = owner.split_whitespace().next().unwrap_or("?").to_owned();
                 return no(format!("it belongs to another user (uid {owner}); sudo helps"));
-            }
-            Err(_) if field("VmSize:").is_empty() => {
-                return no("that is a task of the kernel's own, not a program".into());
             }
             Err(_) => return no("there is no such process any more".into()),
         }
@@ -62,6 +62,40 @@ impl Target {
     /// It ended while it was being joined.
     pub(crate) fn gone(&self) -> Error {
         Error::NoProcess { pid: self.pid, why: "it ended while it was being joined".into() }
+    }
+
+    /// It may not be traced, says the kernel: why, and what helps.
+    pub(crate) fn refused(&self, error: &std::io::Error) -> Error {
+        let line = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let status = line(&format!("/proc/{}/status", self.pid));
+        let field = |name: &str| {
+            let found = status.lines().find_map(|line| line.strip_prefix(name));
+            found.map(|text| text.trim().to_owned()).unwrap_or_default()
+        };
+        let tracer = field("TracerPid:");
+        let scope = line("/proc/sys/kernel/yama/ptrace_scope");
+        let why = if status.is_empty() {
+            "it ended while it was being joined".into()
+        } else if !matches!(&*tracer, "" | "0") {
+            format!("process {tracer} traces it already, and nobody can be traced twice")
+        } else if matches!(scope.trim(), "" | "0") {
+            format!(
+                "the kernel does not let this user trace it ({error}), as it does not with programs that have \
+                 more rights than he or hide their memory; sudo helps"
+            )
+        } else {
+            format!(
+                "the kernel lets only a program's parent trace it (kernel.yama.ptrace_scope is {}). This \
+                 helps: sudo sysctl kernel.yama.ptrace_scope=0",
+                scope.trim()
+            )
+        };
+        Error::NoProcess { pid: self.pid, why }
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ends_within(std::time::Duration::ZERO)
     }
 
     /// Its command line.
@@ -191,6 +225,11 @@ fn threads(pid: u32) -> Vec<u32> {
     let mut threads: Vec<u32> = entries.filter_map(|e| number(e.ok()?)).collect();
     threads.sort_unstable_by_key(|tid| (*tid != pid, *tid));
     threads
+}
+
+/// What a thread does now; none if it is gone.
+pub(crate) fn doing_of(pid: u32, tid: u32) -> Option<Doing> {
+    doing(pid, tid).map(|(doing, ..)| doing)
 }
 
 /// What a thread does, its CPU, and its process's parent; none if it is gone.

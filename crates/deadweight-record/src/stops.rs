@@ -6,6 +6,7 @@
 //! seccomp filter is set: its calls would fail if we were killed
 //! ([ADR-0011](../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
 
+mod attached;
 mod calibrate;
 mod clock;
 mod dense;
@@ -28,6 +29,7 @@ use crate::proc;
 use crate::raw::Sink;
 use crate::record::{Outcome, Taken};
 use crate::signals::Guard;
+pub(crate) use attached::attach;
 pub(crate) use calibrate::Costs;
 use clock::Clock;
 use deadweight_core::ids::Tid;
@@ -91,12 +93,7 @@ pub(crate) fn record(
     meta.exit = Some(ended.exit);
     meta.rusage = Some(ended.usage);
     meta.warnings.extend(left.in_words());
-    if unwatched > 0 {
-        meta.warnings.push(format!(
-            "calls came too densely to stop at each: {unwatched} of them are told by the kernel's counts, by \
-             samples and by the calls that were watched before them"
-        ));
-    }
+    meta.warnings.extend(not_watched(unwatched));
     before.until(&ended, &mut meta);
     let records = order.count;
     order.finish().finish(meta);
@@ -124,7 +121,7 @@ fn trace(program: Waiting, costs: Costs, to: &Sender<Batch>) -> Result<Traced, E
     tracer.begin();
     let running = program.release()?;
     tracer.released(running.start());
-    let end = tracer.run(&clock);
+    let end = tracer.run(&clock, &|_| false);
     drop(clock);
     let ended = match end {
         Some(end) => running.reaped(end.status, &end.usage, end.at)?,
@@ -149,6 +146,16 @@ fn traced(root: u32) -> Result<(), Error> {
         }
         _ => Err(Error::last("the program ended before it began")),
     }
+}
+
+/// What the reader must know of calls that were told without a stop at each.
+fn not_watched(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+            "calls came too densely to stop at each: {count} of them are told by the kernel's counts, by \
+             samples and by the calls that were watched before them"
+        )
+    })
 }
 
 /// Hands the notes on in order of time until there are no more, and looks from the side meanwhile.

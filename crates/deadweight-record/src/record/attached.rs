@@ -1,7 +1,8 @@
 //! Recording a process that runs already: from joining it to leaving it.
 //!
-//! Nothing is done to it: it is not stopped, nothing is put into it, and what we leave behind in
-//! the kernel is gone with us. Not for finding out what it is doing when we join: that is `present`.
+//! As root nothing is done to it: it is not stopped, nothing is put into it, and what we leave behind in
+//! the kernel is gone with us. Everybody else joins it by stops. Not for finding out what it is doing when we join:
+//! that is `present`.
 
 use super::{Outcome, Shared, Taken, conclude, run_threads};
 use crate::calibrate;
@@ -16,9 +17,11 @@ use crate::present::{Present, Target};
 use crate::probes;
 use crate::proc;
 use crate::raw::Sink;
+use crate::rung::Level;
 use crate::session::{NOBODY, Session};
 use crate::sight;
 use crate::signals::Interrupts;
+use crate::stops;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::syscall::Arch;
 use deadweight_core::trace::{Exit, Meta, Usage};
@@ -29,6 +32,8 @@ use std::time::Duration;
 
 /// How often it is looked whether the end has come by signal or time.
 const LOOK: Duration = Duration::from_millis(20);
+/// Shorter waits would only keep a CPU busy.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// How often the threads are listed again to find those that were born meanwhile.
 const ROUNDS: usize = 4;
 
@@ -47,8 +52,12 @@ pub struct Join {
 /// # Errors
 /// If there is no such process, if it may not be watched, or if the kernel refuses an event.
 pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
-    plan.allows_attaching()?;
+    let plan = &plan.for_joining();
+    plan.allows_recording()?;
     let target = Target::find(join.pid)?;
+    if plan.rung.level == Level::Stops {
+        return stops::attach(&target, join.limit, plan, sink);
+    }
     let interrupts = Interrupts::note();
     limit::raise();
     let request = Request { argv: vec![target.program().into()], ..Request::default() };
@@ -143,7 +152,7 @@ fn wait(target: &Target, limit: Option<Duration>, interrupts: &Interrupts, start
     let until = start.saturating_add(limit);
     while interrupts.seen().is_none() {
         let left = Duration::from_nanos(until.saturating_sub(now()));
-        if left.is_zero() || target.ends_within(left.min(LOOK)) {
+        if left.is_zero() || target.ends_within(left.min(LOOK).max(SHORTEST)) {
             break;
         }
     }
@@ -164,10 +173,10 @@ pub(crate) fn reachable(pid: u32, path: &str) -> PathBuf {
 
 impl Target {
     /// Whether it ends within this time.
-    fn ends_within(&self, time: Duration) -> bool {
+    pub(crate) fn ends_within(&self, time: Duration) -> bool {
         let mut polled =
             libc::pollfd { fd: self.handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX).max(1);
+        let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: one descriptor of ours.
         unsafe { libc::poll(&mut polled, 1, ms) > 0 }
     }

@@ -49,6 +49,7 @@ pub(super) enum What {
         path: String,
     },
     Comm(String),
+    Main,
     Exit,
     On,
     Off(Off),
@@ -226,6 +227,7 @@ fn kind(what: &What) -> RawKind<'_> {
         }
         What::Exec { former, path } => RawKind::Exec { former: Tid(*former), path },
         What::Comm(name) => RawKind::Comm(name),
+        What::Main => RawKind::Main,
         What::Exit => RawKind::Exit,
         What::On | What::Off(_) | What::Displaced | What::Held | What::Left => RawKind::On,
         What::Call { nr, args } => RawKind::Syscall { nr: *nr, args: *args },

@@ -89,6 +89,8 @@ pub(super) struct Registers {
     pub(super) lr: u64,
     /// The number of the call that it is in or was in last.
     pub(super) nr: u64,
+    /// What that returned.
+    pub(super) ret: i64,
 }
 
 fn request(request: libc::c_uint, task: u32, addr: usize, data: usize) -> io::Result<i64> {
@@ -126,9 +128,9 @@ pub(super) fn go(task: u32, how: Go) -> io::Result<()> {
     .map(drop)
 }
 
-/// Leaves a stopped task to itself.
-pub(super) fn detach(task: u32) -> io::Result<()> {
-    request(libc::PTRACE_DETACH, task, 0, 0).map(drop)
+/// Leaves a stopped task to itself, with this signal (0: none).
+pub(super) fn detach(task: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_DETACH, task, 0, usize::try_from(signal).unwrap_or(0)).map(drop)
 }
 
 /// What belongs to the event that a task is stopped at: whom it gave birth to, who it was.
@@ -173,12 +175,20 @@ pub(super) fn registers(task: u32) -> Option<Registers> {
 
 #[cfg(target_arch = "x86_64")]
 fn chosen(all: &libc::user_regs_struct) -> Registers {
-    Registers { ip: all.rip, sp: all.rsp, fp: all.rbp, lr: 0, nr: all.orig_rax }
+    Registers {
+        ip: all.rip,
+        sp: all.rsp,
+        fp: all.rbp,
+        lr: 0,
+        nr: all.orig_rax,
+        ret: all.rax.cast_signed(),
+    }
 }
 
 #[cfg(target_arch = "aarch64")]
 fn chosen(all: &libc::user_regs_struct) -> Registers {
-    Registers { ip: all.pc, sp: all.sp, fp: all.regs[29], lr: all.regs[30], nr: all.regs[8] }
+    let [fp, lr, nr, ret] = [29, 30, 8, 0].map(|number: usize| all.regs[number]);
+    Registers { ip: all.pc, sp: all.sp, fp, lr, nr, ret: ret.cast_signed() }
 }
 
 /// The instruction that makes a call, as it stands in memory.
@@ -194,6 +204,28 @@ pub(super) fn interrupted_call(task: u32, registers: &Registers) -> Option<u16> 
     let len = memory(task, registers.ip.wrapping_sub(CALL.len() as u64), &mut before);
     let nr = u16::try_from(registers.nr).ok()?;
     (len == before.len() && before == CALL).then_some(nr)
+}
+
+/// A task that stands stopped just after a call begins this call again when it goes on, as the kernel
+/// itself does it with most of those that are interrupted.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn repeat_call(task: u32) -> io::Result<()> {
+    let mut all = MaybeUninit::<libc::user_regs_struct>::zeroed();
+    let size = size_of_val(&all);
+    let mut vector = libc::iovec { iov_base: all.as_mut_ptr().cast(), iov_len: size };
+    request(libc::PTRACE_GETREGSET, task, NT_PRSTATUS, (&raw mut vector).addr())?;
+    // SAFETY: as in `registers`; written through its own pointer, which the kernel reads next.
+    unsafe {
+        let all = &mut *all.as_mut_ptr();
+        all.rax = all.orig_rax;
+        all.rip -= CALL.len() as u64;
+    }
+    request(libc::PTRACE_SETREGSET, task, NT_PRSTATUS, (&raw mut vector).addr()).map(drop)
+}
+/// What the first argument was is gone here once the call returned.
+#[cfg(target_arch = "aarch64")]
+pub(super) fn repeat_call(_: u32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Bytes of a task's memory from `addr` on, as many as can be read.

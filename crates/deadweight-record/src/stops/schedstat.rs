@@ -53,9 +53,17 @@ impl Schedstat {
 
     /// How often it was put aside while it could have gone on.
     pub(super) fn pushed(&self) -> Option<u64> {
+        self.switches("nonvoluntary_ctxt_switches:")
+    }
+
+    /// How often it left its CPU to wait.
+    pub(super) fn waits(&self) -> Option<u64> {
+        self.switches("voluntary_ctxt_switches:")
+    }
+
+    fn switches(&self, name: &str) -> Option<u64> {
         let status = fs::read_to_string(format!("{}/status", self.folder)).ok()?;
-        let line = status.lines().rev().find_map(|l| l.strip_prefix("nonvoluntary_ctxt_switches:"));
-        line?.trim().parse().ok()
+        status.lines().rev().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
     }
 
     /// Calls that read or wrote so far.

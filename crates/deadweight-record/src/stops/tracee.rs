@@ -5,6 +5,7 @@
 //! hold of ours. Not for talking to the kernel: that is `tracer`.
 
 mod found;
+mod joined;
 #[cfg(test)]
 mod tests;
 
@@ -64,6 +65,8 @@ pub(super) struct Tracee {
     parked: bool,
     /// Noted as being on a CPU.
     on: bool,
+    /// The call that it goes on with, which its next entry is not a new one of.
+    pub(super) resumes: Option<Doing>,
     /// Told as soon as it is on a CPU again.
     pub(super) pending: Vec<What>,
     scheduled: Schedstat,
@@ -120,6 +123,7 @@ impl Tracee {
             stopped: false,
             parked: false,
             on: false,
+            resumes: None,
             pending: Vec::new(),
             scheduled: Schedstat::of(process, task),
             seen: Counts::default(),

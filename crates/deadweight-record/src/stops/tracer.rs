@@ -4,6 +4,9 @@
 //! interrupted. Who cannot be traced without changing what it does is left alone from there:
 //! programs with more rights than their user, and those that trace or are traced themselves.
 
+mod aside;
+mod joined;
+
 use super::calibrate::Costs;
 use super::clock::Clock;
 use super::dense::Watched;
@@ -14,8 +17,9 @@ use super::schedstat::Schedstat;
 use super::tracee::{Doing, Tracee};
 use super::{maps, rights};
 use crate::launch::now;
-use crate::perf::sys::STACK_BYTES;
 use crate::proc;
+use aside::{effects, has_ended, user_half};
+use joined::Unheld;
 use std::collections::HashMap;
 use std::fs;
 use std::sync::mpsc::Sender;
@@ -61,6 +65,10 @@ pub(super) struct Tracer {
     early: HashMap<u32, u64>,
     /// By process: memory that is not touched yet.
     fresh: HashMap<u32, Fresh>,
+    /// Joined, and not stopping at their calls yet.
+    unheld: HashMap<u32, Unheld>,
+    /// Nothing after this is told.
+    until: u64,
     /// Who waits for whom to be left.
     leaving: HashMap<u32, Option<u32>>,
     notes: Vec<Note>,
@@ -89,6 +97,8 @@ impl Tracer {
             tasks: HashMap::new(),
             early: HashMap::new(),
             fresh: HashMap::new(),
+            unheld: HashMap::new(),
+            until: u64::MAX,
             leaving: HashMap::new(),
             notes: Vec::new(),
             to,
@@ -119,8 +129,9 @@ impl Tracer {
         }
     }
 
-    /// Until the root's end. None if the root was left alone: then it is its parent's to wait for.
-    pub(super) fn run(&mut self, clock: &Clock) -> Option<End> {
+    /// Until the root's end, or until a tick at which it is `over`. None if the root was left: then it is
+    /// its parent's to wait for.
+    pub(super) fn run(&mut self, clock: &Clock, over: &dyn Fn(bool) -> bool) -> Option<End> {
         loop {
             self.waited = self.own.read().map_or(0, |counts| counts.waited);
             match ptrace::wait(true) {
@@ -151,7 +162,8 @@ impl Tracer {
                     if self.resting == RESTING {
                         clock.set(SELDOM * self.period);
                     }
-                    if !self.tasks.contains_key(&self.root) && has_ended(self.root) {
+                    let gone = !self.tasks.contains_key(&self.root);
+                    if over(gone) || gone && has_ended(self.root) {
                         break;
                     }
                 }
@@ -173,7 +185,8 @@ impl Tracer {
     }
 
     fn hand_on(&mut self, horizon: u64) {
-        let notes = std::mem::take(&mut self.notes);
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.retain(|note| note.at <= self.until);
         self.handed_on = now();
         // Who puts them in order is gone only if it panicked: its caller will see that.
         _ = self.to.send(Batch { notes, horizon });
@@ -192,6 +205,7 @@ impl Tracer {
             // Past its calls it may be in one that waits: then it is left alone.
             let loose = tracee.dense.until().is_some();
             if tracee.doing == Doing::User
+                && !self.unheld.contains_key(&tracee.task)
                 && !tracee.stopped
                 && !tracee.asked
                 && (!loose || tracee.runs())
@@ -202,6 +216,7 @@ impl Tracer {
         let rests = self.tasks.values().all(Tracee::is_parked);
         self.resting = if rests { self.resting.saturating_add(1) } else { 0 };
         self.adopt(at);
+        self.take_hold();
         if at.saturating_sub(self.handed_on) > HAND_ON_EVERY {
             self.hand_on(self.horizon());
         }
@@ -232,6 +247,9 @@ impl Tracer {
         };
         let asked = tracee.asked;
         tracee.arrive(self.told, self.costs, &mut self.notes);
+        if self.unheld.remove(&task).is_some() {
+            return self.first_stop(task, told);
+        }
         let sampled = told == Told::Interrupted && asked;
         let user = if sampled { user_half(task) } else { None };
         if tracee.doing == Doing::User {
@@ -316,6 +334,12 @@ impl Tracer {
         tracee.dense.add();
         match ptrace::at_call(task) {
             AtCall::Entry { nr, args } => {
+                if let Some(same) = tracee.resumes.take() {
+                    // The call that it was in when it was joined goes on.
+                    tracee.doing = same;
+                    tracee.hold(&mut self.notes);
+                    return self.go(task, Go::On(0));
+                }
                 tracee.doing = Doing::Call { nr, args };
                 tracee.pending.push(What::Call { nr, args });
                 if tracee.wants_site(nr, self.told)
@@ -331,8 +355,8 @@ impl Tracer {
             AtCall::Exit { ret } => {
                 let was = std::mem::replace(&mut tracee.doing, Doing::User);
                 tracee.hold(&mut self.notes);
-                tracee.pending.push(What::Back(ret));
                 if let Doing::Call { nr, args } = was {
+                    tracee.pending.push(What::Back(ret));
                     effects(tracee, nr, &args, ret);
                     let fresh = self.fresh.entry(tracee.process).or_default();
                     fresh.returned(libc::c_long::from(nr), &args, ret);
@@ -391,13 +415,16 @@ impl Tracer {
         let at = tracee.cursor;
         tracee.note(at, What::On, &mut self.notes);
         tracee.note(at, What::Left, &mut self.notes);
-        _ = ptrace::detach(task);
+        _ = ptrace::detach(task, 0);
     }
 
     fn birth(&mut self, task: u32) {
-        let (Some(child), Some(parent)) = (ptrace::message(task), self.tasks.get_mut(&task)) else {
+        let Some(child) = ptrace::message(task).filter(|child| !self.tasks.contains_key(child))
+        else {
+            // Joined while it was being born.
             return;
         };
+        let Some(parent) = self.tasks.get_mut(&task) else { return };
         let thread = fs::exists(format!("/proc/{}/task/{child}", parent.process));
         let process = if thread.unwrap_or(false) { parent.process } else { child };
         let at = parent.cursor;
@@ -455,43 +482,5 @@ impl Tracer {
         if let Some(user) = user.filter(|_| tracee.unsampled >= self.period / 2) {
             tracee.sampled(user, &mut self.notes);
         }
-    }
-}
-
-/// What a call that just returned changed, told after its return.
-fn effects(tracee: &mut Tracee, nr: u16, args: &[u64; 6], ret: i64) {
-    let call = libc::c_long::from(nr);
-    if call == libc::SYS_mmap && !(-4095..0).contains(&ret) {
-        let map = maps::mapped(tracee.process, args, ret.cast_unsigned());
-        tracee.pending.extend(map.map(What::Map));
-    }
-    let executable = args[2] & u64::from(libc::PROT_EXEC.cast_unsigned()) != 0;
-    if call == libc::SYS_mprotect && ret == 0 && executable {
-        let inside = |map: &super::note::Mapping| map.executable && map.start == args[0];
-        tracee.pending.extend(maps::all(tracee.process).into_iter().filter(inside).map(What::Map));
-    }
-    if call == libc::SYS_prctl && args[0] == u64::from(libc::PR_SET_NAME.cast_unsigned()) {
-        let name = proc::line(format!("/proc/{}/task/{}/comm", tracee.process, tracee.task));
-        tracee.pending.extend(name.map(What::Comm));
-    }
-}
-
-/// The user half of a stopped task.
-fn user_half(task: u32) -> Option<User> {
-    let registers = ptrace::registers(task)?;
-    let mut stack = vec![0; STACK_BYTES as usize];
-    let len = ptrace::memory(task, registers.sp, &mut stack);
-    stack.truncate(len);
-    Some(User { registers, stack: stack.into_boxed_slice() })
-}
-
-/// Whether this child of ours has ended and waits to be asked.
-fn has_ended(process: u32) -> bool {
-    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the call only fills in `said`, zeroed before.
-    unsafe {
-        libc::waitid(libc::P_PID, process, said.as_mut_ptr(), flags) == 0
-            && said.assume_init().si_pid() != 0
     }
 }

@@ -9,6 +9,7 @@ mod code;
 mod counts;
 mod crystal;
 mod images;
+mod joining;
 mod languages;
 mod program;
 mod proofs;

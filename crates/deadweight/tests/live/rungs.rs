@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Nobody in particular.
-const USER: u32 = 65_534;
+pub(crate) const USER: u32 = 65_534;
 
 /// A folder that the user can enter, with deadweight in it; gone with the value.
-struct Home(PathBuf);
+pub(crate) struct Home(PathBuf);
 
 impl Home {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let home =
             Self(Path::new("/tmp").join(format!("deadweight-{name}-{}", std::process::id())));
         std::fs::create_dir_all(&home.0).unwrap();
@@ -26,15 +26,24 @@ impl Home {
     }
 
     /// A copy of a program, for everybody.
-    fn put(&self, program: &Path, mode: u32) -> PathBuf {
+    pub(crate) fn put(&self, program: &Path, mode: u32) -> PathBuf {
         let to = self.0.join(program.file_name().unwrap());
         std::fs::copy(program, &to).unwrap();
         std::fs::set_permissions(&to, PermissionsExt::from_mode(mode)).unwrap();
         to
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What deadweight did as the user, under `wrapper` if there is one.
+    pub(crate) fn run(&self, wrapper: &[&str], arguments: &[&str]) -> Output {
+        self.command(wrapper, arguments).output().unwrap()
+    }
+
     /// deadweight as the user, under `wrapper` if there is one.
-    fn run(&self, wrapper: &[&str], arguments: &[&str]) -> Output {
+    pub(crate) fn command(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
         let deadweight = self.0.join("deadweight");
         let words = [wrapper, &[deadweight.to_str().unwrap()], arguments].concat();
         let mut command = Command::new(words[0]);
@@ -43,7 +52,7 @@ impl Home {
         if wrapper.is_empty() {
             command.uid(USER).gid(USER);
         }
-        command.output().unwrap()
+        command
     }
 
     fn report(&self, wrapper: &[&str], command: &[&str]) -> Report {

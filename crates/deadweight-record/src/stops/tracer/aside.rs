@@ -1,0 +1,46 @@
+//! What a stopped task shows beside its stop: its user half, what its call changed.
+
+use crate::perf::sys::STACK_BYTES;
+use crate::proc;
+use crate::stops::maps;
+use crate::stops::note::{Mapping, User, What};
+use crate::stops::ptrace;
+use crate::stops::tracee::Tracee;
+
+/// What a call that just returned changed, told after its return.
+pub(super) fn effects(tracee: &mut Tracee, nr: u16, args: &[u64; 6], ret: i64) {
+    let call = libc::c_long::from(nr);
+    if call == libc::SYS_mmap && !(-4095..0).contains(&ret) {
+        let map = maps::mapped(tracee.process, args, ret.cast_unsigned());
+        tracee.pending.extend(map.map(What::Map));
+    }
+    let executable = args[2] & u64::from(libc::PROT_EXEC.cast_unsigned()) != 0;
+    if call == libc::SYS_mprotect && ret == 0 && executable {
+        let inside = |map: &Mapping| map.executable && map.start == args[0];
+        tracee.pending.extend(maps::all(tracee.process).into_iter().filter(inside).map(What::Map));
+    }
+    if call == libc::SYS_prctl && args[0] == u64::from(libc::PR_SET_NAME.cast_unsigned()) {
+        let name = proc::line(format!("/proc/{}/task/{}/comm", tracee.process, tracee.task));
+        tracee.pending.extend(name.map(What::Comm));
+    }
+}
+
+/// The user half of a stopped task.
+pub(super) fn user_half(task: u32) -> Option<User> {
+    let registers = ptrace::registers(task)?;
+    let mut stack = vec![0; STACK_BYTES as usize];
+    let len = ptrace::memory(task, registers.sp, &mut stack);
+    stack.truncate(len);
+    Some(User { registers, stack: stack.into_boxed_slice() })
+}
+
+/// Whether this child of ours has ended and waits to be asked.
+pub(super) fn has_ended(process: u32) -> bool {
+    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the call only fills in `said`, zeroed before.
+    unsafe {
+        libc::waitid(libc::P_PID, process, said.as_mut_ptr(), flags) == 0
+            && said.assume_init().si_pid() != 0
+    }
+}
