@@ -12,6 +12,7 @@ mod build;
 mod handover;
 mod inside;
 mod peers;
+mod rearmed;
 mod sleepers;
 mod switches;
 #[cfg(test)]

@@ -311,6 +311,7 @@ impl<'a> Builder<'a> {
         super::sleepers::place(&mut self.out, self.trace);
         self.out.warnings = self.surprises.in_words();
         past_idle_threads(&mut self.out, &self.trace.symbols);
+        super::rearmed::until_the_event(&mut self.out, &self.trace.symbols);
         debug_assert!(self.out.tasks.iter().all(tiles));
         self.out
     }

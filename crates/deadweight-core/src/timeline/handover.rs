@@ -23,7 +23,7 @@ const LAST_LOOK: Ns = Ns(200_000);
 /// Gives waits that a watchdog or an idle thread's clock ended to the task that had the work
 /// meanwhile, if one had.
 pub(super) fn past_idle_threads(timeline: &mut Timeline, symbols: &Symbols) {
-    if !symbols.names.iter().any(|name| WATCHDOGS.contains(&name.as_str())) {
+    if !has_watchdog(symbols) {
         return;
     }
     let watch = watchdogs(timeline, symbols);
@@ -64,6 +64,11 @@ pub(super) fn past_idle_threads(timeline: &mut Timeline, symbols: &Symbols) {
         let worker = worker(timeline, TaskId::at(index), before, &watch);
         timeline.tasks[index].parent = worker.or(timeline.task(parent).parent);
     }
+}
+
+/// Whether a watchdog's function is anywhere in the recording.
+pub(super) fn has_watchdog(symbols: &Symbols) -> bool {
+    symbols.names.iter().any(|name| WATCHDOGS.contains(&name.as_str()))
 }
 
 /// By task: whether it is a watchdog, by where it waits. Samples would not do: a thread that a
