@@ -5,7 +5,7 @@
 
 use crate::ids::{LocationId, NameId, StackId};
 use crate::report::Site;
-use crate::symbols::{Location, SourceFrame, Symbols};
+use crate::symbols::{Location, MADE, SourceFrame, Symbols};
 use std::collections::BTreeMap;
 
 mod callers;
@@ -232,7 +232,7 @@ pub(crate) fn is_own(symbols: &Symbols, location: &Location, frame: &SourceFrame
 /// Shared libraries of the system, the kernel and the vdso.
 pub(crate) fn is_system_image(path: &str) -> bool {
     if path.starts_with('[') {
-        return true;
+        return path != MADE;
     }
     let base = path.rsplit('/').next().unwrap_or(path);
     base.starts_with("ld-") || base.starts_with("lib") && base.contains(".so")
@@ -288,7 +288,7 @@ const LIBRARY_PREFIXES: &[&str] = &[
     "sync/", "time.", "strconv.", "strings.", "bytes.", "path/", "net.", "net/", "reflect.",
     "sort.", "_IO_", "__libc_", "__GI_", "__rust_", "_rt0_", "gogo", "posix.", "GC_",
     "gcWriteBarrier", "memeqbody", "cmpbody", "aeshashbody", "indexbytebody", "countbody",
-    "compiler_rt.", "Crystal::", "IO::", "Fiber", "__lll_", "__pthread_", "__futex",
+    "Builtin:", "BytecodeHandler:", "compiler_rt.", "Crystal::", "IO::", "Fiber", "__lll_", "__pthread_", "__futex",
 ];
 
 /// Names of the C library, without leading underscores.

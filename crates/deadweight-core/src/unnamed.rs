@@ -29,7 +29,32 @@ pub(crate) fn warnings(case: &Case<'_>, wall: &Attribution) -> Vec<String> {
     let all: u64 = of_image.values().sum();
     let large = |samples: u64| samples >= SAMPLES && samples as f64 >= LARGE * all as f64;
     let told = of_image.into_iter().filter(|(_, samples)| large(*samples));
-    told.filter_map(|(image, _)| about(case, image)).collect()
+    let mut told: Vec<String> = told.filter_map(|(image, _)| about(case, image)).collect();
+    // Several processes may each have made code.
+    told.dedup();
+    told
+}
+
+/// What a program must be told to list the code that it makes, by how the file that runs it is called.
+const LISTERS: &[(&str, &str)] = &[
+    ("libjvm.so", "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+    ("node", "node --perf-basic-prof"),
+    ("libpython3", "python3 -X perf (3.12 or later)"),
+    ("python3", "python3 -X perf (3.12 or later)"),
+];
+
+/// How the code would have names.
+fn advice(case: &Case<'_>) -> &'static str {
+    let symbols = case.symbols();
+    let called = |name: &str| {
+        symbols.images.iter().any(|image| {
+            let file = symbols.name(image.path).rsplit('/').next().unwrap_or_default();
+            let version = file.strip_prefix(name);
+            version.is_some_and(|v| v.chars().all(|c| c.is_ascii_digit() || "so.".contains(c)))
+        })
+    };
+    let lister = LISTERS.iter().find(|(name, _)| called(name));
+    lister.map_or("an option of its compiler that writes /tmp/perf-PID.map", |(_, how)| how)
 }
 
 fn about(case: &Case<'_>, id: ImageId) -> Option<String> {
@@ -43,10 +68,13 @@ fn about(case: &Case<'_>, id: ImageId) -> Option<String> {
         return None;
     }
     if path.starts_with('[') {
-        return Some(format!(
-            "code in {path} is in no file: the program, or a compiler in it, made it while it ran. It \
-             has no names here, and nothing is concluded from its instructions"
-        ));
+        let how = advice(case);
+        return (!image.has_symbols).then(|| {
+            format!(
+                "code in {path} is in no file: the program, or a compiler in it, made it while it ran. \
+                 Nothing is concluded from its instructions; it would have names with {how}"
+            )
+        });
     }
     if !image.has_symbols && !is_c_library(path) {
         return Some(format!(

@@ -5,6 +5,7 @@
 //! What is in the files is the business of `elf` and `resolve`.
 
 use super::cfi::CallFrames;
+use super::code_maps::{Names, Place};
 use super::content::Content;
 use super::elf::{self, Layout};
 use deadweight_core::ids::{ImageId, NameId, Tid};
@@ -74,6 +75,8 @@ enum Source {
     File { path: PathBuf, open: Option<File>, identity: Identity },
     /// Code that the kernel puts into every process.
     Memory(Vec<u8>),
+    /// Code that a process made while it ran, and where it may list its names.
+    Made(Option<Place>),
 }
 
 /// One image.
@@ -93,6 +96,8 @@ pub(super) struct Images {
     by_identity: HashMap<(String, Option<Identity>), ImageId>,
     open: usize,
     kernel: Option<ImageId>,
+    /// Code that each process made.
+    made: HashMap<Tid, ImageId>,
     /// Files that were open before they were gone.
     kept: Vec<(PathBuf, File)>,
     /// When the recording began, in seconds of the clock that files are dated by.
@@ -130,7 +135,8 @@ impl Images {
     /// The image of a mapping, and live minus file address.
     pub(super) fn map(&mut self, symbols: &mut Symbols, mapping: &Mapping<'_>) -> (ImageId, u64) {
         let id = match mapping.path {
-            "" | "//anon" => self.named(symbols, "[anonymous]"),
+            // By its address: wherever the process put it, that is its name.
+            "" | "//anon" => return (self.made(symbols, mapping.process), 0),
             "[vdso]" => self.vdso(symbols),
             path if path.starts_with('/') && !path.starts_with("//") => self.file(symbols, mapping),
             path => self.named(symbols, path),
@@ -236,6 +242,34 @@ impl Images {
         }
     }
 
+    /// The image of code that a process makes.
+    fn made(&mut self, symbols: &mut Symbols, process: Tid) -> ImageId {
+        if let Some(id) = self.made.get(&process) {
+            return *id;
+        }
+        if self.binaries.len() >= MOST_IMAGES {
+            return UNKNOWN;
+        }
+        let source = Source::Made(Place::of(process.0, self.began));
+        let id = self.add(symbols, "[anonymous]", source, None);
+        self.made.insert(process, id);
+        id
+    }
+
+    /// The process begins, or begins anew with another program: it has made no code yet.
+    pub(super) fn forget(&mut self, process: Tid) {
+        self.made.remove(&process);
+    }
+
+    /// What the list of a process that made code says of these addresses, in ascending order, and the
+    /// list's path.
+    pub(super) fn listed(&self, id: ImageId, addresses: &[u64]) -> Option<(String, Names)> {
+        match &self.binaries.get(id.index())?.source {
+            Source::Made(Some(place)) => Some((place.path(), place.names(addresses)?)),
+            _ => None,
+        }
+    }
+
     fn vdso(&mut self, symbols: &mut Symbols) -> ImageId {
         let key = ("[vdso]".to_owned(), None);
         if let Some(id) = self.by_identity.get(&key) {
@@ -328,7 +362,7 @@ fn regular_file(path: &str) -> Option<(PathBuf, Metadata)> {
 
 fn content(source: &Source) -> Result<Content<'_>, String> {
     match source {
-        Source::None | Source::Kernel => Err(String::new()),
+        Source::None | Source::Kernel | Source::Made(_) => Err(String::new()),
         Source::Memory(bytes) => {
             Ok(Content::new(Cursor::new(bytes.as_slice()), bytes.len() as u64))
         }

@@ -11,7 +11,7 @@ use super::resolve::{Detail, Files, Resolved, resolve};
 use super::sources;
 use super::variants::Variants;
 use deadweight_core::ids::{ImageId, LocationId};
-use deadweight_core::symbols::{SourceFrame, Symbols, is_c_library};
+use deadweight_core::symbols::{MADE, SourceFrame, Symbols, is_c_library};
 use std::collections::BTreeMap;
 
 /// Gives every location its frames and every image that was hit its facts.
@@ -28,6 +28,9 @@ pub(super) fn give(symbols: &mut Symbols, images: &mut Images) {
         }
         let addresses: Vec<u64> =
             locations.iter().map(|at| symbols.locations[at.index()].addr.0).collect();
+        if name_made(symbols, images, image, &locations) {
+            continue;
+        }
         let Some(mut resolved) = read(symbols, images, image, &addresses) else { continue };
         let variants = variants.get_or_insert_with(Variants::of_this_process);
         name_by_bounds(symbols, images, image, &addresses, variants, &mut resolved);
@@ -43,6 +46,34 @@ pub(super) fn give(symbols: &mut Symbols, images: &mut Images) {
         }
     }
     sources::keep(symbols);
+}
+
+/// Names code that its process made while it ran, as far as that lists it. Says whether it does.
+fn name_made(
+    symbols: &mut Symbols,
+    images: &mut Images,
+    image: ImageId,
+    locations: &[LocationId],
+) -> bool {
+    let mut sorted = locations.to_vec();
+    sorted.sort_unstable_by_key(|at| symbols.locations[at.index()].addr);
+    let addresses: Vec<u64> =
+        sorted.iter().map(|at| symbols.locations[at.index()].addr.0).collect();
+    let Some((list, names)) = images.listed(image, &addresses) else { return false };
+    if let Some(warning) = names.warning {
+        images.warn(&list, &warning);
+    }
+    if names.frames.iter().all(Option::is_none) {
+        return false;
+    }
+    for (at, frame) in sorted.iter().zip(&names.frames) {
+        let frames = frame.iter().map(|frame| interned(symbols, frame)).collect();
+        symbols.locations[at.index()].frames = frames;
+    }
+    let path = symbols.intern(MADE);
+    let image = &mut symbols.images[image.index()];
+    (image.path, image.has_symbols) = (path, true);
+    true
 }
 
 fn interned(symbols: &mut Symbols, frame: &Frame) -> SourceFrame {

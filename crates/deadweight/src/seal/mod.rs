@@ -5,6 +5,7 @@
 
 mod cfi;
 mod code;
+mod code_maps;
 mod content;
 mod crystal;
 mod debug_files;
@@ -47,6 +48,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use unwind::{Code, Unwinder};
 
 pub use code::called_names;
+pub use code_maps::named_by_list;
 pub(crate) use entries::Entries;
 pub use facts::Facts;
 pub use lines::Frame;
@@ -224,6 +226,9 @@ impl Sealer {
         match raw.kind {
             RawKind::Fork { child, process: of } => {
                 self.spaces.fork(process, child, of);
+                if child == of {
+                    self.images.forget(of);
+                }
                 if self.narrow.contains(&process) {
                     self.narrow.insert(of);
                 }
@@ -231,6 +236,7 @@ impl Sealer {
             }
             RawKind::Exec { former, path } => {
                 self.spaces.exec(process);
+                self.images.forget(process);
                 self.narrow.remove(&process);
                 self.calling.remove(&raw.task);
                 Kind::Exec { former, path: self.symbols.intern(path) }

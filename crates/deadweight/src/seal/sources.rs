@@ -2,8 +2,8 @@
 //!
 //! A report shows them beside the place. Not needed to find places.
 
-use deadweight_core::ids::NameId;
-use deadweight_core::symbols::Symbols;
+use deadweight_core::ids::{ImageId, NameId};
+use deadweight_core::symbols::{MADE, Symbols};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -19,7 +19,12 @@ const LONGEST: usize = 200;
 /// Puts the text of every line that a frame names into `symbols`.
 pub(super) fn keep(symbols: &mut Symbols) {
     let mut wanted: BTreeMap<NameId, BTreeSet<u32>> = BTreeMap::new();
-    for frame in symbols.locations.iter().flat_map(|location| &location.frames) {
+    // What a program lists of code that it made may name any file: none is opened for that.
+    let made = |image: ImageId| {
+        symbols.images.get(image.index()).is_some_and(|image| symbols.name(image.path) == MADE)
+    };
+    let locations = symbols.locations.iter().filter(|location| !made(location.image));
+    for frame in locations.flat_map(|location| &location.frames) {
         if frame.file != NameId(0) && frame.line > 0 {
             wanted.entry(frame.file).or_default().insert(frame.line);
         }

@@ -79,6 +79,54 @@ fn code_that_a_program_makes_is_said_to_be_nameless() {
     told_once(Truth::of("@made_code"), "[anonymous]", "is in no file").silent().check();
 }
 
+/// Its code has the name that it lists it by, whatever a terminal would make of that.
+#[cfg(target_arch = "x86_64")]
+fn listed(truth: Truth) -> Truth {
+    truth.expect("the made function has its listed name".to_owned(), |report| {
+        let hottest = report.top.first();
+        report.exit.code == 0
+            && hottest.is_some_and(|f| f.function == "spin\u{1b}[2J" && f.image == "[jit]")
+            && !report.warnings.iter().any(|warning| warning.contains("is in no file"))
+    })
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn code_that_a_program_makes_and_lists_has_names() {
+    listed(Truth::of("@made_code spin")).silent().check();
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_list_of_a_program_in_a_container_is_found_there() {
+    // Another number than ours, in a /tmp of its own that ends with it.
+    let made = Truth::of("unshare -pfm --mount-proc sh -c");
+    let program = program::build("made_code").unwrap_or_else(|reason| panic!("{reason}"));
+    let line = format!("mount -t tmpfs none /tmp && exec {} spin", program.display());
+    listed(made.argument(Path::new(&line))).check();
+}
+
+#[test]
+fn functions_of_a_script_have_the_names_that_node_lists() {
+    if let Err(reason) = program::tool("node") {
+        eprintln!("SKIPPED the names of node's functions: {reason}");
+        return;
+    }
+    let script = program::workshop().join("steps.js");
+    let text = "function steps(n) { let s = 0; while (n !== 1) { n = n % 2 ? 3 * n + 1 : n / 2; s++; } return s; }
+        let most = 0;
+        for (let i = 1; i < 400000; i++) most = Math.max(most, steps(i));
+        console.log(most); process.exitCode = 3;";
+    std::fs::write(&script, text).unwrap();
+    Truth::of("node --perf-basic-prof")
+        .argument(&script)
+        .expect("steps is named at its file".to_owned(), |report| {
+            let ours = report.top.iter().filter(|f| f.file.ends_with("steps.js"));
+            report.exit.code == 3 && ours.map(|f| f.share).sum::<f64>() > 0.2
+        })
+        .check();
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn code_that_a_program_changes_is_not_read_from_its_file() {
