@@ -116,13 +116,13 @@ fn functions_of_a_script_have_the_names_that_node_lists() {
     let text = "function steps(n) { let s = 0; while (n !== 1) { n = n % 2 ? 3 * n + 1 : n / 2; s++; } return s; }
         let most = 0;
         for (let i = 1; i < 400000; i++) most = Math.max(most, steps(i));
-        console.log(most); process.exitCode = 3;";
+        console.log(most);";
     std::fs::write(&script, text).unwrap();
     Truth::of("node --perf-basic-prof")
         .argument(&script)
         .expect("steps is named at its file".to_owned(), |report| {
             let ours = report.top.iter().filter(|f| f.file.ends_with("steps.js"));
-            report.exit.code == 3 && ours.map(|f| f.share).sum::<f64>() > 0.2
+            report.exit.code == 0 && ours.map(|f| f.share).sum::<f64>() > 0.2
         })
         .check();
 }
