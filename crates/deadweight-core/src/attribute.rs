@@ -118,6 +118,8 @@ pub(crate) struct Attribution {
     pub(crate) entries: Vec<Entry>,
     /// By process: its entries.
     in_process: Vec<Vec<u32>>,
+    /// See [`Attribution::disturbed`]; asked for once per process, of which there may be many.
+    disturbed: Ns,
 }
 
 impl Attribution {
@@ -166,7 +168,7 @@ impl Attribution {
 
     /// The part during which other programs held the CPU: a disturbance, not the program's.
     pub(crate) fn disturbed(&self) -> Ns {
-        self.entries.iter().filter(|e| e.is_disturbance()).map(|e| e.ns).sum()
+        self.disturbed
     }
 
     /// The time divided, without what observing it cost and other programs took.
@@ -265,7 +267,8 @@ impl<'a, 't> Charge<'a, 't> {
         self.entries.sort_by_key(|e| (e.account, e.process, e.detail));
         let in_process = in_process(&self.entries, self.case.processes.all.len());
         let total = self.entries.iter().map(|e| e.ns).sum();
-        Attribution { total, entries: self.entries, in_process }
+        let disturbed = self.entries.iter().filter(|e| e.is_disturbance()).map(|e| e.ns).sum();
+        Attribution { total, entries: self.entries, in_process, disturbed }
     }
 
     fn piece(&mut self, piece: &Piece) {

@@ -72,7 +72,8 @@ impl Attribution {
         let entries: Vec<Entry> = parts.flatten().filter(|entry| entry.ns > Ns::ZERO).collect();
         let total = entries.iter().map(|entry| entry.ns).sum();
         let in_process = in_process(&entries, self.in_process.len());
-        Self { total, entries, in_process }
+        // What others took is in no part.
+        Self { total, entries, in_process, disturbed: Ns::ZERO }
     }
 }
 
