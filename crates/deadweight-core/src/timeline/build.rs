@@ -97,6 +97,8 @@ pub(super) struct OneCpu {
     pub(super) current: Option<TaskId>,
     /// When its latest event was.
     pub(super) last_event: Ns,
+    /// When the one before its latest losses was, if nothing came after them.
+    pub(super) lost_since: Option<Ns>,
 }
 
 /// Surprises, counted.
@@ -232,6 +234,9 @@ impl<'a> Builder<'a> {
             }
         }
         self.cpus[cpu].last_event = self.now;
+        if !matches!(event.kind, Kind::Lost { .. }) {
+            self.cpus[cpu].lost_since = None;
+        }
     }
 
     /// The own task with this tid.
@@ -293,6 +298,7 @@ impl<'a> Builder<'a> {
 
     fn finish(mut self) -> Timeline {
         let end = self.now.max(self.trace.meta.end);
+        self.end_in_a_hole();
         for index in 0..self.live.len() {
             let task = TaskId::at(index);
             if self.live[index].state != State::Dead {

@@ -56,6 +56,31 @@ fn lost_records_are_a_hole_until_the_next_known_state() {
 }
 
 #[test]
+fn who_waits_when_a_recording_is_cut_off_may_have_gone_on() {
+    check_life(
+        "cpus 2
+        end 9000
+        task 1 sh
+             0 cpu0 on
+            10 fork 2
+            20 off blocked wait4 2 : do_wait
+          1000 lost 5
+          1000 cpu1 lost 5
+        task 2 ls
+            15 cpu1 on
+           400 exit
+           410 off dead",
+        1,
+        &expect![[r#"
+            0 user
+            20 waits for Child, by unseen
+            410 unrecorded
+            9000 end
+        "#]],
+    );
+}
+
+#[test]
 fn a_missing_switch_out_is_repaired_by_what_follows() {
     let text = "cpus 1
         task 1 a
