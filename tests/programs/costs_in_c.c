@@ -81,6 +81,15 @@ static unsigned long items(long count)
     return sum;
 }
 
+/* Counts by locked additions, alone. */
+__attribute__((noinline)) static unsigned long marks(long count)
+{
+    static unsigned counts[256];
+    for (long i = 0; i < count; i++)
+        __atomic_fetch_add(&counts[(i * 31) & 255], 1, __ATOMIC_SEQ_CST); /* the mark to name */
+    return counts[7];
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -88,6 +97,7 @@ int main(int argc, char **argv)
     long count = atol(argv[2]);
     unsigned long (*cost)(long) = !strcmp(argv[1], "windows") ? windows
                                   : !strcmp(argv[1], "probes") ? probes
+                                  : !strcmp(argv[1], "marks")  ? marks
                                                                : items;
     printf("%lu\n", cost(count));
     return 0;

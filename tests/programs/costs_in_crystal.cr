@@ -103,6 +103,40 @@ def words(count : Int32) : UInt64
   sum
 end
 
+# A line cleared whole, of which a part is painted.
+@[NoInline]
+def lines(count : Int32) : UInt64
+  line = Bytes.new(60_000)
+  sum = 0_u64
+  count.times do |i|
+    line.fill(0_u8) # the line to clear
+    (0...400).each { |x| line.to_unsafe[x * 2] = (i &+ x).to_u8! }
+    sum &+= line.to_unsafe[i & 511]
+  end
+  sum
+end
+
+# Takes each item from the front of a list and puts it back further behind.
+@[NoInline]
+def turns(count : Int32) : UInt64
+  queue = Array(UInt32).new(20_000) { |i| i.to_u32 }
+  count.times do |i|
+    first = queue.delete_at(3) # the rest to move
+    queue << (first &* 7)
+  end
+  queue[77].to_u64
+end
+
+# Counts by locked additions, alone.
+@[NoInline]
+def marks(count : Int32) : UInt64
+  counts = StaticArray(Atomic(UInt32), 256).new(Atomic(UInt32).new(0_u32))
+  count.times do |i|
+    counts.to_unsafe[(i &* 31) & 255].add(1_u32) # the mark to name
+  end
+  counts.to_unsafe[7].get.to_u64
+end
+
 count = ARGV[1].to_i
 puts case ARGV[0]
 when "boards" then boards(count)
@@ -110,5 +144,8 @@ when "nodes"  then nodes(count)
 when "cells"  then cells(count)
 when "pixels" then pixels(count)
 when "words"  then words(count)
-else               abort "boards, nodes, cells, pixels or words?"
+when "lines"  then lines(count)
+when "turns"  then turns(count)
+when "marks"  then marks(count)
+else               abort "boards, nodes, cells, pixels, words, lines, turns or marks?"
 end

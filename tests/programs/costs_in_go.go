@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync/atomic"
 )
 
 var last []byte
@@ -53,6 +54,17 @@ func tallies(visits int) int {
 	return all[visits&511].count
 }
 
+var counts [256]atomic.Uint32
+
+// Counts by locked additions, alone.
+//
+//go:noinline
+func marks(seed int) {
+	for i := 0; i < 4096; i++ {
+		counts[(i*31+seed)&255].Add(1) // the mark to name
+	}
+}
+
 func main() {
 	count, _ := strconv.Atoi(os.Args[2])
 	sum := 0
@@ -69,6 +81,11 @@ func main() {
 		for i := 0; i < count; i++ {
 			sum += len(within(all, float64(i%20), float64(i%20+60)))
 		}
+	case "marks":
+		for i := 0; i < count; i++ {
+			marks(i)
+		}
+		sum = int(counts[7].Load())
 	case "tallies":
 		for i := 0; i < count; i++ {
 			sum += tallies(2000)

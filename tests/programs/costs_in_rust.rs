@@ -43,6 +43,34 @@ fn words(text: &str) -> usize {
     found
 }
 
+trait Shade {
+    fn of(&self, value: u32) -> u32;
+}
+
+struct Darker(u32);
+
+impl Shade for Darker {
+    fn of(&self, value: u32) -> u32 {
+        value.wrapping_mul(self.0) >> 8
+    }
+}
+
+struct Lighter(u32);
+
+impl Shade for Lighter {
+    fn of(&self, value: u32) -> u32 {
+        value.wrapping_add(self.0)
+    }
+}
+
+/// A small method in the way of every pixel, called through a trait object.
+#[inline(never)]
+fn pixels(row: &mut [u32], shade: &dyn Shade) {
+    for pixel in row {
+        *pixel = shade.of(*pixel) ^ 17; // the pixel to name
+    }
+}
+
 fn main() {
     let cost = args().nth(1).unwrap_or_default();
     let count = args().nth(2).and_then(|count| count.parse().ok()).unwrap_or(1);
@@ -55,6 +83,12 @@ fn main() {
         "words" => {
             let text = "of and the word again ".repeat(3_000);
             (0..count).map(|_| words(black_box(&text)) as u64).sum()
+        }
+        "pixels" => {
+            let mut row: Vec<u32> = (0..4096).collect();
+            let shades: [Box<dyn Shade>; 2] = [Box::new(Darker(250)), Box::new(Lighter(9))];
+            (0..count).for_each(|i| pixels(&mut row, black_box(&*shades[i / 3 % 2])));
+            u64::from(row[77])
         }
         _ => 0_u64,
     };

@@ -142,7 +142,8 @@ impl<'a> Case<'a> {
             .collect();
         let verdicts = vec![OnceLock::new(); families.all.len()];
         let readings = Readings::new(&trace.symbols);
-        let machine = Machine::new(&trace.symbols, trace.meta.arch);
+        let samples = timeline.samples_by_stack(trace.symbols.stacks.len());
+        let machine = Machine::new(&trace.symbols, trace.meta.arch, samples);
         let builds = Builds::gather(&machine, timeline);
         let of_stack = vec![OnceLock::new(); trace.symbols.stacks.len()];
         Self {

@@ -236,6 +236,7 @@ fn of_generic(name: &str) -> Option<Duty> {
         // Zig
         ("mem.Allocator.free", Duty::Release), ("mem.Allocator.destroy", Duty::Release),
         ("mem.Allocator.realloc", Duty::Grow), ("mem.Allocator.", Duty::Allocate), ("heap.", Duty::Allocate),
+        ("mem.copyForwards", Duty::Copy), ("mem.copyBackwards", Duty::Copy),
         (").ensureTotalCapacity", Duty::Grow), (").growCapacity", Duty::Grow),
         // C++
         // Moves the elements itself.
@@ -243,8 +244,21 @@ fn of_generic(name: &str) -> Option<Duty> {
         (">::allocate(", Duty::Allocate), (">::deallocate(", Duty::Release),
         ("::_M_create(", Duty::Allocate),
     ];
+    // An allocator of Zig's own is asked through one table: what it takes back it names so.
+    if name.contains("heap.") && name.ends_with(".free") {
+        return Some(Duty::Release);
+    }
     PARTS.iter().find(|(part, _)| name.contains(part)).map(|(_, duty)| *duty)
 }
+
+/// Whether a function that copies does so element by element, for as many as there are: inlined it
+/// is still that loop. What else is inlined may as well move a single word.
+pub(crate) fn is_copying_loop(name: &str) -> bool {
+    COPYING_LOOPS.iter().any(|part| name.contains(part))
+}
+
+/// Zig's copies of what may overlap.
+const COPYING_LOOPS: [&str; 2] = ["mem.copyForwards", "mem.copyBackwards"];
 
 #[cfg(test)]
 mod tests {
@@ -277,6 +291,7 @@ mod tests {
             "__rustc::__rust_dealloc",
             "<alloc::alloc::Global as core::alloc::Allocator>::deallocate",
             "mem.Allocator.free__anon_77",
+            "heap.SmpAllocator.free",
             "GC_free",
         ] {
             assert_eq!(of_name(name), Some(Duty::Release), "{name}");
@@ -285,7 +300,13 @@ mod tests {
 
     #[test]
     fn one_name_stands_for_all_variants_of_a_routine() {
-        for name in ["memmove", "__memmove_avx_unaligned_erms", "__memcpy_chk", "runtime.memmove"] {
+        for name in [
+            "memmove",
+            "__memmove_avx_unaligned_erms",
+            "__memcpy_chk",
+            "runtime.memmove",
+            "mem.copyForwards__anon_812",
+        ] {
             assert_eq!(of_name(name), Some(Duty::Copy), "{name}");
         }
         for name in ["__memset_avx2_unaligned_erms", "runtime.memclrNoHeapPointers", "bzero"] {

@@ -20,6 +20,10 @@ pub(crate) struct Machine<'s> {
     functions: Vec<OnceLock<Function>>,
     /// Where the locations of images with code are, in order.
     places: Vec<(ImageId, FileAddr, LocationId)>,
+    /// How many samples have each stack.
+    samples: Vec<u32>,
+    /// How many samples each location has as the innermost, and as a caller.
+    hits: OnceLock<Vec<Hits>>,
     /// Small functions by the places that stacks show them called from.
     called: OnceLock<BTreeMap<(ImageId, FileAddr), FunctionId>>,
 }
@@ -37,6 +41,18 @@ pub(crate) struct Called {
     pub(crate) through_pointer: bool,
 }
 
+/// The samples at a location.
+#[derive(Copy, Clone, Debug, Default)]
+struct Hits {
+    innermost: u64,
+    calling: u64,
+}
+
+/// A call is rare if what it calls has at most this part of its caller's own samples.
+const RARE: f64 = 0.05;
+/// Of fewer samples in the caller that part could not be told from none.
+const ENOUGH: u64 = 20;
+
 /// How far from a call instructions are there for it.
 const AROUND: usize = 24;
 
@@ -52,8 +68,8 @@ pub(crate) struct Waited {
 }
 
 impl<'s> Machine<'s> {
-    /// Nothing decoded yet.
-    pub(crate) fn new(symbols: &'s Symbols, arch: Arch) -> Self {
+    /// Nothing decoded yet. `samples`: how many have each of the symbols' stacks.
+    pub(crate) fn new(symbols: &'s Symbols, arch: Arch, samples: Vec<u32>) -> Self {
         let mut places = Vec::new();
         if !symbols.code.is_empty() {
             let known = symbols.locations.iter().enumerate().skip(1);
@@ -61,7 +77,8 @@ impl<'s> Machine<'s> {
             places.sort_unstable();
         }
         let functions = vec![OnceLock::new(); symbols.code.len()];
-        Self { symbols, arch, functions, places, called: OnceLock::new() }
+        let (hits, called) = (OnceLock::new(), OnceLock::new());
+        Self { symbols, arch, functions, places, samples, hits, called }
     }
 
     /// What ids mean.
@@ -117,8 +134,44 @@ impl<'s> Machine<'s> {
             self.called.get_or_init(|| self.seen_calls()).range(here).next().map(|(_, id)| *id)
         };
         let function = direct.or_else(seen)?;
-        let small = function != caller && self.function(function).is_small();
+        let small = function != caller && self.is_small(function);
         small.then_some(Called { function, through_pointer: direct.is_none() })
+    }
+
+    /// Whether calling a function costs about as much as running it. What it calls beyond a branch
+    /// must be rare: hardly a sample was taken below.
+    fn is_small(&self, id: FunctionId) -> bool {
+        let Some(calls) = self.function(id).calls_if_small() else { return false };
+        if calls.is_empty() {
+            return true;
+        }
+        let code = self.code(id);
+        let end = code.addr.0.saturating_add(code.bytes.len() as u64);
+        let innermost: u64 = self.hits(code.image, code.addr.0..end).map(|h| h.innermost).sum();
+        let below = |call: &asm::instruction::Instruction| -> u64 {
+            self.hits(code.image, call.addr..call.end()).map(|h| h.calling).sum()
+        };
+        let below: u64 = calls.iter().map(below).sum();
+        innermost >= ENOUGH && below as f64 <= RARE * innermost as f64
+    }
+
+    /// The samples of locations between two addresses.
+    fn hits(&self, image: ImageId, range: std::ops::Range<u64>) -> impl Iterator<Item = Hits> {
+        let hits = self.hits.get_or_init(|| self.count_hits());
+        let from = |addr| self.places.partition_point(|p| (p.0, p.1) < (image, FileAddr(addr)));
+        self.places[from(range.start)..from(range.end)].iter().map(|(.., at)| hits[at.index()])
+    }
+
+    fn count_hits(&self) -> Vec<Hits> {
+        let mut hits = vec![Hits::default(); self.symbols.locations.len()];
+        for (stack, samples) in self.symbols.stacks.iter().zip(&self.samples) {
+            for (depth, at) in stack.iter().enumerate() {
+                let Some(hit) = hits.get_mut(at.index()) else { continue };
+                let which = if depth == 0 { &mut hit.innermost } else { &mut hit.calling };
+                *which += u64::from(*samples);
+            }
+        }
+        hits
     }
 
     /// Small functions, by where stacks show them called from.
@@ -127,7 +180,7 @@ impl<'s> Machine<'s> {
         for stack in &self.symbols.stacks {
             let [leaf, caller, ..] = stack.as_slice() else { continue };
             if let (Some(id), Some(at)) = (self.function_at(*leaf), self.address(*caller))
-                && self.function(id).is_small()
+                && self.is_small(id)
             {
                 seen.insert(at, id);
             }
@@ -223,7 +276,7 @@ mod tests {
     #[test]
     fn a_sample_is_what_the_instruction_before_is_for() {
         let trace = Trace::from_text(TEXT).unwrap();
-        let machine = Machine::new(&trace.symbols, Arch::X86_64);
+        let machine = Machine::new(&trace.symbols, Arch::X86_64, Vec::new());
         let leaf = |name: &str| {
             let named = |l: &crate::symbols::Location| {
                 l.frames.iter().any(|f| trace.symbols.name(f.function) == name)
@@ -245,7 +298,7 @@ mod tests {
     #[test]
     fn listings_name_what_is_called() {
         let trace = Trace::from_text(TEXT).unwrap();
-        let machine = Machine::new(&trace.symbols, Arch::X86_64);
+        let machine = Machine::new(&trace.symbols, Arch::X86_64, Vec::new());
         let at = machine.location(ImageId(0), FileAddr(0x1295)).unwrap();
         let id = machine.function_at(at).unwrap();
         let lines = machine.listing(id, &[(at, 3)]);

@@ -269,6 +269,17 @@ impl Timeline {
         self.arguments.get(call.args as usize).copied().unwrap_or_default()
     }
 
+    /// How many samples have each of so many stacks.
+    pub(crate) fn samples_by_stack(&self, stacks: usize) -> Vec<u32> {
+        let mut counts = vec![0_u32; stacks];
+        for sample in self.tasks.iter().flat_map(|task| &task.samples) {
+            if let Some(count) = counts.get_mut(sample.stack.index()) {
+                *count = count.saturating_add(1);
+            }
+        }
+        counts
+    }
+
     /// The task behind `id`.
     ///
     /// # Panics

@@ -79,9 +79,12 @@ fn read(symbols: &Symbols, id: LocationId) -> Reading {
         // Of inlined methods Crystal keeps the bare name: the program's own `read` is not the C library's.
         let own_method =
             || symbols.name(frame.file).ends_with(".cr") && is_own(symbols, location, frame);
-        let duty = duty::of_name(symbols.name(frame.function)).filter(|_| !own_method());
+        let name = symbols.name(frame.function);
+        let duty = duty::of_name(name).filter(|_| !own_method());
         // What is inlined copies a word as often as a buffer: there the instruction tells.
-        let moves = matches!(duty, Some(Duty::Copy | Duty::Fill)) && index < machine_function;
+        let moves = matches!(duty, Some(Duty::Copy | Duty::Fill))
+            && index < machine_function
+            && !duty::is_copying_loop(name);
         match duty.filter(|_| !moves) {
             Some(duty) => reading.duties.push(duty),
             None if !moves && is_own(symbols, location, frame) => {

@@ -22,6 +22,8 @@ pub struct Loop {
     /// How many of them compare an index with a length or branch on that, and did not just load
     /// the index.
     pub checks: u32,
+    /// How many of them belong to another check that ends in a panic: of an overflow, mostly.
+    pub other_checks: u32,
     /// Whether it does the same with each element, apart from checks: it goes straight from its
     /// first instruction to its last, calls nothing, uses no index that it has just loaded, and
     /// stores something. A compiler could do several elements at once.
@@ -35,10 +37,16 @@ impl Loop {
         (self.first..=self.last).contains(&addr)
     }
 
-    /// Which part of its instructions are checks, in 0..=1.
+    /// Which part of its instructions are checks of indexes, in 0..=1.
     #[must_use]
     pub fn checking(&self) -> f64 {
         f64::from(self.checks) / f64::from(self.instructions.max(1))
+    }
+
+    /// Which part of its instructions are checks of any kind, in 0..=1.
+    #[must_use]
+    pub fn checking_at_all(&self) -> f64 {
+        f64::from(self.checks + self.other_checks) / f64::from(self.instructions.max(1))
     }
 }
 
@@ -108,6 +116,7 @@ impl Function {
             last: FileAddr(body[body.len() - 1].addr),
             instructions: small(body.iter().filter(|i| i.kind != Kind::Nop).count()),
             checks: small(roles.iter().filter(|role| is_check(role)).count()),
+            other_checks: small(roles.iter().filter(|role| **role == Role::OtherCheck).count()),
             uniform: body.iter().any(|i| i.kind == Kind::Store)
                 && !body.iter().zip(roles).any(other_way),
         }
@@ -142,6 +151,19 @@ mod tests {
         let function =
             read("83f809730b030703 06c30f1f4400009090b801000000ebee".replace(' ', "").as_str());
         assert_eq!(function.loop_around(FileAddr(7)), None);
+    }
+
+    #[test]
+    fn an_index_made_of_what_stays_is_checked_in_vain_and_one_that_was_stored_is_waited_for() {
+        // 0: mov rcx, [rdi+10h]; 4: mov rax, r8; 7: imul rax, rcx; b: add rax, rdx
+        // e: cmp rax, r10; 11: jae 24; 13: mov r9d, [rsi+rax*4]; 17: mov [r11+rdx*4], r9d
+        // 1b: inc rdx; 1e: cmp rdx, rbx; 21: jne 0; 23: ret; 24: call 100
+        let code =
+            "488b4f104c89c0480fafc14801d04c39d07311448b0c86 45890c93 48ffc24839da75ddc3e8d7000000";
+        let around = |code: &str| read(&code.replace(' ', "")).loop_around(FileAddr(7)).unwrap();
+        assert_eq!(around(code).checks, 2);
+        // 17: mov [rdi+10h], ecx; nop
+        assert_eq!(around(&code.replace("45890c93", "894f1090")).checks, 0);
     }
 
     #[test]

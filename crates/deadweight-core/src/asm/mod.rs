@@ -105,7 +105,8 @@ pub struct Function {
     /// Whether a jump or branch of this function comes in here; true for the entry.
     entered: Vec<bool>,
     shape: Shape,
-    small: bool,
+    /// What it calls in rare cases, if it is small.
+    small: Option<Vec<Instruction>>,
 }
 
 impl Function {
@@ -123,7 +124,7 @@ impl Function {
         let body = Body { instructions: &instructions, entered: &entered, convention, names, sole };
         let roles = roles::find(&body);
         let shape = roles::shape(&body);
-        let small = roles::is_small(&body);
+        let small = roles::calls_of_small(&body);
         Self { instructions, roles, entered, shape, small }
     }
 
@@ -146,10 +147,11 @@ impl Function {
     }
 
     /// Whether calling it costs about as much as running it: a few dozen instructions without a
-    /// loop that call nothing but panics.
+    /// loop that call nothing but panics. Then what it calls beyond a branch, if anything: it is
+    /// small only if that happens rarely, which the code does not tell.
     #[must_use]
-    pub fn is_small(&self) -> bool {
-        self.small
+    pub fn calls_if_small(&self) -> Option<&[Instruction]> {
+        self.small.as_deref()
     }
 
     /// How many of its instructions are there for anything but being called, and calling.
@@ -161,6 +163,16 @@ impl Function {
                 && !matches!(i.kind, Kind::Nop | Kind::Trap | Kind::Unknown)
         };
         self.instructions.iter().zip(&self.roles).filter(working).count()
+    }
+
+    /// Whether it writes single bytes behind a pointer. In C and C++ these may be bytes of anything,
+    /// so that whoever inlines it still loads everything else again.
+    #[must_use]
+    pub fn writes_bytes(&self) -> bool {
+        let byte = |m: instruction::Memory| m.size == 1 && m.written && m.base.is_some();
+        let at_work = |role: &Role| !matches!(role, Role::Prologue | Role::Arguments);
+        let with_roles = self.instructions.iter().zip(&self.roles);
+        with_roles.into_iter().any(|(i, role)| at_work(role) && i.memory.is_some_and(byte))
     }
 
     /// The calls within `reach` instructions of the one at `addr`, nearest first.

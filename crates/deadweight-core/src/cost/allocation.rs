@@ -148,8 +148,11 @@ fn library_calls(found: &Inspection<'_, '_>, spot: Spot) -> Vec<Call> {
 /// allocates, and the allocations are its data.
 fn keeps(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> bool {
     let collected = ["Go", "Crystal"].contains(&&*found.case.processes.get(process).language);
-    let releases =
-        |spot: &Spot| matches!(found.case.duty_at(*spot), Some(Duty::Release | Duty::Grow));
+    // What an allocator does while it takes something back may have any name.
+    let releases = |spot: &Spot| {
+        let sample = spot.stack().map(|stack| found.case.sample(stack));
+        sample.is_some_and(|s| s.under(Duty::Release) || s.under(Duty::Grow))
+    };
     let released = share.places.iter().filter(|(spot, _)| releases(spot));
     let released: u64 = released.map(|(_, weight)| weight.amount).sum();
     !collected && (released as f64) < RELEASED * share.samples as f64
@@ -299,6 +302,22 @@ mod tests {
             start-up 500 exec, linking and initialising
         "#]]
         .assert_eq(&rows(&text, 4));
+    }
+
+    #[test]
+    fn what_zigs_allocators_take_back_is_known_by_who_was_asked() {
+        let at = |asked: &str, line: u32| {
+            format!(
+                "heap.SmpAllocator.Thread.lock (/zig/lib/std/heap.zig:77) in heap.SmpAllocator.{asked} (/zig/lib/std/heap.zig:9) <- app.list (a.zig:{line}) <- app.main (a.zig:30)"
+            )
+        };
+        let (taken, given) = (at("alloc", 4), at("free", 9));
+        let text = computing("Zig", &[(40, &taken), (30, &given), (30, "app.main (a.zig:31)")]);
+        expect![[r#"
+            allocation 77 % (60..84) @ app.list:4: app spent 69.7 µs of its 100 µs in the allocator (70 %).
+        "#]].assert_eq(&found(&text));
+        let text = computing("Zig", &[(70, &taken), (30, "app.main (a.zig:31)")]);
+        assert_eq!(found(&text), "");
     }
 
     #[test]

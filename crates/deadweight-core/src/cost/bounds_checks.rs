@@ -11,7 +11,8 @@
 //! of a hot loop's instructions they are, not by how many samples hit them: which instruction of a
 //! group a sample hits depends on the processor, and on some it is never the check. Always a candidate:
 //! processors do most checks beside other work, so the saving may be nothing; where the checks kept a
-//! loop from being vectorised it is several times the share. `--prove` runs a copy of the program
+//! loop from being vectorised it is several times the share. In Zig, whose checks of overflow come and go with those
+//! of indexes, both count. `--prove` runs a copy of the program
 //! without the checks; instructions that do nothing stay in their place, so that no gain proves little.
 //!
 //! # What it is mistaken for
@@ -96,14 +97,19 @@ impl Checked {
         self.around.checking() >= MANY && longest as f64 <= WAITING * self.all() as f64
     }
 
+    /// Which part of its instructions goes with the checks.
+    fn checking(&self, language: &str) -> f64 {
+        if one_switch(language) { self.around.checking_at_all() } else { self.around.checking() }
+    }
+
     /// Samples that its checks stand for.
-    fn share(&self) -> f64 {
-        self.around.checking() * self.all() as f64
+    fn share(&self, language: &str) -> f64 {
+        self.checking(language) * self.all() as f64
     }
 
     /// Samples that might go with its checks.
     fn gain(&self, language: &str) -> f64 {
-        let checking = self.around.checking();
+        let checking = self.checking(language);
         let all = self.all() as f64;
         match language {
             _ if vectorises(language) && self.around.uniform => {
@@ -190,6 +196,12 @@ pub(crate) fn checked_loops(found: &Inspection<'_, '_>, process: ProcessId) -> V
     loops(found, process).into_iter().map(of).collect()
 }
 
+/// Whether checks of indexes and of overflow are the same setting in a language: who leaves out the
+/// ones leaves out the others.
+fn one_switch(language: &str) -> bool {
+    language == "Zig"
+}
+
 /// Whether the compilers of a language do several elements of a plain loop at once unless told
 /// otherwise. Go's never does, GCC not at -O2.
 fn vectorises(language: &str) -> bool {
@@ -203,11 +215,11 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let loops = loops(found, process);
     let hottest = &loops.first()?.around;
     let sum = |part: &dyn Fn(&Checked) -> f64| own.part(loops.iter().map(part).sum());
-    let amount = sum(&Checked::share);
+    let language = case.processes.get(process).language.as_str();
+    let amount = sum(&|checked| checked.share(language));
     if amount.share_of(net) < LARGE {
         return None;
     }
-    let language = case.processes.get(process).language.as_str();
     let saving = sum(&|checked| checked.gain(language));
     let mut places = Weights::new();
     loops.iter().for_each(|checked| add(&mut places, &checked.on_checked_lines(found)));
@@ -218,6 +230,12 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
          of an index that was just loaded are not counted",
         own.samples
     )];
+    if one_switch(language) && hottest.other_checks > 0 {
+        evidence.push(format!(
+            "{} more of the hottest loop check for overflow, which the same setting leaves out",
+            things(u64::from(hottest.other_checks), "instruction")
+        ));
+    }
     if hottest.uniform && vectorises(language) {
         evidence.push(
             "apart from its checks the hottest loop does the same with each element: without them \

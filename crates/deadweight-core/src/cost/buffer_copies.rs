@@ -386,6 +386,20 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_that_copies_is_one_where_it_is_inlined_too() {
+        let shift = "mem.copyForwards (/zig/lib/std/mem.zig:247) in app.words (a.zig:4) <- app.main (a.zig:9)";
+        let shift = computing("Zig", &[(60, shift), (40, "app.main (a.zig:9)")]);
+        let found = super::super::tests::with_source(
+            &shift,
+            "a.zig",
+            4,
+            "std.mem.copyForwards(u8, rest[0..left], rest[end..]);",
+        );
+        let found = &found.findings[0];
+        assert_eq!((found.class.as_str(), found.sites[0].line), ("buffer-copies", 4));
+    }
+
+    #[test]
     fn words_loaded_through_an_inlined_copy_are_refused() {
         let load = "core::ptr::copy_nonoverlapping (/rustc/1/library/core/src/ptr.rs:1) in \
              hashbrown::Group::load (/rust/deps/hashbrown/g.rs:3) in count (a.rs:2) <- main (a.rs:9)";

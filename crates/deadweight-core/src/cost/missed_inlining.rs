@@ -7,11 +7,13 @@
 //!
 //! # How deadweight knows
 //! The machine code of the functions that samples hit. Small is what has a few dozen
-//! instructions, no loop, and calls nothing but panics. Why it was not inlined Go's compiler says
+//! instructions, no loop, and calls nothing but panics and what its rare cases need, which hardly
+//! a sample saw running. Why it was not inlined Go's compiler says
 //! itself, if `--explain-inlining` lets it compile the source again. The row is the time of the calls' own
 //! instructions on both sides. An estimate: on pairs of programs inlining gave back that time and, of
 //! functions of up to twenty instructions, most of the function too, since what it checks and loads again
-//! its caller knows; of functions of forty instructions nothing more.
+//! its caller knows; of functions of forty instructions nothing more, and of those in C and C++ that write
+//! bytes: these may be bytes of anything, so that the caller still knows nothing.
 //!
 //! # What it is mistaken for
 //! Recursion; calls of large functions, of the C library and of runtimes; a callback that a
@@ -148,10 +150,13 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let share = Share::of(found.wall, account, process)?;
     let functions = functions(found, &share, process);
     let (first, small) = functions.first()?;
+    let language = case.processes.get(process).language.as_str();
     let inside: u64 = functions.iter().map(|(_, small)| small.inside).sum();
     let most = share.ns + share.time_of(inside);
-    let shared: Ns =
-        functions.iter().map(|(id, s)| share.time_of(s.inside).part(part(case, *id))).sum();
+    let shared: Ns = functions
+        .iter()
+        .map(|(id, s)| share.time_of(s.inside).part(part(case, *id, language)))
+        .sum();
     let saving = (share.ns + share.ns.part(TOGETHER) + shared).min(share.whole.0.part(MOST));
     if share.ns.share_of(net) < SEEN || saving.share_of(net) < LARGE {
         return None;
@@ -159,7 +164,6 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let (low, high) = share.interval(share.ns);
     let symbols = case.symbols();
     let name = symbols.name(case.machine.code(*first).name);
-    let language = case.processes.get(process).language.as_str();
     let mut evidence = vec![format!(
         "{} samples of {} in calls of {}, {} more in them; inlining has given back the calls and, \
          of tiny functions, most of the rest",
@@ -195,7 +199,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 }
 
 /// Which part of a small function goes with its calls.
-fn part(case: &Case<'_>, id: FunctionId) -> f64 {
+fn part(case: &Case<'_>, id: FunctionId, language: &str) -> f64 {
+    if matches!(language, "C" | "C++") && case.machine.function(id).writes_bytes() {
+        return 0.0;
+    }
     let working = case.machine.function(id).working().clamp(TINY, WORKING);
     MOST * (WORKING - working) as f64 / (WORKING - TINY) as f64
 }
@@ -323,6 +330,38 @@ mod tests {
     fn a_function_that_calls_others_is_refused() {
         let leaf = "get (b.c:3) @0x1028 <- loop (a.c:7) @0x100a <- main (a.c:20)";
         assert_eq!(found(&text(&format!("{CALLER}\n{LARGE}"), &calls(leaf))), "");
+    }
+
+    // 1020: mov rax, [rdi]; mov [rax], sil; inc qword ptr [rdi]; ret
+    const WRITER: &str = "code get @0x1020 488b07 408830 48ff07 c3";
+
+    #[test]
+    fn a_byte_written_behind_a_pointer_leaves_its_caller_as_ignorant_as_before() {
+        let leaf = "get (b.c:3) @0x1026 <- loop (a.c:7) @0x100a <- main (a.c:20)";
+        let text = text(&format!("{CALLER}\n{WRITER}"), &calls(leaf));
+        expect![[r#"
+            missed-inlining 39 % (11..50) @ loop:7: app spent 29.9 µs of its 100 µs calling get and returning from it (30 %), and 19.9 µs in it.
+        "#]].assert_eq(&found(&text));
+    }
+
+    // 1020: mov rax, [rdi]; cmp rax, [rdi+8]; je 1032; lea rdx, [rax+1]; mov [rdi], rdx; ret; nop
+    // 1032: call 1000; jmp 1029
+    const REFILLS: &str =
+        "code get @0x1020 488b07 483b4708 7409 488d5001 488917 c3 90 e8c9ffffff ebf0";
+
+    #[test]
+    fn what_only_a_rare_case_calls_does_not_make_a_function_large() {
+        let codes = format!("{CALLER}\n{REFILLS}");
+        let leaf = "get (b.c:3) @0x1027 <- loop (a.c:7) @0x100a <- main (a.c:20)";
+        assert!(found(&text(&codes, &calls(leaf))).starts_with("missed-inlining"));
+        let mut seen = calls(leaf);
+        seen.push((
+            1,
+            "fill (b.c:9) <- get (b.c:4) @0x1036 <- loop (a.c:7) @0x100a <- main (a.c:20)",
+        ));
+        assert!(found(&text(&codes, &seen)).starts_with("missed-inlining"));
+        seen[4].0 = 8;
+        assert_eq!(found(&text(&codes, &seen)), "");
     }
 
     #[test]

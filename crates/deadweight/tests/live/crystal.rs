@@ -47,3 +47,21 @@ fn a_small_function_that_is_called_is_missed_inlining() {
         .found_at("missed-inlining", "pixels", "costs_in_crystal.cr", "the pixel to name")
         .check();
 }
+
+#[test]
+fn a_line_cleared_whole_is_zeroing() {
+    Truth::of("@costs_in_crystal lines 200000")
+        .first_finding(&["zeroing"])
+        .found_at("zeroing", "lines", "costs_in_crystal.cr", "the line to clear")
+        .saves("zeroing", 0.4..=1.0)
+        .check();
+}
+
+#[test]
+fn the_rest_of_a_queue_moved_down_is_buffer_copies() {
+    Truth::of("@costs_in_crystal turns 200000")
+        .first_finding(&["buffer-copies"])
+        .found_at("buffer-copies", "turns", "costs_in_crystal.cr", "the rest to move")
+        .saves("buffer-copies", 0.6..=1.0)
+        .check();
+}

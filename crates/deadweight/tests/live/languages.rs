@@ -91,3 +91,77 @@ fn a_small_virtual_method_in_cpp_is_missed_inlining() {
         .saves("missed-inlining", 0.2..=1.0)
         .check();
 }
+
+#[test]
+fn locked_additions_of_one_thread_are_atomics_in_every_language() {
+    for (command, class_at) in [
+        ("@costs_in_c marks 20000000", ("marks", "costs_in_c.c")),
+        ("@costs_in_go marks 6000", ("main.marks", "costs_in_go.go")),
+        ("@costs_in_zig marks 6000", ("costs_in_zig.marks", "costs_in_zig.zig")),
+        ("@costs_in_crystal marks 20000000", ("marks", "costs_in_crystal.cr")),
+    ] {
+        Truth::of(command)
+            .first_finding(&["atomics"])
+            .found_at("atomics", class_at.0, class_at.1, "the mark to name")
+            .check();
+    }
+}
+
+#[test]
+fn a_method_behind_a_trait_object_is_missed_inlining() {
+    Truth::of("@costs_in_rust pixels 20000")
+        .first_finding(&["missed-inlining"])
+        .found_at("missed-inlining", "pixels", "costs_in_rust.rs", "the pixel to name")
+        .check();
+}
+
+#[test]
+fn a_function_in_the_way_of_every_pixel_in_zig_is_missed_inlining() {
+    Truth::of("@costs_in_zig pixels 30000")
+        .first_finding(&["missed-inlining"])
+        .found_at("missed-inlining", "shade", "costs_in_zig.zig", "return (value")
+        .check();
+}
+
+#[test]
+fn a_node_at_a_time_in_zig_is_allocation() {
+    Truth::of("@costs_in_zig lists 150000")
+        .first_finding(&["allocation"])
+        .found_at("allocation", "list", "costs_in_zig.zig", "the node to name")
+        .saves("allocation", 0.4..=1.0)
+        .check();
+}
+
+#[test]
+fn the_rest_of_a_text_moved_down_in_zig_is_buffer_copies() {
+    Truth::of("@costs_in_zig words 60")
+        .first_finding(&["buffer-copies"])
+        .found_at("buffer-copies", "words", "costs_in_zig.zig", "the rest to move")
+        .saves("buffer-copies", 0.4..=1.0)
+        .check();
+}
+
+#[test]
+fn checked_indexes_in_zig_are_a_candidate() {
+    Truth::of("@costs_in_zig cells 2000")
+        .first_finding(&["bounds-checks"])
+        .found_at("bounds-checks", "step", "costs_in_zig.zig", "the cell to name")
+        .check();
+}
+
+#[test]
+fn what_no_optimiser_saw_is_told_in_every_language() {
+    for command in [
+        "@far_getter.debug 30",
+        "@word_count.debug 10000",
+        "@checked_rows.debug 60",
+        "@stencil.debug",
+        "@costs_in_crystal.debug pixels 4000",
+    ] {
+        Truth::of(command)
+            .first_finding(&["unoptimised-build"])
+            .hazard("unoptimised")
+            .saves("unoptimised-build", 0.3..=0.98)
+            .check();
+    }
+}

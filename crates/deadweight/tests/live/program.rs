@@ -41,20 +41,35 @@ fn compiler(source: &str) -> Option<&'static [&'static str]> {
     })
 }
 
+/// The same as a person builds it while looking for a mistake: without an optimiser.
+fn debug_compiler(source: &str) -> Option<&'static [&'static str]> {
+    let (_, extension) = source.rsplit_once('.')?;
+    Some(match extension {
+        "c" => &["gcc", "-O0", "-g", "-pthread"],
+        "cpp" => &["g++", "-O0", "-g"],
+        "rs" => &["rustc", "-g", "--edition", "2021"],
+        "go" => &["go", "build", "-gcflags=-N -l"],
+        "cr" => &["crystal", "build"],
+        _ => return None,
+    })
+}
+
 /// The path of the program `name`, built if it is older than its source; the source itself for a
-/// script. `Err` is the reason for a skip.
+/// script. `NAME.debug` is the program without an optimiser. `Err` is the reason for a skip.
 ///
 /// # Panics
 /// If there is no such program, or it does not compile.
 pub(crate) fn build(name: &str) -> Result<PathBuf, String> {
+    let (stem, plain) = name.strip_suffix(".debug").map_or((name, true), |stem| (stem, false));
     let source = std::fs::read_dir(sources())
         .expect("tests/programs is part of the repository")
         .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.file_stem().is_some_and(|stem| stem == name))
+        .find(|path| path.file_stem().is_some_and(|found| found == stem))
         .unwrap_or_else(|| panic!("there is no tests/programs/{name}.*"));
     let file = source.file_name().and_then(|f| f.to_str()).unwrap_or_default();
-    let Some(command) = compiler(file) else { return Ok(source) };
+    let command = if plain { compiler(file) } else { debug_compiler(file) };
+    let Some(command) = command else { return Ok(source) };
     let program = workshop().join(name);
     let age = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
     if age(&program) > age(&source) {

@@ -7,7 +7,7 @@
 use super::routine::{self, Routine};
 use super::{Role, claim};
 use crate::asm::Body;
-use crate::asm::instruction::{Kind, Reg, Registers};
+use crate::asm::instruction::{Instruction, Kind, Reg, Registers};
 
 /// How many instructions a cold block may take until it panics: it loads an index, a length and
 /// the place in the source, and may make the error's value first.
@@ -184,6 +184,26 @@ fn is_used(body: &Body<'_, '_>, compare: usize, hot: usize, register: Reg) -> bo
     used(register) || copied
 }
 
+/// Whether instruction `at` reads the same place in each round of the loop around it, which nothing
+/// there writes: a width, a variable put away. Nobody waits for that.
+fn is_fixed(body: &Body<'_, '_>, at: usize) -> bool {
+    /// How far the loop's jump back may be.
+    const ROUND: usize = 512;
+    let memory = body.instructions[at].memory.filter(|m| m.index.is_none() && !m.thread_local);
+    let Some((memory, base)) = memory.and_then(|m| Some((m, m.base?))) else { return false };
+    let head = |i: &Instruction| i.target().filter(|to| *to <= body.instructions[at].addr);
+    let mut behind = body.instructions.iter().enumerate().skip(at).take(ROUND);
+    let round = behind.find_map(|(last, i)| Some((body.at(head(i)?)?, last)));
+    let Some((first, last)) = round else { return false };
+    let writes = |i: &Instruction| {
+        let same = |m: crate::asm::instruction::Memory| {
+            m.written && m.index.is_none() && (m.base, m.offset) == (Some(base), memory.offset)
+        };
+        i.writes.has(base) || i.memory.is_some_and(same)
+    };
+    !body.instructions[first..=last].iter().any(writes)
+}
+
 /// Whether the index that `compare` looks at was loaded just before. Which of the compared values
 /// is the index, the code from `hot` on tells: it goes on using it.
 fn fed_by_load(body: &Body<'_, '_>, compare: usize, hot: usize) -> bool {
@@ -201,14 +221,12 @@ fn fed_by_load(body: &Body<'_, '_>, compare: usize, hot: usize) -> bool {
         if !instruction.writes.meets(wanted) {
             continue;
         }
+        let reads_memory = instruction.memory.is_some_and(|m| m.read);
         match instruction.kind {
+            Kind::Load if is_fixed(body, at) => wanted = wanted.without(instruction.writes),
             Kind::Load => return true,
             Kind::Call(_) => return false,
-            _ if instruction.memory.is_some_and(|m| m.read)
-                && instruction.kind == Kind::Compute =>
-            {
-                return true;
-            }
+            Kind::Compute if reads_memory && !is_fixed(body, at) => return true,
             _ => {
                 wanted = wanted.without(instruction.writes).and(instruction.reads);
             }

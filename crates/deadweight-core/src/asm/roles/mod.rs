@@ -96,8 +96,9 @@ pub(super) fn find(body: &Body<'_, '_>) -> Vec<Role> {
 }
 
 /// Whether `body` is small enough that calling it costs as much as running it: straight code that
-/// calls nothing but panics.
-pub(super) fn is_small(body: &Body<'_, '_>) -> bool {
+/// calls nothing but panics, and what only its rare cases call. The calls of those; none if it is not
+/// small in any case.
+pub(super) fn calls_of_small(body: &Body<'_, '_>) -> Option<Vec<Instruction>> {
     /// About what compilers inline when asked to, at three to four bytes each.
     const SMALL: usize = 64;
     let at_work = |i: &&Instruction| !matches!(i.kind, Kind::Nop | Kind::Trap);
@@ -106,14 +107,33 @@ pub(super) fn is_small(body: &Body<'_, '_>) -> bool {
         let routine = body.callee(i).and_then(routine::named);
         matches!(routine, Some(R::BoundsPanic | R::OtherPanic | R::PanicValue | R::StackGrowth))
     };
-    let goes_on = |i: &Instruction| match i.kind {
-        Kind::Call(_) => panics(i),
-        Kind::CopyBlock | Kind::FillBlock => false,
-        // To the entry after the stack has grown; elsewhere back is a loop.
-        _ => i.target().is_none_or(|to| to > i.addr || to == body.instructions[0].addr),
-    };
-    body.instructions.iter().filter(at_work).count() <= SMALL
-        && body.instructions.iter().all(goes_on)
+    if body.instructions.iter().filter(at_work).count() > SMALL {
+        return None;
+    }
+    let mut calls = Vec::new();
+    // Past a branch; past such a call, until the code goes on elsewhere or is entered.
+    let (mut guarded, mut rare) = (false, false);
+    for (at, i) in body.instructions.iter().enumerate() {
+        rare &= !body.entered[at];
+        match i.kind {
+            Kind::Call(_) if panics(i) => {}
+            Kind::Call(_) if guarded => {
+                calls.push(*i);
+                rare = true;
+            }
+            Kind::Call(_) | Kind::CopyBlock | Kind::FillBlock => return None,
+            // A rare case that ends behind the function goes back to it.
+            Kind::Jump(_) if rare => {}
+            // To the entry after the stack has grown; elsewhere back is a loop.
+            _ if i.target().is_some_and(|to| to <= i.addr && to != body.instructions[0].addr) => {
+                return None;
+            }
+            _ => {}
+        }
+        guarded |= matches!(i.kind, Kind::Branch(_));
+        rare &= i.falls_through();
+    }
+    Some(calls)
 }
 
 /// How `body` looks as a whole.
