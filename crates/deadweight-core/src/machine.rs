@@ -146,6 +146,12 @@ impl<'s> Machine<'s> {
             return true;
         }
         let code = self.code(id);
+        // What such a one keeps in memory stays there, inlined or not: one measured saved nothing.
+        let image = self.symbols.images.get(code.image.index());
+        let language = image.map_or("", |image| self.symbols.name(image.language));
+        if matches!(language, "C" | "C++") && self.function(id).writes_bytes() {
+            return false;
+        }
         let end = code.addr.0.saturating_add(code.bytes.len() as u64);
         let innermost: u64 = self.hits(code.image, code.addr.0..end).map(|h| h.innermost).sum();
         let below = |call: &asm::instruction::Instruction| -> u64 {

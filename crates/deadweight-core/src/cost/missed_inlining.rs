@@ -362,6 +362,9 @@ mod tests {
         assert!(found(&text(&codes, &seen)).starts_with("missed-inlining"));
         seen[4].0 = 8;
         assert_eq!(found(&text(&codes, &seen)), "");
+        // 102d: mov [rdi], dl; nop
+        let writes_bytes = codes.replace("488d5001 488917", "488d5001 881790");
+        assert_eq!(found(&text(&writes_bytes, &calls(leaf))), "");
     }
 
     #[test]
