@@ -7,6 +7,7 @@ mod calibrate;
 mod cgroup;
 mod clean;
 mod closer;
+mod confine;
 mod counting;
 mod error;
 mod examine;
@@ -39,6 +40,7 @@ mod time_limit;
 mod waits;
 
 pub use clean::{CleanRun, run_clean};
+pub use confine::confine;
 pub use counting::{Argument, Count};
 pub use error::Error;
 pub use examine::{Examination, examine};

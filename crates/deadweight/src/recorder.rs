@@ -26,6 +26,13 @@ pub enum Whom<'r> {
 }
 
 impl Whom<'_> {
+    /// A joined process may live in a container, whose files are reached through it: that takes rights.
+    fn confines(&self, sealer: &mut Sealer) {
+        if let Self::Command(_) = self {
+            sealer.is_last();
+        }
+    }
+
     fn record(&self, plan: &Plan, sealer: &mut Sealer) -> Result<Outcome, Error> {
         match self {
             Self::Command(request) => record(request, plan, sealer),
@@ -50,16 +57,28 @@ impl Recorder {
     /// # Errors
     /// If it cannot be run or recorded.
     pub fn record(&self, request: &Request) -> Result<Trace, Failure> {
-        self.take(&Whom::Command(request))
+        self.take_freely(&Whom::Command(request))
     }
 
-    /// Records once and keeps the recording in memory.
+    /// Records once and keeps the recording in memory and all rights.
+    ///
+    /// # Errors
+    /// If it cannot be run, joined or recorded.
+    pub fn take_freely(&self, whom: &Whom<'_>) -> Result<Trace, Failure> {
+        let mut sealer = Sealer::to_memory();
+        whom.record(&self.plan, &mut sealer)?;
+        Ok(sealer.into_trace())
+    }
+
+    /// Records once, as the last thing that needs any rights, and keeps the recording in memory.
     ///
     /// # Errors
     /// If it cannot be run, joined or recorded.
     pub fn take(&self, whom: &Whom<'_>) -> Result<Trace, Failure> {
         let mut sealer = Sealer::to_memory();
+        whom.confines(&mut sealer);
         whom.record(&self.plan, &mut sealer)?;
+        deadweight_record::confine();
         Ok(sealer.into_trace())
     }
 
@@ -86,6 +105,7 @@ impl Recorder {
     ) -> Result<Exit, Failure> {
         let mut sealer = Sealer::to_file(file);
         sealer.limit(most);
+        whom.confines(&mut sealer);
         let outcome = whom.record(&self.plan, &mut sealer)?;
         match sealer.failure() {
             None => Ok(outcome.exit),

@@ -95,6 +95,24 @@ fn damaged_files_never_panic_and_are_bounded() {
     }
 }
 
+/// What the fuzz target failed on once.
+#[test]
+fn files_that_failed_once_are_read() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/elf_dwarf_seal");
+    let mut read = 0;
+    for file in std::fs::read_dir(folder).expect("the corpus is in the repository") {
+        let bytes = std::fs::read(file.expect("a file").path()).expect("it can be read");
+        let addresses = [0, 1, 0x1000, 0x1139, 0x40_1000, u64::MAX];
+        let told = resolve(Files::of(bytes.as_slice()), &addresses, Detail::Lines);
+        assert_eq!(told.frames.len(), addresses.len());
+        let _ = unwind_rules(bytes.as_slice(), &addresses);
+        let _ = called_names(bytes.as_slice(), &addresses.map(|at| (at, 200)));
+        let _ = value_types(Files::of(bytes.as_slice()), &addresses);
+        read += 1;
+    }
+    assert!(read >= 3);
+}
+
 fn event(sealer: &mut Sealer, kind: RawKind<'_>) {
     sealer.event(&RawEvent { at: 0, cpu: Cpu(0), process: Tid(5), task: Tid(5), kind });
 }

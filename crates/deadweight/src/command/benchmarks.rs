@@ -8,7 +8,7 @@ use super::gate::read_conditions;
 use super::page;
 use crate::cli::Compare;
 use crate::failure::Failure;
-use crate::render::{benchmarks, ips};
+use crate::render::{self, benchmarks, ips};
 use deadweight_core::benchmarks::asking::{Asked, ask};
 use deadweight_core::benchmarks::keys::Key;
 use deadweight_core::benchmarks::table::{Layout, Verdict, lay_out};
@@ -78,13 +78,13 @@ pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8,
         .iter()
         .map(|(text, condition)| Ok((*text, ask(condition, &tables)?)))
         .collect::<Result<_, Failure>>()?;
-    if let Some(json) = json {
+    if let Some(to) = json {
         let text = serde_json::to_string_pretty(&tables).map_err(|error| Failure::Write {
             what: "the comparison",
             to: "JSON".into(),
             source: error.into(),
         })?;
-        json.write(&(text + "\n"))?;
+        to.write(&render::json::escaped(&text))?;
     }
     if !wish.quiet {
         let page = page::page(&std::io::stdout(), &wish.style);

@@ -11,6 +11,7 @@ use super::{benchmarks, page, recording};
 use crate::cli::{Compare, Of, Sort};
 use crate::failure::Failure;
 use crate::recorder::Recorder;
+use crate::render;
 use crate::render::comparison::{self, Shown};
 use crate::render::exports::markup::{self, Markup};
 use crate::render::exports::{self, Timed};
@@ -73,13 +74,13 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
         return Err(Failure::Unknown("give at least two sides to compare".into()));
     };
     let comparisons: Vec<Comparison> = others.iter().map(|b| against(a, b)).collect();
-    if let Some(json) = json {
+    if let Some(to) = json {
         let text = serde_json::to_string_pretty(&comparisons).map_err(|error| Failure::Write {
             what: "the comparison",
             to: "JSON".into(),
             source: error.into(),
         })?;
-        json.write(&(text + "\n"))?;
+        to.write(&render::json::escaped(&text))?;
     }
     if !wish.quiet {
         let page = page::page(&std::io::stdout(), &wish.style);

@@ -13,6 +13,7 @@ use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 pub(crate) fn dump(wish: &Dump) -> Result<u8, Failure> {
+    deadweight_record::confine();
     let trace = recording::read(&wish.file)?;
     if !wish.text {
         print("the recording", &summary(&trace))?;

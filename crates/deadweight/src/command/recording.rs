@@ -7,14 +7,22 @@ use std::path::Path;
 
 /// Reads a recording, sealed or as text.
 pub(crate) fn read(path: &Path) -> Result<Trace, Failure> {
-    let unreadable = |source| Failure::Read { path: path.to_owned(), source };
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+    of(&bytes(path)?, path)
+}
+
+/// What the file holds.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })
+}
+
+/// The recording that the file at `path` held.
+pub(crate) fn of(bytes: &[u8], path: &Path) -> Result<Trace, Failure> {
     let not = |why: String| Failure::Recording { path: path.to_owned(), why };
-    match Trace::from_bytes(&bytes) {
+    match Trace::from_bytes(bytes) {
         // What is missing or damaged stands in the trace's own warnings.
         Ok((trace, _)) => Ok(trace),
         Err(ReadError::NotATrace) => {
-            let text = std::str::from_utf8(&bytes).map_err(|_| {
+            let text = std::str::from_utf8(bytes).map_err(|_| {
                 not("it is neither a recording of `deadweight record` nor its text".into())
             })?;
             Trace::from_text(text).map_err(|error| not(error.to_string()))

@@ -8,11 +8,16 @@ use crate::failure::Failure;
 use crate::inlining;
 
 pub(crate) fn report(wish: &Report) -> Result<u8, Failure> {
-    let mut trace = recording::read(&wish.file)?;
+    let bytes = recording::bytes(&wish.file)?;
+    let reader = Reader::open(&wish.view, Usually::Stdout)?;
+    if !wish.view.explain_inlining {
+        // Others may have written it.
+        deadweight_record::confine();
+    }
+    let mut trace = recording::of(&bytes, &wish.file)?;
     if wish.view.explain_inlining {
         inlining::ask(std::slice::from_mut(&mut trace));
     }
-    let reader = Reader::open(&wish.view, Usually::Stdout)?;
     let traces = std::slice::from_ref(&trace);
     let View { of, inside, .. } = &wish.view;
     reader.give(&weighed_traces(traces, &[], of.as_ref(), inside.as_deref())?)?;

@@ -46,7 +46,11 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
         limit: None,
     };
     let mut ran = match runs {
-        None => once(&recorder, Request { argv: argv.clone(), ..Request::default() })?,
+        None => {
+            // Go's compiler is run later, where the user wants it.
+            let last = !wish.view.explain_inlining;
+            once(&recorder, Request { argv: argv.clone(), ..Request::default() }, last)?
+        }
         Some(runs) => {
             repeat(&repeating(runs), &mut |request| recorder.record(request), &mut evidence)?
         }
@@ -78,7 +82,11 @@ pub(super) fn joined(wish: &cli::Join) -> Option<Join> {
 
 /// `--pid N`: joins a process and weighs what it does.
 fn attach(wish: &Run, recorder: &Recorder, join: Join, reader: Reader<'_>) -> Result<u8, Failure> {
-    let trace = recorder.take(&Whom::Process(join))?;
+    let whom = Whom::Process(join);
+    let trace = match wish.view.explain_inlining {
+        true => recorder.take_freely(&whom)?,
+        false => recorder.take(&whom)?,
+    };
     let mut ran = Ran { traces: vec![trace], ..Ran::default() };
     if wish.view.explain_inlining {
         inlining::ask(&mut ran.traces);
@@ -131,8 +139,9 @@ pub(super) fn weighed_traces(
     Ok(report)
 }
 
-fn once(recorder: &Recorder, request: Request) -> Result<Ran, Failure> {
-    let trace = recorder.record(&request)?;
+fn once(recorder: &Recorder, request: Request, last: bool) -> Result<Ran, Failure> {
+    let trace =
+        if last { recorder.take(&Whom::Command(&request))? } else { recorder.record(&request)? };
     let exit = trace.meta.exit.unwrap_or_default();
     Ok(Ran { traces: vec![trace], exit, ..Ran::default() })
 }

@@ -251,6 +251,17 @@ pub(crate) fn fitted_path(path: &str, width: usize) -> String {
     fitted(&format!("…/{rest}"), width)
 }
 
+/// Whether a terminal shows it and does nothing else: no control character, nothing that turns the
+/// direction of writing or cannot be seen.
+pub(crate) fn is_printable(c: char) -> bool {
+    let unseen = matches!(c,
+        '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}');
+    !unseen && !c.is_control()
+}
+
 /// Without control characters and without characters that turn the direction of writing: those
 /// are shown as escapes. Tabs become a blank.
 pub(crate) fn printable(text: &str) -> String {
@@ -258,12 +269,9 @@ pub(crate) fn printable(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\t' => clean.push(' '),
-            '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' => clean.extend(c.escape_unicode()),
+            c if is_printable(c) => clean.push(c),
             c if c.is_control() => clean.extend(c.escape_default()),
-            c => clean.push(c),
+            c => clean.extend(c.escape_unicode()),
         }
     }
     clean

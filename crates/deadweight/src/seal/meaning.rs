@@ -14,16 +14,30 @@ use deadweight_core::ids::{ImageId, LocationId};
 use deadweight_core::symbols::{MADE, SourceFrame, Symbols, is_c_library};
 use std::collections::BTreeMap;
 
-/// Gives every location its frames and every image that was hit its facts.
-pub(super) fn give(symbols: &mut Symbols, images: &mut Images) {
+/// The locations of each image.
+fn by_image(symbols: &Symbols) -> BTreeMap<ImageId, Vec<LocationId>> {
     let mut of_image: BTreeMap<ImageId, Vec<LocationId>> = BTreeMap::new();
     for (at, location) in symbols.locations.iter().enumerate().skip(1) {
         of_image.entry(location.image).or_default().push(LocationId::at(at));
     }
-    let mut variants = None;
-    for (image, locations) in of_image {
+    of_image
+}
+
+/// Gives the kernel's locations their names. Before everything else: its list is kept in a file, and
+/// later nothing may be written.
+pub(super) fn give_kernel(symbols: &mut Symbols, images: &mut Images) {
+    for (image, locations) in by_image(symbols) {
         if images.is_kernel(image) {
             name_kernel(symbols, images, &locations);
+        }
+    }
+}
+
+/// Gives every other location its frames and every image that was hit its facts.
+pub(super) fn give(symbols: &mut Symbols, images: &mut Images) {
+    let mut variants = None;
+    for (image, locations) in by_image(symbols) {
+        if images.is_kernel(image) {
             continue;
         }
         let addresses: Vec<u64> =

@@ -77,6 +77,8 @@ pub struct Sealer {
     zero: Option<u64>,
     meta: Meta,
     output: Option<Output>,
+    /// Nothing is recorded after this.
+    last: bool,
     written: Instant,
 }
 
@@ -115,6 +117,7 @@ impl Sealer {
             zero: None,
             meta: Meta::default(),
             output: None,
+            last: false,
             written: Instant::now(),
         }
     }
@@ -131,6 +134,12 @@ impl Sealer {
         if let Some(output) = &mut self.output {
             output.limit(most);
         }
+    }
+
+    /// Nothing is recorded after this: before the program's files are read, this process gives up what it may do
+    /// beyond reading and writing to what is open ([`deadweight_record::confine`]).
+    pub fn is_last(&mut self) {
+        self.last = true;
     }
 
     /// Why the trace file is not as whole as was wished, in a sentence; none if it is.
@@ -361,6 +370,10 @@ impl Sink for Sealer {
     fn finish(&mut self, meta: Meta) {
         self.meta = meta;
         let (symbols, images) = (&mut self.symbols, &mut self.images);
+        meaning::give_kernel(symbols, images);
+        if self.last {
+            deadweight_record::confine();
+        }
         let code = Copied::of_leaves(symbols, &mut self.interned, images, &self.hits);
         meaning::give(symbols, images);
         code.keep(symbols, images, &self.hits);

@@ -137,6 +137,14 @@ fn of_function(
 }
 
 fn holds<'a>(unit: &UnitRef<'_, Slice<'a>>, entry: &Entry<'a>, address: u64) -> bool {
+    let value = |name| entry.attr_value(name);
+    if let (Some(gimli::AttributeValue::Addr(low)), Some(size)) =
+        (value(gimli::DW_AT_low_pc), value(gimli::DW_AT_high_pc).and_then(|v| v.udata_value()))
+        && low.checked_add(size).is_none()
+    {
+        // The reader adds them without a look.
+        return false;
+    }
     let Ok(mut ranges) = unit.die_ranges(entry) else { return false };
     while let Ok(Some(range)) = ranges.next() {
         if range.begin <= address && address < range.end {

@@ -8,6 +8,7 @@
 mod code;
 mod counts;
 mod crystal;
+mod guarded;
 mod images;
 mod joining;
 mod languages;
