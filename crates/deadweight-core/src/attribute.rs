@@ -382,10 +382,10 @@ impl<'a, 't> Charge<'a, 't> {
         let entry = self.entry((account, slice.process, detail));
         entry.ns += ns;
         entry.alone += alone;
-        entry.count += u64::from(began);
+        entry.count += began;
         if site.is_known() {
             let weight = entry.sites.entry(site).or_default();
-            weight.count += u64::from(began);
+            weight.count += began;
             weight.amount += ns.0;
         }
         entry.recording.0 += u64::try_from(samples.len()).unwrap_or(0);
@@ -415,25 +415,25 @@ impl<'a, 't> Charge<'a, 't> {
         &mut self.entries[at]
     }
 
-    /// Where a slice's event was taken, and whether the event begins in it.
-    fn site(&self, slice: &Slice) -> (Spot, bool) {
+    /// Where a slice's event was taken, and how many such begin in it.
+    fn site(&self, slice: &Slice) -> (Spot, u64) {
         let timeline = self.case.timeline;
         match slice.what {
             What::Call(_, call) => {
                 let call = &timeline.calls[call.index()];
-                (Spot::Stack(call.site), call.start == slice.start)
+                (Spot::Stack(call.site), u64::from(call.start == slice.start) * call.times())
             }
             What::Fault(fault) => {
                 let fault = &timeline.faults[fault as usize];
                 // Of each fault the instruction is known, of some the stack.
                 let user = fault.site == StackId(0) && !fault.kernel;
-                (if user { Spot::At(fault.by) } else { Spot::Stack(fault.site) }, true)
+                (if user { Spot::At(fault.by) } else { Spot::Stack(fault.site) }, 1)
             }
             What::Wait(block) => {
                 let block = &timeline.blocks[block as usize];
-                (Spot::Stack(self.case.site_of(block)), block.start == slice.start)
+                (Spot::Stack(self.case.site_of(block)), u64::from(block.start == slice.start))
             }
-            _ => (Spot::default(), true),
+            _ => (Spot::default(), 1),
         }
     }
 

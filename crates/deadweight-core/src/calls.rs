@@ -252,7 +252,8 @@ impl Family {
     }
 
     fn count(&mut self, timeline: &Timeline, call: &Call) {
-        self.calls += 1;
+        let times = call.times();
+        self.calls += times;
         self.time += call.end - call.start;
         self.busy += call.end - call.start;
         if call.site != StackId(0) {
@@ -271,16 +272,16 @@ impl Family {
         }
         self.object = call.object();
         match call.ret() {
-            Some(ret @ ..0) if ret > -4096 => self.failed += 1,
-            Some(0) => self.empty += 1,
+            Some(ret @ ..0) if ret > -4096 => self.failed += times,
+            Some(0) => self.empty += times,
             _ => {}
         }
         if let Some(position) = self.size {
             let asked = timeline.args(call)[position];
-            self.asked = self.asked.saturating_add(asked);
+            self.asked = self.asked.saturating_add(asked.saturating_mul(times));
             self.sizes = (self.sizes.0.min(asked), self.sizes.1.max(asked));
             let got = call.ret().and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
-            self.bytes = self.bytes.saturating_add(got);
+            self.bytes = self.bytes.saturating_add(got.saturating_mul(times));
             // Most calls answer what the one before did.
             if call.ret() != self.answer && self.answers.len() < REMEMBERED {
                 self.answers.extend(call.ret());

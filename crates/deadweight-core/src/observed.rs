@@ -8,7 +8,7 @@
 
 use crate::ids::TaskId;
 use crate::stats::median::summarise;
-use crate::timeline::{Run, Task, Timeline, Within};
+use crate::timeline::{Call, Run, Task, Timeline, Within};
 use crate::trace::{Observer, Trace};
 use crate::units::Ns;
 use crate::weigh::CleanRun;
@@ -38,7 +38,7 @@ pub(crate) fn in_span(
     let before = index.checked_sub(1).map(|i| task.spans[i]);
     let entering = match span.within {
         Within::Syscall(call) if timeline.calls[call.index()].start == span.start => {
-            cost.syscall_kernel
+            per_call(&timeline.calls[call.index()], cost.syscall_kernel, cost.counted_kernel)
         }
         Within::Fault(_) => cost.fault_kernel,
         Within::Exiting if before.is_none_or(|b| b.within != Within::Exiting) => cost.death,
@@ -46,11 +46,18 @@ pub(crate) fn in_span(
     };
     let leaving = before.map_or(0, |b| match (b.run, b.within, span.within) {
         (Run::OnCpu(_), Within::Fault(_), _) => cost.fault_user,
-        (Run::OnCpu(_), Within::Syscall(_), Within::User) => cost.syscall_user,
+        (Run::OnCpu(_), Within::Syscall(call), Within::User) => {
+            per_call(&timeline.calls[call.index()], cost.syscall_user, cost.counted_user)
+        }
         (Run::OnCpu(_), ..) => 0,
         _ => cost.switch,
     });
     Ns(entering + leaving) + sampling(cost, samples)
+}
+
+/// What a call cost that was recorded, or calls that were counted.
+fn per_call(call: &Call, recorded: u64, counted: u64) -> u64 {
+    if call.counted == 0 { recorded } else { counted.saturating_mul(call.counted.into()) }
 }
 
 /// What taking so many samples cost.
@@ -115,6 +122,8 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
         cost = Observer {
             syscall_user: scaled(cost.syscall_user, own),
             syscall_kernel: scaled(cost.syscall_kernel, kernel),
+            counted_user: scaled(cost.counted_user, own),
+            counted_kernel: scaled(cost.counted_kernel, kernel),
             fault_user: scaled(cost.fault_user, own),
             fault_kernel: scaled(cost.fault_kernel, kernel),
             switch: scaled(cost.switch, both),
@@ -156,6 +165,8 @@ fn bounded(cost: Observer, calibrated: &Observer) -> Observer {
     Observer {
         syscall_user: within(cost.syscall_user, calibrated.syscall_user),
         syscall_kernel: within(cost.syscall_kernel, calibrated.syscall_kernel),
+        counted_user: within(cost.counted_user, calibrated.counted_user),
+        counted_kernel: within(cost.counted_kernel, calibrated.counted_kernel),
         fault_user: within(cost.fault_user, calibrated.fault_user),
         fault_kernel: within(cost.fault_kernel, calibrated.fault_kernel),
         switch: within(cost.switch, calibrated.switch),

@@ -9,6 +9,7 @@
 mod arguments;
 mod births;
 mod build;
+mod counted;
 mod handover;
 mod inside;
 mod peers;
@@ -133,7 +134,7 @@ pub enum Within {
     Exiting,
 }
 
-/// A system call. Its arguments: [`Timeline::args`].
+/// A system call, or several alike that were counted together. Its arguments: [`Timeline::args`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// When it was entered.
@@ -150,6 +151,8 @@ pub struct Call {
     pub(crate) args: u32,
     /// Index into [`Objects::all`], or [`Call::NOTHING`].
     pub(crate) object: u32,
+    /// How many calls it stands for that were counted together; 0 for a call that has its own begin and end.
+    pub(crate) counted: u32,
     /// Number on the trace's architecture.
     pub nr: u16,
 }
@@ -164,6 +167,12 @@ impl Call {
     #[must_use]
     pub fn ret(&self) -> Option<i64> {
         (self.ret != Self::NEVER).then_some(self.ret)
+    }
+
+    /// How many calls it stands for.
+    #[must_use]
+    pub fn times(&self) -> u64 {
+        self.counted.max(1).into()
     }
 
     /// What its descriptor referred to: an index into [`Objects::all`].

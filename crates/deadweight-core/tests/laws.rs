@@ -88,6 +88,16 @@ fn kind() -> impl Strategy<Value = Kind> {
         2 => Just(Kind::Exit),
         4 => (nr, 0_u64..5).prop_map(|(nr, a)| Kind::Syscall { nr, args: [a, 1, 0, 0] }),
         4 => (-2_i64..6).prop_map(|ret| Kind::Back { ret }),
+        2 => (0_u16..3, -2_i64..6, 0_u32..300, 0_u64..90_000, 0_u64..200_000).prop_map(
+            |(nr, ret, count, inside, over)| Kind::Calls {
+                nr,
+                args: [3, 1, 0, 0],
+                ret,
+                count,
+                inside: Ns(inside),
+                over: Ns(over),
+            }
+        ),
         1 => any::<bool>().prop_map(fault),
         1 => any::<bool>().prop_map(|major| Kind::FaultEnd { major }),
         1 => prop_oneof![Just(Kind::Timer), Just(Kind::TimerEnd), Just(Kind::Main)],

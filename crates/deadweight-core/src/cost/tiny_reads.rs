@@ -205,6 +205,30 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_were_counted_together_are_the_same_finding() {
+        // Ten are recorded, the others counted 99 at a time.
+        let calls = |at: u64| {
+            format!(
+                "{} syscall read 0 1 from take (t.c:63) <- main (t.c:99)
+                 {} back 1
+                 {} calls 99 read 0 1 back 1 inside 29700 over 39600\n",
+                at + 100,
+                at + 400,
+                at + 400
+            )
+        };
+        let text = format!(
+            "task 1 t\n0 fd 0 /data\n0 on\n0 main\n{}401000 exit\n401000 off dead",
+            repeat(10, 0, 40_000, calls)
+        );
+        expect![[r#"
+            tiny-reads 87 % (75..87) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+        "#]]
+        .assert_eq(&found(&text));
+        assert_eq!(rows(&text, 2), rows(&reader("take", 1000, 1, 1), 2));
+    }
+
+    #[test]
     fn what_the_way_there_and_back_takes_is_found_by_samples() {
         // Of 40 samples of its own time, 30 lie behind the call, 8 in the function that makes it.
         let sample = |i| match i % 25 {

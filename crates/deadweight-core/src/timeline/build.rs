@@ -4,6 +4,7 @@
 //! Recordings have holes: whatever contradicts what was believed repairs it.
 
 use super::arguments::Arguments;
+use super::counted::Stretch;
 use super::handover::past_idle_threads;
 use super::inside::Sited;
 use super::tids::Tids;
@@ -128,6 +129,8 @@ pub(super) struct Builder<'a> {
     pub(super) threads: BTreeMap<Tid, Vec<TaskId>>,
     /// Who is ending all threads of a process (or all others), and since when.
     pub(super) ending: BTreeMap<Tid, (Ns, TaskId)>,
+    /// Calls that were counted and have no place in time yet.
+    pub(super) counted: BTreeMap<TaskId, Stretch>,
     pub(super) numbers: Numbers,
     pub(super) surprises: Surprises,
     pub(super) now: Ns,
@@ -170,6 +173,7 @@ impl<'a> Builder<'a> {
             arguments: Arguments::new(),
             threads: BTreeMap::new(),
             ending: BTreeMap::new(),
+            counted: BTreeMap::new(),
             numbers: Numbers {
                 exit: number("exit"),
                 exit_group: number("exit_group"),
@@ -198,6 +202,9 @@ impl<'a> Builder<'a> {
         if cpu >= self.cpus.len() {
             self.cpus.resize(cpu + 1, OneCpu::default());
             self.out.held.resize(cpu + 1, Vec::new());
+        }
+        if !self.counted.is_empty() {
+            self.place_counted(event);
         }
         match event.kind {
             Kind::On => self.switch_in(event),
@@ -298,6 +305,7 @@ impl<'a> Builder<'a> {
 
     fn finish(mut self) -> Timeline {
         let end = self.now.max(self.trace.meta.end);
+        self.place_all_counted(end);
         self.end_in_a_hole();
         for index in 0..self.live.len() {
             let task = TaskId::at(index);

@@ -21,6 +21,7 @@ impl Builder<'_> {
         match kind {
             Kind::Syscall { nr, args } => self.enter(task, nr, args),
             Kind::Back { ret } => self.back(task, ret),
+            Kind::Calls { .. } => self.count(task, kind),
             Kind::Fault { addr, by, kernel } => {
                 let Ok(index) = u32::try_from(self.out.faults.len()) else { return };
                 let live = &mut self.live[task.index()];
@@ -71,7 +72,8 @@ impl Builder<'_> {
         }
         let id = CallId::at(self.out.calls.len());
         let (start, site) = (self.now, StackId(0));
-        let call = Call { start, end: start, ret: Call::NEVER, task, site, args, object, nr };
+        let (ret, counted) = (Call::NEVER, 0);
+        let call = Call { start, end: start, ret, task, site, args, object, counted, nr };
         self.out.calls.push(call);
         if self.is_exec(nr) || Some(nr) == self.numbers.exit_group {
             self.ending.insert(process, (self.now, task));

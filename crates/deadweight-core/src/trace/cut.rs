@@ -215,6 +215,7 @@ impl Life {
                 self.call_site = Some(stack);
             }
             Kind::Fork { .. }
+            | Kind::Calls { .. }
             | Kind::Timer
             | Kind::TimerEnd
             | Kind::Sample { .. }

@@ -45,6 +45,7 @@ mod tag {
     pub(super) const PROBE: u8 = 18;
     pub(super) const LOST: u8 = 19;
     pub(super) const PAGE: u8 = 20;
+    pub(super) const CALLS: u8 = 21;
 }
 
 const OFFS: [Off; 5] = [Off::Blocked, Off::Preempted, Off::Yielded, Off::Stopped, Off::Dead];
@@ -237,7 +238,7 @@ fn encode(out: &mut Vec<u8>, context: &mut Context, event: &Event) {
     if !here {
         head |= ELSEWHERE;
     }
-    if let Kind::Syscall { nr, args } = kind
+    if let Kind::Syscall { nr, args } | Kind::Calls { nr, args, .. } = kind
         && context.latest(cpu).call == (nr, args)
     {
         head |= FLAG;
@@ -256,7 +257,7 @@ fn encode(out: &mut Vec<u8>, context: &mut Context, event: &Event) {
         context.cpu = cpu;
     }
     if head & FLAG == 0 || head & 0x1f != tag::SYSCALL {
-        encode_rest(out, context.latest(cpu), task, &kind);
+        encode_rest(out, context.latest(cpu), task, head & FLAG != 0, &kind);
     }
 }
 
@@ -275,6 +276,7 @@ fn head(kind: &Kind) -> u8 {
         }
         Kind::Syscall { .. } => tag::SYSCALL,
         Kind::Back { .. } => tag::BACK,
+        Kind::Calls { .. } => tag::CALLS,
         Kind::Fault { kernel, .. } => tag::FAULT | flag(kernel),
         Kind::FaultEnd { major } => tag::FAULT_END | flag(major),
         Kind::Timer => tag::TIMER,
@@ -293,7 +295,7 @@ fn head(kind: &Kind) -> u8 {
     }
 }
 
-fn encode_rest(out: &mut Vec<u8>, latest: &mut Latest, task: Tid, kind: &Kind) {
+fn encode_rest(out: &mut Vec<u8>, latest: &mut Latest, task: Tid, flag: bool, kind: &Kind) {
     match *kind {
         Kind::Fork { child, process } => {
             put(out, child.0.into());
@@ -313,12 +315,13 @@ fn encode_rest(out: &mut Vec<u8>, latest: &mut Latest, task: Tid, kind: &Kind) {
             put(out, waker.0.into());
             put(out, stack.0.into());
         }
-        Kind::Syscall { nr, args } => {
-            put(out, nr.into());
-            let mask = (0..4).filter(|i| args[*i] != 0).fold(0, |mask, i| mask | 1 << i);
-            out.push(mask);
-            args.iter().filter(|a| **a != 0).for_each(|a| put_signed(out, a.cast_signed()));
-            latest.call = (nr, args);
+        Kind::Syscall { nr, args } => encode_call(out, latest, nr, args),
+        Kind::Calls { nr, args, ret, count, inside, over } => {
+            if !flag {
+                encode_call(out, latest, nr, args);
+            }
+            put_signed(out, ret);
+            [count.into(), inside.0, over.0].iter().for_each(|n| put(out, *n));
         }
         Kind::Back { ret } => put_signed(out, ret),
         Kind::Fault { addr, by, .. } => {
@@ -355,6 +358,14 @@ fn encode_rest(out: &mut Vec<u8>, latest: &mut Latest, task: Tid, kind: &Kind) {
         | Kind::TimerEnd
         | Kind::Main => {}
     }
+}
+
+fn encode_call(out: &mut Vec<u8>, latest: &mut Latest, nr: u16, args: [u64; 4]) {
+    put(out, nr.into());
+    let mask = (0..4).filter(|i| args[*i] != 0).fold(0, |mask, i| mask | 1 << i);
+    out.push(mask);
+    args.iter().filter(|a| **a != 0).for_each(|a| put_signed(out, a.cast_signed()));
+    latest.call = (nr, args);
 }
 
 #[inline]
@@ -405,6 +416,7 @@ fn decode_kind(bytes: &mut Bytes<'_>, head: u8, latest: &mut Latest) -> Option<K
             Kind::Syscall { nr, args }
         }
         tag::BACK => Kind::Back { ret: bytes.signed()? },
+        tag::CALLS => calls(bytes, flag, latest)?,
         tag::FAULT => {
             let addr = LiveAddr(bytes.number()?);
             Kind::Fault { addr, by: LocationId(bytes.small()?), kernel: flag }
@@ -436,6 +448,16 @@ fn decode_kind(bytes: &mut Bytes<'_>, head: u8, latest: &mut Latest) -> Option<K
         tag::PAGE => Kind::Page { addr: LiveAddr(bytes.number()?), zero: flag },
         _ => return None,
     })
+}
+
+fn calls(bytes: &mut Bytes<'_>, flag: bool, latest: &mut Latest) -> Option<Kind> {
+    if !flag {
+        latest.call = call(bytes)?;
+    }
+    let (nr, args) = latest.call;
+    let (ret, count) = (bytes.signed()?, bytes.small()?);
+    let (inside, over) = (Ns(bytes.number()?), Ns(bytes.number()?));
+    Some(Kind::Calls { nr, args, ret, count, inside, over })
 }
 
 fn call(bytes: &mut Bytes<'_>) -> Option<(u16, [u64; 4])> {

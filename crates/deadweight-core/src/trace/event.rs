@@ -74,6 +74,22 @@ pub enum Kind {
         /// What it returned: negative errno on failure.
         ret: i64,
     },
+    /// From here on the task made so many calls that are alike, counted together rather than recorded one by
+    /// one. Several of these at one instant are one stretch, whose calls came in no known order.
+    Calls {
+        /// Number, as in [`Kind::Syscall`].
+        nr: u16,
+        /// The arguments kept, as there; what may differ between them is 0.
+        args: [u64; 4],
+        /// What each returned.
+        ret: i64,
+        /// How many.
+        count: u32,
+        /// Time in all of them together.
+        inside: Ns,
+        /// Length of the stretch: calls and what lay between them.
+        over: Ns,
+    },
     /// A page fault begins.
     Fault {
         /// The address that was touched.

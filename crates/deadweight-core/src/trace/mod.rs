@@ -100,6 +100,13 @@ pub struct Observer {
     pub syscall_user: u64,
     /// Per system call, between its entry and exit records.
     pub syscall_kernel: u64,
+    /// Per system call that was counted and not recorded, in the user time around it. 0 in recordings that
+    /// counted none.
+    #[serde(default)]
+    pub counted_user: u64,
+    /// Per system call that was counted, between its entry and its return.
+    #[serde(default)]
+    pub counted_kernel: u64,
     /// Per page fault, in the user time after it.
     pub fault_user: u64,
     /// Per page fault, between its two records.

@@ -159,6 +159,16 @@ fn kind() -> impl Strategy<Value = Kind> {
         (nr, [number(), number(), number(), number()])
             .prop_map(|(nr, args)| Kind::Syscall { nr, args }),
         number().prop_map(|ret| Kind::Back { ret: ret.cast_signed() }),
+        (0..450_u16, [number(), number()], number(), any::<u32>(), number(), number()).prop_map(
+            |(nr, [a, b], ret, count, inside, over)| Kind::Calls {
+                nr,
+                args: [a, b, 0, 0],
+                ret: ret.cast_signed(),
+                count,
+                inside: Ns(inside),
+                over: Ns(over),
+            }
+        ),
         (number(), 0..LOCATIONS, any::<bool>()).prop_map(|(addr, by, kernel)| Kind::Fault {
             addr: LiveAddr(addr),
             by: LocationId(by),

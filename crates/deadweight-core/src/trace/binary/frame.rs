@@ -6,7 +6,7 @@
 /// "as text" did.
 pub(super) const MAGIC: [u8; 8] = *b"\x89dwt\r\n\x1a\n";
 /// The version that is written. Readers take this one and all before it.
-pub(super) const VERSION: u16 = 4;
+pub(super) const VERSION: u16 = 5;
 /// Bytes before the first block.
 pub(super) const OPENING: usize = MAGIC.len() + 2;
 

@@ -322,6 +322,7 @@ impl Used {
             | Kind::On
             | Kind::Syscall { .. }
             | Kind::Back { .. }
+            | Kind::Calls { .. }
             | Kind::FaultEnd { .. }
             | Kind::Timer
             | Kind::TimerEnd

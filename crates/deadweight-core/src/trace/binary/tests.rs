@@ -157,7 +157,7 @@ fn what_is_no_trace_is_told_in_a_sentence() {
     whole[8] = 9;
     assert_eq!(
         error(&whole),
-        "the trace has format version 9, this deadweight reads up to 4: \
+        "the trace has format version 9, this deadweight reads up to 5: \
          read it with the version that recorded it, or a newer one"
     );
     assert_eq!(error(&whole[..5]), "the trace breaks off before its first event");

@@ -25,10 +25,12 @@ pub(super) struct Header {
 }
 
 /// The names of [`Observer`]'s fields in the text.
-fn observer_fields(observer: &mut Observer) -> [(&'static str, &mut u64); 7] {
+fn observer_fields(observer: &mut Observer) -> [(&'static str, &mut u64); 9] {
     [
         ("syscall-user", &mut observer.syscall_user),
         ("syscall-kernel", &mut observer.syscall_kernel),
+        ("counted-user", &mut observer.counted_user),
+        ("counted-kernel", &mut observer.counted_kernel),
         ("fault-user", &mut observer.fault_user),
         ("fault-kernel", &mut observer.fault_kernel),
         ("switch", &mut observer.switch),

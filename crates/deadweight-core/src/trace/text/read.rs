@@ -11,7 +11,7 @@ use crate::symbols::Symbols;
 use crate::trace::encoded::CPUS;
 use crate::trace::syscall::{self, Arch};
 use crate::trace::{Kind, Off};
-use crate::units::LiveAddr;
+use crate::units::{LiveAddr, Ns};
 use std::collections::BTreeMap;
 
 /// A text as it stands.
@@ -230,6 +230,7 @@ impl Reader {
                 let Called { nr, args, .. } = call(words, self.arch())?;
                 Kind::Syscall { nr, args }
             }
+            "calls" => calls(words, self.arch())?,
             "fault" => self.fault(words)?,
             "fault-end" => Kind::FaultEnd { major: words.keyword("major") },
             "sample" => self.sample(words)?,
@@ -359,6 +360,22 @@ fn fork(words: &mut Words<'_>) -> Result<What, TextError> {
         Process::Own
     };
     Ok(What::Fork { child, process })
+}
+
+/// Calls that were counted together.
+fn calls(words: &mut Words<'_>, arch: Arch) -> Result<Kind, TextError> {
+    let count = words.small("how many calls")?;
+    let Called { nr, args, .. } = call(words, arch)?;
+    let part = |words: &mut Words<'_>, word: &str| {
+        if words.keyword(word) { Ok(()) } else { Err(words.expected(format!("`{word}`"))) }
+    };
+    part(words, "back")?;
+    let ret = words.signed("a result")?;
+    part(words, "inside")?;
+    let inside = Ns(words.number("the time in all of them")?);
+    part(words, "over")?;
+    let over = Ns(words.number("the length of the stretch")?);
+    Ok(Kind::Calls { nr, args, ret, count, inside, over })
 }
 
 /// A system call by name, or by number as `nr452`, with the arguments that the trace keeps.

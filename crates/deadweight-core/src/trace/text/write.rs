@@ -204,6 +204,7 @@ impl Writer<'_> {
             }
             Kind::Back { ret } if ret == self.usual.result(event.task) => out.write_str("back"),
             Kind::Back { ret } => write!(out, "back {}", Value(ret.cast_unsigned())),
+            Kind::Calls { .. } => self.calls(out, &event.kind),
             Kind::Fault { addr, by, kernel } => {
                 write!(out, "fault {:#x}", addr.0)?;
                 let half = if kernel { Half::Kernel } else { Half::User };
@@ -246,8 +247,9 @@ impl Writer<'_> {
                 self.stack(out, " from ", stack, Half::User)
             }
             Kind::Lost { count } => write!(out, "lost {count}"),
-            Kind::Page { addr, zero: true } => write!(out, "page {:#x} zero", addr.0),
-            Kind::Page { addr, zero: false } => write!(out, "page {:#x}", addr.0),
+            Kind::Page { addr, zero } => {
+                write!(out, "page {:#x}{}", addr.0, if zero { " zero" } else { "" })
+            }
         }
     }
 
@@ -284,6 +286,16 @@ impl Writer<'_> {
         let kept = syscall::name(self.arch(), nr).map_or(0, |n| syscall::kept(n).len());
         let used = args.iter().rposition(|a| *a != 0).map_or(0, |at| at + 1);
         self.called(out, nr, &args[..kept.max(used).min(4)])
+    }
+
+    fn calls(&self, out: &mut dyn Write, calls: &Kind) -> fmt::Result {
+        let Kind::Calls { nr, args, ret, count, inside, over } = *calls else {
+            return Ok(());
+        };
+        write!(out, "calls {count} ")?;
+        self.call(out, nr, &args)?;
+        let ret = Value(ret.cast_unsigned());
+        write!(out, " back {ret} inside {} over {}", Value(inside.0), Value(over.0))
     }
 
     fn called(&self, out: &mut dyn Write, nr: u16, args: &[u64]) -> fmt::Result {

@@ -1,0 +1,218 @@
+//! Calls that were counted together: where in time they are put.
+//!
+//! A stretch of them is known by its length, by how many of which call it had, and by the time in them. They
+//! are spread evenly, as one piece of own time and one of calls between any two things that are known of
+//! the task, in the order that fits the sample at the piece's beginning. So the sums are exact, and
+//! where within the stretch a call was is not known.
+
+use super::build::Builder;
+use super::inside::Sited;
+use super::{Call, CallId};
+use crate::ids::{StackId, TaskId};
+use crate::trace::{Event, Kind};
+use crate::units::Ns;
+
+/// What is left to place of a stretch.
+#[derive(Clone, Debug)]
+pub(super) struct Stretch {
+    start: Ns,
+    /// Up to here all is placed.
+    placed: Ns,
+    end: Ns,
+    /// Whether the task is in a call just after `placed`.
+    inside: bool,
+    parts: Vec<Part>,
+}
+
+/// Calls that are alike.
+#[derive(Copy, Clone, Debug)]
+struct Part {
+    nr: u16,
+    args: [u64; 4],
+    ret: i64,
+    count: u32,
+    inside: Ns,
+}
+
+impl Builder<'_> {
+    /// The task made these calls from now on.
+    pub(super) fn count(&mut self, task: TaskId, kind: Kind) {
+        let Kind::Calls { nr, args, ret, count, inside, over } = kind else { return };
+        self.end_call(task, self.now, Call::NEVER);
+        let live = &mut self.live[task.index()];
+        (live.fault, live.starting, live.gave_birth) = (None, false, false);
+        live.sited = Sited::Nothing;
+        self.mark(task, self.now);
+        if count == 0 {
+            return;
+        }
+        let (start, end) = (self.now, Ns(self.now.0.saturating_add(over.0)));
+        let new = Stretch { start, placed: start, end, inside: false, parts: Vec::new() };
+        let stretch = self.counted.entry(task).or_insert(new);
+        stretch.end = stretch.end.max(end);
+        stretch.parts.push(Part { nr, args, ret, count, inside });
+    }
+
+    /// Places what was counted until this event, of its task and of the one that has its CPU.
+    pub(super) fn place_counted(&mut self, event: &Event) {
+        let current = self.cpus[usize::from(event.cpu.0)].current;
+        let own = self.own(event.task);
+        for task in [own, current.filter(|task| Some(*task) != own)].into_iter().flatten() {
+            let Some(mut stretch) = self.counted.remove(&task) else { continue };
+            let its = own == Some(task);
+            if its && matches!(event.kind, Kind::Calls { .. }) && stretch.start == self.now {
+                self.counted.insert(task, stretch);
+                continue;
+            }
+            // What only a task can do that is out of these calls, or without the CPU.
+            let over = match event.kind {
+                Kind::Syscall { .. } | Kind::Calls { .. } | Kind::Off { .. } | Kind::Exit => its,
+                Kind::On => true,
+                Kind::Exec { .. } => its,
+                _ => false,
+            };
+            let all = over || self.now >= stretch.end;
+            self.place(task, &mut stretch, self.now, all);
+            stretch.inside = its && matches!(event.kind, Kind::Sample { kernel: true, .. });
+            if !all {
+                self.counted.insert(task, stretch);
+            }
+        }
+    }
+
+    /// Places what is left of all.
+    pub(super) fn place_all_counted(&mut self, end: Ns) {
+        for (task, mut stretch) in std::mem::take(&mut self.counted) {
+            self.place(task, &mut stretch, end, true);
+        }
+    }
+
+    /// Places a stretch up to `until`, or all that is left of it.
+    fn place(&mut self, task: TaskId, stretch: &mut Stretch, until: Ns, all: bool) {
+        let until = until.min(stretch.end).max(stretch.placed);
+        let (length, left) = (until - stretch.placed, (stretch.end - stretch.placed).max(Ns(1)));
+        let live = &self.live[task.index()];
+        let elsewhere = live.interrupt || live.fault.is_some();
+        let mut pieces = Vec::with_capacity(stretch.parts.len());
+        for part in &mut stretch.parts {
+            let mut piece = *part;
+            if !all {
+                piece.count = share(part.count.into(), length, left).try_into().unwrap_or(u32::MAX);
+                piece.inside = Ns(share(part.inside.0, length, left));
+                // What interrupts them interrupts them for its part of the time that was measured.
+                piece.count = if elsewhere { 0 } else { piece.count };
+                if piece.count > 0 || elsewhere {
+                    part.inside -= piece.inside;
+                }
+                part.count -= piece.count.min(part.count);
+            }
+            if piece.count > 0 {
+                pieces.push(piece);
+            }
+        }
+        let room = if elsewhere { Ns::ZERO } else { length };
+        self.place_pieces(task, stretch, &pieces, room);
+        stretch.placed = until;
+    }
+
+    fn place_pieces(&mut self, task: TaskId, stretch: &Stretch, pieces: &[Part], room: Ns) {
+        let inside: Ns = pieces.iter().map(|piece| piece.inside).sum();
+        let mut count: u64 = pieces.iter().map(|piece| u64::from(piece.count)).sum();
+        let mut between = room - inside;
+        let mut at = stretch.placed;
+        for piece in pieces {
+            let within =
+                if inside > room { Ns(share(piece.inside.0, room, inside)) } else { piece.inside };
+            let before = Ns(share(between.0, Ns(piece.count.into()), Ns(count.max(1))));
+            (between, count) = (between - before, count - u64::from(piece.count));
+            if stretch.inside {
+                self.place_call(task, piece, at, at + within);
+                at = at + within + before;
+            } else {
+                at += before;
+                self.place_call(task, piece, at, at + within);
+                at += within;
+            }
+        }
+    }
+
+    fn place_call(&mut self, task: TaskId, piece: &Part, start: Ns, end: Ns) {
+        if self.out.calls.len() >= u32::MAX as usize {
+            return;
+        }
+        let Part { nr, args, ret, count, .. } = *piece;
+        let process = self.out.tasks[task.index()].process;
+        let object = self.descriptors.object_of(process, nr, &args).unwrap_or(Call::NOTHING);
+        let id = CallId::at(self.out.calls.len());
+        let (args, site) = (self.arguments.keep(args), StackId(0));
+        self.out.calls.push(Call { start, end, ret, task, site, args, object, counted: count, nr });
+        let interrupted =
+            self.live[task.index()].interrupt || self.live[task.index()].fault.is_some();
+        self.live[task.index()].last_call = Some(id);
+        if !interrupted && start < end {
+            self.live[task.index()].call = Some(id);
+            self.mark(task, start);
+            self.live[task.index()].call = None;
+            self.mark(task, end);
+        }
+    }
+}
+
+/// `whole * part / all`, at most `whole`.
+fn share(whole: u64, part: Ns, all: Ns) -> u64 {
+    let share = u128::from(whole) * u128::from(part.0) / u128::from(all.0.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX).min(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::timeline::{Timeline, Within};
+    use crate::trace::Trace;
+
+    /// Each call of a trace: number, how many, from when, until when; and whether its task's spans tile.
+    fn calls(text: &str) -> Vec<(u16, u64, u64, u64)> {
+        let timeline = Timeline::build(&Trace::from_text(text).unwrap());
+        timeline.calls.iter().map(|c| (c.nr, c.times(), c.start.0, c.end.0)).collect()
+    }
+
+    #[test]
+    fn without_more_known_they_are_one_piece_behind_own_time() {
+        let text = "task 1 a\n0 on\n1000 calls 100 read 3 1 back 1 inside 20000 over 50000\n60000 off dead";
+        assert_eq!(calls(text), [(0, 100, 31_000, 51_000)]);
+        let timeline = Timeline::build(&Trace::from_text(text).unwrap());
+        let spans = &timeline.tasks[0].spans;
+        let inside = spans.iter().filter(|s| matches!(s.within, Within::Syscall(_)));
+        assert_eq!(inside.map(|s| s.start.0).collect::<Vec<_>>(), [31_000]);
+        assert_eq!(timeline.calls[0].ret(), Some(1));
+    }
+
+    #[test]
+    fn each_sample_is_where_it_was_taken() {
+        let text = "task 1 a\n0 on\n0 calls 90 read 3 1 back 1 inside 60000 over 90000\n\
+                    30000 sample kernel\n60000 sample f\n100000 off dead";
+        let pieces = [(0, 30, 10_000, 30_000), (0, 30, 30_000, 50_000), (0, 30, 70_000, 90_000)];
+        assert_eq!(calls(text), pieces);
+    }
+
+    #[test]
+    fn kinds_that_came_in_turns_share_the_time_between() {
+        let text = "task 1 a\n0 on\n0 calls 10 read 3 64 back 64 inside 300 over 1000\n\
+                    0 calls 10 write 4 64 back 64 inside 500 over 1000\n2000 off dead";
+        assert_eq!(calls(text), [(0, 10, 100, 400), (1, 10, 500, 1000)]);
+    }
+
+    #[test]
+    fn an_interrupt_takes_its_time_from_both_sides() {
+        let text = "task 1 a\n0 on\n0 calls 100 getppid back 1 inside 50000 over 100000\n\
+                    40000 timer\n60000 timer-end\n200000 off dead";
+        assert_eq!(calls(text), [(110, 40, 20_000, 40_000), (110, 60, 80_000, 100_000)]);
+    }
+
+    #[test]
+    fn what_had_no_time_left_is_counted_all_the_same() {
+        let text = "task 1 a\n0 on\n0 calls 10 read 3 1 back 1 inside 800 over 1000\n400 off dead";
+        assert_eq!(calls(text), [(0, 10, 0, 400)]);
+        let text = "task 1 a\n0 on\n5 calls 10 read 3 1 back 1 inside 800 over 1000\n5 syscall read 3 1\n9 back\n9 off dead";
+        assert_eq!(calls(text).iter().map(|c| c.1).collect::<Vec<_>>(), [10, 1]);
+    }
+}
