@@ -32,7 +32,7 @@ const DENSE: u64 = 60_000;
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// One empty system call.
-    call: f64,
+    pub(crate) call: f64,
     /// One first touch of a page.
     fault: f64,
     /// One round trip between two processes on one CPU: two switches, four calls.
@@ -64,6 +64,8 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
     Observer {
         syscall_user: whole(call - inside),
         syscall_kernel: whole(inside),
+        counted_user: 0,
+        counted_kernel: 0,
         // Two records of like size, the first before and the second after the service; a record's
         // time is taken before it is written, so each cost falls behind its own record.
         fault_user: whole(fault / 2.0),
@@ -75,7 +77,7 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to some millions")]
-fn whole(ns: f64) -> u64 {
+pub(crate) fn whole(ns: f64) -> u64 {
     ns.round().clamp(0.0, 1e8) as u64
 }
 
@@ -227,7 +229,7 @@ unsafe fn await_byte(fd: i32) {
 }
 
 /// The shortest of a few tries, divided by `count`, in ns.
-fn best(count: u64, mut act: impl FnMut()) -> f64 {
+pub(crate) fn best(count: u64, mut act: impl FnMut()) -> f64 {
     let tries = (0..TRIES).map(|_| {
         let start = now();
         act();

@@ -5,6 +5,7 @@
 //! again, so who is ours is decided by births, in order of time.
 
 mod counted;
+mod dense;
 mod joined;
 mod own;
 mod user_half;
@@ -84,6 +85,9 @@ pub(crate) struct Seen {
     pub(crate) hidden: u64,
     /// Records that could not be read.
     pub(crate) unreadable: u64,
+    /// Calls that were counted and not recorded one by one, and those of which not even that is known.
+    pub(crate) counted: u64,
+    pub(crate) missed: u64,
     /// When the root left its CPU for good.
     pub(crate) root_dead: bool,
 }
@@ -98,6 +102,16 @@ impl Seen {
                  the kernel hides what they do, their time is not recorded",
                 self.hidden
             ));
+        }
+        if self.counted > 0 {
+            warnings.push(format!(
+                "calls came so densely that {} of them were counted in the kernel, up to 128 at a time: in which \
+                 order those came, and how long each took, is not recorded",
+                self.counted
+            ));
+        }
+        if self.missed > 0 {
+            warnings.push(format!("{} calls are neither recorded nor counted", self.missed));
         }
         if self.throttled > 0 {
             warnings.push(format!("the kernel throttled an event {} times", self.throttled));
@@ -355,6 +369,7 @@ impl<'s> Follow<'s> {
         match sample.role {
             Role::Switch => return self.switch(record, sample),
             Role::Waking => return self.waking(record, sample),
+            Role::Dense => return self.counted(record, sample),
             _ if !self.owns(record.task) => return,
             _ => {}
         }
@@ -393,7 +408,7 @@ impl<'s> Follow<'s> {
             Role::Probe(number) => self.probe(record, sample, number),
             Role::Count(number) => self.count(record, sample, number, false),
             Role::CountStack(number) => self.count(record, sample, number, true),
-            Role::Dummy | Role::Switch | Role::Waking | Role::Exec => {}
+            Role::Dummy | Role::Switch | Role::Waking | Role::Exec | Role::Dense => {}
         }
     }
 

@@ -31,6 +31,8 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 pub struct InARow {
     before: Option<Closer>,
     observer: Option<Observer>,
+    /// One empty system call that nobody observes, in ns.
+    bare_call: f64,
     stops: Option<Costs>,
 }
 
@@ -52,7 +54,9 @@ impl InARow {
         if let Some(unobserved) = unobserved {
             let observed = calibrate::observed(session, unobserved)?;
             self.observer = Some(calibrate::observer(unobserved, &observed));
+            self.bare_call = unobserved.call;
         }
+        session.bare_call = self.bare_call;
         Ok(self.observer.unwrap_or_default())
     }
 

@@ -65,6 +65,23 @@ pub struct UserState<'a> {
     pub chain: &'a [u64],
 }
 
+/// Calls that are alike and were counted together.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// Number.
+    pub nr: u16,
+    /// Arguments as with `Syscall`; the last two are not known.
+    pub args: [u64; 6],
+    /// What each returned.
+    pub ret: i64,
+    /// How many.
+    pub count: u32,
+    /// Time in all of them, in ns.
+    pub inside: u64,
+    /// Length in ns of the stretch that they were made in.
+    pub over: u64,
+}
+
 /// What happened; see `deadweight_core::trace::Kind` for the meaning of each.
 #[derive(Clone, Debug)]
 pub enum RawKind<'a> {
@@ -118,6 +135,8 @@ pub enum RawKind<'a> {
         /// Result.
         ret: i64,
     },
+    /// From here on it made these calls, counted together.
+    Calls(Calls),
     /// A page fault begins.
     Fault {
         /// Address touched.

@@ -10,6 +10,7 @@ mod wake;
 use crate::cgroup;
 use crate::closer::{self, Closer};
 use crate::counting::Reading;
+use crate::dense::Cost;
 use crate::error::Error;
 use crate::executables::Executables;
 use crate::follow::{Follow, Seen, Start};
@@ -50,8 +51,8 @@ use wake::Wake;
 /// Copied bytes that may wait to be decoded. Beyond half of it decoding gets normal priority;
 /// beyond all of it the rings are left to fill, and what does not fit is counted as lost.
 const BACKLOG: usize = 512 << 20;
-/// How often the drain looks whether a ring fills up: a tenth of the time that it takes.
-const LOOK_MS: i32 = 10;
+/// How often the drain looks whether a ring fills up, and calls come densely: some thousand such meanwhile.
+const LOOK_MS: i32 = 2;
 /// How often it copies the rings even so, in ns.
 const COPY_NS: u64 = 50_000_000;
 /// Decoding that is so many ns behind gets normal priority, on a machine whose CPUs are all busy:
@@ -123,6 +124,8 @@ struct Shared {
     /// The instant up to which everything is decoded.
     decoded: AtomicU64,
     bytes: AtomicU64,
+    /// What calls cost that were counted.
+    counted: Mutex<Cost>,
     found: Mutex<Vec<Found>>,
     executables: Mutex<Vec<(PathBuf, File)>>,
     recorders: Mutex<Vec<Tid>>,
@@ -252,6 +255,8 @@ fn conclude(
     before: &Taken,
 ) -> Outcome {
     before.until(ended, &mut meta);
+    let counted = *shared.counted.lock().unwrap_or_else(PoisonError::into_inner);
+    (meta.observer.counted_user, meta.observer.counted_kernel) = (counted.user, counted.kernel);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
     meta.warnings.extend(seen.warnings());
     sink.finish(meta);
@@ -310,6 +315,7 @@ fn drain(
 ) {
     shared.this_thread_records();
     priority::raise();
+    let mut dense = session.dense();
     let mut rings = std::mem::take(&mut session.rings);
     let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // A record may have its time but not its place yet when a round starts; one round later it is
@@ -329,6 +335,9 @@ fn drain(
         }
         if start.saturating_sub(shared.decoded.load(Ordering::Relaxed)) > LAG {
             decoder.lift();
+        }
+        if !ended && let Some(cost) = dense.look(&rings, &session.schema) {
+            *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = cost;
         }
         let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
         let has_room = shared.backlog.load(Ordering::Relaxed) < BACKLOG;
@@ -457,6 +466,7 @@ impl Shared {
             backlog: AtomicUsize::new(0),
             decoded: AtomicU64::new(now()),
             bytes: AtomicU64::new(0),
+            counted: Mutex::new(Cost::default()),
             found: Mutex::new(Vec::new()),
             executables: Mutex::new(Vec::new()),
             recorders: Mutex::new(Vec::new()),

@@ -19,6 +19,7 @@ mod own;
 
 use crate::closer::Opened;
 use crate::counting::Counting;
+use crate::dense::Dense;
 use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::ring::Ring;
@@ -94,6 +95,8 @@ pub(crate) struct Session {
     leaders: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
+    /// One empty system call that nobody observes, in ns; 0 if not measured.
+    pub(crate) bare_call: f64,
     /// What may be seen on the user rung; none on the root rung.
     pub(crate) means: Option<Means>,
 }
@@ -129,6 +132,7 @@ impl Session {
             leaders: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
+            bare_call: 0.0,
             means: (level == Level::User).then(|| Means::find(cpus.len())).transpose()?,
         };
         match session.means.clone() {
@@ -370,6 +374,21 @@ impl Session {
         Opened { slowing: bare(files), harmless: bare(harmless) }
     }
 
+    /// Who is to count dense calls, where that can be had.
+    pub(crate) fn dense(&self) -> Dense {
+        let with = |role| move |open: &&Open| self.schema.role(open.id) == Some(role);
+        let at = [Role::Enter, Role::Leave].map(|role| self.task.iter().find(with(role)));
+        let at = match at {
+            [Some(enters), Some(leaves)] if self.means.is_none() => {
+                Some([enters, leaves].map(AsRawFd::as_raw_fd))
+            }
+            _ => None,
+        };
+        let telling = self.wide.iter().filter(with(Role::Dense)).map(AsRawFd::as_raw_fd);
+        let cpus = self.cpus.iter().map(|cpu| cpu.cast_unsigned());
+        Dense::new(self.rings.len(), at, cpus.zip(telling).collect(), self.bare_call)
+    }
+
     /// Starts the wide events.
     pub(crate) fn enable(&self) -> Result<(), Error> {
         self.each_wide(Open::enable, "cannot start recording")
@@ -413,6 +432,7 @@ impl Role {
             Self::Main | Self::CommonMain => "the start of main",
             Self::Probe(_) => "a probe",
             Self::Count(_) | Self::CountStack(_) => "calls",
+            Self::Dense => "counts of dense calls",
         }
     }
 }

@@ -93,6 +93,10 @@ impl Sink for Seen {
                 self.before.insert(task, "call");
             }
             RawKind::Back { .. } => self.backs += 1,
+            RawKind::Calls(calls) => {
+                *self.calls.entry(calls.nr).or_default() += u64::from(calls.count);
+                self.backs += u64::from(calls.count);
+            }
             RawKind::Fault { .. } => {
                 self.faults += 1;
                 self.before.insert(task, "fault");
@@ -221,7 +225,8 @@ int main(void) {
     // exec returns without a recorded entry, exit_group never returns.
     assert_eq!(seen.backs, calls);
     assert!(seen.meta.observer.syscall_user + seen.meta.observer.syscall_kernel > 0);
-    assert!(seen.sites["call"] > 10);
+    // Most are counted, and the clock of stacks needs some ten ms to get used to the few that are not.
+    assert!(seen.sites["call"] >= 2, "{}", seen.sites["call"]);
     assert_on_cpu_matches(&outcome, &seen, 20);
 }
 

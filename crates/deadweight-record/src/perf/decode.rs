@@ -4,6 +4,7 @@
 //! Not for concluding anything from them: that is `follow`.
 
 use super::schema::{Role, Schema, fields};
+use crate::dense::Told;
 
 /// A record.
 #[derive(Clone, Debug)]
@@ -161,6 +162,9 @@ pub fn peek(bytes: &[u8], schema: &Schema) -> Option<(u64, Option<Role>)> {
     if header.kind == kind::SAMPLE {
         let (role, layout) = schema.sampled(u64_at(record, 8)?, header.size)?;
         let time = u64_at(record, if layout.fields & fields::IP == 0 { 24 } else { 32 })?;
+        if role == Role::Dense {
+            return Some((self::record(record, schema)?.at, Some(role)));
+        }
         Some((time, Some(role)))
     } else {
         Some((u64_at(record, header.size.checked_sub(24)?)?, None))
@@ -274,6 +278,8 @@ fn sample<'a>(body: &'a [u8], header: &Header, schema: &Schema) -> Option<Record
             sample.stack = dump.get(..written)?;
         }
     }
+    // It tells what has been going on for a while.
+    let at = if role == Role::Dense { at - Told(sample.raw).before()?.min(at) } else { at };
     Some(Record { at, process, task, cpu, body: Body::Sample(sample) })
 }
 

@@ -54,6 +54,22 @@ impl Ring {
         usize::try_from(filled).unwrap_or(0).min(self.size)
     }
 
+    /// What was written since `looked`, from its beginning and so many bytes at most, if it is at least `grown`
+    /// bytes; `looked` is then what was written last.
+    pub(crate) fn newest(&self, looked: &mut u64, grown: usize, most: usize) -> Option<Vec<u8>> {
+        let (head, tail) = self.cursors();
+        let head = head.load(Ordering::Acquire);
+        let since = (*looked).max(tail.load(Ordering::Relaxed));
+        let filled = usize::try_from(head.wrapping_sub(since)).unwrap_or(0).min(self.size);
+        if filled < grown {
+            return None;
+        }
+        *looked = head;
+        let mut bytes = Vec::new();
+        self.append(since, filled.min(most), &mut bytes);
+        Some(bytes)
+    }
+
     /// A buffer for all that it can hold. Its memory is reserved and not yet taken, except for what
     /// the kernel needs to hand out the rest without looking at the other mappings.
     pub(crate) fn buffer(&self) -> Vec<u8> {
@@ -81,7 +97,13 @@ impl Ring {
         let head = head_cursor.load(Ordering::Acquire);
         let tail = tail_cursor.load(Ordering::Relaxed);
         let filled = usize::try_from(head.wrapping_sub(tail)).unwrap_or(0).min(self.size);
-        let start = usize::try_from(tail & (self.size as u64 - 1)).unwrap_or(0);
+        self.append(tail, filled, out);
+        tail_cursor.store(head, Ordering::Release);
+    }
+
+    /// Appends so many bytes from a place between the cursors on.
+    fn append(&self, from: u64, filled: usize, out: &mut Vec<u8>) {
+        let start = usize::try_from(from & (self.size as u64 - 1)).unwrap_or(0);
         let first = filled.min(self.size - start);
         // SAFETY: the data pages follow the control page; between the cursors the kernel does not
         // write, and what lies there was published by `head`.
@@ -90,7 +112,6 @@ impl Ring {
             out.extend_from_slice(std::slice::from_raw_parts(data.add(start), first));
             out.extend_from_slice(std::slice::from_raw_parts(data, filled - first));
         }
-        tail_cursor.store(head, Ordering::Release);
     }
 }
 

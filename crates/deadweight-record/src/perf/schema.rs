@@ -71,6 +71,8 @@ pub enum Role {
     Count(u16),
     /// The user half at some of them.
     CountStack(u16),
+    /// Calls that the kernel counted instead of recording each.
+    Dense,
 }
 
 impl Role {

@@ -20,6 +20,8 @@ pub(crate) enum Source {
     Lives,
     /// One of the kernel's software events (`PERF_COUNT_SW_*`).
     Software(u32),
+    /// What a program in the kernel tells.
+    Told,
     /// A tracepoint, by number.
     Tracepoint(u64),
     /// A place in a binary: the type number of the kernel's uprobe unit, file, offset.
@@ -102,6 +104,10 @@ impl Source {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
                 attr.config = u64::from(abi::PERF_COUNT_SW_DUMMY);
                 attr.set_context_switch(1);
+            }
+            Self::Told => {
+                attr.type_ = abi::PERF_TYPE_SOFTWARE;
+                attr.config = u64::from(abi::PERF_COUNT_SW_BPF_OUTPUT);
             }
             Self::Software(which) => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;

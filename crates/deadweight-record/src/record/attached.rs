@@ -68,6 +68,7 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     let unseen = sight::unseen(&mut session)?;
     session.open_switches(&unseen)?;
     let observed = calibrate::observed(&mut session, &unobserved)?;
+    session.bare_call = unobserved.call;
     let observer = calibrate::observer(&unobserved, &observed);
     let tasks = open_all(&mut session, &target)?;
     let sample_period = session.open_clock_of(&tasks, observer.sample)?;

@@ -34,6 +34,7 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
         (Role::MajorEnd, Ok(sampled(major, fields::BASE | fields::ADDR)), false),
         (Role::Timer, tracepoint(tracefs, "irq_vectors/local_timer_entry", fields::BASE), false),
         (Role::TimerEnd, tracepoint(tracefs, "irq_vectors/local_timer_exit", fields::BASE), false),
+        (Role::Dense, Ok(sampled(Source::Told, raw)), false),
     ]
 }
 

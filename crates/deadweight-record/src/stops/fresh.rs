@@ -122,16 +122,18 @@ mod tests {
 
     #[test]
     fn fresh_memory_is_followed_from_its_beginning() {
-        let mut memory = vec![0_u8; 64 * 4096 + 4096];
-        let start = (memory.as_ptr().addr() as u64).next_multiple_of(PAGE);
+        // What an allocator gives may have been touched before.
+        let (flags, rights) =
+            (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+        let len = usize::try_from(64 * PAGE).unwrap();
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), len, rights, flags, -1, 0) };
+        let start = memory.addr() as u64;
         let mut fresh = Fresh::default();
         let writable = u64::from(libc::PROT_WRITE.cast_unsigned());
         let nowhere = u64::from(libc::MAP_ANONYMOUS.cast_unsigned());
         let args = [0, 64 * PAGE, writable, nowhere, 0, 0];
         fresh.returned(libc::SYS_mmap, &args, start.cast_signed());
-        let base = usize::try_from(start).unwrap() - memory.as_ptr().addr();
-        (0..10).for_each(|page| memory[base + page * 4096] = 1);
-        std::hint::black_box(&memory);
+        (0..10).for_each(|page| unsafe { memory.cast::<u8>().add(page * 4096).write(1) });
         let touched = fresh.touched(std::process::id(), 100);
         assert!(touched.len() >= 10 && touched[0] == start, "{touched:x?}");
         assert!(fresh.touched(std::process::id(), 100).is_empty());

@@ -35,7 +35,7 @@ use deadweight_core::symbols::Symbols;
 use deadweight_core::trace::encoded::Events;
 use deadweight_core::trace::{Event, Kind, Meta, Off, Trace, syscall};
 use deadweight_core::units::{LiveAddr, Ns};
-use deadweight_record::{RawEvent, RawKind, Sink, UserState};
+use deadweight_record::{Calls, RawEvent, RawKind, Sink, UserState};
 use hash::ByFast;
 use images::{Images, Mapping};
 use output::Output;
@@ -266,6 +266,7 @@ impl Sealer {
                 self.calling.insert(raw.task);
                 self.syscall(process, nr, &args)
             }
+            RawKind::Calls(calls) => self.counted(process, &calls),
             RawKind::Fault { addr, ip, kernel } => {
                 let by = self.instruction(process, ip, kernel);
                 Kind::Fault { addr: LiveAddr(addr), by, kernel }
@@ -317,6 +318,15 @@ impl Sealer {
             }
         }
         Kind::Syscall { nr, args: self.kept(nr, args) }
+    }
+
+    /// Calls that were counted: none of those has an effect on what follows.
+    fn counted(&self, process: Tid, calls: &Calls) -> Kind {
+        let hidden = self.narrow.contains(&process);
+        let args = if hidden { [0; 4] } else { self.kept(calls.nr, &calls.args) };
+        let nr = if hidden { u16::MAX } else { calls.nr };
+        let (inside, over) = (Ns(calls.inside), Ns(calls.over));
+        Kind::Calls { nr, args, ret: calls.ret, count: calls.count, inside, over }
     }
 
     /// The arguments that the trace keeps of a system call.

@@ -151,6 +151,22 @@ fn reads_of_one_byte_are_found_in_their_line() {
 }
 
 #[test]
+fn dense_reads_are_counted_to_the_last() {
+    Truth::of("@count_bytes")
+        .reading(&bytes(300_000))
+        .first_finding(&["tiny-reads"])
+        .found_at("tiny-reads", "next_byte", "count_bytes.c", "the tiny read")
+        .expect("300 001 reads".to_owned(), |report| {
+            let evidence = report.findings.iter().flat_map(|f| &f.evidence);
+            report.runs.traced.lost > 0 || evidence.into_iter().any(|e| e.contains("300 001 calls"))
+        })
+        .expect("that they were counted".to_owned(), |report| {
+            report.warnings.iter().any(|w| w.contains("were counted in the kernel"))
+        })
+        .check();
+}
+
+#[test]
 fn first_touches_are_found_in_their_line() {
     Truth::of("@touch_pages 60000")
         .rows(&["first-touch", "page-faults"], 0.4..=1.0)

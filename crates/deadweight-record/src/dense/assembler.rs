@@ -1,0 +1,216 @@
+//! The kernel's own instructions (BPF), as many as the programs beside this need.
+//!
+//! Not for what the programs do. They are a hundred lines, so they are written here and not in C: no
+//! compiler, no object file to keep in step with its source, nothing to relocate.
+
+/// One instruction, as the kernel reads it.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Instruction {
+    code: u8,
+    /// The register written in the low half, the one read in the high half.
+    registers: u8,
+    offset: i16,
+    value: i32,
+}
+
+/// A register: 0 holds results, 1 to 5 are arguments and lost at calls, 6 to 9 are kept, 10 is the stack.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct R(pub(super) u8);
+
+/// A place to jump to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+/// How two values compare, unsigned.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum If {
+    Equal = 0x10,
+    Greater = 0x20,
+    Different = 0x50,
+    Less = 0xa0,
+}
+
+/// What one register does to another.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Add = 0x00,
+    Subtract = 0x10,
+    And = 0x50,
+    Set = 0xb0,
+}
+
+/// Classes and modes of `linux/bpf_common.h` and `linux/bpf.h`.
+mod code {
+    pub(super) const LOAD_MAP: u8 = 0x18;
+    pub(super) const LOAD_32: u8 = 0x61;
+    pub(super) const LOAD_64: u8 = 0x79;
+    pub(super) const STORE_32: u8 = 0x63;
+    pub(super) const STORE_64: u8 = 0x7b;
+    pub(super) const PUT_32: u8 = 0x62;
+    pub(super) const PUT_64: u8 = 0x7a;
+    pub(super) const ATOMIC_64: u8 = 0xdb;
+    pub(super) const EXCHANGE: i32 = 0xe1;
+    pub(super) const JUMP: u8 = 0x05;
+    pub(super) const CALL: u8 = 0x85;
+    pub(super) const EXIT: u8 = 0x95;
+    pub(super) const OP_64: u8 = 0x07;
+    pub(super) const SET_32: u8 = 0xb4;
+    pub(super) const COPY_32: u8 = 0xbc;
+    /// Added where the right side is a register.
+    pub(super) const BY_REGISTER: u8 = 0x08;
+    /// `BPF_PSEUDO_MAP_FD`.
+    pub(super) const MAP: u8 = 1;
+}
+
+/// A program in the making.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    code: Vec<Instruction>,
+    places: Vec<Option<usize>>,
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Program {
+    fn push(&mut self, code: u8, to: R, from: R, offset: i16, value: i32) {
+        let registers = to.0 | from.0 << 4;
+        self.code.push(Instruction { code, registers, offset, value });
+    }
+
+    /// `to op= value`.
+    pub(super) fn by(&mut self, op: Op, to: R, value: i32) {
+        self.push(code::OP_64 | op as u8, to, R(0), 0, value);
+    }
+
+    /// `to op= from`.
+    pub(super) fn with(&mut self, op: Op, to: R, from: R) {
+        self.push(code::OP_64 | code::BY_REGISTER | op as u8, to, from, 0, 0);
+    }
+
+    /// `to = value`, the upper half 0.
+    pub(super) fn set_32(&mut self, to: R, value: i32) {
+        self.push(code::SET_32, to, R(0), 0, value);
+    }
+
+    /// `to = from`, the upper half 0.
+    pub(super) fn copy_32(&mut self, to: R, from: R) {
+        self.push(code::COPY_32, to, from, 0, 0);
+    }
+
+    /// `to = *(from + offset)`.
+    pub(super) fn load(&mut self, to: R, from: R, offset: i16) {
+        self.push(code::LOAD_64, to, from, offset, 0);
+    }
+
+    /// The same with 32 bits.
+    pub(super) fn load_32(&mut self, to: R, from: R, offset: i16) {
+        self.push(code::LOAD_32, to, from, offset, 0);
+    }
+
+    /// `*(to + offset) = from`.
+    pub(super) fn store(&mut self, to: R, offset: i16, from: R) {
+        self.push(code::STORE_64, to, from, offset, 0);
+    }
+
+    /// The same with 32 bits.
+    pub(super) fn store_32(&mut self, to: R, offset: i16, from: R) {
+        self.push(code::STORE_32, to, from, offset, 0);
+    }
+
+    /// `*(to + offset) = value`.
+    pub(super) fn put(&mut self, to: R, offset: i16, value: i32) {
+        self.push(code::PUT_64, to, R(0), offset, value);
+    }
+
+    /// `from` and `*(to + offset)` change places, undivided.
+    pub(super) fn exchange(&mut self, to: R, offset: i16, from: R) {
+        self.push(code::ATOMIC_64, to, from, offset, code::EXCHANGE);
+    }
+
+    /// The same with 32 bits.
+    pub(super) fn put_32(&mut self, to: R, offset: i16, value: i32) {
+        self.push(code::PUT_32, to, R(0), offset, value);
+    }
+
+    /// `to = map`, by its descriptor.
+    pub(super) fn map(&mut self, to: R, descriptor: i32) {
+        self.push(code::LOAD_MAP, to, R(code::MAP), 0, descriptor);
+        self.push(0, R(0), R(0), 0, 0);
+    }
+
+    /// One of the kernel's functions, by number.
+    pub(super) fn call(&mut self, function: i32) {
+        self.push(code::CALL, R(0), R(0), 0, function);
+    }
+
+    /// Ends with this result.
+    pub(super) fn exit(&mut self, result: i32) {
+        self.by(Op::Set, R(0), result);
+        self.push(code::EXIT, R(0), R(0), 0, 0);
+    }
+
+    /// A place that will be told by [`Program::here`].
+    pub(super) fn label(&mut self) -> Label {
+        self.places.push(None);
+        Label(self.places.len() - 1)
+    }
+
+    /// The label stands here.
+    pub(super) fn here(&mut self, label: Label) {
+        self.places[label.0] = Some(self.code.len());
+    }
+
+    /// Goes on there.
+    pub(super) fn jump(&mut self, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        self.push(code::JUMP, R(0), R(0), 0, 0);
+    }
+
+    /// Goes on there if the register compares so with the value.
+    pub(super) fn jump_if(&mut self, left: R, how: If, right: i32, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        self.push(code::JUMP | how as u8, left, R(0), 0, right);
+    }
+
+    /// Goes on there if the registers compare so.
+    pub(super) fn jump_if_both(&mut self, left: R, how: If, right: R, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        self.push(code::JUMP | code::BY_REGISTER | how as u8, left, right, 0, 0);
+    }
+
+    /// The instructions, with their jumps; none if one leads nowhere, or too far.
+    pub(super) fn finish(mut self) -> Option<Vec<Instruction>> {
+        for (at, label) in self.jumps {
+            let distance = i64::try_from(self.places[label.0]?).ok()? - i64::try_from(at).ok()? - 1;
+            self.code[at].offset = i16::try_from(distance).ok()?;
+        }
+        Some(self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_are_counted_from_the_instruction_behind() {
+        let mut program = Program::default();
+        let end = program.label();
+        program.jump_if(R(1), If::Equal, 7, end);
+        program.map(R(2), 5);
+        program.here(end);
+        program.exit(1);
+        let code = program.finish().unwrap();
+        assert_eq!(code.len(), 5);
+        assert_eq!(code[0], Instruction { code: 0x15, registers: 1, offset: 2, value: 7 });
+        assert_eq!(code[1], Instruction { code: 0x18, registers: 0x12, offset: 0, value: 5 });
+    }
+
+    #[test]
+    fn a_jump_that_leads_nowhere_makes_no_program() {
+        let mut program = Program::default();
+        let nowhere = program.label();
+        program.jump(nowhere);
+        assert_eq!(program.finish(), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! `bpf(2)` as counting needs it: tables, programs, and where they run. Everything ends with its descriptor.
+//!
+//! Not for what the programs do: that is `programs`.
+
+use super::assembler::Instruction;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::atomic::AtomicU32;
+
+/// `BPF_MAP_TYPE_*`.
+const PERF_EVENT_ARRAY: u32 = 4;
+const ARRAY: u32 = 2;
+/// `BPF_F_MMAPABLE`.
+const MAPPABLE: u32 = 1 << 10;
+/// `BPF_PROG_TYPE_*`.
+const AT_TRACEPOINT: u32 = 5;
+const AT_RAW_TRACEPOINT: u32 = 17;
+
+/// Commands of `bpf(2)`.
+#[derive(Copy, Clone)]
+enum Command {
+    MapCreate = 0,
+    MapUpdate = 2,
+    ProgramLoad = 5,
+    RawTracepointOpen = 17,
+}
+
+/// A table that the kernel's programs read and write.
+#[derive(Debug)]
+pub(super) struct Table(OwnedFd);
+
+/// A table in memory that we see too: no call is needed to look at it or change it. A call would keep the
+/// kernel's programs from running on that CPU for as long as it takes, and what they should let through lost.
+#[derive(Debug)]
+pub(super) struct SharedTable {
+    table: Table,
+    base: *mut u8,
+    size: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; the kernel's side of it is accessed by atomics.
+unsafe impl Send for SharedTable {}
+
+/// A program that was accepted.
+#[derive(Debug)]
+pub(super) struct Loaded(OwnedFd);
+
+/// A program that runs at a tracepoint for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Attached(#[expect(dead_code, reason = "closed at its end")] OwnedFd);
+
+/// Calls `bpf(2)` with these 64-bit words as its attributes.
+fn bpf(command: Command, attributes: &[u64]) -> io::Result<i64> {
+    // SAFETY: each caller says what the words are; what they point to outlives the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command as libc::c_long,
+            attributes.as_ptr(),
+            size_of_val(attributes),
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn descriptor(result: i64) -> io::Result<OwnedFd> {
+    let fd = RawFd::try_from(result).map_err(|_| io::ErrorKind::InvalidData)?;
+    // SAFETY: a new descriptor of ours.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Two 32-bit fields of the attributes, in memory one after the other.
+fn pair(first: u32, second: u32) -> u64 {
+    let (first, second) = (first.to_ne_bytes(), second.to_ne_bytes());
+    let mut both = [0; 8];
+    both[..4].copy_from_slice(&first);
+    both[4..].copy_from_slice(&second);
+    u64::from_ne_bytes(both)
+}
+
+fn narrow(size: usize) -> io::Result<u32> {
+    u32::try_from(size).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+impl Table {
+    fn new(kind: u32, value: usize, entries: usize, flags: u32) -> io::Result<Self> {
+        let (value, entries) = (narrow(value)?, narrow(entries)?);
+        // map_type, key_size; value_size, max_entries; map_flags, inner_map_fd.
+        let words = [pair(kind, 4), pair(value, entries), pair(flags, 0)];
+        Ok(Self(descriptor(bpf(Command::MapCreate, &words)?)?))
+    }
+
+    /// One perf event for each CPU up to this many: what is told by a program becomes its record.
+    pub(super) fn of_events(cpus: usize) -> io::Result<Self> {
+        Self::new(PERF_EVENT_ARRAY, 4, cpus, 0)
+    }
+
+    /// What is told on this CPU becomes a record of this event.
+    pub(super) fn set_event(&self, cpu: u32, event: RawFd) -> io::Result<()> {
+        // map_fd; key, value: by their addresses; flags: any.
+        let words = [
+            pair(self.fd().cast_unsigned(), 0),
+            (&raw const cpu) as u64,
+            (&raw const event) as u64,
+            0,
+        ];
+        bpf(Command::MapUpdate, &words).map(drop)
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl SharedTable {
+    /// `entries` of `value` bytes (a multiple of 8), all zero.
+    pub(super) fn new(value: usize, entries: usize) -> io::Result<Self> {
+        let table = Table::new(ARRAY, value, entries, MAPPABLE)?;
+        let size = (value * entries).next_multiple_of(4096);
+        // SAFETY: a new shared mapping at an address of the kernel's choice.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                size,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                table.fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { table, base: base.cast(), size })
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.table.fd()
+    }
+
+    /// Writes a word at this offset, of an entry that no program uses yet.
+    pub(super) fn write(&self, offset: usize, value: u64) {
+        if offset + 8 <= self.size {
+            // SAFETY: within the mapping.
+            unsafe { self.base.add(offset).cast::<u64>().write_unaligned(value) };
+        }
+    }
+
+    /// Reads a word at this offset, of an entry that no program changes just now; 0 if there is none.
+    pub(super) fn read(&self, offset: usize) -> u64 {
+        if offset + 8 > self.size {
+            return 0;
+        }
+        // SAFETY: within the mapping.
+        unsafe { self.base.add(offset).cast::<u64>().read_volatile() }
+    }
+
+    /// The 32 bits at this offset, which a program may change at any time.
+    pub(super) fn shared(&self, offset: usize) -> Option<&AtomicU32> {
+        let inside = offset + 4 <= self.size && offset.is_multiple_of(4);
+        // SAFETY: within the mapping, which is aligned to a page and lives as long as `self`.
+        inside.then(|| unsafe { AtomicU32::from_ptr(self.base.add(offset).cast()) })
+    }
+}
+
+impl Drop for SharedTable {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `new` mapped, once.
+        unsafe { libc::munmap(self.base.cast(), self.size) };
+    }
+}
+
+impl Loaded {
+    /// For a perf event's tracepoint.
+    pub(super) fn at_tracepoint(code: &[Instruction]) -> io::Result<Self> {
+        Self::new(AT_TRACEPOINT, code)
+    }
+
+    /// For a tracepoint itself.
+    pub(super) fn at_raw_tracepoint(code: &[Instruction]) -> io::Result<Self> {
+        Self::new(AT_RAW_TRACEPOINT, code)
+    }
+
+    fn new(kind: u32, code: &[Instruction]) -> io::Result<Self> {
+        // Telling through perf's rings is for programs that say so.
+        const LICENSE: &CStr = c"Dual MIT/GPL";
+        // prog_type, insn_cnt; insns; license; log_level, log_size; log_buf; kern_version, prog_flags.
+        let words = [
+            pair(kind, narrow(code.len())?),
+            code.as_ptr() as u64,
+            LICENSE.as_ptr() as u64,
+            0,
+            0,
+            0,
+        ];
+        Ok(Self(descriptor(bpf(Command::ProgramLoad, &words)?)?))
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Runs it at the tracepoint with this name.
+    pub(super) fn attach(&self, tracepoint: &CStr) -> io::Result<Attached> {
+        let words = [tracepoint.as_ptr() as u64, pair(self.fd().cast_unsigned(), 0)];
+        Ok(Attached(descriptor(bpf(Command::RawTracepointOpen, &words)?)?))
+    }
+}
+
+/// Runs a program at the tracepoint of this perf event, before any record is written there, until the
+/// event is closed.
+pub(super) fn run_at(event: RawFd, program: &Loaded) -> io::Result<()> {
+    let program = program.fd().cast_unsigned();
+    // SAFETY: an ioctl on two descriptors of ours.
+    let result = unsafe { perf_event_open_sys::ioctls::SET_BPF(event, program) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

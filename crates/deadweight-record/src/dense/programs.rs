@@ -1,0 +1,397 @@
+//! The four programs that count dense calls in the kernel.
+//!
+//! Two run at the tracepoints of system calls before perf writes its records, and keep the records of calls
+//! that they count from being written. Two run where a task leaves its CPU and where it wakes another: what was
+//! counted until then is told first, and a call that is under way is told like any other, so that whom a wait
+//! was for is known. Calls that are told one by one are: all of a kind that is not in the table of kinds, the
+//! first after each stretch that was counted, and those of tasks that are not in the table of tasks.
+//!
+//! Not for choosing kinds and tasks: that is `dense`.
+
+use super::assembler::{If, Instruction, Label, Op, Program, R};
+
+/// A task's entry in the table of tasks: offsets in bytes. What is told is a copy of it.
+pub(super) mod entry {
+    /// The task that it belongs to, 0: nobody. 32 bits.
+    pub(crate) const TASK: usize = 0;
+    /// What is told: [`COUNTED`] or [`OPEN_CALL`]. 32 bits.
+    pub(crate) const TOLD: usize = 4;
+    /// The clock when it is told. All times are of `bpf_ktime_get_ns`.
+    pub(crate) const NOW: usize = 8;
+    /// Since when it is counted, and until when; of an open call, when it was entered.
+    pub(crate) const SINCE: usize = 16;
+    pub(crate) const UNTIL: usize = 24;
+    pub(super) const ENTERED: usize = 32;
+    /// The latest call: number, arguments.
+    pub(crate) const NR: usize = 40;
+    pub(crate) const ARGS: usize = 48;
+    /// Calls counted and not told yet.
+    pub(crate) const PENDING: usize = 80;
+    /// When the latest call returned.
+    pub(super) const LAST: usize = 88;
+    /// Whether a call that will be counted is under way, and whether the next one is let through.
+    pub(super) const OPEN: usize = 96;
+    pub(super) const THROUGH: usize = 104;
+    /// Calls since the latest that waited or woke somebody.
+    pub(super) const RUN: usize = 112;
+    /// Calls that had no room: none, unless records could not be written.
+    pub(crate) const MISSED: usize = 120;
+    /// Kinds of calls that are counted side by side.
+    pub(crate) const KINDS: usize = 5;
+    pub(crate) const FIRST_KIND: usize = 128;
+    pub(crate) const KIND_SIZE: usize = 64;
+    /// Of a kind: number, four arguments, result, how many, time inside.
+    pub(crate) const KIND_ARGS: usize = 8;
+    pub(crate) const KIND_RESULT: usize = 40;
+    pub(crate) const KIND_COUNT: usize = 48;
+    pub(crate) const KIND_INSIDE: usize = 56;
+    /// All of it.
+    pub(crate) const SIZE: usize = FIRST_KIND + KINDS * KIND_SIZE;
+    /// Entries of the table; a task's is its number modulo that.
+    pub(crate) const TASKS: usize = 1024;
+    /// Calls that were counted are told.
+    pub(crate) const COUNTED: u32 = 1;
+    /// A call that is under way is told.
+    pub(crate) const OPEN_CALL: u32 = 2;
+}
+
+/// An entry of the table of kinds, by the call's number: offsets in bytes.
+pub(super) mod kind {
+    /// Whether such calls may be counted.
+    pub(crate) const COUNTABLE: usize = 0;
+    /// The bits of the first four arguments that tell calls apart.
+    pub(crate) const MASK: usize = 8;
+    /// Bits that no argument may have: a call that is asked for much is told by itself.
+    pub(crate) const LIMIT: usize = 40;
+    pub(crate) const SIZE: usize = 72;
+    pub(crate) const CALLS: usize = 512;
+}
+
+/// The tables that the programs share, as descriptors.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Tables {
+    pub(super) tasks: i32,
+    pub(super) kinds: i32,
+    pub(super) told: i32,
+}
+
+/// Counted calls are told after so many ...
+const MANY: i32 = 128;
+/// ... or after so many ns.
+const LONG: i32 = 1_000_000;
+/// Calls further apart than so many ns do not belong together.
+const APART: i32 = 20_000;
+/// Who waits or wakes more often than once in so many calls is counted no more.
+const RARELY: i32 = 256;
+/// `TASK_DEAD`, among a task's states.
+const DEAD: i32 = 0x80;
+
+/// Functions of the kernel, `enum bpf_func_id`.
+const LOOK_UP: i32 = 1;
+const CLOCK: i32 = 5;
+const WHO: i32 = 14;
+const TELL: i32 = 25;
+/// `BPF_F_CURRENT_CPU`.
+const THIS_CPU: i32 = -1;
+
+const CONTEXT: R = R(6);
+const TASK: R = R(9);
+const STACK: R = R(10);
+
+/// Whether a program's result keeps perf's record from being written.
+const WRITE: i32 = 1;
+const DROP: i32 = 0;
+
+/// Of the table's entries, offsets are small.
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 1024")]
+const fn at(offset: usize) -> i16 {
+    offset as i16
+}
+
+/// The same as a value.
+const fn whole(size: usize) -> i32 {
+    at(size) as i32
+}
+
+const fn kind_at(index: usize, offset: usize) -> i16 {
+    at(entry::FIRST_KIND + index * entry::KIND_SIZE + offset)
+}
+
+/// At `raw_syscalls/sys_enter`, whose fields are there.
+pub(super) fn entering(tables: Tables, nr: usize, args: usize) -> Option<Vec<Instruction>> {
+    let mut p = Program::default();
+    let (write, tell_first, near) = (p.label(), p.label(), p.label());
+    find_task(&mut p, tables, write);
+    let (call, now) = (R(7), R(8));
+    read_clock(&mut p, now);
+    p.put(TASK, at(entry::OPEN), 0);
+    let counted = p.label();
+    p.load(R(1), TASK, at(entry::THROUGH));
+    p.jump_if(R(1), If::Equal, 0, counted);
+    p.put(TASK, at(entry::THROUGH), 0);
+    p.jump(tell_first);
+    p.here(counted);
+    p.load(call, CONTEXT, at(nr));
+    p.jump_if(call, If::Greater, whole(kind::CALLS) - 1, tell_first);
+    // After a pause another stretch begins: where in it the calls were would not be known.
+    p.load(R(2), TASK, at(entry::LAST));
+    p.with(Op::Set, R(1), now);
+    p.with(Op::Subtract, R(1), R(2));
+    p.jump_if(R(1), If::Less, APART, near);
+    tell_counted(&mut p, tables, entry::LAST);
+    p.store(TASK, at(entry::LAST), now);
+    p.here(near);
+    p.store_32(STACK, -4, call);
+    look_up(&mut p, tables.kinds);
+    p.jump_if(R(0), If::Equal, 0, tell_first);
+    p.load(R(1), R(0), at(kind::COUNTABLE));
+    p.jump_if(R(1), If::Equal, 0, tell_first);
+    for i in 0..4 {
+        p.load(R(1), CONTEXT, at(args + 8 * i));
+        p.load(R(2), R(0), at(kind::LIMIT + 8 * i));
+        p.with(Op::And, R(2), R(1));
+        p.jump_if(R(2), If::Different, 0, tell_first);
+        p.load(R(2), R(0), at(kind::MASK + 8 * i));
+        p.with(Op::And, R(1), R(2));
+        p.store(TASK, at(entry::ARGS + 8 * i), R(1));
+    }
+    p.store(TASK, at(entry::NR), call);
+    p.store(TASK, at(entry::ENTERED), now);
+    let goes_on = p.label();
+    p.load(R(1), TASK, at(entry::PENDING));
+    p.jump_if(R(1), If::Different, 0, goes_on);
+    p.load(R(1), TASK, at(entry::LAST));
+    p.store(TASK, at(entry::SINCE), R(1));
+    p.here(goes_on);
+    p.put(TASK, at(entry::OPEN), 1);
+    p.exit(DROP);
+    p.here(tell_first);
+    tell_counted(&mut p, tables, entry::LAST);
+    p.here(write);
+    p.exit(WRITE);
+    p.finish()
+}
+
+/// At `raw_syscalls/sys_exit`, whose result is there.
+pub(super) fn leaving(tables: Tables, result: usize) -> Option<Vec<Instruction>> {
+    let mut p = Program::default();
+    let (write, counted, told, drop) = (p.label(), p.label(), p.label(), p.label());
+    let recorded = p.label();
+    find_task(&mut p, tables, write);
+    let (inside, now) = (R(7), R(8));
+    take_open(&mut p);
+    p.jump_if(R(1), If::Equal, 0, recorded);
+    read_clock(&mut p, now);
+    p.store(TASK, at(entry::LAST), now);
+    p.with(Op::Set, inside, now);
+    p.load(R(1), TASK, at(entry::ENTERED));
+    p.with(Op::Subtract, inside, R(1));
+    one_more(&mut p, entry::RUN);
+    let goes_on = p.label();
+    p.by(Op::And, R(1), MANY - 1);
+    p.jump_if(R(1), If::Different, 0, goes_on);
+    p.put(TASK, at(entry::THROUGH), 1);
+    p.here(goes_on);
+    p.load(R(5), CONTEXT, at(result));
+    for index in 0..entry::KINDS {
+        count_as(&mut p, index, inside, counted, told);
+    }
+    one_more(&mut p, entry::MISSED);
+    p.jump(told);
+    p.here(counted);
+    one_more(&mut p, entry::PENDING);
+    p.jump_if(R(1), If::Greater, MANY - 1, told);
+    p.load(R(1), TASK, at(entry::SINCE));
+    p.with(Op::Subtract, now, R(1));
+    p.jump_if(now, If::Less, LONG, drop);
+    p.here(told);
+    tell_counted(&mut p, tables, entry::LAST);
+    p.here(drop);
+    p.exit(DROP);
+    p.here(recorded);
+    // The record of its return is still to come: what is counted next begins at its own entry.
+    p.put(TASK, at(entry::LAST), 0);
+    p.here(write);
+    p.exit(WRITE);
+    p.finish()
+}
+
+/// At `sched_switch`, of the task that leaves its CPU.
+pub(super) fn switching(tables: Tables) -> Option<Vec<Instruction>> {
+    /// The tracepoint's arguments: whether it was put aside, and its state.
+    const ASIDE: i16 = 0;
+    const STATE: i16 = 24;
+    let mut p = Program::default();
+    let (between, left, end) = (p.label(), p.label(), p.label());
+    find_task(&mut p, tables, end);
+    let (state, now) = (R(7), R(8));
+    p.load(state, CONTEXT, STATE);
+    p.copy_32(state, state);
+    read_clock(&mut p, now);
+    take_open(&mut p);
+    p.jump_if(R(1), If::Equal, 0, between);
+    tell_call(&mut p, tables);
+    p.load(R(1), CONTEXT, ASIDE);
+    p.by(Op::And, R(1), 1);
+    p.jump_if(R(1), If::Different, 0, left);
+    p.jump_if(state, If::Equal, 0, left);
+    seldom(&mut p);
+    p.jump(left);
+    p.here(between);
+    tell_counted(&mut p, tables, entry::LAST);
+    p.here(left);
+    p.put(TASK, at(entry::LAST), 0);
+    p.by(Op::And, state, DEAD);
+    p.jump_if(state, If::Equal, 0, end);
+    p.put_32(TASK, at(entry::TASK), 0);
+    p.here(end);
+    p.exit(0);
+    p.finish()
+}
+
+/// At `sched_waking`, of the task that wakes another (or was interrupted by what does).
+pub(super) fn waking(tables: Tables) -> Option<Vec<Instruction>> {
+    let mut p = Program::default();
+    let end = p.label();
+    find_task(&mut p, tables, end);
+    take_open(&mut p);
+    p.jump_if(R(1), If::Equal, 0, end);
+    read_clock(&mut p, R(8));
+    tell_call(&mut p, tables);
+    seldom(&mut p);
+    p.here(end);
+    p.exit(0);
+    p.finish()
+}
+
+/// The call that has just returned, with register 5, is one more of the kind at `index`, if it is like those or
+/// there is none yet; then it goes on at `counted`, or at `told` with the last place taken.
+fn count_as(p: &mut Program, index: usize, inside: R, counted: Label, told: Label) {
+    let (new, other) = (p.label(), p.label());
+    p.load(R(1), TASK, kind_at(index, entry::KIND_COUNT));
+    p.jump_if(R(1), If::Equal, 0, new);
+    p.load(R(2), TASK, at(entry::NR));
+    p.load(R(3), TASK, kind_at(index, 0));
+    p.jump_if_both(R(2), If::Different, R(3), other);
+    for i in 0..4 {
+        p.load(R(2), TASK, at(entry::ARGS + 8 * i));
+        p.load(R(3), TASK, kind_at(index, entry::KIND_ARGS + 8 * i));
+        p.jump_if_both(R(2), If::Different, R(3), other);
+    }
+    p.load(R(3), TASK, kind_at(index, entry::KIND_RESULT));
+    p.jump_if_both(R(5), If::Different, R(3), other);
+    p.by(Op::Add, R(1), 1);
+    p.store(TASK, kind_at(index, entry::KIND_COUNT), R(1));
+    p.load(R(1), TASK, kind_at(index, entry::KIND_INSIDE));
+    p.with(Op::Add, R(1), inside);
+    p.store(TASK, kind_at(index, entry::KIND_INSIDE), R(1));
+    p.jump(counted);
+    p.here(new);
+    p.load(R(1), TASK, at(entry::NR));
+    p.store(TASK, kind_at(index, 0), R(1));
+    for i in 0..4 {
+        p.load(R(1), TASK, at(entry::ARGS + 8 * i));
+        p.store(TASK, kind_at(index, entry::KIND_ARGS + 8 * i), R(1));
+    }
+    p.store(TASK, kind_at(index, entry::KIND_RESULT), R(5));
+    p.put(TASK, kind_at(index, entry::KIND_COUNT), 1);
+    p.store(TASK, kind_at(index, entry::KIND_INSIDE), inside);
+    if index + 1 < entry::KINDS {
+        p.jump(counted);
+    } else {
+        one_more(p, entry::PENDING);
+        p.jump(told);
+    }
+    p.here(other);
+}
+
+/// [`TASK`] becomes the entry of whoever runs; `not` if it has none.
+fn find_task(p: &mut Program, tables: Tables, not: Label) {
+    p.with(Op::Set, CONTEXT, R(1));
+    p.call(WHO);
+    p.copy_32(R(7), R(0));
+    p.jump_if(R(7), If::Equal, 0, not);
+    p.with(Op::Set, R(1), R(7));
+    p.by(Op::And, R(1), whole(entry::TASKS) - 1);
+    p.store_32(STACK, -4, R(1));
+    look_up(p, tables.tasks);
+    p.jump_if(R(0), If::Equal, 0, not);
+    p.with(Op::Set, TASK, R(0));
+    p.load_32(R(1), TASK, at(entry::TASK));
+    p.jump_if_both(R(1), If::Different, R(7), not);
+}
+
+/// Register 0 becomes the entry with the number at the top of the stack.
+fn look_up(p: &mut Program, table: i32) {
+    p.map(R(1), table);
+    p.with(Op::Set, R(2), STACK);
+    p.by(Op::Add, R(2), -4);
+    p.call(LOOK_UP);
+}
+
+fn read_clock(p: &mut Program, to: R) {
+    p.call(CLOCK);
+    p.with(Op::Set, to, R(0));
+    p.store(TASK, at(entry::NOW), to);
+}
+
+/// One more at this offset; register 1 has the sum.
+fn one_more(p: &mut Program, offset: usize) {
+    p.load(R(1), TASK, at(offset));
+    p.by(Op::Add, R(1), 1);
+    p.store(TASK, at(offset), R(1));
+}
+
+/// Tells what was counted, if anything was, until the time at `until`.
+fn tell_counted(p: &mut Program, tables: Tables, until: usize) {
+    let nothing = p.label();
+    p.load(R(1), TASK, at(entry::PENDING));
+    p.jump_if(R(1), If::Equal, 0, nothing);
+    p.load(R(1), TASK, at(until));
+    p.store(TASK, at(entry::UNTIL), R(1));
+    p.put_32(TASK, at(entry::TOLD), entry::COUNTED.cast_signed());
+    tell(p, tables, entry::SIZE);
+    // What could not be told is told later.
+    p.jump_if(R(0), If::Different, 0, nothing);
+    p.put(TASK, at(entry::PENDING), 0);
+    p.put(TASK, at(entry::MISSED), 0);
+    for index in 0..entry::KINDS {
+        p.put(TASK, kind_at(index, entry::KIND_COUNT), 0);
+    }
+    p.here(nothing);
+}
+
+/// Tells what was counted, and the call that is under way: its end will be let through.
+fn tell_call(p: &mut Program, tables: Tables) {
+    tell_counted(p, tables, entry::ENTERED);
+    p.load(R(1), TASK, at(entry::ENTERED));
+    p.store(TASK, at(entry::SINCE), R(1));
+    p.put_32(TASK, at(entry::TOLD), entry::OPEN_CALL.cast_signed());
+    tell(p, tables, entry::FIRST_KIND);
+}
+
+/// Register 1 becomes whether a call is under way that would be counted; from now on none is. At once, because
+/// an interrupt that wakes somebody may ask in the middle of who returns.
+fn take_open(p: &mut Program) {
+    p.by(Op::Set, R(1), 0);
+    p.exchange(TASK, at(entry::OPEN), R(1));
+}
+
+fn tell(p: &mut Program, tables: Tables, size: usize) {
+    p.with(Op::Set, R(1), CONTEXT);
+    p.map(R(2), tables.told);
+    p.set_32(R(3), THIS_CPU);
+    p.with(Op::Set, R(4), TASK);
+    p.by(Op::Set, R(5), whole(size));
+    p.call(TELL);
+}
+
+/// Whom one waits for matters: who waits often, or is waited for, is counted no more.
+fn seldom(p: &mut Program) {
+    let seldom = p.label();
+    p.load(R(1), TASK, at(entry::RUN));
+    p.put(TASK, at(entry::RUN), 0);
+    p.jump_if(R(1), If::Greater, RARELY, seldom);
+    p.put_32(TASK, at(entry::TASK), 0);
+    p.here(seldom);
+}

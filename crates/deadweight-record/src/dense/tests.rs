@@ -1,0 +1,165 @@
+//! The programs on this machine's kernel, with perf events of our own thread alone. As root.
+
+use super::*;
+use crate::perf::schema::{Layout, fields};
+use crate::perf::sys::{Event, Every, Open, Source, Whom};
+use crate::perf::tracefs::Tracefs;
+use std::os::fd::AsRawFd;
+
+/// All that counting needs, for this thread; none, loudly, where it cannot be had.
+struct Bench {
+    schema: Schema,
+    rings: Vec<Ring>,
+    _events: Vec<Open>,
+    counting: Counting,
+}
+
+fn event(source: Source) -> Event {
+    Event {
+        source,
+        every: Every::Count(1),
+        layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
+        no_kernel: false,
+        no_kernel_chain: false,
+        no_user_chain: false,
+    }
+}
+
+impl Bench {
+    fn new() -> Option<Self> {
+        let made = Self::made();
+        if let Err(error) = &made {
+            eprintln!("skipped: dense calls cannot be counted here: {error}");
+        }
+        made.ok()
+    }
+
+    fn made() -> io::Result<Self> {
+        let tracefs = Tracefs::open().map_err(io::Error::other)?;
+        let id = |name| Ok::<_, io::Error>(Source::Tracepoint(tracefs.tracepoint(name)?.id));
+        let me = Whom::Alone(unsafe { libc::gettid() });
+        let mut schema = Schema::new(Offsets::default());
+        let (mut rings, mut events, mut at, mut telling) = (vec![], vec![], vec![], vec![]);
+        for cpu in crate::proc::online_cpus() {
+            let leader = event(Source::Dummy).open(Whom::Everyone, cpu)?;
+            rings.push(Ring::map(&leader, 1 << 20)?);
+            for (role, source, whom) in [
+                (Role::Enter, id("raw_syscalls/sys_enter")?, me),
+                (Role::Leave, id("raw_syscalls/sys_exit")?, me),
+                (Role::Dense, Source::Told, Whom::Everyone),
+            ] {
+                let event = event(source);
+                let open = event.open(whom, cpu)?;
+                open.write_to(&leader)?;
+                open.enable()?;
+                schema.add(open.id, role, event.layout);
+                if role == Role::Dense {
+                    telling.push((cpu.cast_unsigned(), open.as_raw_fd()));
+                } else {
+                    at.push(open.as_raw_fd());
+                }
+                events.push(open);
+            }
+            events.push(leader);
+        }
+        let counting = Counting::load([at[0], at[1]], &telling, Offsets::default())?;
+        Ok(Self { schema, rings, _events: events, counting })
+    }
+
+    fn begin(&self) {
+        self.counting.begin(unsafe { libc::gettid() }.cast_unsigned());
+    }
+
+    /// What the rings say of calls of this number: entries, returns, calls told open, calls counted.
+    fn seen(&mut self, nr: libc::c_long) -> [u64; 4] {
+        let mut seen = [0; 4];
+        let mut in_it = false;
+        let mut records = Vec::new();
+        for ring in &mut self.rings {
+            ring.copy_to(&mut records);
+        }
+        let mut rest = &records[..];
+        let mut all = Vec::new();
+        while let Some(length) = decode::length(rest) {
+            all.extend(decode::record(rest, &self.schema));
+            rest = &rest[length..];
+        }
+        all.sort_by_key(|record| record.at);
+        for record in all {
+            let Body::Sample(sample) = record.body else { continue };
+            match sample.role {
+                Role::Enter => {
+                    in_it = sample.raw_u64(8) == Some(nr.cast_unsigned());
+                    seen[0] += u64::from(in_it);
+                }
+                Role::Leave => seen[1] += u64::from(std::mem::take(&mut in_it)),
+                _ => {
+                    let told = Told(sample.raw);
+                    if let Some((open, _)) = told.open_call() {
+                        in_it = libc::c_long::from(open) == nr;
+                        seen[2] += u64::from(in_it);
+                    }
+                    let alike = told.counted().filter(|alike| libc::c_long::from(alike.nr) == nr);
+                    seen[3] += alike.map(|alike| u64::from(alike.count)).sum::<u64>();
+                    assert_eq!(told.missed(), 0);
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// An empty call that no library makes by itself.
+fn call() {
+    unsafe { libc::syscall(libc::SYS_getpgid, 0) };
+}
+
+#[test]
+fn each_call_is_either_recorded_or_counted() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.begin();
+    (0..100_000).for_each(|_| call());
+    // Another kind tells what was counted until then.
+    unsafe { libc::syscall(libc::SYS_getppid, 0) };
+    drop(std::fs::File::open("/dev/null"));
+    let [entered, left, open, counted] = bench.seen(libc::SYS_getpgid);
+    assert_eq!(entered + open + counted, 100_000, "{entered} {left} {open} {counted}");
+    assert_eq!(entered + open, left, "{entered} {left} {open} {counted}");
+    assert!(counted > 90_000, "{counted}");
+}
+
+#[test]
+fn nobody_else_is_counted() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.counting.begin(1);
+    (0..1000).for_each(|_| call());
+    assert_eq!(bench.seen(libc::SYS_getpgid), [1000, 1000, 0, 0]);
+}
+
+#[test]
+fn a_call_that_wakes_or_waits_is_told_by_itself() {
+    let Some(mut bench) = Bench::new() else { return };
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    let echo = std::thread::spawn(move || {
+        let mut byte = [0];
+        while std::io::Read::read(&mut reader, &mut byte).is_ok_and(|read| read == 1) {}
+    });
+    bench.begin();
+    for _ in 0..5 {
+        (0..1000).for_each(|_| call());
+        // The other thread waits for it by now.
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::io::Write::write_all(&mut writer, &[1]).unwrap();
+    }
+    drop(writer);
+    echo.join().unwrap();
+    let [entered, left, open, counted] = bench.seen(libc::SYS_write);
+    assert_eq!((entered + open, left, counted), (5, 5, 0), "{entered} {open}");
+}
+
+#[test]
+fn what_it_costs_is_measured() {
+    let Some(bench) = Bench::new() else { return };
+    let Cost { user, kernel } = bench.counting.cost(1.0);
+    assert!(kernel > 0 && user > 0, "{user} {kernel}");
+}

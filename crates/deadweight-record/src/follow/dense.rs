@@ -1,0 +1,25 @@
+//! What calls that were counted in the kernel tell the sink. Not for counting them: see `dense`.
+
+use super::Follow;
+use crate::dense::{Alike, Told};
+use crate::perf::decode::{Record, Sample};
+use crate::raw::{Calls, RawKind};
+
+impl Follow<'_> {
+    pub(super) fn counted(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        let told = Told(sample.raw);
+        let Some(task) = told.task().filter(|task| self.owns(*task)) else { return };
+        if let Some((nr, args)) = told.open_call() {
+            self.emit(record, task, RawKind::Syscall { nr, args });
+        }
+        self.seen.missed += told.missed();
+        let Some(until) = told.over().map(|over| record.at.saturating_add(over)) else { return };
+        for Alike { nr, args, ret, count, inside } in told.counted() {
+            self.seen.counted += u64::from(count);
+            // What was handed on meanwhile was later than their beginning.
+            let over = until.saturating_sub(self.last.max(record.at));
+            let inside = inside.min(over);
+            self.emit(record, task, RawKind::Calls(Calls { nr, args, ret, count, inside, over }));
+        }
+    }
+}
