@@ -56,7 +56,7 @@ impl Builds {
             }
         }
         for (build, image) in of_image.iter_mut().zip(&symbols.images) {
-            build.unoptimised = verdict(image.optimised, build);
+            build.unoptimised = verdict(image.optimised, image.has_lines, build);
         }
         Self { of_image }
     }
@@ -67,11 +67,13 @@ impl Builds {
     }
 }
 
-/// `said` is what its maker says, if anything.
-fn verdict(said: Option<bool>, build: &Build) -> bool {
+/// `said` is what its maker says, if anything. Without lines nothing tells what was inlined: then both
+/// signs of how it looks must be there.
+fn verdict(said: Option<bool>, lines: bool, build: &Build) -> bool {
     let (shape, (samples, inlined)) = (build.shape, build.inlined);
     let seen = shape.functions >= SAMPLES;
-    let looks = shape.stack_share() >= ON_FRAME || shape.spilling_share() >= SPILLING;
+    let (on_frame, spills) = (shape.stack_share() >= ON_FRAME, shape.spilling_share() >= SPILLING);
+    let looks = if lines { on_frame || spills } else { on_frame && spills };
     match said {
         Some(true) => false,
         Some(false) => !seen || shape.stack_share() > OPTIMISED,

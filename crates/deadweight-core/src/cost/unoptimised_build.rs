@@ -6,8 +6,8 @@
 //!
 //! # How deadweight knows
 //! GCC and Go write their options into the binary. Otherwise by how the hot functions look: at least
-//! 26 % of their instructions work on their own frame, or most put their arguments away first. The row
-//! is the time in such code that no other cost claims. The saving is an estimate from fourteen programs
+//! 26 % of their instructions work on their own frame, or most put their arguments away first; both, where
+//! no debug information tells what was inlined. The row is the time in such code that no other cost claims. The saving is an estimate from fourteen programs
 //! that were built both ways (C and C++ 54 to 86 %, Rust 85 to 96 %, Zig 86 %, Go 36 and 66 %): what an optimiser takes off depends on the language and on the program.
 //!
 //! # What it is mistaken for
@@ -178,6 +178,15 @@ mod tests {
         assert_eq!(found(&summing("", OPTIMISED)), "");
         assert_eq!(found(&summing("unoptimised", OPTIMISED)), "");
         assert_eq!(found(&summing("optimised", PLAIN)), "");
+    }
+
+    #[test]
+    fn without_lines_one_sign_is_not_enough() {
+        // `long spin(void) { volatile long i, s = 0; for (i = 0; i < 100; i++) s += i; return s; }` by gcc 12 -O2.
+        const VOLATILE: &str = "48c74424f80000000048c74424f000000000488b4424f04883f8637f2e0f1f00488b5424f0\
+             488b4424f84801d048894424f8488b4424f04883c00148894424f0488b4424f04883f8637ed5488b4424f8c3";
+        assert_eq!(found(&summing("no-lines", VOLATILE)), "");
+        assert_ne!(found(&summing("no-lines", PLAIN)), "");
     }
 
     #[test]
