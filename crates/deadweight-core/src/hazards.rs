@@ -182,8 +182,10 @@ fn disturbed(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
         let worst = worst.map_or(String::new(), |(_, p)| format!(", {} most,", case.name(p)));
         let text = format!(
             "Other programs{worst} held the CPU for {} of the wall time. Repeat on a \
-             quiet machine, or with more runs (-r).",
-            percent(total, wall.total)
+             quiet machine{}.",
+            percent(total, wall.total),
+            // What runs already cannot be run again.
+            if case.trace.meta.attached { "" } else { ", or with more runs (-r)" }
         );
         return Some(hazard("noisy", text));
     }
