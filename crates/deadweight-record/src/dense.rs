@@ -136,6 +136,26 @@ struct Seen {
     last: u64,
 }
 
+/// Whether programs of ours may run in the kernel here: loads one of them, and lets it go again.
+///
+/// # Errors
+/// What the kernel refused with, or that process ids have another meaning here than in its records.
+pub(crate) fn is_allowed() -> io::Result<()> {
+    if !in_namespace_of_machine() {
+        return Err(io::Error::other("process ids here are not those of the machine"));
+    }
+    let tasks = SharedTable::new(entry::SIZE, 1)?;
+    let kinds = SharedTable::new(kind::SIZE, 1)?;
+    let told = Table::of_events(1)?;
+    let tables = Tables { tasks: tasks.fd(), kinds: kinds.fd(), told: told.fd() };
+    let code = programs::waking(tables).ok_or(io::ErrorKind::InvalidData)?;
+    Loaded::at_raw_tracepoint(&code).map(drop)
+}
+
+fn in_namespace_of_machine() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == MACHINE)
+}
+
 impl Dense {
     /// Nothing counted yet: `at` are events at the tracepoints of all calls, `telling` what tells on each CPU.
     pub(crate) fn new(
@@ -144,12 +164,10 @@ impl Dense {
         telling: Vec<(u32, RawFd)>,
         bare_call: f64,
     ) -> Self {
-        let known =
-            std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == MACHINE);
         let numbers = COUNTABLE.iter().map(|(name, _)| syscall::number(Arch::HOST, name));
         Self {
             looked: vec![0; rings],
-            at: at.filter(|_| known && !telling.is_empty()),
+            at: at.filter(|_| in_namespace_of_machine() && !telling.is_empty()),
             telling,
             countable: numbers.flatten().collect(),
             bare_call,

@@ -3,6 +3,7 @@
 //! Slower than [`Plan::detect`], which runs before every recording and looks at what decides how
 //! to record. Nothing that is tried here outlives it.
 
+use crate::dense;
 use crate::grant::{self, Need};
 use crate::hazards::{self, MachineHazard};
 use crate::limit;
@@ -48,6 +49,7 @@ pub fn examine() -> Examination {
         places(),
         faults(),
         counted_places(),
+        dense_calls(),
         stacks_of_waits(),
         room(),
         open_files(),
@@ -94,6 +96,11 @@ fn counted_places() -> Capability {
     });
     let tried = opened.and_then(|tracefs| tracefs.places());
     Capability::tried("counted places", gives, tried, Need::Places)
+}
+
+fn dense_calls() -> Capability {
+    let gives = "less tracing of calls that come densely";
+    Capability::tried("counting in the kernel", gives, dense::is_allowed(), Need::Bpf)
 }
 
 fn stacks_of_waits() -> Capability {

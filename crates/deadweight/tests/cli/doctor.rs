@@ -109,6 +109,12 @@ fn root_without_a_capability_is_told_which() {
     missing(&gone, program, "clock samples", &["CAP_PERFMON", "net work"]);
     missing(&gone, program, "system calls", &["tiny reads"]);
     missing(&gone, program, "probes", &["CAP_SYS_ADMIN", "start-up"]);
+    missing(
+        &without("-bpf,-sys_admin"),
+        program,
+        "counting in the kernel",
+        &["CAP_BPF", "tracing"],
+    );
     missing(&without("-ipc_lock"), program, "room for records", &["CAP_IPC_LOCK", "holes"]);
     let nice = ["prlimit", "--rtprio=0", "setpriv", "--bounding-set", "-sys_nice"];
     missing(&nice, program, "priority", &["CAP_SYS_NICE", "holes"]);

@@ -194,7 +194,8 @@ fn nothing_of_a_hostile_program_reaches_the_terminal_raw() {
         let mut words: Vec<&std::ffi::OsStr> = arguments.iter().map(|w| word(w)).collect();
         words.insert(1, trace.as_os_str());
         let [said, _] = deadweight(&words);
-        assert!(said.contains("prog"), "{arguments:?}: {said}");
+        // Its path may be too long for a line.
+        assert!(said.contains("read"), "{arguments:?}: {said}");
         if arguments.contains(&"--export-json") {
             serde_json::from_str::<serde_json::Value>(&said).unwrap();
         }

@@ -169,3 +169,47 @@ fn a_capability_shows_more() {
     assert!(more.recording.lacks.len() < less.recording.lacks.len(), "{:?}", more.recording);
     assert_eq!(more.findings.first().map(|f| f.class.as_str()), Some("wait-sleep"));
 }
+
+/// `kernel.perf_event_paranoid` as it was, when this goes.
+struct Paranoia(String);
+
+const PARANOIA: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+impl Paranoia {
+    fn set(level: &str) -> Option<Self> {
+        let before = std::fs::read_to_string(PARANOIA).ok()?;
+        let this = Self(before.trim().to_owned());
+        std::fs::write(PARANOIA, level).ok().map(|()| this)
+    }
+}
+
+impl Drop for Paranoia {
+    fn drop(&mut self) {
+        let _ = std::fs::write(PARANOIA, &self.0);
+    }
+}
+
+#[test]
+fn a_less_strict_kernel_shows_a_user_more_and_a_stricter_one_still_something() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("paranoia");
+    let mut lacks = usize::MAX;
+    for level in ["2", "1", "0", "-1"] {
+        let Some(_before) = Paranoia::set(level) else {
+            return assert!(leave(Some(format!("{PARANOIA} cannot be written"))).is_none());
+        };
+        let report = home.report(&[], &["sh", "-c", "sleep .2 | cat"]);
+        let now = report.recording.lacks.len();
+        assert!(now <= lacks, "{level}: {:?}", report.recording);
+        assert_eq!(
+            report.findings.first().map(|f| f.class.as_str()),
+            Some("wait-sleep"),
+            "{level}"
+        );
+        lacks = now;
+    }
+    // Debian and its kin have a level at which users get no events at all; elsewhere it is as 2.
+    let Some(_before) = Paranoia::set("4") else { return };
+    let report = home.report(&[], &["sh", "-c", "sleep .2 | cat"]);
+    assert_eq!(report.findings.first().map(|f| f.class.as_str()), Some("wait-sleep"));
+}
