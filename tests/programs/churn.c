@@ -10,7 +10,7 @@ static unsigned use_buffer(unsigned seed)
     if (buffer == NULL)
         exit(1);
     for (size_t at = 0; at < size / 16; at += 4096)
-        buffer[at] = (unsigned char)seed;
+        buffer[at] = (unsigned char)seed; /* each page anew */
     seed += buffer[4096];
     free((void *)buffer);
     return seed;
