@@ -84,7 +84,11 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if (ns + beside).share_of(net) < LARGE {
         return None;
     }
-    let allocating = Allocating::of(found, process).filter(|a| tells_of_both(ns, a.share.ns));
+    // A collector that works beside the program on a CPU that nobody else wants takes little of its time: then
+    // what is allocated is no part of its story.
+    let in_the_way = ns.share_of(net) >= LARGE;
+    let allocating =
+        Allocating::of(found, process).filter(|a| in_the_way && tells_of_both(ns, a.share.ns));
     let with_it = allocating.as_ref().map_or(Ns::ZERO, |a| a.share.ns + a.beside);
     let (held, saving) = match &allocating {
         Some(allocating) => {
@@ -289,6 +293,26 @@ mod tests {
         assert_eq!((found.saving_ns, found.high > 0.7), (0, true));
         expect!["12.4 µs more of CPU time on other threads meanwhile, 73 % of all CPU time"]
             .assert_eq(&found.evidence.join("\n"));
+    }
+
+    #[test]
+    fn a_collector_that_works_beside_the_program_is_not_promised_with_what_is_allocated() {
+        let samples = |from: u64, count: u64, stack: &str| {
+            repeat(count, from, 1000, |at| format!("{at} sample {stack}\n"))
+        };
+        let mark = "runtime.scanobject <- runtime.gcDrain <- runtime.gcBgMarkWorker";
+        let text = format!(
+            "image app path /bin/app language Go\nsample-period 1000\n\
+             task 1 app\n0 on\n0 exec /bin/app\n0 main\n10 fork 2 thread\n{}{}{}\
+             100000 exit\n100000 off dead\ntask 2 app\n20 on\n{}90000 exit\n90000 off dead\n",
+            samples(500, 3, &format!("runtime.scanobject <- runtime.gcAssistAlloc1 <- {FEED}")),
+            samples(3_500, 2, &format!("runtime.mallocgc <- runtime.newobject <- {FEED}")),
+            samples(5_500, 94, FEED),
+            samples(1_500, 88, mark),
+        );
+        let report = weighed(&text);
+        let found = report.findings.iter().find(|f| f.class == "gc").unwrap();
+        assert_eq!(found.saving_ns, found.amount_ns, "{found:?}");
     }
 
     #[test]
