@@ -84,11 +84,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if (ns + beside).share_of(net) < LARGE {
         return None;
     }
-    // A collector that works beside the program on a CPU that nobody else wants takes little of its time: then
-    // what is allocated is no part of its story.
-    let in_the_way = ns.share_of(net) >= LARGE;
-    let allocating =
-        Allocating::of(found, process).filter(|a| in_the_way && tells_of_both(ns, a.share.ns));
+    // One that works beside the program, on a CPU that nobody else wants, takes little of its time: then what is
+    // allocated is no part of its story.
+    let allocating = Allocating::of(found, process)
+        .filter(|a| ns.share_of(net) >= LARGE && tells_of_both(ns, a.share.ns));
     let with_it = allocating.as_ref().map_or(Ns::ZERO, |a| a.share.ns + a.beside);
     let (held, saving) = match &allocating {
         Some(allocating) => {
