@@ -47,12 +47,26 @@ pub(crate) fn in_span(
     let leaving = before.map_or(0, |b| match (b.run, b.within, span.within) {
         (Run::OnCpu(_), Within::Fault(_), _) => cost.fault_user,
         (Run::OnCpu(_), Within::Syscall(call), Within::User) => {
-            per_call(&timeline.calls[call.index()], cost.syscall_user, cost.counted_user)
+            let call = &timeline.calls[call.index()];
+            let counted = if call.own_time_behind { cost.counted_user } else { 0 };
+            per_call(call, cost.syscall_user, counted)
         }
         (Run::OnCpu(_), ..) => 0,
         _ => cost.switch,
     });
-    Ns(entering + leaving) + sampling(cost, samples)
+    let ahead = calls_ahead(timeline, task, index).map_or(0, |c| per_call(c, 0, cost.counted_user));
+    Ns(entering + leaving + ahead) + sampling(cost, samples)
+}
+
+/// The counted calls whose own time this span is, if it lies ahead of them.
+fn calls_ahead<'t>(timeline: &'t Timeline, task: &Task, index: usize) -> Option<&'t Call> {
+    let next = task.spans.get(index + 1)?;
+    match (task.spans[index].within, next.within) {
+        (Within::User, Within::Syscall(call)) => {
+            Some(&timeline.calls[call.index()]).filter(|call| !call.own_time_behind)
+        }
+        _ => None,
+    }
 }
 
 /// What a call cost that was recorded, or calls that were counted.
@@ -112,6 +126,8 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
     }
     let [user, system] = unobserved(clean);
     let split = clean.iter().map(|run| run.user + run.system).sum::<Ns>() >= SPLIT;
+    let calibrated = if split { on_both_sides(&cost) } else { cost };
+    cost = calibrated;
     for _ in 0..ROUNDS {
         let [own, kernel] = sides(timeline, &cost);
         let all =
@@ -131,7 +147,28 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
             death: scaled(cost.death, both),
         };
     }
-    bounded(cost, &trace.meta.observer)
+    bounded(cost, &calibrated)
+}
+
+/// What a call or a fault costs, half of it on each side of the border. Where exactly a record's clock is
+/// read is known to some ten ns only, which may be all that a counted call costs on one side: as a
+/// measure that is to be scaled, the whole is better.
+fn on_both_sides(cost: &Observer) -> Observer {
+    let half = |user: u64, kernel: u64| user.saturating_add(kernel).div_ceil(2);
+    let (syscall, counted, fault) = (
+        half(cost.syscall_user, cost.syscall_kernel),
+        half(cost.counted_user, cost.counted_kernel),
+        half(cost.fault_user, cost.fault_kernel),
+    );
+    Observer {
+        syscall_user: syscall,
+        syscall_kernel: syscall,
+        counted_user: counted,
+        counted_kernel: counted,
+        fault_user: fault,
+        fault_kernel: fault,
+        ..*cost
+    }
 }
 
 /// What a run takes in its own code and in the kernel if nobody observes it.
@@ -213,6 +250,21 @@ mod tests {
     #[test]
     fn with_ticks_enough_each_side_is_fitted_by_itself() {
         assert_eq!(fit(300_000, 300_000, 1000), (300, 100));
+    }
+
+    #[test]
+    fn calls_that_were_counted_cost_where_their_own_time_was_put() {
+        let cost = |sample: &str| {
+            let text = format!(
+                "task 1 a\n0 on\n0 calls 90 read 3 1 back 1 inside 60000 over 90000\n{sample}90000 off dead"
+            );
+            let mut trace = Trace::from_text(&text).unwrap();
+            let cost = Observer { counted_user: 100, counted_kernel: 10, ..Observer::default() };
+            trace.meta.observer = cost;
+            sides(&Timeline::build(&trace), &cost).map(|side| side.observed.0)
+        };
+        assert_eq!(cost(""), [9000, 900], "ahead of them");
+        assert_eq!(cost("0 sample kernel\n"), [9000, 900], "behind them");
     }
 
     #[test]

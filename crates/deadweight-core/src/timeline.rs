@@ -153,6 +153,8 @@ pub struct Call {
     pub(crate) object: u32,
     /// How many calls it stands for that were counted together; 0 for a call that has its own begin and end.
     pub(crate) counted: u32,
+    /// Whether the task's own time between calls that were counted together lies behind them, not ahead.
+    pub(crate) own_time_behind: bool,
     /// Number on the trace's architecture.
     pub nr: u16,
 }

@@ -126,17 +126,17 @@ impl Builder<'_> {
             let before = Ns(share(between.0, Ns(piece.count.into()), Ns(count.max(1))));
             (between, count) = (between - before, count - u64::from(piece.count));
             if stretch.inside {
-                self.place_call(task, piece, at, at + within);
+                self.place_call(task, piece, at, at + within, stretch.inside);
                 at = at + within + before;
             } else {
                 at += before;
-                self.place_call(task, piece, at, at + within);
+                self.place_call(task, piece, at, at + within, stretch.inside);
                 at += within;
             }
         }
     }
 
-    fn place_call(&mut self, task: TaskId, piece: &Part, start: Ns, end: Ns) {
+    fn place_call(&mut self, task: TaskId, piece: &Part, start: Ns, end: Ns, behind: bool) {
         if self.out.calls.len() >= u32::MAX as usize {
             return;
         }
@@ -145,7 +145,18 @@ impl Builder<'_> {
         let object = self.descriptors.object_of(process, nr, &args).unwrap_or(Call::NOTHING);
         let id = CallId::at(self.out.calls.len());
         let (args, site) = (self.arguments.keep(args), StackId(0));
-        self.out.calls.push(Call { start, end, ret, task, site, args, object, counted: count, nr });
+        self.out.calls.push(Call {
+            start,
+            end,
+            ret,
+            task,
+            site,
+            args,
+            object,
+            counted: count,
+            own_time_behind: behind,
+            nr,
+        });
         let interrupted =
             self.live[task.index()].interrupt || self.live[task.index()].fault.is_some();
         self.live[task.index()].last_call = Some(id);

@@ -73,7 +73,9 @@ impl Builder<'_> {
         let id = CallId::at(self.out.calls.len());
         let (start, site) = (self.now, StackId(0));
         let (ret, counted) = (Call::NEVER, 0);
-        let call = Call { start, end: start, ret, task, site, args, object, counted, nr };
+        let own_time_behind = false;
+        let call =
+            Call { start, end: start, ret, task, site, args, object, counted, own_time_behind, nr };
         self.out.calls.push(call);
         if self.is_exec(nr) || Some(nr) == self.numbers.exit_group {
             self.ending.insert(process, (self.now, task));
