@@ -310,6 +310,7 @@ impl Counting {
         for offset in (entry::NOW..entry::SIZE).step_by(8) {
             self.tasks.write(first + offset, 0);
         }
+        self.tasks.write(first + entry::RUN, entry::CREDIT);
         owner.store(task, Ordering::Release);
     }
 }

@@ -37,6 +37,7 @@ pub(super) enum Op {
     Add = 0x00,
     Subtract = 0x10,
     And = 0x50,
+    ShiftRight = 0x70,
     Set = 0xb0,
 }
 

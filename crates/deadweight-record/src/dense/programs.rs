@@ -32,8 +32,10 @@ pub(super) mod entry {
     /// Whether a call that will be counted is under way, and whether the next one is let through.
     pub(super) const OPEN: usize = 96;
     pub(super) const THROUGH: usize = 104;
-    /// Calls since the latest that waited or woke somebody.
-    pub(super) const RUN: usize = 112;
+    /// Calls since the latest that waited or woke somebody, and half of what this was then.
+    pub(crate) const RUN: usize = 112;
+    /// What it begins with: an interrupt or two that wake somebody just then are no habit.
+    pub(crate) const CREDIT: u64 = 16 * super::RARELY as u64;
     /// Calls that had no room: none, unless records could not be written.
     pub(crate) const MISSED: usize = 120;
     /// Kinds of calls that are counted side by side.
@@ -390,7 +392,8 @@ fn tell(p: &mut Program, tables: Tables, size: usize) {
 fn seldom(p: &mut Program) {
     let seldom = p.label();
     p.load(R(1), TASK, at(entry::RUN));
-    p.put(TASK, at(entry::RUN), 0);
+    p.by(Op::ShiftRight, R(1), 1);
+    p.store(TASK, at(entry::RUN), R(1));
     p.jump_if(R(1), If::Greater, RARELY, seldom);
     p.put_32(TASK, at(entry::TASK), 0);
     p.here(seldom);

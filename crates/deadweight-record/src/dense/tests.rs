@@ -140,15 +140,20 @@ fn nobody_else_is_counted() {
 fn a_call_that_wakes_or_waits_is_told_by_itself() {
     let Some(mut bench) = Bench::new() else { return };
     let (mut reader, mut writer) = std::io::pipe().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
     let echo = std::thread::spawn(move || {
+        tell.send(unsafe { libc::gettid() }).unwrap();
         let mut byte = [0];
         while std::io::Read::read(&mut reader, &mut byte).is_ok_and(|read| read == 1) {}
     });
+    let echoes = format!("/proc/self/task/{}/stat", told.recv().unwrap());
+    let sleeps = || std::fs::read_to_string(&echoes).unwrap().contains(") S ");
     bench.begin();
     for _ in 0..5 {
         (0..1000).for_each(|_| call());
-        // The other thread waits for it by now.
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        while !sleeps() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         std::io::Write::write_all(&mut writer, &[1]).unwrap();
     }
     drop(writer);
@@ -162,4 +167,25 @@ fn what_it_costs_is_measured() {
     let Some(bench) = Bench::new() else { return };
     let Cost { user, kernel } = bench.counting.cost(1.0);
     assert!(kernel > 0 && user > 0, "{user} {kernel}");
+}
+
+#[test]
+fn who_waits_or_wakes_often_is_counted_no_more() {
+    let Some(mut bench) = Bench::new() else { return };
+    let (mut there, mut back) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+    let echo = std::thread::spawn(move || {
+        let mut byte = [0];
+        while std::io::Read::read(&mut there.0, &mut byte).is_ok_and(|read| read == 1) {
+            std::io::Write::write_all(&mut back.1, &byte).unwrap();
+        }
+    });
+    bench.begin();
+    for _ in 0..20 {
+        std::io::Write::write_all(&mut there.1, &[1]).unwrap();
+        std::io::Read::read_exact(&mut back.0, &mut [0]).unwrap();
+    }
+    (0..1000).for_each(|_| call());
+    drop(there.1);
+    echo.join().unwrap();
+    assert_eq!(bench.seen(libc::SYS_getpgid), [1000, 1000, 0, 0]);
 }
