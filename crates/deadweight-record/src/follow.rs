@@ -105,13 +105,16 @@ impl Seen {
         }
         if self.counted > 0 {
             warnings.push(format!(
-                "calls came so densely that {} of them were counted in the kernel, up to 128 at a time: in which \
-                 order those came, and how long each took, is not recorded",
+                "{} calls came so densely that the kernel counted them, up to 128 at a time: in which order \
+                 those came, and how long each took, is not recorded",
                 self.counted
             ));
         }
         if self.missed > 0 {
-            warnings.push(format!("{} calls are neither recorded nor counted", self.missed));
+            warnings.push(format!(
+                "{} calls are neither recorded nor counted: counts are too low by them, times are not",
+                self.missed
+            ));
         }
         if self.throttled > 0 {
             warnings.push(format!("the kernel throttled an event {} times", self.throttled));

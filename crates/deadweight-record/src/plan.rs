@@ -12,6 +12,8 @@ use crate::proc;
 use crate::rung::{Lack, Level, Rung};
 use crate::session::Means;
 use crate::stops;
+use deadweight_core::trace::Meta;
+use deadweight_core::trace::syscall::Arch;
 use std::io::{BufRead, BufReader};
 
 /// Something that recording needs.
@@ -43,6 +45,20 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What any recording by this plan is known by before it begins.
+    pub(crate) fn facts(&self) -> Meta {
+        Meta {
+            recorder: env!("CARGO_PKG_VERSION").into(),
+            arch: Arch::HOST,
+            cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
+            rung: self.rung.level.name().into(),
+            rung_why: self.rung.why.clone(),
+            lacks: self.rung.lacks_in_words(),
+            warnings: self.warnings.clone(),
+            ..Meta::default()
+        }
+    }
+
     /// Looks at the machine. Cheap: opens a few events and closes them again.
     #[must_use]
     pub fn detect() -> Self {

@@ -27,10 +27,7 @@ impl Target {
         let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
             return no("there is no such process".into());
         };
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.map(|text| text.trim().to_owned()).unwrap_or_default()
-        };
+        let field = |name| field(&status, name);
         let process = field("Tgid:");
         if process != pid.to_string() {
             return no(format!("that is a thread of process {process}: give --pid {process}"));
@@ -68,11 +65,7 @@ impl Target {
     pub(crate) fn refused(&self, error: &std::io::Error) -> Error {
         let line = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let status = line(&format!("/proc/{}/status", self.pid));
-        let field = |name: &str| {
-            let found = status.lines().find_map(|line| line.strip_prefix(name));
-            found.map(|text| text.trim().to_owned()).unwrap_or_default()
-        };
-        let tracer = field("TracerPid:");
+        let tracer = field(&status, "TracerPid:");
         let scope = line("/proc/sys/kernel/yama/ptrace_scope");
         let why = if status.is_empty() {
             "it ended while it was being joined".into()
@@ -247,6 +240,12 @@ fn doing(pid: u32, tid: u32) -> Option<(Doing, u16, u32)> {
         _ => Doing::Waiting(None),
     };
     Some((doing, cpu, parent))
+}
+
+/// What a line of `/proc/PID/status` says behind its name; empty if there is no such line.
+fn field(status: &str, name: &str) -> String {
+    let found = status.lines().find_map(|line| line.strip_prefix(name));
+    found.map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
 /// Number and arguments of a call in progress, as the kernel prints them.

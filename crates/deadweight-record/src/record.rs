@@ -32,7 +32,6 @@ use crate::signals::Guard;
 use crate::stops;
 use crate::waits::Waits;
 use deadweight_core::ids::Tid;
-use deadweight_core::trace::syscall::Arch;
 use deadweight_core::trace::{Exit, Meta, Usage};
 use deadweight_core::units::Ns;
 use std::fs::File;
@@ -163,20 +162,14 @@ impl Recording {
         let sample_period = session.open_clock(pid, observer.sample)?;
         let closer = Closer::hire(&session.opened())?;
         session.open_counts(pid, &request.counts, request.counting)?;
-        let warnings = [&plan.warnings[..], &std::mem::take(&mut session.warnings)].concat();
+        let mut facts = plan.facts();
+        facts.warnings.append(&mut session.warnings);
         let meta = Meta {
-            recorder: env!("CARGO_PKG_VERSION").into(),
             command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-            arch: Arch::HOST,
-            cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
             root: Tid(root),
             sample_period,
             observer,
-            rung: plan.rung.level.name().into(),
-            rung_why: plan.rung.why.clone(),
-            lacks: plan.rung.lacks_in_words(),
-            warnings,
-            ..Meta::default()
+            ..facts
         };
         let counts = request.counts.iter().map(Reading::of).collect();
         let main_is_probed = entries.iter().any(|e| !e.common);

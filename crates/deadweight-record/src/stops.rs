@@ -34,7 +34,6 @@ pub(crate) use calibrate::Costs;
 use clock::Clock;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::Meta;
-use deadweight_core::trace::syscall::Arch;
 use deadweight_core::units::Ns;
 use note::{Note, Order, What};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -64,34 +63,37 @@ pub(crate) fn record(
     let guard = Guard::install();
     let program = lend::behind_barrier(request, &guard)?;
     let root = program.pid().cast_unsigned();
-    let mut meta = Meta {
-        recorder: env!("CARGO_PKG_VERSION").into(),
+    let meta = Meta {
         command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        arch: Arch::HOST,
-        cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
         root: Tid(root),
         sample_period: PERIOD,
-        rung: plan.rung.level.name().into(),
-        rung_why: plan.rung.why.clone(),
-        lacks: plan.rung.lacks_in_words(),
-        warnings: plan.warnings.clone(),
         recorders: vec![Tid(std::process::id()), program.by],
-        zero: now(),
-        ..Meta::default()
+        ..plan.facts()
     };
+    record_by(meta, sink, move |to| trace(program, costs, to))
+}
+
+/// Records what the tracing thread tells until it is done, and sums the recording up.
+fn record_by(
+    mut meta: Meta,
+    sink: &mut dyn Sink,
+    trace: impl FnOnce(Sender<Batch>) -> Result<Traced, Error> + Send,
+) -> Result<Outcome, Error> {
+    meta.zero = now();
     let before = Taken::so_far();
     sink.begin(&meta);
     let (to, notes) = mpsc::channel();
     let mut order = Order::new(sink, usize::from(meta.cpus), std::process::id());
     let Traced { ended, left, unwatched, thread } = thread::scope(|scope| {
-        let tracer = scope.spawn(move || trace(program, costs, &to));
-        put_in_order(&mut order, &notes, root);
+        let tracer = scope.spawn(move || trace(to));
+        put_in_order(&mut order, &notes, meta.root.0);
         tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
     meta.recorders.push(Tid(thread));
     meta.start = Ns(ended.start - meta.zero);
     meta.exit = Some(ended.exit);
-    meta.rusage = Some(ended.usage);
+    // A process that was joined had used some before.
+    meta.rusage = (!meta.attached).then_some(ended.usage);
     meta.warnings.extend(left.in_words());
     meta.warnings.extend(not_watched(unwatched));
     before.until(&ended, &mut meta);
@@ -111,9 +113,9 @@ struct Traced {
 }
 
 /// The tracing thread's work, from the barrier to the program's end.
-fn trace(program: Waiting, costs: Costs, to: &Sender<Batch>) -> Result<Traced, Error> {
+fn trace(program: Waiting, costs: Costs, to: Sender<Batch>) -> Result<Traced, Error> {
     let root = program.pid().cast_unsigned();
-    let mut tracer = Tracer::new(root, PERIOD, costs, to.clone());
+    let mut tracer = Tracer::new(root, PERIOD, costs, to);
     let clock = match traced(root).and_then(|()| Clock::start(PERIOD)) {
         Ok(clock) => clock,
         Err(error) => return Err(program.cancel(error)),
@@ -127,9 +129,16 @@ fn trace(program: Waiting, costs: Costs, to: &Sender<Batch>) -> Result<Traced, E
         Some(end) => running.reaped(end.status, &end.usage, end.at)?,
         None => running.wait()?,
     };
-    // SAFETY: asks for a number.
-    let thread = unsafe { libc::gettid() }.cast_unsigned();
-    Ok(Traced { ended, left: tracer.left, unwatched: tracer.unwatched, thread })
+    Ok(Traced::new(ended, &tracer))
+}
+
+impl Traced {
+    /// Asked by the tracing thread itself.
+    fn new(ended: Ended, tracer: &Tracer) -> Self {
+        // SAFETY: asks for a number.
+        let thread = unsafe { libc::gettid() }.cast_unsigned();
+        Self { ended, left: tracer.left, unwatched: tracer.unwatched, thread }
+    }
 }
 
 /// The root becomes a traced task that stops at its calls.

@@ -23,7 +23,6 @@ use crate::sight;
 use crate::signals::Interrupts;
 use crate::stops;
 use deadweight_core::ids::Tid;
-use deadweight_core::trace::syscall::Arch;
 use deadweight_core::trace::{Exit, Meta, Usage};
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
@@ -105,21 +104,9 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
 
 /// What is known of the recording before it begins.
 fn facts(target: &Target, plan: &Plan, session: &mut Session) -> Meta {
-    let mut warnings = plan.warnings.clone();
-    warnings.append(&mut session.warnings);
-    Meta {
-        recorder: env!("CARGO_PKG_VERSION").into(),
-        command: target.command(),
-        arch: Arch::HOST,
-        cpus: u16::try_from(proc::allowed_cpus()).unwrap_or(u16::MAX),
-        root: Tid(target.pid),
-        attached: true,
-        rung: plan.rung.level.name().into(),
-        rung_why: plan.rung.why.clone(),
-        lacks: plan.rung.lacks_in_words(),
-        warnings,
-        ..Meta::default()
-    }
+    let mut facts = plan.facts();
+    facts.warnings.append(&mut session.warnings);
+    Meta { command: target.command(), root: Tid(target.pid), attached: true, ..facts }
 }
 
 /// Opens the task events of each thread of the process and its descendants. Threads born later
