@@ -10,7 +10,6 @@ use crate::ids::{ImageId, LocationId};
 use crate::machine::{FunctionId, Machine};
 use crate::place::is_own;
 use crate::symbols::Location;
-use crate::timeline::Timeline;
 use std::collections::BTreeMap;
 
 /// Instructions that work on the function's own frame: 0 to 23 % in optimised programs of six
@@ -46,10 +45,10 @@ pub(crate) struct Build {
 
 impl Builds {
     /// Judges every binary of the trace.
-    pub(crate) fn gather(machine: &Machine<'_>, timeline: &Timeline) -> Self {
+    pub(crate) fn gather(machine: &Machine<'_>) -> Self {
         let symbols = machine.symbols();
         let mut of_image = vec![Build::default(); symbols.images.len()];
-        for (function, (samples, inlined)) in hits(machine, timeline) {
+        for (function, (samples, inlined)) in hits(machine) {
             if let Some(build) = of_image.get_mut(machine.code(function).image.index()) {
                 build.shape += machine.function(function).shape().weighed(samples);
                 build.inlined = (build.inlined.0 + samples, build.inlined.1 + inlined);
@@ -84,22 +83,15 @@ fn verdict(said: Option<bool>, lines: bool, build: &Build) -> bool {
 /// Functions of the program's own that were sampled, how often, and how often of these in code
 /// that was inlined into them: a runtime that came ready-made
 /// says nothing.
-fn hits(machine: &Machine<'_>, timeline: &Timeline) -> BTreeMap<FunctionId, (u64, u64)> {
+fn hits(machine: &Machine<'_>) -> BTreeMap<FunctionId, (u64, u64)> {
     let symbols = machine.symbols();
-    let mut counts = vec![0; symbols.locations.len()];
-    for sample in timeline.tasks.iter().flat_map(|task| &task.samples) {
-        let leaf = symbols.stack(sample.stack).first();
-        if let Some(count) = leaf.and_then(|leaf| counts.get_mut(leaf.index())) {
-            *count += 1;
-        }
-    }
     let own = |location: &Location| {
         location.frames.last().is_some_and(|frame| is_own(symbols, location, frame))
     };
     let mut hits: BTreeMap<FunctionId, (u64, u64)> = BTreeMap::new();
-    for (index, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-        let function = machine.function_at(LocationId::at(index));
-        let location = &symbols.locations[index];
+    for (index, location) in symbols.locations.iter().enumerate() {
+        let count = machine.samples_at(LocationId::at(index));
+        let function = (count > 0).then(|| machine.function_at(LocationId::at(index))).flatten();
         if let Some(function) = function.filter(|_| own(location)) {
             let hit = hits.entry(function).or_default();
             let inlined = u64::from(location.frames.len() > 1) * count;

@@ -144,7 +144,7 @@ impl<'a> Case<'a> {
         let readings = Readings::new(&trace.symbols);
         let samples = timeline.samples_by_stack(trace.symbols.stacks.len());
         let machine = Machine::new(&trace.symbols, trace.meta.arch, samples);
-        let builds = Builds::gather(&machine, timeline);
+        let builds = Builds::gather(&machine);
         let of_stack = vec![OnceLock::new(); trace.symbols.stacks.len()];
         Self {
             trace,

@@ -146,10 +146,7 @@ impl<'s> Machine<'s> {
             return true;
         }
         let code = self.code(id);
-        // What such a one keeps in memory stays there, inlined or not: one measured saved nothing.
-        let image = self.symbols.images.get(code.image.index());
-        let language = image.map_or("", |image| self.symbols.name(image.language));
-        if matches!(language, "C" | "C++") && self.function(id).writes_bytes() {
+        if self.stays_in_memory(id) {
             return false;
         }
         let end = code.addr.0.saturating_add(code.bytes.len() as u64);
@@ -159,6 +156,20 @@ impl<'s> Machine<'s> {
         };
         let below: u64 = calls.iter().map(below).sum();
         innermost >= ENOUGH && below as f64 <= RARE * innermost as f64
+    }
+
+    /// Whether what a function keeps in memory stays there, inlined or not: one measured saved nothing. In C
+    /// and C++ a byte that is written may be anything's, so what was read before is read again.
+    pub(crate) fn stays_in_memory(&self, id: FunctionId) -> bool {
+        let image = self.symbols.images.get(self.code(id).image.index());
+        let language = image.map_or("", |image| self.symbols.name(image.language));
+        matches!(language, "C" | "C++") && self.function(id).writes_bytes()
+    }
+
+    /// How many samples have this location as their innermost.
+    pub(crate) fn samples_at(&self, at: LocationId) -> u64 {
+        let hits = self.hits.get_or_init(|| self.count_hits());
+        hits.get(at.index()).map_or(0, |hits| hits.innermost)
     }
 
     /// The samples of locations between two addresses.

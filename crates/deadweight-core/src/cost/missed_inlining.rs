@@ -153,10 +153,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let language = case.processes.get(process).language.as_str();
     let inside: u64 = functions.iter().map(|(_, small)| small.inside).sum();
     let most = share.ns + share.time_of(inside);
-    let shared: Ns = functions
-        .iter()
-        .map(|(id, s)| share.time_of(s.inside).part(part(case, *id, language)))
-        .sum();
+    let shared: Ns =
+        functions.iter().map(|(id, s)| share.time_of(s.inside).part(part(case, *id))).sum();
     let saving = (share.ns + share.ns.part(TOGETHER) + shared).min(share.whole.0.part(MOST));
     if share.ns.share_of(net) < SEEN || saving.share_of(net) < LARGE {
         return None;
@@ -199,8 +197,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 }
 
 /// Which part of a small function goes with its calls.
-fn part(case: &Case<'_>, id: FunctionId, language: &str) -> f64 {
-    if matches!(language, "C" | "C++") && case.machine.function(id).writes_bytes() {
+fn part(case: &Case<'_>, id: FunctionId) -> f64 {
+    if case.machine.stays_in_memory(id) {
         return 0.0;
     }
     let working = case.machine.function(id).working().clamp(TINY, WORKING);

@@ -7,6 +7,7 @@ use super::arguments::Arguments;
 use super::counted::Stretch;
 use super::handover::past_idle_threads;
 use super::inside::Sited;
+use super::sleepers::Sleeps;
 use super::tids::Tids;
 use super::{Call, Held, Page, Run, Span, Task, Timeline, WokenBy};
 use crate::descriptors::Descriptors;
@@ -131,6 +132,7 @@ pub(super) struct Builder<'a> {
     pub(super) ending: BTreeMap<Tid, (Ns, TaskId)>,
     /// Calls that were counted and have no place in time yet.
     pub(super) counted: BTreeMap<TaskId, Stretch>,
+    pub(super) sleeps: Sleeps,
     pub(super) numbers: Numbers,
     pub(super) surprises: Surprises,
     pub(super) now: Ns,
@@ -174,6 +176,7 @@ impl<'a> Builder<'a> {
             threads: BTreeMap::new(),
             ending: BTreeMap::new(),
             counted: BTreeMap::new(),
+            sleeps: Sleeps::of(&trace.symbols),
             numbers: Numbers {
                 exit: number("exit"),
                 exit_group: number("exit_group"),
@@ -236,6 +239,7 @@ impl<'a> Builder<'a> {
             }
             _ => {
                 if let Some(task) = self.running(event) {
+                    self.sleeps.note(self.out.tasks[task.index()].process, event);
                     self.inside(task, event.kind);
                 }
             }
@@ -322,7 +326,7 @@ impl<'a> Builder<'a> {
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
             super::peers::conclude(&mut self.out, self.trace.meta.arch);
         }
-        super::sleepers::place(&mut self.out, self.trace);
+        self.sleeps.place(&mut self.out);
         self.out.warnings = self.surprises.in_words();
         past_idle_threads(&mut self.out, &self.trace.symbols);
         super::rearmed::until_the_event(&mut self.out, &self.trace.symbols);

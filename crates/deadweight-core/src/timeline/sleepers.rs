@@ -6,9 +6,10 @@
 //! timers and tickers, which are made in one place and waited for in another.
 
 use super::{Block, Timeline, WokenBy};
-use crate::ids::{StackId, Tid};
+use crate::ids::{NameId, StackId, Tid};
 use crate::kernel::{Interrupt, WaitsFor};
-use crate::trace::{Kind, Trace};
+use crate::symbols::Symbols;
+use crate::trace::{Event, Kind};
 use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,22 +21,47 @@ const EARLY: Ns = Ns(1_000_000);
 /// A goroutine's sleep: when it is due, when it began, and from where.
 type Sleep = (Ns, Ns, StackId);
 
-/// Gives each wait of a Go scheduler that the clock ended the stack of the sleep that was due.
-pub(super) fn place(timeline: &mut Timeline, trace: &Trace) {
-    let due = due(timeline, trace);
-    if due.is_empty() {
-        return;
+/// The sleeps that probes told of, by process.
+#[derive(Debug, Default)]
+pub(super) struct Sleeps {
+    /// None if the recording has no such probe.
+    probe: Option<NameId>,
+    due: BTreeMap<Tid, BTreeSet<Sleep>>,
+}
+
+impl Sleeps {
+    pub(super) fn of(symbols: &Symbols) -> Self {
+        let probe = symbols.names.iter().position(|name| name == PROBE).map(NameId::at);
+        Self { probe, due: BTreeMap::new() }
     }
-    let process_of: Vec<Tid> = timeline.tasks.iter().map(|task| task.process).collect();
-    for block in timeline.blocks.iter_mut().filter(|block| may_be_a_sleep(block)) {
-        let of_process = due.get(&process_of[block.task.index()]);
-        let begun = |(_, begin, _): &&Sleep| *begin <= block.end;
-        let next =
-            of_process.and_then(|due| due.range((block.start, Ns::ZERO, StackId(0))..).find(begun));
-        if let Some((at, _, stack)) = next
-            && *at <= block.end + EARLY
+
+    /// A goroutine of this process went to sleep, if that is what the event tells.
+    pub(super) fn note(&mut self, process: Tid, event: &Event) {
+        if let Kind::Probe { probe, args, stack } = event.kind
+            && Some(probe) == self.probe
+            && stack != StackId(0)
         {
-            block.site = *stack;
+            let end = Ns(event.at.0.saturating_add(args[0]));
+            self.due.entry(process).or_default().insert((end, event.at, stack));
+        }
+    }
+
+    /// Gives each wait of a Go scheduler that the clock ended the stack of the sleep that was due.
+    pub(super) fn place(&self, timeline: &mut Timeline) {
+        if self.due.is_empty() {
+            return;
+        }
+        let Timeline { tasks, blocks, .. } = timeline;
+        for block in blocks.iter_mut().filter(|block| may_be_a_sleep(block)) {
+            let of_process = self.due.get(&tasks[block.task.index()].process);
+            let begun = |(_, begin, _): &&Sleep| *begin <= block.end;
+            let next = of_process
+                .and_then(|due| due.range((block.start, Ns::ZERO, StackId(0))..).find(begun));
+            if let Some((at, _, stack)) = next
+                && *at <= block.end + EARLY
+            {
+                block.site = *stack;
+            }
         }
     }
 }
@@ -45,34 +71,10 @@ fn may_be_a_sleep(block: &Block) -> bool {
         && block.woken_by == WokenBy::Interrupt(Interrupt::Timer)
 }
 
-/// By process: when sleeps end, with the stacks that they were begun from.
-fn due(timeline: &Timeline, trace: &Trace) -> BTreeMap<Tid, BTreeSet<Sleep>> {
-    let mut due: BTreeMap<Tid, BTreeSet<Sleep>> = BTreeMap::new();
-    let Some(sleep) = trace.symbols.names.iter().position(|name| name == PROBE) else {
-        return due;
-    };
-    let process_of: BTreeMap<Tid, Tid> = timeline
-        .tasks
-        .iter()
-        .filter(|task| task.own)
-        .map(|task| (task.tid, task.process))
-        .collect();
-    for event in trace.events() {
-        if let Kind::Probe { probe, args, stack } = event.kind
-            && probe.index() == sleep
-            && stack != StackId(0)
-            && let Some(process) = process_of.get(&event.task)
-        {
-            let end = Ns(event.at.0.saturating_add(args[0]));
-            due.entry(*process).or_default().insert((end, event.at, stack));
-        }
-    }
-    due
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::Trace;
 
     /// A goroutine that sleeps 3 ms at 100 µs, and its thread's wait from 120 µs until `end`.
     fn site_of_wait(end: u64, by: &str) -> String {
