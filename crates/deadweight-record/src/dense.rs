@@ -101,8 +101,8 @@ pub(crate) struct Dense {
     looked: Vec<u64>,
     /// Perf events at entries and returns, to run programs at; none if nothing may be counted.
     at: Option<[RawFd; 2]>,
-    /// By CPU, the event whose records tell what was counted.
-    telling: Vec<(u32, RawFd)>,
+    /// By CPU, the events whose records tell what was counted, and the user half of some calls.
+    telling: Vec<(u32, [RawFd; 2])>,
     countable: Vec<u16>,
     /// One empty call that nobody observes, in ns.
     bare_call: f64,
@@ -123,7 +123,7 @@ pub(crate) struct Cost {
 struct Counting {
     tasks: SharedTable,
     _kinds: SharedTable,
-    _told: Table,
+    _events: [Table; 2],
     _attached: [Attached; 2],
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn is_allowed() -> io::Result<()> {
     let tasks = SharedTable::new(entry::SIZE, 1)?;
     let kinds = SharedTable::new(kind::SIZE, 1)?;
     let told = Table::of_events(1)?;
-    let tables = Tables { tasks: tasks.fd(), kinds: kinds.fd(), told: told.fd() };
+    let tables = Tables { tasks: tasks.fd(), kinds: kinds.fd(), told: told.fd(), sited: told.fd() };
     let code = programs::waking(tables).ok_or(io::ErrorKind::InvalidData)?;
     Loaded::at_raw_tracepoint(&code).map(drop)
 }
@@ -161,7 +161,7 @@ impl Dense {
     pub(crate) fn new(
         rings: usize,
         at: Option<[RawFd; 2]>,
-        telling: Vec<(u32, RawFd)>,
+        telling: Vec<(u32, [RawFd; 2])>,
         bare_call: f64,
     ) -> Self {
         let numbers = COUNTABLE.iter().map(|(name, _)| syscall::number(Arch::HOST, name));
@@ -239,16 +239,19 @@ fn count(bytes: &[u8], schema: &Schema, countable: &[u16], seen: &mut HashMap<u3
 }
 
 impl Counting {
-    fn load(at: [RawFd; 2], telling: &[(u32, RawFd)], offsets: Offsets) -> io::Result<Self> {
+    fn load(at: [RawFd; 2], telling: &[(u32, [RawFd; 2])], offsets: Offsets) -> io::Result<Self> {
         let tasks = SharedTable::new(entry::SIZE, entry::TASKS)?;
         let kinds = SharedTable::new(kind::SIZE, kind::CALLS)?;
         let cpus = telling.iter().map(|(cpu, _)| *cpu as usize + 1).max().unwrap_or(1);
-        let told = Table::of_events(cpus)?;
-        for (cpu, event) in telling {
-            told.set_event(*cpu, *event)?;
+        let events = [Table::of_events(cpus)?, Table::of_events(cpus)?];
+        for (cpu, of_cpu) in telling {
+            for (table, event) in events.iter().zip(of_cpu) {
+                table.set_event(*cpu, *event)?;
+            }
         }
+        let [told, sited] = events.each_ref().map(Table::fd);
         COUNTABLE.iter().for_each(|(name, alike)| allow(&kinds, name, alike));
-        let tables = Tables { tasks: tasks.fd(), kinds: kinds.fd(), told: told.fd() };
+        let tables = Tables { tasks: tasks.fd(), kinds: kinds.fd(), told, sited };
         let program =
             |code: Option<Vec<_>>| code.ok_or(io::Error::from(io::ErrorKind::InvalidData));
         let switching = Loaded::at_raw_tracepoint(&program(programs::switching(tables))?)?;
@@ -262,7 +265,7 @@ impl Counting {
         let [enters, leaves] = at;
         kernel::run_at(leaves, &leaving)?;
         kernel::run_at(enters, &entering)?;
-        Ok(Self { tasks, _kinds: kinds, _told: told, _attached: attached })
+        Ok(Self { tasks, _kinds: kinds, _events: events, _attached: attached })
     }
 
     /// What counting costs, tried on the calling thread.

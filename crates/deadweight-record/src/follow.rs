@@ -406,6 +406,7 @@ impl<'s> Follow<'s> {
                 chain,
             }),
             Role::CallSite | Role::FaultSite | Role::WaitSite => self.site(record, sample),
+            Role::DenseSite => self.late_site(record, sample),
             Role::Main | Role::Probe(_) if self.is_misled(record.process) => {}
             Role::Main | Role::CommonMain => self.main(record, sample.role),
             Role::Probe(number) => self.probe(record, sample, number),

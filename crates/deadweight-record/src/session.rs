@@ -384,9 +384,11 @@ impl Session {
             }
             _ => None,
         };
-        let telling = self.wide.iter().filter(with(Role::Dense)).map(AsRawFd::as_raw_fd);
+        let [told, sited] = [Role::Dense, Role::DenseSite]
+            .map(|role| self.wide.iter().filter(with(role)).map(AsRawFd::as_raw_fd));
         let cpus = self.cpus.iter().map(|cpu| cpu.cast_unsigned());
-        Dense::new(self.rings.len(), at, cpus.zip(telling).collect(), self.bare_call)
+        let telling = cpus.zip(told.zip(sited)).map(|(cpu, (told, sited))| (cpu, [told, sited]));
+        Dense::new(self.rings.len(), at, telling.collect(), self.bare_call)
     }
 
     /// Starts the wide events.
@@ -433,6 +435,7 @@ impl Role {
             Self::Probe(_) => "a probe",
             Self::Count(_) | Self::CountStack(_) => "calls",
             Self::Dense => "counts of dense calls",
+            Self::DenseSite => "stacks of dense calls",
         }
     }
 }

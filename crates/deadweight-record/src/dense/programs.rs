@@ -36,11 +36,13 @@ pub(super) mod entry {
     pub(crate) const RUN: usize = 112;
     /// What it begins with: an interrupt or two that wake somebody just then are no habit.
     pub(crate) const CREDIT: u64 = 16 * super::RARELY as u64;
+    /// When the user half was last told.
+    pub(super) const SITED: usize = 120;
     /// Calls that had no room: none, unless records could not be written.
-    pub(crate) const MISSED: usize = 120;
+    pub(crate) const MISSED: usize = 128;
     /// Kinds of calls that are counted side by side.
     pub(crate) const KINDS: usize = 5;
-    pub(crate) const FIRST_KIND: usize = 128;
+    pub(crate) const FIRST_KIND: usize = 136;
     pub(crate) const KIND_SIZE: usize = 64;
     /// Of a kind: number, four arguments, result, how many, time inside.
     pub(crate) const KIND_ARGS: usize = 8;
@@ -75,12 +77,15 @@ pub(super) struct Tables {
     pub(super) tasks: i32,
     pub(super) kinds: i32,
     pub(super) told: i32,
+    pub(super) sited: i32,
 }
 
 /// Counted calls are told after so many ...
 const MANY: i32 = 128;
 /// ... or after so many ns.
 const LONG: i32 = 1_000_000;
+/// The user half of a call is told once in so many ns: as often as where calls are not counted.
+const SITES_APART: i32 = 1_000_000;
 /// Calls further apart than so many ns do not belong together.
 const APART: i32 = 20_000;
 /// Who waits or wakes more often than once in so many calls is counted no more.
@@ -213,6 +218,13 @@ pub(super) fn leaving(tables: Tables, result: usize) -> Option<Vec<Instruction>>
     p.here(recorded);
     // The record of its return is still to come: what is counted next begins at its own entry.
     p.put(TASK, at(entry::LAST), 0);
+    read_clock(&mut p, now);
+    p.with(Op::Set, R(1), now);
+    p.load(R(2), TASK, at(entry::SITED));
+    p.with(Op::Subtract, R(1), R(2));
+    p.jump_if(R(1), If::Less, SITES_APART, write);
+    p.store(TASK, at(entry::SITED), now);
+    tell(&mut p, tables.sited, entry::NOW);
     p.here(write);
     p.exit(WRITE);
     p.finish()
@@ -352,7 +364,7 @@ fn tell_counted(p: &mut Program, tables: Tables, until: usize) {
     p.load(R(1), TASK, at(until));
     p.store(TASK, at(entry::UNTIL), R(1));
     p.put_32(TASK, at(entry::TOLD), entry::COUNTED.cast_signed());
-    tell(p, tables, entry::SIZE);
+    tell(p, tables.told, entry::SIZE);
     // What could not be told is told later.
     p.jump_if(R(0), If::Different, 0, nothing);
     p.put(TASK, at(entry::PENDING), 0);
@@ -369,7 +381,7 @@ fn tell_call(p: &mut Program, tables: Tables) {
     p.load(R(1), TASK, at(entry::ENTERED));
     p.store(TASK, at(entry::SINCE), R(1));
     p.put_32(TASK, at(entry::TOLD), entry::OPEN_CALL.cast_signed());
-    tell(p, tables, entry::FIRST_KIND);
+    tell(p, tables.told, entry::FIRST_KIND);
 }
 
 /// Register 1 becomes whether a call is under way that would be counted; from now on none is. At once, because
@@ -379,9 +391,9 @@ fn take_open(p: &mut Program) {
     p.exchange(TASK, at(entry::OPEN), R(1));
 }
 
-fn tell(p: &mut Program, tables: Tables, size: usize) {
+fn tell(p: &mut Program, events: i32, size: usize) {
     p.with(Op::Set, R(1), CONTEXT);
-    p.map(R(2), tables.told);
+    p.map(R(2), events);
     p.set_32(R(3), THIS_CPU);
     p.with(Op::Set, R(4), TASK);
     p.by(Op::Set, R(5), whole(size));

@@ -10,6 +10,8 @@ use std::os::fd::AsRawFd;
 struct Bench {
     schema: Schema,
     rings: Vec<Ring>,
+    /// Records of the user half that [`Self::seen`] met.
+    sites: u64,
     _events: Vec<Open>,
     counting: Counting,
 }
@@ -47,23 +49,24 @@ impl Bench {
                 (Role::Enter, id("raw_syscalls/sys_enter")?, me),
                 (Role::Leave, id("raw_syscalls/sys_exit")?, me),
                 (Role::Dense, Source::Told, Whom::Everyone),
+                (Role::DenseSite, Source::Told, Whom::Everyone),
             ] {
                 let event = event(source);
                 let open = event.open(whom, cpu)?;
                 open.write_to(&leader)?;
                 open.enable()?;
                 schema.add(open.id, role, event.layout);
-                if role == Role::Dense {
-                    telling.push((cpu.cast_unsigned(), open.as_raw_fd()));
-                } else {
-                    at.push(open.as_raw_fd());
+                match role {
+                    Role::Dense => telling.push((cpu.cast_unsigned(), [open.as_raw_fd(); 2])),
+                    Role::DenseSite => telling.last_mut().unwrap().1[1] = open.as_raw_fd(),
+                    _ => at.push(open.as_raw_fd()),
                 }
                 events.push(open);
             }
             events.push(leader);
         }
         let counting = Counting::load([at[0], at[1]], &telling, Offsets::default())?;
-        Ok(Self { schema, rings, _events: events, counting })
+        Ok(Self { schema, rings, sites: 0, _events: events, counting })
     }
 
     fn begin(&self) {
@@ -93,6 +96,7 @@ impl Bench {
                     seen[0] += u64::from(in_it);
                 }
                 Role::Leave => seen[1] += u64::from(std::mem::take(&mut in_it)),
+                Role::DenseSite => self.sites += 1,
                 _ => {
                     let told = Told(sample.raw);
                     if let Some((open, _)) = told.open_call() {
@@ -126,6 +130,7 @@ fn each_call_is_either_recorded_or_counted() {
     assert_eq!(entered + open + counted, 100_000, "{entered} {left} {open} {counted}");
     assert_eq!(entered + open, left, "{entered} {left} {open} {counted}");
     assert!(counted > 90_000, "{counted}");
+    assert!(bench.sites > 0);
 }
 
 #[test]

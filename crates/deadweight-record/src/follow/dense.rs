@@ -3,6 +3,7 @@
 use super::Follow;
 use crate::dense::{Alike, Told};
 use crate::perf::decode::{Record, Sample};
+use crate::perf::schema::Role;
 use crate::raw::{Calls, RawKind};
 
 impl Follow<'_> {
@@ -11,6 +12,7 @@ impl Follow<'_> {
         let Some(task) = told.task().filter(|task| self.owns(*task)) else { return };
         if let Some((nr, args)) = told.open_call() {
             self.emit(record, task, RawKind::Syscall { nr, args });
+            self.open(record, task, Role::CallSite);
         }
         self.seen.missed += told.missed();
         let Some(until) = told.over().map(|over| record.at.saturating_add(over)) else { return };

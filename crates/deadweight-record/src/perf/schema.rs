@@ -73,6 +73,8 @@ pub enum Role {
     CountStack(u16),
     /// Calls that the kernel counted instead of recording each.
     Dense,
+    /// The user half at some calls of a task whose calls are counted otherwise.
+    DenseSite,
 }
 
 impl Role {

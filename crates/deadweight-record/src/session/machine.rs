@@ -25,6 +25,7 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
             .map(|event| Event { no_user_chain: true, ..event })
     };
     let raw = fields::BASE | fields::RAW;
+    let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
     let major = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ);
     vec![
         (Role::Switch, chained("sched/sched_switch"), true),
@@ -35,6 +36,11 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
         (Role::Timer, tracepoint(tracefs, "irq_vectors/local_timer_entry", fields::BASE), false),
         (Role::TimerEnd, tracepoint(tracefs, "irq_vectors/local_timer_exit", fields::BASE), false),
         (Role::Dense, Ok(sampled(Source::Told, raw)), false),
+        (
+            Role::DenseSite,
+            Ok(Event { no_kernel_chain: true, ..sampled(Source::Told, user) }),
+            false,
+        ),
     ]
 }
 
