@@ -90,11 +90,21 @@ def check_rungs(rungs, binary, filtered, folder):
         assert told and said.strip().endswith("}"), f"{rung}: {said[-300:]}"
 
 
-def before_it(rung, filtered):
-    """What puts a command onto a rung."""
-    if rung == "root": return []
+def before_it(rung, filtered, refused="user"):
+    """What puts a command onto a rung; `refused` is who is refused perf events: an ordinary `user`, or `root`."""
     become = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
-    return become + ([filtered, "EPERM"] if rung == "stops" else [])
+    return {"root": [], "user": become, "stops": (become if refused == "user" else []) + [filtered, "EPERM"]}[rung]
+
+
+def workshop(name, binary):
+    """A folder that all may write to, with a copy of deadweight and the filter that refuses perf events in it."""
+    folder = tempfile.mkdtemp(prefix=f"deadweight-{name}-")
+    os.chmod(folder, 0o777)
+    ours, filtered = os.path.join(folder, "ours"), os.path.join(folder, "refuse_perf")
+    shutil.copy(binary, ours)
+    os.chmod(ours, 0o755)
+    subprocess.run(["cc", "-O1", "-o", filtered, os.path.join(ROOT, "tests/programs/refuse_perf.c")], check=True)
+    return folder, ours, filtered
 
 
 def main():
@@ -106,13 +116,7 @@ def main():
     options = ask.parse_args()
     only = options.only.split(",") if options.only else None
     programs = [p for p in PROGRAMS if only is None or p[0] in only]
-    folder = tempfile.mkdtemp(prefix="deadweight-identity-")
-    os.chmod(folder, 0o777)
-    here = os.path.join(folder, "ours")
-    shutil.copy(options.binary, here)
-    os.chmod(here, 0o755)
-    filtered = os.path.join(folder, "refuse_perf")
-    subprocess.run(["cc", "-O1", "-o", filtered, os.path.join(ROOT, "tests/programs/refuse_perf.c")], check=True)
+    folder, here, filtered = workshop("identity", options.binary)
     check_rungs(options.rungs.split(","), here, filtered, folder)
     before = left_behind(folder, here)
     runs = differing = 0

@@ -9,10 +9,9 @@ refused in one sentence. Afterwards nothing may be left: processes, perf events 
 instances, mounts. As root; `user` becomes an ordinary user by setpriv, `stops` is root behind a filter that
 refuses perf events.
 """
-import argparse, os, random, shutil, signal, subprocess, sys, tempfile, time
-from identity import ROOT, settled
+import argparse, os, random, shutil, signal, subprocess, sys, time
+from identity import ROOT, before_it, settled, workshop
 
-USER = "1001"
 # Its standard streams are not ours: a writer that we leave would end by a broken pipe.
 PROGRAM = """echo $$ > began; i=0; while [ $i -lt 12 ]; do i=$((i+1)); ls / > /dev/null; read x < /dev/null; done
 (exit 7); echo $? > ended"""
@@ -63,22 +62,15 @@ def main():
     ask.add_argument("--seed", type=int, default=1)
     ask.add_argument("--binary", default=os.path.join(ROOT, "target/release/deadweight"))
     options = ask.parse_args()
-    folder = tempfile.mkdtemp(prefix="deadweight-killed-")
-    os.chmod(folder, 0o777)
-    ours = os.path.join(folder, "ours")
-    shutil.copy(options.binary, ours)
-    os.chmod(ours, 0o755)
-    filter = os.path.join(folder, "refuse_perf")
-    subprocess.run(["gcc", "-O2", "-o", filter, os.path.join(ROOT, "tests/programs/refuse_perf.c")], check=True)
-    become = {"root": [], "user": ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"],
-              "stops": [filter, "EPERM"]}
+    folder, ours, filtered = workshop("killed", options.binary)
     chance = random.Random(options.seed)
     before, mounted, bad = settled(folder, ours), mounts(), 0
     for rung in options.rungs.split(","):
+        become = before_it(rung, filtered, refused="root")
         counts = dict(killed=0, began=0, opened=0, refused=0)
         for turn in range(options.times):
             delay = chance.uniform(0, options.longest / 1000)
-            words = become[rung] + [ours, "record", "-q", "-o", "t.dwt", "--", "sh", "-c", PROGRAM]
+            words = become + [ours, "record", "-q", "-o", "t.dwt", "--", "sh", "-c", PROGRAM]
             wrong, killed, began = one(words, folder, delay)
             counts["killed"] += killed
             counts["began"] += began
@@ -96,7 +88,7 @@ def main():
     for name in "began", "ended", "t.dwt":
         try: os.unlink(os.path.join(folder, name))
         except OSError: pass
-    left = [what for what in settled(folder, ours) if what not in before and what not in ("refuse_perf",)]
+    left = [what for what in settled(folder, ours) if what not in before]
     if mounts() != mounted: left.append("mounts")
     shutil.rmtree(folder, ignore_errors=True)
     print(f"{bad} went wrong; left behind: {', '.join(left) or 'nothing'}")

@@ -8,10 +8,9 @@ vfork: compared are exit code, output, and what is left behind, as `identity.py`
 `user` becomes an ordinary user by setpriv, `stops` is root behind a filter that refuses perf events. Needs a C
 compiler; what is not installed is said to be left out.
 """
-import argparse, os, shutil, subprocess, sys, tempfile, time
-from identity import ROOT, as_a_shell_says, run, settled
+import argparse, os, shutil, subprocess, sys, time
+from identity import ROOT, as_a_shell_says, before_it, run, settled, workshop
 
-USER = "1001"
 MAKEFILE = """
 OBJECTS = $(foreach n,$(shell seq 40),part$(n).o)
 all: whole
@@ -31,7 +30,7 @@ def programs(folder):
     compile = lambda source, *options: subprocess.run(
         ["gcc", "-O2", "-pthread", "-w", *options, "-o", here(source.split(".")[0]),
          os.path.join(ROOT, "tests/programs", source)], check=True)
-    for source in "odd_habits.c", "traces_itself.c", "refuse_perf.c": compile(source)
+    for source in "odd_habits.c", "traces_itself.c": compile(source)
     try: compile("narrow.s", "-m32", "-nostdlib", "-static")
     except subprocess.CalledProcessError: print("left out: 32-bit programs do not compile here")
     shutil.copy("/usr/bin/id", here("setuid_id"))
@@ -66,32 +65,28 @@ def main():
     ask.add_argument("--only", default="")
     ask.add_argument("--binary", default=os.path.join(ROOT, "target/release/deadweight"))
     options = ask.parse_args()
-    folder = tempfile.mkdtemp(prefix="deadweight-odd-")
+    folder, ours, filtered = workshop("odd", options.binary)
     os.chmod(folder, 0o755)
     work = os.path.join(folder, "work")
     os.mkdir(work)
     os.chmod(work, 0o777)
-    ours = os.path.join(folder, "ours")
-    shutil.copy(options.binary, ours)
-    os.chmod(ours, 0o755)
     wanted = [p for p in programs(folder) if not options.only or p[0] in options.only.split(",")]
-    become = {"root": [], "user": ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"],
-              "stops": [os.path.join(folder, "refuse_perf"), "EPERM"]}
-    runs = differing = 0
+    before, runs, differing = settled(work, ours), 0, 0
     for rung in options.rungs.split(","):
+        become = before_it(rung, filtered, refused="root")
         for name, words in wanted:
-            plain = as_a_shell_says(run(become[rung] + words, b"", work))
+            plain = as_a_shell_says(run(become + words, b"", work))
             took = 0.0
             for turn in range(options.times):
                 start = time.monotonic()
-                watched = run(become[rung] + [ours, "-q", "-o", "/dev/null", "--"] + words, b"", work)
+                watched = run(become + [ours, "-q", "-o", "/dev/null", "--"] + words, b"", work)
                 took = max(took, time.monotonic() - start)
                 runs += 1
                 if watched != plain:
                     differing += 1
                     print(f"{rung} {name}, turn {turn}: {watched} instead of {plain}")
             print(f"{rung:6} {name:18} exit {plain[0]}, at most {took:.1f} s", flush=True)
-    left = settled(work, ours)
+    left = [what for what in settled(work, ours) if what not in before]
     shutil.rmtree(folder, ignore_errors=True)
     print(f"{runs} runs of {len(wanted)} programs, {differing} differ; left behind: {', '.join(left) or 'nothing'}")
     return 1 if differing or left else 0
