@@ -5,6 +5,7 @@
 //! kernel's first or last steps, or at the first instruction behind the call: that is how such
 //! time is known. Not for what the kernel does for the call.
 
+use crate::case::Case;
 use crate::cost::Inspection;
 use crate::findings::with_the_way;
 use crate::ids::{ImageId, LocationId, NameId};
@@ -17,24 +18,39 @@ use std::collections::BTreeSet;
 /// One sample must be little beside what is asked about: calls that took less than so many sample
 /// periods are too short for it.
 const PERIODS: u64 = 16;
+/// The part of a call's way in and out, in ns, that shows as the program's own time where the program is
+/// stopped at its calls. Elsewhere calibration puts the way into the call.
+const WAY: u64 = 60;
+/// Calibrations of one machine differ by so many ns a call.
+const UNSURE: u64 = 30;
 /// What taking a piece from a buffer, or putting it there, costs in place of a call.
 const NS_PER_PIECE: u64 = 2;
 
 /// `ns` that would not be spent in the kernel if `count` calls at these `places` became a few, with
-/// what then goes on the program's side. Too short for samples: `way` ns a call, at most half of it.
+/// what then goes on the program's side. Too short for samples: as much as the way takes, at most half of it.
 pub(crate) fn with_the_border(
     found: &Inspection<'_, '_>,
     process: ProcessId,
     ns: Ns,
     count: u64,
     places: &Weights,
-    way: u64,
 ) -> Ns {
     match own_side(found, process, ns, places) {
         // The way is not longer than what is done at its end.
         Some(own) => ns + (own.min(ns) - Ns(count.saturating_mul(NS_PER_PIECE))),
-        None => with_the_way(found, process, ns, count, way),
+        None => with_the_way(found, process, ns, count, way(found.case)),
     }
+}
+
+/// What surely goes of `ns` in `count` calls: on which side of the border their time belongs is calibrated
+/// to some [`UNSURE`] ns each.
+pub(crate) fn at_least(ns: Ns, count: u64) -> Ns {
+    ns - Ns(count.saturating_mul(UNSURE)).min(ns.part(0.5))
+}
+
+/// What a call takes on the program's side of the border, in ns.
+pub(crate) fn way(case: &Case<'_>) -> u64 {
+    if case.trace.meta.sees_both_ends() { 0 } else { WAY }
 }
 
 /// The process' own time on the way to and from the calls at these places: all that was not

@@ -54,6 +54,7 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
     let call = (with.call - without.call).max(0.0);
     // What an empty call does between its two records is next to nothing.
     let inside = with.call_inside.min(call);
+    let [around, inside] = with_the_border(without.call, call - inside, inside);
     let fault = (with.fault - without.fault).max(0.0);
     let switch = ((with.round - without.round - 4.0 * call) / 2.0).max(0.0);
     let sample = if with.spin_samples < 1.0 {
@@ -62,7 +63,7 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
         ((with.spin - without.spin) / with.spin_samples).max(0.0)
     };
     Observer {
-        syscall_user: whole(call - inside),
+        syscall_user: whole(around),
         syscall_kernel: whole(inside),
         counted_user: 0,
         counted_kernel: 0,
@@ -74,6 +75,17 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
         sample: whole(sample),
         death: whole((with.life - with.birth - (without.life - without.birth)).max(0.0)),
     }
+}
+
+/// What an observed call costs `around` its records and `inside` of them, in ns, so that what is left around
+/// them is the program's own, and inside all that the kernel does for the call: the way across the kernel's
+/// border lies outside of the records, and would look like the program's own work. Of an empty call that
+/// nobody observes it is next to all.
+pub(crate) fn with_the_border(bare_call: f64, around: f64, inside: f64) -> [f64; 2] {
+    /// A call's instructions on the program's side: its arguments, and the wrapper of a library.
+    const OWN: f64 = 5.0;
+    let border = (bare_call - OWN).clamp(0.0, inside.max(0.0));
+    [around + border, inside - border]
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to some millions")]

@@ -9,7 +9,7 @@ mod kernel;
 mod programs;
 mod told;
 
-use crate::calibrate::{best, whole};
+use crate::calibrate::{best, whole, with_the_border};
 use crate::perf::decode::{self, Body};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Offsets, Role, Schema};
@@ -291,9 +291,10 @@ impl Counting {
         if bare_call <= 0.0 || inside == u64::MAX {
             return Cost::default();
         }
-        let all = whole(call - bare_call);
-        let kernel = inside.min(all);
-        Cost { user: all - kernel, kernel }
+        let all = (call - bare_call).max(0.0);
+        let inside = all.min(inside as f64);
+        let [user, kernel] = with_the_border(bare_call, all - inside, inside).map(whole);
+        Cost { user, kernel }
     }
 
     /// Counts the calls of this task no more, if it was counted.

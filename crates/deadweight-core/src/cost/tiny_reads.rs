@@ -6,9 +6,9 @@
 //!
 //! # How deadweight knows
 //! Every call is in the trace with the size that was asked for. The
-//! time inside the calls is exact. The way there and back lies in the program's own time: it is
-//! what samples do not find elsewhere than at the call and in the library function that makes it.
-//! Where it is too short for samples, it is some 60 ns per call.
+//! time inside the calls is exact, but for the way across the kernel's border: that is calibrated, to some
+//! 30 ns a call. What goes on the program's side is what samples do not find elsewhere than at the call and
+//! in the library function that makes it.
 //!
 //! # What it is mistaken for
 //! A reader that asks for much and gets little, because the writer
@@ -24,7 +24,7 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::{Detail, Entry, Slice, What};
-use crate::border::with_the_border;
+use crate::border::{at_least, with_the_border};
 use crate::calls::Family;
 use crate::case::Case;
 use crate::descriptors::ObjectKind;
@@ -49,8 +49,6 @@ pub(super) const MANY: u64 = 64;
 pub(super) const TINY: u64 = 2048;
 /// Fewer calls than this on one thing are a small file, read once.
 pub(super) const PER_OBJECT: u64 = 16;
-/// The part of a call's way in and out that shows as the program's own time.
-pub(super) const WAY: u64 = 60;
 /// What stays per byte: copying from the page cache, at 10 GB/s.
 pub(super) const NS_PER_10_BYTES: u64 = 1;
 /// The block that advice is about.
@@ -115,7 +113,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let family = main_family(found.wall.of_process(account, process), case)?;
     let moved = family.bytes / family.calls.max(1) * sum.count;
     let saving = saved(sum.ns, sum.count, moved);
-    let saving = with_the_border(found, process, saving, sum.count, &sum.places, WAY);
+    let saving = with_the_border(found, process, saving, sum.count, &sum.places);
     let per_call = Ns(sum.ns.0 / sum.count.max(1));
     let needed = family.bytes / BLOCK + 1;
     Some(Draft {
@@ -132,7 +130,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount: sum.ns,
         saving,
-        range: (saving.min(sum.ns), saving),
+        range: (at_least(saving.min(sum.ns), sum.count), saving),
         how: How::Exact,
         sites: sites(case.symbols(), &sum.places, family.calls),
         evidence: vec![format!(
@@ -194,7 +192,7 @@ mod tests {
     fn a_byte_at_a_time_is_found() {
         let text = reader("take", 1000, 1, 1);
         expect![[r#"
-            tiny-reads 87 % (75..87) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 75 % (67..75) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]]
         .assert_eq(&found(&text));
         expect![[r#"
@@ -222,7 +220,7 @@ mod tests {
             repeat(10, 0, 40_000, calls)
         );
         expect![[r#"
-            tiny-reads 87 % (75..87) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 75 % (67..75) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]]
         .assert_eq(&found(&text));
         assert_eq!(rows(&text, 2), rows(&reader("take", 1000, 1, 1), 2));
@@ -254,13 +252,13 @@ mod tests {
             repeat(1000, 0, 400, read)
         );
         expect![[r#"
-            tiny-reads 98 % (75..98) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 98 % (67..98) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&text));
         // The same samples elsewhere: the way is theirs no more.
         let elsewhere = text.replace("read @libc.so.6+0x11 <-", "get (t.c:9) @0x80 <-");
         let elsewhere = elsewhere.replace("read @libc.so.6+0x20 <-", "get (t.c:9) @0x81 <-");
         expect![[r#"
-            tiny-reads 75 % (75..75) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 75 % (67..75) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&elsewhere));
     }
 
