@@ -18,7 +18,8 @@
 //!
 //! # What it is mistaken for
 //! Memory set to what the program just loaded or computed: that is its work, and left alone. Zeroes that are
-//! read: counters, tables, padding. Whether they are, samples do not show; the
+//! read: counters, sums, tables, padding. Where the function that clears then counts in the memory itself, its
+//! code shows that, and it is left alone, too. Otherwise samples do not show it; the
 //! reader of the line sees it, and `--prove` runs a copy of the program that does not clear there.
 //!
 //! # What to do
@@ -64,7 +65,8 @@ const LEAST: u32 = 128;
 fn claim(sample: &UserSample<'_>) -> bool {
     let called = sample.duty() == Some(Duty::Fill)
         && (sample.caller_role() != Role::Filling || is_left_to_the_library(sample));
-    (called || is_inlined(sample)) && !sample.under(Duty::Stream)
+    let counted = sample.caller_role() == Role::Counted || sample.own_role() == Role::Counted;
+    (called && !counted || is_inlined(sample)) && !sample.under(Duty::Stream)
 }
 
 /// Whether a library hands on a value to fill with that the program's line does not give: `s.resize(n)`,
@@ -307,6 +309,22 @@ mod tests {
         assert!(set_by("out.resize(std::max(n, 24000));"));
         assert!(!set_by("out.resize(out.size() + run.n, run.letter);"));
         assert!(!set_by("out.append(run.n, run.letter);"));
+    }
+
+    /// memset(counts, 0, 65536); for (i = 0; i < 300; i++) if (++counts[...] > most) most = counts[...];
+    const COUNT: &str = "code busiest @0x1210 53ba0000010089f331f6e821feffffb92b010000ba010000004469cbb179\
+        379ec700010000004889c74489ce0f1f400089f025ff3f00004c8d0487418b0083c00139c24189000f42d04401ce83e90175df89d05bc3
+        calls 0x1040 memset";
+
+    #[test]
+    fn a_table_that_is_cleared_to_count_in_it_is_refused() {
+        let stack = "memset @libc.so.6 <- busiest (a.c:3) @0x121a <- main (a.c:9)";
+        let text = computing("C", &[(60, stack), (40, "main (a.c:9)")]);
+        let reads = |code: &str| found(&text.replacen("task 1", &format!("{code}\ntask 1"), 1));
+        assert_eq!(reads(COUNT), "");
+        // 1253: mov [r8], edx
+        let set = COUNT.replace("39c2418900", "39c2418910");
+        assert!(reads(&set).starts_with("zeroing"), "{}", reads(&set));
     }
 
     /// `struct msg m = {0};` of 8 KiB by gcc 12 -O2.

@@ -39,10 +39,10 @@ fn needless_clearing_is_measured() {
 
 #[test]
 fn needed_clearing_is_withdrawn() {
-    Truth::of("@cleared_counts 20000")
+    Truth::of("@cleared_counts 20000 apart")
         .with(&["--prove"])
         .expect("its zeroing is withdrawn".into(), |r| {
-            withdrawn(r, "zeroing", "cleared_counts.c:11 the program wrote something else")
+            withdrawn(r, "zeroing", "cleared_counts.c:39 the program wrote something else")
         })
         .check();
 }

@@ -33,6 +33,11 @@ fn a_vector_cleared_per_frame_is_zeroing() {
 }
 
 #[test]
+fn a_table_that_is_cleared_to_count_in_it_is_no_zeroing() {
+    Truth::of("@cleared_counts 60000").never(&["zeroing"]).check();
+}
+
+#[test]
 fn objects_cleared_in_vain_are_zeroing_with_their_page_faults() {
     Truth::of("@cleared_lines 160")
         .rows(&["zeroing"], 0.4..=1.0)

@@ -6,6 +6,7 @@
 
 mod calls;
 pub(super) mod checks;
+mod counted;
 pub(super) mod routine;
 mod runs;
 mod shape;
@@ -25,6 +26,9 @@ pub enum Role {
     Zeroing(Run),
     /// Calls what sets memory to a value that was just loaded or computed: nothing is cleared.
     Filling,
+    /// Sets memory to zero in which the code then counts, or asks for memory that is: its elements are
+    /// read, changed and written back before anything else fills them.
+    Counted,
     /// Moves a value from one place in memory to another, unchanged; also a call that does.
     Copy(Run),
     /// Compares an index with a length, or branches on that to a panic.
@@ -89,6 +93,7 @@ pub enum Place {
 pub(super) fn find(body: &Body<'_, '_>) -> Vec<Role> {
     let mut roles = vec![Role::Work; body.instructions.len()];
     runs::mark(body, &mut roles);
+    counted::mark(body, &mut roles);
     atomics(body, &mut roles);
     checks::mark(body, &mut roles);
     calls::mark(body, &mut roles);

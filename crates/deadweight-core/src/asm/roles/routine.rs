@@ -43,6 +43,14 @@ pub(in crate::asm) fn named(name: &str) -> Option<Routine> {
     panic(name).or_else(|| block(name))
 }
 
+/// Whether the routine called `name` returns memory that holds zeroes.
+pub(in crate::asm) fn gives_cleared(name: &str) -> bool {
+    let name = name.split('@').next().unwrap_or(name);
+    let plain = name.trim_start_matches('_');
+    matches!(plain, "calloc" | "libc_calloc" | "runtime.makeslice" | "runtime.newobject")
+        || plain.ends_with("alloc_zeroed")
+}
+
 /// Go's runtime.
 fn go(name: &str) -> Option<Routine> {
     let name = name.strip_prefix("runtime.")?;

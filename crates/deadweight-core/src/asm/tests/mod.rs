@@ -2,6 +2,7 @@
 //! instructions have; random bytes, which must do no harm.
 
 mod aarch64;
+mod counted;
 mod go;
 mod laws;
 mod native;
