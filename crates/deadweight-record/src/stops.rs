@@ -149,7 +149,7 @@ fn traced(root: u32) -> Result<(), Error> {
     };
     ptrace::seize(root).map_err(failed("cannot trace the program"))?;
     ptrace::interrupt(root).map_err(failed("cannot stop the program"))?;
-    match ptrace::wait(true) {
+    match ptrace::wait(true, None) {
         Some(ptrace::Waited::Task(..)) => {
             ptrace::go(root, ptrace::Go::On(0)).map_err(failed("cannot let the program go on"))
         }

@@ -252,19 +252,59 @@ pub(super) enum Waited {
     Nobody,
 }
 
-/// Waits until something happens to a task of this thread's.
-pub(super) fn wait(block: bool) -> Option<Waited> {
+/// Waits until something happens to a task of this thread's. Where they are many, the kernel is asked what
+/// was used only at the end of the `one` that it is wanted of: it adds that up over all threads of the process.
+pub(super) fn wait(block: bool, one: Option<u32>) -> Option<Waited> {
+    let flags = libc::__WALL | libc::__WNOTHREAD | if block { 0 } else { libc::WNOHANG };
+    let Some(one) = one else { return reap(-1, flags, true) };
+    loop {
+        let both = flags | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
+        let Some((task, code, _)) = look(libc::P_ALL, 0, both) else {
+            return Some(if interrupted() { Waited::Tick } else { Waited::Nobody });
+        };
+        if task == 0 {
+            return None;
+        }
+        if matches!(code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) {
+            return reap(task, flags, task.cast_unsigned() == one);
+        }
+        let stopped = flags | libc::WSTOPPED | libc::WNOHANG;
+        // None if it was killed since: then its end comes next.
+        if let Some((1.., _, status)) = look(libc::P_PID, task.cast_unsigned(), stopped) {
+            return Some(Waited::Task(task.cast_unsigned(), Told::of(status << 8 | STOPPED)));
+        }
+    }
+}
+
+/// What `wait4` says of a stop, beside its kind.
+const STOPPED: i32 = 0x7f;
+
+/// The task to which something happened (0: none), and what, as `waitid` codes it.
+fn look(which: libc::idtype_t, task: u32, flags: i32) -> Option<(i32, i32, i32)> {
+    let mut told = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the kernel fills it in, with what it tells of children; zeroed, it is nobody's.
+    unsafe {
+        let got = libc::waitid(which, task, told.as_mut_ptr(), flags);
+        let told = told.assume_init();
+        (got == 0).then(|| (told.si_pid(), told.si_code, told.si_status()))
+    }
+}
+
+fn interrupted() -> bool {
+    io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+}
+
+fn reap(task: i32, flags: i32, used: bool) -> Option<Waited> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    let flags = libc::__WALL | libc::__WNOTHREAD | if block { 0 } else { libc::WNOHANG };
-    // SAFETY: the kernel fills in both.
-    let got = unsafe { libc::wait4(-1, &mut status, flags, usage.as_mut_ptr()) };
-    match got {
+    let place = if used { usage.as_mut_ptr() } else { std::ptr::null_mut() };
+    // SAFETY: the kernel fills in both, or leaves the second alone.
+    match unsafe { libc::wait4(task, &mut status, flags, place) } {
         0 => None,
-        -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Some(Waited::Tick),
+        -1 if interrupted() => Some(Waited::Tick),
         -1 => Some(Waited::Nobody),
         task if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) => {
-            // SAFETY: zeroed above and filled in: plain numbers either way.
+            // SAFETY: zeroed above, and perhaps filled in: plain numbers either way.
             let usage = Box::new(unsafe { usage.assume_init() });
             Some(Waited::Gone { task: task.cast_unsigned(), status, usage })
         }

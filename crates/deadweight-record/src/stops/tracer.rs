@@ -32,6 +32,9 @@ const LATE: u64 = 25_000_000;
 /// A task whose birth is not told after so many ns is taken as what `/proc` says.
 const BIRTH: u64 = 20_000_000;
 
+/// More tasks than this are many: each end and stop would cost the kernel time for every one of them.
+const MANY: usize = 16;
+
 /// While all wait, from the so manieth tick on, it comes so many times less often.
 const RESTING: u32 = 50;
 const SELDOM: u64 = 16;
@@ -134,7 +137,7 @@ impl Tracer {
     pub(super) fn run(&mut self, clock: &Clock, over: &dyn Fn(bool) -> bool) -> Option<End> {
         loop {
             self.waited = self.own.read().map_or(0, |counts| counts.waited);
-            match ptrace::wait(true) {
+            match ptrace::wait(true, (self.tasks.len() > MANY).then_some(self.root)) {
                 Some(Waited::Task(task, told)) => {
                     self.told = self.happened();
                     if self.resting >= RESTING {

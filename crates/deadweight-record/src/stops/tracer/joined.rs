@@ -194,7 +194,7 @@ impl Tracer {
         let deadline = now() + LAST_STOPS;
         while self.tasks.values().any(|tracee| tracee.asked && !tracee.stopped) && now() < deadline
         {
-            match ptrace::wait(true) {
+            match ptrace::wait(true, None) {
                 Some(Waited::Task(task, told)) => {
                     if let Some(tracee) = self.tasks.get_mut(&task) {
                         (tracee.asked, tracee.stopped) = (false, true);
