@@ -152,8 +152,20 @@ pub(crate) fn is_allowed() -> io::Result<()> {
     Loaded::at_raw_tracepoint(&code).map(drop)
 }
 
-fn in_namespace_of_machine() -> bool {
+pub(crate) fn in_namespace_of_machine() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == MACHINE)
+}
+
+/// The calls that do nothing to what is told later, and which of their arguments tell them apart.
+pub(crate) fn kept_of_countable() -> HashMap<u16, [bool; 6]> {
+    let known = COUNTABLE.iter().filter_map(|(name, alike)| {
+        let nr = syscall::number(Arch::HOST, name)?;
+        let kept = syscall::kept(name).iter().filter(|at| !alike.contains(at));
+        let mut told = [false; 6];
+        kept.for_each(|at| told[*at] = true);
+        Some((nr, told))
+    });
+    known.collect()
 }
 
 impl Dense {

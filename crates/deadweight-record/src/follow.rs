@@ -8,10 +8,13 @@ mod counted;
 mod dense;
 mod joined;
 mod own;
+mod seen;
+mod thin;
 mod user_half;
 
 use crate::launch::Probe;
 use crate::memory::Page;
+use crate::merge::Untold;
 use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::{Offsets, Role};
 use crate::proc::{Descriptor, Found};
@@ -22,6 +25,7 @@ use crate::waits::Wait;
 use deadweight_core::ids::{Cpu, Tid};
 use deadweight_core::trace::Off;
 pub(crate) use own::OwnView;
+pub(crate) use seen::Seen;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
@@ -47,6 +51,9 @@ pub(crate) struct Follow<'s> {
     kernel_chain: Vec<u64>,
     user_chain: Vec<u64>,
     own: Option<own::Own>,
+    thin: thin::Thin,
+    /// What the record that is taken tells of others.
+    pub(crate) untold: Option<Untold>,
     /// What was read from the side and whose time has not come yet.
     found: VecDeque<Found>,
     /// Time of the latest event handed on: later ones are never earlier.
@@ -72,60 +79,6 @@ pub(crate) struct Start {
     pub(crate) counts: Vec<crate::counting::Reading>,
 }
 
-/// What was seen, for the recording's own account.
-#[derive(Default)]
-pub(crate) struct Seen {
-    /// Records read.
-    pub(crate) records: u64,
-    /// Records that the kernel had to drop.
-    pub(crate) lost: u64,
-    /// Times that the kernel slowed an event down.
-    pub(crate) throttled: u64,
-    /// Programs that the kernel hid.
-    pub(crate) hidden: u64,
-    /// Records that could not be read.
-    pub(crate) unreadable: u64,
-    /// Calls that were counted and not recorded one by one, and those of which not even that is known.
-    pub(crate) counted: u64,
-    pub(crate) missed: u64,
-    /// When the root left its CPU for good.
-    pub(crate) root_dead: bool,
-}
-
-impl Seen {
-    /// What the reader of a report must know of it.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if self.hidden > 0 {
-            warnings.push(format!(
-                "programs with more rights than their user (set-user-id, or not readable), {} of them: \
-                 the kernel hides what they do, their time is not recorded",
-                self.hidden
-            ));
-        }
-        if self.counted > 0 {
-            warnings.push(format!(
-                "{} calls came so densely that the kernel counted them, up to 128 at a time: in which order \
-                 those came, and how long each took, is not recorded",
-                self.counted
-            ));
-        }
-        if self.missed > 0 {
-            warnings.push(format!(
-                "{} calls are neither recorded nor counted: counts are too low by them, times are not",
-                self.missed
-            ));
-        }
-        if self.throttled > 0 {
-            warnings.push(format!("the kernel throttled an event {} times", self.throttled));
-        }
-        if self.unreadable > 0 {
-            warnings.push(format!("{} records could not be read", self.unreadable));
-        }
-        warnings
-    }
-}
-
 #[derive(Default)]
 struct Task {
     own: bool,
@@ -135,6 +88,9 @@ struct Task {
     yielding: bool,
     /// In a call that waits for children.
     waits_for_children: bool,
+    /// Its latest call that has a record, and since when it is in that.
+    called: Option<(u16, [u64; 6])>,
+    entered: Option<u64>,
     /// In the call that makes it another program.
     becoming: bool,
     /// Process of whoever gave birth to it.
@@ -178,6 +134,8 @@ impl<'s> Follow<'s> {
         tasks.insert(root, Task { own: true, process: root, ..Task::default() });
         Self {
             sink,
+            thin: thin::Thin::new(start.own.map_or(0, |view| view.recording)),
+            untold: None,
             own: start.own.map(|view| own::Own::new(view, cpus)),
             offsets,
             probes,
@@ -378,11 +336,16 @@ impl<'s> Follow<'s> {
         }
         match sample.role {
             Role::Enter => self.enter(record, sample),
+            Role::EnterNth => self.enter_nth(record, sample),
+            Role::LeaveNth => self.leave_nth(record, sample),
             Role::Leave => {
                 let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
                 if let Some(task) = self.tasks.get_mut(&record.task) {
                     (task.yielding, task.open) = (false, None);
                     (task.waits_for_children, task.becoming) = (false, false);
+                    if let (Some((nr, _)), Some(at)) = (task.called, task.entered.take()) {
+                        self.thin.measured(nr, record.at.saturating_sub(at));
+                    }
                 }
                 self.emit(record, record.task, RawKind::Back { ret });
             }
@@ -488,6 +451,7 @@ impl<'s> Follow<'s> {
             std::array::from_fn(|i| sample.raw_u64(self.offsets.enter_args + 8 * i).unwrap_or(0));
         if let Some(task) = self.tasks.get_mut(&record.task) {
             let is = |call| libc::c_long::from(nr) == call;
+            (task.called, task.entered) = (Some((nr, args)), Some(record.at));
             task.yielding = is(libc::SYS_sched_yield);
             task.waits_for_children = is(libc::SYS_wait4) || is(libc::SYS_waitid);
             task.becoming = is(libc::SYS_execve) || is(libc::SYS_execveat);

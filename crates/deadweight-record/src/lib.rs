@@ -36,6 +36,7 @@ mod signals;
 mod site;
 mod stand_in;
 mod stops;
+mod thin;
 mod ticks;
 mod time_limit;
 mod waits;

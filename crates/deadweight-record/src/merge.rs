@@ -3,10 +3,16 @@
 //! Within a ring the order is nearly that of time: a record's time is taken before its place, and
 //! an interrupt may come between. So everything older than a safe horizon is sorted, not merged.
 
+mod nth;
+
 use crate::follow::{Exec, Follow};
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
-use std::collections::VecDeque;
+use crate::session::NTH;
+use crate::thin::Begun;
+pub(crate) use nth::Untold;
+use nth::{Becomes, Nth};
+use std::collections::{HashMap, VecDeque};
 
 /// How long the record that announces an exec is held back for the one that names the file.
 const PATIENCE: u64 = 2_000_000_000;
@@ -26,6 +32,10 @@ pub(crate) struct Merge {
     /// Nothing earlier is of interest: what was left from before the recording.
     pub(crate) zero: u64,
     unreadable: u64,
+    nth: Nth,
+    /// By chunk and place in it: records of calls that tell something else than themselves, and the time
+    /// that they had.
+    others: HashMap<(u64, usize), Becomes>,
 }
 
 struct Chunk {
@@ -59,7 +69,42 @@ impl Merge {
             execs: Vec::new(),
             zero: 0,
             unreadable: 0,
+            nth: Nth::default(),
+            others: HashMap::new(),
         }
+    }
+
+    /// Of a task's call one in so many is recorded, in what is added from now on.
+    pub(crate) fn begin(&mut self, begun: Begun) {
+        self.schema = begun.schema;
+        self.nth.begin(begun.task, begun.nr, begun.at);
+    }
+
+    /// Puts what tells of many calls to where they began.
+    fn place_untold(&mut self, horizon: u64) {
+        if self.nth.is_empty() {
+            return;
+        }
+        let due = self.waiting.partition_point(|place| place.at < horizon);
+        for place in &mut self.waiting[..due] {
+            let Place { at, chunk, offset } = *place;
+            let bytes = usize::try_from(chunk - self.first).ok().and_then(|i| self.chunks.get(i));
+            let Some(bytes) = bytes.and_then(|chunk| chunk.bytes.get(offset..)) else { continue };
+            let role = decode::peek(bytes, &self.schema).and_then(|(_, role)| role);
+            let Some(role @ (Role::Enter | Role::Leave | Role::LeaveNth)) = role else { continue };
+            let Some(record) = decode::record(bytes, &self.schema) else { continue };
+            let Body::Sample(sample) = record.body else { continue };
+            let nr = sample.raw_u32(self.schema.offsets.enter_nr);
+            let Some(nr) = nr.and_then(|nr| u16::try_from(nr).ok()) else { continue };
+            let becomes = self.nth.take(role, (record.task, nr, record.cpu), at, NTH);
+            if let Becomes::Tells(untold) = becomes {
+                place.at = untold.since;
+            }
+            if becomes != Becomes::Itself {
+                self.others.insert((chunk, offset), becomes);
+            }
+        }
+        self.waiting[..due].sort_by_key(|place| place.at);
     }
 
     /// Adds what was copied out of one ring.
@@ -96,6 +141,7 @@ impl Merge {
     ) {
         // Stable: equal times keep the order in which they were recorded.
         self.waiting.sort_by_key(|place| place.at);
+        self.place_untold(horizon);
         let mut taken = 0;
         for place in &self.waiting {
             if place.at >= horizon {
@@ -108,7 +154,18 @@ impl Merge {
                 break;
             };
             match chunk.bytes.get(place.offset..).and_then(|b| decode::record(b, &self.schema)) {
-                Some(record) => {
+                Some(mut record) => {
+                    match self.others.remove(&(place.chunk, place.offset)) {
+                        Some(Becomes::Tells(untold)) => {
+                            (record.at, follow.untold) = (place.at, Some(untold));
+                        }
+                        Some(Becomes::Nothing) => {
+                            chunk.left -= 1;
+                            taken += 1;
+                            continue;
+                        }
+                        Some(Becomes::Itself) | None => {}
+                    }
                     let mut exec = None;
                     if let Body::Comm { task, exec: true, .. } = record.body {
                         let named = self.execs.iter().enumerate();

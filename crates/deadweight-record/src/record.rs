@@ -4,6 +4,7 @@
 //! priority, only copies the rings; one looks at descriptors and long waits now and then; and the caller's own
 //! decodes, at the lowest priority while the program runs, so that it takes no CPU from it.
 
+mod aside;
 mod attached;
 mod wake;
 
@@ -12,25 +13,23 @@ use crate::closer::{self, Closer};
 use crate::counting::Reading;
 use crate::dense::Cost;
 use crate::error::Error;
-use crate::executables::Executables;
 use crate::follow::{Follow, Seen, Start};
 use crate::in_a_row::InARow;
 use crate::launch::{Ended, Request, Running, Waiting, lend, now};
 use crate::limit;
-use crate::memory::Memory;
 use crate::merge::Merge;
 use crate::perf::ring::Ring;
 use crate::plan::Plan;
-use crate::priority::{self, Lowered, be_nice};
+use crate::priority::{self, Lowered};
 use crate::probes;
-use crate::proc::{self, Descriptor, Found};
+use crate::proc::{self, Found};
 use crate::raw::Sink;
 use crate::rung::Level;
 use crate::session::Session;
 use crate::sight;
 use crate::signals::Guard;
 use crate::stops;
-use crate::waits::Waits;
+use crate::thin::{Begun, Thin};
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::{Exit, Meta, Usage};
 use deadweight_core::units::Ns;
@@ -41,8 +40,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
+use aside::look_from_the_side;
 pub(crate) use attached::reachable;
 pub use attached::{Join, attach};
 use wake::Wake;
@@ -57,9 +56,6 @@ const COPY_NS: u64 = 50_000_000;
 /// Decoding that is so many ns behind gets normal priority, on a machine whose CPUs are all busy:
 /// what is not decoded is lost if we are killed.
 const LAG: u64 = 500_000_000;
-/// The shortest time between two looks from the side; a look may take a twentieth of it.
-const LOOK: Duration = Duration::from_millis(25);
-
 /// A recorded run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -136,6 +132,8 @@ enum Drained {
     Chunk(Vec<u8>),
     /// Nothing older than this will follow.
     Horizon(u64),
+    /// Of a task's call one in so many is recorded.
+    Begun(Box<Begun>),
 }
 
 impl Recording {
@@ -184,7 +182,10 @@ impl Recording {
     ) -> Result<Outcome, Error> {
         let Self { closer, room, session, root, probes, counts, main_is_probed, mut meta } = self;
         let descriptors = proc::inherited_descriptors(root);
-        let own = session.means.as_ref().map(|m| m.view(meta.sample_period));
+        let own = session
+            .means
+            .as_ref()
+            .map(|m| m.view(meta.sample_period, meta.observer.syscall_kernel));
         let start = Start { root, descriptors, main_is_probed, counts, own };
         let before = Taken::so_far();
         let mut merge = Merge::new(session.schema.clone());
@@ -251,6 +252,7 @@ fn conclude(
     let counted = *shared.counted.lock().unwrap_or_else(PoisonError::into_inner);
     (meta.observer.counted_user, meta.observer.counted_kernel) = (counted.user, counted.kernel);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
+    meta.thinned = seen.thinned;
     meta.warnings.extend(seen.warnings());
     sink.finish(meta);
     Outcome::new(ended, seen.records, seen.lost, shared.bytes.into_inner())
@@ -310,6 +312,7 @@ fn drain(
     priority::raise();
     let mut dense = session.dense();
     let mut rings = std::mem::take(&mut session.rings);
+    let mut thin = Thin::new(rings.len(), &session);
     let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // A record may have its time but not its place yet when a round starts; one round later it is
     // there. So what is safe to hand on is what is older than the previous round.
@@ -331,6 +334,11 @@ fn drain(
         }
         if !ended && let Some(cost) = dense.look(&rings, &session.schema) {
             *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+        }
+        for begun in if ended { Vec::new() } else { thin.look(&rings, &mut session) } {
+            *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = begun.cost;
+            // Before what they record: a decoder that is gone panicked, which the caller will see.
+            _ = to_decoder.send(Drained::Begun(Box::new(begun)));
         }
         let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
         let has_room = shared.backlog.load(Ordering::Relaxed) < BACKLOG;
@@ -387,6 +395,7 @@ fn decode(
                 shared.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
                 merge.add(bytes);
             }
+            Drained::Begun(begun) => merge.begin(*begun),
             Drained::Horizon(horizon) => {
                 for (path, file) in shared.take_executables() {
                     follow.sink.executable(path, file);
@@ -405,50 +414,6 @@ fn decode(
             }
         }
     }
-}
-
-fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
-    shared.this_thread_records();
-    // Little work, but it should be done while the wait that is looked for still lasts.
-    be_nice(-10);
-    let mut descriptors = proc::Descriptors::default();
-    let mut waits = Waits::default();
-    let mut memory = Memory::default();
-    let mut executables = Executables::default();
-    let mut pause = Duration::from_millis(2);
-    loop {
-        thread::park_timeout(pause);
-        if shared.ended.load(Ordering::SeqCst) {
-            return;
-        }
-        let before = thread_time();
-        // It may hold the lock on our memory's map, see `run_threads`, and must not keep it.
-        let was_low = decoder.lift();
-        let processes = proc::tree(root);
-        shared.keep(executables.look(&processes));
-        // The instant before: what is done to a descriptor while we look comes after it.
-        let at = now();
-        let new = descriptors.look(&processes);
-        let waits = waits.look(&processes);
-        let pages = memory.look(&processes);
-        let descriptor = |(process, fd, what)| Descriptor { at, process, fd, what };
-        shared.find(new.into_iter().map(descriptor).map(Found::Descriptor));
-        shared.find(waits.into_iter().map(Found::Wait));
-        shared.find(pages.into_iter().map(Found::Page));
-        if was_low {
-            decoder.lower();
-        }
-        pause = LOOK.max(20 * (thread_time() - before));
-    }
-}
-
-/// CPU time that the calling thread has used.
-fn thread_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call only writes `time`.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    Duration::from_secs(time.tv_sec.cast_unsigned())
-        + Duration::from_nanos(time.tv_nsec.cast_unsigned())
 }
 
 impl Shared {

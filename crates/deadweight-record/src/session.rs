@@ -16,6 +16,7 @@
 mod joined;
 mod machine;
 mod own;
+mod thin;
 
 use crate::closer::Opened;
 use crate::counting::Counting;
@@ -29,11 +30,13 @@ use crate::perf::tracefs::Tracefs;
 use crate::rung::Level;
 use perf_event_open_sys::bindings as abi;
 use std::ffi::{CStr, CString};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub(crate) use own::Means;
+pub(crate) use thin::{AtCall, NTH};
 
 /// Shortest and longest period of the sampling clock in ns: 5 kHz to 1 kHz. Between them it is so
 /// long that samples take [`SAMPLE_SHARE`] of the CPU: the interrupt alone is 3 µs on a bare
@@ -95,6 +98,8 @@ pub(crate) struct Session {
     leaders: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
+    /// Which of them are at entries and returns of single calls, by tracepoint.
+    calls: Vec<(u64, Range<usize>)>,
     /// One empty system call that nobody observes, in ns; 0 if not measured.
     pub(crate) bare_call: f64,
     /// What may be seen on the user rung; none on the root rung.
@@ -132,6 +137,7 @@ impl Session {
             leaders: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
+            calls: Vec::new(),
             bare_call: 0.0,
             means: (level == Level::User).then(|| Means::find(cpus.len())).transpose()?,
         };
@@ -178,6 +184,10 @@ impl Session {
         for (role, event) in means.events() {
             let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
             let opened = self.tolerate(role, opened, false)?;
+            if let (Source::Tracepoint(at), Role::Enter | Role::Leave) = (&event.source, role) {
+                let first = self.task.len();
+                self.calls.push((*at, first..first + opened.len()));
+            }
             self.task.extend(opened);
         }
         for (role, event) in own::places(entries, probes) {
@@ -436,6 +446,7 @@ impl Role {
             Self::Count(_) | Self::CountStack(_) => "calls",
             Self::Dense => "counts of dense calls",
             Self::DenseSite => "stacks of dense calls",
+            Self::EnterNth | Self::LeaveNth => "dense calls",
         }
     }
 }

@@ -66,6 +66,8 @@ pub struct Meta {
     /// How long a CPU quota of the cgroup kept its tasks from running during the run, summed over
     /// CPUs.
     pub throttled: Ns,
+    /// Calls that are taken to be like the one in so many that was recorded.
+    pub thinned: u64,
     /// What the reader must know (facts of this recording, in plain words).
     pub warnings: Vec<String>,
     /// Written last: false in a recording that broke off.
@@ -137,10 +139,11 @@ impl Meta {
     }
 
     /// Whether waits have their own begin and end, and calls are seen one by one: where the program
-    /// is stopped instead, they are concluded from counts between stops.
+    /// is stopped instead, they are concluded from counts between stops, and where one call in so many is recorded,
+    /// the others are taken to be like it.
     #[must_use]
     pub fn sees_both_ends(&self) -> bool {
-        self.rung != "stops"
+        self.rung != "stops" && self.thinned == 0
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct OwnView {
     pub(crate) everyone: bool,
     /// Period of the sampling clock in ns, if it leaves no record in the kernel; else 0.
     pub(crate) period: u64,
+    /// What recording a call adds to the time between its entry and its return, in ns.
+    pub(crate) recording: u64,
 }
 
 /// What is kept for that.

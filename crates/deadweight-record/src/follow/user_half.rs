@@ -20,6 +20,9 @@ impl Follow<'_> {
     }
 
     pub(super) fn site(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        if self.site_alone(record, sample) {
+            return;
+        }
         sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
         let chain = std::mem::take(&mut self.user_chain);
         if let Some(user) = user_state(sample, &chain)

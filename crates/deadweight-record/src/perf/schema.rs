@@ -75,6 +75,10 @@ pub enum Role {
     Dense,
     /// The user half at some calls of a task whose calls are counted otherwise.
     DenseSite,
+    /// One in so many entries of a task's call that comes densely, see `thin`.
+    EnterNth,
+    /// The same of its returns.
+    LeaveNth,
 }
 
 impl Role {

@@ -37,7 +37,7 @@ pub(super) fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> 
 #[derive(Clone, Debug)]
 pub(crate) struct Means {
     /// The calls that are recorded.
-    calls: Vec<Pair>,
+    pub(super) calls: Vec<Pair>,
     /// The kernel's side of samples and faults.
     pub(crate) kernel: bool,
     /// Everybody's switches.
@@ -60,8 +60,9 @@ impl Means {
     }
 
     /// What of it those need who read the records.
-    pub(crate) fn view(&self, period: u64) -> OwnView {
-        OwnView { everyone: self.everyone, period: if self.kernel { 0 } else { period } }
+    pub(crate) fn view(&self, period: u64, recording: u64) -> OwnView {
+        let period = if self.kernel { 0 } else { period };
+        OwnView { everyone: self.everyone, period, recording }
     }
 
     /// The events that own the rings, and whom they watch.
@@ -100,8 +101,10 @@ impl Means {
                 Event { no_kernel: true, ..event }
             };
             if pair.sited {
-                events
-                    .push((Role::CallSite, sometimes(tracepoint(pair.enter, user), SITES_OF_CALL)));
+                events.push((
+                    Role::CallSite,
+                    sometimes(tracepoint(pair.enter, user | fields::RAW), SITES_OF_CALL),
+                ));
             }
             events.push((Role::Enter, tracepoint(pair.enter, raw)));
             events.push((Role::Leave, tracepoint(pair.leave, raw)));

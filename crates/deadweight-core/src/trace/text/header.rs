@@ -95,6 +95,7 @@ pub(super) fn read_line(
         }
         "steal" => meta.steal = Ns(words.time()?),
         "throttled" => meta.throttled = Ns(words.time()?),
+        "thinned" => meta.thinned = words.number("a number of calls")?,
         "warning" => meta.warnings.push(words.name("a text in quotes")?),
         "attached" => meta.attached = true,
         "incomplete" => header.incomplete = true,
@@ -261,6 +262,7 @@ pub(super) fn write(
     list(out, "blind-cpus", meta.blind_cpus.iter().map(|c| c.0.into()))?;
     number(out, "steal", meta.steal.0, 0)?;
     number(out, "throttled", meta.throttled.0, 0)?;
+    number(out, "thinned", meta.thinned, 0)?;
     for warning in &meta.warnings {
         writeln!(out, "warning {}", Name(warning))?;
     }

@@ -1,0 +1,148 @@
+//! How many calls a record stands for that is one in so many, and since when.
+//!
+//! The kernel counts on each CPU. So of the calls since its last such record there, those are not told yet that have no
+//! record of their own. Pure: what they are taken to be like is `follow`'s.
+
+use crate::perf::schema::Role;
+use std::collections::HashMap;
+
+/// The calls that are recorded so.
+#[derive(Debug, Default)]
+pub(crate) struct Nth {
+    of: HashMap<(u32, u16), Of>,
+}
+
+/// A task's call.
+#[derive(Debug)]
+struct Of {
+    /// Before this none was recorded so.
+    from: u64,
+    /// Up to here all is told.
+    since: u64,
+    /// The entry of the call that it is in is recorded.
+    entered: bool,
+    /// By CPU: calls since the last such record that have records of their own.
+    single: HashMap<u32, u64>,
+}
+
+/// Calls that have no record of their own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Untold {
+    /// They came after this ...
+    pub(crate) since: u64,
+    /// ... until this.
+    pub(crate) until: u64,
+    pub(crate) count: u32,
+}
+
+/// What becomes of a record.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Becomes {
+    /// It tells what it tells.
+    Itself,
+    /// Nothing: its other half was passed over.
+    Nothing,
+    /// It tells of others.
+    Tells(Untold),
+}
+
+impl Nth {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// From `from` on one in so many of this task's call is recorded.
+    pub(crate) fn begin(&mut self, task: u32, nr: u16, from: u64) {
+        let of = Of { from, since: from, entered: false, single: HashMap::new() };
+        self.of.insert((task, nr), of);
+    }
+
+    /// Takes a record of a call, in order of time. One with the role `LeaveNth` stands for `nth` calls.
+    pub(crate) fn take(
+        &mut self,
+        role: Role,
+        (task, nr, cpu): (u32, u16, u32),
+        at: u64,
+        nth: u32,
+    ) -> Becomes {
+        let Some(of) = self.of.get_mut(&(task, nr)).filter(|of| at >= of.from) else {
+            return Becomes::Itself;
+        };
+        match role {
+            Role::Enter => of.entered = true,
+            Role::Leave if !std::mem::take(&mut of.entered) => {
+                // The one that was under way at the beginning has its entry before.
+                let first = of.single.is_empty() && of.since == of.from;
+                return if first { Becomes::Itself } else { Becomes::Nothing };
+            }
+            Role::Leave => {
+                *of.single.entry(cpu).or_default() += 1;
+                of.since = at;
+            }
+            Role::LeaveNth => {
+                let single = of.single.insert(cpu, 0).unwrap_or(0);
+                let since = std::mem::replace(&mut of.since, at);
+                let count = u64::from(nth).saturating_sub(single);
+                let count = u32::try_from(count).unwrap_or(0);
+                return Becomes::Tells(Untold { since, until: at, count });
+            }
+            _ => {}
+        }
+        Becomes::Itself
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: (u32, u16, u32) = (7, 0, 1);
+
+    fn told(nth: &mut Nth, role: Role, at: u64) -> Becomes {
+        nth.take(role, READ, at, 61)
+    }
+
+    #[test]
+    fn what_has_its_own_records_is_not_told_again() {
+        let mut nth = Nth::default();
+        assert!(nth.is_empty());
+        nth.begin(7, 0, 100);
+        // It was in this call when it began.
+        assert_eq!(told(&mut nth, Role::Leave, 101), Becomes::Itself);
+        assert_eq!(told(&mut nth, Role::Enter, 110), Becomes::Itself);
+        assert_eq!(told(&mut nth, Role::Leave, 120), Becomes::Itself);
+        let first = Untold { since: 120, until: 500, count: 60 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 500), Becomes::Tells(first));
+        let next = Untold { since: 500, until: 900, count: 61 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 900), Becomes::Tells(next));
+        for call in 0..61 {
+            assert_eq!(told(&mut nth, Role::Enter, 1000 + 2 * call), Becomes::Itself);
+            assert_eq!(told(&mut nth, Role::Leave, 1001 + 2 * call), Becomes::Itself);
+        }
+        let none = Untold { since: 1121, until: 1121, count: 0 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 1121), Becomes::Tells(none));
+    }
+
+    #[test]
+    fn a_return_whose_entry_was_passed_over_tells_nothing() {
+        let mut nth = Nth::default();
+        nth.begin(7, 0, 100);
+        assert!(matches!(told(&mut nth, Role::LeaveNth, 500), Becomes::Tells(_)));
+        assert_eq!(told(&mut nth, Role::Leave, 600), Becomes::Nothing);
+        let next = Untold { since: 500, until: 900, count: 61 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 900), Becomes::Tells(next));
+        assert_eq!(nth.take(Role::Leave, (8, 0, 1), 950, 61), Becomes::Itself);
+    }
+
+    #[test]
+    fn each_cpu_counts_for_itself() {
+        let mut nth = Nth::default();
+        nth.begin(7, 0, 100);
+        told(&mut nth, Role::Enter, 110);
+        told(&mut nth, Role::Leave, 120);
+        let other = nth.take(Role::LeaveNth, (7, 0, 0), 300, 61);
+        assert_eq!(other, Becomes::Tells(Untold { since: 120, until: 300, count: 61 }));
+        let first = Untold { since: 300, until: 500, count: 60 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 500), Becomes::Tells(first));
+    }
+}

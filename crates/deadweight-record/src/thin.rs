@@ -1,0 +1,264 @@
+//! An ordinary user's dense calls: one in so many is recorded, and stands for the others.
+//!
+//! Where the rings show that a task makes the same small call again and again, with the same arguments and
+//! the same result, without waiting, that task gets events of its own at that call, which make a record of
+//! one in 61; the ones that all tasks share pass over it. Now and then each call is recorded for a moment, to see
+//! whether all is as before, and how long they take. How many there were stays exact: the kernel counts to
+//! 61 whether we look or not. Not for the counting: that is `merge::nth`.
+
+use crate::calibrate::{best, whole};
+use crate::dense::{self, Cost};
+use crate::perf::decode::{self, Body, Record};
+use crate::perf::ring::Ring;
+use crate::perf::schema::{Role, Schema};
+use crate::session::{AtCall, Session};
+use std::collections::HashMap;
+use std::io;
+
+/// Bytes of new records in a ring from which on it is looked at, and how many of them are.
+const GROWN: usize = 128 << 10;
+const LOOKED_AT: usize = 64 << 10;
+/// So many like calls, and none that is not, are dense ...
+const CALLS: u32 = 200;
+/// ... if they come so many ns one after the other at most.
+const EACH: u64 = 10_000;
+/// After so many looks each call is recorded for a moment.
+const LOOKS: u32 = 50;
+/// Calls of tasks that are treated so in one recording.
+const MOST: usize = 16;
+
+/// Whose calls are recorded so, and what was looked at.
+#[derive(Debug)]
+pub(crate) struct Thin {
+    looked: Vec<u64>,
+    /// Whether it can be had.
+    allowed: bool,
+    kept: HashMap<u16, [bool; 6]>,
+    thinned: Vec<Thinned>,
+    /// What a call costs that is not recorded; measured when it is wanted first.
+    cost: Option<Cost>,
+}
+
+/// A task's call.
+#[derive(Debug)]
+struct Thinned {
+    task: u32,
+    nr: u16,
+    like: Like,
+    each: AtCall,
+    /// Kept open.
+    _nth: AtCall,
+    /// Looks since each was recorded; none while each is.
+    looks: Option<u32>,
+}
+
+/// Events that are new: how their records are to be read, and whose they are.
+pub(crate) struct Begun {
+    pub(crate) task: u32,
+    pub(crate) nr: u16,
+    /// Ids of records of each, and of one in so many.
+    pub(crate) schema: Schema,
+    /// Before this none was recorded so.
+    pub(crate) at: u64,
+    /// What a call costs that is not recorded.
+    pub(crate) cost: Cost,
+}
+
+/// What tells calls apart.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+struct Like {
+    args: [u64; 6],
+    ret: i64,
+}
+
+/// What was seen of a task's call among the newest records.
+#[derive(Copy, Clone, Debug, Default)]
+struct Seen {
+    calls: u32,
+    unlike: bool,
+    first: u64,
+    last: u64,
+    entered: Option<[u64; 6]>,
+    like: Like,
+}
+
+/// What was seen of all.
+#[derive(Default)]
+struct Look {
+    calls: HashMap<(u32, u16), Seen>,
+    /// Those that waited.
+    waited: Vec<u32>,
+}
+
+impl Thin {
+    pub(crate) fn new(rings: usize, session: &Session) -> Self {
+        Self {
+            looked: vec![0; rings],
+            allowed: session.means.is_some() && dense::in_namespace_of_machine(),
+            kept: dense::kept_of_countable(),
+            thinned: Vec::new(),
+            cost: None,
+        }
+    }
+
+    /// Looks at the newest records, and decides of which calls each is recorded from now on.
+    pub(crate) fn look(&mut self, rings: &[Ring], session: &mut Session) -> Vec<Begun> {
+        if !self.allowed {
+            return Vec::new();
+        }
+        let grown = if self.thinned.iter().any(|t| t.looks.is_some()) { 1 } else { GROWN };
+        let mut look = Look::default();
+        for (ring, looked) in rings.iter().zip(&mut self.looked) {
+            if let Some(bytes) = ring.newest(looked, grown, LOOKED_AT) {
+                look.at(&bytes, &session.schema, &self.kept);
+            }
+        }
+        for thinned in &mut self.thinned {
+            thinned.decide(&look);
+        }
+        let dense = look
+            .calls
+            .iter()
+            .filter(|((task, _), seen)| seen.is_dense() && !look.waited.contains(task));
+        let new: Vec<_> = dense
+            .filter(|((_, nr), _)| self.thinned.iter().all(|known| known.nr != *nr))
+            .map(|((task, nr), seen)| (*task, *nr, seen.like))
+            .collect();
+        let mut begun = Vec::new();
+        for (task, nr, like) in new {
+            if self.thinned.len() >= MOST || self.thinned.iter().any(|known| known.nr == nr) {
+                continue;
+            }
+            let cost = *self.cost.get_or_insert_with(|| measured(session).unwrap_or_default());
+            match Thinned::begin(session, task, nr, like, cost) {
+                Ok((thinned, new)) => {
+                    self.thinned.push(thinned);
+                    begun.push(new);
+                }
+                // Where it is not allowed each call goes on having its records.
+                Err(_) => self.allowed = false,
+            }
+        }
+        begun
+    }
+}
+
+impl Thinned {
+    fn begin(
+        session: &mut Session,
+        task: u32,
+        nr: u16,
+        like: Like,
+        cost: Cost,
+    ) -> io::Result<(Self, Begun)> {
+        let pair = session.pair(nr).ok_or(io::ErrorKind::NotFound)?;
+        let each = session.open_at_call(pair, task.cast_signed(), false)?;
+        let nth = session.open_at_call(pair, task.cast_signed(), true)?;
+        let at = crate::launch::now();
+        nth.start()?;
+        if session.pass_over(pair, task).is_err() {
+            // Some may pass over it already.
+            each.start()?;
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let begun = Begun { task, nr, schema: session.schema.clone(), at, cost };
+        Ok((Self { task, nr, like, each, _nth: nth, looks: Some(0) }, begun))
+    }
+
+    fn decide(&mut self, look: &Look) {
+        let seen = look.calls.get(&(self.task, self.nr)).copied().unwrap_or_default();
+        let waited = look.waited.contains(&self.task);
+        match &mut self.looks {
+            Some(looks) => {
+                *looks += 1;
+                let unlike = seen.unlike || seen.calls > 0 && seen.like != self.like;
+                if waited || unlike || *looks > LOOKS {
+                    // One that is gone has no more calls.
+                    _ = self.each.start();
+                    self.looks = None;
+                }
+            }
+            None if seen.is_dense() && !waited => {
+                _ = self.each.stop();
+                (self.looks, self.like) = (Some(0), seen.like);
+            }
+            None => {}
+        }
+    }
+}
+
+impl Seen {
+    fn is_dense(&self) -> bool {
+        let quick = self.last.saturating_sub(self.first) <= EACH * u64::from(self.calls);
+        quick && !self.unlike && self.calls >= CALLS
+    }
+
+    fn returned(&mut self, at: u64, args: [u64; 6], ret: i64) {
+        let like = Like { args, ret };
+        if self.calls == 0 {
+            (self.first, self.like) = (at, like);
+        }
+        self.unlike |= self.like != like;
+        (self.calls, self.last) = (self.calls + 1, at);
+    }
+}
+
+impl Look {
+    fn at(&mut self, bytes: &[u8], schema: &Schema, kept: &HashMap<u16, [bool; 6]>) {
+        let mut rest = bytes;
+        while let Some(length) = decode::length(rest) {
+            if let Some(record) = decode::record(rest, schema) {
+                self.see(&record, schema, kept);
+            }
+            rest = &rest[length..];
+        }
+    }
+
+    fn see(&mut self, record: &Record<'_>, schema: &Schema, kept: &HashMap<u16, [bool; 6]>) {
+        let sample = match &record.body {
+            Body::Switched { out: true, runnable: false } => {
+                self.waited.push(record.task);
+                return;
+            }
+            Body::Sample(sample) => sample,
+            _ => return,
+        };
+        if !matches!(sample.role, Role::Enter | Role::Leave | Role::EnterNth | Role::LeaveNth) {
+            return;
+        }
+        let offsets = schema.offsets;
+        let nr = sample.raw_u32(offsets.enter_nr).and_then(|nr| u16::try_from(nr).ok());
+        let Some((nr, kept)) = nr.and_then(|nr| Some((nr, kept.get(&nr)?))) else { return };
+        let seen = self.calls.entry((record.task, nr)).or_default();
+        if matches!(sample.role, Role::Enter | Role::EnterNth) {
+            let arg = |i| sample.raw_u64(offsets.enter_args + 8 * i).unwrap_or(0);
+            seen.entered = Some(std::array::from_fn(|i| if kept[i] { arg(i) } else { 0 }));
+        } else if let Some(args) = match sample.role {
+            Role::Leave => seen.entered.take(),
+            _ => seen.entered,
+        } {
+            let ret = sample.raw_u64(offsets.leave_ret).unwrap_or(0).cast_signed();
+            seen.returned(record.at, args, ret);
+        }
+    }
+}
+
+/// What a call costs that is not recorded, tried on the calling thread.
+fn measured(session: &mut Session) -> Option<Cost> {
+    const EMPTY: u64 = 100;
+    let bare = session.bare_call;
+    let pair = u16::try_from(libc::SYS_lseek).ok().and_then(|nr| session.pair(nr))?;
+    // SAFETY: asks for a number.
+    let me = unsafe { libc::gettid() };
+    let each = session.open_at_call(pair, me, false).ok()?;
+    let nth = session.open_at_call(pair, me, true).ok()?;
+    each.pass_over(me.cast_unsigned()).ok()?;
+    each.start().and_then(|()| nth.start()).ok()?;
+    let call = best(EMPTY, || {
+        for _ in 0..EMPTY {
+            // SAFETY: there is no such descriptor.
+            unsafe { libc::syscall(libc::SYS_lseek, -1, 0, 0) };
+        }
+    });
+    (bare > 0.0).then(|| Cost { user: whole((call - bare).max(0.0)), kernel: 0 })
+}
