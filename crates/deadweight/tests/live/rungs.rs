@@ -95,6 +95,36 @@ fn a_user_sees_tiny_reads_at_their_line() {
 }
 
 #[test]
+fn a_users_dense_reads_are_counted_where_one_in_so_many_is_recorded() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("dense");
+    let program = match program::build("count_bytes") {
+        Ok(program) => home.put(&program, 0o755),
+        Err(reason) => return assert!(leave(Some(reason)).is_none()),
+    };
+    let input = home.0.join("input");
+    std::fs::write(&input, vec![b'x'; 600_000]).unwrap();
+    // Before and after it other processes make the same call.
+    let (program, input) = (program.display(), input.display());
+    let line = format!("wc -c < {input}; {program} < {input}; wc -c < {input}");
+    let report = home.report(&[], &["sh", "-c", &line]);
+    let told = |text: &str| report.warnings.iter().any(|w| w.contains(text));
+    assert!(told("one in 61 was recorded"), "{:?}", report.warnings);
+    let first = report.findings.first().expect("a finding");
+    assert_eq!(first.class, "tiny-reads");
+    assert_eq!(first.how, deadweight_core::report::How::Estimate);
+    assert!(first.sites.iter().any(|s| s.file.ends_with("count_bytes.c")), "{:?}", first.sites);
+    let calls: u64 = first.evidence[0]
+        .split(" calls")
+        .next()
+        .map(|n| n.replace(|c: char| !c.is_ascii_digit(), ""))
+        .and_then(|n| n.parse().ok())
+        .expect("a number of calls");
+    let all = 594_000..=606_000;
+    assert!(report.runs.traced.lost > 0 || all.contains(&calls), "{calls}");
+}
+
+#[test]
 fn a_user_sees_who_a_pipeline_waited_for() {
     let Some(_alone) = leave(None) else { return };
     let home = Home::new("pipe");

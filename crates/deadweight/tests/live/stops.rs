@@ -169,6 +169,21 @@ fn comes(path: &Path, wanted: &str) -> bool {
 }
 
 #[test]
+fn two_thousand_threads_at_once_are_all_told() {
+    let Some(_alone) = leave(None) else { return };
+    let Some(mut command) = deadweight("EPERM") else { return };
+    let file = program::workshop().join("crowd.dwt");
+    command.args(["record", "-o"]).arg(&file).arg("--").arg(built("crowd"));
+    let out = command.arg("2000").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "2000\n");
+    let mut dump = Command::new(env!("CARGO_BIN_EXE_deadweight"));
+    let text = dump.arg("dump").arg(&file).arg("--text").output().unwrap().stdout;
+    let text = String::from_utf8_lossy(&text);
+    let born = text.lines().filter(|l| l.contains(" fork ") && l.contains(" thread")).count();
+    assert_eq!(born, 2000, "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
 fn doctor_names_this_rung_and_what_it_has_instead() {
     let Some(_alone) = leave(None) else { return };
     let Some(mut command) = deadweight("EPERM") else { return };
