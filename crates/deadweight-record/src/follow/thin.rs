@@ -3,7 +3,7 @@
 
 use super::Follow;
 use crate::merge::Untold;
-use crate::perf::decode::{Record, Sample};
+use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::Role;
 use crate::raw::{Calls, RawKind};
 use crate::site::user_state;
@@ -104,7 +104,10 @@ impl Follow<'_> {
         if let Some(user) = user_state(sample, &chain) {
             self.emit(record, record.task, RawKind::Site(user));
         }
-        self.emit(record, record.task, RawKind::Back { ret });
+        // As long as one that is recorded: what has no length has no weight among places.
+        let at = self.last + self.thin.each(nr) + self.thin.recording;
+        let back = Record { at, body: Body::Other, ..*record };
+        self.emit(&back, record.task, RawKind::Back { ret });
         self.user_chain = chain;
         true
     }
