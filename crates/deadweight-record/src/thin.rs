@@ -156,11 +156,7 @@ impl Thinned {
         let nth = session.open_at_call(pair, task.cast_signed(), true)?;
         let at = crate::launch::now();
         nth.start()?;
-        if session.pass_over(pair, task).is_err() {
-            // Some may pass over it already.
-            each.start()?;
-            return Err(io::ErrorKind::Unsupported.into());
-        }
+        session.pass_over(pair, task)?;
         let begun = Begun { task, nr, schema: session.schema.clone(), at, cost };
         Ok((Self { task, nr, like, each, _nth: nth, looks: Some(0) }, begun))
     }
