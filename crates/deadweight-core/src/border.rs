@@ -50,7 +50,7 @@ pub(crate) fn at_least(ns: Ns, count: u64) -> Ns {
 
 /// What a call takes on the program's side of the border, in ns.
 pub(crate) fn way(case: &Case<'_>) -> u64 {
-    if case.trace.meta.sees_both_ends() { 0 } else { WAY }
+    if case.trace.meta.rung == "stops" { WAY } else { 0 }
 }
 
 /// The process' own time on the way to and from the calls at these places: all that was not

@@ -9,7 +9,7 @@ mod kernel;
 mod programs;
 mod told;
 
-use crate::calibrate::{best, whole, with_the_border};
+use crate::calibrate::{EMPTY, best, empty_calls, whole, with_the_border};
 use crate::perf::decode::{self, Body};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Offsets, Role, Schema};
@@ -23,12 +23,12 @@ use std::sync::atomic::Ordering;
 pub(crate) use told::{Alike, Told};
 
 /// Bytes of new records in a ring from which on it is looked at, and how many of them are.
-const GROWN: usize = 128 << 10;
-const LOOKED_AT: usize = 64 << 10;
+pub(crate) const GROWN: usize = 128 << 10;
+pub(crate) const LOOKED_AT: usize = 64 << 10;
 /// So many calls of a task among those are dense ...
-const CALLS: u32 = 200;
+pub(crate) const CALLS: u32 = 200;
 /// ... if they come so many ns one after the other at most ...
-const EACH: u64 = 10_000;
+pub(crate) const EACH: u64 = 10_000;
 /// ... and it waits, or wakes another, less often than once in so many.
 const RARELY: u32 = 64;
 /// More than so many bytes asked for may take long enough to be told alone.
@@ -282,18 +282,13 @@ impl Counting {
 
     /// What counting costs, tried on the calling thread.
     fn cost(&self, bare_call: f64) -> Cost {
-        /// Not so many that they are told, of an empty call.
-        const EMPTY: u64 = 100;
         // SAFETY: asks for a number.
         let me = unsafe { libc::gettid() }.cast_unsigned();
         let entry = me as usize % entry::TASKS * entry::SIZE;
         let mut inside = u64::MAX;
         let call = best(EMPTY, || {
             self.begin(me);
-            for _ in 0..EMPTY {
-                // SAFETY: there is no such descriptor.
-                unsafe { libc::syscall(libc::SYS_lseek, -1, 0, 0) };
-            }
+            empty_calls();
             self.end(me);
             let word = |offset| self.tasks.read(entry + entry::FIRST_KIND + offset);
             if word(entry::KIND_COUNT) == EMPTY {

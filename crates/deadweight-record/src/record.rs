@@ -56,6 +56,7 @@ const COPY_NS: u64 = 50_000_000;
 /// Decoding that is so many ns behind gets normal priority, on a machine whose CPUs are all busy:
 /// what is not decoded is lost if we are killed.
 const LAG: u64 = 500_000_000;
+
 /// A recorded run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {

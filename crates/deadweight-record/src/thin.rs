@@ -6,8 +6,8 @@
 //! whether all is as before, and how long they take. How many there were stays exact: the kernel counts to
 //! 61 whether we look or not. Not for the counting: that is `merge::nth`.
 
-use crate::calibrate::{best, whole};
-use crate::dense::{self, Cost};
+use crate::calibrate::{EMPTY, best, empty_calls, whole};
+use crate::dense::{self, CALLS, Cost, EACH, GROWN, LOOKED_AT};
 use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
@@ -15,13 +15,6 @@ use crate::session::{AtCall, Session};
 use std::collections::HashMap;
 use std::io;
 
-/// Bytes of new records in a ring from which on it is looked at, and how many of them are.
-const GROWN: usize = 128 << 10;
-const LOOKED_AT: usize = 64 << 10;
-/// So many like calls, and none that is not, are dense ...
-const CALLS: u32 = 200;
-/// ... if they come so many ns one after the other at most.
-const EACH: u64 = 10_000;
 /// After so many looks each call is recorded for a moment.
 const LOOKS: u32 = 50;
 /// Calls of tasks that are treated so in one recording.
@@ -241,7 +234,6 @@ impl Look {
 
 /// What a call costs that is not recorded, tried on the calling thread.
 fn measured(session: &mut Session) -> Option<Cost> {
-    const EMPTY: u64 = 100;
     let bare = session.bare_call;
     let pair = u16::try_from(libc::SYS_lseek).ok().and_then(|nr| session.pair(nr))?;
     // SAFETY: asks for a number.
@@ -250,11 +242,6 @@ fn measured(session: &mut Session) -> Option<Cost> {
     let nth = session.open_at_call(pair, me, true).ok()?;
     each.pass_over(me.cast_unsigned()).ok()?;
     each.start().and_then(|()| nth.start()).ok()?;
-    let call = best(EMPTY, || {
-        for _ in 0..EMPTY {
-            // SAFETY: there is no such descriptor.
-            unsafe { libc::syscall(libc::SYS_lseek, -1, 0, 0) };
-        }
-    });
+    let call = best(EMPTY, empty_calls);
     (bare > 0.0).then(|| Cost { user: whole((call - bare).max(0.0)), kernel: 0 })
 }

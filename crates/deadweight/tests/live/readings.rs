@@ -207,8 +207,7 @@ fn the_same_question_again_and_again_is_found_in_its_line() {
 #[test]
 fn memory_taken_and_given_back_is_found_in_its_line() {
     Truth::of("@churn 300")
-        // The way into the kernel and back is the program's own work: as much as the rest on some CPUs.
-        .rows(&["memory-churn"], 0.35..=1.0)
+        .rows(&["memory-churn"], 0.5..=1.0)
         .rows(&["memory-churn", "net-work"], 0.85..=1.0)
         .first_finding(&["memory-churn"])
         .found_at("memory-churn", "use_buffer", "churn.c", "each page anew")
