@@ -9,7 +9,7 @@
 use crate::error::Error;
 use crate::perf::decode::Sample;
 use crate::perf::schema::{Layout, Role, fields};
-use crate::perf::sys::{Event, Every, Open, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::session::{Session, registers};
 use deadweight_core::counts::Mark;
@@ -200,6 +200,7 @@ fn hit(id: u64) -> Event {
         source: Source::Tracepoint(id),
         every: Every::Count(1),
         layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
+        dump: STACK_BYTES,
         no_kernel: false,
         no_kernel_chain: true,
         no_user_chain: true,

@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::grant::{self, Need};
 use crate::perf::schema::{Layout, fields};
-use crate::perf::sys::{Event, Every, Source, Whom};
+use crate::perf::sys::{Event, Every, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::proc;
 use crate::rung::{Lack, Level, Rung};
@@ -201,6 +201,7 @@ pub(crate) fn plain(source: Source, what: u64) -> Event {
         source,
         every: Every::Count(1),
         layout: Layout { fields: what, registers: 0 },
+        dump: STACK_BYTES,
         no_kernel: false,
         no_kernel_chain: false,
         no_user_chain: false,

@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
-use crate::perf::sys::{Event, Every, Open, Source, Whom};
+use crate::perf::sys::{DEEP_STACK_BYTES, Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::rung::Level;
 use perf_event_open_sys::bindings as abi;
@@ -58,6 +58,9 @@ const HARMLESS: u8 = 3;
 /// What an ordinary user may lock is less.
 pub(crate) const RING_SIZES: [usize; 7] =
     [16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
+
+/// A ring of so many bytes holds large stacks for as long as it may take to come back to it.
+const ROOMY: usize = 8 << 20;
 
 /// The numbers of user registers in `perf_regs.h`.
 #[cfg(target_arch = "x86_64")]
@@ -340,7 +343,9 @@ impl Session {
         let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
         let no_kernel = self.means.as_ref().is_some_and(|means| !means.kernel);
         let event = sampled(source, fields::BASE | user);
-        Event { every: Every::Count(period), no_kernel, ..event }
+        let roomy = self.rings.iter().all(|ring| ring.size() >= ROOMY);
+        let dump = if roomy { DEEP_STACK_BYTES } else { STACK_BYTES };
+        Event { every: Every::Count(period), no_kernel, dump, ..event }
     }
 
     /// Opens the records of switches on these CPUs. They say less than the tracepoint and cost as
@@ -460,6 +465,7 @@ fn sampled(source: Source, what: u64) -> Event {
             fields: what,
             registers: if what & fields::REGISTERS == 0 { 0 } else { registers::ALL },
         },
+        dump: STACK_BYTES,
         no_kernel: false,
         no_kernel_chain: false,
         no_user_chain: false,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::perf::schema::{Layout, fields};
-use crate::perf::sys::{Event, Every, Open, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use std::os::fd::AsRawFd;
 
@@ -21,6 +21,7 @@ fn event(source: Source) -> Event {
         source,
         every: Every::Count(1),
         layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
+        dump: STACK_BYTES,
         no_kernel: false,
         no_kernel_chain: false,
         no_user_chain: false,

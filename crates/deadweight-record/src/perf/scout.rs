@@ -139,6 +139,7 @@ fn tracepoint(id: u64) -> Event {
         source: Source::Tracepoint(id),
         every: Every::Count(1),
         layout: Layout { fields: fields::RAW, registers: 0 },
+        dump: 0,
         no_kernel: true,
         no_kernel_chain: false,
         no_user_chain: false,

@@ -48,6 +48,8 @@ pub(crate) struct Event {
     pub(crate) every: Every,
     /// What its records hold.
     pub(crate) layout: Layout,
+    /// Bytes of the user stack, if its records hold one.
+    pub(crate) dump: u32,
     /// Count only what happens in user mode: all that an ordinary user may.
     pub(crate) no_kernel: bool,
     /// Leave out the kernel's part of the call chain.
@@ -80,6 +82,9 @@ pub(crate) struct Open {
 /// Bytes of the user stack in a record. Must be a multiple of 8; the dump of 8 KiB reaches
 /// far enough for nearly all stacks and costs about 1 µs.
 pub(crate) const STACK_BYTES: u32 = 8192;
+/// The same where rings are large: buffers on the stack lie between a function and its callers.
+/// Boehm's collector alone clears up to 21 KiB of its own. What is not there is not copied.
+pub(crate) const DEEP_STACK_BYTES: u32 = 32768;
 /// `HW_BREAKPOINT_X`.
 const EXECUTE: u32 = 4;
 /// Kernel frames: what is waited for shows within the first dozen.
@@ -163,7 +168,7 @@ impl Event {
         }
         attr.sample_regs_user = self.layout.registers;
         if self.layout.fields & fields::STACK != 0 {
-            attr.sample_stack_user = STACK_BYTES;
+            attr.sample_stack_user = self.dump;
         }
         match whom {
             Whom::Everyone | Whom::Alone(_) => {}

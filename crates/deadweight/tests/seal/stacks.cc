@@ -1,4 +1,4 @@
-// Deep and virtual calls, inlined algorithms, allocation and library calls, for unwinding.
+// Deep and virtual calls with large frames, inlined algorithms, allocation and library calls, for unwinding.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -24,7 +24,8 @@ struct Leaf : Node {
 
 __attribute__((noinline)) int deep(Node *node, int depth, int n) {
     if (depth == 0) return node->work(n);
-    char scratch[64];
+    // Together more than the 8 KiB that small rings hold of a stack.
+    char scratch[2048];
     memset(scratch, depth, sizeof scratch);
     int below = deep(node, depth - 1, n);
     return below + scratch[below & 63];
