@@ -2,7 +2,7 @@
 //!
 //! Loaded when the rings show such a task, and then for that task alone. Where the kernel refuses it, all calls
 //! go on being recorded one by one. What is counted together is alike in number, arguments that are kept, and
-//! result: only its order and each call's own time are lost. Not for what is made of that: see `follow`.
+//! result: only its order and each call's own time are lost, and of most only the beginning is timed. Not for what is made of that: see `follow`.
 
 mod assembler;
 mod kernel;
@@ -10,11 +10,13 @@ mod programs;
 mod told;
 
 use crate::calibrate::{EMPTY, best, empty_calls, whole, with_the_border};
+use crate::launch::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Offsets, Role, Schema};
 use deadweight_core::trace::syscall::{self, Arch};
 use kernel::{Attached, Loaded, SharedTable, Table};
+pub(crate) use programs::TIMED;
 use programs::{Tables, entry, kind};
 use std::collections::HashMap;
 use std::io;
@@ -287,12 +289,14 @@ impl Counting {
         let entry = me as usize % entry::TASKS * entry::SIZE;
         let mut inside = u64::MAX;
         let call = best(EMPTY, || {
-            self.begin(me);
+            // None of them is let through.
+            self.begin_at(me, clock(libc::CLOCK_MONOTONIC).0);
             empty_calls();
             self.end(me);
             let word = |offset| self.tasks.read(entry + entry::FIRST_KIND + offset);
-            if word(entry::KIND_COUNT) == EMPTY {
-                inside = inside.min(word(entry::KIND_INSIDE) / EMPTY);
+            let each = word(entry::KIND_INSIDE).checked_div(word(entry::KIND_TIMED));
+            if let Some(each) = each.filter(|_| word(entry::KIND_COUNT) == EMPTY) {
+                inside = inside.min(each);
             }
         });
         if bare_call <= 0.0 || inside == u64::MAX {
@@ -311,8 +315,13 @@ impl Counting {
         }
     }
 
-    /// Counts the calls of this task, unless its place is taken.
+    /// Counts the calls of this task, unless its place is taken; the first is told with its user half.
     fn begin(&self, task: u32) {
+        self.begin_at(task, 0);
+    }
+
+    /// The same if a user half was told at this time of the programs' clock.
+    fn begin_at(&self, task: u32, sited: u64) {
         let first = task as usize % entry::TASKS * entry::SIZE;
         let Some(owner) = self.tasks.shared(first + entry::TASK) else { return };
         if owner.load(Ordering::Acquire) != 0 {
@@ -322,6 +331,7 @@ impl Counting {
             self.tasks.write(first + offset, 0);
         }
         self.tasks.write(first + entry::RUN, entry::CREDIT);
+        self.tasks.write(first + entry::SITED, sited);
         owner.store(task, Ordering::Release);
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// What a clock shows. Async-signal-safe.
-fn clock(id: libc::clockid_t) -> Ns {
+pub(crate) fn clock(id: libc::clockid_t) -> Ns {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call only writes `time`.
     unsafe { libc::clock_gettime(id, &mut time) };

@@ -22,13 +22,14 @@ pub(super) struct R(pub(super) u8);
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// How two values compare, unsigned.
+/// How two values compare, unsigned but for the last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum If {
     Equal = 0x10,
     Greater = 0x20,
     Different = 0x50,
     Less = 0xa0,
+    LessSigned = 0xc0,
 }
 
 /// What one register does to another.
@@ -50,8 +51,6 @@ mod code {
     pub(super) const STORE_64: u8 = 0x7b;
     pub(super) const PUT_32: u8 = 0x62;
     pub(super) const PUT_64: u8 = 0x7a;
-    pub(super) const ATOMIC_64: u8 = 0xdb;
-    pub(super) const EXCHANGE: i32 = 0xe1;
     pub(super) const JUMP: u8 = 0x05;
     pub(super) const CALL: u8 = 0x85;
     pub(super) const EXIT: u8 = 0x95;
@@ -121,11 +120,6 @@ impl Program {
     /// `*(to + offset) = value`.
     pub(super) fn put(&mut self, to: R, offset: i16, value: i32) {
         self.push(code::PUT_64, to, R(0), offset, value);
-    }
-
-    /// `from` and `*(to + offset)` change places, undivided.
-    pub(super) fn exchange(&mut self, to: R, offset: i16, from: R) {
-        self.push(code::ATOMIC_64, to, from, offset, code::EXCHANGE);
     }
 
     /// The same with 32 bits.

@@ -29,26 +29,34 @@ pub(super) mod entry {
     pub(crate) const PENDING: usize = 80;
     /// When the latest call returned.
     pub(super) const LAST: usize = 88;
-    /// Whether a call that will be counted is under way, and whether the next one is let through.
+    /// Whether a call that will be counted is under way, and whether it was told after all.
     pub(super) const OPEN: usize = 96;
-    pub(super) const THROUGH: usize = 104;
+    pub(super) const TAKEN: usize = 104;
     /// Calls since the latest that waited or woke somebody, and half of what this was then.
     pub(crate) const RUN: usize = 112;
     /// What it begins with: an interrupt or two that wake somebody just then are no habit.
     pub(crate) const CREDIT: u64 = 16 * super::RARELY as u64;
     /// When the user half was last told.
-    pub(super) const SITED: usize = 120;
+    pub(crate) const SITED: usize = 120;
     /// Calls that had no room: none, unless records could not be written.
     pub(crate) const MISSED: usize = 128;
+    /// Returns until the next one that is timed, and how many are timed one after the other.
+    pub(super) const UNTIMED: usize = 136;
+    pub(super) const EACH: usize = 144;
     /// Kinds of calls that are counted side by side.
     pub(crate) const KINDS: usize = 5;
-    pub(crate) const FIRST_KIND: usize = 136;
-    pub(crate) const KIND_SIZE: usize = 64;
-    /// Of a kind: number, four arguments, result, how many, time inside.
+    pub(crate) const FIRST_KIND: usize = 152;
+    pub(crate) const KIND_SIZE: usize = 96;
+    /// Of a kind: number, four arguments, result, how many, how many of them were timed and short, time inside of
+    /// those, and of the latest. How many were timed and long, time inside of those.
     pub(crate) const KIND_ARGS: usize = 8;
     pub(crate) const KIND_RESULT: usize = 40;
     pub(crate) const KIND_COUNT: usize = 48;
-    pub(crate) const KIND_INSIDE: usize = 56;
+    pub(crate) const KIND_TIMED: usize = 56;
+    pub(crate) const KIND_INSIDE: usize = 64;
+    pub(super) const KIND_LATEST: usize = 72;
+    pub(crate) const KIND_LONG: usize = 80;
+    pub(crate) const KIND_INSIDE_LONG: usize = 88;
     /// All of it.
     pub(crate) const SIZE: usize = FIRST_KIND + KINDS * KIND_SIZE;
     /// Entries of the table; a task's is its number modulo that.
@@ -82,11 +90,15 @@ pub(super) struct Tables {
 
 /// Counted calls are told after so many ...
 const MANY: i32 = 128;
-/// ... or after so many ns.
+/// ... or after so many ns, when one is let through with its user half: as often as where calls are not counted.
 const LONG: i32 = 1_000_000;
-/// The user half of a call is told once in so many ns: as often as where calls are not counted.
-const SITES_APART: i32 = 1_000_000;
-/// Calls further apart than so many ns do not belong together.
+/// The clock is read at one return in so many. A prime: programs repeat themselves, and seldom so.
+pub(crate) const TIMED: i32 = 7;
+/// After a pause it is not known whether it was in the call: the next so many are all timed ...
+const AFTER_PAUSE: i32 = 256;
+/// ... and so many after a call that was seen to take long. No more: interrupts look alike.
+const AFTER_LONG: i32 = 1024;
+/// Calls further apart than so many ns do not belong together; one that takes longer stands for itself alone.
 const APART: i32 = 20_000;
 /// Who waits or wakes more often than once in so many calls is counted no more.
 const RARELY: i32 = 256;
@@ -132,20 +144,23 @@ pub(super) fn entering(tables: Tables, nr: usize, args: usize) -> Option<Vec<Ins
     let (call, now) = (R(7), R(8));
     read_clock(&mut p, now);
     p.put(TASK, at(entry::OPEN), 0);
-    let counted = p.label();
-    p.load(R(1), TASK, at(entry::THROUGH));
-    p.jump_if(R(1), If::Equal, 0, counted);
-    p.put(TASK, at(entry::THROUGH), 0);
-    p.jump(tell_first);
-    p.here(counted);
+    p.put(TASK, at(entry::TAKEN), 0);
+    p.with(Op::Set, R(1), now);
+    p.load(R(2), TASK, at(entry::SITED));
+    p.with(Op::Subtract, R(1), R(2));
+    p.jump_if(R(1), If::Greater, LONG - 1, tell_first);
     p.load(call, CONTEXT, at(nr));
     p.jump_if(call, If::Greater, whole(kind::CALLS) - 1, tell_first);
     // After a pause another stretch begins: where in it the calls were would not be known.
     p.load(R(2), TASK, at(entry::LAST));
     p.with(Op::Set, R(1), now);
     p.with(Op::Subtract, R(1), R(2));
-    p.jump_if(R(1), If::Less, APART, near);
+    p.jump_if(R(1), If::LessSigned, APART, near);
+    let after_a_record = p.label();
+    p.jump_if(R(2), If::Equal, 0, after_a_record);
+    time_each(&mut p, AFTER_PAUSE);
     tell_counted(&mut p, tables, entry::LAST);
+    p.here(after_a_record);
     p.store(TASK, at(entry::LAST), now);
     p.here(near);
     p.store_32(STACK, -4, call);
@@ -168,6 +183,7 @@ pub(super) fn entering(tables: Tables, nr: usize, args: usize) -> Option<Vec<Ins
     p.load(R(1), TASK, at(entry::PENDING));
     p.jump_if(R(1), If::Different, 0, goes_on);
     p.load(R(1), TASK, at(entry::LAST));
+    earlier(&mut p, R(1), now);
     p.store(TASK, at(entry::SINCE), R(1));
     p.here(goes_on);
     p.put(TASK, at(entry::OPEN), 1);
@@ -182,35 +198,47 @@ pub(super) fn entering(tables: Tables, nr: usize, args: usize) -> Option<Vec<Ins
 /// At `raw_syscalls/sys_exit`, whose result is there.
 pub(super) fn leaving(tables: Tables, result: usize) -> Option<Vec<Instruction>> {
     let mut p = Program::default();
-    let (write, counted, told, drop) = (p.label(), p.label(), p.label(), p.label());
+    let (write, counted, timed, told, drop) =
+        (p.label(), p.label(), p.label(), p.label(), p.label());
     let recorded = p.label();
     find_task(&mut p, tables, write);
-    let (inside, now) = (R(7), R(8));
-    take_open(&mut p);
+    let (now, kind) = (R(7), R(8));
+    // Without an undivided exchange, which costs as much as all this: an interrupt between the first two that
+    // tells of the call is seen by the third, and one after them finds nothing to tell.
+    p.load(R(1), TASK, at(entry::OPEN));
+    p.put(TASK, at(entry::OPEN), 0);
+    p.load(R(2), TASK, at(entry::TAKEN));
     p.jump_if(R(1), If::Equal, 0, recorded);
-    read_clock(&mut p, now);
-    p.store(TASK, at(entry::LAST), now);
-    p.with(Op::Set, inside, now);
-    p.load(R(1), TASK, at(entry::ENTERED));
-    p.with(Op::Subtract, inside, R(1));
+    p.jump_if(R(2), If::Different, 0, recorded);
     one_more(&mut p, entry::RUN);
-    let goes_on = p.label();
-    p.by(Op::And, R(1), MANY - 1);
-    p.jump_if(R(1), If::Different, 0, goes_on);
-    p.put(TASK, at(entry::THROUGH), 1);
-    p.here(goes_on);
     p.load(R(5), CONTEXT, at(result));
     for index in 0..entry::KINDS {
-        count_as(&mut p, index, inside, counted, told);
+        count_as(&mut p, index, kind, counted, timed);
     }
     one_more(&mut p, entry::MISSED);
+    read_clock(&mut p, now);
+    p.store(TASK, at(entry::LAST), now);
     p.jump(told);
     p.here(counted);
+    p.load(R(1), TASK, at(entry::PENDING));
+    p.jump_if(R(1), If::Greater, MANY - 2, timed);
+    p.load(R(2), TASK, at(entry::UNTIMED));
+    p.jump_if(R(2), If::Equal, 0, timed);
+    p.by(Op::Add, R(1), 1);
+    p.store(TASK, at(entry::PENDING), R(1));
+    p.by(Op::Subtract, R(2), 1);
+    p.store(TASK, at(entry::UNTIMED), R(2));
+    p.load(R(1), TASK, at(entry::ENTERED));
+    p.load(R(2), kind, at(entry::KIND_LATEST));
+    p.with(Op::Add, R(1), R(2));
+    p.store(TASK, at(entry::LAST), R(1));
+    p.jump(drop);
+    p.here(timed);
+    time(&mut p, kind, now);
     one_more(&mut p, entry::PENDING);
     p.jump_if(R(1), If::Greater, MANY - 1, told);
-    p.load(R(1), TASK, at(entry::SINCE));
-    p.with(Op::Subtract, now, R(1));
-    p.jump_if(now, If::Less, LONG, drop);
+    p.load(R(1), TASK, kind_at(entry::KINDS - 1, entry::KIND_COUNT));
+    p.jump_if(R(1), If::Equal, 0, drop);
     p.here(told);
     tell_counted(&mut p, tables, entry::LAST);
     p.here(drop);
@@ -222,7 +250,7 @@ pub(super) fn leaving(tables: Tables, result: usize) -> Option<Vec<Instruction>>
     p.with(Op::Set, R(1), now);
     p.load(R(2), TASK, at(entry::SITED));
     p.with(Op::Subtract, R(1), R(2));
-    p.jump_if(R(1), If::Less, SITES_APART, write);
+    p.jump_if(R(1), If::Less, LONG, write);
     p.store(TASK, at(entry::SITED), now);
     tell(&mut p, tables.sited, entry::NOW);
     p.here(write);
@@ -242,8 +270,7 @@ pub(super) fn switching(tables: Tables) -> Option<Vec<Instruction>> {
     p.load(state, CONTEXT, STATE);
     p.copy_32(state, state);
     read_clock(&mut p, now);
-    take_open(&mut p);
-    p.jump_if(R(1), If::Equal, 0, between);
+    take_open(&mut p, between);
     tell_call(&mut p, tables);
     p.load(R(1), CONTEXT, ASIDE);
     p.by(Op::And, R(1), 1);
@@ -268,8 +295,7 @@ pub(super) fn waking(tables: Tables) -> Option<Vec<Instruction>> {
     let mut p = Program::default();
     let end = p.label();
     find_task(&mut p, tables, end);
-    take_open(&mut p);
-    p.jump_if(R(1), If::Equal, 0, end);
+    take_open(&mut p, end);
     read_clock(&mut p, R(8));
     tell_call(&mut p, tables);
     seldom(&mut p);
@@ -278,45 +304,86 @@ pub(super) fn waking(tables: Tables) -> Option<Vec<Instruction>> {
     p.finish()
 }
 
-/// The call that has just returned, with register 5, is one more of the kind at `index`, if it is like those or
-/// there is none yet; then it goes on at `counted`, or at `told` with the last place taken.
-fn count_as(p: &mut Program, index: usize, inside: R, counted: Label, told: Label) {
+/// The call that has just returned, with register 5, is one more of the kind at `index`, if it is like those, and
+/// `kind` becomes that place: it goes on at `counted`. If there is none yet, it is the first, at `timed`.
+fn count_as(p: &mut Program, index: usize, kind: R, counted: Label, timed: Label) {
     let (new, other) = (p.label(), p.label());
-    p.load(R(1), TASK, kind_at(index, entry::KIND_COUNT));
+    p.with(Op::Set, kind, TASK);
+    p.by(Op::Add, kind, kind_at(index, 0).into());
+    p.load(R(1), kind, at(entry::KIND_COUNT));
     p.jump_if(R(1), If::Equal, 0, new);
     p.load(R(2), TASK, at(entry::NR));
-    p.load(R(3), TASK, kind_at(index, 0));
+    p.load(R(3), kind, 0);
     p.jump_if_both(R(2), If::Different, R(3), other);
     for i in 0..4 {
         p.load(R(2), TASK, at(entry::ARGS + 8 * i));
-        p.load(R(3), TASK, kind_at(index, entry::KIND_ARGS + 8 * i));
+        p.load(R(3), kind, at(entry::KIND_ARGS + 8 * i));
         p.jump_if_both(R(2), If::Different, R(3), other);
     }
-    p.load(R(3), TASK, kind_at(index, entry::KIND_RESULT));
+    p.load(R(3), kind, at(entry::KIND_RESULT));
     p.jump_if_both(R(5), If::Different, R(3), other);
     p.by(Op::Add, R(1), 1);
-    p.store(TASK, kind_at(index, entry::KIND_COUNT), R(1));
-    p.load(R(1), TASK, kind_at(index, entry::KIND_INSIDE));
-    p.with(Op::Add, R(1), inside);
-    p.store(TASK, kind_at(index, entry::KIND_INSIDE), R(1));
+    p.store(kind, at(entry::KIND_COUNT), R(1));
     p.jump(counted);
     p.here(new);
     p.load(R(1), TASK, at(entry::NR));
-    p.store(TASK, kind_at(index, 0), R(1));
+    p.store(kind, 0, R(1));
     for i in 0..4 {
         p.load(R(1), TASK, at(entry::ARGS + 8 * i));
-        p.store(TASK, kind_at(index, entry::KIND_ARGS + 8 * i), R(1));
+        p.store(kind, at(entry::KIND_ARGS + 8 * i), R(1));
     }
-    p.store(TASK, kind_at(index, entry::KIND_RESULT), R(5));
-    p.put(TASK, kind_at(index, entry::KIND_COUNT), 1);
-    p.store(TASK, kind_at(index, entry::KIND_INSIDE), inside);
-    if index + 1 < entry::KINDS {
-        p.jump(counted);
-    } else {
-        one_more(p, entry::PENDING);
-        p.jump(told);
+    p.store(kind, at(entry::KIND_RESULT), R(5));
+    p.put(kind, at(entry::KIND_COUNT), 1);
+    for timed in [entry::KIND_TIMED, entry::KIND_INSIDE, entry::KIND_LONG, entry::KIND_INSIDE_LONG]
+    {
+        p.put(kind, at(timed), 0);
     }
+    p.jump(timed);
     p.here(other);
+}
+
+/// Reads the clock at the return of a call of this kind.
+fn time(p: &mut Program, kind: R, now: R) {
+    let (seldom, short, done) = (p.label(), p.label(), p.label());
+    p.put(TASK, at(entry::UNTIMED), TIMED - 1);
+    p.load(R(1), TASK, at(entry::EACH));
+    p.jump_if(R(1), If::Equal, 0, seldom);
+    p.by(Op::Subtract, R(1), 1);
+    p.store(TASK, at(entry::EACH), R(1));
+    p.put(TASK, at(entry::UNTIMED), 0);
+    p.here(seldom);
+    read_clock(p, now);
+    p.store(TASK, at(entry::LAST), now);
+    p.load(R(1), TASK, at(entry::ENTERED));
+    p.with(Op::Subtract, now, R(1));
+    p.store(kind, at(entry::KIND_LATEST), now);
+    p.jump_if(now, If::Less, APART, short);
+    time_each(p, AFTER_LONG);
+    longer(p, kind, [entry::KIND_LONG, entry::KIND_INSIDE_LONG], now);
+    p.jump(done);
+    p.here(short);
+    longer(p, kind, [entry::KIND_TIMED, entry::KIND_INSIDE], now);
+    p.here(done);
+}
+
+/// One more at the first of these places, and so much at the second.
+fn longer(p: &mut Program, kind: R, [count, inside]: [usize; 2], by: R) {
+    p.load(R(1), kind, at(count));
+    p.by(Op::Add, R(1), 1);
+    p.store(kind, at(count), R(1));
+    p.load(R(1), kind, at(inside));
+    p.with(Op::Add, R(1), by);
+    p.store(kind, at(inside), R(1));
+}
+
+/// From now on the clock is read at each return, so many times at least.
+fn time_each(p: &mut Program, times: i32) {
+    let more = p.label();
+    p.load(R(1), TASK, at(entry::EACH));
+    p.jump_if(R(1), If::Greater, times, more);
+    p.put(TASK, at(entry::EACH), times);
+    p.here(more);
+    p.put(TASK, at(entry::UNTIMED), 0);
 }
 
 /// [`TASK`] becomes the entry of whoever runs; `not` if it has none.
@@ -362,6 +429,9 @@ fn tell_counted(p: &mut Program, tables: Tables, until: usize) {
     p.load(R(1), TASK, at(entry::PENDING));
     p.jump_if(R(1), If::Equal, 0, nothing);
     p.load(R(1), TASK, at(until));
+    // A return that was not timed may seem later than it was.
+    p.load(R(2), TASK, at(entry::NOW));
+    earlier(p, R(1), R(2));
     p.store(TASK, at(entry::UNTIL), R(1));
     p.put_32(TASK, at(entry::TOLD), entry::COUNTED.cast_signed());
     tell(p, tables.told, entry::SIZE);
@@ -384,11 +454,20 @@ fn tell_call(p: &mut Program, tables: Tables) {
     tell(p, tables.told, entry::FIRST_KIND);
 }
 
-/// Register 1 becomes whether a call is under way that would be counted; from now on none is. At once, because
-/// an interrupt that wakes somebody may ask in the middle of who returns.
-fn take_open(p: &mut Program) {
-    p.by(Op::Set, R(1), 0);
-    p.exchange(TASK, at(entry::OPEN), R(1));
+/// A call that is under way, and would be counted, no longer is; `not` if there is none.
+fn take_open(p: &mut Program, not: Label) {
+    p.load(R(1), TASK, at(entry::OPEN));
+    p.jump_if(R(1), If::Equal, 0, not);
+    p.put(TASK, at(entry::TAKEN), 1);
+    p.put(TASK, at(entry::OPEN), 0);
+}
+
+/// `time` becomes `other` if that is earlier.
+fn earlier(p: &mut Program, time: R, other: R) {
+    let is_earlier = p.label();
+    p.jump_if_both(other, If::Greater, time, is_earlier);
+    p.with(Op::Set, time, other);
+    p.here(is_earlier);
 }
 
 fn tell(p: &mut Program, events: i32, size: usize) {

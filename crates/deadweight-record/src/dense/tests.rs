@@ -12,6 +12,8 @@ struct Bench {
     rings: Vec<Ring>,
     /// Records of the user half that [`Self::seen`] met.
     sites: u64,
+    /// Time in the calls that it met as counted.
+    inside: u64,
     _events: Vec<Open>,
     counting: Counting,
 }
@@ -67,7 +69,7 @@ impl Bench {
             events.push(leader);
         }
         let counting = Counting::load([at[0], at[1]], &telling, Offsets::default())?;
-        Ok(Self { schema, rings, sites: 0, _events: events, counting })
+        Ok(Self { schema, rings, sites: 0, inside: 0, _events: events, counting })
     }
 
     fn begin(&self) {
@@ -105,7 +107,12 @@ impl Bench {
                         seen[2] += u64::from(in_it);
                     }
                     let alike = told.counted().filter(|alike| libc::c_long::from(alike.nr) == nr);
-                    seen[3] += alike.map(|alike| u64::from(alike.count)).sum::<u64>();
+                    let mut inside = 0;
+                    for alike in alike {
+                        seen[3] += u64::from(alike.count);
+                        inside += alike.inside;
+                    }
+                    self.inside += inside;
                     assert_eq!(told.missed(), 0);
                 }
             }
@@ -194,4 +201,31 @@ fn who_waits_or_wakes_often_is_counted_no_more() {
     drop(there.1);
     echo.join().unwrap();
     assert_eq!(bench.seen(libc::SYS_getpgid), [1000, 1000, 0, 0]);
+}
+
+#[test]
+fn long_calls_among_short_ones_keep_their_time() {
+    let Some(mut bench) = Bench::new() else { return };
+    // The same call with the same result, at once and after a walk of some 50 µs.
+    let (short, long) = (c"/".to_owned(), std::ffi::CString::new("/.".repeat(2000)).unwrap());
+    let look = |path: &std::ffi::CStr| {
+        let start = std::time::Instant::now();
+        let at = libc::AT_FDCWD;
+        let found = unsafe { libc::syscall(libc::SYS_faccessat, at, path.as_ptr(), libc::F_OK) };
+        assert_eq!(found, 0);
+        u64::try_from(start.elapsed().as_nanos()).unwrap()
+    };
+    bench.begin();
+    let (mut all, mut shortest) = (0, u64::MAX);
+    for _ in 0..100 {
+        let took = look(&long);
+        shortest = shortest.min(took);
+        all += took + (0..10).map(|_| look(&short)).sum::<u64>();
+    }
+    drop(std::fs::File::open("/dev/null"));
+    let [_, _, _, counted] = bench.seen(libc::SYS_faccessat);
+    assert!(counted > 500, "{counted}");
+    // One in 11 is long. From outside they look longer.
+    let (inside, least) = (bench.inside, counted / 11 * shortest * 9 / 10);
+    assert!((least..all).contains(&inside), "{counted} {shortest} {inside} {all}");
 }

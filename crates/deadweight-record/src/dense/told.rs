@@ -14,7 +14,7 @@ pub(crate) struct Alike {
     pub(crate) args: [u64; 6],
     pub(crate) ret: i64,
     pub(crate) count: u32,
-    /// Time in all of them, in ns.
+    /// Time in all of them, in ns: those that were not timed take as long as those that were.
     pub(crate) inside: u64,
 }
 
@@ -64,12 +64,18 @@ impl<'a> Told<'a> {
 
     fn alike(self, first: usize) -> Option<Alike> {
         let count = self.word(first + entry::KIND_COUNT)?;
+        let count = u32::try_from(count).ok().filter(|count| *count > 0)?;
+        let word = |offset| self.word(first + offset);
+        let (timed, inside) = (word(entry::KIND_TIMED)?, word(entry::KIND_INSIDE)?);
+        let short = u64::from(count).saturating_sub(word(entry::KIND_LONG)?);
+        let inside = u128::from(inside) * u128::from(short) / u128::from(timed.max(1));
+        let inside = u64::try_from(inside).unwrap_or(u64::MAX);
         Some(Alike {
             nr: u16::try_from(self.word(first)?).ok()?,
             args: self.args(first + entry::KIND_ARGS)?,
             ret: self.word(first + entry::KIND_RESULT)?.cast_signed(),
-            count: u32::try_from(count).ok().filter(|count| *count > 0)?,
-            inside: self.word(first + entry::KIND_INSIDE)?,
+            count,
+            inside: inside.saturating_add(word(entry::KIND_INSIDE_LONG)?),
         })
     }
 
