@@ -45,12 +45,30 @@ impl Charge<'_, '_> {
                 let (ns, count) = (Ns(ns), amount(&samples));
                 let whole = &mut self.entries[at];
                 (whole.ns, whole.alone) = (whole.ns - ns, whole.alone - ns);
-                whole.recording.0 -= count;
+                // Samples in a hidden kernel, which a foreign trace may give a stack, were taken out before.
+                whole.recording.0 = whole.recording.0.saturating_sub(count);
                 let opened = self.entry((account, process, Detail::Plain));
                 (opened.ns, opened.alone) = (opened.ns + ns, opened.alone + ns);
                 opened.recording.0 += count;
                 opened.samples = samples;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::trace::Trace;
+    use crate::{Weighing, weigh};
+
+    #[test]
+    fn samples_of_a_hidden_kernel_that_have_a_stack_still_add_up() {
+        let text = "task 1 main\n0 exec /bin/a\n0 on\n10 main\n\
+                    20 sample kernel memset <- main\n30 sample memset <- main\n\
+                    40 sample kernel memset <- main\n100 exit\n100 off dead";
+        let trace = Trace::from_text(text).unwrap();
+        let traces = std::slice::from_ref(&trace);
+        let report = weigh(&Weighing { traces, clean: &[], of: None, inside: None }).unwrap();
+        assert_eq!(report.ledger.iter().map(|row| row.ns).sum::<u64>(), report.wall_ns);
     }
 }
