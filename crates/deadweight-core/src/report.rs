@@ -3,6 +3,7 @@
 //! Field names are a contract: additions are fine, renames need a new `schema`. Times are integer
 //! nanoseconds; shares are of the wall time, 0 to 1.
 
+mod read;
 use crate::proof::Removal;
 use serde::{Deserialize, Serialize};
 
