@@ -6,6 +6,7 @@
 
 mod counted;
 mod dense;
+mod forget;
 mod joined;
 mod own;
 mod seen;
@@ -47,6 +48,8 @@ pub(crate) struct Follow<'s> {
     probes: &'s [Probe],
     start: Start,
     tasks: HashMap<u32, Task>,
+    /// When there are so many, those that are gone are forgotten.
+    forget_at: usize,
     cpus: Vec<Held>,
     kernel_chain: Vec<u64>,
     user_chain: Vec<u64>,
@@ -103,6 +106,8 @@ struct Task {
     open: Option<Role>,
     /// A site that came before its event.
     early: Option<Site>,
+    /// When it was last seen on a CPU, dead.
+    gone: Option<u64>,
 }
 
 #[derive(Copy, Clone, Default)]
@@ -141,6 +146,7 @@ impl<'s> Follow<'s> {
             probes,
             start,
             tasks,
+            forget_at: forget::FEW,
             cpus: vec![Held::default(); cpus],
             kernel_chain: Vec::new(),
             user_chain: Vec::new(),
@@ -262,6 +268,7 @@ impl<'s> Follow<'s> {
             return;
         }
         self.last = self.last.max(record.at);
+        self.mind(task, &kind, self.last);
         let process = self.tasks.get(&task).map_or(0, |t| t.process);
         let cpu = Cpu(u16::try_from(record.cpu).unwrap_or(u16::MAX));
         let event = RawEvent { at: self.last, cpu, process: Tid(process), task: Tid(task), kind };
@@ -274,6 +281,7 @@ impl<'s> Follow<'s> {
         let another = self.tasks.get(&parents).is_some_and(|parent| parent.another);
         let task = Task { own, process, name, parent: parents, another, ..Task::default() };
         self.tasks.insert(child, task);
+        self.forget();
         if own {
             let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
             self.emit(record, parent, kind);
@@ -289,6 +297,9 @@ impl<'s> Follow<'s> {
             known.another = task != root || known.execs > 1;
             (known.open, known.early, known.yielding) = (None, None, false);
             known.becoming = false;
+        }
+        if let Some(known) = self.tasks.get_mut(&former.0).filter(|_| former != Tid(task)) {
+            known.gone = Some(record.at);
         }
         self.emit(record, task, RawKind::Exec { former, path: &path });
         if task == self.start.root {

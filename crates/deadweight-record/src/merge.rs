@@ -17,6 +17,9 @@ use std::collections::{HashMap, VecDeque};
 /// How long the record that announces an exec is held back for the one that names the file.
 const PATIENCE: u64 = 2_000_000_000;
 
+/// Records that may wait without asking for more room.
+const ROOM: usize = 1 << 16;
+
 /// Records that wait for their turn.
 pub(crate) struct Merge {
     schema: Schema,
@@ -186,6 +189,11 @@ impl Merge {
             taken += 1;
         }
         self.waiting.drain(..taken);
+        // After a busy time its room is given back.
+        self.waiting.shrink_to(4 * self.waiting.len() + ROOM);
+        // Who was not announced before this is not any more.
+        let next = self.waiting.first().map_or(horizon, |place| place.at.min(horizon));
+        self.execs.retain(|exec| exec.at >= next);
         while self.chunks.front().is_some_and(|c| c.left == 0) {
             if let Some(chunk) = self.chunks.pop_front() {
                 spent(chunk.bytes);

@@ -13,13 +13,12 @@ pub(crate) struct Lowered {
 }
 
 impl Lowered {
-    /// The calling thread.
+    /// The calling thread, not lowered yet: threads that it starts until then are scheduled as before. On a busy machine
+    /// one that inherited less would let the program wait, and learn late of its end.
     pub(crate) fn new() -> Self {
         // SAFETY: asks for a number.
         let thread = unsafe { libc::gettid() };
-        let lowered = Self { thread, lifted: AtomicBool::new(true), before: policy() };
-        lowered.lower();
-        lowered
+        Self { thread, lifted: AtomicBool::new(true), before: policy() }
     }
 
     pub(crate) fn lower(&self) {

@@ -117,6 +117,8 @@ struct Shared {
     end: AtomicU64,
     ended: AtomicBool,
     backlog: AtomicUsize,
+    /// Buffers that are there to be filled again.
+    spare: AtomicUsize,
     /// The instant up to which everything is decoded.
     decoded: AtomicU64,
     bytes: AtomicU64,
@@ -274,8 +276,9 @@ fn run_threads(
     // decoder: threads share a lock on their memory's map, and one that runs only where nothing
     // else would may hold it for long.
     for ring in session.rings.iter().chain(&session.rings) {
-        _ = to_drain.send(ring.buffer());
+        shared.give_back(ring.buffer(), &to_drain);
     }
+    let spare = 2 * session.rings.len();
     let wake = Wake::new()?;
     shared.this_thread_records();
     let priority = &Lowered::new();
@@ -293,8 +296,19 @@ fn run_threads(
             wake.ring();
             ended
         });
+        // All others are there.
+        priority.lower();
         begin(follow);
-        decode(&from_drain, &to_drain, shared, priority, merge, follow);
+        let spent = |bytes| {
+            if shared.spare.load(Ordering::Relaxed) < spare {
+                shared.give_back(bytes, &to_drain);
+            } else {
+                // The drain must not wait for the lock on our memory's map, see above.
+                priority.lift();
+                drop(bytes);
+            }
+        };
+        decode(&from_drain, &spent, shared, priority, merge, follow);
         priority.lift();
         waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
@@ -363,7 +377,7 @@ fn copy_rings(
     spent: &Receiver<Vec<u8>>,
 ) {
     for ring in rings {
-        let mut bytes = spent.try_recv().unwrap_or_default();
+        let mut bytes = shared.take_spare(spent);
         bytes.clear();
         if bytes.capacity() < ring.filled() {
             decoder.lift();
@@ -378,7 +392,7 @@ fn copy_rings(
 
 fn decode(
     from_drain: &Receiver<Drained>,
-    to_drain: &Sender<Vec<u8>>,
+    spent: &dyn Fn(Vec<u8>),
     shared: &Shared,
     priority: &Lowered,
     merge: &mut Merge,
@@ -406,7 +420,7 @@ fn decode(
                     0 => u64::MAX,
                     end => end,
                 };
-                merge.hand_on(horizon, follow, |bytes| _ = to_drain.send(bytes));
+                merge.hand_on(horizon, follow, spent);
                 follow.flush();
                 shared.decoded.store(now(), Ordering::Relaxed);
                 if horizon == u64::MAX {
@@ -423,6 +437,7 @@ impl Shared {
             end: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             backlog: AtomicUsize::new(0),
+            spare: AtomicUsize::new(0),
             decoded: AtomicU64::new(now()),
             bytes: AtomicU64::new(0),
             counted: Mutex::new(Cost::default()),
@@ -430,6 +445,20 @@ impl Shared {
             executables: Mutex::new(Vec::new()),
             recorders: Mutex::new(Vec::new()),
         }
+    }
+
+    /// A buffer is there to be filled again.
+    fn give_back(&self, bytes: Vec<u8>, to_drain: &Sender<Vec<u8>>) {
+        self.spare.fetch_add(1, Ordering::Relaxed);
+        // A drain that has ended fills none.
+        _ = to_drain.send(bytes);
+    }
+
+    /// A buffer to fill; a new one if all are in use.
+    fn take_spare(&self, spent: &Receiver<Vec<u8>>) -> Vec<u8> {
+        let Ok(bytes) = spent.try_recv() else { return Vec::new() };
+        self.spare.fetch_sub(1, Ordering::Relaxed);
+        bytes
     }
 
     fn this_thread_records(&self) {

@@ -38,6 +38,11 @@ impl Thin {
         Self { recording, ..Self::default() }
     }
 
+    /// Forgets the calls of tasks.
+    pub(super) fn forget(&mut self, of: impl Fn(u32) -> bool) {
+        self.of.retain(|(task, _), _| !of(*task));
+    }
+
     /// A call was recorded from its entry to its return.
     pub(super) fn measured(&mut self, nr: u16, took: u64) {
         if took > LONGEST {

@@ -254,8 +254,7 @@ impl Sealer {
             RawKind::Off { why, chain } => {
                 let stack = self.kernel_stack(chain);
                 if why == Off::Dead {
-                    self.spaces.dead(raw.task);
-                    self.calling.remove(&raw.task);
+                    self.dead(raw.task);
                 }
                 Kind::Off { why, stack }
             }
@@ -301,6 +300,15 @@ impl Sealer {
             RawKind::TimerEnd => Kind::TimerEnd,
             RawKind::Main => Kind::Main,
             RawKind::Lost { count } => Kind::Lost { count },
+        }
+    }
+
+    /// A task is gone, and after a while what is known of its process.
+    fn dead(&mut self, task: Tid) {
+        self.calling.remove(&task);
+        if let Some(gone) = self.spaces.dead(task) {
+            self.narrow.remove(&gone);
+            self.images.forget(gone);
         }
     }
 

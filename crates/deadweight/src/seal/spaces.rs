@@ -114,17 +114,16 @@ impl Spaces {
         self.of_process.remove(&process);
     }
 
-    /// The task is gone. Other tasks of its process may go on for a while.
-    pub(super) fn dead(&mut self, task: Tid) {
+    /// The task is gone. Other tasks of its process may go on for a while. Returns a process of which nothing
+    /// needs to be known any more.
+    pub(super) fn dead(&mut self, task: Tid) -> Option<Tid> {
         self.process_of.remove(&task);
         if self.of_process.contains_key(&task) && !self.dead.contains(&task) {
             self.dead.push_back(task);
         }
-        if self.dead.len() > MOST_DEAD
-            && let Some(oldest) = self.dead.pop_front()
-        {
-            self.of_process.remove(&oldest);
-        }
+        let oldest = if self.dead.len() > MOST_DEAD { self.dead.pop_front() } else { None }?;
+        self.of_process.remove(&oldest);
+        Some(oldest)
     }
 
     /// An image is mapped into a process.

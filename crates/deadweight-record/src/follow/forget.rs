@@ -1,0 +1,124 @@
+//! What may be forgotten of tasks: of those that ended nothing more is told. Not for what the sink remembers.
+
+use super::Follow;
+use crate::raw::RawKind;
+use deadweight_core::trace::Off;
+use std::collections::HashSet;
+
+/// So many tasks are no burden.
+pub(super) const FEW: usize = 4096;
+/// Records of what a task did before its end may be taken up to so many ns after it: its memory may be
+/// taken down meanwhile, and what is read from the side has a time of its own.
+const LATE: u64 = 1_000_000_000;
+
+impl Follow<'_> {
+    /// Notes whether a task is gone. The first task of a process may die and be there again: as another of its
+    /// threads, which became a program.
+    pub(super) fn mind(&mut self, task: u32, kind: &RawKind<'_>, at: u64) {
+        let gone = match kind {
+            RawKind::Off { why: Off::Dead, .. } => Some(at),
+            RawKind::On | RawKind::Exec { .. } => None,
+            _ => return,
+        };
+        if let Some(known) = self.tasks.get_mut(&task) {
+            known.gone = gone;
+        }
+    }
+
+    /// Forgets who is gone, where there are many. A process is kept as long as one of its tasks lives. Strangers who
+    /// have no CPU will be met anew.
+    pub(super) fn forget(&mut self) {
+        if self.tasks.len() < self.forget_at {
+            return;
+        }
+        let living = self.tasks.values().filter(|task| task.own && task.gone.is_none());
+        let living: HashSet<u32> = living.map(|task| task.process).collect();
+        let (root, last, cpus) = (self.start.root, self.last, &self.cpus);
+        self.tasks.retain(|tid, task| {
+            let recent = task.gone.is_none_or(|at| last.saturating_sub(at) < LATE);
+            match task.own {
+                true => recent || *tid == root || living.contains(tid),
+                false => cpus.iter().any(|held| held.task == *tid),
+            }
+        });
+        let tasks = &self.tasks;
+        self.thin.forget(|task| !tasks.contains_key(&task));
+        self.forget_at = FEW.max(2 * self.tasks.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Record, Start, Task};
+    use super::*;
+    use crate::perf::decode::Body;
+    use crate::perf::schema::Offsets;
+    use crate::raw::{RawEvent, Sink};
+    use deadweight_core::trace::Meta;
+
+    /// Forgets all that it is told.
+    struct Nobody;
+
+    impl Sink for Nobody {
+        fn begin(&mut self, _: &Meta) {}
+        fn event(&mut self, _: &RawEvent<'_>) {}
+        fn finish(&mut self, _: Meta) {}
+    }
+
+    fn follow(sink: &mut Nobody) -> Follow<'_> {
+        let (descriptors, counts) = (Vec::new(), Vec::new());
+        let start = Start { root: 7, descriptors, main_is_probed: false, own: None, counts };
+        Follow::new(sink, Offsets::default(), &[], start, 2)
+    }
+
+    fn dies(follow: &mut Follow<'_>, task: u32, at: u64) {
+        let record = Record { at, process: task, task, cpu: 0, body: Body::Other };
+        follow.emit(&record, task, RawKind::Off { why: Off::Dead, chain: &[] });
+    }
+
+    fn born(follow: &mut Follow<'_>, (process, task): (u32, u32), at: u64) {
+        let body = Body::Fork { process, task, parent: 7 };
+        follow.take(&Record { at, process: 7, task: 7, cpu: 0, body }, None);
+    }
+
+    #[test]
+    fn processes_that_come_and_go_take_no_more_room() {
+        let mut sink = Nobody;
+        let mut follow = follow(&mut sink);
+        let mut most = 0;
+        for child in 0..40_000_u32 {
+            let at = u64::from(child) * 3_000_000;
+            // A stranger has the other CPU.
+            follow.tasks.entry(1_000_000 + child).or_default();
+            born(&mut follow, (100 + child, 100 + child), at);
+            dies(&mut follow, 100 + child, at + 1_000_000);
+            most = most.max(follow.tasks.len());
+        }
+        assert!(most <= 2 * FEW, "{most}");
+        assert!(follow.owns(7));
+    }
+
+    #[test]
+    fn a_first_task_that_died_is_known_as_long_as_others_of_its_process_live() {
+        let mut sink = Nobody;
+        let mut follow = follow(&mut sink);
+        born(&mut follow, (50, 50), 1);
+        born(&mut follow, (50, 51), 2);
+        born(&mut follow, (60, 60), 2);
+        dies(&mut follow, 50, 3);
+        dies(&mut follow, 60, 3);
+        follow.last = 10 * LATE;
+        follow.forget_at = 0;
+        follow.forget();
+        assert!(follow.owns(50) && follow.owns(51) && !follow.tasks.contains_key(&60));
+        // The other one becomes a program and is called as the first was.
+        let path = RawKind::Exec { former: deadweight_core::ids::Tid(51), path: "" };
+        let record = Record { at: follow.last, process: 50, task: 50, cpu: 0, body: Body::Other };
+        follow.emit(&record, 50, path);
+        follow.last *= 2;
+        follow.forget_at = 0;
+        follow.forget();
+        assert!(follow.owns(50), "it lives");
+        assert!(follow.tasks.get(&50).is_some_and(|task: &Task| task.gone.is_none()));
+    }
+}
