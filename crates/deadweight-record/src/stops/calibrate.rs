@@ -96,11 +96,18 @@ pub(super) struct Child(u32);
 impl Child {
     /// It stands stopped, traced by this thread.
     pub(super) fn start() -> Result<Self, Error> {
+        // SAFETY: asks for a number.
+        let us = unsafe { libc::getpid() };
         // SAFETY: the child makes plain system calls only.
         let child = match unsafe { libc::fork() } {
             -1 => return Err(Error::last("cannot fork")),
             // SAFETY: we are that child. Whoever starts us has stopped us by the time that this counts.
             0 => unsafe {
+                // If we are killed nobody else would let it go on, or end it.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if libc::getppid() != us {
+                    libc::_exit(0);
+                }
                 libc::raise(libc::SIGSTOP);
                 for _ in 0..CALLS {
                     libc::getppid();
