@@ -21,7 +21,13 @@ pub(crate) fn record(wish: &Record) -> Result<u8, Failure> {
         Some(pid) => Path::new("/proc").join(pid.to_string()).exists(),
     };
     let most = wish.max_size.map_or(u64::MAX, |size| size.0);
-    let exit = recorder.take_to(&whom, (destination.into_file(runs)?, most), &wish.output)?;
+    if !runs {
+        // It is not there: what is wrong with it is found out by trying, and nothing is written.
+        recorder.take(&whom)?;
+        let late = "was not there when it was looked for: its recording was not kept";
+        return Err(Failure::Unknown(format!("the command {late}")));
+    }
+    let exit = recorder.take_to(&whom, (destination.into_file()?, most), &wish.output)?;
     if !wish.quiet {
         let file = wish.output.display();
         say(&format!("deadweight: recorded to {file}; read it with: deadweight report {file}"));

@@ -6,20 +6,42 @@ use super::view::{Reader, Usually};
 use crate::cli::{Report, View};
 use crate::failure::Failure;
 use crate::inlining;
+use deadweight_core::report::Report as Weighed;
+use deadweight_core::trace::Trace;
 
 pub(crate) fn report(wish: &Report) -> Result<u8, Failure> {
     let bytes = recording::bytes(&wish.file)?;
+    let report = if wish.view.explain_inlining {
+        let mut trace = recording::of(&bytes, &wish.file)?;
+        inlining::ask(std::slice::from_mut(&mut trace));
+        weigh(trace, wish)?
+    } else {
+        without_rights(|| weigh(recording::of(&bytes, &wish.file)?, wish))?
+    };
+    // Only now: of what is no recording no file is left.
     let reader = Reader::open(&wish.view, Usually::Stdout)?;
     if !wish.view.explain_inlining {
-        // Others may have written it.
         deadweight_record::confine();
     }
-    let mut trace = recording::of(&bytes, &wish.file)?;
-    if wish.view.explain_inlining {
-        inlining::ask(std::slice::from_mut(&mut trace));
-    }
-    let traces = std::slice::from_ref(&trace);
-    let View { of, inside, .. } = &wish.view;
-    reader.give(&weighed_traces(traces, &[], of.as_ref(), inside.as_deref())?)?;
+    reader.give(&report)?;
     Ok(0)
+}
+
+fn weigh(trace: Trace, wish: &Report) -> Result<Weighed, Failure> {
+    let View { of, inside, .. } = &wish.view;
+    weighed_traces(std::slice::from_ref(&trace), &[], of.as_ref(), inside.as_deref())
+}
+
+/// Others may have written it: it is read by a thread that may do nothing else, with as much stack as the first has.
+fn without_rights<T: Send>(read: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    const STACK: usize = 8 << 20;
+    let confined = || {
+        deadweight_record::confine();
+        read()
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, confined);
+        let thread = thread.map_err(|error| Failure::Unknown(format!("no thread: {error}")))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }

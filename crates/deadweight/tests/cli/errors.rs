@@ -207,3 +207,74 @@ fn an_ordinary_user_records_and_is_told_what_was_not_seen() {
         assert!(said.err.contains("wall time") && said.err.contains("seen: not"), "{}", said.err);
     }
 }
+
+#[test]
+fn what_is_no_recording_leaves_no_file_and_takes_none_away() {
+    let bench = Bench::new();
+    let bad = bench.file("bad.dwt", "nonsense\n");
+    let (words, json) = (bench.path("words"), bench.path("json"));
+    let ask = || {
+        let arguments = [OsStr::new("report"), bad.as_os_str(), "-o".as_ref(), words.as_os_str()];
+        let said = run(&[&arguments[..], &["--export-json".as_ref(), json.as_os_str()]].concat());
+        assert_eq!((said.code, said.err.lines().count()), (2, 1), "{said:?}");
+    };
+    ask();
+    assert!(!words.exists() && !json.exists());
+    std::fs::write(&words, "before").unwrap();
+    ask();
+    assert_eq!(std::fs::read_to_string(&words).unwrap(), "before");
+    assert!(!json.exists());
+}
+
+#[test]
+fn a_mistyped_command_leaves_no_recording() {
+    live!();
+    let bench = Bench::new();
+    let file = bench.path("t.dwt");
+    let arguments = [OsStr::new("record"), "-o".as_ref(), file.as_os_str()];
+    let said = run(&[&arguments[..], &["--".as_ref(), "/no/such/program".as_ref()]].concat());
+    assert_eq!(said.code, 127, "{said:?}");
+    assert!(!file.exists());
+}
+
+/// A recording that is there already.
+fn golden() -> std::path::PathBuf {
+    let core = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../deadweight-core");
+    core.join("tests/golden/static-hello.dwt")
+}
+
+#[test]
+fn root_writes_to_no_link_of_others_and_for_a_user_of_sudo_what_he_can_read() {
+    use std::os::unix::fs::{MetadataExt, lchown, symlink};
+    const USER: u32 = 65_534;
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("SKIPPED what root writes: not root");
+        return;
+    }
+    let bench = Bench::new();
+    let (target, link) = (bench.file("target", "before"), bench.path("link"));
+    symlink(&target, &link).unwrap();
+    lchown(&link, Some(USER), Some(USER)).unwrap();
+    let report = |to: &std::path::Path, user: Option<u32>| {
+        let mut command = deadweight();
+        command.arg("report").arg(golden()).arg("-o").arg(to);
+        command.env_remove("SUDO_UID").env_remove("SUDO_GID");
+        for name in user.map_or(&[][..], |_| &["SUDO_UID", "SUDO_GID"]) {
+            command.env(name, USER.to_string());
+        }
+        said(&command.output().unwrap())
+    };
+    let refused = report(&link, None);
+    assert_eq!((refused.code, refused.err.lines().count()), (2, 1), "{refused:?}");
+    assert!(refused.err.contains("link of uid 65534"), "{}", refused.err);
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), "before");
+    // His own, by `sudo`, is what he means; and so is root's.
+    assert_eq!(report(&link, Some(USER)).code, 0);
+    assert!(std::fs::read_to_string(&target).unwrap().contains("wall time"));
+    let made = bench.path("made");
+    assert_eq!(report(&made, Some(USER)).code, 0);
+    assert_eq!((std::fs::metadata(&made).unwrap().uid(), mode(&made)), (USER, 0o600));
+    let own = bench.path("own");
+    assert_eq!(report(&own, None).code, 0);
+    assert_eq!(std::fs::metadata(&own).unwrap().uid(), 0);
+}
