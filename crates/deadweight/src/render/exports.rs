@@ -5,6 +5,7 @@
 
 pub mod markup;
 
+use super::page::printable;
 use deadweight_core::weigh::CleanRun;
 use serde_json::{Value, json};
 
@@ -72,7 +73,7 @@ pub fn hyperfine(all: &[Timed]) -> String {
         "primary_metric": "time_wall_clock",
         "results": results,
     });
-    format!("{file:#}\n")
+    super::json::escaped(&format!("{file:#}"))
 }
 
 fn result(timed: &Timed) -> Value {
@@ -148,7 +149,9 @@ pub fn csv(all: &[Timed]) -> String {
 
 /// A field, in quotes where it needs them.
 fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
+    // Names were chosen by others, and a table may end up on a terminal.
+    let field = &*printable(field);
+    if field.contains([',', '"']) {
         return format!("\"{}\"", field.replace('"', "\"\""));
     }
     field.to_owned()
@@ -156,7 +159,9 @@ fn quoted(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::markup::Markup;
     use super::*;
+    use crate::render::comparison::Shown;
     use deadweight_core::benchmarks::json::read;
     use deadweight_core::units::Ns;
 
@@ -178,6 +183,20 @@ mod tests {
         assert_eq!(value["results"][0]["median"], 0.02);
         value["results"][0].as_object_mut().unwrap().remove("times");
         assert_eq!(read_times(&value.to_string()), both, "by its measurements");
+    }
+
+    #[test]
+    fn hostile_names_reach_neither_a_terminal_nor_the_next_row() {
+        let all = [timed("a\n| `x`\u{1b}[31m\u{202e}\u{9b}K,\r\"", &[10, 12])];
+        let tables = [Markup::Markdown, Markup::AsciiDoc, Markup::Org];
+        let tables = tables.map(|markup| markup::table(&all, markup, Shown::default()));
+        for text in [csv(&all), hyperfine(&all)].iter().chain(&tables) {
+            let bad = |c: &char| *c != '\n' && !super::super::page::is_printable(*c);
+            assert_eq!(text.chars().find(bad), None, "{text:?}");
+        }
+        assert_eq!(csv(&all).lines().count(), 2);
+        assert_eq!(tables[0].lines().count(), 3, "{}", tables[0]);
+        assert!(tables[0].contains("`` a\\n\\| `x`"), "{}", tables[0]);
     }
 
     #[test]

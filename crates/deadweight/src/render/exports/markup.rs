@@ -4,6 +4,7 @@
 use super::{Summary, Timed};
 use crate::cli::TimeUnit;
 use crate::render::comparison::Shown;
+use crate::render::page::printable;
 
 /// A markup language.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -80,8 +81,13 @@ impl Markup {
     }
 
     fn code(self, text: &str) -> String {
-        let quote = if self == Self::Org { '=' } else { '`' };
-        format!("{quote}{}{quote}", text.replace('|', "\\|"))
+        let text = printable(text).replace('|', "\\|");
+        match self {
+            Self::Org => format!("={text}="),
+            // Its own quotes would end the code.
+            Self::Markdown if text.contains('`') => format!("`` {text} ``"),
+            _ => format!("`{text}`"),
+        }
     }
 }
 
