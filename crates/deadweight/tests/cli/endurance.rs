@@ -90,6 +90,70 @@ fn a_recording_has_the_size_that_was_allowed() {
     assert!(few.err.contains("64K"), "{}", few.err);
 }
 
+/// Two processes that wake each other by turns, many more times than rings hold records of.
+const TURNS: &str = "import os
+def turns(count, r, w, first):
+    for _ in range(count):
+        if first: os.write(w, b'x')
+        os.read(r, 1)
+        if not first: os.write(w, b'x')
+a, b = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    turns(102000, a[0], b[1], False)
+    os._exit(0)
+open('begun', 'w').close()
+turns(100000, b[0], a[1], True)
+open('far', 'w').close()
+turns(2000, b[0], a[1], True)
+os.waitpid(child, 0)
+print('done')";
+
+#[test]
+fn what_did_not_fit_into_the_rings_is_a_row_and_said() {
+    live!();
+    let bench = Bench::new();
+    let file = bench.path("t.dwt");
+    let mut command = crate::workshop::deadweight();
+    command.args(["record", "-q", "-o"]).arg(&file).args(["--", "python3", "-c", TURNS]);
+    command.current_dir(bench.path(".")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let pid = i32::try_from(child.id()).unwrap();
+    let signal = |signal: &str| {
+        let sent = Command::new("kill").args([signal, &pid.to_string()]).status();
+        assert!(sent.unwrap().success(), "{signal}");
+    };
+    let until = Instant::now() + Duration::from_secs(120);
+    let wait_for = |name: &str| {
+        while !bench.path(name).exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    wait_for("begun");
+    // Nobody empties the rings now.
+    signal("-STOP");
+    wait_for("far");
+    signal("-CONT");
+    let said = said(&child.wait_with_output().unwrap());
+    assert_eq!((said.code, said.out.as_str()), (0, "done\n"), "{said:?}");
+    let json = run(&[
+        "report".as_ref(),
+        file.as_os_str(),
+        "--export-json".as_ref(),
+        "-".as_ref(),
+        "-q".as_ref(),
+    ]);
+    let report = deadweight_core::report::Report::from_json(&json.out);
+    let report = report.unwrap_or_else(|why| panic!("{why}: {json:?}"));
+    let unrecorded = report.ledger.iter().filter(|row| row.account == "unrecorded");
+    let unrecorded: u64 = unrecorded.map(|row| row.ns).sum();
+    // The rings hold less than half of what happened meanwhile.
+    assert!(unrecorded > report.wall_ns / 10, "{unrecorded} of {}", report.wall_ns);
+    let words = run(&["report".as_ref(), file.as_os_str()]);
+    assert!(words.code == 0 && words.out.contains("were lost"), "{words:?}");
+    eprintln!("not recorded: {} %", 100 * unrecorded / report.wall_ns);
+}
+
 /// What a command prints and how it ends, by itself and recorded.
 fn same(words: &[&str]) {
     let plain =

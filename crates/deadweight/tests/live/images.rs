@@ -4,6 +4,7 @@
 
 use crate::program;
 use crate::truth::Truth;
+use deadweight_core::report::Report;
 use object::{Object, ObjectSection};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,10 +80,16 @@ fn code_that_a_program_makes_is_said_to_be_nameless() {
     told_once(Truth::of("@made_code"), "[anonymous]", "is in no file").silent().check();
 }
 
+/// Takes the list away that a program left in `/tmp`.
+fn sweep(report: &Report) {
+    let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", report.subject.pid));
+}
+
 /// Its code has the name that it lists it by, whatever a terminal would make of that.
 #[cfg(target_arch = "x86_64")]
 fn listed(truth: Truth) -> Truth {
     truth.expect("the made function has its listed name".to_owned(), |report| {
+        sweep(report);
         let hottest = report.top.first();
         report.exit.code == 0
             && hottest.is_some_and(|f| f.function == "spin\u{1b}[2J" && f.image == "[jit]")
@@ -126,6 +133,7 @@ fn functions_of_a_script_have_the_names_that_node_lists() {
     Truth::of("node --perf-basic-prof")
         .argument(&script)
         .expect("steps is named at its file".to_owned(), |report| {
+            sweep(report);
             let ours = report.top.iter().filter(|f| f.file.ends_with("steps.js"));
             report.exit.code == 0 && ours.map(|f| f.share).sum::<f64>() > 0.2
         })
