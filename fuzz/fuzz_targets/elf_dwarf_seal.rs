@@ -8,7 +8,7 @@ fuzz_target!(|data: &[u8]| {
     let addresses = [0, 1, 0x1000, 0x1139, 0x40_1000, u64::MAX];
     let resolved = resolve(Files::of(data), &addresses, Detail::Lines);
     assert_eq!(resolved.frames.len(), addresses.len());
-    unwind_rules(data, &addresses);
-    called_names(data, &addresses.map(|at| (at, 200)));
-    value_types(Files::of(data), &addresses);
+    let _ = unwind_rules(data, &addresses);
+    let _ = called_names(data, &addresses.map(|at| (at, 200)));
+    let _ = value_types(Files::of(data), &addresses);
 });

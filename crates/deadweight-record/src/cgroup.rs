@@ -52,7 +52,7 @@ pub(crate) fn throttled() -> u64 {
 }
 
 /// What a cgroup's `cpu.stat` says of its quota: version 1 counts in ns, version 2 in µs.
-fn throttled_in(stat: &str) -> u64 {
+pub(crate) fn throttled_in(stat: &str) -> u64 {
     let value = |name| {
         let line = stat.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().parse::<u64>().ok()
@@ -77,7 +77,7 @@ pub(crate) fn cpu_quota() -> Option<f64> {
 }
 
 /// CPUs, of a quota and its period as the kernel writes them (`max 100000`, `-1 100000`).
-fn quota_in(text: &str) -> Option<f64> {
+pub(crate) fn quota_in(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace().map(|word| word.parse::<f64>().ok());
     let (quota, period) = (words.next()??, words.next()??);
     (quota > 0.0 && period > 0.0).then_some(quota / period)

@@ -276,7 +276,7 @@ fn values(count: &Count) -> String {
 }
 
 /// The names of our tracepoints in the kernel's list whose makers are not alive.
-fn left_behind(list: &str, alive: impl Fn(&str) -> bool) -> Vec<&str> {
+pub(crate) fn left_behind(list: &str, alive: impl Fn(&str) -> bool) -> Vec<&str> {
     let ours = |line: &'_ str| {
         let name = line.strip_prefix("p:")?.split_whitespace().next()?;
         let pid = name.strip_prefix(GROUP)?.split('/').next()?;

@@ -91,7 +91,7 @@ fn is_zero(table: &File, memory: &File, addr: u64) -> Option<bool> {
 }
 
 /// The large pieces of private, writable memory without a file, from and to.
-fn pieces(maps: &str) -> Vec<(u64, u64)> {
+pub(crate) fn pieces(maps: &str) -> Vec<(u64, u64)> {
     maps.lines().filter_map(piece).filter(|(from, to)| to - from >= LEAST).collect()
 }
 

@@ -249,7 +249,7 @@ fn field(status: &str, name: &str) -> String {
 }
 
 /// Number and arguments of a call in progress, as the kernel prints them.
-fn call(text: &str) -> Option<(u16, [u64; 6])> {
+pub(crate) fn call(text: &str) -> Option<(u16, [u64; 6])> {
     let mut words = text.split_ascii_whitespace();
     let number = words.next()?.parse().ok()?;
     let mut arguments = [0; 6];
@@ -260,7 +260,7 @@ fn call(text: &str) -> Option<(u16, [u64; 6])> {
 }
 
 /// A line of `/proc/PID/maps`, if it is executable.
-fn mapping(pid: u32, line: &str) -> Option<Mapping> {
+pub(crate) fn mapping(pid: u32, line: &str) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();

@@ -38,6 +38,11 @@ use deadweight_core::units::Ns;
 use note::{Note, Order, What};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
+
+/// How many mappings a list of them has.
+pub(crate) fn reads_maps(list: &str) -> usize {
+    maps::listed(list).len()
+}
 use std::time::{Duration, Instant};
 use tracer::{Batch, Left, Tracer};
 

@@ -86,7 +86,7 @@ fn read(process: u32, task: u32, before: &Standing) -> Option<Wait> {
 }
 
 /// The last two words: stack pointer and instruction.
-fn registers(place: &str) -> Option<(u64, u64)> {
+pub(crate) fn registers(place: &str) -> Option<(u64, u64)> {
     let mut words = place.split_ascii_whitespace().rev();
     let mut hex = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let ip = hex()?;

@@ -71,7 +71,7 @@ impl Tracefs {
 
 impl Tracepoint {
     /// Reads the kernel's description (`ID: 372`, `field:pid_t pid; offset:24; size:4; ...`).
-    fn parse(format: &str) -> Self {
+    pub(crate) fn parse(format: &str) -> Self {
         let mut tracepoint = Self::default();
         for line in format.lines().map(str::trim) {
             if let Some(id) = line.strip_prefix("ID:") {

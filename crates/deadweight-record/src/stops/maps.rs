@@ -7,7 +7,12 @@ use std::os::unix::fs::MetadataExt;
 /// Everything that is mapped with a name, or can be executed.
 pub(super) fn all(process: u32) -> Vec<Mapping> {
     let text = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().filter_map(line).collect()
+    listed(&String::from_utf8_lossy(&text))
+}
+
+/// What a list says.
+pub(super) fn listed(text: &str) -> Vec<Mapping> {
+    text.lines().filter_map(line).collect()
 }
 
 /// One line: `start-end perms offset device inode path`.

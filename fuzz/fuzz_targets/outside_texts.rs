@@ -1,0 +1,11 @@
+//! Texts of the kernel, of cgroups, and of programs that list the code they made.
+#![no_main]
+
+use deadweight::seal::named_by_list;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let addresses = [0, 0x18, 0x1000, 0x1040, 0x107f, 0x40_1000, u64::MAX - 1, u64::MAX];
+    assert!(named_by_list(data, &addresses) <= addresses.len());
+    let _ = deadweight_record::read_as_any(&String::from_utf8_lossy(data));
+});
