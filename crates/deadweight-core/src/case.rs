@@ -142,7 +142,7 @@ impl<'a> Case<'a> {
             .collect();
         let verdicts = vec![OnceLock::new(); families.all.len()];
         let readings = Readings::new(&trace.symbols);
-        let samples = timeline.samples_by_stack(trace.symbols.stacks.len());
+        let samples = timeline.user_samples_by_stack(trace.symbols.stacks.len());
         let machine = Machine::new(&trace.symbols, trace.meta.arch, samples);
         let builds = Builds::gather(&machine);
         let of_stack = vec![OnceLock::new(); trace.symbols.stacks.len()];

@@ -20,7 +20,7 @@ pub(crate) struct Machine<'s> {
     functions: Vec<OnceLock<Function>>,
     /// Where the locations of images with code are, in order.
     places: Vec<(ImageId, FileAddr, LocationId)>,
-    /// How many samples have each stack.
+    /// How many samples of user code have each stack.
     samples: Vec<u32>,
     /// How many samples each location has as the innermost, and as a caller.
     hits: OnceLock<Vec<Hits>>,
@@ -139,7 +139,8 @@ impl<'s> Machine<'s> {
     }
 
     /// Whether calling a function costs about as much as running it. What it calls beyond a branch
-    /// must be rare: hardly a sample was taken below.
+    /// must be rare: hardly a sample of user code was taken below. The kernel's time says nothing about how often:
+    /// a reader may be refilled once in thousands of calls and wait for the disk then.
     fn is_small(&self, id: FunctionId) -> bool {
         let Some(calls) = self.function(id).calls_if_small() else { return false };
         if calls.is_empty() {

@@ -280,10 +280,11 @@ impl Timeline {
         self.arguments.get(call.args as usize).copied().unwrap_or_default()
     }
 
-    /// How many samples have each of so many stacks.
-    pub(crate) fn samples_by_stack(&self, stacks: usize) -> Vec<u32> {
+    /// How many samples of user code have each of so many stacks.
+    pub(crate) fn user_samples_by_stack(&self, stacks: usize) -> Vec<u32> {
         let mut counts = vec![0_u32; stacks];
-        for sample in self.tasks.iter().flat_map(|task| &task.samples) {
+        let samples = self.tasks.iter().flat_map(|task| &task.samples);
+        for sample in samples.filter(|sample| !sample.kernel) {
             if let Some(count) = counts.get_mut(sample.stack.index()) {
                 *count = count.saturating_add(1);
             }

@@ -4,7 +4,7 @@
 //! loop's instructions has a role. Not a compiler's analysis.
 
 use super::instruction::Kind;
-use super::{Function, Role, find};
+use super::{Function, Role, find, flow};
 use crate::units::FileAddr;
 
 /// How many instructions behind one its loop's jump back is looked for.
@@ -70,27 +70,9 @@ impl Function {
     /// Whether `inside` is on a way from the first to the last of these instructions that stays among
     /// them. A jump back from a rare case that lies behind the function spans what is no loop.
     fn goes_round(&self, (first, last): (usize, usize), inside: usize) -> bool {
-        let reaches = |from: usize, to: usize| {
-            let mut seen = vec![false; last - first + 1];
-            let mut open = vec![from];
-            while let Some(at) = open.pop() {
-                if at == to {
-                    return true;
-                }
-                if std::mem::replace(&mut seen[at - first], true) || at == last {
-                    continue;
-                }
-                let instruction = &self.instructions[at];
-                let target = instruction
-                    .target()
-                    .and_then(|to| self.instructions.binary_search_by_key(&to, |i| i.addr).ok());
-                let next = instruction.falls_through().then_some(at + 1);
-                let within = |to: &usize| (first..=last).contains(to) && *to != first;
-                open.extend([target, next].into_iter().flatten().filter(within));
-            }
-            false
-        };
-        reaches(first, inside) && reaches(inside, last)
+        let within = |at: usize| (first..=last).contains(&at) && at != first;
+        let reaches = |ends| flow::reaches(&self.instructions, ends, within);
+        reaches((first, inside)) && reaches((inside, last))
     }
 
     /// The instructions that [`Loop::checks`] counts.

@@ -15,6 +15,7 @@
 
 mod aarch64;
 mod entrance;
+mod flow;
 pub mod instruction;
 pub mod listing;
 pub mod loops;

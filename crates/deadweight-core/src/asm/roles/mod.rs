@@ -13,6 +13,7 @@ mod shape;
 mod values;
 
 use super::Body;
+use super::flow;
 use super::instruction::{Instruction, Kind};
 pub use shape::Shape;
 
@@ -129,16 +130,23 @@ pub(super) fn calls_of_small(body: &Body<'_, '_>) -> Option<Vec<Instruction>> {
             Kind::Call(_) | Kind::CopyBlock | Kind::FillBlock => return None,
             // A rare case that ends behind the function goes back to it.
             Kind::Jump(_) if rare => {}
-            // To the entry after the stack has grown; elsewhere back is a loop.
-            _ if i.target().is_some_and(|to| to <= i.addr && to != body.instructions[0].addr) => {
-                return None;
-            }
+            // To the entry after the stack has grown; elsewhere back is a loop, if it comes round.
+            _ if i.target().is_some_and(|to| comes_round(body, to, at)) => return None,
             _ => {}
         }
         guarded |= matches!(i.kind, Kind::Branch(_));
         rare &= i.falls_through();
     }
     Some(calls)
+}
+
+/// Whether a jump at instruction `at` back to `target` makes a loop. The entry is where Go comes back to once
+/// the stack has grown.
+fn comes_round(body: &Body<'_, '_>, target: u64, at: usize) -> bool {
+    let [first, ..] = body.instructions else { return false };
+    let back = target <= body.instructions[at].addr && target != first.addr;
+    let round = |from| flow::reaches(body.instructions, (from, at), |_| true);
+    back && body.at(target).is_none_or(round)
 }
 
 /// How `body` looks as a whole.
