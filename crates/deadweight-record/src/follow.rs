@@ -214,6 +214,7 @@ impl<'s> Follow<'s> {
                 self.seen.lost += count;
                 self.emit(record, 0, RawKind::Lost { count: *count });
             }
+            Body::LostSamples(count) => self.seen.samples_lost += count,
             Body::Throttled => self.seen.throttled += 1,
             Body::Other => {}
         }

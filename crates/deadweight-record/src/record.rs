@@ -327,7 +327,7 @@ fn drain(
     priority::raise();
     let mut dense = session.dense();
     let mut rings = std::mem::take(&mut session.rings);
-    let mut thin = Thin::new(rings.len(), &session);
+    let mut thin = Thin::new(&session);
     let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // A record may have its time but not its place yet when a round starts; one round later it is
     // there. So what is safe to hand on is what is older than the previous round.

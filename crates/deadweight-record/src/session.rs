@@ -13,6 +13,7 @@
 //! The one in the C library is passed once by each program that starts; setting it took 1 ms with
 //! 130 processes that map it.
 
+mod clock;
 mod joined;
 mod machine;
 mod own;
@@ -25,10 +26,9 @@ use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
-use crate::perf::sys::{DEEP_STACK_BYTES, Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::rung::Level;
-use perf_event_open_sys::bindings as abi;
 use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
@@ -38,29 +38,18 @@ use std::path::Path;
 pub(crate) use own::Means;
 pub(crate) use thin::{AtCall, NTH};
 
-/// Shortest and longest period of the sampling clock in ns: 5 kHz to 1 kHz. Between them it is so
-/// long that samples take [`SAMPLE_SHARE`] of the CPU: the interrupt alone is 3 µs on a bare
-/// machine and may be 15 µs in a virtual one. Odd, so as not to be in step with any kernel tick.
-const SAMPLE_PERIODS: [u64; 2] = [199_933, 999_983];
-/// One part in so many, as calibrated: between other work a sample costs nearly twice as much.
-const SAMPLE_SHARE: u64 = 80;
 /// User halves per second, task and CPU, of calls and of faults. The first ones are always taken;
 /// beyond that, what comes often is caught often enough.
 const SITES_PER_SECOND: u64 = 1000;
 /// Switches of tasks that block: those that are put aside while runnable have state 0 or, since
 /// they are marked so, one beyond all states. Without it their number would crowd out the waits.
 const BLOCKS: &CStr = c"prev_state > 0 && prev_state < 256";
-/// Up to so many CPUs the sampling clock watches everyone: 40 MB/s for each that is busy.
-const WIDE_CLOCK_CPUS: usize = 8;
 /// The rank of events that cost nobody anything once they are disabled.
 const HARMLESS: u8 = 3;
 /// Bytes of a ring, tried in this order. A busy CPU fills 16 MiB in about 100 ms.
 /// What an ordinary user may lock is less.
 pub(crate) const RING_SIZES: [usize; 7] =
     [16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
-
-/// A ring of so many bytes holds large stacks for as long as it may take to come back to it.
-const ROOMY: usize = 8 << 20;
 
 /// The numbers of user registers in `perf_regs.h`.
 #[cfg(target_arch = "x86_64")]
@@ -89,7 +78,7 @@ pub(crate) const NOBODY: i32 = 0;
 pub(crate) struct Session {
     /// How to read their records.
     pub(crate) schema: Schema,
-    /// One per CPU.
+    /// One per CPU, then those of the sampling clock, if it has its own.
     pub(crate) rings: Vec<Ring>,
     /// What could not be had, in words.
     pub(crate) warnings: Vec<String>,
@@ -99,6 +88,8 @@ pub(crate) struct Session {
     pub(crate) counting: Counting,
     /// The events that own the rings, one per CPU.
     leaders: Vec<Open>,
+    /// The same of the sampling clock's own.
+    samplers: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
     /// Which of them are at entries and returns of single calls, by tracepoint.
@@ -138,6 +129,7 @@ impl Session {
             cpus: cpus.to_vec(),
             counting: Counting::default(),
             leaders: Vec::new(),
+            samplers: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
             calls: Vec::new(),
@@ -269,7 +261,9 @@ impl Session {
     ) -> std::io::Result<Vec<Open>> {
         let event = event.map_err(|e| e.kind())?;
         let mut opened = Vec::new();
-        for (cpu, leader) in self.cpus.iter().zip(&self.leaders) {
+        let apart = role == Role::Clock && !self.samplers.is_empty();
+        let leaders = if apart { &self.samplers } else { &self.leaders };
+        for (cpu, leader) in self.cpus.iter().zip(leaders) {
             let open = event.open(whom, *cpu)?;
             open.write_to(leader)?;
             if role == Role::WaitSite {
@@ -321,33 +315,6 @@ impl Session {
         Ok(all)
     }
 
-    /// A dense sampling clock for another process, to see what a sample costs.
-    pub(crate) fn open_clock_for(&mut self, task: i32, period: u64) -> Result<Vec<Open>, Error> {
-        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Whom::Task(task));
-        self.tolerate(Role::Clock, opened, true)
-    }
-
-    /// Opens the program's sampling clock, given what a sample costs in ns; returns its period.
-    pub(crate) fn open_clock(&mut self, program: i32, cost: u64) -> Result<u64, Error> {
-        let period = period(cost);
-        let wide = self.cpus.len() <= WIDE_CLOCK_CPUS && self.means.is_none();
-        let whom = if wide { Whom::Everyone } else { Whom::FromExec(program) };
-        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), whom);
-        let opened = self.tolerate(Role::Clock, opened, true)?;
-        if wide { &mut self.wide } else { &mut self.task }.extend(opened);
-        Ok(period)
-    }
-
-    fn clock(&self, period: u64) -> Event {
-        let user = fields::IP | fields::CHAIN | fields::REGISTERS | fields::STACK;
-        let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
-        let no_kernel = self.means.as_ref().is_some_and(|means| !means.kernel);
-        let event = sampled(source, fields::BASE | user);
-        let roomy = self.rings.iter().all(|ring| ring.size() >= ROOMY);
-        let dump = if roomy { DEEP_STACK_BYTES } else { STACK_BYTES };
-        Event { every: Every::Count(period), no_kernel, dump, ..event }
-    }
-
     /// Opens the records of switches on these CPUs. They say less than the tracepoint and cost as
     /// much, so they are only for CPUs where it is not always seen.
     pub(crate) fn open_switches(&mut self, cpus: &[i32]) -> Result<(), Error> {
@@ -369,7 +336,8 @@ impl Session {
 
     /// Everything that must be closed in the end, and in which order.
     pub(crate) fn opened(&self) -> Opened {
-        let all = self.leaders.iter().chain(&self.wide).chain(&self.task);
+        let owners = self.leaders.iter().chain(&self.samplers);
+        let all = owners.chain(&self.wide).chain(&self.task);
         let ranked = |open: &Open| {
             let rank = match self.schema.role(open.id) {
                 // They slow every system call down as long as one of them is open.
@@ -403,7 +371,7 @@ impl Session {
             .map(|role| self.wide.iter().filter(with(role)).map(AsRawFd::as_raw_fd));
         let cpus = self.cpus.iter().map(|cpu| cpu.cast_unsigned());
         let telling = cpus.zip(told.zip(sited)).map(|(cpu, (told, sited))| (cpu, [told, sited]));
-        Dense::new(self.rings.len(), at, telling.collect(), self.bare_call)
+        Dense::new(self.cpus.len(), at, telling.collect(), self.bare_call)
     }
 
     /// Starts the wide events.
@@ -426,11 +394,6 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// The sampling clock's period, given what a sample costs in ns.
-fn period(cost: u64) -> u64 {
-    ((cost * SAMPLE_SHARE) | 1).clamp(SAMPLE_PERIODS[0], SAMPLE_PERIODS[1])
 }
 
 impl Role {

@@ -84,9 +84,9 @@ struct Look {
 }
 
 impl Thin {
-    pub(crate) fn new(rings: usize, session: &Session) -> Self {
+    pub(crate) fn new(session: &Session) -> Self {
         Self {
-            looked: vec![0; rings],
+            looked: vec![0; session.cpus.len()],
             allowed: session.means.is_some() && dense::in_namespace_of_machine(),
             kept: dense::kept_of_countable(),
             thinned: Vec::new(),

@@ -91,6 +91,22 @@ fn records_about_tasks() {
     assert_eq!(of(2, 0, &[70, 12]), "Lost(12)");
 }
 
+/// Only where nothing else is in the clock's rings.
+#[test]
+fn lost_samples_are_told_apart_from_lost_time() {
+    let mut schema = Schema::new(Offsets::default());
+    schema.add(31, Role::Clock, Layout { fields: fields::BASE, registers: 0 });
+    schema.add(32, Role::Switch, Layout { fields: fields::BASE, registers: 0 });
+    let lost = |schema: &Schema, id| {
+        let bytes = bytes(2, 0, &[id, 12, pair(8, 9), 6000, pair(1, 0), id]);
+        format!("{:?}", record(&bytes, schema).unwrap().body)
+    };
+    assert_eq!(lost(&schema, 31), "Lost(12)");
+    schema.set_clock_apart();
+    assert_eq!(lost(&schema, 31), "LostSamples(12)");
+    assert_eq!(lost(&schema, 32), "Lost(12)");
+}
+
 /// The kernel marks the records of all events that count the same page fault alike.
 #[test]
 fn records_of_page_faults_are_told_apart_by_their_length() {

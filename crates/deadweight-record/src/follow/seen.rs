@@ -10,6 +10,8 @@ pub(crate) struct Seen {
     pub(crate) records: u64,
     /// Records that the kernel had to drop.
     pub(crate) lost: u64,
+    /// Samples of the clock that the kernel had to drop, of whatever program: no time is missing for that.
+    pub(crate) samples_lost: u64,
     /// Times that the kernel slowed an event down.
     pub(crate) throttled: u64,
     /// Programs that the kernel hid.
@@ -54,6 +56,12 @@ impl Seen {
             warnings.push(format!(
                 "{} calls are neither recorded nor counted: counts are too low by them, times are not",
                 self.missed
+            ));
+        }
+        if self.samples_lost > 0 {
+            warnings.push(format!(
+                "{} samples were lost, of all programs together: all time is told, what it was spent on is less sure",
+                self.samples_lost
             ));
         }
         if self.throttled > 0 {

@@ -71,8 +71,10 @@ pub enum Body<'a> {
         /// The file.
         path: &'a [u8],
     },
-    /// Records were dropped for want of room.
+    /// So many records were dropped for want of room.
     Lost(u64),
+    /// The same, and all of them were samples of the clock.
+    LostSamples(u64),
     /// The kernel slowed an event of ours down, or stopped doing so.
     Throttled,
     /// Something that is of no use to us.
@@ -192,11 +194,11 @@ pub fn record<'a>(bytes: &'a [u8], schema: &Schema) -> Option<Record<'a>> {
     let (process, task) = (trailer.u32()?, trailer.u32()?);
     let at = trailer.u64()?;
     let cpu = trailer.u32()?;
-    let body = other(Reader(body), &header)?;
+    let body = other(Reader(body), &header, schema)?;
     Some(Record { at, process, task, cpu, body })
 }
 
-fn other<'a>(mut body: Reader<'a>, header: &Header) -> Option<Body<'a>> {
+fn other<'a>(mut body: Reader<'a>, header: &Header, schema: &Schema) -> Option<Body<'a>> {
     const BIT_13: u16 = 1 << 13;
     const BIT_14: u16 = 1 << 14;
     Some(match header.kind {
@@ -229,8 +231,8 @@ fn other<'a>(mut body: Reader<'a>, header: &Header) -> Option<Body<'a>> {
             Body::Map { start, len, offset, inode, executable, path: until_zero(body.0) }
         }
         kind::LOST => {
-            body.u64()?;
-            Body::Lost(body.u64()?)
+            let samples = schema.drops_samples_only(body.u64()?);
+            if samples { Body::LostSamples(body.u64()?) } else { Body::Lost(body.u64()?) }
         }
         kind::THROTTLE => Body::Throttled,
         _ => Body::Other,

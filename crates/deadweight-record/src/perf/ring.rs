@@ -42,11 +42,6 @@ impl Ring {
         Ok(Self { base: base.cast(), page, size })
     }
 
-    /// Bytes that it holds.
-    pub(crate) fn size(&self) -> usize {
-        self.size
-    }
-
     /// Whether more than an eighth is filled.
     pub(crate) fn is_filling(&self) -> bool {
         self.filled() > self.size / 8

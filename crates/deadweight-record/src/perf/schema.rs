@@ -157,6 +157,8 @@ pub struct Schema {
     faults: Vec<(usize, Role, Layout)>,
     /// The event that takes stacks at some page faults, if it counts them like those.
     fault_site: Option<Layout>,
+    /// Whether the sampling clock has rings of its own.
+    clock_apart: bool,
     /// Of the tracepoints.
     pub offsets: Offsets,
 }
@@ -184,6 +186,16 @@ impl Schema {
     pub(crate) fn add_fault_site(&mut self, id: u64, layout: Layout) {
         self.add(id, Role::FaultSite, layout);
         self.fault_site = Some(layout);
+    }
+
+    /// The sampling clock has rings of its own from now on: what is lost there is no time.
+    pub fn set_clock_apart(&mut self) {
+        self.clock_apart = true;
+    }
+
+    /// Whether records that were dropped, told in the name of this event, can only be samples of the clock.
+    pub(super) fn drops_samples_only(&self, id: u64) -> bool {
+        self.clock_apart && self.role(id) == Some(Role::Clock)
     }
 
     /// Whether there is an event for this.

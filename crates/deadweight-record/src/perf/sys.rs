@@ -82,7 +82,7 @@ pub(crate) struct Open {
 /// Bytes of the user stack in a record. Must be a multiple of 8; the dump of 8 KiB reaches
 /// far enough for nearly all stacks and costs about 1 µs.
 pub(crate) const STACK_BYTES: u32 = 8192;
-/// The same where rings are large: buffers on the stack lie between a function and its callers.
+/// The same where samples have rings of their own: buffers on the stack lie between a function and its callers.
 /// Boehm's collector alone clears up to 21 KiB of its own. What is not there is not copied.
 pub(crate) const DEEP_STACK_BYTES: u32 = 32768;
 /// `HW_BREAKPOINT_X`.

@@ -1,8 +1,8 @@
 //! The events of tasks that run already, when a recording joins them: each thread needs its own set,
 //! what it starts later inherits that. Not for finding the threads: that is `record::attached`.
 
+use super::Session;
 use super::machine::task_events;
-use super::{NOBODY, Session, WIDE_CLOCK_CPUS, period};
 use crate::error::Error;
 use crate::limit;
 use crate::perf::schema::Role;
@@ -44,21 +44,6 @@ impl Session {
                     they are slowed down too";
         self.warnings.push(told.into());
         Ok(())
-    }
-
-    /// The same as [`Session::open_clock`] for tasks that run already.
-    pub(crate) fn open_clock_of(&mut self, tasks: &[i32], cost: u64) -> Result<u64, Error> {
-        if self.cpus.len() <= WIDE_CLOCK_CPUS {
-            return self.open_clock(NOBODY, cost);
-        }
-        let period = period(cost);
-        for task in tasks {
-            // One that is gone has nothing left to sample.
-            let opened =
-                self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Whom::Task(*task));
-            self.task.extend(opened.unwrap_or_default());
-        }
-        Ok(period)
     }
 
     /// Starts the task events of tasks that run already.

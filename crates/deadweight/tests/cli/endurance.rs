@@ -10,18 +10,29 @@ fn kills() -> u64 {
     std::env::var("DEADWEIGHT_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
 }
 
+/// A process that has `script` among its arguments, if there is one.
+fn running(script: &str) -> Option<String> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let commands = processes.map(|process| process.path().join("cmdline"));
+    commands
+        .filter(|path| fs::read_to_string(path).is_ok_and(|c| c.contains(script)))
+        .map(|path| path.display().to_string())
+        .next()
+}
+
 #[test]
 fn killed_at_any_instant_it_harms_nobody() {
     live!();
     let bench = Bench::new();
-    let (file, done) = (bench.path("t.dwt"), bench.path("done"));
+    let file = bench.path("t.dwt");
     let binary = bench.copy();
-    let script =
-        format!("for i in 1 2 3 4; do ls / > /dev/null; done; echo yes >> {}", done.display());
     let mut instant = 12_345_u64;
     let (mut started, mut opened) = (0, 0);
-    for _ in 0..kills() {
-        let _ = (fs::remove_file(&done), fs::remove_file(&file));
+    for kill in 0..kills() {
+        let _ = fs::remove_file(&file);
+        let done = bench.path(&format!("done-{kill}"));
+        let script =
+            format!("for i in 1 2 3 4; do ls / > /dev/null; done; echo yes >> {}", done.display());
         let mut child = Command::new(&binary)
             .args(["record", "-q", "-o"])
             .arg(&file)
@@ -33,18 +44,13 @@ fn killed_at_any_instant_it_harms_nobody() {
             .unwrap();
         instant = instant.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         std::thread::sleep(Duration::from_micros((instant >> 33) % 800_000));
-        let tree = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
         child.kill().unwrap();
         child.wait().unwrap();
         // Whoever was let go goes on to its end; whoever was not never begins.
-        for pid in tree.unwrap_or_default().split_whitespace() {
-            let until = Instant::now() + Duration::from_secs(30);
-            while fs::read_to_string(format!("/proc/{pid}/cmdline"))
-                .is_ok_and(|c| c.contains("yes"))
-            {
-                assert!(Instant::now() < until, "process {pid} goes on for ever");
-                std::thread::sleep(Duration::from_millis(5));
-            }
+        let until = Instant::now() + Duration::from_secs(30);
+        while let Some(process) = running(&script) {
+            assert!(Instant::now() < until, "{process} goes on for ever");
+            std::thread::sleep(Duration::from_millis(5));
         }
         if let Ok(text) = fs::read_to_string(&done) {
             started += 1;
