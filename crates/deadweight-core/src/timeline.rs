@@ -11,6 +11,7 @@ mod births;
 mod build;
 mod counted;
 mod handover;
+mod holes;
 mod inside;
 mod peers;
 mod rearmed;

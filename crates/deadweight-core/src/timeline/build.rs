@@ -6,6 +6,7 @@
 use super::arguments::Arguments;
 use super::counted::Stretch;
 use super::handover::past_idle_threads;
+use super::holes::Holes;
 use super::inside::Sited;
 use super::sleepers::Sleeps;
 use super::tids::Tids;
@@ -99,6 +100,8 @@ pub(super) struct OneCpu {
     pub(super) current: Option<TaskId>,
     /// When its latest event was.
     pub(super) last_event: Ns,
+    /// The same of what is lost together, see [`Holes::are_passed_by`].
+    pub(super) last_record: Ns,
     /// When the one before its latest losses was, if nothing came after them.
     pub(super) lost_since: Option<Ns>,
 }
@@ -133,6 +136,7 @@ pub(super) struct Builder<'a> {
     /// Calls that were counted and have no place in time yet.
     pub(super) counted: BTreeMap<TaskId, Stretch>,
     pub(super) sleeps: Sleeps,
+    pub(super) holes: Holes,
     pub(super) numbers: Numbers,
     pub(super) surprises: Surprises,
     pub(super) now: Ns,
@@ -177,6 +181,7 @@ impl<'a> Builder<'a> {
             ending: BTreeMap::new(),
             counted: BTreeMap::new(),
             sleeps: Sleeps::of(&trace.symbols),
+            holes: Holes::default(),
             numbers: Numbers {
                 exit: number("exit"),
                 exit_group: number("exit_group"),
@@ -245,8 +250,11 @@ impl<'a> Builder<'a> {
             }
         }
         self.cpus[cpu].last_event = self.now;
-        if !matches!(event.kind, Kind::Lost { .. }) {
-            self.cpus[cpu].lost_since = None;
+        if !Holes::are_passed_by(event.kind) {
+            self.cpus[cpu].last_record = self.now;
+            if !matches!(event.kind, Kind::Lost { .. }) {
+                self.cpus[cpu].lost_since = None;
+            }
         }
     }
 

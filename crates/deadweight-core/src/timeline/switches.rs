@@ -140,7 +140,9 @@ impl Builder<'_> {
         match self.live[index].state {
             State::OnCpu(on) if on == cpu => return,
             State::Dead => return,
-            State::OnCpu(_) | State::Runnable | State::Unrecorded => {}
+            State::OnCpu(on) => self.holes.moved(task, on, at),
+            State::Runnable => self.wait_into_hole(task, latest, at),
+            State::Unrecorded => {}
             State::Away => {
                 // No wake-up since: it was only pushed aside.
                 if let Some(last) = self.out.tasks[index].spans.last_mut() {
@@ -179,8 +181,10 @@ impl Builder<'_> {
             }
             (None, None) => {
                 self.surprises.unseen_wakes += 1;
-                entry.end = at;
+                let start = entry.start;
+                entry.end = self.holes.that_may_hide(start, at).unwrap_or(at);
                 entry.woken_by = WokenBy::Unseen;
+                self.wait_into_hole(task, start, at);
             }
         }
     }
@@ -202,46 +206,6 @@ impl Builder<'_> {
                 (Some(call.nr) == self.numbers.futex && timeout > 4096).then_some(Interrupt::Timer)
             }
             _ => None,
-        }
-    }
-
-    /// Records of one CPU were lost since its latest event.
-    pub(super) fn lost(&mut self, event: &Event, count: u64) {
-        self.surprises.lost_records = self.surprises.lost_records.saturating_add(count.max(1));
-        let cpu = &mut self.cpus[usize::from(event.cpu.0)];
-        let (since, current) = (cpu.last_event, cpu.current);
-        cpu.lost_since.get_or_insert(since);
-        let Some(task) = current.filter(|t| self.out.tasks[t.index()].own) else { return };
-        let index = task.index();
-        if self.live[index].state != State::OnCpu(event.cpu) {
-            return;
-        }
-        let live = &mut self.live[index];
-        live.state = State::Unrecorded;
-        live.fault = None;
-        live.interrupt = false;
-        self.mark(task, since);
-    }
-    /// Who waited when the recording ended in losses (a file that may not grow, a full disk) may have gone on
-    /// meanwhile: that is not known.
-    pub(super) fn end_in_a_hole(&mut self) {
-        let lost = || self.cpus.iter().filter_map(|cpu| cpu.lost_since);
-        // A recording that was cut off lacks the same end on every CPU.
-        let cut = self.cpus.iter().all(|cpu| cpu.lost_since.is_some());
-        let Some(hole) = (if cut { lost().max() } else { lost().min() }) else { return };
-        for index in 0..self.live.len() {
-            let task = TaskId::at(index);
-            match self.live[index].state {
-                State::Blocked(block) => {
-                    let block = &mut self.out.blocks[block as usize];
-                    block.end = hole.max(block.start);
-                    block.woken_by = WokenBy::Unseen;
-                }
-                State::Runnable => {}
-                _ => continue,
-            }
-            self.live[index].state = State::Unrecorded;
-            self.mark(task, hole);
         }
     }
 }

@@ -55,6 +55,129 @@ fn lost_records_are_a_hole_until_the_next_known_state() {
     );
 }
 
+/// The clock's rings lose nothing then, and descriptors are read from the side.
+#[test]
+fn what_passes_by_a_hole_does_not_make_it_shorter() {
+    check_life(
+        "task 1 a
+             0 on
+            10 syscall read 0 1
+           390 sample kernel main : ksys_read
+           395 fd 3 pipe:[1]
+           400 lost 1000
+           410 back 1
+           500 off blocked read 0 1 : anon_pipe_read
+           510 on woken-by interrupt",
+        1,
+        &expect![[r#"
+            0 user
+            10 unrecorded
+            410 user
+            500 waits for PipeData, by interrupt other
+            510 user
+            510 end
+        "#]],
+    );
+}
+
+/// Its own CPU tells of its losses only when something happens there again.
+#[test]
+fn who_comes_to_another_cpu_unseen_was_in_a_hole() {
+    check_life(
+        "cpus 2
+        task 1 a
+             0 cpu0 on
+            10 cpu0 syscall write 1 1
+           400 cpu1 lost 1000
+           410 cpu1 back 1
+           420 cpu1 syscall write 1 1
+           425 cpu1 back 1
+           500 cpu0 lost 1000
+           510 cpu1 exit",
+        1,
+        &expect![[r#"
+            0 user
+            10 unrecorded
+            410 user
+            420 write
+            425 user
+            510 exiting
+            510 end
+        "#]],
+    );
+}
+
+#[test]
+fn a_wait_whose_end_nobody_saw_ends_where_records_were_lost() {
+    let wait = |off: &str, lost: u64| {
+        format!(
+            "task 1 a
+                 0 on
+                10 off {off}
+            task 2 b
+                20 on
+                30 syscall write 1 1
+            {lost} lost 1000
+            task 1
+               500 on"
+        )
+    };
+    check_life(
+        &wait("blocked read 0 1 : anon_pipe_read", 480),
+        1,
+        &expect![[r#"
+        0 user
+        10 waits for PipeData, by unseen
+        30 unrecorded
+        500 user
+        500 end
+    "#]],
+    );
+    check_life(
+        &wait("preempted", 480),
+        1,
+        &expect![[r#"
+        0 user
+        10 no cpu
+        30 unrecorded
+        500 user
+        500 end
+    "#]],
+    );
+    // Lost on the other CPU since before it.
+    let elsewhere = "cpus 2
+        task 1 a
+             0 cpu0 on
+        task 2 b
+             0 cpu1 on
+             5 fork 3
+        task 1
+            10 cpu0 off preempted
+        task 2
+            20 cpu1 fork 4
+           480 cpu1 lost 1000
+           490 cpu0 lost 1000
+        task 1
+           500 cpu0 on";
+    check_life(elsewhere, 1, &expect![[r#"
+        0 user
+        10 unrecorded
+        500 user
+        500 end
+    "#]]);
+    // Too short a hole to explain the rest.
+    check_life(
+        &wait("blocked read 0 1 : anon_pipe_read", 40),
+        1,
+        &expect![[r#"
+        0 user
+        10 waits for PipeData, by unseen
+        500 user
+        500 end
+    "#]],
+    );
+}
+
 #[test]
 fn who_waits_when_a_recording_is_cut_off_may_have_gone_on() {
     check_life(

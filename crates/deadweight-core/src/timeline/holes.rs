@@ -1,0 +1,114 @@
+//! What is not known because records were lost. Not for single switches that went unseen: these are repaired by
+//! what follows, see `switches`.
+
+use super::build::{Builder, State};
+use super::{Run, Span, WokenBy};
+use crate::ids::{Cpu, TaskId};
+use crate::trace::{Event, Kind};
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+/// The holes so far, and what may yet turn out to lie in one.
+#[derive(Debug, Default)]
+pub(super) struct Holes {
+    /// From when until when records of some CPU were lost.
+    lost: BTreeMap<Ns, Ns>,
+    /// Tasks that were seen on a CPU without a switch from the one that they were on: from which, and when. Where
+    /// records of that CPU were lost is told by a later event of it.
+    moved: Vec<(TaskId, Cpu, Ns)>,
+}
+
+impl Holes {
+    /// Whether events of this kind come even while records of their CPU are lost: samples have rings of their own,
+    /// and what is read from the side has none.
+    pub(super) fn are_passed_by(kind: Kind) -> bool {
+        matches!(kind, Kind::Sample { .. } | Kind::Site(_) | Kind::Fd { .. } | Kind::Page { .. })
+    }
+
+    pub(super) fn moved(&mut self, task: TaskId, from: Cpu, at: Ns) {
+        self.moved.push((task, from, at));
+    }
+
+    /// Since when it is not known whether a wait of this length still lasted, whose end nobody saw: if
+    /// losses take up most of what is left of it.
+    pub(super) fn that_may_hide(&self, start: Ns, end: Ns) -> Option<Ns> {
+        let before = self.lost.range(..start).next_back().filter(|(_, until)| **until > start);
+        let (since, until) = before.or_else(|| self.lost.range(start..end).next())?;
+        let since = start.max(*since);
+        (end - (*until).min(end) <= *until - since).then_some(since)
+    }
+}
+
+impl Builder<'_> {
+    /// Records of one CPU were lost since its latest one.
+    pub(super) fn lost(&mut self, event: &Event, count: u64) {
+        self.surprises.lost_records = self.surprises.lost_records.saturating_add(count.max(1));
+        let cpu = &mut self.cpus[usize::from(event.cpu.0)];
+        let since = cpu.last_record;
+        cpu.lost_since.get_or_insert(since);
+        let until = self.holes.lost.entry(since).or_insert(self.now);
+        *until = self.now.max(*until);
+        for index in 0..self.live.len() {
+            if self.live[index].state == State::OnCpu(event.cpu) {
+                let live = &mut self.live[index];
+                live.state = State::Unrecorded;
+                live.fault = None;
+                live.interrupt = false;
+                self.mark(TaskId::at(index), since);
+            }
+        }
+        let (here, elsewhere) =
+            self.holes.moved.drain(..).partition(|(_, cpu, _)| *cpu == event.cpu);
+        self.holes.moved = elsewhere;
+        let here: Vec<(TaskId, Cpu, Ns)> = here;
+        here.into_iter().for_each(|(task, cpu, at)| self.open_hole(task, cpu, since, at));
+    }
+
+    /// Of a wait between two instants, for whatever, what losses may hide is not known.
+    pub(super) fn wait_into_hole(&mut self, task: TaskId, start: Ns, end: Ns) {
+        if let Some(hole) = self.holes.that_may_hide(start, end) {
+            self.live[task.index()].state = State::Unrecorded;
+            self.mark(task, hole);
+        }
+    }
+
+    /// What `task` did between two instants is not known: so far it was believed to stay on `cpu`.
+    fn open_hole(&mut self, task: TaskId, cpu: Cpu, since: Ns, until: Ns) {
+        let spans = &mut self.out.tasks[task.index()].spans;
+        let Some(at) = spans.partition_point(|span| span.start < until).checked_sub(1) else {
+            return;
+        };
+        let Span { start, run, within } = spans[at];
+        if run != Run::OnCpu(cpu) {
+            return;
+        }
+        if since <= start {
+            spans[at].run = Run::Unrecorded;
+        } else if since < until {
+            spans.insert(at + 1, Span { start: since, run: Run::Unrecorded, within });
+        }
+    }
+
+    /// Who waited when the recording ended in losses (a file that may not grow, a full disk) may have gone on
+    /// meanwhile: that is not known.
+    pub(super) fn end_in_a_hole(&mut self) {
+        let lost = || self.cpus.iter().filter_map(|cpu| cpu.lost_since);
+        // A recording that was cut off lacks the same end on every CPU.
+        let cut = self.cpus.iter().all(|cpu| cpu.lost_since.is_some());
+        let Some(hole) = (if cut { lost().max() } else { lost().min() }) else { return };
+        for index in 0..self.live.len() {
+            let task = TaskId::at(index);
+            match self.live[index].state {
+                State::Blocked(block) => {
+                    let block = &mut self.out.blocks[block as usize];
+                    block.end = hole.max(block.start);
+                    block.woken_by = WokenBy::Unseen;
+                }
+                State::Runnable => {}
+                _ => continue,
+            }
+            self.live[index].state = State::Unrecorded;
+            self.mark(task, hole);
+        }
+    }
+}
