@@ -159,12 +159,16 @@ fn a_wait_whose_end_nobody_saw_ends_where_records_were_lost() {
            490 cpu0 lost 1000
         task 1
            500 cpu0 on";
-    check_life(elsewhere, 1, &expect![[r#"
+    check_life(
+        elsewhere,
+        1,
+        &expect![[r#"
         0 user
         10 unrecorded
         500 user
         500 end
-    "#]]);
+    "#]],
+    );
     // Too short a hole to explain the rest.
     check_life(
         &wait("blocked read 0 1 : anon_pipe_read", 40),
