@@ -99,7 +99,10 @@ pub fn repeat(
     while series.goes_on(&ran, since) && begun.elapsed() < SOON {
         series.clean_run_for(&mut ran)?;
     }
+    let traced = Instant::now();
     series.traced_runs(&mut ran, tracing)?;
+    // The clean runs have their time to themselves.
+    since += traced.elapsed();
     if !warm && is_slower(&ran.clean, &ran.traces) {
         ran.clean.clear();
     }

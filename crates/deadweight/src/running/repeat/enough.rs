@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// How `-r auto` decides that it is enough.
 const AUTO_PRECISION: f64 = 0.02;
-/// How long `-r auto` goes on at most, as long as there are runs enough to say anything.
+/// How long the clean runs of `-r auto` go on at most, as long as there are runs enough to say anything.
 const AUTO_TIME: Duration = Duration::from_secs(3);
 /// No series needs more runs than this.
 const AUTO_MOST: usize = 1000;
