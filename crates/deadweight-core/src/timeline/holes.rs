@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 pub(super) struct Holes {
     /// From when until when records of some CPU were lost.
     lost: BTreeMap<Ns, Ns>,
-    /// Tasks that were seen on a CPU without a switch from the one that they were on: from which, and when. Where
-    /// records of that CPU were lost is told by a later event of it.
-    moved: Vec<(TaskId, Cpu, Ns)>,
+    /// Tasks that were seen on a CPU without a switch from the one that they were on: from which, and when last.
+    /// Whether records of that CPU were lost is told by a later event of it.
+    moved: BTreeMap<TaskId, (Cpu, Ns)>,
 }
 
 impl Holes {
@@ -26,12 +26,12 @@ impl Holes {
     }
 
     pub(super) fn moved(&mut self, task: TaskId, from: Cpu, at: Ns) {
-        self.moved.push((task, from, at));
+        self.moved.insert(task, (from, at));
     }
 
     /// Since when it is not known whether a wait of this length still lasted, whose end nobody saw: if
     /// losses take up most of what is left of it.
-    pub(super) fn that_may_hide(&self, start: Ns, end: Ns) -> Option<Ns> {
+    fn that_may_hide(&self, start: Ns, end: Ns) -> Option<Ns> {
         let before = self.lost.range(..start).next_back().filter(|(_, until)| **until > start);
         let (since, until) = before.or_else(|| self.lost.range(start..end).next())?;
         let since = start.max(*since);
@@ -57,19 +57,18 @@ impl Builder<'_> {
                 self.mark(TaskId::at(index), since);
             }
         }
-        let (here, elsewhere) =
-            self.holes.moved.drain(..).partition(|(_, cpu, _)| *cpu == event.cpu);
-        self.holes.moved = elsewhere;
-        let here: Vec<(TaskId, Cpu, Ns)> = here;
-        here.into_iter().for_each(|(task, cpu, at)| self.open_hole(task, cpu, since, at));
+        let moved: Vec<_> = self.holes.moved.iter().map(|(task, from)| (*task, *from)).collect();
+        for (task, (_, at)) in moved.into_iter().filter(|(_, (from, _))| *from == event.cpu) {
+            self.open_hole(task, event.cpu, since, at);
+        }
     }
 
-    /// Of a wait between two instants, for whatever, what losses may hide is not known.
-    pub(super) fn wait_into_hole(&mut self, task: TaskId, start: Ns, end: Ns) {
-        if let Some(hole) = self.holes.that_may_hide(start, end) {
-            self.live[task.index()].state = State::Unrecorded;
-            self.mark(task, hole);
-        }
+    /// Of a wait between two instants, for whatever, what losses may hide is not known. Until when it is.
+    pub(super) fn wait_into_hole(&mut self, task: TaskId, start: Ns, end: Ns) -> Ns {
+        let Some(hole) = self.holes.that_may_hide(start, end) else { return end };
+        self.live[task.index()].state = State::Unrecorded;
+        self.mark(task, hole);
+        hole
     }
 
     /// What `task` did between two instants is not known: so far it was believed to stay on `cpu`.

@@ -141,7 +141,7 @@ impl Builder<'_> {
             State::OnCpu(on) if on == cpu => return,
             State::Dead => return,
             State::OnCpu(on) => self.holes.moved(task, on, at),
-            State::Runnable => self.wait_into_hole(task, latest, at),
+            State::Runnable => _ = self.wait_into_hole(task, latest, at),
             State::Unrecorded => {}
             State::Away => {
                 // No wake-up since: it was only pushed aside.
@@ -181,10 +181,9 @@ impl Builder<'_> {
             }
             (None, None) => {
                 self.surprises.unseen_wakes += 1;
-                let start = entry.start;
-                entry.end = self.holes.that_may_hide(start, at).unwrap_or(at);
                 entry.woken_by = WokenBy::Unseen;
-                self.wait_into_hole(task, start, at);
+                let start = entry.start;
+                self.out.blocks[block as usize].end = self.wait_into_hole(task, start, at);
             }
         }
     }

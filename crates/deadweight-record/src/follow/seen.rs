@@ -60,7 +60,8 @@ impl Seen {
         }
         if self.samples_lost > 0 {
             warnings.push(format!(
-                "{} samples were lost, of all programs together: all time is told, what it was spent on is less sure",
+                "{} samples were lost, of all programs together: all time is told, what it was spent on is less sure. \
+                 Something kept the recorder from running: repeat where CPUs are free",
                 self.samples_lost
             ));
         }
