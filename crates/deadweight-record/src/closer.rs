@@ -2,7 +2,7 @@
 //! some 40 ms until no CPU can be in it any more.
 //!
 //! A child of ours holds a copy of every event, so that our own close is never the last one. It
-//! waits for a pipe to close, which happens however we end. Then it closes first what slows
+//! waits for a socket to close, which happens however we end, and lets go at once of what it is told there. Then it closes first what slows
 //! others down: a tracepoint of system calls does so for every call of the machine, a place for
 //! every program that passes it. A clean run waits for that, also if another deadweight left it.
 //! The other tracepoints cost next to nothing while nobody listens: they stay for a moment longer,
@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::perf::private::Folder;
 use crate::perf::tracefs::Tracefs;
 use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::sync::OnceLock;
 use std::thread;
@@ -25,9 +26,14 @@ const PATIENCE: Duration = Duration::from_millis(5000);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// Descriptors that the child is told of at a time.
+const TOLD: usize = 1024;
+/// The longest that we wait for it to let go of them, in ms.
+const LET_GO_MS: i32 = 2000;
+
 /// While this lives, the child waits.
 pub(crate) struct Closer {
-    _alive: File,
+    alive: File,
     /// Locked while something is open that slows others down. The lock belongs to the child too,
     /// and goes when both have closed the file. Every deadweight opens the same one.
     mark: File,
@@ -47,9 +53,10 @@ impl Closer {
         let mark = mark()?;
         let lock = Folder::open().and_then(|folder| folder.lock());
         let mut ends = [0; 2];
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
         // SAFETY: on success both ends are ours.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(Error::last("cannot make a pipe"));
+        if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
+            return Err(Error::last("cannot make a pair of sockets"));
         }
         // SAFETY: a descriptor that was just made.
         let alive = unsafe { File::from_raw_fd(ends[1]) };
@@ -76,7 +83,24 @@ impl Closer {
         }
         // SAFETY: waits for our own child, which has just ended.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-        Ok(Self { _alive: alive, mark })
+        Ok(Self { alive, mark })
+    }
+
+    /// Has the child let go of copies of these descriptors: then our own close is the last. False if it was not seen to.
+    pub(crate) fn let_go(&self, files: &[RawFd]) -> bool {
+        let fd = self.alive.as_raw_fd();
+        files.chunks(TOLD).all(|files| {
+            let (mut told, mut answer) = (&self.alive, [0; 1]);
+            // SAFETY: descriptors are plain numbers, and as bytes they are read only.
+            let bytes = unsafe {
+                std::slice::from_raw_parts(files.as_ptr().cast::<u8>(), size_of_val(files))
+            };
+            let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            told.write_all(bytes).is_ok()
+                // SAFETY: one descriptor of ours.
+                && unsafe { libc::poll(&mut polled, 1, LET_GO_MS) } > 0
+                && told.read(&mut answer).is_ok_and(|length| length == 1)
+        })
     }
 }
 
@@ -122,7 +146,7 @@ pub(crate) fn wait() {
 }
 
 /// The child's life. It keeps nothing but the events open, so that nobody waits for it.
-fn wait_and_close(keep: &[RawFd], pipe: RawFd, slowing: &[RawFd], marks: [RawFd; 2]) -> ! {
+fn wait_and_close(keep: &[RawFd], told: RawFd, slowing: &[RawFd], marks: [RawFd; 2]) -> ! {
     let [mark, lock] = marks;
     // SAFETY: plain system calls; ends the process.
     unsafe {
@@ -136,8 +160,15 @@ fn wait_and_close(keep: &[RawFd], pipe: RawFd, slowing: &[RawFd], marks: [RawFd;
             from = fd + 1;
         }
         close_range(from, RawFd::MAX);
-        let mut byte = 0_u8;
-        while libc::read(pipe, (&raw mut byte).cast(), 1) > 0 {}
+        let mut files = [0 as RawFd; TOLD];
+        loop {
+            let length = libc::read(told, files.as_mut_ptr().cast(), size_of_val(&files));
+            let Ok(length @ 1..) = usize::try_from(length) else { break };
+            for fd in files.iter().take(length / size_of::<RawFd>()) {
+                libc::close(*fd);
+            }
+            libc::write(told, [0_u8].as_ptr().cast(), 1);
+        }
         for fd in slowing {
             libc::flock(lock, libc::LOCK_EX);
             libc::close(*fd);

@@ -5,6 +5,7 @@
 //! again, so who is ours is decided by births, in order of time.
 
 mod counted;
+mod crowd;
 mod dense;
 mod forget;
 mod joined;
@@ -55,6 +56,7 @@ pub(crate) struct Follow<'s> {
     user_chain: Vec<u64>,
     own: Option<own::Own>,
     thin: thin::Thin,
+    crowd: crowd::Crowd,
     /// What the record that is taken tells of others.
     pub(crate) untold: Option<Untold>,
     /// What was read from the side and whose time has not come yet.
@@ -69,6 +71,7 @@ pub(crate) struct Follow<'s> {
 }
 
 /// The program as it stands behind its barrier.
+#[derive(Default)]
 pub(crate) struct Start {
     /// Its process id.
     pub(crate) root: u32,
@@ -78,6 +81,8 @@ pub(crate) struct Start {
     pub(crate) main_is_probed: bool,
     /// How its tasks are seen on the user rung; none where the whole machine is.
     pub(crate) own: Option<OwnView>,
+    /// The calls that have events of their own.
+    pub(crate) single_calls: Vec<u16>,
     /// The places that are counted.
     pub(crate) counts: Vec<crate::counting::Reading>,
 }
@@ -140,6 +145,7 @@ impl<'s> Follow<'s> {
         Self {
             sink,
             thin: thin::Thin::new(start.own.map_or(0, |view| view.recording)),
+            crowd: crowd::Crowd::default(),
             untold: None,
             own: start.own.map(|view| own::Own::new(view, cpus)),
             offsets,
@@ -286,6 +292,7 @@ impl<'s> Follow<'s> {
         if own {
             let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
             self.emit(record, parent, kind);
+            self.another_born(record.at);
         }
     }
 
@@ -356,7 +363,9 @@ impl<'s> Follow<'s> {
                     (task.yielding, task.open) = (false, None);
                     (task.waits_for_children, task.becoming) = (false, false);
                     if let (Some((nr, _)), Some(at)) = (task.called, task.entered.take()) {
-                        self.thin.measured(nr, record.at.saturating_sub(at));
+                        let took = record.at.saturating_sub(at);
+                        self.thin.measured(nr, took);
+                        self.crowd.left(nr, took);
                     }
                 }
                 self.emit(record, record.task, RawKind::Back { ret });
@@ -461,6 +470,7 @@ impl<'s> Follow<'s> {
         let nr = u16::try_from(nr).unwrap_or(u16::MAX);
         let args =
             std::array::from_fn(|i| sample.raw_u64(self.offsets.enter_args + 8 * i).unwrap_or(0));
+        self.crowd.entered(nr);
         if let Some(task) = self.tasks.get_mut(&record.task) {
             let is = |call| libc::c_long::from(nr) == call;
             (task.called, task.entered) = (Some((nr, args)), Some(record.at));

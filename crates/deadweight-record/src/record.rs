@@ -6,9 +6,10 @@
 
 mod aside;
 mod attached;
+mod crowd;
+mod taken;
 mod wake;
 
-use crate::cgroup;
 use crate::closer::{self, Closer};
 use crate::counting::Reading;
 use crate::dense::Cost;
@@ -25,7 +26,7 @@ use crate::probes;
 use crate::proc::{self, Found};
 use crate::raw::Sink;
 use crate::rung::Level;
-use crate::session::Session;
+use crate::session::{Parted, Session};
 use crate::sight;
 use crate::signals::Guard;
 use crate::stops;
@@ -44,6 +45,7 @@ use std::thread;
 use aside::look_from_the_side;
 pub(crate) use attached::reachable;
 pub use attached::{Join, attach};
+pub(crate) use taken::Taken;
 use wake::Wake;
 
 /// Copied bytes that may wait to be decoded. Beyond half of it decoding gets normal priority;
@@ -127,6 +129,13 @@ struct Shared {
     found: Mutex<Vec<Found>>,
     executables: Mutex<Vec<(PathBuf, File)>>,
     recorders: Mutex<Vec<Tid>>,
+    crowd: crowd::Crowd,
+}
+
+/// Whom the drain tells what it has for them.
+struct Others {
+    decoder: Sender<Drained>,
+    part: Sender<Parted>,
 }
 
 /// From the drain to the decoder.
@@ -189,7 +198,8 @@ impl Recording {
             .means
             .as_ref()
             .map(|m| m.view(meta.sample_period, meta.observer.syscall_kernel));
-        let start = Start { root, descriptors, main_is_probed, counts, own };
+        let single_calls = session.single_calls();
+        let start = Start { root, descriptors, main_is_probed, counts, own, single_calls };
         let before = Taken::so_far();
         let mut merge = Merge::new(session.schema.clone());
         meta.zero = now();
@@ -201,7 +211,10 @@ impl Recording {
         let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
         shared.records(program.by);
         let until = || program.release().and_then(Running::wait);
-        let ended = run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?;
+        let ended = {
+            let session = (session, &closer);
+            run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?
+        };
         row.keep(closer);
         drop(room);
         follow.last_steps((ended.usage.user + ended.usage.system).0, ended.end);
@@ -211,27 +224,6 @@ impl Recording {
         meta.blind_cpus = follow.blind_cpus();
         let seen = std::mem::take(&mut follow.seen);
         Ok(conclude(sink, meta, &ended, shared, seen, &before))
-    }
-}
-
-/// What others had taken of the CPUs when a recording began.
-pub(crate) struct Taken {
-    steal: u64,
-    throttled: u64,
-}
-
-impl Taken {
-    pub(crate) fn so_far() -> Self {
-        Self { steal: proc::steal(), throttled: cgroup::throttled() }
-    }
-
-    /// The recording is complete: notes its end, and what was taken meanwhile.
-    pub(crate) fn until(&self, ended: &Ended, meta: &mut Meta) {
-        let after = Self::so_far();
-        meta.end = Ns(ended.end - meta.zero);
-        meta.steal = Ns(after.steal.saturating_sub(self.steal));
-        meta.throttled = Ns(after.throttled.saturating_sub(self.throttled));
-        meta.complete = true;
     }
 }
 
@@ -256,13 +248,14 @@ fn conclude(
     (meta.observer.counted_user, meta.observer.counted_kernel) = (counted.user, counted.kernel);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
     meta.thinned = seen.thinned;
+    seen.lighten(&mut meta.observer);
     meta.warnings.extend(seen.warnings());
     sink.finish(meta);
     Outcome::new(ended, seen.records, seen.lost, shared.bytes.into_inner())
 }
 
 fn run_threads(
-    session: Session,
+    (session, closer): (Session, &Closer),
     until: impl FnOnce() -> Result<Ended, Error> + Send,
     root: u32,
     shared: &Shared,
@@ -284,7 +277,12 @@ fn run_threads(
     let priority = &Lowered::new();
     thread::scope(|scope| {
         let wake = &wake;
-        scope.spawn(move || drain(session, shared, wake, priority, &to_decoder, &spent));
+        let (to_part, parted) = mpsc::channel();
+        if session.means.is_some() {
+            scope.spawn(move || crowd::part(&parted, shared, closer));
+        }
+        let to = Others { decoder: to_decoder, part: to_part };
+        scope.spawn(move || drain(session, shared, wake, priority, &to, &spent));
         let looker = scope.spawn(move || look_from_the_side(root, shared, priority));
         // The program is let go by the thread that waits for it, as in a clean run.
         let waiter = scope.spawn(move || {
@@ -320,7 +318,7 @@ fn drain(
     shared: &Shared,
     wake: &Wake,
     decoder: &Lowered,
-    to_decoder: &Sender<Drained>,
+    to: &Others,
     spent: &Receiver<Vec<u8>>,
 ) {
     shared.this_thread_records();
@@ -353,16 +351,20 @@ fn drain(
         for begun in if ended { Vec::new() } else { thin.look(&rings, &mut session) } {
             *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = begun.cost;
             // Before what they record: a decoder that is gone panicked, which the caller will see.
-            _ = to_decoder.send(Drained::Begun(Box::new(begun)));
+            _ = to.decoder.send(Drained::Begun(Box::new(begun)));
+        }
+        if let Some(calls) = shared.crowd.take() {
+            // It ends only after us.
+            _ = to.part.send(session.part(&calls));
         }
         let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
         let has_room = shared.backlog.load(Ordering::Relaxed) < BACKLOG;
         if !(ended || due && has_room) {
             continue;
         }
-        copy_rings(&mut rings, shared, decoder, to_decoder, spent);
+        copy_rings(&mut rings, shared, decoder, &to.decoder, spent);
         let horizon = if ended { u64::MAX } else { before };
-        if to_decoder.send(Drained::Horizon(horizon)).is_err() || ended {
+        if to.decoder.send(Drained::Horizon(horizon)).is_err() || ended {
             break;
         }
         before = start;
@@ -398,6 +400,7 @@ fn decode(
     merge: &mut Merge,
     follow: &mut Follow<'_>,
 ) {
+    let mut told = false;
     while let Ok(drained) = from_drain.recv() {
         let waiting = shared.backlog.load(Ordering::Relaxed);
         if waiting > BACKLOG / 2 || shared.ended.load(Ordering::Relaxed) {
@@ -422,6 +425,7 @@ fn decode(
                 };
                 merge.hand_on(horizon, follow, spent);
                 follow.flush();
+                shared.crowd.tell(follow, horizon, &mut told);
                 shared.decoded.store(now(), Ordering::Relaxed);
                 if horizon == u64::MAX {
                     break;
@@ -444,6 +448,7 @@ impl Shared {
             found: Mutex::new(Vec::new()),
             executables: Mutex::new(Vec::new()),
             recorders: Mutex::new(Vec::new()),
+            crowd: crowd::Crowd::default(),
         }
     }
 

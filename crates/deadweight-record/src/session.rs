@@ -17,6 +17,7 @@ mod clock;
 mod joined;
 mod machine;
 mod own;
+mod points;
 mod thin;
 
 use crate::closer::Opened;
@@ -30,12 +31,12 @@ use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::rung::Level;
 use std::ffi::{CStr, CString};
-use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub(crate) use own::Means;
+pub(crate) use points::Parted;
 pub(crate) use thin::{AtCall, NTH};
 
 /// User halves per second, task and CPU, of calls and of faults. The first ones are always taken;
@@ -92,8 +93,9 @@ pub(crate) struct Session {
     samplers: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
-    /// Which of them are at entries and returns of single calls, by tracepoint.
-    calls: Vec<(u64, Range<usize>)>,
+    /// Events at single calls, and one for each of their tracepoints that keeps it in use.
+    points: Vec<points::Point>,
+    holders: Vec<Open>,
     /// One empty system call that nobody observes, in ns; 0 if not measured.
     pub(crate) bare_call: f64,
     /// What may be seen on the user rung; none on the root rung.
@@ -132,7 +134,8 @@ impl Session {
             samplers: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
-            calls: Vec::new(),
+            points: Vec::new(),
+            holders: Vec::new(),
             bare_call: 0.0,
             means: (level == Level::User).then(|| Means::find(cpus.len())).transpose()?,
         };
@@ -177,14 +180,15 @@ impl Session {
         let (leader, whom) = means.leader(program);
         self.map_rings(&leader, whom)?;
         for (role, event) in means.events() {
+            if let Source::Tracepoint(tracepoint) = event.source {
+                self.open_point(role, (&event, tracepoint), Whom::FromExec(program))?;
+                continue;
+            }
             let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
             let opened = self.tolerate(role, opened, false)?;
-            if let (Source::Tracepoint(at), Role::Enter | Role::Leave) = (&event.source, role) {
-                let first = self.task.len();
-                self.calls.push((*at, first..first + opened.len()));
-            }
             self.task.extend(opened);
         }
+        self.hold_points();
         for (role, event) in own::places(entries, probes) {
             // Who debugs the program may have them all.
             let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
@@ -337,11 +341,12 @@ impl Session {
     /// Everything that must be closed in the end, and in which order.
     pub(crate) fn opened(&self) -> Opened {
         let owners = self.leaders.iter().chain(&self.samplers);
-        let all = owners.chain(&self.wide).chain(&self.task);
+        let all = owners.chain(&self.wide).chain(&self.task).chain(self.events_at_calls());
         let ranked = |open: &Open| {
             let rank = match self.schema.role(open.id) {
-                // They slow every system call down as long as one of them is open.
-                Some(Role::Enter | Role::Leave | Role::CallSite) => 0,
+                // They slow every system call down as long as one of them is open. What is in no ring keeps
+                // them in use.
+                Some(Role::Enter | Role::Leave | Role::CallSite) | None => 0,
                 Some(Role::Main | Role::CommonMain | Role::Probe(_)) => 1,
                 Some(Role::Switch | Role::Waking | Role::Exec | Role::Timer | Role::TimerEnd) => {
                     HARMLESS

@@ -66,8 +66,7 @@ mod tests {
     }
 
     fn follow(sink: &mut Nobody) -> Follow<'_> {
-        let (descriptors, counts) = (Vec::new(), Vec::new());
-        let start = Start { root: 7, descriptors, main_is_probed: false, own: None, counts };
+        let start = Start { root: 7, ..Start::default() };
         Follow::new(sink, Offsets::default(), &[], start, 2)
     }
 

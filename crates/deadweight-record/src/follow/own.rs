@@ -140,6 +140,7 @@ impl Follow<'_> {
             return;
         }
         if out && ours {
+            self.seen.switches += 1;
             own.ticks.off(record.cpu, task, record.at);
             own.leaves_cpu(task, record.at);
             let dying = own.dying.extract_if(.., |dying| dying.task == task).next().is_some();
@@ -246,6 +247,9 @@ impl Follow<'_> {
         let Some(own) = &mut self.own else { return };
         let hidden = own.execs.contains_key(&task);
         own.leaves_cpu(task, record.at);
+        if let Some(ends) = self.tasks.get_mut(&task) {
+            ends.entered = None;
+        }
         if task == self.start.root && !hidden {
             own.root_ended = Some((record.at, record.cpu));
         }

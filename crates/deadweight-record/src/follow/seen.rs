@@ -2,6 +2,7 @@
 
 use crate::dense::TIMED;
 use crate::session::NTH;
+use deadweight_core::trace::Observer;
 
 /// What was seen, for the recording's own account.
 #[derive(Default)]
@@ -23,11 +24,48 @@ pub(crate) struct Seen {
     pub(crate) missed: u64,
     /// Calls that are taken to be like the one in so many that was recorded.
     pub(crate) thinned: u64,
+    /// Where many tasks were born: from when on only some calls were recorded.
+    pub(crate) crowd: Option<Fewer>,
+    /// Births and switches of the program's tasks, on the user rung.
+    pub(crate) born: u32,
+    pub(crate) switches: u32,
     /// When the root left its CPU for good.
     pub(crate) root_dead: bool,
 }
 
+/// Only some calls are recorded any more.
+pub(crate) struct Fewer {
+    /// After so many births and switches.
+    pub(crate) born: u32,
+    pub(crate) switches: u32,
+    /// The names of those calls.
+    pub(crate) calls: Vec<&'static str>,
+    /// Of how many.
+    pub(crate) of: usize,
+}
+
+impl Fewer {
+    /// The share of all events that are left: a call has five in two, and there are six others.
+    fn left(&self) -> f64 {
+        let events = |calls: usize| 2.5 * f64::from(u32::try_from(calls).unwrap_or(u32::MAX)) + 6.0;
+        events(self.calls.len()) / events(self.of)
+    }
+}
+
 impl Seen {
+    /// What recording costs, where there were fewer events for a part of it: a switch takes each in turn, a death looks
+    /// for each of them at all of them.
+    pub(crate) fn lighten(&self, observer: &mut Observer) {
+        let Some(fewer) = &self.crowd else { return };
+        let mean = |cost: &mut u64, before: u32, all: u32, left: f64| {
+            let before = f64::from(before.min(all)) / f64::from(all.max(1));
+            *cost = crate::calibrate::whole(*cost as f64 * (before + (1.0 - before) * left));
+        };
+        let left = fewer.left();
+        mean(&mut observer.switch, fewer.switches, self.switches, left);
+        mean(&mut observer.death, fewer.born, self.born, left * left);
+    }
+
     /// What the reader of a report must know of it.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -56,6 +94,13 @@ impl Seen {
             warnings.push(format!(
                 "{} calls are neither recorded nor counted: counts are too low by them, times are not",
                 self.missed
+            ));
+        }
+        if let Some(Fewer { born, calls, .. }) = &self.crowd {
+            warnings.push(format!(
+                "{born} threads and processes had been born when the events at most system calls were let go, because each \
+                 makes every birth slower: from then on only {} are seen apart, waits in others have no cause",
+                calls.join(", ")
             ));
         }
         if self.samples_lost > 0 {

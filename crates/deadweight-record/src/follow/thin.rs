@@ -43,6 +43,11 @@ impl Thin {
         self.of.retain(|(task, _), _| !of(*task));
     }
 
+    /// The calls of which one in so many is recorded.
+    pub(super) fn calls(&self) -> impl Iterator<Item = u16> {
+        self.of.keys().map(|(_, nr)| *nr)
+    }
+
     /// A call was recorded from its entry to its return.
     pub(super) fn measured(&mut self, nr: u16, took: u64) {
         if took > LONGEST {

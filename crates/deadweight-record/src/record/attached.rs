@@ -81,20 +81,14 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     (meta.zero, merge.zero) = (present.at, present.at);
     sink.begin(&meta);
     let shared = Shared::new();
-    let start = Start {
-        root: join.pid,
-        descriptors: Vec::new(),
-        main_is_probed: false,
-        counts: Vec::new(),
-        own: None,
-    };
+    let start = Start { root: join.pid, ..Start::default() };
     let cpus = 1 + cpus.into_iter().max().unwrap_or(0).cast_unsigned() as usize;
     let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
     let until = || Ok(wait(&target, join.limit, &interrupts, present.at));
     let ended = {
         // While the rings are copied already: to name what is mapped takes a while.
         let begin = |follow: &mut Follow<'_>| follow.join(&present);
-        run_threads(session, until, join.pid, &shared, &mut merge, &mut follow, begin)?
+        run_threads((session, &closer), until, join.pid, &shared, &mut merge, &mut follow, begin)?
     };
     drop(closer);
     meta.blind_cpus = follow.blind_cpus();

@@ -45,10 +45,7 @@ impl Session {
     pub(crate) fn pass_over(&self, pair: Pair, task: u32) -> io::Result<()> {
         let filter = CString::new(format!("common_pid != {task}"))?;
         for tracepoint in [pair.enter, pair.leave] {
-            let at = self.calls.iter().filter(|(at, _)| *at == tracepoint);
-            for open in at.flat_map(|(_, range)| &self.task[range.clone()]) {
-                open.filter(&filter)?;
-            }
+            self.at(tracepoint).try_for_each(|open| open.filter(&filter))?;
         }
         Ok(())
     }

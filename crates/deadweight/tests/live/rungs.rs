@@ -155,6 +155,29 @@ fn a_user_sees_the_lock_that_goroutines_wait_for() {
 }
 
 #[test]
+fn a_users_many_processes_are_recorded_by_fewer_calls_and_that_is_said() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("many");
+    let script = |births: u32, then: &str| {
+        let line = format!("i=0; while [ $i -lt {births} ]; do (:); i=$((i+1)); done; {then}");
+        home.report(&[], &["sh", "-c", &line])
+    };
+    let said = |report: &Report| report.warnings.iter().any(|w| w.contains("had been born when"));
+    let few = script(40, "exit 4");
+    assert!(!said(&few), "{:?}", few.warnings);
+    let many = script(400, "sleep .4; exit 3");
+    assert_eq!((few.exit.code, many.exit.code), (4, 3));
+    assert!(said(&many), "{:?}", many.warnings);
+    // Births and what is slept for are seen as before.
+    assert!(share(&many, "wait-sleep") * many.wall_ns as f64 > 3e8, "{:?}", many.ledger);
+    // A wait in a call that is seen no more, the opening of a pipe that nobody has open, is nobody's work.
+    let unseen = script(500, "mkfifo fifo; (sleep .5; echo x > fifo) & read x < fifo; exit 5");
+    assert_eq!(unseen.exit.code, 5);
+    assert!(said(&unseen), "{:?}", unseen.warnings);
+    assert!(share(&unseen, "net-work") * (unseen.wall_ns as f64) < 4e8, "{:?}", unseen.ledger);
+}
+
+#[test]
 fn what_runs_for_a_user_ends_as_it_would() {
     let Some(_alone) = leave(None) else { return };
     let home = Home::new("ends");

@@ -1,0 +1,152 @@
+//! Where many tasks are born quickly: which calls are worth their price. Each event of an ordinary user's is copied at each
+//! birth, so a birth and a death cost some 5 ms with all of them.
+//!
+//! Not for letting the events go: that is `record::crowd`.
+
+use super::Follow;
+use super::seen::Fewer;
+use deadweight_core::trace::syscall::{self, Arch};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Calls are judged by what came while so many tasks were born, after as many before them: how a program starts says
+/// little about what its threads do.
+const BORN: u32 = 128;
+/// If they took longer than this, in ns, their births cost little of it.
+const QUICK: u64 = 12_800_000_000;
+/// A call stays if it comes once in so many births, ...
+const SELDOM: u32 = 16;
+/// ... or one part in so many of the time was spent in it.
+const SHORT: u64 = 100;
+
+/// Calls that others are understood by: pipes, descriptors that are closed and replaced, programs, deaths, who wakes whom, what is waited for.
+const NEEDED: [&str; 14] = [
+    "read",
+    "write",
+    "futex",
+    "close",
+    "dup2",
+    "dup3",
+    "execve",
+    "wait4",
+    "waitid",
+    "exit_group",
+    "mmap",
+    "pipe2",
+    "clock_nanosleep",
+    "poll",
+];
+
+/// What is kept for that.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    /// Births since `since`.
+    born: u32,
+    since: u64,
+    /// Those before were others.
+    begun: bool,
+    /// By number: how many, and the time in them, in ns.
+    calls: BTreeMap<u16, (u32, u64)>,
+    /// The calls that are not recorded any more, once that is decided.
+    pub(super) parted: Option<Vec<u16>>,
+}
+
+impl Crowd {
+    pub(super) fn entered(&mut self, nr: u16) {
+        self.calls.entry(nr).or_default().0 += 1;
+    }
+
+    pub(super) fn left(&mut self, nr: u16, took: u64) {
+        self.calls.entry(nr).or_default().1 += took;
+    }
+
+    /// Another one was born; whether it is time to decide.
+    fn born(&mut self, at: u64) -> bool {
+        self.born += 1;
+        if self.born < BORN {
+            return false;
+        }
+        let due = self.begun && at.saturating_sub(self.since) <= QUICK;
+        if !due {
+            (self.begun, self.born, self.since) = (true, 0, at);
+            self.calls.clear();
+        }
+        due
+    }
+
+    fn is_worth_it(&self, nr: u16, at: u64) -> bool {
+        let (count, inside) = self.calls.get(&nr).copied().unwrap_or_default();
+        count >= BORN / SELDOM || inside >= at.saturating_sub(self.since) / SHORT
+    }
+}
+
+impl Follow<'_> {
+    /// A task was born. Once there are too many: the calls that are to be recorded no more, of `recorded` ones.
+    pub(super) fn another_born(&mut self, at: u64) {
+        self.seen.born += 1;
+        if self.own.is_none() || self.crowd.parted.is_some() || !self.crowd.born(at) {
+            return;
+        }
+        let under_way = self.under_way();
+        let needed = NEEDED.iter().filter_map(|name| syscall::number(Arch::HOST, name));
+        let needed: BTreeSet<u16> = needed.chain(self.thin.calls()).chain(under_way).collect();
+        let stays = |nr: &u16| needed.contains(nr) || self.crowd.is_worth_it(*nr, at);
+        let (stay, rare): (Vec<u16>, Vec<u16>) =
+            self.start.single_calls.iter().partition(|nr| stays(nr));
+        if !rare.is_empty() {
+            let names = stay.iter().filter_map(|nr| syscall::name(Arch::HOST, *nr)).collect();
+            let (born, switches) = (self.seen.born, self.seen.switches);
+            let of = self.start.single_calls.len();
+            self.seen.crowd = Some(Fewer { born, switches, calls: names, of });
+        }
+        self.crowd.calls.clear();
+        self.crowd.parted = Some(rare);
+    }
+
+    /// The calls that tasks are in which are recorded.
+    pub(crate) fn under_way(&self) -> BTreeSet<u16> {
+        let inside = self.tasks.values().filter(|task| task.own && task.entered.is_some());
+        inside.filter_map(|task| task.called).map(|(nr, _)| nr).collect()
+    }
+
+    /// The calls that are not worth their price among so many births, once.
+    pub(crate) fn not_worth_it(&self) -> Option<&[u16]> {
+        self.crowd.parted.as_deref().filter(|parted| !parted.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_judged_by_the_latter_of_many_quick_births() {
+        let mut crowd = Crowd::default();
+        let mut due = Vec::new();
+        for birth in 0..u64::from(2 * BORN) {
+            if birth < 100 {
+                crowd.entered(7);
+            }
+            if birth > 200 && birth <= 200 + u64::from(BORN / SELDOM) {
+                crowd.entered(8);
+            }
+            if birth == 250 {
+                crowd.entered(9);
+                crowd.left(9, 2_000_000);
+                crowd.entered(10);
+                crowd.left(10, 1000);
+            }
+            if crowd.born(birth * 1_000_000) {
+                due.push(birth);
+            }
+        }
+        assert_eq!(due, [u64::from(2 * BORN) - 1]);
+        let worth = [7, 8, 9, 10, 11].map(|nr| crowd.is_worth_it(nr, 255_000_000));
+        assert_eq!(worth, [false, true, true, false, false]);
+    }
+
+    #[test]
+    fn births_that_come_slowly_cost_little() {
+        let mut crowd = Crowd::default();
+        assert!((0..10_000).all(|birth| !crowd.born(birth * 2 * QUICK / u64::from(BORN))));
+    }
+}
