@@ -7,9 +7,11 @@
 mod aside;
 mod attached;
 mod crowd;
+mod outcome;
 mod taken;
 mod wake;
 
+use crate::breakpoints::Breakpoints;
 use crate::closer::{self, Closer};
 use crate::counting::Reading;
 use crate::dense::Cost;
@@ -32,7 +34,7 @@ use crate::signals::Guard;
 use crate::stops;
 use crate::thin::{Begun, Thin};
 use deadweight_core::ids::Tid;
-use deadweight_core::trace::{Exit, Meta, Usage};
+use deadweight_core::trace::Meta;
 use deadweight_core::units::Ns;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -45,6 +47,7 @@ use std::thread;
 use aside::look_from_the_side;
 pub(crate) use attached::reachable;
 pub use attached::{Join, attach};
+pub use outcome::Outcome;
 pub(crate) use taken::Taken;
 use wake::Wake;
 
@@ -58,23 +61,6 @@ const COPY_NS: u64 = 50_000_000;
 /// Decoding that is so many ns behind gets normal priority, on a machine whose CPUs are all busy:
 /// what is not decoded is lost if we are killed.
 const LAG: u64 = 500_000_000;
-
-/// A recorded run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// How the program ended.
-    pub exit: Exit,
-    /// The kernel's count of its CPU time.
-    pub usage: Usage,
-    /// From the release of the barrier to `wait4`'s return.
-    pub wall: Ns,
-    /// Records read.
-    pub records: u64,
-    /// Records that the kernel dropped.
-    pub lost: u64,
-    /// Bytes copied out of the rings.
-    pub bytes: u64,
-}
 
 /// Runs the program once, as one of several in a row, and tells `sink` what happened.
 ///
@@ -130,6 +116,8 @@ struct Shared {
     executables: Mutex<Vec<(PathBuf, File)>>,
     recorders: Mutex<Vec<Tid>>,
     crowd: crowd::Crowd,
+    /// What is to be said of the recording.
+    told: Mutex<Vec<String>>,
 }
 
 /// Whom the drain tells what it has for them.
@@ -227,13 +215,6 @@ impl Recording {
     }
 }
 
-impl Outcome {
-    pub(crate) fn new(ended: &Ended, records: u64, lost: u64, bytes: u64) -> Self {
-        let wall = Ns(ended.end - ended.start);
-        Self { exit: ended.exit, usage: ended.usage, wall, records, lost, bytes }
-    }
-}
-
 /// Tells the sink what is known only at the end, and sums the recording up.
 fn conclude(
     sink: &mut dyn Sink,
@@ -250,6 +231,7 @@ fn conclude(
     meta.thinned = seen.thinned;
     seen.lighten(&mut meta.observer);
     meta.warnings.extend(seen.warnings());
+    meta.warnings.extend(shared.told.into_inner().unwrap_or_else(PoisonError::into_inner));
     sink.finish(meta);
     Outcome::new(ended, seen.records, seen.lost, shared.bytes.into_inner())
 }
@@ -326,6 +308,7 @@ fn drain(
     let mut dense = session.dense();
     let mut rings = std::mem::take(&mut session.rings);
     let mut thin = Thin::new(&session);
+    let mut breakpoints = Breakpoints::of(&session, &rings);
     let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // A record may have its time but not its place yet when a round starts; one round later it is
     // there. So what is safe to hand on is what is older than the previous round.
@@ -357,6 +340,9 @@ fn drain(
             // It ends only after us.
             _ = to.part.send(session.part(&calls));
         }
+        if let Some(breakpoints) = breakpoints.as_mut().filter(|_| !ended) {
+            breakpoints.look(&rings, &session);
+        }
         let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
         let has_room = shared.backlog.load(Ordering::Relaxed) < BACKLOG;
         if !(ended || due && has_room) {
@@ -368,6 +354,9 @@ fn drain(
             break;
         }
         before = start;
+    }
+    if let Some(told) = breakpoints.and_then(|breakpoints| breakpoints.told(&session)) {
+        shared.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
     }
 }
 
@@ -449,6 +438,7 @@ impl Shared {
             executables: Mutex::new(Vec::new()),
             recorders: Mutex::new(Vec::new()),
             crowd: crowd::Crowd::default(),
+            told: Mutex::new(Vec::new()),
         }
     }
 

@@ -35,7 +35,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-pub(crate) use own::Means;
+pub(crate) use own::{Means, Places};
 pub(crate) use points::Parted;
 pub(crate) use thin::{AtCall, NTH};
 
@@ -96,6 +96,8 @@ pub(crate) struct Session {
     /// Events at single calls, and one for each of their tracepoints that keeps it in use.
     points: Vec<points::Point>,
     holders: Vec<Open>,
+    /// In the place of probes, on the user rung.
+    pub(crate) places: Places,
     /// One empty system call that nobody observes, in ns; 0 if not measured.
     pub(crate) bare_call: f64,
     /// What may be seen on the user rung; none on the root rung.
@@ -136,6 +138,7 @@ impl Session {
             task: Vec::new(),
             points: Vec::new(),
             holders: Vec::new(),
+            places: Places::default(),
             bare_call: 0.0,
             means: (level == Level::User).then(|| Means::find(cpus.len())).transpose()?,
         };
@@ -189,11 +192,7 @@ impl Session {
             self.task.extend(opened);
         }
         self.hold_points();
-        for (role, event) in own::places(entries, probes) {
-            // Who debugs the program may have them all.
-            let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
-            self.task.extend(opened.unwrap_or_default());
-        }
+        self.set_breakpoints(program, entries, probes);
         Ok(())
     }
 
@@ -342,6 +341,7 @@ impl Session {
     pub(crate) fn opened(&self) -> Opened {
         let owners = self.leaders.iter().chain(&self.samplers);
         let all = owners.chain(&self.wide).chain(&self.task).chain(self.events_at_calls());
+        let all = all.chain(self.places.all());
         let ranked = |open: &Open| {
             let rank = match self.schema.role(open.id) {
                 // They slow every system call down as long as one of them is open. What is in no ring keeps

@@ -5,13 +5,14 @@
 //! (`kernel.perf_event_paranoid` 1 or less, CAP_PERFMON), samples show that, and where it lets us watch
 //! whole CPUs (0 or less), the switches are those of everybody. Not for opening: that is `session`.
 
-use super::{Entry, SITES_PER_SECOND, noting, sampled};
+use super::{Entry, SITES_PER_SECOND, Session, noting, sampled};
+use crate::breakpoints;
 use crate::error::Error;
 use crate::follow::OwnView;
 use crate::launch::Probe;
 use crate::perf::calls::{self, Pair};
 use crate::perf::schema::{Role, fields};
-use crate::perf::sys::{Event, Every, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, Source, Whom};
 use perf_event_open_sys::bindings as abi;
 
 /// User halves per second, task and CPU, of each call: there are twenty.
@@ -22,7 +23,7 @@ const BREAKPOINTS: usize = 4;
 
 /// Breakpoints in the place of probes, which only root may set: on what has the same address in
 /// each run, the first of `probes` before others, and the program's main if there is one left.
-pub(super) fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
+fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
     let own = |event| Event { no_kernel: true, ..event };
     let probes = (0..).zip(probes).filter_map(|(number, probe)| {
         Some((Role::Probe(number), own(noting(probe, Source::Breakpoint(probe.fixed?)))))
@@ -32,6 +33,52 @@ pub(super) fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> 
     });
     probes.chain(mains).take(BREAKPOINTS).collect()
 }
+
+/// Breakpoints that are set, on each CPU.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    set: Vec<(Role, Open)>,
+    /// How much longer some stores take while one of them is armed, where that is so.
+    pub(crate) slowdown: Option<f64>,
+}
+
+impl Places {
+    /// All, by what they are for.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Open> {
+        self.set.iter().map(|(_, open)| open)
+    }
+
+    /// Those at the start of main.
+    pub(crate) fn main(&self) -> impl Iterator<Item = &Open> {
+        self.set.iter().filter(|(role, _)| *role == Role::Main).map(|(_, open)| open)
+    }
+
+    /// Those at probes.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = &Open> {
+        self.set.iter().filter(|(role, _)| *role != Role::Main).map(|(_, open)| open)
+    }
+}
+
+impl Session {
+    /// Sets breakpoints, as many as may be had: who debugs the program may have them all.
+    pub(super) fn set_breakpoints(&mut self, program: i32, entries: &[Entry], probes: &[Probe]) {
+        for (role, event) in places(entries, probes) {
+            let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
+            self.places.set.extend(opened.unwrap_or_default().into_iter().map(|open| (role, open)));
+        }
+        if !self.places.set.is_empty() {
+            // Nothing is executed there.
+            let data = &raw const NOT_CODE as u64;
+            let event =
+                Event { no_kernel: true, ..sampled(Source::Breakpoint(data), fields::BASE) };
+            let never_met = event.open(Whom::Alone(0), -1).ok();
+            self.places.slowdown = never_met.and_then(|open| breakpoints::slowdown(&open));
+        }
+    }
+}
+
+/// Where a breakpoint is never hit.
+static NOT_CODE: u64 = 0;
 
 /// What may be seen of a program by who is not root, as tried.
 #[derive(Clone, Debug)]
