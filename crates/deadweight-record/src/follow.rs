@@ -292,6 +292,7 @@ impl<'s> Follow<'s> {
         if own {
             let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
             self.emit(record, parent, kind);
+            self.numbered_anew(child, record.at);
             self.another_born(record.at);
         }
     }

@@ -402,7 +402,10 @@ fn decode(
                 shared.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
                 merge.add(bytes);
             }
-            Drained::Begun(begun) => merge.begin(*begun),
+            Drained::Begun(begun) => {
+                follow.passes_over(begun.task, begun.at);
+                merge.begin(*begun);
+            }
             Drained::Horizon(horizon) => {
                 for (path, file) in shared.take_executables() {
                     follow.sink.executable(path, file);

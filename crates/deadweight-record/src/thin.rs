@@ -3,7 +3,8 @@
 //! Where the rings show that a task makes the same small call again and again, with the same arguments and
 //! the same result, without waiting, that task gets events of its own at that call, which make a record of
 //! one in 61; the ones that all tasks share pass over it. Now and then each call is recorded for a moment, to see
-//! whether all is as before, and how long they take. How many there were stays exact: the kernel counts to
+//! whether all is as before, and how long they take. The kernel takes it once which tasks are passed over, so all
+//! threads that are there then have events of their own. How many there were stays exact: the kernel counts to
 //! 61 whether we look or not. Not for the counting: that is `merge::nth`.
 
 use crate::calibrate::{EMPTY, best, empty_calls, whole};
@@ -12,13 +13,16 @@ use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
 use crate::session::{AtCall, Session};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 /// After so many looks each call is recorded for a moment.
 const LOOKS: u32 = 50;
-/// Calls of tasks that are treated so in one recording.
-const MOST: usize = 16;
+/// Calls of tasks that are treated so in one recording, and tasks that are of one call.
+const MOST: usize = 64;
+const MOST_TASKS: usize = 16;
+/// After so many looks it is looked who is gone, and whether another has that number.
+const REBORN: u32 = 4;
 
 /// Whose calls are recorded so, and what was looked at.
 #[derive(Debug)]
@@ -28,6 +32,7 @@ pub(crate) struct Thin {
     allowed: bool,
     kept: HashMap<u16, [bool; 6]>,
     thinned: Vec<Thinned>,
+    looks: u32,
     /// What a call costs that is not recorded; measured when it is wanted first.
     cost: Option<Cost>,
 }
@@ -39,8 +44,8 @@ struct Thinned {
     nr: u16,
     like: Like,
     each: AtCall,
-    /// Kept open.
-    _nth: AtCall,
+    /// One in so many; the task's end shows there.
+    nth: AtCall,
     /// Looks since each was recorded; none while each is.
     looks: Option<u32>,
 }
@@ -90,6 +95,7 @@ impl Thin {
             allowed: session.means.is_some() && dense::in_namespace_of_machine(),
             kept: dense::kept_of_countable(),
             thinned: Vec::new(),
+            looks: 0,
             cost: None,
         }
     }
@@ -117,16 +123,18 @@ impl Thin {
             .filter(|((_, nr), _)| self.thinned.iter().all(|known| known.nr != *nr))
             .map(|((task, nr), seen)| (*task, *nr, seen.like))
             .collect();
-        let mut begun = Vec::new();
+        let mut begun = self.reborn(session);
         for (task, nr, like) in new {
-            if self.thinned.len() >= MOST || self.thinned.iter().any(|known| known.nr == nr) {
+            if self.thinned.iter().any(|known| known.nr == nr) {
                 continue;
             }
             let cost = *self.cost.get_or_insert_with(|| measured(session).unwrap_or_default());
-            match Thinned::begin(session, task, nr, like, cost) {
+            let room = MOST.saturating_sub(self.thinned.len()).min(MOST_TASKS);
+            let tasks = beside(task, nr, &look, room);
+            match begin(session, &tasks, (nr, like), cost) {
                 Ok((thinned, new)) => {
-                    self.thinned.push(thinned);
-                    begun.push(new);
+                    self.thinned.extend(thinned);
+                    begun.extend(new);
                 }
                 // Where it is not allowed each call goes on having its records.
                 Err(_) => self.allowed = false,
@@ -134,24 +142,90 @@ impl Thin {
         }
         begun
     }
+
+    /// Whoever has the number of a task that is gone is passed over too: it gets events of its own.
+    fn reborn(&mut self, session: &mut Session) -> Vec<Begun> {
+        self.looks += 1;
+        let cost = self.cost.unwrap_or_default();
+        if !self.looks.is_multiple_of(REBORN) {
+            return Vec::new();
+        }
+        let gone = self.thinned.iter_mut().filter(|thinned| thinned.nth.is_over());
+        gone.filter_map(|thinned| {
+            let Thinned { task, nr, like, .. } = *thinned;
+            let new = Thinned::open(session, task, (nr, like)).ok()?;
+            let at = crate::launch::now();
+            new.nth.start().and_then(|()| new.each.start()).ok()?;
+            *thinned = new;
+            Some(Begun { task, nr, schema: session.schema.clone(), at, cost })
+        })
+        .collect()
+    }
+}
+
+/// The tasks that this call of theirs is recorded so of: `task`, those that make it, and all threads beside them.
+fn beside(task: u32, nr: u16, look: &Look, most: usize) -> Vec<u32> {
+    let mut calling: Vec<_> = look.calls.iter().filter(|((_, of), _)| *of == nr).collect();
+    calling.sort_unstable_by_key(|((task, _), seen)| (std::cmp::Reverse(seen.calls), *task));
+    let mut tasks = vec![task];
+    tasks.extend(calling.into_iter().map(|((task, _), _)| *task));
+    // The directory of a thread is there, though it is not listed.
+    let threads = std::fs::read_dir(format!("/proc/{task}/task")).into_iter().flatten().flatten();
+    let threads = threads.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    tasks.extend(threads);
+    let mut known = HashSet::new();
+    tasks.retain(|task| known.insert(*task));
+    tasks.truncate(most);
+    tasks
+}
+
+/// From now on this call of these tasks has events of their own. The first is known to be dense: each of its calls is
+/// recorded no more. Of the others each is, until they are.
+fn begin(
+    session: &mut Session,
+    tasks: &[u32],
+    call: (u16, Like),
+    cost: Cost,
+) -> io::Result<(Vec<Thinned>, Vec<Begun>)> {
+    let pair = session.pair(call.0).ok_or(io::ErrorKind::NotFound)?;
+    let mut all = Vec::new();
+    for task in tasks {
+        match Thinned::open(session, *task, call) {
+            Ok(thinned) => all.push(thinned),
+            // It is gone, or another's.
+            Err(_) if !all.is_empty() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let at = crate::launch::now();
+    let mut passed = Vec::new();
+    for thinned in &all {
+        thinned.nth.start()?;
+        passed.push(thinned.task);
+    }
+    session.pass_over(pair, &passed)?;
+    for thinned in all.iter_mut().skip(1) {
+        // One that is gone has no more calls.
+        _ = thinned.each.start();
+    }
+    if let Some(first) = all.first_mut() {
+        first.looks = Some(0);
+    }
+    let begun = passed.iter().map(|task| {
+        let (task, schema) = (*task, session.schema.clone());
+        Begun { task, nr: call.0, schema, at, cost }
+    });
+    let begun = begun.collect();
+    Ok((all, begun))
 }
 
 impl Thinned {
-    fn begin(
-        session: &mut Session,
-        task: u32,
-        nr: u16,
-        like: Like,
-        cost: Cost,
-    ) -> io::Result<(Self, Begun)> {
+    /// The events at one task's call, disabled.
+    fn open(session: &mut Session, task: u32, (nr, like): (u16, Like)) -> io::Result<Self> {
         let pair = session.pair(nr).ok_or(io::ErrorKind::NotFound)?;
         let each = session.open_at_call(pair, task.cast_signed(), false)?;
         let nth = session.open_at_call(pair, task.cast_signed(), true)?;
-        let at = crate::launch::now();
-        nth.start()?;
-        session.pass_over(pair, task)?;
-        let begun = Begun { task, nr, schema: session.schema.clone(), at, cost };
-        Ok((Self { task, nr, like, each, _nth: nth, looks: Some(0) }, begun))
+        Ok(Self { task, nr, like, each, nth, looks: None })
     }
 
     fn decide(&mut self, look: &Look) {

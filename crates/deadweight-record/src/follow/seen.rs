@@ -29,6 +29,8 @@ pub(crate) struct Seen {
     /// Births and switches of the program's tasks, on the user rung.
     pub(crate) born: u32,
     pub(crate) switches: u32,
+    /// Tasks with the number of one that shared events pass over.
+    pub(crate) reborn: u32,
     /// When the root left its CPU for good.
     pub(crate) root_dead: bool,
 }
@@ -88,6 +90,13 @@ impl Seen {
                 "{} calls came so densely that one in {NTH} was recorded: how many there were is counted, that the \
                  others were like those recorded, and took as long as some that were timed, is taken for granted",
                 self.thinned
+            ));
+        }
+        if self.reborn > 0 {
+            warnings.push(format!(
+                "{} tasks got the number of one that dense calls had been counted of: in their first moments, some 10 ms, \
+                 such calls are not recorded, and their number is too low",
+                self.reborn
             ));
         }
         if self.missed > 0 {

@@ -19,6 +19,8 @@ const REMEMBERED: u64 = 4096;
 pub(super) struct Thin {
     /// What recording adds to the time between entry and return, in ns.
     recording: u64,
+    /// Numbers of tasks that the events of all pass over, at some call, and since when.
+    passed: HashMap<u32, u64>,
     /// By task and number: its calls.
     of: HashMap<(u32, u16), Of>,
     /// By number: calls that were recorded one by one, and the time in them.
@@ -68,6 +70,19 @@ impl Thin {
 }
 
 impl Follow<'_> {
+    /// A call of this task, and of whoever has its number, is recorded by events of its own only.
+    pub(crate) fn passes_over(&mut self, task: u32, since: u64) {
+        self.thin.passed.entry(task).or_insert(since);
+    }
+
+    /// This number is a new task's.
+    pub(super) fn numbered_anew(&mut self, task: u32, at: u64) {
+        if self.thin.passed.get(&task).is_some_and(|since| at > *since) {
+            self.thin.forget(|of| of == task);
+            self.seen.reborn += 1;
+        }
+    }
+
     /// One in so many entries: the others have its arguments.
     pub(super) fn enter_nth(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let Some((nr, args)) = self.call_of(sample) else { return };

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 /// The calls that are recorded so.
 #[derive(Debug, Default)]
 pub(crate) struct Nth {
-    of: HashMap<(u32, u16), Of>,
+    /// A number may be that of several tasks, one after the other.
+    of: HashMap<(u32, u16), Vec<Of>>,
 }
 
 /// A task's call.
@@ -54,7 +55,7 @@ impl Nth {
     /// From `from` on one in so many of this task's call is recorded.
     pub(crate) fn begin(&mut self, task: u32, nr: u16, from: u64) {
         let of = Of { from, since: from, entered: false, single: HashMap::new() };
-        self.of.insert((task, nr), of);
+        self.of.entry((task, nr)).or_default().push(of);
     }
 
     /// Takes a record of a call, in order of time. One with the role `LeaveNth` stands for `nth` calls.
@@ -65,9 +66,11 @@ impl Nth {
         at: u64,
         nth: u32,
     ) -> Becomes {
-        let Some(of) = self.of.get_mut(&(task, nr)).filter(|of| at >= of.from) else {
-            return Becomes::Itself;
-        };
+        let of = self.of.get_mut(&(task, nr)).and_then(|all| {
+            let latest = all.iter().rposition(|of| at >= of.from)?;
+            all.get_mut(latest)
+        });
+        let Some(of) = of else { return Becomes::Itself };
         match role {
             Role::Enter => of.entered = true,
             Role::Leave if !std::mem::take(&mut of.entered) => {
@@ -132,6 +135,20 @@ mod tests {
         let next = Untold { since: 500, until: 900, count: 61 };
         assert_eq!(told(&mut nth, Role::LeaveNth, 900), Becomes::Tells(next));
         assert_eq!(nth.take(Role::Leave, (8, 0, 1), 950, 61), Becomes::Itself);
+    }
+
+    #[test]
+    fn who_has_the_number_of_another_has_calls_of_its_own() {
+        let mut nth = Nth::default();
+        nth.begin(7, 0, 100);
+        assert_eq!(told(&mut nth, Role::Enter, 110), Becomes::Itself);
+        assert_eq!(told(&mut nth, Role::Leave, 120), Becomes::Itself);
+        nth.begin(7, 0, 400);
+        // Records come in order of time, and later than this is known.
+        let old = Untold { since: 120, until: 300, count: 60 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 300), Becomes::Tells(old));
+        let new = Untold { since: 400, until: 900, count: 61 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 900), Becomes::Tells(new));
     }
 
     #[test]

@@ -236,6 +236,13 @@ impl Open {
         }
     }
 
+    /// Whether the task that it watches, and nobody else, is gone.
+    pub(crate) fn is_over(&self) -> bool {
+        let mut polled = libc::pollfd { fd: self.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: one descriptor of ours.
+        unsafe { libc::poll(&mut polled, 1, 0) > 0 && polled.revents & libc::POLLHUP != 0 }
+    }
+
     /// Stops it.
     pub(crate) fn disable(&self) -> io::Result<()> {
         // SAFETY: an ioctl without argument.

@@ -40,10 +40,11 @@ impl Session {
         Ok(AtCall { enters: open(pair.enter, roles[0])?, leaves: open(pair.leave, roles[1])? })
     }
 
-    /// From now on and for good, the events that all tasks share pass over one task's call. The kernel refuses
+    /// From now on and for good, the events that all tasks share pass over the call of these tasks. The kernel refuses
     /// it if they pass over another's already.
-    pub(crate) fn pass_over(&self, pair: Pair, task: u32) -> io::Result<()> {
-        let filter = CString::new(format!("common_pid != {task}"))?;
+    pub(crate) fn pass_over(&self, pair: Pair, tasks: &[u32]) -> io::Result<()> {
+        let each: Vec<_> = tasks.iter().map(|task| format!("common_pid != {task}")).collect();
+        let filter = CString::new(each.join(" && "))?;
         for tracepoint in [pair.enter, pair.leave] {
             self.at(tracepoint).try_for_each(|open| open.filter(&filter))?;
         }
@@ -60,6 +61,11 @@ impl AtCall {
     /// Stops them, likewise.
     pub(crate) fn stop(&self) -> io::Result<()> {
         self.enters.iter().chain(&self.leaves).try_for_each(Open::disable)
+    }
+
+    /// Whether their task is gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.leaves.first().is_some_and(Open::is_over)
     }
 
     /// Passes over this task, as [`Session::pass_over`].

@@ -4,6 +4,7 @@
 use crate::program;
 use crate::truth::leave;
 use deadweight_core::report::Report;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -122,6 +123,57 @@ fn a_users_dense_reads_are_counted_where_one_in_so_many_is_recorded() {
         .expect("a number of calls");
     let all = 594_000..=606_000;
     assert!(report.runs.traced.lost > 0 || all.contains(&calls), "{calls}");
+}
+
+#[test]
+fn a_users_dense_reads_of_several_threads_are_counted_alike() {
+    let Some(_alone) = leave(None) else { return };
+    let home = Home::new("readers");
+    let program = match program::build("readers") {
+        Ok(program) => home.put(&program, 0o755),
+        Err(reason) => return assert!(leave(Some(reason)).is_none()),
+    };
+    std::fs::write(home.0.join("input"), vec![b'x'; 100_000]).unwrap();
+    let report = home.report(&[], &[program.to_str().unwrap(), "8", "100000", "input"]);
+    // Each of them alone would have two records for each call.
+    let records = report.runs.traced.records;
+    assert!(records < 8 * 2 * 100_000 * 6 / 10, "{records}");
+    assert!(report.warnings.iter().any(|w| w.contains("one in 61 was recorded")));
+}
+
+#[test]
+fn who_has_the_number_of_a_thread_with_dense_reads_is_recorded_too() {
+    const NEXT: &str = "/proc/sys/kernel/ns_last_pid";
+    let unwritable = std::fs::read(NEXT).and_then(|last| std::fs::write(NEXT, last));
+    let refused = unwritable.err().map(|e| format!("cannot choose the next task's number: {e}"));
+    let Some(_alone) = leave(refused) else { return };
+    let home = Home::new("again");
+    let program = match program::build("readers") {
+        Ok(program) => home.put(&program, 0o755),
+        Err(reason) => return assert!(leave(Some(reason)).is_none()),
+    };
+    std::fs::write(home.0.join("input"), vec![b'x'; 200_000]).unwrap();
+    let words = ["record", "-o", "again.dwt", "--", program.to_str().unwrap()];
+    let words = [&words[..], &["again", "200000", "input"]].concat();
+    let mut recorder = home.command(&[], &words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(recorder.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let first: u32 = first.trim().parse().unwrap();
+    let status = loop {
+        if let Some(status) = recorder.try_wait().unwrap() {
+            break status;
+        }
+        std::fs::write(NEXT, (first - 1).to_string()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    assert_eq!(status.code(), Some(0), "no thread got the number {first}");
+    let text = home.run(&[], &["dump", "--text", "again.dwt"]).stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("tasks got the number of one"));
+    let (_, after) = text.rsplit_once(&format!("fork {first}")).unwrap();
+    let its = |line: &&str| line.contains(&format!("[{first}")) && line.contains("syscall read");
+    let reads = after.lines().filter(its).count();
+    assert!(reads >= 500 || text.contains(" lost "), "{reads}");
 }
 
 #[test]
