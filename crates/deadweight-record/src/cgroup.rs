@@ -85,13 +85,19 @@ pub(crate) fn quota_in(text: &str) -> Option<f64> {
 
 /// The smallest limit of memory that holds for us, in bytes; none if there is none.
 pub(crate) fn memory_limit() -> Option<u64> {
-    let limit = |level: &PathBuf| {
+    memory_levels().into_iter().map(|(_, limit)| limit).min()
+}
+
+/// The levels of our memory cgroup that have a limit, in bytes, ours first.
+pub(crate) fn memory_levels() -> Vec<(PathBuf, u64)> {
+    let limit = |level: PathBuf| {
         let files = ["memory.max", "memory.limit_in_bytes"].map(|name| level.join(name));
         let text = files.iter().find_map(|file| fs::read_to_string(file).ok())?;
         // Version 1 writes a number near 2^63 for none.
-        text.trim().parse::<u64>().ok().filter(|bytes| *bytes < 1 << 60)
+        let bytes = text.trim().parse::<u64>().ok().filter(|bytes| *bytes < 1 << 60)?;
+        Some((level, bytes))
     };
-    levels("memory").iter().filter_map(limit).min()
+    levels("memory").into_iter().filter_map(limit).collect()
 }
 
 #[cfg(test)]

@@ -113,11 +113,25 @@ impl Drop for Closer {
 }
 
 /// The file that is locked while something slows others down: the kernel's directory of tracepoints,
-/// or for who may not open that, one of his own.
+/// or for who may not open that, one of his own. Who has no folder either (root of a user namespace, whose folders are
+/// somebody else's) has one that no other deadweight knows.
 fn mark() -> Result<File, Error> {
     Tracefs::open()
         .map(Tracefs::into_directory)
-        .or_else(|error| Folder::open().and_then(|folder| folder.file("mark")).ok_or(error))
+        .ok()
+        .or_else(|| Folder::open().and_then(|folder| folder.file("mark")))
+        .map_or_else(unnamed, Ok)
+}
+
+/// A file without a name.
+fn unnamed() -> Result<File, Error> {
+    // SAFETY: a name that lives; the descriptor is new and nobody else's.
+    unsafe {
+        match libc::memfd_create(c"deadweight-mark".as_ptr(), libc::MFD_CLOEXEC) {
+            -1 => Err(Error::last("cannot make a file to lock")),
+            file => Ok(File::from_raw_fd(file)),
+        }
+    }
 }
 
 /// Holds off those who close tracepoints in this user's name, for as long as the file is open:

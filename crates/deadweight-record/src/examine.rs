@@ -9,7 +9,7 @@ use crate::hazards::{self, MachineHazard};
 use crate::limit;
 use crate::perf::ring::Ring;
 use crate::perf::schema::fields;
-use crate::perf::sys::{Source, Whom};
+use crate::perf::sys::{Event, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::plan::{Capability, Plan, plain};
 use crate::proc;
@@ -170,7 +170,9 @@ impl Drop for Child {
 fn room() -> Capability {
     let gives = "no holes (not recorded) where much happens";
     let tried = || {
-        let dummy = plain(Source::Dummy, fields::BASE).open(Whom::Task(0), 0)?;
+        // Whoever may not look into the kernel has rings all the same.
+        let dummy = Event { no_kernel: true, ..plain(Source::Dummy, fields::BASE) };
+        let dummy = dummy.open(Whom::Task(0), 0)?;
         let size = crate::session::RING_SIZES[0];
         let map = Ring::map(&dummy, size).map(drop);
         map.map_err(|error| match error.raw_os_error() {

@@ -8,11 +8,14 @@ mod counted;
 mod crowd;
 mod dense;
 mod forget;
+mod full;
+mod inner;
 mod joined;
 mod own;
 mod seen;
 mod thin;
 mod user_half;
+mod waking;
 
 use crate::launch::Probe;
 use crate::memory::Page;
@@ -57,6 +60,7 @@ pub(crate) struct Follow<'s> {
     own: Option<own::Own>,
     thin: thin::Thin,
     crowd: crowd::Crowd,
+    numbers: inner::Numbers,
     /// What the record that is taken tells of others.
     pub(crate) untold: Option<Untold>,
     /// What was read from the side and whose time has not come yet.
@@ -83,6 +87,8 @@ pub(crate) struct Start {
     pub(crate) own: Option<OwnView>,
     /// The calls that have events of their own.
     pub(crate) single_calls: Vec<u16>,
+    /// Whether tasks have other numbers here than the machine's.
+    pub(crate) inside: bool,
     /// The places that are counted.
     pub(crate) counts: Vec<crate::counting::Reading>,
 }
@@ -147,6 +153,7 @@ impl<'s> Follow<'s> {
             thin: thin::Thin::new(start.own.map_or(0, |view| view.recording)),
             crowd: crowd::Crowd::default(),
             untold: None,
+            numbers: inner::Numbers::new(start.inside),
             own: start.own.map(|view| own::Own::new(view, cpus)),
             offsets,
             probes,
@@ -299,7 +306,8 @@ impl<'s> Follow<'s> {
 
     fn exec(&mut self, record: &Record<'_>, task: u32, exec: Option<&Exec<'_>>) {
         let path = exec.map_or(Cow::Borrowed(""), |e| String::from_utf8_lossy(e.path));
-        let former = Tid(exec.map_or(task, |e| e.former));
+        let former = exec.and_then(|e| self.numbers.known(e.former));
+        let former = Tid(former.unwrap_or(task));
         let root = self.start.root;
         if let Some(known) = self.tasks.get_mut(&task) {
             known.execs += 1;
@@ -335,11 +343,13 @@ impl<'s> Follow<'s> {
     fn switched(&mut self, record: &Record<'_>, out: bool) {
         let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
         let known = held.task == record.task;
-        if record.task == REAPED {
+        let foreign = self.numbers.differ() && record.task == 0;
+        if record.task == REAPED || foreign {
             return;
         }
         if !out && !known {
             held.idle_unseen += u32::from(held.task == 0);
+            self.numbers.learn(held.task, record.task);
             held.task = record.task;
             self.tasks.entry(record.task).or_default().process = record.process;
             self.emit(record, record.task, RawKind::On);
@@ -412,12 +422,18 @@ impl<'s> Follow<'s> {
             self.seen.unreadable += 1;
             return;
         };
+        let machines = prev;
+        self.numbers.learn(prev, if record.task == REAPED { 0 } else { record.task });
+        let (prev, next) = (self.numbers.here(prev), self.numbers.here(next));
         if let Some(held) = self.cpus.get_mut(record.cpu as usize) {
             held.task = next;
             held.idle_seen += u32::from(prev == 0);
         }
         if self.owns(prev) {
             let why = self.why(prev, state);
+            if why == Off::Dead {
+                self.numbers.forget(machines);
+            }
             sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
             let chain = std::mem::take(&mut self.kernel_chain);
             self.emit(record, prev, RawKind::Off { why, chain: &chain });
@@ -447,22 +463,6 @@ impl<'s> Follow<'s> {
         } else {
             Off::Blocked
         }
-    }
-
-    fn waking(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        let Some(woken) = sample.raw_u32(self.offsets.woken) else { return };
-        if !self.owns(woken) {
-            return;
-        }
-        let held = self.cpus.get(record.cpu as usize).map_or(0, |h| h.task);
-        // The last thread of a reaped process has no id any more, but it holds the CPU still.
-        let waker = Tid(if record.task == REAPED { held } else { record.task });
-        // common_flags: hard or soft interrupt.
-        let irq = sample.raw.get(2).is_some_and(|flags| flags & 0x18 != 0);
-        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
-        let chain = std::mem::take(&mut self.kernel_chain);
-        self.emit(record, woken, RawKind::Wake { waker, irq, chain: &chain, inferred: false });
-        self.kernel_chain = chain;
     }
 
     fn enter(&mut self, record: &Record<'_>, sample: &Sample<'_>) {

@@ -66,7 +66,10 @@ impl Need {
     fn for_all(self) -> Option<&'static str> {
         match self {
             Self::Perf => Some("sudo sysctl kernel.perf_event_paranoid=-1"),
-            Self::Symbols => Some("sudo sysctl kernel.kptr_restrict=0"),
+            // With a higher one the kernel asks for CAP_SYSLOG whatever this says.
+            Self::Symbols if paranoid().is_some_and(|level| level <= 1) => {
+                Some("sudo sysctl kernel.kptr_restrict=0")
+            }
             Self::OpenFiles => Some("sudo prlimit --pid $$ --nofile=65536"),
             // Who has this capability may do anything: better for one run than for good.
             Self::Places => Some("sudo deadweight -- COMMAND"),
@@ -101,8 +104,7 @@ fn denied(error: &io::Error, need: Need) -> (String, Option<String>) {
     } else if is_root() {
         format!("refused: root without {lacking} here")
     } else if need == Need::Perf {
-        let paranoid = proc::line("/proc/sys/kernel/perf_event_paranoid");
-        let paranoid = paranoid.unwrap_or_else(|| "unknown".into());
+        let paranoid = paranoid().map_or("unknown".into(), |level| level.to_string());
         format!("refused: without {lacking}, and kernel.perf_event_paranoid is {paranoid}")
     } else {
         format!("refused: without {lacking}")
@@ -209,6 +211,11 @@ fn status(field: &str) -> Option<String> {
     let text = proc::line("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     Some(line.trim().to_owned())
+}
+
+/// What ordinary users may see (`kernel.perf_event_paranoid`): less, the higher it is.
+fn paranoid() -> Option<i32> {
+    proc::line("/proc/sys/kernel/perf_event_paranoid")?.trim().parse().ok()
 }
 
 /// Whether our system calls go through a filter (seccomp).

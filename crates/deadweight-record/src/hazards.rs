@@ -146,7 +146,7 @@ fn memory_limit() -> Option<MachineHazard> {
     }
     let text = format!(
         "a cgroup grants {} MiB of memory: near it, files are read from disk again and again, and \
-         beyond it the program is killed. Our own some 40 MiB per CPU count too",
+         beyond it the program is killed. Our own counts too: where little is left, less is recorded",
         limit >> 20
     );
     hazard("memory-limit", text, container("docker run --memory 0 ..."))

@@ -10,6 +10,7 @@ mod refusal;
 use crate::counting::Count;
 use crate::error::Error;
 use crate::limit;
+use crate::room::first_to_go;
 use crate::signals::{Guard, Inherited, was_closed};
 use crate::stand_in::{Prepared, StandIn};
 use deadweight_core::ids::Tid;
@@ -326,6 +327,7 @@ impl Child {
         // SAFETY: plain system calls on descriptors and strings made ready before.
         unsafe {
             self.inherited.restore_in_child();
+            first_to_go::take_back();
             if let Go::Released { other_end, .. } = self.go {
                 libc::close(other_end);
             }

@@ -3,6 +3,7 @@
 //! Found out by trying, because settings, capabilities, containers and kernels each have a say.
 //! Below the lowest there is one sentence and the command that helps.
 
+use crate::dense::in_namespace_of_machine;
 use crate::error::Error;
 use crate::grant::{self, Need};
 use crate::perf::schema::{Layout, fields};
@@ -82,10 +83,10 @@ impl Plan {
             .filter(|c| !c.available && rung.level == Level::Root)
             .map(|c| format!("no {}: {}", c.name, c.why))
             .collect();
-        if other_pid_namespace() && rung.level == Level::Root {
+        if !in_namespace_of_machine() && rung.level == Level::Root {
             warnings.push(
-                "inside a container with its own process ids: tracepoints use the machine's, so \
-                 tasks may not be recognised"
+                "inside a container with its own process ids: programs outside of it have names here and \
+                 nothing else, and calls that come densely are recorded one by one"
                     .into(),
             );
         }
@@ -287,10 +288,4 @@ fn symbols() -> Capability {
         grant: if named { None } else { grant::grant(Need::Symbols) },
         instead: None,
     }
-}
-
-/// The process ids that tracepoints speak of are those of the first namespace.
-fn other_pid_namespace() -> bool {
-    const FIRST: &str = "pid:[4026531836]";
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() != FIRST)
 }

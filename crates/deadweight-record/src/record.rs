@@ -8,13 +8,14 @@ mod aside;
 mod attached;
 mod crowd;
 mod outcome;
+mod shared;
 mod taken;
 mod wake;
 
 use crate::breakpoints::Breakpoints;
 use crate::closer::{self, Closer};
 use crate::counting::Reading;
-use crate::dense::Cost;
+use crate::dense::in_namespace_of_machine;
 use crate::error::Error;
 use crate::follow::{Follow, Seen, Start};
 use crate::in_a_row::InARow;
@@ -27,6 +28,7 @@ use crate::priority::{self, Lowered};
 use crate::probes;
 use crate::proc::{self, Found};
 use crate::raw::Sink;
+use crate::room::first_to_go;
 use crate::rung::Level;
 use crate::session::{Parted, Session};
 use crate::sight;
@@ -38,22 +40,19 @@ use deadweight_core::trace::Meta;
 use deadweight_core::units::Ns;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use aside::look_from_the_side;
 pub(crate) use attached::reachable;
 pub use attached::{Join, attach};
 pub use outcome::Outcome;
+use shared::Shared;
 pub(crate) use taken::Taken;
 use wake::Wake;
 
-/// Copied bytes that may wait to be decoded. Beyond half of it decoding gets normal priority;
-/// beyond all of it the rings are left to fill, and what does not fit is counted as lost.
-const BACKLOG: usize = 512 << 20;
 /// How often the drain looks whether a ring fills up, and calls come densely: some thousand such meanwhile.
 const LOOK_MS: i32 = 2;
 /// How often it copies the rings even so, in ns.
@@ -77,6 +76,7 @@ pub fn record_in(
     if plan.rung.level == Level::Stops {
         return stops::record(row, request, plan, sink);
     }
+    first_to_go::volunteer();
     let guard = Guard::install();
     let waiting = lend::behind_barrier(request, &guard)?;
     match Recording::prepare(request, plan, waiting.pid(), row) {
@@ -99,27 +99,6 @@ struct Recording {
     meta: Meta,
 }
 
-/// What the threads share.
-struct Shared {
-    /// Nonzero once the program has ended: the instant.
-    end: AtomicU64,
-    ended: AtomicBool,
-    backlog: AtomicUsize,
-    /// Buffers that are there to be filled again.
-    spare: AtomicUsize,
-    /// The instant up to which everything is decoded.
-    decoded: AtomicU64,
-    bytes: AtomicU64,
-    /// What calls cost that were counted.
-    counted: Mutex<Cost>,
-    found: Mutex<Vec<Found>>,
-    executables: Mutex<Vec<(PathBuf, File)>>,
-    recorders: Mutex<Vec<Tid>>,
-    crowd: crowd::Crowd,
-    /// What is to be said of the recording.
-    told: Mutex<Vec<String>>,
-}
-
 /// Whom the drain tells what it has for them.
 struct Others {
     decoder: Sender<Drained>,
@@ -130,6 +109,8 @@ struct Others {
 enum Drained {
     /// What one ring held.
     Chunk(Vec<u8>),
+    /// This CPU's ring was full when all was over: nobody told what did not fit.
+    Full(u32),
     /// Nothing older than this will follow.
     Horizon(u64),
     /// Of a task's call one in so many is recorded.
@@ -187,7 +168,8 @@ impl Recording {
             .as_ref()
             .map(|m| m.view(meta.sample_period, meta.observer.syscall_kernel));
         let single_calls = session.single_calls();
-        let start = Start { root, descriptors, main_is_probed, counts, own, single_calls };
+        let inside = !in_namespace_of_machine();
+        let start = Start { root, descriptors, main_is_probed, counts, own, single_calls, inside };
         let before = Taken::so_far();
         let mut merge = Merge::new(session.schema.clone());
         meta.zero = now();
@@ -279,7 +261,8 @@ fn run_threads(
         // All others are there.
         priority.lower();
         begin(follow);
-        let spent = |bytes| {
+        let spent = |bytes: Vec<u8>| {
+            shared.decoded(bytes.len());
             if shared.spare.load(Ordering::Relaxed) < spare {
                 shared.give_back(bytes, &to_drain);
             } else {
@@ -325,7 +308,7 @@ fn drain(
         if session.counting.stop_if_enough() {
             shared.find([Found::CountingStopped(start)]);
         }
-        if start.saturating_sub(shared.decoded.load(Ordering::Relaxed)) > LAG {
+        if start.saturating_sub(shared.decoded_until.load(Ordering::Relaxed)) > LAG {
             decoder.lift();
         }
         if !ended && let Some(cost) = dense.look(&rings, &session.schema) {
@@ -344,12 +327,15 @@ fn drain(
             breakpoints.look(&rings, &session);
         }
         let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
-        let has_room = shared.backlog.load(Ordering::Relaxed) < BACKLOG;
-        if !(ended || due && has_room) {
+        if !(ended || due && shared.has_room()) {
             continue;
         }
+        let full = rings.iter().zip(&session.cpus).filter(|(ring, _)| ended && ring.is_full());
+        let full: Vec<_> = full.map(|(_, cpu)| Drained::Full(cpu.cast_unsigned())).collect();
         copy_rings(&mut rings, shared, decoder, &to.decoder, spent);
+        full.into_iter().for_each(|full| _ = to.decoder.send(full));
         let horizon = if ended { u64::MAX } else { before };
+        shared.begin_round();
         if to.decoder.send(Drained::Horizon(horizon)).is_err() || ended {
             break;
         }
@@ -374,8 +360,7 @@ fn copy_rings(
             decoder.lift();
         }
         ring.copy_to(&mut bytes);
-        shared.backlog.fetch_add(bytes.len(), Ordering::Relaxed);
-        shared.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        shared.copied(bytes.len());
         // A decoder that is gone panicked: the caller will see that.
         _ = to_decoder.send(Drained::Chunk(bytes));
     }
@@ -390,22 +375,20 @@ fn decode(
     follow: &mut Follow<'_>,
 ) {
     let mut told = false;
+    let mut full = Vec::new();
     while let Ok(drained) = from_drain.recv() {
-        let waiting = shared.backlog.load(Ordering::Relaxed);
-        if waiting > BACKLOG / 2 || shared.ended.load(Ordering::Relaxed) {
+        if shared.is_pressing() || shared.ended.load(Ordering::Relaxed) {
             priority.lift();
-        } else if waiting < BACKLOG / 16 {
+        } else if shared.is_at_ease() {
             priority.lower();
         }
         match drained {
-            Drained::Chunk(bytes) => {
-                shared.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
-                merge.add(bytes);
-            }
+            Drained::Chunk(bytes) => merge.add(bytes),
             Drained::Begun(begun) => {
                 follow.passes_over(begun.task, begun.at);
                 merge.begin(*begun);
             }
+            Drained::Full(cpu) => full.push(cpu),
             Drained::Horizon(horizon) => {
                 for (path, file) in shared.take_executables() {
                     follow.sink.executable(path, file);
@@ -416,71 +399,15 @@ fn decode(
                     end => end,
                 };
                 merge.hand_on(horizon, follow, spent);
+                full.drain(..).for_each(|cpu| follow.lost_to_the_end(cpu));
                 follow.flush();
                 shared.crowd.tell(follow, horizon, &mut told);
-                shared.decoded.store(now(), Ordering::Relaxed);
+                shared.end_round();
+                shared.decoded_until.store(now(), Ordering::Relaxed);
                 if horizon == u64::MAX {
                     break;
                 }
             }
         }
-    }
-}
-
-impl Shared {
-    fn new() -> Self {
-        Self {
-            end: AtomicU64::new(0),
-            ended: AtomicBool::new(false),
-            backlog: AtomicUsize::new(0),
-            spare: AtomicUsize::new(0),
-            decoded: AtomicU64::new(now()),
-            bytes: AtomicU64::new(0),
-            counted: Mutex::new(Cost::default()),
-            found: Mutex::new(Vec::new()),
-            executables: Mutex::new(Vec::new()),
-            recorders: Mutex::new(Vec::new()),
-            crowd: crowd::Crowd::default(),
-            told: Mutex::new(Vec::new()),
-        }
-    }
-
-    /// A buffer is there to be filled again.
-    fn give_back(&self, bytes: Vec<u8>, to_drain: &Sender<Vec<u8>>) {
-        self.spare.fetch_add(1, Ordering::Relaxed);
-        // A drain that has ended fills none.
-        _ = to_drain.send(bytes);
-    }
-
-    /// A buffer to fill; a new one if all are in use.
-    fn take_spare(&self, spent: &Receiver<Vec<u8>>) -> Vec<u8> {
-        let Ok(bytes) = spent.try_recv() else { return Vec::new() };
-        self.spare.fetch_sub(1, Ordering::Relaxed);
-        bytes
-    }
-
-    fn this_thread_records(&self) {
-        // SAFETY: asks for a number.
-        self.records(Tid(unsafe { libc::gettid() }.cast_unsigned()));
-    }
-
-    fn records(&self, thread: Tid) {
-        self.recorders.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-    }
-
-    fn find(&self, found: impl IntoIterator<Item = Found>) {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
-    }
-
-    fn keep(&self, executables: Vec<(PathBuf, File)>) {
-        self.executables.lock().unwrap_or_else(PoisonError::into_inner).extend(executables);
-    }
-
-    fn take_executables(&self) -> Vec<(PathBuf, File)> {
-        std::mem::take(&mut *self.executables.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn take_found(&self) -> Vec<Found> {
-        std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

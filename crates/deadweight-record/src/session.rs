@@ -29,6 +29,7 @@ use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
 use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
+use crate::room::memory_left;
 use crate::rung::Level;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, RawFd};
@@ -51,6 +52,13 @@ const HARMLESS: u8 = 3;
 /// What an ordinary user may lock is less.
 pub(crate) const RING_SIZES: [usize; 7] =
     [16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
+
+/// The largest ring for each of so many CPUs, given what memory is left: what is copied out of all rings takes an
+/// eighth of it, twice.
+fn fitting(cpus: usize, left: u64) -> usize {
+    let each = usize::try_from(left / 8).unwrap_or(usize::MAX) / cpus.max(1);
+    RING_SIZES.into_iter().find(|size| *size <= each).unwrap_or(RING_SIZES[RING_SIZES.len() - 1])
+}
 
 /// The numbers of user registers in `perf_regs.h`.
 #[cfg(target_arch = "x86_64")]
@@ -197,7 +205,8 @@ impl Session {
     }
 
     fn map_rings(&mut self, event: &Event, whom: Whom) -> Result<(), Error> {
-        'sizes: for size in RING_SIZES {
+        let fitting = fitting(self.cpus.len(), memory_left());
+        'sizes: for size in RING_SIZES.into_iter().filter(|size| *size <= fitting) {
             self.leaders.clear();
             self.rings.clear();
             for cpu in &self.cpus {
@@ -215,10 +224,15 @@ impl Session {
                 self.schema.add(leader.id, Role::Dummy, event.layout);
                 self.leaders.push(leader);
             }
-            if size < RING_SIZES[if self.means.is_some() { 2 } else { 0 }] {
+            let usual = RING_SIZES[if self.means.is_some() { 2 } else { 0 }];
+            let kib = size >> 10;
+            if size < usual.min(fitting) {
                 self.warnings.push(format!(
-                    "the kernel granted only {} KiB per CPU for its records: more may be lost",
-                    size >> 10
+                    "the kernel granted only {kib} KiB per CPU for its records: more may be lost"
+                ));
+            } else if size < usual {
+                self.warnings.push(format!(
+                    "little memory was left: records had only {kib} KiB per CPU, more may be lost"
                 ));
             }
             break;

@@ -28,6 +28,7 @@ use crate::plan::Plan;
 use crate::proc;
 use crate::raw::Sink;
 use crate::record::{Outcome, Taken};
+use crate::room::first_to_go;
 use crate::signals::Guard;
 pub(crate) use attached::attach;
 pub(crate) use calibrate::Costs;
@@ -64,6 +65,7 @@ pub(crate) fn record(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     limit::raise();
+    first_to_go::volunteer();
     let costs = row.stops(calibrate::costs)?;
     let guard = Guard::install();
     let program = lend::behind_barrier(request, &guard)?;

@@ -47,6 +47,11 @@ impl Ring {
         self.filled() > self.size / 8
     }
 
+    /// Whether a record may not have fitted: its length is a number of 16 bits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled() + usize::from(u16::MAX) > self.size
+    }
+
     /// Bytes that wait to be copied: so many at least by the time they are.
     pub(crate) fn filled(&self) -> usize {
         let (head, tail) = self.cursors();

@@ -7,6 +7,7 @@
 use super::{Outcome, Shared, Taken, conclude, run_threads};
 use crate::calibrate;
 use crate::closer::Closer;
+use crate::dense::in_namespace_of_machine;
 use crate::error::Error;
 use crate::follow::{Follow, Start};
 use crate::launch::{Ended, Request, now};
@@ -17,6 +18,7 @@ use crate::present::{Present, Target};
 use crate::probes;
 use crate::proc;
 use crate::raw::Sink;
+use crate::room::first_to_go;
 use crate::rung::Level;
 use crate::session::{NOBODY, Session};
 use crate::sight;
@@ -59,6 +61,7 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     }
     let interrupts = Interrupts::note();
     limit::raise();
+    first_to_go::volunteer();
     let request = Request { argv: vec![target.program().into()], ..Request::default() };
     let probes = probes::of_language(&request);
     let cpus = proc::online_cpus();
@@ -81,7 +84,8 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     (meta.zero, merge.zero) = (present.at, present.at);
     sink.begin(&meta);
     let shared = Shared::new();
-    let start = Start { root: join.pid, ..Start::default() };
+    let inside = !in_namespace_of_machine();
+    let start = Start { root: join.pid, inside, ..Start::default() };
     let cpus = 1 + cpus.into_iter().max().unwrap_or(0).cast_unsigned() as usize;
     let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
     let until = || Ok(wait(&target, join.limit, &interrupts, present.at));

@@ -2,11 +2,12 @@
 //! record of a switch, and a ring that stacks have filled up would lose switches, hence time. What is lost of
 //! samples makes shares less sure and nothing else.
 
-use super::{Session, sampled};
+use super::{Session, fitting, sampled};
 use crate::error::Error;
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, fields};
 use crate::perf::sys::{DEEP_STACK_BYTES, Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::room::memory_left;
 use perf_event_open_sys::bindings as abi;
 use std::io;
 
@@ -84,9 +85,10 @@ impl Session {
     fn sample_rings(&self) -> io::Result<(Vec<Open>, Vec<Ring>)> {
         // Nobody tells anything to these: they only own the rings.
         let owner = sampled(Source::Told, fields::BASE);
+        let size = SAMPLE_RING.min(fitting(2 * self.cpus.len(), memory_left()));
         let each = self.cpus.iter().map(|cpu| {
             let owner = owner.open(Whom::Everyone, *cpu)?;
-            let ring = Ring::map(&owner, SAMPLE_RING)?;
+            let ring = Ring::map(&owner, size)?;
             Ok((owner, ring))
         });
         each.collect()

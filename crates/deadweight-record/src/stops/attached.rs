@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::present::Target;
 use crate::raw::Sink;
 use crate::record::Outcome;
+use crate::room::first_to_go;
 use crate::signals::Interrupts;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::{Exit, Meta, Usage};
@@ -25,6 +26,7 @@ pub(crate) fn attach(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     limit::raise();
+    first_to_go::volunteer();
     let costs = calibrate::costs()?;
     let interrupts = Interrupts::note();
     let meta = Meta {

@@ -22,6 +22,7 @@ mod names;
 mod output;
 mod pclntab;
 mod resolve;
+mod room;
 mod sources;
 mod spaces;
 mod stacks;
@@ -39,6 +40,7 @@ use deadweight_record::{Calls, RawEvent, RawKind, Sink, UserState};
 use hash::ByFast;
 use images::{Images, Mapping};
 use output::Output;
+use room::Room;
 use spaces::{Range, Spaces};
 use stacks::Interned;
 use std::collections::HashSet;
@@ -77,6 +79,7 @@ pub struct Sealer {
     zero: Option<u64>,
     meta: Meta,
     output: Option<Output>,
+    room: Room,
     /// Nothing is recorded after this.
     last: bool,
     written: Instant,
@@ -117,6 +120,7 @@ impl Sealer {
             zero: None,
             meta: Meta::default(),
             output: None,
+            room: Room::default(),
             last: false,
             written: Instant::now(),
         }
@@ -366,6 +370,9 @@ impl Sink for Sealer {
     }
 
     fn event(&mut self, raw: &RawEvent<'_>) {
+        if self.room.leaves_out() {
+            return;
+        }
         let zero = *self.zero.get_or_insert(raw.at);
         let process = self.spaces.process(raw.process, raw.task);
         let kind = self.seal(process, raw);
@@ -379,6 +386,7 @@ impl Sink for Sealer {
     }
 
     fn flush(&mut self) {
+        self.room.look(&self.events);
         if self.output.is_some() && self.written.elapsed() >= WRITE_EVERY {
             self.events.close();
             self.write();
@@ -387,6 +395,7 @@ impl Sink for Sealer {
 
     fn finish(&mut self, meta: Meta) {
         self.meta = meta;
+        self.room.finish(&mut self.events, &mut self.meta);
         let (symbols, images) = (&mut self.symbols, &mut self.images);
         meaning::give_kernel(symbols, images);
         if self.last {

@@ -17,6 +17,7 @@ mod errors;
 mod habits;
 mod harm;
 mod inlining;
+mod memory;
 mod repeating;
 mod transparency;
 mod workshop;

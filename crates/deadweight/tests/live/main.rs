@@ -8,6 +8,7 @@
 mod code;
 mod counts;
 mod crystal;
+mod enclosed;
 mod guarded;
 mod images;
 mod joining;

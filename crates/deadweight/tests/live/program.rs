@@ -26,7 +26,7 @@ pub(crate) fn workshop() -> PathBuf {
 /// How a source file becomes a program; the executable's path follows `-o` at the end.
 fn compiler(source: &str) -> Option<&'static [&'static str]> {
     Some(match source {
-        "static_hello.c" => &["gcc", "-O2", "-g", "-static"],
+        "static_hello.c" | "enclosed.c" => &["gcc", "-O2", "-g", "-static"],
         assembler if assembler.ends_with(".s") => &["gcc", "-m32", "-nostdlib", "-static"],
         c if c.ends_with(".c") => &["gcc", "-O2", "-g", "-pthread"],
         cpp if cpp.ends_with(".cpp") => &["g++", "-O2", "-g"],

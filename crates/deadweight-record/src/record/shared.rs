@@ -1,0 +1,149 @@
+//! What the threads of a recording share: how far each of them is, and what they hand to each other.
+
+use super::crowd::Crowd;
+use crate::dense::Cost;
+use crate::launch::now;
+use crate::proc::Found;
+use crate::room::memory_left;
+use deadweight_core::ids::Tid;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Mutex, PoisonError};
+
+/// Copied bytes that may wait to be decoded, or a third of the memory that is left. Beyond half of it decoding gets
+/// normal priority; beyond all of it nothing is copied.
+const BACKLOG: usize = 512 << 20;
+/// So many of them never do harm.
+const LITTLE: usize = 4 << 20;
+
+/// What the threads share.
+pub(super) struct Shared {
+    /// Nonzero once the program has ended: the instant.
+    pub(super) end: AtomicU64,
+    pub(super) ended: AtomicBool,
+    /// Copied bytes that are not decoded.
+    backlog: AtomicUsize,
+    /// Rounds of copying that are not decoded to their end.
+    rounds: AtomicUsize,
+    /// How many bytes may wait.
+    most: AtomicUsize,
+    /// Buffers that are there to be filled again.
+    pub(super) spare: AtomicUsize,
+    /// The instant up to which everything is decoded.
+    pub(super) decoded_until: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    /// What calls cost that were counted.
+    pub(super) counted: Mutex<Cost>,
+    pub(super) found: Mutex<Vec<Found>>,
+    pub(super) executables: Mutex<Vec<(PathBuf, File)>>,
+    pub(super) recorders: Mutex<Vec<Tid>>,
+    pub(super) crowd: Crowd,
+    /// What is to be said of the recording.
+    pub(super) told: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        Self {
+            end: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            backlog: AtomicUsize::new(0),
+            rounds: AtomicUsize::new(0),
+            most: AtomicUsize::new(BACKLOG),
+            spare: AtomicUsize::new(0),
+            decoded_until: AtomicU64::new(now()),
+            bytes: AtomicU64::new(0),
+            counted: Mutex::new(Cost::default()),
+            found: Mutex::new(Vec::new()),
+            executables: Mutex::new(Vec::new()),
+            recorders: Mutex::new(Vec::new()),
+            crowd: Crowd::default(),
+            told: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// So many bytes were copied out of a ring, and wait to be decoded.
+    pub(super) fn copied(&self, bytes: usize) {
+        self.backlog.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// So many bytes are decoded.
+    pub(super) fn decoded(&self, bytes: usize) {
+        self.backlog.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// A round of copying is over; the decoder is about to hear of it.
+    pub(super) fn begin_round(&self) {
+        self.rounds.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The decoder has done what it can before the next round.
+    pub(super) fn end_round(&self) {
+        self.rounds.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether more may be copied; if not, the rings are left to fill, and what does not fit is counted as lost.
+    pub(super) fn has_room(&self) -> bool {
+        let backlog = self.backlog.load(Ordering::Relaxed);
+        // What is left of a round can be decoded only when the next one is there.
+        if backlog < LITTLE || self.rounds.load(Ordering::SeqCst) == 0 {
+            return true;
+        }
+        let left = usize::try_from(memory_left() / 3).unwrap_or(usize::MAX);
+        let most = left.clamp(LITTLE, BACKLOG);
+        self.most.store(most, Ordering::Relaxed);
+        backlog < most
+    }
+
+    /// Whether so much waits to be decoded that this must not wait until nobody else runs.
+    pub(super) fn is_pressing(&self) -> bool {
+        self.backlog.load(Ordering::Relaxed) > self.most.load(Ordering::Relaxed) / 2
+    }
+
+    /// Whether little waits to be decoded.
+    pub(super) fn is_at_ease(&self) -> bool {
+        self.backlog.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed) / 16
+    }
+
+    /// A buffer is there to be filled again.
+    pub(super) fn give_back(&self, bytes: Vec<u8>, to_drain: &Sender<Vec<u8>>) {
+        self.spare.fetch_add(1, Ordering::Relaxed);
+        // A drain that has ended fills none.
+        _ = to_drain.send(bytes);
+    }
+
+    /// A buffer to fill; a new one if all are in use.
+    pub(super) fn take_spare(&self, spent: &Receiver<Vec<u8>>) -> Vec<u8> {
+        let Ok(bytes) = spent.try_recv() else { return Vec::new() };
+        self.spare.fetch_sub(1, Ordering::Relaxed);
+        bytes
+    }
+
+    pub(super) fn this_thread_records(&self) {
+        // SAFETY: asks for a number.
+        self.records(Tid(unsafe { libc::gettid() }.cast_unsigned()));
+    }
+
+    pub(super) fn records(&self, thread: Tid) {
+        self.recorders.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    pub(super) fn find(&self, found: impl IntoIterator<Item = Found>) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+    }
+
+    pub(super) fn keep(&self, executables: Vec<(PathBuf, File)>) {
+        self.executables.lock().unwrap_or_else(PoisonError::into_inner).extend(executables);
+    }
+
+    pub(super) fn take_executables(&self) -> Vec<(PathBuf, File)> {
+        std::mem::take(&mut *self.executables.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn take_found(&self) -> Vec<Found> {
+        std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,106 @@
+//! Little memory: the program goes on and ends as ever, what was recorded opens, and what is missing is said.
+
+use crate::workshop::{Bench, Group, Said, deadweight, live, run, said};
+use deadweight_core::report::Report;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A cgroup with so much memory; none, said loudly, where none can be made.
+fn group(mib: u64) -> Option<Group> {
+    let bytes = (mib << 20).to_string();
+    let limits = ([("memory.limit_in_bytes", &*bytes)], [("memory.max", &*bytes)]);
+    Group::new("memory", &limits.0, &limits.1)
+}
+
+/// deadweight with these arguments in a group.
+fn inside<S: AsRef<OsStr>>(group: &Group, folder: &Path, arguments: &[S]) -> Said {
+    let mut command = Command::new("sh");
+    command.args(["-c", &group.script()]).arg(deadweight().get_program()).args(arguments);
+    said(&command.env("LC_ALL", "C.UTF-8").current_dir(folder).output().unwrap())
+}
+
+/// Two processes that wake each other by turns: some twenty records each time.
+const TURNS: &str = "import os
+a, b = os.pipe(), os.pipe()
+if os.fork() == 0:
+    for _ in range(50000):
+        os.read(a[0], 1)
+        os.write(b[1], b'x')
+    os._exit(0)
+for _ in range(50000):
+    os.write(a[1], b'x')
+    os.read(b[0], 1)
+print('done')
+os._exit(3)";
+
+#[test]
+fn a_limit_that_recording_would_hit_costs_later_events_and_nothing_else() {
+    live!();
+    let bench = Bench::new();
+    let Some(small) = group(48) else { return };
+    let python = ["--", "/usr/bin/python3", "-c", TURNS];
+    let json = [&["-q", "--export-json", "report.json"][..], &python].concat();
+    let weighed = inside(&small, &bench.path("."), &json);
+    assert_eq!((weighed.code, &*weighed.out), (3, "done\n"), "{}", weighed.err);
+    let report = fs::read_to_string(bench.path("report.json")).unwrap();
+    let report = Report::from_json(&report).unwrap();
+    let unrecorded = report.ledger.iter().filter(|row| row.account == "unrecorded");
+    assert!(unrecorded.map(|row| row.ns).sum::<u64>() > report.wall_ns / 20, "{report:?}");
+    assert!(report.warnings.iter().any(|said| said.contains("memory was left")), "{report:?}");
+    let record = [&["record", "-q", "-o", "t.dwt"][..], &python].concat();
+    let recorded = inside(&small, &bench.path("."), &record);
+    assert_eq!((recorded.code, &*recorded.out), (3, "done\n"), "{}", recorded.err);
+    let report = run(&["report".as_ref(), bench.path("t.dwt").as_os_str()]);
+    assert_eq!(report.code, 0, "{}", report.err);
+    assert!(report.out.contains("memory was left"), "{}", report.out);
+}
+
+/// Takes so much memory that both cannot stay, and says when it is done.
+const TAKES: &str = "import time
+block = bytearray(52 << 20)
+for at in range(0, len(block), 4096): block[at] = 1
+time.sleep(0.2)
+open('done', 'w').write('yes')";
+
+#[test]
+fn who_is_killed_for_want_of_memory_is_not_the_program() {
+    live!();
+    let bench = Bench::new();
+    let Some(small) = group(72) else { return };
+    let words = ["record", "-q", "-o", "t.dwt", "--", "/usr/bin/python3", "-c", TAKES];
+    let recorded = inside(&small, &bench.path("."), &words);
+    let until = Instant::now() + Duration::from_secs(20);
+    while !fs::read_to_string(bench.path("done")).is_ok_and(|text| text == "yes") {
+        assert!(Instant::now() < until, "the program did not end: {recorded:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let file = bench.path("t.dwt");
+    let report = run(&["report".as_ref(), file.as_os_str()]);
+    assert!(report.code == 0 || report.err.lines().count() == 1, "{report:?}");
+    eprintln!("the recorder ended with {}", recorded.code);
+}
+
+#[test]
+fn the_program_does_not_volunteer_with_us() {
+    live!();
+    let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    let seen = run(&["-q", "--", "cat", "/proc/self/oom_score_adj"]);
+    assert_eq!(seen.out, own, "{}", seen.err);
+    let ours = run(&["-q", "--", "sh", "-c", "cat /proc/$PPID/oom_score_adj"]);
+    assert_eq!(ours.out, "1000\n", "{}", ours.err);
+    let clean = run(&["-q", "-r", "1", "--", "cat", "/proc/self/oom_score_adj"]);
+    assert!(clean.out.lines().all(|line| line == own.trim()), "{clean:?}");
+}
+
+#[test]
+fn few_addresses_are_enough() {
+    live!();
+    let script = "ulimit -v 200000 && exec \"$0\" -q -- sh -c 'echo done; exit 3'";
+    let program = deadweight();
+    let out = Command::new("sh").args(["-c", script]).arg(program.get_program()).output().unwrap();
+    let said = said(&out);
+    assert_eq!((said.code, &*said.out, &*said.err), (3, "done\n", ""));
+}
