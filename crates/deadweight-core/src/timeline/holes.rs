@@ -29,13 +29,27 @@ impl Holes {
         self.moved.insert(task, (from, at));
     }
 
-    /// Since when it is not known whether a wait of this length still lasted, whose end nobody saw: if
-    /// losses take up most of what is left of it.
+    /// Since when it is not known whether a wait of this length still lasted, whose end nobody saw: the first
+    /// of the losses in it from which on they take up most of what is left of it.
     fn that_may_hide(&self, start: Ns, end: Ns) -> Option<Ns> {
-        let before = self.lost.range(..start).next_back().filter(|(_, until)| **until > start);
-        let (since, until) = before.or_else(|| self.lost.range(start..end).next())?;
-        let since = start.max(*since);
-        (end - (*until).min(end) <= *until - since).then_some(since)
+        let before = self.lost.range(..start).next_back();
+        let mut apart: Vec<(Ns, Ns)> = Vec::new();
+        for (since, until) in before.into_iter().chain(self.lost.range(start..end)) {
+            let known = apart.last().map_or(start, |(_, until)| *until);
+            let (since, until) = (known.max(*since), end.min(*until));
+            if since < until {
+                apart.push((since, until));
+            }
+        }
+        let mut lost = Ns::ZERO;
+        let mut hidden = None;
+        for (since, until) in apart.into_iter().rev() {
+            lost += until - since;
+            if end - since <= lost + lost {
+                hidden = Some(since);
+            }
+        }
+        hidden
     }
 }
 

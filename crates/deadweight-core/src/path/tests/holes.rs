@@ -157,6 +157,32 @@ fn a_wait_whose_end_nobody_saw_ends_where_records_were_lost() {
     );
 }
 
+/// A small record fits where others do not, and tells of the losses before it.
+#[test]
+fn a_wait_that_several_holes_may_hide_is_not_known_from_the_first_of_them_on() {
+    check_life(
+        "task 1 a
+             0 on
+            10 off preempted
+        task 2 b
+            20 on
+            30 syscall write 1 1
+            40 lost 5
+            41 back 1
+           480 lost 1000
+        task 1
+           500 on",
+        1,
+        &expect![[r#"
+        0 user
+        10 no cpu
+        30 unrecorded
+        500 user
+        500 end
+    "#]],
+    );
+}
+
 #[test]
 fn a_wait_that_began_in_a_hole_of_another_cpu_is_not_known() {
     let elsewhere = "cpus 2
