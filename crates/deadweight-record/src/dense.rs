@@ -224,31 +224,26 @@ impl Seen {
 
 /// Counts calls and waits in records.
 fn count(bytes: &[u8], schema: &Schema, countable: &[u16], seen: &mut HashMap<u32, Seen>) {
-    let mut rest = bytes;
-    while let Some(length) = decode::length(rest) {
-        if let Some(record) = decode::record(rest, schema)
-            && let Body::Sample(sample) = record.body
-        {
-            match sample.role {
-                Role::Enter => {
-                    let nr = sample.raw_u32(schema.offsets.enter_nr);
-                    let nr = nr.and_then(|nr| u16::try_from(nr).ok());
-                    if nr.is_some_and(|nr| countable.contains(&nr)) {
-                        let seen = seen.entry(record.task).or_default();
-                        seen.first = if seen.calls == 0 { record.at } else { seen.first };
-                        (seen.calls, seen.last) = (seen.calls + 1, record.at);
-                    }
+    for record in decode::records(bytes, schema) {
+        let Body::Sample(sample) = record.body else { continue };
+        match sample.role {
+            Role::Enter => {
+                let nr = sample.raw_u32(schema.offsets.enter_nr);
+                let nr = nr.and_then(|nr| u16::try_from(nr).ok());
+                if nr.is_some_and(|nr| countable.contains(&nr)) {
+                    let seen = seen.entry(record.task).or_default();
+                    seen.first = if seen.calls == 0 { record.at } else { seen.first };
+                    (seen.calls, seen.last) = (seen.calls + 1, record.at);
                 }
-                Role::Waking => seen.entry(record.task).or_default().waits += 1,
-                Role::Switch => {
-                    let state = sample.raw_u64(schema.offsets.prev_state);
-                    let waits = state.is_some_and(|state| state & 0xff != 0);
-                    seen.entry(record.task).or_default().waits += u32::from(waits);
-                }
-                _ => {}
             }
+            Role::Waking => seen.entry(record.task).or_default().waits += 1,
+            Role::Switch => {
+                let state = sample.raw_u64(schema.offsets.prev_state);
+                let waits = state.is_some_and(|state| state & 0xff != 0);
+                seen.entry(record.task).or_default().waits += u32::from(waits);
+            }
+            _ => {}
         }
-        rest = &rest[length..];
     }
 }
 

@@ -151,7 +151,7 @@ impl<'s> Follow<'s> {
         Self {
             sink,
             thin: thin::Thin::new(start.own.map_or(0, |view| view.recording)),
-            crowd: crowd::Crowd::default(),
+            crowd: crowd::Crowd::new(start.own.is_some()),
             untold: None,
             numbers: inner::Numbers::new(start.inside),
             own: start.own.map(|view| own::Own::new(view, cpus)),

@@ -5,7 +5,7 @@
 //! seen making room for us again. A CPU that was not idle proves nothing.
 
 use crate::error::Error;
-use crate::perf::decode::{self, Body};
+use crate::perf::decode::{self, Body, Record};
 use crate::perf::schema::Role;
 use crate::session::Session;
 use std::thread;
@@ -31,17 +31,12 @@ pub(crate) fn unseen(session: &mut Session) -> Result<Vec<i32>, Error> {
     for (ring, cpu) in session.rings.iter_mut().zip(&session.cpus) {
         bytes.clear();
         ring.copy_to(&mut bytes);
-        let mut rest = &bytes[..];
-        while let Some(length) = decode::length(rest).filter(|length| *length <= rest.len()) {
-            if let Some(Body::Sample(sample)) =
-                decode::record(rest, &session.schema).map(|record| record.body)
-                && sample.role == Role::Switch
-                && sample.raw_u32(idle_left) == Some(0)
-            {
-                unseen.retain(|other| other != cpu);
-                break;
-            }
-            rest = &rest[length..];
+        let leaves_idle = |record: Record<'_>| {
+            matches!(record.body, Body::Sample(sample)
+                if sample.role == Role::Switch && sample.raw_u32(idle_left) == Some(0))
+        };
+        if decode::records(&bytes, &session.schema).any(leaves_idle) {
+            unseen.retain(|other| other != cpu);
         }
     }
     Ok(unseen)

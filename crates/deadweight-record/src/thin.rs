@@ -268,12 +268,8 @@ impl Seen {
 
 impl Look {
     fn at(&mut self, bytes: &[u8], schema: &Schema, kept: &HashMap<u16, [bool; 6]>) {
-        let mut rest = bytes;
-        while let Some(length) = decode::length(rest) {
-            if let Some(record) = decode::record(rest, schema) {
-                self.see(&record, schema, kept);
-            }
-            rest = &rest[length..];
+        for record in decode::records(bytes, schema) {
+            self.see(&record, schema, kept);
         }
     }
 

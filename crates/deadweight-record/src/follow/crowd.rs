@@ -46,17 +46,28 @@ pub(super) struct Crowd {
     begun: bool,
     /// By number: how many, and the time in them, in ns.
     calls: BTreeMap<u16, (u32, u64)>,
+    /// Whether it is still to be decided: on the user rung, once.
+    open: bool,
     /// The calls that are not recorded any more, once that is decided.
-    pub(super) parted: Option<Vec<u16>>,
+    parted: Vec<u16>,
 }
 
 impl Crowd {
+    /// Without calls that have events of their own there is nothing to decide.
+    pub(super) fn new(open: bool) -> Self {
+        Self { open, ..Self::default() }
+    }
+
     pub(super) fn entered(&mut self, nr: u16) {
-        self.calls.entry(nr).or_default().0 += 1;
+        if self.open {
+            self.calls.entry(nr).or_default().0 += 1;
+        }
     }
 
     pub(super) fn left(&mut self, nr: u16, took: u64) {
-        self.calls.entry(nr).or_default().1 += took;
+        if self.open {
+            self.calls.entry(nr).or_default().1 += took;
+        }
     }
 
     /// Another one was born; whether it is time to decide.
@@ -80,10 +91,10 @@ impl Crowd {
 }
 
 impl Follow<'_> {
-    /// A task was born. Once there are too many: the calls that are to be recorded no more, of `recorded` ones.
+    /// A task was born. Once there are too many, it is decided which calls are to be recorded no more.
     pub(super) fn another_born(&mut self, at: u64) {
         self.seen.born += 1;
-        if self.own.is_none() || self.crowd.parted.is_some() || !self.crowd.born(at) {
+        if !self.crowd.open || !self.crowd.born(at) {
             return;
         }
         let under_way = self.under_way();
@@ -98,8 +109,7 @@ impl Follow<'_> {
             let of = self.start.single_calls.len();
             self.seen.crowd = Some(Fewer { born, switches, calls: names, of });
         }
-        self.crowd.calls.clear();
-        self.crowd.parted = Some(rare);
+        self.crowd = Crowd { parted: rare, ..Crowd::default() };
     }
 
     /// The calls that tasks are in which are recorded.
@@ -110,7 +120,7 @@ impl Follow<'_> {
 
     /// The calls that are not worth their price among so many births, once.
     pub(crate) fn not_worth_it(&self) -> Option<&[u16]> {
-        self.crowd.parted.as_deref().filter(|parted| !parted.is_empty())
+        Some(&*self.crowd.parted).filter(|parted| !parted.is_empty())
     }
 }
 
@@ -120,7 +130,7 @@ mod tests {
 
     #[test]
     fn calls_are_judged_by_the_latter_of_many_quick_births() {
-        let mut crowd = Crowd::default();
+        let mut crowd = Crowd::new(true);
         let mut due = Vec::new();
         for birth in 0..u64::from(2 * BORN) {
             if birth < 100 {

@@ -180,6 +180,17 @@ pub fn length(bytes: &[u8]) -> Option<usize> {
     header(bytes).map(|(header, _)| header.size)
 }
 
+/// Decodes one record after the other, and passes over what none is made of; up to one that is cut off.
+pub fn records<'a>(bytes: &'a [u8], schema: &'a Schema) -> impl Iterator<Item = Record<'a>> {
+    let mut rest = bytes;
+    let next = move || {
+        let (first, others) = rest.split_at_checked(length(rest)?)?;
+        rest = others;
+        Some(record(first, schema))
+    };
+    std::iter::from_fn(next).flatten()
+}
+
 /// Decodes the record at the start of `bytes`; none if it is cut off or contradicts itself.
 #[must_use]
 pub fn record<'a>(bytes: &'a [u8], schema: &Schema) -> Option<Record<'a>> {
