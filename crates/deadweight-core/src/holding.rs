@@ -60,10 +60,31 @@ fn push(parts: &mut Vec<(Ns, Holder)>, time: Ns, holder: Holder) {
     }
 }
 
-/// The CPU that a task ran on after its span `index`.
+/// The CPU that a task ran on after its span `index`; the one before if it never ran again.
 fn next_cpu(timeline: &Timeline, task: TaskId, index: usize) -> Option<Cpu> {
-    timeline.task(task).spans[index..].iter().find_map(|s| match s.run {
+    let (before, after) = timeline.task(task).spans.split_at(index);
+    after.iter().chain(before.iter().rev()).find_map(|s| match s.run {
         Run::OnCpu(cpu) => Some(cpu),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::tests::read;
+
+    #[test]
+    fn who_never_ran_again_waited_for_the_cpu_that_it_lost() {
+        let read = read(
+            "cpus 2\ntask 1 main\ntask 9 other\n0 [1] cpu1 on\n100 [1] exit\n200 [1] off preempted\n\
+             200 [9] cpu1 on\n900 [1] cpu1 on\n900 [1] off dead",
+        );
+        let spans = &read.timeline.task(TaskId::at(0)).spans;
+        let index = spans.iter().position(|span| span.run == Run::Runnable).unwrap();
+        let at = (TaskId::at(0), index);
+        let subject = &read.path.subject;
+        let parts = holders(&read.timeline, subject, at, Ns(200), Ns(900));
+        assert_eq!(parts, [(Ns(700), Holder::Outside(TaskId::at(1)))]);
+    }
 }

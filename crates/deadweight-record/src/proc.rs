@@ -149,6 +149,20 @@ pub(crate) struct Descriptor {
     pub(crate) what: String,
 }
 
+/// Waits until a child of ours is dead, and leaves it to be reaped: how long its first thread could have run and had no
+/// CPU in all its life, in ns; none where the kernel does not tell.
+pub(crate) fn queued_until_death(child: u32) -> Option<u64> {
+    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOWAIT;
+    // SAFETY: the kernel fills in a place on the stack.
+    while unsafe { libc::waitid(libc::P_PID, child, said.as_mut_ptr(), flags) } != 0 {
+        if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
+            return None;
+        }
+    }
+    line(format!("/proc/{child}/schedstat"))?.split(' ').nth(1)?.parse().ok()
+}
+
 /// A file's text without the line end; none if it cannot be read.
 pub(crate) fn line(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())

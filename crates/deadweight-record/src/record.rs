@@ -19,7 +19,7 @@ use crate::dense::in_namespace_of_machine;
 use crate::error::Error;
 use crate::follow::{Follow, Seen, Start};
 use crate::in_a_row::InARow;
-use crate::launch::{Ended, Request, Running, Waiting, lend, now};
+use crate::launch::{Ended, Request, Waiting, lend, now};
 use crate::limit;
 use crate::merge::Merge;
 use crate::perf::ring::Ring;
@@ -40,9 +40,9 @@ use deadweight_core::trace::Meta;
 use deadweight_core::units::Ns;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{OnceLock, PoisonError};
 use std::thread;
 
 use aside::look_from_the_side;
@@ -180,14 +180,21 @@ impl Recording {
         let cpus = 1 + session.cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
         let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
         shared.records(program.by);
-        let until = || program.release().and_then(Running::wait);
+        let queued = OnceLock::new();
+        let until = || {
+            let running = program.release()?;
+            let told = own.is_some_and(|own| !own.everyone).then(|| proc::queued_until_death(root));
+            _ = queued.set(told.flatten());
+            running.wait()
+        };
         let ended = {
             let session = (session, &closer);
             run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?
         };
         row.keep(closer);
         drop(room);
-        follow.last_steps((ended.usage.user + ended.usage.system).0, ended.end);
+        let used = (ended.usage.user + ended.usage.system).0;
+        follow.last_steps(used, queued.into_inner().flatten(), ended.end);
         meta.start = Ns(ended.start - meta.zero);
         meta.exit = Some(ended.exit);
         meta.rusage = Some(ended.usage);

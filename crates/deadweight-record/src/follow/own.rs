@@ -73,6 +73,17 @@ impl Own {
     }
 }
 
+impl Dying {
+    /// When it is dead, if nobody tells.
+    fn at_the_latest(&self) -> u64 {
+        let longest = match self.task == self.process {
+            true => LONGEST_DEATH,
+            false => LONGEST_DEATH_OF_THREAD,
+        };
+        self.at.saturating_add(longest)
+    }
+}
+
 impl Own {
     fn leaves_cpu(&mut self, task: u32, at: u64) {
         if let Some(since) = self.on_since.remove(&task) {
@@ -104,14 +115,8 @@ impl Follow<'_> {
         if own.dying.is_empty() {
             return;
         }
-        let late = |dying: &Dying| {
-            let longest = match dying.task == dying.process {
-                true => LONGEST_DEATH,
-                false => LONGEST_DEATH_OF_THREAD,
-            };
-            record.at.saturating_sub(dying.at) > longest
-        };
-        let late: Vec<Dying> = own.dying.extract_if(.., |dying| late(dying)).collect();
+        let late: Vec<Dying> =
+            own.dying.extract_if(.., |dying| record.at > dying.at_the_latest()).collect();
         late.into_iter().for_each(|dying| self.bury(record, dying));
     }
 
@@ -205,8 +210,10 @@ impl Follow<'_> {
     }
 
     /// The root's last steps, after its records ended: `used` is the kernel's count of all CPU time in ns.
-    /// What was not used of the time until `end` was spent without a CPU.
-    pub(crate) fn last_steps(&mut self, used: u64, end: u64) {
+    /// What was not used of the time until `end` was spent without a CPU: it waited for one if it was `queued` as long
+    /// in all its life, and otherwise for something that is not seen.
+    pub(crate) fn last_steps(&mut self, used: u64, queued: Option<u64>, end: u64) {
+        self.bury_all(end);
         let Some(own) = &self.own else { return };
         let Some((at, cpu)) = own.root_ended else { return };
         let idle_from = at.saturating_add(used.saturating_sub(own.on_cpu));
@@ -215,10 +222,26 @@ impl Follow<'_> {
         }
         let root = self.start.root;
         let step = |at| Record { at, process: root, task: root, cpu, body: Body::Other };
-        self.emit(&step(idle_from), root, RawKind::Off { why: Off::Preempted, chain: &[] });
-        self.taken_over(&step(idle_from));
+        let asleep = queued.is_some_and(|queued| queued < (end - idle_from) / 2);
+        let why = if asleep { Off::Blocked } else { Off::Preempted };
+        self.emit(&step(idle_from), root, RawKind::Off { why, chain: &[] });
+        if !asleep {
+            self.taken_over(&step(idle_from));
+        }
         self.emit(&step(end), root, RawKind::On);
         self.emit(&step(end), root, RawKind::Off { why: Off::Dead, chain: &[] });
+    }
+
+    /// Nothing that comes tells of their death any more: they would be seen dying until the end.
+    fn bury_all(&mut self, end: u64) {
+        let Some(own) = &mut self.own else { return };
+        let mut dying = std::mem::take(&mut own.dying);
+        dying.sort_by_key(Dying::at_the_latest);
+        for dying in dying {
+            let at = dying.at_the_latest().min(end);
+            let Dying { task, process, cpu, .. } = dying;
+            self.bury(&Record { at, process, task, cpu, body: Body::Other }, dying);
+        }
     }
 
     /// A task became a program: which one, its first mapping says.
@@ -265,5 +288,56 @@ impl Follow<'_> {
         } else {
             self.emit(record, task, RawKind::Exit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Start;
+    use super::*;
+    use crate::perf::schema::Offsets;
+    use crate::raw::{RawEvent, Sink};
+    use deadweight_core::trace::Meta;
+
+    /// Keeps who left a CPU, when and why.
+    #[derive(Default)]
+    struct Leaving(Vec<(u32, u64, Off)>);
+
+    impl Sink for Leaving {
+        fn begin(&mut self, _: &Meta) {}
+        fn event(&mut self, event: &RawEvent<'_>) {
+            if let RawKind::Off { why, .. } = event.kind {
+                self.0.push((event.task.0, event.at, why));
+            }
+        }
+        fn finish(&mut self, _: Meta) {}
+    }
+
+    /// A thread dies after its process's first, and nothing follows.
+    fn last_steps(queued: Option<u64>) -> Vec<(u32, u64, Off)> {
+        let mut leaving = Leaving::default();
+        let view = OwnView { everyone: false, period: 0, recording: 0 };
+        let start = Start { root: 7, own: Some(view), ..Start::default() };
+        let mut follow = Follow::new(&mut leaving, Offsets::default(), &[], start, 2);
+        let record = |at, task, body| Record { at, process: 7, task, cpu: 0, body };
+        let body = Body::Fork { process: 7, task: 8, parent: 7 };
+        follow.take(&record(1_000, 7, body), None);
+        follow.ends(&record(2_000, 7, Body::Other), 7);
+        follow.ends(&record(3_000, 8, Body::Other), 8);
+        follow.last_steps(1_000_000, queued, 5_000_000);
+        leaving.0
+    }
+
+    #[test]
+    fn a_thread_that_dies_as_the_last_one_is_not_dying_until_the_end() {
+        let thread = (8, 3_000 + LONGEST_DEATH_OF_THREAD, Off::Dead);
+        let root = [(7, 1_002_000, Off::Preempted), (7, 5_000_000, Off::Dead)];
+        assert_eq!(last_steps(None), [thread, root[0], root[1]]);
+    }
+
+    #[test]
+    fn who_was_hardly_ever_queued_did_not_wait_for_a_cpu_at_its_end() {
+        assert_eq!(last_steps(Some(3_000_000))[1], (7, 1_002_000, Off::Preempted));
+        assert_eq!(last_steps(Some(1_000_000))[1], (7, 1_002_000, Off::Blocked));
     }
 }
