@@ -15,6 +15,7 @@
 
 pub mod asm;
 mod attribute;
+mod awaited;
 pub mod benchmarks;
 mod border;
 mod builds;

@@ -25,16 +25,16 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::{Detail, Entry, Slice, What};
+use crate::awaited;
 use crate::case::Case;
 use crate::cost;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::holding::Holder;
 use crate::ids::{NameId, StackId, TaskId};
-use crate::kernel::WaitsFor;
 use crate::place::{Spot, Weights, is_runtime, own_frame, sites};
 use crate::processes::ProcessId;
 use crate::report::How;
-use crate::timeline::{Run, Within, WokenBy};
+use crate::timeline::{Run, Within};
 use crate::units::Ns;
 use crate::wording::{percent, things, time};
 use std::cell::RefCell;
@@ -116,7 +116,7 @@ impl Main {
             start: start_of(case, task),
             work: functions_of(case, task),
             on_path,
-            waited_for: waited_for(case),
+            waited_for: awaited::processes(case),
             background: RefCell::default(),
         })
     }
@@ -254,18 +254,6 @@ fn works_alike(case: &Case<'_>, task: TaskId, main: &Main) -> bool {
     start_of(case, task) == main.start || common.sum::<f64>() >= ALIKE
 }
 
-/// The processes whose work another one waits for: it reads what they write or writes what they
-/// read, or was blocked until they ended.
-fn waited_for(case: &Case<'_>) -> BTreeSet<ProcessId> {
-    let mut waited = case.families.talking(|process| case.processes.get(process).own);
-    for block in &case.timeline.blocks {
-        if let (WaitsFor::Child, WokenBy::Task(task)) = (block.waits_for, block.woken_by) {
-            waited.insert(case.processes.of(task));
-        }
-    }
-    waited
-}
-
 /// Own tasks that held the CPU while the path waited, though nobody waits for their work.
 fn background(
     found: &Inspection<'_, '_>,
@@ -388,6 +376,23 @@ mod tests {
         expect![[r#"
             wait-cpu 48 % (0..48) @ compact: app was ready to run for 49.0 µs while 1 background task of its own held the CPU for compact. Nobody waits for what that does.
         "#]].assert_eq(&found(&sharing("serve", "compact")));
+    }
+
+    #[test]
+    fn a_child_that_was_dead_when_its_parent_asked_for_it_was_no_background_work() {
+        let held = |waits: &str| {
+            found(&format!(
+                "cpus 1
+                 task 1 sh\n0 cpu0 on\n1000 fork 2\n2000 off preempted
+                 50010 cpu0 on\n{waits}\n60000 syscall exit_group\n60100 exit\n60200 off dead
+                 task 2 true\n2000 cpu0 on\n9000 sample compact <- main\n40000 sample compact <- main
+                 49000 syscall exit_group\n49900 exit\n50000 off dead"
+            ))
+        };
+        assert!(held("").contains("background task"), "{}", held(""));
+        for waits in ["51000 syscall wait4\n51500 back 2", "51000 syscall waitid\n51500 back"] {
+            assert_eq!(held(waits), "");
+        }
     }
 
     /// 300 µs of work, then two threads on one CPU that yield to each other 300 times each.
