@@ -146,7 +146,7 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
         if let Ok(events) = &events {
             events.iter().for_each(Events::start);
             libc::write(go[1], [1_u8].as_ptr().cast(), 1);
-            page.wait_for(1);
+            page.wait_for(1, child);
             events.iter().for_each(Events::only_dense);
             libc::write(go[1], [1_u8].as_ptr().cast(), 1);
         }
@@ -364,6 +364,17 @@ unsafe fn stay_alone_on_this_cpu() {
     }
 }
 
+/// Whether a child of ours is, and waits to be reaped.
+fn is_dead(child: i32) -> bool {
+    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+    // SAFETY: the kernel fills in a place on the stack, which is zero before.
+    unsafe {
+        libc::waitid(libc::P_PID, child.cast_unsigned(), said.as_mut_ptr(), flags) != 0
+            || said.assume_init().si_pid() == child
+    }
+}
+
 /// Memory that parent and child both see.
 struct SharedPage(*mut Page);
 
@@ -392,12 +403,12 @@ impl SharedPage {
         Ok(Self(at.cast()))
     }
 
-    /// Waits for the child's half, 200 ms at most: it may have been killed.
-    fn wait_for(&self, halves: u32) {
-        for _ in 0..2000 {
+    /// Waits for the child's half, some seconds at most, and not if it was killed.
+    fn wait_for(&self, halves: u32, child: i32) {
+        for _ in 0..30_000 {
             // SAFETY: the page is alive and the field is atomic.
             let done = unsafe { (*self.0).halves.load(std::sync::atomic::Ordering::Acquire) };
-            if done >= halves {
+            if done >= halves || is_dead(child) {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_micros(100));

@@ -9,6 +9,7 @@
 //! and a recording that follows soon neither opens them anew nor waits for their closing.
 
 use crate::error::Error;
+use crate::launch::now;
 use crate::perf::private::Folder;
 use crate::perf::tracefs::Tracefs;
 use std::fs::File;
@@ -25,6 +26,13 @@ const LINGER: u32 = 1;
 const PATIENCE: Duration = Duration::from_millis(5000);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// What those lock who close a tracepoint, and those whom that would disturb: any user may open it.
+const TURN: &str = "/sys/bus/event_source/devices/tracepoint/type";
+/// The longest that a child waits for its turns, in ns, and a recording until nobody closes one: others may have
+/// the lock for as long as they like.
+const LONGEST_WAIT: u64 = 10_000_000_000;
+const LONGEST_WAIT_FOR_ROOM: u64 = 2_000_000_000;
 
 /// Descriptors that the child is told of at a time.
 const TOLD: usize = 1024;
@@ -51,7 +59,7 @@ impl Closer {
     /// Hands copies of these descriptors to a child.
     pub(crate) fn hire(opened: &Opened) -> Result<Self, Error> {
         let mark = mark()?;
-        let lock = Folder::open().and_then(|folder| folder.lock());
+        let turn = turn();
         let mut ends = [0; 2];
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
         // SAFETY: on success both ends are ours.
@@ -62,7 +70,7 @@ impl Closer {
         let alive = unsafe { File::from_raw_fd(ends[1]) };
         let mut keep = [&opened.slowing[..], &opened.harmless].concat();
         keep.extend([ends[0], mark.as_raw_fd()]);
-        keep.extend(lock.as_ref().map(AsRawFd::as_raw_fd));
+        keep.extend(turn.as_ref().map(AsRawFd::as_raw_fd));
         keep.sort_unstable();
         // SAFETY: the child makes plain system calls on memory that was prepared before.
         let child = unsafe { libc::fork() };
@@ -73,8 +81,8 @@ impl Closer {
                 // SAFETY: ends the process.
                 unsafe { libc::_exit(0) };
             }
-            let marks = [Some(&mark), lock.as_ref()].map(|f| f.map_or(-1, AsRawFd::as_raw_fd));
-            wait_and_close(&keep, ends[0], &opened.slowing, marks);
+            let marks = [Some(&mark), turn.as_ref()].map(|f| f.map_or(-1, AsRawFd::as_raw_fd));
+            wait_and_close(&keep, ends[0], opened, marks);
         }
         // SAFETY: our copy of the child's end.
         unsafe { libc::close(ends[0]) };
@@ -134,13 +142,30 @@ fn unnamed() -> Result<File, Error> {
     }
 }
 
-/// Holds off those who close tracepoints in this user's name, for as long as the file is open:
-/// each of them keeps everybody from opening one for up to 40 ms.
+/// The file that is locked by who closes a tracepoint.
+fn turn() -> Option<File> {
+    File::open(TURN).ok().or_else(|| Folder::open()?.lock())
+}
+
+/// Locks a file as soon as that can be had, or goes on without it `at_the_latest`.
+fn lock(file: RawFd, how: i32, at_the_latest: u64) {
+    // SAFETY: plain system calls on a descriptor that is ours.
+    unsafe {
+        while libc::flock(file, how | libc::LOCK_NB) != 0
+            && *libc::__errno_location() == libc::EWOULDBLOCK
+            && now() < at_the_latest
+        {
+            libc::usleep(1_000);
+        }
+    }
+}
+
+/// Holds off those who close tracepoints, whoever they are, for as long as the file is open: each of them keeps
+/// everybody from opening one for up to 40 ms, and each task that dies from letting go of its own.
 pub(crate) fn make_room() -> Option<File> {
-    let lock = Folder::open()?.lock()?;
-    // SAFETY: a lock on a descriptor of ours.
-    unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_SH) };
-    Some(lock)
+    let turn = turn()?;
+    lock(turn.as_raw_fd(), libc::LOCK_SH, now() + LONGEST_WAIT_FOR_ROOM);
+    Some(turn)
 }
 
 /// Waits until nothing is open any more that slows a clean run down, unless it takes too long:
@@ -160,8 +185,8 @@ pub(crate) fn wait() {
 }
 
 /// The child's life. It keeps nothing but the events open, so that nobody waits for it.
-fn wait_and_close(keep: &[RawFd], told: RawFd, slowing: &[RawFd], marks: [RawFd; 2]) -> ! {
-    let [mark, lock] = marks;
+fn wait_and_close(keep: &[RawFd], told: RawFd, opened: &Opened, marks: [RawFd; 2]) -> ! {
+    let [mark, turn] = marks;
     // SAFETY: plain system calls; ends the process.
     unsafe {
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
@@ -183,14 +208,24 @@ fn wait_and_close(keep: &[RawFd], told: RawFd, slowing: &[RawFd], marks: [RawFd;
             }
             libc::write(told, [0_u8].as_ptr().cast(), 1);
         }
-        for fd in slowing {
-            libc::flock(lock, libc::LOCK_EX);
-            libc::close(*fd);
-            libc::flock(lock, libc::LOCK_UN);
-        }
+        let at_the_latest = now() + LONGEST_WAIT;
+        close_in_turn(&opened.slowing, turn, at_the_latest);
         libc::close(mark);
         libc::sleep(LINGER);
+        close_in_turn(&opened.harmless, turn, at_the_latest);
         libc::_exit(0)
+    }
+}
+
+/// Closes them one after the other, each while nobody is disturbed by that.
+unsafe fn close_in_turn(files: &[RawFd], turn: RawFd, at_the_latest: u64) {
+    for file in files {
+        lock(turn, libc::LOCK_EX, at_the_latest);
+        // SAFETY: only descriptors of the forked child.
+        unsafe {
+            libc::close(*file);
+            libc::flock(turn, libc::LOCK_UN);
+        }
     }
 }
 

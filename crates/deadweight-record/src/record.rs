@@ -109,7 +109,7 @@ struct Others {
 enum Drained {
     /// What one ring held.
     Chunk(Vec<u8>),
-    /// This CPU's ring was full when all was over: nobody told what did not fit.
+    /// This CPU's ring was full, and nothing followed: nobody told what did not fit.
     Full(u32),
     /// Nothing older than this will follow.
     Horizon(u64),
@@ -337,10 +337,9 @@ fn drain(
         if !(ended || due && shared.has_room()) {
             continue;
         }
-        let full = rings.iter().zip(&session.cpus).filter(|(ring, _)| ended && ring.is_full());
-        let full: Vec<_> = full.map(|(_, cpu)| Drained::Full(cpu.cast_unsigned())).collect();
         copy_rings(&mut rings, shared, decoder, &to.decoder, spent);
-        full.into_iter().for_each(|full| _ = to.decoder.send(full));
+        let full = rings.iter().zip(&session.cpus).filter(|(ring, _)| ended && ring.may_lack());
+        full.for_each(|(_, cpu)| _ = to.decoder.send(Drained::Full(cpu.cast_unsigned())));
         let horizon = if ended { u64::MAX } else { before };
         shared.begin_round();
         if to.decoder.send(Drained::Horizon(horizon)).is_err() || ended {

@@ -136,6 +136,8 @@ impl Thin {
                     self.thinned.extend(thinned);
                     begun.extend(new);
                 }
+                // It is gone: another task may make such calls yet.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 // Where it is not allowed each call goes on having its records.
                 Err(_) => self.allowed = false,
             }

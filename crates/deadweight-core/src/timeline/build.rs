@@ -318,6 +318,7 @@ impl<'a> Builder<'a> {
     fn finish(mut self) -> Timeline {
         let end = self.now.max(self.trace.meta.end);
         self.place_all_counted(end);
+        self.hide_waits();
         self.end_in_a_hole();
         for index in 0..self.live.len() {
             let task = TaskId::at(index);

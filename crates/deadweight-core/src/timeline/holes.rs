@@ -102,6 +102,37 @@ impl Builder<'_> {
         }
     }
 
+    /// That records were lost may be told after waits had ended that this hides: on a CPU where nothing happened since.
+    pub(super) fn hide_waits(&mut self) {
+        if self.holes.lost.is_empty() {
+            return;
+        }
+        for index in 0..self.out.blocks.len() {
+            let block = &self.out.blocks[index];
+            if !matches!(block.woken_by, WokenBy::Unseen) {
+                continue;
+            }
+            let Some(hole) = self.holes.that_may_hide(block.start, block.end) else { continue };
+            let spans = &mut self.out.tasks[block.task.index()].spans;
+            let first = spans.partition_point(|span| span.start < block.start);
+            let waits =
+                |span: &&mut Span| matches!(span.run, Run::Blocked(of) if of as usize == index);
+            let parts = spans[first..].iter_mut().take_while(waits);
+            let (mut last, mut hidden) = (first, None);
+            for (part, span) in parts.enumerate() {
+                if span.start < hole {
+                    (last, hidden) = (first + part + 1, Some(span.within));
+                } else {
+                    span.run = Run::Unrecorded;
+                }
+            }
+            if let Some(within) = hidden {
+                spans.insert(last, Span { start: hole, run: Run::Unrecorded, within });
+            }
+            self.out.blocks[index].end = hole;
+        }
+    }
+
     /// Who waited when the recording ended in losses (a file that may not grow, a full disk) may have gone on
     /// meanwhile: that is not known.
     pub(super) fn end_in_a_hole(&mut self) {

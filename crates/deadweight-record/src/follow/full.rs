@@ -1,4 +1,4 @@
-//! Rings that were full to the end. The kernel tells of a record that did not fit before the next one that
+//! Rings that were full, with nothing after that. The kernel tells of a record that did not fit before the next one that
 //! does; after the last one nobody does.
 
 use super::Follow;

@@ -14,6 +14,8 @@ pub(crate) struct Ring {
     base: *mut u8,
     page: usize,
     size: usize,
+    /// See [`Ring::may_lack`].
+    may_lack: bool,
 }
 
 // SAFETY: the mapping belongs to this value alone and is accessed through `copy_to` only, which
@@ -39,7 +41,7 @@ impl Ring {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { base: base.cast(), page, size })
+        Ok(Self { base: base.cast(), page, size, may_lack: false })
     }
 
     /// Whether more than an eighth is filled.
@@ -47,9 +49,10 @@ impl Ring {
         self.filled() > self.size / 8
     }
 
-    /// Whether a record may not have fitted: its length is a number of 16 bits.
-    pub(crate) fn is_full(&self) -> bool {
-        self.filled() + usize::from(u16::MAX) > self.size
+    /// Whether records may not have fitted of which nobody tells: it was full when it was copied, and nothing has
+    /// followed since.
+    pub(crate) fn may_lack(&self) -> bool {
+        self.may_lack
     }
 
     /// Bytes that wait to be copied: so many at least by the time they are.
@@ -104,6 +107,10 @@ impl Ring {
         let filled = usize::try_from(head.wrapping_sub(tail)).unwrap_or(0).min(self.size);
         self.append(tail, filled, out);
         tail_cursor.store(head, Ordering::Release);
+        // What follows begins with how many did not fit. A record's length is a number of 16 bits.
+        if filled > 0 {
+            self.may_lack = filled + usize::from(u16::MAX) > self.size;
+        }
     }
 
     /// Appends so many bytes from a place between the cursors on.

@@ -55,6 +55,35 @@ fn lost_records_are_a_hole_until_the_next_known_state() {
     );
 }
 
+/// Nothing happens on the child's CPU once it is dead: the loss is told at the end.
+#[test]
+fn a_wait_is_hidden_by_a_loss_that_is_told_when_it_is_over() {
+    check_life(
+        "cpus 2
+        task 1 sh
+             0 cpu0 on
+            10 fork 2
+            20 syscall wait4 -1
+            30 off blocked wait4
+           900 cpu0 on
+           910 back 2
+        task 2 cb
+            12 cpu1 on
+           100 cpu1 syscall read 0 1
+           950 cpu1 lost 1",
+        1,
+        &expect![[r#"
+            0 user
+            20 wait4
+            30 waits for Child, by unseen
+            100 unrecorded
+            900 wait4
+            910 user
+            950 end
+        "#]],
+    );
+}
+
 /// The clock's rings lose nothing then, and descriptors are read from the side.
 #[test]
 fn what_passes_by_a_hole_does_not_make_it_shorter() {
