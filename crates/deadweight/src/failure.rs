@@ -3,9 +3,10 @@
 //! A program that fails is not a failure of ours: its exit code is handed on as it is.
 
 use deadweight_core::gate::GateError;
+use deadweight_core::trace::Exit;
 use deadweight_core::weigh::WeighError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Exit code when deadweight itself could not do its work.
 pub const OURS: u8 = 2;
@@ -48,6 +49,26 @@ pub enum Failure {
         /// Why.
         source: io::Error,
     },
+    /// A recording is not whole.
+    #[error("the recording in {} is not whole: {why}; {}", path.display(), after(path, *is_readable))]
+    Unwhole {
+        /// Where it is.
+        path: PathBuf,
+        /// What became of it.
+        why: String,
+        /// Whether what is there can be read.
+        is_readable: bool,
+        /// How the program ended, if it was started for the recording.
+        exit: Option<Exit>,
+    },
+    /// A program ran to its end, and its report could not be written.
+    #[error("{failure}")]
+    Untold {
+        /// Why.
+        failure: Box<Failure>,
+        /// How the program ended.
+        exit: Exit,
+    },
     /// The program's input or output could not be prepared for repeating.
     #[error("cannot repeat the command: {what}: {source}")]
     Repeat {
@@ -82,6 +103,8 @@ impl Failure {
                 | deadweight_record::Error::Interrupted(_)),
             ) => u8::try_from(error.exit_code()).unwrap_or(OURS),
             Self::Interrupted => 128 + 2,
+            // Who calls us in place of a program relies on what that one says.
+            Self::Unwhole { exit: Some(exit), .. } | Self::Untold { exit, .. } => exit_code(*exit),
             _ => OURS,
         }
     }
@@ -91,4 +114,19 @@ impl Failure {
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
+}
+
+/// What can be done about a recording that is not whole.
+fn after(path: &Path, is_readable: bool) -> String {
+    let helps = "for all of it make room there, or name another place with -o";
+    match is_readable {
+        true => format!("read what there is with: deadweight report {}; {helps}", path.display()),
+        false => format!("nothing of it can be read; {helps}"),
+    }
+}
+
+/// The command's own exit code; 128 and the signal's number if a signal ended it, as shells say.
+pub(crate) fn exit_code(exit: Exit) -> u8 {
+    let code = exit.signal.map_or(exit.code, |signal| 128 + signal);
+    u8::try_from(code).unwrap_or(OURS)
 }

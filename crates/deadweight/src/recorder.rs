@@ -7,7 +7,6 @@ use crate::seal::Sealer;
 use deadweight_core::trace::{Exit, Trace};
 use deadweight_record::{Error, InARow, Join, Outcome, Plan, Request, attach, record, record_in};
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 /// What is needed to record on this machine.
@@ -109,10 +108,11 @@ impl Recorder {
         let outcome = whom.record(&self.plan, &mut sealer)?;
         match sealer.failure() {
             None => Ok(outcome.exit),
-            Some(why) => Err(Failure::Write {
-                what: "the recording",
-                to: path.display().to_string(),
-                source: io::Error::other(why.to_owned()),
+            Some(why) => Err(Failure::Unwhole {
+                path: path.to_owned(),
+                why: why.to_owned(),
+                is_readable: sealer.is_readable(),
+                exit: matches!(whom, Whom::Command(_)).then_some(outcome.exit),
             }),
         }
     }

@@ -1,10 +1,10 @@
 //! `record -o F -- CMD`: runs the command once and keeps the recording.
 
 use super::destination::Destination;
-use super::run::{exit_code, joined};
+use super::run::joined;
 use super::say;
 use crate::cli::Record;
-use crate::failure::Failure;
+use crate::failure::{Failure, exit_code};
 use crate::recorder::{Recorder, Whom};
 use crate::running::program;
 use deadweight_record::{Request, find};

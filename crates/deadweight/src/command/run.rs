@@ -2,7 +2,7 @@
 
 use super::view::{Reader, Usually};
 use crate::cli::{self, Moment, Of, Run, Runs};
-use crate::failure::{Failure, OURS};
+use crate::failure::{Failure, exit_code};
 use crate::inlining;
 use crate::recorder::{Recorder, Whom};
 use crate::running::evidence::Evidence;
@@ -70,7 +70,8 @@ pub(crate) fn run(wish: &Run) -> Result<u8, Failure> {
         let interrupted = prove(&mut report, &repeating(runs), input)?;
         exit = interrupted.map_or(exit, |signal| Exit { code: 0, signal: Some(signal) });
     }
-    reader.give(&report)?;
+    let untold = |failure| Failure::Untold { failure: Box::new(failure), exit };
+    reader.give(&report).map_err(untold)?;
     Ok(exit_code(exit))
 }
 
@@ -144,10 +145,4 @@ fn once(recorder: &Recorder, request: Request, last: bool) -> Result<Ran, Failur
         if last { recorder.take(&Whom::Command(&request))? } else { recorder.record(&request)? };
     let exit = trace.meta.exit.unwrap_or_default();
     Ok(Ran { traces: vec![trace], exit, ..Ran::default() })
-}
-
-/// The command's own exit code; 128 and the signal's number if a signal ended it, as shells say.
-pub(crate) fn exit_code(exit: Exit) -> u8 {
-    let code = exit.signal.map_or(exit.code, |signal| 128 + signal);
-    u8::try_from(code).unwrap_or(OURS)
 }

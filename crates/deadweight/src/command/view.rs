@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use super::page;
-use crate::cli::View;
+use crate::cli::{Style, View};
 use crate::failure::Failure;
 use crate::render::page::Page;
 use crate::render::{json, terminal};
@@ -36,20 +36,10 @@ impl<'v> Reader<'v> {
         Ok(Self { view, usually, words: open(&view.output)?, json: open(&view.export_json)? })
     }
 
-    /// Hands the report over. A reader who went away early is no error.
+    /// Hands the report over. A reader who went away early is no error. Where one of the places cannot be written
+    /// the others get theirs all the same: it may have taken an hour to measure.
     pub(crate) fn give(self, report: &Report) -> Result<(), Failure> {
-        let lenient = |written: Result<(), Failure>| match written {
-            Err(failure) if failure.is_broken_pipe() => Ok(()),
-            written => written,
-        };
-        if let Some(json) = self.json {
-            let text = json::render(report).map_err(|error| Failure::Write {
-                what: "the report",
-                to: "JSON".into(),
-                source: error.into(),
-            })?;
-            lenient(json.write(&text))?;
-        }
+        let json = self.json.map_or(Ok(()), |to| as_json(report, to));
         let here = std::env::current_dir().unwrap_or_default();
         let shown = terminal::Shown {
             cpu: self.view.cpu,
@@ -58,33 +48,51 @@ impl<'v> Reader<'v> {
         };
         let words = |page: Page| terminal::render(report, &shown, page);
         let style = &self.view.style;
-        match self.words {
-            Some(to) if to.is_stdout() => {
-                lenient(to.write(&words(page::page(&std::io::stdout(), style))))
-            }
+        let written = match self.words {
+            Some(to) if to.is_stdout() => to.write(&words(page::page(&std::io::stdout(), style))),
             Some(to) => {
                 let mut page = page::page(&std::io::stdout(), style);
                 page.colour = style.color == crate::cli::Color::Always;
                 page.width = style.width.map_or(80, usize::from);
-                lenient(to.write(&words(page)))
+                let written = to.write(&words(page));
+                if written.as_ref().is_err_and(|failure| !failure.is_broken_pipe()) {
+                    // Why it stands there is said below it.
+                    _ = on_stderr(words, style);
+                }
+                written
             }
             None if self.view.quiet => Ok(()),
             None if self.usually == Usually::Stdout => {
-                let text = words(page::page(&std::io::stdout(), style));
-                lenient(super::print("the report", &text))
+                super::print("the report", &words(page::page(&std::io::stdout(), style)))
             }
-            None => {
-                let err = std::io::stderr();
-                // On a terminal the program's own last words stand right above.
-                let lead = if err.is_terminal() { "\n" } else { "" };
-                let text = format!("{lead}{}", words(page::page(&err, style)));
-                let written = err.lock().write_all(text.as_bytes());
-                lenient(written.map_err(|source| Failure::Write {
-                    what: "the report",
-                    to: "standard error".into(),
-                    source,
-                }))
-            }
-        }
+            None => on_stderr(words, style),
+        };
+        lenient(written).and(lenient(json))
     }
+}
+
+fn lenient(written: Result<(), Failure>) -> Result<(), Failure> {
+    written.or_else(|failure| if failure.is_broken_pipe() { Ok(()) } else { Err(failure) })
+}
+
+fn as_json(report: &Report, to: Destination) -> Result<(), Failure> {
+    let text = json::render(report).map_err(|error| Failure::Write {
+        what: "the report",
+        to: "JSON".into(),
+        source: error.into(),
+    })?;
+    to.write(&text)
+}
+
+fn on_stderr(words: impl Fn(Page) -> String, style: &Style) -> Result<(), Failure> {
+    let err = std::io::stderr();
+    // On a terminal the program's own last words stand right above.
+    let lead = if err.is_terminal() { "\n" } else { "" };
+    let text = format!("{lead}{}", words(page::page(&err, style)));
+    let written = err.lock().write_all(text.as_bytes());
+    written.map_err(|source| Failure::Write {
+        what: "the report",
+        to: "standard error".into(),
+        source,
+    })
 }

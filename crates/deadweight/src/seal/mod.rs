@@ -152,6 +152,12 @@ impl Sealer {
         self.output.as_ref().filter(|output| !output.is_full)?.failure.as_deref()
     }
 
+    /// Whether the trace file, where there is such a failure, can be read as far as it goes.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.output.as_ref().is_none_or(|output| !output.is_unreadable)
+    }
+
     /// The sealed trace. Incomplete ([`Meta::complete`]) before [`Sink::finish`] was called;
     /// without events if they went to a file.
     #[must_use]

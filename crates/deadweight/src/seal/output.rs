@@ -27,13 +27,17 @@ pub(super) struct Output {
     pub(super) failure: Option<String>,
     /// Whether that was because of `most`.
     pub(super) is_full: bool,
+    /// Whether not even what is known of the whole run found room: who opens the file is told nothing else.
+    pub(super) is_unreadable: bool,
 }
 
 impl Output {
     /// Will write to `file` from its beginning.
     pub(super) fn new(file: File) -> Self {
         let (ends, failure) = (Vec::new(), None);
-        Self { file, writer: Writer::new(), ends, most: u64::MAX, failure, is_full: false }
+        let (is_full, is_unreadable) = (false, false);
+        let (writer, most) = (Writer::new(), u64::MAX);
+        Self { file, writer, ends, most, failure, is_full, is_unreadable }
     }
 
     /// It will not grow beyond so many bytes.
@@ -67,9 +71,10 @@ impl Output {
         // What was dropped may have held entries of the tables: all of them again.
         let facts = std::mem::take(&mut self.writer).finish(meta, symbols, &[]);
         let bytes = [tables(meta, symbols), facts.clone()].concat();
-        // Without names if need be; if that fails too, what is left is still readable.
-        let _ =
+        // Without names if need be.
+        let put =
             self.put(&bytes).or_else(|_| self.make_way(&bytes)).or_else(|_| self.make_way(&facts));
+        self.is_unreadable = put.is_err();
     }
 
     /// Writes these in place of the latest events.

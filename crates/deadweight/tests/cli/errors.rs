@@ -140,12 +140,19 @@ fn places_that_cannot_be_written_are_found_out_before_the_program_runs() {
 #[test]
 fn a_full_disk_is_said() {
     live!();
-    let report = run(&["-o", "/dev/full", "--", "true"]);
-    assert_eq!(report.code, 2);
-    assert!(report.err.contains("No space left"), "{}", report.err);
-    let trace = run(&["record", "-o", "/dev/full", "--", "true"]);
-    assert_eq!(trace.code, 2, "{trace:?}");
+    for option in ["-o", "--export-json"] {
+        let report = run(&[option, "/dev/full", "--", "sh", "-c", "exit 5"]);
+        assert_eq!(report.code, 5, "the program's own");
+        // What was measured is not lost.
+        let told = ["No space left", "wall time"].iter().all(|told| report.err.contains(told));
+        assert!(told, "{option}: {}", report.err);
+    }
+    let trace = run(&["record", "-o", "/dev/full", "--", "sh", "-c", "exit 5"]);
+    assert_eq!(trace.code, 5, "{trace:?}");
     assert!(trace.err.contains("No space left"), "{}", trace.err);
+    assert!(trace.err.contains("nothing of it can be read"), "{}", trace.err);
+    let read = run(&["report".as_ref(), golden().as_os_str(), "-o".as_ref(), "/dev/full".as_ref()]);
+    assert_eq!(read.code, 2, "there is no program: {read:?}");
 }
 
 #[test]

@@ -167,12 +167,12 @@ fn a_disk_that_fills_up_costs_the_recording_and_not_the_program() {
         return;
     }
     let work = format!(
-        "for i in $(seq 300); do ls /usr/bin; done > /dev/null; echo yes > {}",
+        "for i in $(seq 300); do ls /usr/bin; done > /dev/null; echo yes > {}; exit 5",
         done.display()
     );
     let tool = env!("CARGO_BIN_EXE_deadweight");
     let full = mounted(&format!("{tool} record -o {}/t.dwt -- sh -c '{work}'", dir.display()));
-    assert_eq!(full.code, 2, "{full:?}");
+    assert_eq!(full.code, 5, "the program's own: {full:?}");
     assert!(full.err.contains("No space left") && full.err.contains("t.dwt"), "{}", full.err);
     assert_eq!(full.err.lines().count(), 1, "{}", full.err);
     assert_eq!(await_file(&done), "yes");
