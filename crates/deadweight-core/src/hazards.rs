@@ -38,6 +38,7 @@ pub(crate) fn of_run(
     clean: bool,
 ) -> Vec<Hazard> {
     let mut found = Vec::new();
+    found.extend(cut(case));
     found.extend(producer(case, wall, stages));
     // Stages are shown each with its own clock: that the shell only starts them is plain.
     if !chosen && stages.is_empty() {
@@ -51,7 +52,8 @@ pub(crate) fn of_run(
     found.extend(throttled(case, wall));
     found.extend(readings::two(case));
     found.extend(unoptimised(case));
-    if !case.trace.meta.attached {
+    // Of a recording that breaks off everybody was alive at the end.
+    if !case.trace.meta.attached && case.trace.meta.complete {
         found.extend(survivors(case));
     }
     found
@@ -59,6 +61,19 @@ pub(crate) fn of_run(
 
 fn hazard(id: &str, text: String) -> Hazard {
     Hazard { id: id.to_owned(), text }
+}
+
+/// The recorder was killed, or the file cut: nothing of it says so but that its last words are missing.
+fn cut(case: &Case<'_>) -> Option<Hazard> {
+    let meta = &case.trace.meta;
+    (!meta.complete).then(|| {
+        let text = format!(
+            "the recording ends {} after its start and before the program: deadweight was killed, or the file was \
+             cut. What the program did later, and how it ended, is not known.",
+            time(meta.end - meta.start)
+        );
+        hazard("breaks-off", text)
+    })
 }
 
 fn producer(case: &Case<'_>, wall: &Attribution, stages: &[Stage]) -> Option<Hazard> {

@@ -207,6 +207,10 @@ fn ending(report: &Report) -> Option<String> {
 fn name(signal: i32) -> &'static str {
     match signal {
         libc::SIGINT => " (SIGINT, Ctrl-C): what follows covers its life until then",
+        libc::SIGHUP => {
+            " (SIGHUP: its terminal went away): what follows covers its life until then"
+        }
+        libc::SIGQUIT => " (SIGQUIT): what follows covers its life until then",
         libc::SIGTERM => " (SIGTERM): what follows covers its life until then",
         libc::SIGKILL => " (SIGKILL: killed, perhaps for want of memory)",
         libc::SIGSEGV => " (SIGSEGV: it touched memory that is not its own)",
