@@ -232,7 +232,7 @@ fn signalled(options: &[&str], signal: &str) -> Said {
 #[test]
 fn a_signal_sent_to_us_reaches_the_program() {
     live!();
-    for signal in ["TERM", "INT", "QUIT"] {
+    for signal in ["TERM", "INT", "QUIT", "HUP"] {
         let said = signalled(&["-q"], signal);
         assert_eq!((said.code, said.out.as_str()), (7, "got it\n"), "{signal}");
     }

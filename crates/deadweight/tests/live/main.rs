@@ -13,6 +13,7 @@ mod guarded;
 mod images;
 mod joining;
 mod languages;
+mod mishaps;
 mod program;
 mod proofs;
 mod quota;
