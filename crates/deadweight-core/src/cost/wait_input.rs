@@ -113,7 +113,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         amount: sum.ns,
         saving: sum.alone,
         range: (sum.alone, sum.ns),
-        how: How::Exact,
+        // Where wake-ups are not seen it may have been something else that ended a wait.
+        how: if case.trace.meta.sees_wakers() || producer.is_some() {
+            How::Exact
+        } else {
+            How::Estimate
+        },
         sites: sites(case.symbols(), &sum.places, sum.count),
         evidence: vec![format!(
             "{} of the time no part of the measured command was on a CPU",

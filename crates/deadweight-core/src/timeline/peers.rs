@@ -19,6 +19,9 @@ const SOON: Ns = Ns(500_000);
 const LOOKED_AT: usize = 64;
 /// `-ETIMEDOUT`.
 const TIMED_OUT: i64 = -110;
+/// `-EINTR`, and what the kernel has instead of it for a call that may begin anew (`-ERESTARTSYS` to
+/// `-ERESTART_RESTARTBLOCK`): a signal ended the wait.
+const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 /// Futex operations that wake (`FUTEX_WAKE`, `REQUEUE`, `CMP_REQUEUE`, `WAKE_OP`, `UNLOCK_PI`,
 /// `WAKE_BITSET`), without their flags.
 const FUTEX_WAKES: [u64; 6] = [1, 3, 4, 5, 7, 10];
@@ -209,7 +212,10 @@ impl Peers {
         let ret = call.and_then(Call::ret);
         let timer =
             Concluded { at: block.end, by: WokenBy::Interrupt(Interrupt::Timer), call: None };
-        match block.waits_for {
+        // A child that dies sends its parent a signal.
+        let interrupted = ret.is_some_and(|ret| INTERRUPTED.contains(&ret));
+        let child = if interrupted { self.child(timeline, block) } else { None };
+        child.or_else(|| match block.waits_for {
             WaitsFor::PipeData => self.on_object(timeline, block, call?, Gift::Data),
             WaitsFor::PipeRoom => self.on_object(timeline, block, call?, Gift::Room),
             WaitsFor::SocketData => self
@@ -220,12 +226,14 @@ impl Peers {
             WaitsFor::Vfork => left(timeline, block),
             WaitsFor::Poll if ret == Some(0) => Some(timer),
             WaitsFor::Poll => self.just_before(timeline, block),
-            WaitsFor::Child => {
-                let deaths = self.deaths.get(&timeline.task(block.task).process)?;
-                died(timeline, deaths, block)
-            }
+            WaitsFor::Child => self.child(timeline, block),
             _ => None,
-        }
+        })
+    }
+
+    /// The last of its children that died during the wait.
+    fn child(&self, timeline: &Timeline, block: &Block) -> Option<Concluded> {
+        died(timeline, self.deaths.get(&timeline.task(block.task).process)?, block)
     }
 
     /// The first call that gave what is waited for, on the same object, while it was waited: the
@@ -449,6 +457,21 @@ mod tests {
         assert_eq!(ended(1).end, Ns(85));
         assert!(matches!(ended(2).woken_by, WokenBy::Task(t) if t.index() == by(3)));
         assert_eq!(ended(2).end, Ns(60));
+    }
+
+    /// As make waits for a job's turn.
+    #[test]
+    fn who_waits_for_input_is_interrupted_by_a_childs_death() {
+        let woken_by = |ret: &str| {
+            let timeline = timeline(&format!(
+                "task 1 make\n0 on\n10 fork 2\n20 syscall pselect6 4 0\n30 off blocked
+                 90 on\n95 back {ret}\n200 exit\ntask 2 cc\n15 on\n70 exit\n85 off dead"
+            ));
+            (timeline.blocks[0].woken_by, timeline.blocks[0].end)
+        };
+        let child = (WokenBy::Task(crate::ids::TaskId::at(1)), Ns(85));
+        assert_eq!([woken_by("-514"), woken_by("-4")], [child, child]);
+        assert_eq!(woken_by("1"), (WokenBy::Unseen, Ns(90)));
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub(super) fn read(content: &[u8], symbols: &mut Symbols, gap: &mut usize) -> Op
         if count > bytes.0.len() {
             return None;
         }
-        for id in (first..).take(count) {
+        for id in first..first.checked_add(count)? {
             match table {
                 table::NAMES => {
                     let name = bytes.str()?.to_owned();

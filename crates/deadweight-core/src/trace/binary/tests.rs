@@ -3,6 +3,7 @@
 use super::{ReadError, Writer};
 use crate::ids::Tid;
 use crate::symbols::SourceFrame;
+use crate::trace::bytes::put;
 use crate::trace::encoded::Events;
 use crate::trace::{Event, Kind, Meta, Trace};
 use crate::units::Ns;
@@ -199,6 +200,17 @@ fn ids_beyond_the_tables_lead_nowhere_instead_of_failing() {
         assert!(stack.iter().all(|l| l.index() < again.symbols.locations.len()));
     }
     assert_eq!(again.symbols.locations[1].frames[0].function.0, 0);
+}
+
+#[test]
+fn ids_beyond_all_numbers_are_damage() {
+    // The table of names from its last possible id on: so many entries, and one that is empty.
+    let mut block = vec![0];
+    put(&mut block, u64::MAX);
+    put(&mut block, 1);
+    block.push(0);
+    let mut symbols = crate::symbols::Symbols::default();
+    assert!(super::tables::read(&block, &mut symbols, &mut 1000).is_none());
 }
 
 #[test]

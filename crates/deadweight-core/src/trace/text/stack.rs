@@ -86,7 +86,7 @@ pub(super) fn undeclared(symbols: &mut Symbols, path: &str) -> Image {
 fn usual_image(symbols: &Symbols, half: Half) -> Option<ImageId> {
     let usual = |path: &str| match half {
         Half::Kernel => path == KERNEL,
-        Half::User => !path.starts_with('['),
+        Half::User => path.contains('/') || !(path.starts_with('[') && path.ends_with(']')),
     };
     symbols.images.iter().position(|i| usual(symbols.name(i.path))).map(ImageId::at)
 }

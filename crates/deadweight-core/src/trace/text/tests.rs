@@ -253,6 +253,13 @@ fn addresses_can_be_left_out_where_there_is_a_name() {
 }
 
 #[test]
+fn a_program_in_brackets_reads_back_as_it_is_written() {
+    for name in ["[main in/a", "[a/b]", "a/[b]", "[a]", "[", "bin/["] {
+        trace(&format!("task 1 \"{name}\"\n1 sample f <- main"));
+    }
+}
+
+#[test]
 fn an_event_made_by_hand_is_what_its_line_says() {
     let trace = trace("task 1\n1_000 cpu1 on\n12 000 off blocked");
     let events: Vec<Event> = trace.events().collect();
