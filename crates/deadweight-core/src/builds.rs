@@ -82,11 +82,13 @@ fn verdict(said: Option<bool>, lines: bool, build: &Build) -> bool {
 
 /// Functions of the program's own that were sampled, how often, and how often of these in code
 /// that was inlined into them: a runtime that came ready-made
-/// says nothing.
+/// says nothing. Crystal's library never does: it is compiled with each program.
 fn hits(machine: &Machine<'_>) -> BTreeMap<FunctionId, (u64, u64)> {
     let symbols = machine.symbols();
     let own = |location: &Location| {
-        location.frames.last().is_some_and(|frame| is_own(symbols, location, frame))
+        location.frames.last().is_some_and(|frame| {
+            is_own(symbols, location, frame) || symbols.name(frame.file).ends_with(".cr")
+        })
     };
     let mut hits: BTreeMap<FunctionId, (u64, u64)> = BTreeMap::new();
     for (index, location) in symbols.locations.iter().enumerate() {

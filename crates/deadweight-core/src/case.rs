@@ -229,7 +229,9 @@ impl<'a> Case<'a> {
     /// What the innermost functions at a spot are there for, where that says something.
     pub(crate) fn duty_at(&self, spot: Spot) -> Option<Duty> {
         match spot {
-            Spot::Stack(stack) | Spot::Waited(stack, _) => self.sample(stack).duty(),
+            Spot::Stack(stack) | Spot::Waited(stack, _) | Spot::Caller(stack) => {
+                self.sample(stack).duty()
+            }
             Spot::At(location) => self.readings.duty(&self.trace.symbols, location),
         }
     }

@@ -31,6 +31,8 @@ pub(crate) enum Spot {
     Stack(StackId),
     /// A call stack whose innermost instruction waited for this one.
     Waited(StackId, LocationId),
+    /// What called a call stack's innermost function.
+    Caller(StackId),
     /// An instruction alone.
     At(LocationId),
 }
@@ -55,6 +57,7 @@ impl Spot {
         let (leaf, stack) = match self {
             Self::Stack(stack) => (None, symbols.stack(stack)),
             Self::Waited(stack, at) => (Some(at), symbols.stack(stack).get(1..).unwrap_or(&[])),
+            Self::Caller(stack) => (None, symbols.stack(stack).get(1..).unwrap_or(&[])),
             Self::At(location) => (Some(location), &[][..]),
         };
         let locations = leaf.into_iter().chain(stack.iter().copied());
@@ -66,7 +69,7 @@ impl Spot {
     /// The call stack, if it is known.
     pub(crate) fn stack(self) -> Option<StackId> {
         match self {
-            Self::Stack(stack) | Self::Waited(stack, _) => Some(stack),
+            Self::Stack(stack) | Self::Waited(stack, _) | Self::Caller(stack) => Some(stack),
             Self::At(_) => None,
         }
     }

@@ -199,10 +199,17 @@ impl Function {
         self.charged(ip).map_or(ip, |i| FileAddr(self.instructions[i].addr))
     }
 
-    /// The role of the instruction that a sample at `ip` waited for; none outside the function.
+    /// The role of the instruction that a sample at `ip` waited for; none outside the function. Before the
+    /// first one that was the call, unless a jump of its own comes back there.
     #[must_use]
     pub fn role_of_sample(&self, ip: FileAddr) -> Option<Role> {
-        self.charged(ip).map(|i| self.roles[i])
+        let charged = self.charged(ip)?;
+        let first = self.instructions[charged].addr;
+        let was_called = charged == 0
+            && ip.0 == first
+            && !self.resumes(0)
+            && self.instructions.iter().all(|i| i.target() != Some(first));
+        Some(if was_called { Role::Prologue } else { self.roles[charged] })
     }
 
     /// The role of the instruction at `addr` itself: of a call, for those who know the callee.
@@ -213,10 +220,16 @@ impl Function {
 
     fn charged(&self, ip: FileAddr) -> Option<usize> {
         let i = find(&self.instructions, ip.0)?;
-        let resumes = matches!(self.instructions[i].kind, Kind::CopyBlock | Kind::FillBlock);
-        let stay =
-            self.entered[i] || i == 0 || resumes || !self.instructions[i - 1].falls_through();
+        let stay = self.entered[i]
+            || i == 0
+            || self.resumes(i)
+            || !self.instructions[i - 1].falls_through();
         Some(if stay { i } else { i - 1 })
+    }
+
+    /// Whether an interrupt may divide the instruction.
+    fn resumes(&self, i: usize) -> bool {
+        matches!(self.instructions[i].kind, Kind::CopyBlock | Kind::FillBlock)
     }
 }
 

@@ -32,11 +32,12 @@ use crate::asm::Role;
 use crate::case::Case;
 use crate::findings::{Draft, processes_in};
 use crate::hot_code::hot_code;
+use crate::ids::StackId;
 use crate::machine::{Called, FunctionId};
-use crate::place::{Spot, Weights};
+use crate::place::{Spot, Weights, add};
 use crate::processes::ProcessId;
 use crate::report::How;
-use crate::shares::{Share, samples_of};
+use crate::shares::{Share, sampled_sites, samples_of};
 use crate::symbols::SourceFrame;
 use crate::units::Ns;
 use crate::user_time::UserSample;
@@ -190,7 +191,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving,
         range: (low.part(0.5), most.max(high).max(saving)),
         how: How::Estimate,
-        sites: share.sites(symbols),
+        sites: sampled_sites(symbols, &at_the_calls(found, &share.places)),
         evidence,
         remedy: remedy(language, small.through_pointer).into(),
     })
@@ -214,6 +215,24 @@ fn callers(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
     let callers: Weights =
         places.iter().filter(|(spot, _)| calls(spot)).map(|(s, w)| (*s, *w)).collect();
     if callers.is_empty() { places.clone() } else { callers }
+}
+
+/// The places with those before a function's first instruction at its call: nothing else came before.
+fn at_the_calls(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
+    let (case, symbols) = (found.case, found.case.symbols());
+    let entering = |stack: StackId| {
+        let leaf = symbols.locations.get(symbols.stack(stack).first()?.index())?;
+        let waited = case.sample(stack).waited;
+        let first = case.machine.code(waited.function?).addr;
+        Some(waited.role == Role::Prologue && leaf.addr == first)
+    };
+    let mut moved = Weights::new();
+    for (spot, weight) in places {
+        let called = spot.stack().filter(|stack| entering(*stack) == Some(true));
+        let weight = BTreeMap::from([(called.map_or(*spot, Spot::Caller), *weight)]);
+        add(&mut moved, &weight);
+    }
+    moved
 }
 
 /// Why it was not inlined, as far as that shows.
