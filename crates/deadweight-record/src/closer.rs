@@ -29,6 +29,9 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// What those lock who close a tracepoint, and those whom that would disturb: any user may open it.
 const TURN: &str = "/sys/bus/event_source/devices/tracepoint/type";
+/// How often a child looks whether it is its turn, and how long it leaves the lock alone then, in µs: who wants room
+/// looks more often, so that it does not wait until all is closed.
+const PAUSE: u32 = 2_000;
 /// The longest that a child waits for its turns, in ns, and a recording until nobody closes one: others may have
 /// the lock for as long as they like.
 const LONGEST_WAIT: u64 = 10_000_000_000;
@@ -147,15 +150,15 @@ fn turn() -> Option<File> {
     File::open(TURN).ok().or_else(|| Folder::open()?.lock())
 }
 
-/// Locks a file as soon as that can be had, or goes on without it `at_the_latest`.
-fn lock(file: RawFd, how: i32, at_the_latest: u64) {
+/// Locks a file as soon as that can be had, or goes on without it `at_the_latest`. Looks every so many µs.
+fn lock(file: RawFd, how: i32, every: u32, at_the_latest: u64) {
     // SAFETY: plain system calls on a descriptor that is ours.
     unsafe {
         while libc::flock(file, how | libc::LOCK_NB) != 0
             && *libc::__errno_location() == libc::EWOULDBLOCK
             && now() < at_the_latest
         {
-            libc::usleep(1_000);
+            libc::usleep(every);
         }
     }
 }
@@ -164,7 +167,7 @@ fn lock(file: RawFd, how: i32, at_the_latest: u64) {
 /// everybody from opening one for up to 40 ms, and each task that dies from letting go of its own.
 pub(crate) fn make_room() -> Option<File> {
     let turn = turn()?;
-    lock(turn.as_raw_fd(), libc::LOCK_SH, now() + LONGEST_WAIT_FOR_ROOM);
+    lock(turn.as_raw_fd(), libc::LOCK_SH, PAUSE / 20, now() + LONGEST_WAIT_FOR_ROOM);
     Some(turn)
 }
 
@@ -220,11 +223,12 @@ fn wait_and_close(keep: &[RawFd], told: RawFd, opened: &Opened, marks: [RawFd; 2
 /// Closes them one after the other, each while nobody is disturbed by that.
 unsafe fn close_in_turn(files: &[RawFd], turn: RawFd, at_the_latest: u64) {
     for file in files {
-        lock(turn, libc::LOCK_EX, at_the_latest);
+        lock(turn, libc::LOCK_EX, PAUSE, at_the_latest);
         // SAFETY: only descriptors of the forked child.
         unsafe {
             libc::close(*file);
             libc::flock(turn, libc::LOCK_UN);
+            libc::usleep(PAUSE);
         }
     }
 }
