@@ -8,6 +8,7 @@ use crate::launch::now;
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::Role;
 use crate::perf::sys::Open;
+use crate::proc::has_ended;
 use crate::session::Session;
 use deadweight_core::trace::Observer;
 use std::hint::black_box;
@@ -194,12 +195,8 @@ fn read_back(session: &mut Session, child: i32) -> (f64, f64) {
     for ring in &mut session.rings {
         let mut bytes = Vec::new();
         ring.copy_to(&mut bytes);
-        let mut rest = &bytes[..];
         let mut entered = None;
-        while let Some(length) = decode::length(rest) {
-            let record = decode::record(rest, &session.schema);
-            rest = &rest[length..];
-            let Some(record) = record.filter(|r| r.task == child) else { continue };
+        for record in decode::records(&bytes, &session.schema).filter(|r| r.task == child) {
             match record.body {
                 Body::Sample(sample) if sample.role == Role::Enter => {
                     let nr = sample.raw_u32(session.schema.offsets.enter_nr);
@@ -364,17 +361,6 @@ unsafe fn stay_alone_on_this_cpu() {
     }
 }
 
-/// Whether a child of ours is, and waits to be reaped.
-fn is_dead(child: i32) -> bool {
-    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-    let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
-    // SAFETY: the kernel fills in a place on the stack, which is zero before.
-    unsafe {
-        libc::waitid(libc::P_PID, child.cast_unsigned(), said.as_mut_ptr(), flags) != 0
-            || said.assume_init().si_pid() == child
-    }
-}
-
 /// Memory that parent and child both see.
 struct SharedPage(*mut Page);
 
@@ -408,7 +394,7 @@ impl SharedPage {
         for _ in 0..30_000 {
             // SAFETY: the page is alive and the field is atomic.
             let done = unsafe { (*self.0).halves.load(std::sync::atomic::Ordering::Acquire) };
-            if done >= halves || is_dead(child) {
+            if done >= halves || has_ended(child.cast_unsigned()) {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_micros(100));

@@ -16,22 +16,22 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::sync::OnceLock;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// How long tracepoints that slow nobody down stay open, in seconds.
 const LINGER: u32 = 1;
-/// The longest that a clean run waits for others to close theirs. It takes 100 ms on the root rung, and 40 ms
+/// The longest that a clean run waits for others to close theirs, in ns. It takes 100 ms on the root rung, and 40 ms
 /// for each recorded system call on the user rung.
-const PATIENCE: Duration = Duration::from_millis(5000);
-/// How often it looks.
-const LOOK: Duration = Duration::from_millis(1);
+const PATIENCE: u64 = 5_000_000_000;
+/// How often it looks, in µs.
+const LOOK: u32 = 1_000;
 
 /// What those lock who close a tracepoint, and those whom that would disturb: any user may open it.
 const TURN: &str = "/sys/bus/event_source/devices/tracepoint/type";
 /// How often a child looks whether it is its turn, and how long it leaves the lock alone then, in µs: who wants room
 /// looks more often, so that it does not wait until all is closed.
 const PAUSE: u32 = 2_000;
+/// A closing that takes longer, in ns, is a tracepoint's last.
+const LONG: u64 = 1_000_000;
 /// The longest that a child waits for its turns, in ns, and a recording until nobody closes one: others may have
 /// the lock for as long as they like.
 const LONGEST_WAIT: u64 = 10_000_000_000;
@@ -177,13 +177,8 @@ pub(crate) fn wait() {
     static MARK: OnceLock<Option<File>> = OnceLock::new();
     let Some(mark) = MARK.get_or_init(|| mark().ok()) else { return };
     let mark = mark.as_raw_fd();
-    let until = Instant::now() + PATIENCE;
-    // SAFETY: a lock on a descriptor of ours, given back at once.
-    while unsafe { libc::flock(mark, libc::LOCK_EX | libc::LOCK_NB) } != 0 && Instant::now() < until
-    {
-        thread::sleep(LOOK);
-    }
-    // SAFETY: as above.
+    lock(mark, libc::LOCK_EX, LOOK, now() + PATIENCE);
+    // SAFETY: a descriptor of ours; the lock is given back at once.
     unsafe { libc::flock(mark, libc::LOCK_UN) };
 }
 
@@ -224,11 +219,15 @@ fn wait_and_close(keep: &[RawFd], told: RawFd, opened: &Opened, marks: [RawFd; 2
 unsafe fn close_in_turn(files: &[RawFd], turn: RawFd, at_the_latest: u64) {
     for file in files {
         lock(turn, libc::LOCK_EX, PAUSE, at_the_latest);
+        let begun = now();
         // SAFETY: only descriptors of the forked child.
         unsafe {
             libc::close(*file);
             libc::flock(turn, libc::LOCK_UN);
-            libc::usleep(PAUSE);
+            // What took no time kept nobody waiting: another event of its tracepoint is open yet.
+            if now() - begun > LONG {
+                libc::usleep(PAUSE);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::memory::Page;
 use crate::waits::Wait;
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 /// The CPUs that are online, by number.
@@ -149,18 +150,33 @@ pub(crate) struct Descriptor {
     pub(crate) what: String,
 }
 
+/// Whether this child of ours has ended and waits to be reaped.
+pub(crate) fn has_ended(child: u32) -> bool {
+    ended(child, libc::WNOHANG).unwrap_or(false)
+}
+
 /// Waits until a child of ours is dead, and leaves it to be reaped: how long its first thread could have run and had no
 /// CPU in all its life, in ns; none where the kernel does not tell.
 pub(crate) fn queued_until_death(child: u32) -> Option<u64> {
-    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-    let flags = libc::WEXITED | libc::WNOWAIT;
-    // SAFETY: the kernel fills in a place on the stack.
-    while unsafe { libc::waitid(libc::P_PID, child, said.as_mut_ptr(), flags) } != 0 {
-        if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
+    while let Err(error) = ended(child, 0) {
+        if error.kind() != io::ErrorKind::Interrupted {
             return None;
         }
     }
     line(format!("/proc/{child}/schedstat"))?.split(' ').nth(1)?.parse().ok()
+}
+
+/// Whether a child of ours has ended, which is left to be reaped.
+fn ended(child: u32, flags: i32) -> io::Result<bool> {
+    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = flags | libc::WEXITED | libc::WNOWAIT;
+    // SAFETY: the call only fills in `said`, zeroed before.
+    unsafe {
+        match libc::waitid(libc::P_PID, child, said.as_mut_ptr(), flags) {
+            0 => Ok(said.assume_init().si_pid() != 0),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }
 
 /// A file's text without the line end; none if it cannot be read.

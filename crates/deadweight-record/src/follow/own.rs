@@ -117,7 +117,7 @@ impl Follow<'_> {
         }
         let late: Vec<Dying> =
             own.dying.extract_if(.., |dying| record.at > dying.at_the_latest()).collect();
-        late.into_iter().for_each(|dying| self.bury(record, dying));
+        late.into_iter().for_each(|dying| self.bury(record.at, dying));
     }
 
     /// Whether a place in the command's binary was reached by a process that runs another: a
@@ -197,15 +197,15 @@ impl Follow<'_> {
                 || dying.task != dying.process && dying.process == record.process
         };
         let over: Vec<Dying> = own.dying.extract_if(.., |dying| over(dying)).collect();
-        over.into_iter().for_each(|dying| self.bury(record, dying));
+        over.into_iter().for_each(|dying| self.bury(record.at, dying));
     }
 
-    fn bury(&mut self, record: &Record<'_>, dying: Dying) {
+    fn bury(&mut self, at: u64, dying: Dying) {
         let Dying { task, process, cpu, .. } = dying;
         if let Some(own) = &mut self.own {
             own.ticks.forget(task);
         }
-        let record = Record { at: record.at, process, task, cpu, body: Body::Other };
+        let record = Record { at, process, task, cpu, body: Body::Other };
         self.emit(&record, task, RawKind::Off { why: Off::Dead, chain: &[] });
     }
 
@@ -239,8 +239,7 @@ impl Follow<'_> {
         dying.sort_by_key(Dying::at_the_latest);
         for dying in dying {
             let at = dying.at_the_latest().min(end);
-            let Dying { task, process, cpu, .. } = dying;
-            self.bury(&Record { at, process, task, cpu, body: Body::Other }, dying);
+            self.bury(at, dying);
         }
     }
 

@@ -18,7 +18,7 @@ use super::tracee::{Doing, Tracee};
 use super::{maps, rights};
 use crate::launch::now;
 use crate::proc;
-use aside::{effects, has_ended, user_half};
+use aside::{effects, user_half};
 use joined::Unheld;
 use std::collections::HashMap;
 use std::fs;
@@ -166,7 +166,7 @@ impl Tracer {
                         clock.set(SELDOM * self.period);
                     }
                     let gone = !self.tasks.contains_key(&self.root);
-                    if over(gone) || gone && has_ended(self.root) {
+                    if over(gone) || gone && proc::has_ended(self.root) {
                         break;
                     }
                 }

@@ -33,14 +33,3 @@ pub(super) fn user_half(task: u32) -> Option<User> {
     stack.truncate(len);
     Some(User { registers, stack: stack.into_boxed_slice() })
 }
-
-/// Whether this child of ours has ended and waits to be asked.
-pub(super) fn has_ended(process: u32) -> bool {
-    let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the call only fills in `said`, zeroed before.
-    unsafe {
-        libc::waitid(libc::P_PID, process, said.as_mut_ptr(), flags) == 0
-            && said.assume_init().si_pid() != 0
-    }
-}
