@@ -6,6 +6,7 @@
 use crate::descriptors::ObjectKind;
 use crate::effort;
 use crate::ids::{CallId, NameId, StackId};
+use crate::place::{Spot, Weight, Weights};
 use crate::processes::{ProcessId, Processes};
 use crate::timeline::{Call, Timeline};
 use crate::trace::syscall::{self, Arch};
@@ -223,6 +224,16 @@ fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
 }
 
 impl Family {
+    /// The places of its calls on the path; where none of them is known, those of its other calls: of dense calls few
+    /// stacks are taken, perhaps all while something else was waited for.
+    pub(crate) fn places(&self, on_path: &Weights) -> Weights {
+        if on_path.keys().any(|spot| spot.is_known()) {
+            return on_path.clone();
+        }
+        let weight = |calls: u64| Weight { count: calls, amount: calls };
+        self.sites.iter().map(|(site, calls)| (Spot::Stack(*site), weight(*calls))).collect()
+    }
+
     fn new((process, nr, starting, kind, _): Key, arch: Arch) -> Self {
         let name = syscall::name(arch, nr).unwrap_or("?");
         Self {

@@ -132,7 +132,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving,
         range: (at_least(saving.min(sum.ns), sum.count), saving),
         how: How::Exact,
-        sites: sites(case.symbols(), &sum.places, family.calls),
+        sites: sites(case.symbols(), &family.places(&sum.places), family.calls),
         evidence: vec![format!(
             "{} calls, {} in all, {} per call in the kernel",
             count(family.calls),

@@ -211,7 +211,7 @@ fn draft(
         saving,
         range: (at_least(saving.min(sum.ns), sum.count), saving),
         how: How::Exact,
-        sites: sites(case.symbols(), &sum.places, family.calls),
+        sites: sites(case.symbols(), &family.places(&sum.places), family.calls),
         evidence,
         remedy: remedy(&case.processes.get(process).language).into(),
     })
