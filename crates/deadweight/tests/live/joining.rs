@@ -1,6 +1,7 @@
 //! `--pid` for who is not root and where perf events are refused: programs are joined by stops, and go on as if
 //! nobody had been there, whatever becomes of us.
 
+use crate::each_rung::{await_line, on_each_rung};
 use crate::program;
 use crate::rungs::{Home, USER};
 use crate::truth::leave;
@@ -146,4 +147,26 @@ fn who_cannot_be_joined_by_a_user_is_told_in_a_sentence() {
     if std::fs::read_to_string("/proc/2/status").unwrap_or_default().contains("kthreadd") {
         refused("2", "the kernel's own");
     }
+}
+
+#[test]
+fn signals_reach_a_joined_program_each_once() {
+    let counter = program::build("minds_signals");
+    let missing = counter.as_ref().err().cloned();
+    on_each_rung("signalled", missing, |rung, home, wrapper| {
+        let program = home.put(counter.as_ref().unwrap(), 0o755);
+        let program = Runs::new(home, &[program.to_str().unwrap()]);
+        let pid = await_line(&home.path().join("ready"));
+        let mut joins = home.command(wrapper, &["--pid", &pid, "--export-json", "-"]);
+        let joins = joins.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        let many = format!("for i in $(seq 300); do kill -34 {pid}; done");
+        let stopped = format!("kill -STOP {pid}; {many}; sleep 0.4; kill -CONT {pid}");
+        let script = format!("{many}; {stopped}; {many}; sleep 0.1; kill -HUP {pid}");
+        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+        assert_eq!(program.ends(), (Some(7), "900\n".to_owned()), "{rung}");
+        let said = report(&joins.wait_with_output().unwrap());
+        let stopped = said.ledger.iter().filter(|r| r.note.contains("stopped")).map(|r| r.ns);
+        assert!(stopped.sum::<u64>() > 300_000_000, "{rung}: {:?}", said.ledger);
+    });
 }

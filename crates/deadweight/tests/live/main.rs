@@ -8,6 +8,7 @@
 mod code;
 mod counts;
 mod crystal;
+mod each_rung;
 mod enclosed;
 mod guarded;
 mod images;

@@ -2,54 +2,13 @@
 //! addresses that change their owner all the time.
 //! The program is to end as it would have, and what is left of the recording is to say what is missing.
 
+use crate::each_rung::{await_line, on_each_rung, text};
 use crate::program;
 use crate::rungs::{Home, USER};
-use crate::truth::leave;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-/// What stands before deadweight on each rung: root's, an ordinary user's, and that without perf events.
-fn rungs(home: &Home) -> Result<[(&'static str, Vec<String>); 3], String> {
-    let filter = home.put(&program::build("refuse_perf")?, 0o755);
-    let filter = [filter.to_str().unwrap(), "EPERM"].map(str::to_owned);
-    Ok([("root", vec!["env".to_owned()]), ("user", Vec::new()), ("stops", filter.to_vec())])
-}
-
-/// Calls `try_it` with the words of each rung, in a folder of its own that a user may write to.
-fn on_each_rung(name: &str, missing: Option<String>, try_it: impl Fn(&str, &Home, &[&str])) {
-    let Some(_alone) = leave(missing) else { return };
-    let home = Home::new(name);
-    let rungs = match rungs(&home) {
-        Ok(rungs) => rungs,
-        Err(reason) => return assert!(leave(Some(reason)).is_none()),
-    };
-    for (rung, words) in rungs {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        try_it(rung, &home, &words);
-        for file in ["ready", "done", "t.dwt", "words"] {
-            let _ = std::fs::remove_file(home.path().join(file));
-        }
-    }
-}
-
-/// Waits until a file has a line, which is the program's word that it is so far.
-fn await_line(file: &Path) -> String {
-    let until = Instant::now() + Duration::from_secs(60);
-    loop {
-        match std::fs::read_to_string(file) {
-            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
-            _ => assert!(Instant::now() < until, "{} was never written", file.display()),
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    // As one line: where lines break depends on what stands in them.
-    String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 fn report(home: &Home) -> Output {
     home.run(&["env"], &["report", "t.dwt"])
