@@ -55,7 +55,7 @@ pub use launch::{Probe, Register, Request, Stream, find};
 pub use plan::{Capability, Plan};
 pub use raw::{Calls, RawEvent, RawKind, Sink, UserState};
 pub use record::{Join, Outcome, attach, record_in};
-pub use room::memory_left;
+pub use room::{give_back, memory_left};
 pub use rung::{Lack, Level, Rung};
 pub use signals::{Interrupts, interrupted};
 pub use stand_in::StandIn;

@@ -7,6 +7,7 @@
 //! ([ADR-0011](../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
 
 mod attached;
+mod backlog;
 mod calibrate;
 mod clock;
 mod dense;
@@ -31,13 +32,14 @@ use crate::record::{Outcome, Taken};
 use crate::room::first_to_go;
 use crate::signals::Guard;
 pub(crate) use attached::attach;
+use backlog::{Backlog, Batches};
 pub(crate) use calibrate::Costs;
 use clock::Clock;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::Meta;
 use deadweight_core::units::Ns;
 use note::{Note, Order, What};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 
 /// How many mappings a list of them has.
@@ -45,7 +47,7 @@ pub(crate) fn reads_maps(list: &str) -> usize {
     maps::listed(list).len()
 }
 use std::time::{Duration, Instant};
-use tracer::{Batch, Left, Tracer};
+use tracer::{Left, Tracer};
 
 /// Between two samples of a task, in ns of CPU time: a stop takes some 20 µs.
 const PERIOD: u64 = 1_000_000;
@@ -84,12 +86,12 @@ pub(crate) fn record(
 fn record_by(
     mut meta: Meta,
     sink: &mut dyn Sink,
-    trace: impl FnOnce(Sender<Batch>) -> Result<Traced, Error> + Send,
+    trace: impl FnOnce(Backlog) -> Result<Traced, Error> + Send,
 ) -> Result<Outcome, Error> {
     meta.zero = now();
     let before = Taken::so_far();
     sink.begin(&meta);
-    let (to, notes) = mpsc::channel();
+    let (to, notes) = backlog::pair();
     let mut order = Order::new(sink, usize::from(meta.cpus), std::process::id());
     let Traced { ended, left, unwatched, thread } = thread::scope(|scope| {
         let tracer = scope.spawn(move || trace(to));
@@ -120,7 +122,7 @@ struct Traced {
 }
 
 /// The tracing thread's work, from the barrier to the program's end.
-fn trace(program: Waiting, costs: Costs, to: Sender<Batch>) -> Result<Traced, Error> {
+fn trace(program: Waiting, costs: Costs, to: Backlog) -> Result<Traced, Error> {
     let root = program.pid().cast_unsigned();
     let mut tracer = Tracer::new(root, PERIOD, costs, to);
     let clock = match traced(root).and_then(|()| Clock::start(PERIOD)) {
@@ -175,16 +177,18 @@ fn not_watched(count: u64) -> Option<String> {
 }
 
 /// Hands the notes on in order of time until there are no more, and looks from the side meanwhile.
-fn put_in_order(order: &mut Order<'_>, notes: &Receiver<Batch>, root: u32) {
+fn put_in_order(order: &mut Order<'_>, notes: &Batches, root: u32) {
     let mut memory = Memory::default();
     let mut descriptors = proc::Descriptors::default();
     let mut next = Instant::now() + LOOK;
     loop {
-        match notes.recv_timeout(next.saturating_duration_since(Instant::now())) {
+        match notes.from.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(batch) => {
+                let (bytes, horizon) = (batch.bytes(), batch.horizon);
                 order.add(batch.notes);
-                order.hand_on(batch.horizon);
-                if batch.horizon == u64::MAX {
+                order.hand_on(horizon);
+                notes.done(bytes);
+                if horizon == u64::MAX {
                     return;
                 }
             }

@@ -1,8 +1,9 @@
 //! Recording a process that runs already, by stops: from seizing it to leaving it. Not for what is done
 //! with each of its tasks: that is `tracer::joined`.
 
+use super::backlog::Backlog;
 use super::clock::Clock;
-use super::tracer::{Batch, Tracer};
+use super::tracer::Tracer;
 use super::{Costs, PERIOD, Traced, calibrate, record_by};
 use crate::error::Error;
 use crate::launch::{Ended, now};
@@ -15,7 +16,6 @@ use crate::room::first_to_go;
 use crate::signals::Interrupts;
 use deadweight_core::ids::Tid;
 use deadweight_core::trace::{Exit, Meta, Usage};
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// As [`crate::attach`].
@@ -45,7 +45,7 @@ fn trace(
     target: &Target,
     time: Option<Duration>,
     costs: Costs,
-    to: Sender<Batch>,
+    to: Backlog,
     interrupts: &Interrupts,
 ) -> Result<Traced, Error> {
     let limit = time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));

@@ -82,6 +82,8 @@ pub(super) enum What {
     },
     /// It is not seen from here on.
     Left,
+    /// So many notes of all tasks, until then, were left out.
+    Lost(u64),
 }
 
 /// Who has a CPU.
@@ -159,6 +161,7 @@ impl<'s> Order<'s> {
                 }
             }
             What::Left => self.emit(note, cpu, RawKind::Lost { count: 1 }),
+            What::Lost(count) => self.lose(note, *count),
             _ => {
                 let kind = kind(&note.what);
                 self.emit(note, cpu, kind);
@@ -166,6 +169,16 @@ impl<'s> Order<'s> {
         }
         if matches!(note.what, What::Off(Off::Dead)) {
             self.latest.remove(&task);
+        }
+    }
+
+    /// Who had which CPU meanwhile is not known, on any of them.
+    fn lose(&mut self, note: &Note, count: u64) {
+        self.latest.clear();
+        let cpus = self.places.len();
+        self.places.fill(Place::Free);
+        for cpu in 0..cpus {
+            self.emit(note, cpu, RawKind::Lost { count: (count / cpus as u64).max(1) });
         }
     }
 
@@ -229,7 +242,9 @@ fn kind(what: &What) -> RawKind<'_> {
         What::Comm(name) => RawKind::Comm(name),
         What::Main => RawKind::Main,
         What::Exit => RawKind::Exit,
-        What::On | What::Off(_) | What::Displaced | What::Held | What::Left => RawKind::On,
+        What::On | What::Off(_) | What::Displaced | What::Held | What::Left | What::Lost(_) => {
+            RawKind::On
+        }
         What::Call { nr, args } => RawKind::Syscall { nr: *nr, args: *args },
         What::Back(ret) => RawKind::Back { ret: *ret },
         What::Fault { addr, ip } => RawKind::Fault { addr: *addr, ip: *ip, kernel: false },

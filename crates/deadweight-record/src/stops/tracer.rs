@@ -7,6 +7,7 @@
 mod aside;
 mod joined;
 
+use super::backlog::Backlog;
 use super::calibrate::Costs;
 use super::clock::Clock;
 use super::dense::Watched;
@@ -22,7 +23,6 @@ use aside::{effects, user_half};
 use joined::Unheld;
 use std::collections::HashMap;
 use std::fs;
-use std::sync::mpsc::Sender;
 
 /// Notes are handed on at the latest so many ns after the last time, or when there are so many.
 const HAND_ON_EVERY: u64 = 15_000_000;
@@ -38,12 +38,6 @@ const MANY: usize = 16;
 /// While all wait, from the so manieth tick on, it comes so many times less often.
 const RESTING: u32 = 50;
 const SELDOM: u64 = 16;
-
-/// From the tracer to whoever puts its notes in order: nothing older than the time follows.
-pub(super) struct Batch {
-    pub(super) notes: Vec<Note>,
-    pub(super) horizon: u64,
-}
 
 /// What was left alone, and why.
 #[derive(Copy, Clone, Debug, Default)]
@@ -75,7 +69,7 @@ pub(super) struct Tracer {
     /// Who waits for whom to be left.
     leaving: HashMap<u32, Option<u32>>,
     notes: Vec<Note>,
-    to: Sender<Batch>,
+    to: Backlog,
     told: u64,
     handed_on: u64,
     period: u64,
@@ -94,7 +88,7 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    pub(super) fn new(root: u32, period: u64, costs: Costs, to: Sender<Batch>) -> Self {
+    pub(super) fn new(root: u32, period: u64, costs: Costs, to: Backlog) -> Self {
         Self {
             root,
             tasks: HashMap::new(),
@@ -191,8 +185,7 @@ impl Tracer {
         let mut notes = std::mem::take(&mut self.notes);
         notes.retain(|note| note.at <= self.until);
         self.handed_on = now();
-        // Who puts them in order is gone only if it panicked: its caller will see that.
-        _ = self.to.send(Batch { notes, horizon });
+        self.to.send(notes, horizon);
     }
 
     fn horizon(&self) -> u64 {

@@ -6,7 +6,7 @@
 
 use crate::failure::Failure;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,8 @@ impl Destination {
         Ok(Self { what, name, file: Some(file), made: Made(made) })
     }
 
-    /// The file itself, emptied, for what grows while the program runs.
+    /// The file itself, emptied, for what grows while the program runs. Not a pipe: what was written before is
+    /// written anew where there is no room for more.
     pub(crate) fn into_file(self) -> Result<File, Failure> {
         let Self { what, name, file, mut made } = self;
         made.0 = None;
@@ -73,7 +74,13 @@ impl Destination {
             Some(file) => Ok(file),
             None => io::stdout().as_fd().try_clone_to_owned().map(File::from),
         };
-        opened.map_err(|source| Failure::Write { what, to: name, source })
+        let seekable = opened.and_then(|mut file| match file.stream_position() {
+            Err(error) if error.raw_os_error() == Some(libc::ESPIPE) => {
+                Err(io::Error::other("a pipe cannot hold it: name a file with -o"))
+            }
+            _ => Ok(file),
+        });
+        seekable.map_err(|source| Failure::Write { what, to: name, source })
     }
 
     /// Whether it is standard output.

@@ -58,6 +58,11 @@ impl<'a> Content<'a> {
         Self { source, len, pieces, ranges: Ranges::default(), room }
     }
 
+    /// How many bytes there are.
+    pub(super) fn bytes(&self) -> u64 {
+        self.len
+    }
+
     fn read(&self, offset: u64, size: u64) -> Option<Box<[u8]>> {
         let mut source = self.source.try_borrow_mut().ok()?;
         source.seek(SeekFrom::Start(offset)).ok()?;

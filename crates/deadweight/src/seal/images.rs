@@ -95,6 +95,8 @@ pub(super) struct Images {
     binaries: Vec<Binary>,
     by_identity: HashMap<(String, Option<Identity>), ImageId>,
     open: usize,
+    /// The size of the largest file, in bytes.
+    pub(super) largest: u64,
     kernel: Option<ImageId>,
     /// Code that each process made.
     made: HashMap<Tid, ImageId>,
@@ -335,6 +337,7 @@ impl Images {
         metadata: &Metadata,
     ) -> ImageId {
         let identity = Identity::of(metadata);
+        self.largest = self.largest.max(metadata.len());
         let open = File::open(&path).ok();
         let mut source = Source::File { path, open, identity };
         let layout = content(&source).and_then(|content| Layout::read(&content));

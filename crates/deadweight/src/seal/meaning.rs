@@ -8,11 +8,14 @@ use super::images::Images;
 use super::kernel::{KernelNames, LIST};
 use super::lines::Frame;
 use super::resolve::{Detail, Files, Resolved, resolve};
+use super::room;
 use super::sources;
 use super::variants::Variants;
 use deadweight_core::ids::{ImageId, LocationId};
 use deadweight_core::symbols::{MADE, SourceFrame, Symbols, is_c_library};
 use std::collections::BTreeMap;
+
+const NO_ROOM: &str = "too little memory was left to read its lines: functions are known, those that were inlined and lines are not";
 
 /// The locations of each image.
 fn by_image(symbols: &Symbols) -> BTreeMap<ImageId, Vec<LocationId>> {
@@ -112,7 +115,12 @@ fn read(
             let file = images.file_of(image);
             let beside = file.map(|(path, _)| Beside::find(&content, path)).unwrap_or_default();
             let (debug, shared) = (beside.debug.as_ref(), beside.shared.as_ref());
-            Ok(resolve(Files { binary: &content, debug, shared }, addresses, detail))
+            let files = Files { binary: &content, debug, shared };
+            let has_room = detail == Detail::Functions || room::has_lines(&files);
+            let detail = if has_room { detail } else { Detail::Functions };
+            let mut resolved = resolve(files, addresses, detail);
+            resolved.warnings.extend((!has_room).then(|| NO_ROOM.to_owned()));
+            Ok(resolved)
         }
         Err(why) => Err(why),
     };

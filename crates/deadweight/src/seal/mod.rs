@@ -376,7 +376,7 @@ impl Sink for Sealer {
     }
 
     fn event(&mut self, raw: &RawEvent<'_>) {
-        if self.room.leaves_out() {
+        if self.room.leaves_out(&self.events, self.images.largest) {
             return;
         }
         let zero = *self.zero.get_or_insert(raw.at);
@@ -392,7 +392,7 @@ impl Sink for Sealer {
     }
 
     fn flush(&mut self) {
-        self.room.look(&self.events);
+        self.room.look(&self.events, self.images.largest);
         if self.output.is_some() && self.written.elapsed() >= WRITE_EVERY {
             self.events.close();
             self.write();
@@ -402,6 +402,9 @@ impl Sink for Sealer {
     fn finish(&mut self, meta: Meta) {
         self.meta = meta;
         self.room.finish(&mut self.events, &mut self.meta);
+        // Who is killed while names are read has lost nothing else.
+        self.events.close();
+        self.write();
         let (symbols, images) = (&mut self.symbols, &mut self.images);
         meaning::give_kernel(symbols, images);
         if self.last {

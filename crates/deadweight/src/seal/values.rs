@@ -9,6 +9,7 @@ use super::debug_files::Beside;
 use super::images::Images;
 use super::lines::{Sections, Slice};
 use super::resolve::Files;
+use super::room;
 use deadweight_core::asm::{self, Calling, Role};
 use deadweight_core::ids::{ImageId, NameId};
 use deadweight_core::symbols::{FunctionCode, Symbols};
@@ -79,7 +80,8 @@ fn of_functions(images: &Images, image: ImageId, starts: &[u64]) -> Option<Vec<B
     let beside = images.file_of(image).map(|(path, _)| Beside::find(&content, path));
     let beside = beside.unwrap_or_default();
     let (debug, shared) = (beside.debug.as_ref(), beside.shared.as_ref());
-    in_files(Files { binary: &content, debug, shared }, starts)
+    let files = Files { binary: &content, debug, shared };
+    room::has_lines(&files).then(|| in_files(files, starts))?
 }
 
 fn in_files<'d, R: ReadRef<'d>>(files: Files<R>, starts: &[u64]) -> Option<Vec<BySize>> {

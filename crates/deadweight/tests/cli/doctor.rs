@@ -2,7 +2,7 @@
 //! capabilities, namespaces, cgroups and limits as they occur. Nothing here is pretended, except
 //! for hardware that this machine does not have: its files are put in place in a namespace.
 
-use crate::workshop::{Bench, Group, Said, live, said};
+use crate::workshop::{Bench, FILTER, Group, Said, USER, live, said};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -54,8 +54,6 @@ fn hazard(wrapper: &[&str], id: &str, words: &[&str]) {
         assert!(found.contains(word), "{wrapper:?}: no {word:?} in {found}");
     }
 }
-
-const USER: [&str; 6] = ["setpriv", "--reuid", "1001", "--regid", "1001", "--clear-groups"];
 
 #[test]
 fn root_has_everything() {
@@ -172,18 +170,6 @@ fn limits_and_namespaces_are_told() {
     };
     assert!(said.out.contains("its own process ids"), "{}", said.out);
 }
-
-/// Runs the rest under a filter that refuses these system calls, as containers do.
-const FILTER: &str = "import ctypes, os, struct, sys
-refused, libc = sys.argv[1].split(','), ctypes.CDLL(None)
-code = [(0x20, 0, 0, 0)]
-for number in refused:
-    code += [(0x15, 0, 1, int(number)), (6, 0, 0, 0x50001)]
-code = b''.join(struct.pack('HBBI', *c) for c in code + [(6, 0, 0, 0x7fff0000)])
-length, code = len(code) // 8, ctypes.create_string_buffer(code)
-prog = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', length, ctypes.addressof(code)))
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, prog) == 0
-os.execv(sys.argv[2], sys.argv[2:])";
 
 #[test]
 fn a_filter_of_system_calls_is_told() {

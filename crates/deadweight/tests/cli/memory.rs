@@ -1,10 +1,10 @@
 //! Little memory: the program goes on and ends as ever, what was recorded opens, and what is missing is said.
 
-use crate::workshop::{Bench, Group, Said, deadweight, live, run, said};
+use crate::workshop::{Bench, FILTER, Group, Said, USER, deadweight, live, run, said};
 use deadweight_core::report::Report;
 use std::ffi::OsStr;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,17 @@ fn group(mib: u64) -> Option<Group> {
     Group::new("memory", &limits.0, &limits.1)
 }
 
-/// deadweight with these arguments in a group.
-fn inside<S: AsRef<OsStr>>(group: &Group, folder: &Path, arguments: &[S]) -> Said {
+/// deadweight with these arguments, below these words, in a group.
+fn inside<S: AsRef<OsStr>>(
+    group: &Group,
+    bench: &Bench,
+    wrapper: &[&str],
+    arguments: &[S],
+) -> Said {
     let mut command = Command::new("sh");
-    command.args(["-c", &group.script()]).arg(deadweight().get_program()).args(arguments);
-    said(&command.env("LC_ALL", "C.UTF-8").current_dir(folder).output().unwrap())
+    command.args(["-c", &group.script(), "env"]).args(wrapper).arg(bench.copy()).args(arguments);
+    command.env("LC_ALL", "C.UTF-8").env("HOME", bench.path("."));
+    said(&command.current_dir(bench.path(".")).output().unwrap())
 }
 
 /// Two processes that wake each other by turns: some twenty records each time.
@@ -36,26 +42,38 @@ for _ in range(50000):
 print('done')
 os._exit(3)";
 
-#[test]
-fn a_limit_that_recording_would_hit_costs_later_events_and_nothing_else() {
-    live!();
+fn a_limit_costs_later_events_and_nothing_else(rung: &str, wrapper: &[&str]) {
     let bench = Bench::new();
+    fs::set_permissions(bench.path("."), Permissions::from_mode(0o777)).unwrap();
     let Some(small) = group(48) else { return };
     let python = ["--", "/usr/bin/python3", "-c", TURNS];
     let json = [&["-q", "--export-json", "report.json"][..], &python].concat();
-    let weighed = inside(&small, &bench.path("."), &json);
-    assert_eq!((weighed.code, &*weighed.out), (3, "done\n"), "{}", weighed.err);
+    let weighed = inside(&small, &bench, wrapper, &json);
+    assert_eq!((weighed.code, &*weighed.out), (3, "done\n"), "{rung}: {}", weighed.err);
     let report = fs::read_to_string(bench.path("report.json")).unwrap();
     let report = Report::from_json(&report).unwrap();
+    assert_eq!(report.recording.rung, if rung == "root" { "" } else { rung });
+    assert_eq!(report.ledger.iter().map(|row| row.ns).sum::<u64>(), report.wall_ns);
     let unrecorded = report.ledger.iter().filter(|row| row.account == "unrecorded");
     assert!(unrecorded.map(|row| row.ns).sum::<u64>() > report.wall_ns / 20, "{report:?}");
     assert!(report.warnings.iter().any(|said| said.contains("memory was left")), "{report:?}");
-    let record = [&["record", "-q", "-o", "t.dwt"][..], &python].concat();
-    let recorded = inside(&small, &bench.path("."), &record);
-    assert_eq!((recorded.code, &*recorded.out), (3, "done\n"), "{}", recorded.err);
+    let record = [&["record", "-q", "-o", "t.dwt"], &python[..]].concat();
+    let recorded = inside(&small, &bench, wrapper, &record);
+    assert_eq!((recorded.code, &*recorded.out), (3, "done\n"), "{rung}: {}", recorded.err);
     let report = run(&["report".as_ref(), bench.path("t.dwt").as_os_str()]);
-    assert_eq!(report.code, 0, "{}", report.err);
-    assert!(report.out.contains("memory was left"), "{}", report.out);
+    assert_eq!(report.code, 0, "{rung}: {}", report.err);
+    assert!(report.out.contains("exit code 3"), "{rung}: {}", report.out);
+    assert!(report.out.contains("memory was left"), "{rung}: {}", report.out);
+}
+
+#[test]
+fn a_limit_that_recording_would_hit_costs_later_events_and_nothing_else() {
+    live!();
+    a_limit_costs_later_events_and_nothing_else("root", &[]);
+    a_limit_costs_later_events_and_nothing_else("user", &USER);
+    // perf_event_open, bpf.
+    let numbers = if cfg!(target_arch = "x86_64") { "298,321" } else { "241,280" };
+    a_limit_costs_later_events_and_nothing_else("stops", &["python3", "-c", FILTER, numbers]);
 }
 
 /// Takes so much memory that both cannot stay, and says when it is done.
@@ -71,7 +89,7 @@ fn who_is_killed_for_want_of_memory_is_not_the_program() {
     let bench = Bench::new();
     let Some(small) = group(72) else { return };
     let words = ["record", "-q", "-o", "t.dwt", "--", "/usr/bin/python3", "-c", TAKES];
-    let recorded = inside(&small, &bench.path("."), &words);
+    let recorded = inside(&small, &bench, &[], &words);
     let until = Instant::now() + Duration::from_secs(20);
     while !fs::read_to_string(bench.path("done")).is_ok_and(|text| text == "yes") {
         assert!(Instant::now() < until, "the program did not end: {recorded:?}");

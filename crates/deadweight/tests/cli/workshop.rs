@@ -112,6 +112,22 @@ impl Drop for Bench {
     }
 }
 
+/// Words that run the rest as an ordinary user.
+pub(crate) const USER: [&str; 6] =
+    ["setpriv", "--reuid", "1001", "--regid", "1001", "--clear-groups"];
+
+/// Runs the rest under a filter that refuses these system calls, as containers do.
+pub(crate) const FILTER: &str = "import ctypes, os, struct, sys
+refused, libc = sys.argv[1].split(','), ctypes.CDLL(None)
+code = [(0x20, 0, 0, 0)]
+for number in refused:
+    code += [(0x15, 0, 1, int(number)), (6, 0, 0, 0x50001)]
+code = b''.join(struct.pack('HBBI', *c) for c in code + [(6, 0, 0, 0x7fff0000)])
+length, code = len(code) // 8, ctypes.create_string_buffer(code)
+prog = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', length, ctypes.addressof(code)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, prog) == 0
+os.execv(sys.argv[2], sys.argv[2:])";
+
 /// Permission bits of a file.
 pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
