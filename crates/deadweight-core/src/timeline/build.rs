@@ -386,17 +386,33 @@ fn tiles(task: &Task) -> bool {
 impl Surprises {
     fn in_words(self) -> Vec<String> {
         [
-            (self.missing_off, "switch-outs were not recorded"),
-            (self.missing_on, "switch-ins were not recorded"),
-            (self.unseen_wakes, "waits ended without a recorded wake-up"),
-            (self.inferred_wakes, "wake-ups were concluded from what was waited for"),
-            (self.lost_records, "records were lost"),
-            (self.unborn, "tasks were seen whose birth was not recorded"),
-            (self.replaced, "tasks vanished: their ids were used again"),
+            (self.missing_off, "switch-out was not recorded", "switch-outs were not recorded"),
+            (self.missing_on, "switch-in was not recorded", "switch-ins were not recorded"),
+            (
+                self.unseen_wakes,
+                "wait ended without a recorded wake-up",
+                "waits ended without a recorded wake-up",
+            ),
+            (
+                self.inferred_wakes,
+                "wake-up was concluded from what was waited for",
+                "wake-ups were concluded from what was waited for",
+            ),
+            (self.lost_records, "record was lost", "records were lost"),
+            (
+                self.unborn,
+                "task was seen whose birth was not recorded",
+                "tasks were seen whose birth was not recorded",
+            ),
+            (
+                self.replaced,
+                "task vanished: its id was used again",
+                "tasks vanished: their ids were used again",
+            ),
         ]
         .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
         .collect()
     }
 }
