@@ -21,6 +21,7 @@ mod quota;
 mod readings;
 mod rungs;
 mod stops;
+mod targets;
 mod tools;
 mod truth;
 mod user_time;
