@@ -168,7 +168,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         // Who closes events behind our back is in it for a moment longer.
-        for _ in 0..40 {
+        for _ in 0..200 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
             }
