@@ -251,28 +251,46 @@ fn a_program_with_more_rights_than_its_user_runs_and_is_not_recorded() {
     assert!(report.warnings.iter().any(|w| w.contains("set-user-id")), "{:?}", report.warnings);
 }
 
+/// Words that run the rest as the user who has this capability alone.
+fn having(capability: &str) -> [String; 10] {
+    let (user, more) = (USER.to_string(), format!("+{capability}"));
+    let words = ["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups", "--inh-caps"];
+    let words = [&words[..], &[&more, "--ambient-caps", &more]].concat();
+    std::array::from_fn(|at| words[at].to_owned())
+}
+
 #[test]
 fn a_capability_shows_more() {
     let missing = program::tool("setpriv").err();
     let Some(_alone) = leave(missing) else { return };
     let home = Home::new("capability");
-    let user = USER.to_string();
-    let wrapper = [
-        "setpriv",
-        "--reuid",
-        &user,
-        "--regid",
-        &user,
-        "--clear-groups",
-        "--inh-caps",
-        "+perfmon",
-        "--ambient-caps",
-        "+perfmon",
-    ];
-    let more = home.report(&wrapper, &["sh", "-c", "sleep .2 | cat"]);
+    let wrapper = having("perfmon");
+    let more =
+        home.report(&wrapper.each_ref().map(String::as_str), &["sh", "-c", "sleep .2 | cat"]);
     let less = home.report(&[], &["sh", "-c", "sleep .2 | cat"]);
     assert!(more.recording.lacks.len() < less.recording.lacks.len(), "{:?}", more.recording);
     assert_eq!(more.findings.first().map(|f| f.class.as_str()), Some("wait-sleep"));
+}
+
+#[test]
+fn a_readable_tracefs_spares_the_search_for_what_it_lists() {
+    let missing = program::tool("setpriv").err();
+    let Some(_alone) = leave(missing) else { return };
+    let home = Home::new("readable");
+    let found = home.path().join("cache/deadweight/tracepoints");
+    std::fs::create_dir(home.path().join("cache")).unwrap();
+    std::os::unix::fs::chown(home.path().join("cache"), Some(USER), Some(USER)).unwrap();
+    let cache = format!("XDG_CACHE_HOME={}", home.path().join("cache").display());
+    let may_read = having("dac_read_search");
+    let may_read = [&["env", &cache], &may_read.each_ref().map(String::as_str)[..]].concat();
+    let command = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=30000", "status=none"];
+    let listed = home.report(&may_read, &command);
+    assert_eq!(listed.recording.rung, "user");
+    assert!(!found.exists(), "{} was searched for", found.display());
+    assert!(listed.findings.iter().any(|f| f.class == "tiny-reads"), "{:?}", listed.findings);
+    // Without that capability.
+    home.report(&may_read[..may_read.len() - 4], &command);
+    assert!(found.exists(), "there is no {}", found.display());
 }
 
 /// `kernel.perf_event_paranoid` as it was, when this goes.
