@@ -158,8 +158,8 @@ fn traced(root: u32) -> Result<(), Error> {
     };
     ptrace::seize(root).map_err(failed("cannot trace the program"))?;
     ptrace::interrupt(root).map_err(failed("cannot stop the program"))?;
-    match ptrace::wait(true, None) {
-        Some(ptrace::Waited::Task(..)) => {
+    match ptrace::wait() {
+        ptrace::Waited::Task(..) => {
             ptrace::go(root, ptrace::Go::On(0)).map_err(failed("cannot let the program go on"))
         }
         _ => Err(Error::last("the program ended before it began")),

@@ -252,26 +252,33 @@ pub(super) enum Waited {
     Nobody,
 }
 
-/// Waits until something happens to a task of this thread's. Where they are many, the kernel is asked what
-/// was used only at the end of the `one` that it is wanted of: it adds that up over all threads of the process.
-pub(super) fn wait(block: bool, one: Option<u32>) -> Option<Waited> {
-    let flags = libc::__WALL | libc::__WNOTHREAD | if block { 0 } else { libc::WNOHANG };
-    let Some(one) = one else { return reap(-1, flags, true) };
+/// Tasks of this thread's only, and all kinds of them.
+const TASKS: i32 = libc::__WALL | libc::__WNOTHREAD;
+
+/// Waits until something happens to a task of this thread's.
+pub(super) fn wait() -> Waited {
+    reap(-1, true)
+}
+
+/// As [`wait`] where they are many. The kernel goes through all of them to find one with news, so those are asked
+/// for first that are `likely` to have some. And it adds up what was used over all threads of the process that ends:
+/// it is asked for that only at the end of the `one` that it is wanted of.
+pub(super) fn wait_among_many(one: u32, mut likely: impl Iterator<Item = u32>) -> Waited {
+    let any = TASKS | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
+    let has_news =
+        |task| look(libc::P_PID, task, any | libc::WNOHANG).filter(|(task, ..)| *task > 0);
     loop {
-        let both = flags | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
-        let Some((task, code, _)) = look(libc::P_ALL, 0, both) else {
-            return Some(if interrupted() { Waited::Tick } else { Waited::Nobody });
+        let quickly = likely.find_map(has_news);
+        let Some((task, code, _)) = quickly.or_else(|| look(libc::P_ALL, 0, any)) else {
+            return if interrupted() { Waited::Tick } else { Waited::Nobody };
         };
-        if task == 0 {
-            return None;
-        }
         if matches!(code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) {
-            return reap(task, flags, task.cast_unsigned() == one);
+            return reap(task, task.cast_unsigned() == one);
         }
-        let stopped = flags | libc::WSTOPPED | libc::WNOHANG;
+        let stopped = TASKS | libc::WSTOPPED | libc::WNOHANG;
         // None if it was killed since: then its end comes next.
         if let Some((1.., _, status)) = look(libc::P_PID, task.cast_unsigned(), stopped) {
-            return Some(Waited::Task(task.cast_unsigned(), Told::of(status << 8 | STOPPED)));
+            return Waited::Task(task.cast_unsigned(), Told::of(status << 8 | STOPPED));
         }
     }
 }
@@ -294,20 +301,19 @@ fn interrupted() -> bool {
     io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
 }
 
-fn reap(task: i32, flags: i32, used: bool) -> Option<Waited> {
+fn reap(task: i32, used: bool) -> Waited {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     let place = if used { usage.as_mut_ptr() } else { std::ptr::null_mut() };
     // SAFETY: the kernel fills in both, or leaves the second alone.
-    match unsafe { libc::wait4(task, &mut status, flags, place) } {
-        0 => None,
-        -1 if interrupted() => Some(Waited::Tick),
-        -1 => Some(Waited::Nobody),
+    match unsafe { libc::wait4(task, &mut status, TASKS, place) } {
+        -1 if interrupted() => Waited::Tick,
+        -1 => Waited::Nobody,
         task if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) => {
             // SAFETY: zeroed above, and perhaps filled in: plain numbers either way.
             let usage = Box::new(unsafe { usage.assume_init() });
-            Some(Waited::Gone { task: task.cast_unsigned(), status, usage })
+            Waited::Gone { task: task.cast_unsigned(), status, usage }
         }
-        task => Some(Waited::Task(task.cast_unsigned(), Told::of(status))),
+        task => Waited::Task(task.cast_unsigned(), Told::of(status)),
     }
 }

@@ -6,6 +6,7 @@
 
 mod aside;
 mod joined;
+mod recent;
 
 use super::backlog::Backlog;
 use super::calibrate::Costs;
@@ -21,6 +22,7 @@ use crate::launch::now;
 use crate::proc;
 use aside::{effects, user_half};
 use joined::Unheld;
+use recent::Recent;
 use std::collections::HashMap;
 use std::fs;
 
@@ -66,6 +68,7 @@ pub(super) struct Tracer {
     unheld: HashMap<u32, Unheld>,
     /// Nothing after this is told.
     until: u64,
+    recent: Recent,
     /// Who waits for whom to be left.
     leaving: HashMap<u32, Option<u32>>,
     notes: Vec<Note>,
@@ -96,6 +99,7 @@ impl Tracer {
             fresh: HashMap::new(),
             unheld: HashMap::new(),
             until: u64::MAX,
+            recent: Recent::default(),
             leaving: HashMap::new(),
             notes: Vec::new(),
             to,
@@ -131,8 +135,8 @@ impl Tracer {
     pub(super) fn run(&mut self, clock: &Clock, over: &dyn Fn(bool) -> bool) -> Option<End> {
         loop {
             self.waited = self.own.read().map_or(0, |counts| counts.waited);
-            match ptrace::wait(true, (self.tasks.len() > MANY).then_some(self.root)) {
-                Some(Waited::Task(task, told)) => {
+            match self.wait() {
+                Waited::Task(task, told) => {
                     self.told = self.happened();
                     if self.resting >= RESTING {
                         clock.set(self.period);
@@ -140,7 +144,7 @@ impl Tracer {
                     self.resting = 0;
                     self.stopped(task, told);
                 }
-                Some(Waited::Gone { task, status, usage }) => {
+                Waited::Gone { task, status, usage } => {
                     let at = now();
                     if let Some(mut gone) = self.tasks.remove(&task) {
                         gone.die(at, &mut self.notes);
@@ -154,7 +158,7 @@ impl Tracer {
                         return Some(End { at, status, usage });
                     }
                 }
-                Some(Waited::Tick) => {
+                Waited::Tick => {
                     self.tick();
                     if self.resting == RESTING {
                         clock.set(SELDOM * self.period);
@@ -164,7 +168,7 @@ impl Tracer {
                         break;
                     }
                 }
-                Some(Waited::Nobody) | None => break,
+                Waited::Nobody => break,
             }
             if self.notes.len() >= HAND_ON_AT {
                 self.hand_on(self.horizon());
@@ -172,6 +176,13 @@ impl Tracer {
         }
         self.hand_on(u64::MAX);
         None
+    }
+
+    fn wait(&mut self) -> Waited {
+        if self.tasks.len() <= MANY {
+            return ptrace::wait();
+        }
+        ptrace::wait_among_many(self.root, self.recent.likely())
     }
 
     /// When that happened which a wait has just told: before we waited for a CPU to hear of it.
@@ -318,6 +329,9 @@ impl Tracer {
     }
 
     fn go(&mut self, task: u32, how: Go) {
+        if self.tasks.len() > MANY {
+            self.recent.add(task);
+        }
         if let Some(tracee) = self.tasks.get_mut(&task) {
             tracee.let_go(now());
             // Only who was killed meanwhile refuses: its end will be told.

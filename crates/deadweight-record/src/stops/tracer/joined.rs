@@ -194,8 +194,8 @@ impl Tracer {
         let deadline = now() + LAST_STOPS;
         while self.tasks.values().any(|tracee| tracee.asked && !tracee.stopped) && now() < deadline
         {
-            match ptrace::wait(true, None) {
-                Some(Waited::Task(task, told)) => {
+            match ptrace::wait() {
+                Waited::Task(task, told) => {
                     if let Some(tracee) = self.tasks.get_mut(&task) {
                         (tracee.asked, tracee.stopped) = (false, true);
                     }
@@ -205,9 +205,9 @@ impl Tracer {
                     let signal = if let Told::Signal(signal) = told { signal } else { 0 };
                     _ = ptrace::detach(task, signal);
                 }
-                Some(Waited::Gone { task, .. }) => _ = self.tasks.remove(&task),
-                Some(Waited::Tick) => {}
-                Some(Waited::Nobody) | None => break,
+                Waited::Gone { task, .. } => _ = self.tasks.remove(&task),
+                Waited::Tick => {}
+                Waited::Nobody => break,
             }
         }
     }
