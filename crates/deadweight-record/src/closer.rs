@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::launch::now;
 use crate::perf::private::Folder;
 use crate::perf::tracefs::Tracefs;
+use crate::room::give_back;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -75,6 +76,8 @@ impl Closer {
         keep.extend([ends[0], mark.as_raw_fd()]);
         keep.extend(turn.as_ref().map(AsRawFd::as_raw_fd));
         keep.sort_unstable();
+        // What is free inside of us would be the child's for as long as it lives.
+        give_back();
         // SAFETY: the child makes plain system calls on memory that was prepared before.
         let child = unsafe { libc::fork() };
         if child == 0 {

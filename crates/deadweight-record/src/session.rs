@@ -53,10 +53,10 @@ const HARMLESS: u8 = 3;
 pub(crate) const RING_SIZES: [usize; 7] =
     [16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
 
-/// The largest ring for each of so many CPUs, given what memory is left: what is copied out of all rings takes an
-/// eighth of it, twice.
+/// The largest ring for each of so many CPUs, given what memory is left: what is copied out of all rings takes a
+/// sixteenth of it, twice, and so it is with those for samples.
 fn fitting(cpus: usize, left: u64) -> usize {
-    let each = usize::try_from(left / 8).unwrap_or(usize::MAX) / cpus.max(1);
+    let each = usize::try_from(left / 16).unwrap_or(usize::MAX) / cpus.max(1);
     RING_SIZES.into_iter().find(|size| *size <= each).unwrap_or(RING_SIZES[RING_SIZES.len() - 1])
 }
 

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 /// normal priority; beyond all of it nothing is copied.
 const BACKLOG: usize = 512 << 20;
 /// So many of them never do harm.
-const LITTLE: usize = 4 << 20;
+const LITTLE: usize = 1 << 20;
 
 /// What the threads share.
 pub(super) struct Shared {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Bytes that it takes to weigh an event: 54 to 68 were measured, and lists need more while they grow.
 const WEIGHED: u64 = 100;
 /// Bytes for symbols and code when the recording is over.
-const SEALED: u64 = 16 << 20;
+const SEALED: u64 = 14 << 20;
 /// Bytes beside those of its files, to read the lines of one.
 const LINES: u64 = 4 << 20;
 /// How often memory is looked at: after so long, or so many events.

@@ -89,7 +89,8 @@ fn a_user_sees_tiny_reads_at_their_line() {
     std::fs::write(&input, vec![b'x'; 60_000]).unwrap();
     let line = format!("{} < {}", program.display(), input.display());
     let report = home.report(&[], &["sh", "-c", &line]);
-    let first = report.findings.first().expect("a finding");
+    let first = report.findings.first();
+    let first = first.unwrap_or_else(|| panic!("{:?} {:?}", report.ledger, report.warnings));
     assert_eq!((report.recording.rung.as_str(), first.class.as_str()), ("user", "tiny-reads"));
     assert!(first.sites.iter().any(|s| s.file.ends_with("count_bytes.c")), "{:?}", first.sites);
     assert!(report.recording.lacks.iter().any(|lack| lack.contains("who ended a wait")));
@@ -111,7 +112,8 @@ fn a_users_dense_reads_are_counted_where_one_in_so_many_is_recorded() {
     let report = home.report(&[], &["sh", "-c", &line]);
     let told = |text: &str| report.warnings.iter().any(|w| w.contains(text));
     assert!(told("one in 61 was recorded"), "{:?}", report.warnings);
-    let first = report.findings.first().expect("a finding");
+    let first = report.findings.first();
+    let first = first.unwrap_or_else(|| panic!("{:?} {:?}", report.ledger, report.warnings));
     assert_eq!(first.class, "tiny-reads");
     assert_eq!(first.how, deadweight_core::report::How::Estimate);
     assert!(first.sites.iter().any(|s| s.file.ends_with("count_bytes.c")), "{:?}", first.sites);
