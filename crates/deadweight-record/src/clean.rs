@@ -38,6 +38,7 @@ pub struct CleanRun {
 /// If it cannot be started ([`Error::Exec`], [`Error::Command`], [`Error::Directory`]).
 pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
     closer::wait();
+    let _room = closer::make_room();
     let guard = Guard::install();
     let throttled = cgroup::throttled();
     let running = lend::start(request, &guard)?;

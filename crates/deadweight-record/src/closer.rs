@@ -30,7 +30,7 @@ const LOOK: u32 = 1_000;
 const TURN: &str = "/sys/bus/event_source/devices/tracepoint/type";
 /// How often a child looks whether it is its turn, and how long it leaves the lock alone then, in µs: who wants room
 /// looks more often, so that it does not wait until all is closed.
-const PAUSE: u32 = 2_000;
+pub(crate) const PAUSE: u32 = 2_000;
 /// A closing that takes longer, in ns, is a tracepoint's last.
 const LONG: u64 = 1_000_000;
 /// The longest that a child waits for its turns, in ns, and a recording until nobody closes one: others may have
@@ -149,7 +149,7 @@ fn unnamed() -> Result<File, Error> {
 }
 
 /// The file that is locked by who closes a tracepoint.
-fn turn() -> Option<File> {
+pub(crate) fn turn() -> Option<File> {
     File::open(TURN).ok().or_else(|| Folder::open()?.lock())
 }
 
@@ -167,7 +167,8 @@ fn lock(file: RawFd, how: i32, every: u32, at_the_latest: u64) {
 }
 
 /// Holds off those who close tracepoints, whoever they are, for as long as the file is open: each of them keeps
-/// everybody from opening one for up to 40 ms, and each task that dies from letting go of its own.
+/// everybody from opening one for up to 40 ms, and each task that dies from letting go of its own. Where any tracepoint
+/// of a system call is open, all calls of the machine take 50 ns more meanwhile.
 pub(crate) fn make_room() -> Option<File> {
     let turn = turn()?;
     lock(turn.as_raw_fd(), libc::LOCK_SH, PAUSE / 20, now() + LONGEST_WAIT_FOR_ROOM);
@@ -210,26 +211,30 @@ fn wait_and_close(keep: &[RawFd], told: RawFd, opened: &Opened, marks: [RawFd; 2
             libc::write(told, [0_u8].as_ptr().cast(), 1);
         }
         let at_the_latest = now() + LONGEST_WAIT;
-        close_in_turn(&opened.slowing, turn, at_the_latest);
+        close_in_turn(&opened.slowing, turn, PAUSE, at_the_latest);
         libc::close(mark);
         libc::sleep(LINGER);
-        close_in_turn(&opened.harmless, turn, at_the_latest);
+        close_in_turn(&opened.harmless, turn, PAUSE, at_the_latest);
         libc::_exit(0)
     }
 }
 
-/// Closes them one after the other, each while nobody is disturbed by that.
-unsafe fn close_in_turn(files: &[RawFd], turn: RawFd, at_the_latest: u64) {
+/// Closes them one after the other, each while nobody is disturbed by that, or when it is that late. Who pauses for
+/// longer, in µs, leaves the turn to others.
+///
+/// # Safety
+/// Nobody else uses these descriptors.
+pub(crate) unsafe fn close_in_turn(files: &[RawFd], turn: RawFd, pause: u32, at_the_latest: u64) {
     for file in files {
-        lock(turn, libc::LOCK_EX, PAUSE, at_the_latest);
+        lock(turn, libc::LOCK_EX, pause, at_the_latest);
         let begun = now();
-        // SAFETY: only descriptors of the forked child.
+        // SAFETY: as the caller says.
         unsafe {
             libc::close(*file);
             libc::flock(turn, libc::LOCK_UN);
             // What took no time kept nobody waiting: another event of its tracepoint is open yet.
             if now() - begun > LONG {
-                libc::usleep(PAUSE);
+                libc::usleep(pause);
             }
         }
     }

@@ -77,9 +77,13 @@ impl Merge {
         }
     }
 
+    /// There are more events, in what is added from now on.
+    pub(crate) fn learn(&mut self, schema: Schema) {
+        self.schema = schema;
+    }
+
     /// Of a task's call one in so many is recorded, in what is added from now on.
-    pub(crate) fn begin(&mut self, begun: Begun) {
-        self.schema = begun.schema;
+    pub(crate) fn begin(&mut self, begun: &Begun) {
         self.nth.begin(begun.task, begun.nr, begun.at);
     }
 

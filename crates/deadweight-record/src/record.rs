@@ -23,6 +23,7 @@ use crate::launch::{Ended, Request, Waiting, lend, now};
 use crate::limit;
 use crate::merge::Merge;
 use crate::perf::ring::Ring;
+use crate::perf::schema::Schema;
 use crate::plan::Plan;
 use crate::priority::{self, Lowered};
 use crate::probes;
@@ -113,8 +114,10 @@ enum Drained {
     Full(u32),
     /// Nothing older than this will follow.
     Horizon(u64),
+    /// There are more events.
+    Schema(Box<Schema>),
     /// Of a task's call one in so many is recorded.
-    Begun(Box<Begun>),
+    Begun(Begun),
 }
 
 impl Recording {
@@ -303,6 +306,7 @@ fn drain(
     // A record may have its time but not its place yet when a round starts; one round later it is
     // there. So what is safe to hand on is what is older than the previous round.
     let mut before = 0;
+    let mut known = session.schema.events();
     loop {
         // SAFETY: one descriptor of ours.
         unsafe { libc::poll(&mut polled, 1, LOOK_MS) };
@@ -323,8 +327,12 @@ fn drain(
         }
         for begun in if ended { Vec::new() } else { thin.look(&rings, &mut session) } {
             *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = begun.cost;
+            _ = to.decoder.send(Drained::Begun(begun));
+        }
+        if session.schema.events() != known {
             // Before what they record: a decoder that is gone panicked, which the caller will see.
-            _ = to.decoder.send(Drained::Begun(Box::new(begun)));
+            known = session.schema.events();
+            _ = to.decoder.send(Drained::Schema(Box::new(session.schema.clone())));
         }
         if let Some(calls) = shared.crowd.take() {
             // It ends only after us.
@@ -390,9 +398,10 @@ fn decode(
         }
         match drained {
             Drained::Chunk(bytes) => merge.add(bytes),
+            Drained::Schema(schema) => merge.learn(*schema),
             Drained::Begun(begun) => {
                 follow.passes_over(begun.task, begun.at);
-                merge.begin(*begun);
+                merge.begin(&begun);
             }
             Drained::Full(cpu) => full.push(cpu),
             Drained::Horizon(horizon) => {

@@ -50,12 +50,10 @@ struct Thinned {
     looks: Option<u32>,
 }
 
-/// Events that are new: how their records are to be read, and whose they are.
+/// Events that are new, and whose they are.
 pub(crate) struct Begun {
     pub(crate) task: u32,
     pub(crate) nr: u16,
-    /// Ids of records of each, and of one in so many.
-    pub(crate) schema: Schema,
     /// Before this none was recorded so.
     pub(crate) at: u64,
     /// What a call costs that is not recorded.
@@ -159,7 +157,7 @@ impl Thin {
             let at = crate::launch::now();
             new.nth.start().and_then(|()| new.each.start()).ok()?;
             *thinned = new;
-            Some(Begun { task, nr, schema: session.schema.clone(), at, cost })
+            Some(Begun { task, nr, at, cost })
         })
         .collect()
     }
@@ -213,11 +211,7 @@ fn begin(
     if let Some(first) = all.first_mut() {
         first.looks = Some(0);
     }
-    let begun = passed.iter().map(|task| {
-        let (task, schema) = (*task, session.schema.clone());
-        Begun { task, nr: call.0, schema, at, cost }
-    });
-    let begun = begun.collect();
+    let begun = passed.iter().map(|task| Begun { task: *task, nr: call.0, at, cost }).collect();
     Ok((all, begun))
 }
 

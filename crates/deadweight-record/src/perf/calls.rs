@@ -124,7 +124,7 @@ pub(crate) fn chosen(cpus: usize) -> Result<Vec<Pair>, Error> {
     let found = match cached.or_else(listed) {
         Some(found) => found,
         None => {
-            let found = scout::find(folder.as_ref())?;
+            let found = scout::find()?;
             if let Some(folder) = &folder {
                 folder.write(CACHE, &render(&found, &key));
             }

@@ -198,6 +198,11 @@ impl Schema {
         self.clock_apart && self.role(id) == Some(Role::Clock)
     }
 
+    /// How many events are known.
+    pub(crate) fn events(&self) -> usize {
+        self.events.len()
+    }
+
     /// Whether there is an event for this.
     #[must_use]
     pub fn has(&self, role: Role) -> bool {

@@ -293,6 +293,13 @@ fn a_readable_tracefs_spares_the_search_for_what_it_lists() {
     // Without that capability.
     home.report(&may_read[..may_read.len() - 4], &command);
     assert!(found.exists(), "there is no {}", found.display());
+    // What was tried is closed while nobody records: for a while the kernel lets nobody open or close another meanwhile.
+    for _ in 0..5 {
+        let later = home.report(&may_read, &command);
+        assert!(later.findings.iter().any(|f| f.class == "tiny-reads"), "{:?}", later.ledger);
+        assert!(share(&later, "unrecorded") == 0.0, "{:?} {:?}", later.ledger, later.warnings);
+        assert!(!later.warnings.iter().any(|w| w.contains("not be read")), "{:?}", later.warnings);
+    }
 }
 
 /// `kernel.perf_event_paranoid` as it was, when this goes.
