@@ -91,7 +91,7 @@ fn checks_are_measured_or_honestly_not() {
 
 #[test]
 fn a_program_inside_a_pipeline_is_found() {
-    Truth::quoted("@cleared_frames 50000 | cat")
+    Truth::quoted("@cleared_frames 400000 | cat")
         .with(&["--prove", "--of", "cleared_frames"])
         .expect("its zeroing is measured".into(), |r| measured(r, "zeroing", 0.1..=0.8))
         .check();
