@@ -213,8 +213,13 @@ fn a_shell_with_a_pipe_that_waits() {
     assert!(names.contains(&"sleep") && names.contains(&"cat"), "{names:?}");
     assert_eq!(seen.mains, 3, "each program's start is seen");
     assert!(seen.wakes >= 3, "sleep by the clock, cat by sleep, sh by both");
-    // Where they follow each other within some 100 µs, one may be left out.
-    assert!(seen.blocked_with_site * 4 >= seen.blocked * 3, "rare waits have a stack");
+    // Of those that follow each other within some 100 µs, as for the disk, some are left out.
+    let stacks = seen.blocked_with_site;
+    assert!(
+        seen.longest_wait.1 && stacks >= 3,
+        "rare waits have a stack: {stacks} of {}",
+        seen.blocked
+    );
     assert_on_cpu_matches(&outcome, &seen, 40);
 }
 
