@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::launch::now;
 use crate::perf::decode::{self, Body};
-use crate::perf::schema::Role;
+use crate::perf::schema::{Role, Schema};
 use crate::perf::sys::Open;
 use crate::proc::has_ended;
 use crate::session::Session;
@@ -17,6 +17,8 @@ use std::ptr;
 /// The best of so many tries counts: the others were disturbed. Many short ones, because the
 /// shorter a try, the likelier is one that nothing disturbs.
 const TRIES: usize = 6;
+/// Parts of the child's work: calls, rounds, lives, calls again, spins.
+const PARTS: u32 = 5;
 const PAGES: u64 = 60;
 const ROUNDS: u64 = 16;
 /// Steps of a spin that is timed to find how many make [`SPIN`].
@@ -141,13 +143,17 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
         child => child,
     };
     let events = session.as_deref_mut().map(|s| Events::open(s, child)).transpose();
-    // SAFETY: our descriptors and our child. Each byte lets the child do one half of its work.
+    let mut seen = Seen::default();
+    // SAFETY: our descriptors and our child. Each byte lets the child do one part of its work.
     unsafe {
         libc::close(go[0]);
         if let Ok(events) = &events {
             events.iter().for_each(Events::start);
-            libc::write(go[1], [1_u8].as_ptr().cast(), 1);
-            page.wait_for(1, child);
+            for part in 1..PARTS {
+                libc::write(go[1], [1_u8].as_ptr().cast(), 1);
+                page.wait_for(part, child);
+                seen.read_back(session.as_deref_mut(), child);
+            }
             events.iter().for_each(Events::only_dense);
             libc::write(go[1], [1_u8].as_ptr().cast(), 1);
         }
@@ -157,9 +163,8 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
     }
     drop(events?);
     let mut measured = page.measured();
-    if let Some(session) = session {
-        (measured.call_inside, measured.spin_samples) = read_back(session, child);
-    }
+    seen.read_back(session, child);
+    (measured.call_inside, measured.spin_samples) = seen.measured();
     Ok(measured)
 }
 
@@ -188,34 +193,55 @@ impl Events {
     }
 }
 
-/// Reads the child's records out of the rings: time inside a call in the best try, samples per spin.
-fn read_back(session: &mut Session, child: i32) -> (f64, f64) {
-    let child = child.cast_unsigned();
-    let (mut inside, mut samples) = (Vec::new(), 0_u64);
-    for ring in &mut session.rings {
-        let mut bytes = Vec::new();
-        ring.copy_to(&mut bytes);
+/// What the rings told of the child. They are read after each part: small ones hold no more, and what a full one
+/// refuses costs the child less.
+#[derive(Default)]
+struct Seen {
+    /// Time inside each empty call, in ns.
+    inside: Vec<u64>,
+    /// Of the last part, which are the spins.
+    samples: u64,
+}
+
+impl Seen {
+    /// Takes the records out of the rings; of them all, not of this child alone.
+    fn read_back(&mut self, session: Option<&mut Session>, child: i32) {
+        let Some(session) = session else { return };
+        self.samples = 0;
+        for ring in &mut session.rings {
+            let mut bytes = Vec::new();
+            ring.copy_to(&mut bytes);
+            ring.start_anew();
+            self.read(&bytes, &session.schema, child.cast_unsigned());
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8], schema: &Schema, child: u32) {
         let mut entered = None;
-        for record in decode::records(&bytes, &session.schema).filter(|r| r.task == child) {
+        for record in decode::records(bytes, schema).filter(|r| r.task == child) {
             match record.body {
                 Body::Sample(sample) if sample.role == Role::Enter => {
-                    let nr = sample.raw_u32(session.schema.offsets.enter_nr);
+                    let nr = sample.raw_u32(schema.offsets.enter_nr);
                     let empty = nr.is_some_and(|nr| libc::c_long::from(nr) == libc::SYS_lseek);
                     entered = empty.then_some(record.at);
                 }
                 Body::Sample(sample) if sample.role == Role::Leave => {
                     if let Some(at) = entered.take() {
-                        inside.push(record.at.saturating_sub(at));
+                        self.inside.push(record.at.saturating_sub(at));
                     }
                 }
-                Body::Sample(sample) if sample.role == Role::Clock => samples += 1,
+                Body::Sample(sample) if sample.role == Role::Clock => self.samples += 1,
                 _ => {}
             }
         }
     }
-    let tries = inside.chunks(usize::try_from(EMPTY).unwrap_or(1));
-    let tries = tries.map(|calls| calls.iter().sum::<u64>() as f64 / calls.len() as f64);
-    (tries.reduce(f64::min).unwrap_or(0.0), samples as f64 / TRIES as f64)
+
+    /// Time inside a call in the best try, in ns, and samples per spin.
+    fn measured(&self) -> (f64, f64) {
+        let tries = self.inside.chunks(usize::try_from(EMPTY).unwrap_or(1));
+        let tries = tries.map(|calls| calls.iter().sum::<u64>() as f64 / calls.len() as f64);
+        (tries.reduce(f64::min).unwrap_or(0.0), self.samples as f64 / TRIES as f64)
+    }
 }
 
 /// The child's life. Ends the process.
@@ -231,14 +257,25 @@ unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
         let mut measured =
             Measured { call: f64::MAX, fault: f64::MAX, steps, ..Measured::default() };
         measured.calls_and_faults();
+        end_part(page, go[0]);
         measured.round = rounds();
+        end_part(page, go[0]);
         (measured.birth, measured.life) = lives();
+        end_part(page, go[0]);
         measured.calls_and_faults();
         (*page).measured = measured;
-        (*page).halves.store(1, std::sync::atomic::Ordering::Release);
-        await_byte(go[0]);
+        end_part(page, go[0]);
         (*page).measured.spin = best(1, || spin(steps));
         libc::_exit(0)
+    }
+}
+
+/// Lets the parent read the rings.
+unsafe fn end_part(page: *mut Page, go: i32) {
+    // SAFETY: the page outlives the child.
+    unsafe {
+        (*page).parts.fetch_add(1, std::sync::atomic::Ordering::Release);
+        await_byte(go);
     }
 }
 
@@ -367,7 +404,7 @@ struct SharedPage(*mut Page);
 #[repr(C)]
 struct Page {
     measured: Measured,
-    halves: std::sync::atomic::AtomicU32,
+    parts: std::sync::atomic::AtomicU32,
 }
 
 impl SharedPage {
@@ -389,12 +426,12 @@ impl SharedPage {
         Ok(Self(at.cast()))
     }
 
-    /// Waits for the child's half, some seconds at most, and not if it was killed.
-    fn wait_for(&self, halves: u32, child: i32) {
+    /// Waits for the end of the child's part, some seconds at most, and not if it was killed.
+    fn wait_for(&self, part: u32, child: i32) {
         for _ in 0..30_000 {
             // SAFETY: the page is alive and the field is atomic.
-            let done = unsafe { (*self.0).halves.load(std::sync::atomic::Ordering::Acquire) };
-            if done >= halves || has_ended(child.cast_unsigned()) {
+            let done = unsafe { (*self.0).parts.load(std::sync::atomic::Ordering::Acquire) };
+            if done >= part || has_ended(child.cast_unsigned()) {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_micros(100));

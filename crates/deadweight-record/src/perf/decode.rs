@@ -180,6 +180,11 @@ pub fn length(bytes: &[u8]) -> Option<usize> {
     header(bytes).map(|(header, _)| header.size)
 }
 
+/// The length of the record at the start of `bytes`, if it says that others did not fit.
+pub(super) fn told_lost(bytes: &[u8]) -> Option<usize> {
+    header(bytes).filter(|(header, _)| header.kind == kind::LOST).map(|(header, _)| header.size)
+}
+
 /// Decodes one record after the other, and passes over what none is made of; up to one that is cut off.
 pub fn records<'a>(bytes: &'a [u8], schema: &'a Schema) -> impl Iterator<Item = Record<'a>> {
     let mut rest = bytes;

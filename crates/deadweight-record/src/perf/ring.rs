@@ -1,5 +1,6 @@
 //! The memory that the kernel writes a CPU's records to, and we copy them out of.
 
+use super::decode;
 use super::sys::Open;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use std::io;
@@ -16,6 +17,8 @@ pub(crate) struct Ring {
     size: usize,
     /// See [`Ring::may_lack`].
     may_lack: bool,
+    /// See [`Ring::start_anew`].
+    anew: bool,
 }
 
 // SAFETY: the mapping belongs to this value alone and is accessed through `copy_to` only, which
@@ -41,7 +44,7 @@ impl Ring {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { base: base.cast(), page, size, may_lack: false })
+        Ok(Self { base: base.cast(), page, size, may_lack: false, anew: false })
     }
 
     /// Whether more than an eighth is filled.
@@ -99,18 +102,37 @@ impl Ring {
         }
     }
 
+    /// All that comes from now on is of interest, and nothing before: it is empty, and what did not fit until now is
+    /// not told. The kernel does so before the first record that fits again, as if that had been lost just then.
+    pub(crate) fn start_anew(&mut self) {
+        (self.anew, self.may_lack) = (true, false);
+    }
+
     /// Appends all complete records to `out` and gives their room back.
     pub(crate) fn copy_to(&mut self, out: &mut Vec<u8>) {
         let (head_cursor, tail_cursor) = self.cursors();
         let head = head_cursor.load(Ordering::Acquire);
-        let tail = tail_cursor.load(Ordering::Relaxed);
+        let mut tail = tail_cursor.load(Ordering::Relaxed);
+        if self.anew && head != tail {
+            tail += self.told_lost(tail, head);
+        }
         let filled = usize::try_from(head.wrapping_sub(tail)).unwrap_or(0).min(self.size);
         self.append(tail, filled, out);
         tail_cursor.store(head, Ordering::Release);
+        self.anew &= filled == 0;
         // What follows begins with how many did not fit. A record's length is a number of 16 bits.
         if filled > 0 {
             self.may_lack = filled + usize::from(u16::MAX) > self.size;
         }
+    }
+
+    /// Bytes of the record at `tail`, if it tells that others did not fit.
+    fn told_lost(&self, tail: u64, head: u64) -> u64 {
+        /// Such a record is no longer.
+        const LONGEST: u64 = 64;
+        let mut bytes = Vec::new();
+        self.append(tail, head.wrapping_sub(tail).min(LONGEST) as usize, &mut bytes);
+        decode::told_lost(&bytes).unwrap_or(0) as u64
     }
 
     /// Appends so many bytes from a place between the cursors on.
