@@ -306,7 +306,9 @@ impl Tracee {
         (idle, turns): (u64, u64),
         notes: &mut Vec<Note>,
     ) {
-        let ours = self.because_of_us(waited);
+        // A look from the side may have told when it got a CPU: what it waited by then is that.
+        let told = self.on.then(|| waited.min(self.began.saturating_sub(self.from)));
+        let ours = told.unwrap_or_else(|| self.because_of_us(waited));
         let rest = waited - ours;
         if !self.on {
             self.begin((self.from + ours).max(self.cursor), notes);
@@ -318,13 +320,14 @@ impl Tracee {
             self.sites.entry(nr).or_default().blocks = blocks;
         }
         self.dense.waits |= blocks;
+        let middle = (self.from + ours + ran / 2).max(self.cursor);
+        let left = ran.saturating_sub(middle - self.from - ours);
         if blocks {
-            let before = (self.from + ours + ran / 2).max(self.cursor);
             if !in_call {
-                self.note(before, What::Fault { addr: 0, ip: 0 }, notes);
+                self.note(middle, What::Fault { addr: 0, ip: 0 }, notes);
             }
-            self.leaves(before, Off::Blocked, notes);
-            let back = at.saturating_sub(LATENCY + ran - ran / 2).max(self.cursor);
+            self.leaves(middle, Off::Blocked, notes);
+            let back = at.saturating_sub(LATENCY + left).max(self.cursor);
             if rest > OUR_TURN {
                 self.displaced(back, rest, notes);
             } else {
@@ -333,15 +336,14 @@ impl Tracee {
             if !in_call {
                 self.note(back + 1, What::FaultEnd { major: true }, notes);
             }
-            self.reach((back + ran - ran / 2).min(at));
+            self.reach((back + left).min(at));
             return;
         }
         if rest > OUR_TURN / 2 {
-            let middle = self.from + ours + ran / 2;
             self.put_aside(middle, notes);
             self.begin(middle + rest, notes);
         }
-        self.reach((self.from + ours + ran + rest).min(at));
+        self.reach((middle + rest + left).min(at));
     }
 
     /// It is held by us from the cursor on.

@@ -9,11 +9,22 @@ const NOBODY: u32 = u32::MAX - 7;
 
 /// What a task is told to have done that was let go at 1 ms and stopped at `at`.
 fn told(doing: Doing, at: u64, ran: u64, waited: u64, turns: u64) -> Vec<String> {
-    let mut tracee = Tracee { doing, ..Tracee::new(NOBODY, NOBODY, 1_000_000) };
     let mut notes = Vec::new();
+    stop(let_go(doing), at, Counts { ran, waited, turns }, &mut notes);
+    words(&notes)
+}
+
+fn let_go(doing: Doing) -> Tracee {
+    Tracee { doing, ..Tracee::new(NOBODY, NOBODY, 1_000_000) }
+}
+
+fn stop(mut tracee: Tracee, at: u64, counts: Counts, notes: &mut Vec<Note>) {
     let costs = Costs { user: 1_000, call: 2_000, fault: 500 };
-    tracee.tell(at, Some(Counts { ran, waited, turns }), costs, &mut notes);
-    tracee.hold(&mut notes);
+    tracee.tell(at, Some(counts), costs, notes);
+    tracee.hold(notes);
+}
+
+fn words(notes: &[Note]) -> Vec<String> {
     let word = |note: &Note| match &note.what {
         What::On => "on".to_owned(),
         What::Held => "held".to_owned(),
@@ -42,4 +53,16 @@ fn who_waited_longer_for_a_cpu_than_because_of_us_was_displaced() {
     let told = told(Doing::User, 2_611_000, 501_000, 1_100_000, 2);
     assert_eq!(told.len(), 4, "{told:?}");
     assert!(told[1].ends_with("displaced") && told[3].ends_with("held"), "{told:?}");
+}
+
+#[test]
+fn what_was_told_of_it_from_the_side_leaves_its_wait_for_a_cpu_as_long_as_it_was() {
+    let mut tracee = let_go(Doing::User);
+    let mut notes = Vec::new();
+    tracee.begin(1_100_000, &mut notes);
+    tracee.reach(9_100_000);
+    let counts = Counts { ran: 10_001_000, waited: 58_999_000, turns: 900 };
+    stop(tracee, 70_000_000, counts, &mut notes);
+    let told = words(&notes);
+    assert_eq!(told, ["100000 on", "8100000 displaced", "66999000 on", "68999000 held"]);
 }
