@@ -45,8 +45,9 @@ pub(crate) struct Case<'a> {
     pub(crate) busy: Busy,
     /// What observing cost per event.
     pub(crate) observer: Observer,
-    /// The median wall time of runs that were not observed, if there were any.
+    /// The median wall time, and CPU time in user code, of runs that were not observed, if there were any.
     pub(crate) clean_wall: Option<Ns>,
+    pub(crate) clean_user: Option<Ns>,
     /// Code that samples hit.
     pub(crate) machine: Machine<'a>,
     writers: BTreeMap<u32, ProcessId>,
@@ -106,8 +107,8 @@ impl Busy {
     }
 }
 
-fn clean_wall(clean: &[CleanRun]) -> Option<Ns> {
-    let each: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
+fn median(clean: &[CleanRun], of: impl Fn(&CleanRun) -> Ns) -> Option<Ns> {
+    let each: Vec<u64> = clean.iter().map(|run| of(run).0).collect();
     (!each.is_empty()).then(|| Ns(summarise(&each).interval.median))
 }
 
@@ -156,7 +157,8 @@ impl<'a> Case<'a> {
             locks,
             busy,
             observer,
-            clean_wall: clean_wall(clean),
+            clean_wall: median(clean, |run| run.wall),
+            clean_user: median(clean, |run| run.user),
             machine,
             writers,
             readers,

@@ -3,6 +3,7 @@
 //! A child of ours does a little of everything, once before any event exists and once under the
 //! same set of events; the differences are the observer's cost. All in all some 15 ms.
 
+use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::launch::now;
 use crate::perf::decode::{self, Body};
@@ -387,13 +388,12 @@ unsafe fn lives() -> (f64, f64) {
 /// For some 10 ms: what is measured must not be what others do meanwhile.
 unsafe fn stay_alone_on_this_cpu() {
     let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: sets are on the stack; refusal only makes the result less steady.
+    // SAFETY: the parameter is on the stack; refusal only makes the result less steady.
     unsafe {
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &first);
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if let Ok(cpu) = usize::try_from(libc::sched_getcpu()) {
-            libc::CPU_SET(cpu, &mut set);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+        let cpu = usize::try_from(libc::sched_getcpu()).ok();
+        if let Some(here) = cpu.and_then(Affinity::only) {
+            here.apply_to(0);
         }
     }
 }

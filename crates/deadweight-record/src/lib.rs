@@ -3,6 +3,7 @@
 //! The only crate with `unsafe`, perf events, fork and exec. It knows facts (`raw`) and what this
 //! machine allows (`plan`); it knows no symbols, no causes and no cost class.
 
+mod affinity;
 mod breakpoints;
 mod calibrate;
 mod cgroup;

@@ -49,14 +49,15 @@ pub(crate) fn reads_maps(list: &str) -> usize {
 use std::time::{Duration, Instant};
 use tracer::{Left, Tracer};
 
-/// Between two samples of a task, in ns of CPU time: a stop takes some 20 µs.
-const PERIOD: u64 = 1_000_000;
+/// Between two samples of a task, in ns of CPU time: a stop takes some 20 µs. No part of the kernel's tick, which tells
+/// user code from calls: that would find the task where the sample does, time after time.
+const PERIOD: u64 = 997_000;
 /// The shortest time between two looks from the side; a look may take a twentieth of it.
 const LOOK: Duration = Duration::from_millis(25);
 
 /// Whether this rung can be had: a child of ours is traced.
 pub(crate) fn tried() -> Result<(), Error> {
-    calibrate::Child::start().map(drop)
+    calibrate::Child::start(0).map(drop)
 }
 
 /// As [`crate::record_in`].

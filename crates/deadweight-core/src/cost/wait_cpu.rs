@@ -183,7 +183,7 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
     let all: Ns = of_process().filter(|e| e.account != cost::OBSERVER).map(|e| e.ns).sum();
     let spun: Ns =
         of_process().filter(|e| e.account == account).map(|e| e.ns).sum::<Ns>() + looking;
-    let work = all - spun;
+    let work = (all - spun).min(longest_work(case, process, yields.calls).unwrap_or(Ns(u64::MAX)));
     let ideal = Ns(work.0 / u64::try_from(cpus).unwrap_or(1));
     // Tracing makes every yield longer, and the work hardly: what is left of a run is told by a clean one.
     let net = found.wall.net();
@@ -223,6 +223,16 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
              a barrier or condition variable instead of a yielding loop."
         ),
     })
+}
+
+/// Where next to all calls are yields, the kernel does none of the work: it is no longer than a clean run's time in user
+/// code. What was traced may tell more, where yields are not seen one by one.
+fn longest_work(case: &Case<'_>, process: ProcessId, yields: u64) -> Option<Ns> {
+    /// From this part of a process's calls on.
+    const NEARLY_ALL: f64 = 0.95;
+    let calls: u64 = case.families.of_process(process).map(|(_, f)| f.calls).sum();
+    let none_else = yields as f64 >= NEARLY_ALL * calls as f64;
+    case.clean_user.filter(|user| none_else && *user > Ns::ZERO)
 }
 
 /// The function that a task started in, as its samples show it.
@@ -425,6 +435,8 @@ mod tests {
         assert_eq!(saving(&[]), Some(67.0), "300 of 900 µs are work");
         let clean = CleanRun { wall: Ns(400_000), ..CleanRun::default() };
         assert_eq!(saving(&[clean]), Some(25.0), "tracing made the yields longer: 300 of 400");
+        let clean = CleanRun { user: Ns(200_000), ..clean };
+        assert_eq!(saving(&[clean]), Some(50.0), "no more than 200 were work");
     }
 
     #[test]

@@ -4,31 +4,78 @@
 
 use super::ptrace::{self, AtCall, Go};
 use super::schedstat::Schedstat;
+use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::launch::now;
 
-const CALLS: u32 = 200;
+const CALLS: u32 = 100;
 /// Pages that are touched to know what one costs.
 const PAGES: usize = 64;
+/// What a program does between two calls that are both watched, in ns: the longer a CPU is idle, the more it takes to
+/// wake it.
+const OWN: u64 = 100_000;
+/// Where it takes so many times as long to let a task go on another CPU as on ours, the two are told apart.
+const APART: u64 = 2;
 
-/// What a stop takes of the stopped task's own time, in ns.
+/// What stops take of the stopped tasks' own time.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Costs {
-    /// Of the time in its own code before it.
-    pub(crate) user: u64,
-    /// Of the time in the call that it stops after.
-    pub(crate) call: u64,
+    /// Where the tracer sleeps on the same CPU, or does not sleep.
+    near: Stop,
+    /// Where it sleeps on another one and is woken there: on a virtual machine that takes its host, and often ten times
+    /// as long.
+    far: Stop,
     /// A page fault that is served from memory, without any stop.
     pub(crate) fault: u64,
 }
 
+/// What a stop takes, in ns.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stop {
+    /// Of the time in the task's own code before it.
+    pub(super) user: u64,
+    /// Of the time in the call that it stops after.
+    pub(super) call: u64,
+    /// The tracer's CPU time to let it go.
+    pub(super) letting_go: u64,
+}
+
+impl Costs {
+    /// Of a stop of a task that was let go in so much of our CPU time, if we slept until it stopped.
+    pub(super) fn of(&self, letting_go: u64, slept: bool) -> Stop {
+        if slept && self.is_far(letting_go) { self.far } else { self.near }
+    }
+
+    /// Whether a task that was let go in so much of our CPU time was on another CPU, if that makes a difference.
+    pub(super) fn is_far(&self, letting_go: u64) -> bool {
+        let [near, far] = [self.near.letting_go.max(1), self.far.letting_go];
+        far >= APART * near && letting_go.saturating_mul(letting_go) > near * far
+    }
+}
+
 /// Measures them. [`Error`] if tracing a child of ours is refused.
 pub(super) fn costs() -> Result<Costs, Error> {
+    let before = Affinity::of_this_thread();
+    let cpus: Vec<usize> = before.cpus().take(2).collect();
+    let pinned = |cpu: Option<&usize>| cpu.and_then(|cpu| Affinity::only(*cpu));
+    let (here, there) = (pinned(cpus.first()), pinned(cpus.last()));
+    // Where this is refused, both are measured wherever we are.
+    _ = here.is_some_and(|cpu| cpu.apply_to(0));
+    let both = stops(here, 0).and_then(|near| Ok((near, stops(there, OWN)?)));
+    before.apply_to(0);
+    let (near, mut far) = both?;
+    // Of what it does between its calls nobody knows to the microsecond how long it takes.
+    far.user = far.call + near.user.saturating_sub(near.call);
+    Ok(Costs { near, far, fault: fault() })
+}
+
+/// The stops of a child on that CPU, in the median, which does `own` ns of work between its calls.
+fn stops(cpu: Option<Affinity>, own: u64) -> Result<Stop, Error> {
     let alone = undisturbed();
-    let child = Child::start()?;
+    let child = Child::start(own)?;
     let task = child.0;
-    let mut inside = Vec::new();
-    let mut outside = Vec::new();
+    _ = cpu.is_some_and(|cpu| cpu.apply_to(task));
+    let (mut inside, mut outside, mut letting_go) = (Vec::new(), Vec::new(), Vec::new());
     let scheduled = Schedstat::of(task, task);
     let mut before = None;
     let mut within = false;
@@ -40,12 +87,31 @@ pub(super) fn costs() -> Result<Costs, Error> {
         }
         before = ran;
         within = matches!(ptrace::at_call(task), AtCall::Entry { .. });
+        let start = thread_time();
         if ptrace::go(task, Go::On(0)).is_err() {
             break;
         }
+        letting_go.push(thread_time() - start);
     }
-    let [inside, outside] = [median(inside), median(outside)];
-    Ok(Costs { user: outside, call: inside.saturating_sub(alone), fault: fault() })
+    let [inside, outside, letting_go] = [inside, outside, letting_go].map(median);
+    Ok(Stop { user: outside, call: inside.saturating_sub(alone), letting_go })
+}
+
+/// CPU time of the calling thread, in ns.
+pub(super) fn thread_time() -> u64 {
+    time(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of all our threads, in ns.
+pub(super) fn our_time() -> u64 {
+    time(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn time(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call only writes `time`.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 /// An empty call, in ns.
@@ -94,8 +160,8 @@ fn touched() -> Option<u64> {
 pub(super) struct Child(u32);
 
 impl Child {
-    /// It stands stopped, traced by this thread.
-    pub(super) fn start() -> Result<Self, Error> {
+    /// It stands stopped, traced by this thread, and will do `own` ns of work before each call.
+    pub(super) fn start(own: u64) -> Result<Self, Error> {
         // SAFETY: asks for a number.
         let us = unsafe { libc::getpid() };
         // SAFETY: the child makes plain system calls only.
@@ -110,6 +176,8 @@ impl Child {
                 }
                 libc::raise(libc::SIGSTOP);
                 for _ in 0..CALLS {
+                    let until = now() + own;
+                    while own > 0 && now() < until {}
                     libc::getppid();
                 }
                 libc::_exit(0)

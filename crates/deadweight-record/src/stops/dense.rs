@@ -1,9 +1,10 @@
 //! Tasks that make so many calls that stopping at each would take most of the time: they are watched
 //! for a while, then let run for a longer while, in turns.
 //!
-//! While they run, how much of their time is in calls is known by samples, how often they read and
-//! write by the kernel's count, and which calls they make by what was watched before. Not for calls
-//! that would fail if the clock interrupted them.
+//! While they run, how much of their time is in calls is known by the kernel's count of their time in user code, how
+//! often they read and write by its count of that, and which calls they make by what was watched before. Samples
+//! would not tell calls from user code: who is interrupted goes on until he hears of it, and on a virtual machine is
+//! in his next call by then. Not for calls that would fail if the clock interrupted them.
 
 use deadweight_core::trace::syscall::{self, Arch};
 
@@ -69,6 +70,11 @@ pub(super) struct Dense {
     /// Until when it runs without stops.
     until: Option<u64>,
     transfers: Option<u64>,
+    user_time: Option<u64>,
+    /// CPU time without stops so far, what the kernel counted of it as user code, and what was told as in calls.
+    loose: u64,
+    user: u64,
+    inside: u64,
     /// Samples while it ran, and those in calls.
     samples: u64,
     in_calls: u64,
@@ -97,6 +103,10 @@ impl Dense {
             all: 0,
             until: None,
             transfers: None,
+            user_time: None,
+            loose: 0,
+            user: 0,
+            inside: 0,
             samples: 0,
             in_calls: 0,
             told: 0,
@@ -139,10 +149,10 @@ impl Dense {
     }
 
     /// It runs without stops from now on.
-    pub(super) fn begin(&mut self, now: u64, transfers: Option<u64>) {
+    pub(super) fn begin(&mut self, now: u64, transfers: Option<u64>, user_time: Option<u64>) {
         let watched = now.saturating_sub(self.since);
         self.until = Some(now + (TIMES * watched).clamp(RUN[0], RUN[1]));
-        self.transfers = transfers;
+        (self.transfers, self.user_time) = (transfers, user_time);
     }
 
     /// It is watched from now on.
@@ -151,15 +161,17 @@ impl Dense {
         (self.since, self.waits, self.until, self.all) = (now, false, None, 0);
     }
 
-    /// The calls made in `length` ns of CPU time, at whose end a sample found the task in a call or not.
+    /// The calls made in `length` ns of CPU time, at whose end a sample found the task in a call or not, and the kernel
+    /// had counted so many that read or wrote, and so much time in user code.
     pub(super) fn made(
         &mut self,
         in_call: bool,
-        transfers: Option<u64>,
+        [transfers, user_time]: [Option<u64>; 2],
         length: u64,
     ) -> Option<Made<'_>> {
         self.samples += 1;
         self.in_calls += u64::from(in_call);
+        let ahead = self.ahead(length, user_time);
         let counted = transfers.zip(self.transfers).map(|(now, then)| now.saturating_sub(then));
         self.transfers = transfers.or(self.transfers);
         let all = self.watched.len() as u64;
@@ -175,11 +187,45 @@ impl Dense {
             return None;
         }
         let each = length / count;
-        // One of either kind more than seen: a share of few samples is never all or nothing.
-        let share = |of: u64| of * (self.in_calls + 1) / (self.samples + 2);
-        let inside = share(each).clamp(1, each - 1);
+        let inside = (ahead / count).clamp(each / 256 + 1, each - each / 32 - 1);
         self.told += count;
+        self.inside += inside * count;
         Some(Made { watched: &self.watched, count, each, inside })
+    }
+}
+
+impl Dense {
+    /// How much of the next `length` ns is told as in calls: their share so far, and a part of what was told wrongly
+    /// before that was known.
+    fn ahead(&mut self, length: u64, user_time: Option<u64>) -> u64 {
+        /// That is made good over so long.
+        const SOON: u64 = 8_000_000;
+        /// Half a tick of a clock that finds the task in its own code or not.
+        const FEW: u64 = 2_000_000;
+        if let (Some(now), Some(then)) = (user_time, self.user_time) {
+            self.user += now.saturating_sub(then);
+        }
+        let known = user_time.is_some();
+        self.user_time = user_time.or(self.user_time);
+        // A little of either kind more than seen: a share of few is never all or nothing.
+        let (part, whole) = if known {
+            let loose = self.loose + length;
+            (loose.saturating_sub(self.user) + FEW, loose + 2 * FEW)
+        } else {
+            (self.in_calls + 1, self.samples + 2)
+        };
+        let share = |of: u64| {
+            u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(of)
+        };
+        let (should, have) = (share(self.loose), self.inside);
+        self.loose += length;
+        let mend = |wrong: u64| {
+            u64::try_from(u128::from(wrong) * u128::from(length) / u128::from(SOON.max(length)))
+                .unwrap_or(wrong)
+        };
+        (share(length) + mend(should.saturating_sub(have)))
+            .saturating_sub(mend(have.saturating_sub(should)))
+            .min(length)
     }
 }
 
@@ -220,6 +266,7 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schedstat::USER_TIME;
     use super::*;
 
     fn reading(count: usize) -> Dense {
@@ -236,9 +283,9 @@ mod tests {
         assert!(!dense.is_due(1), "so few are all watched");
         let mut dense = Dense { count: FIRST, ..reading(WATCHED) };
         assert!(dense.is_due(1));
-        dense.begin(4_000_000, Some(1_000));
+        dense.begin(4_000_000, Some(1_000), None);
         assert_eq!(dense.until(), Some(36_000_000));
-        let made = dense.made(true, Some(3_000), 1_000_000).unwrap();
+        let made = dense.made(true, [Some(3_000), None], 1_000_000).unwrap();
         assert_eq!((made.count, made.each, made.inside), (2_000, 500, 333));
     }
 
@@ -253,5 +300,19 @@ mod tests {
         let epoll_wait = syscall::number(Arch::X86_64, "epoll_wait").unwrap();
         touchy.watch(Watched { nr: epoll_wait, args: [0; 6], ret: 0 });
         assert!(!touchy.is_due(1));
+    }
+
+    #[test]
+    fn how_much_of_the_time_calls_take_is_what_the_kernel_did_not_count_as_user_code() {
+        let mut dense = Dense { count: FIRST, ..reading(WATCHED) };
+        dense.begin(0, Some(0), Some(0));
+        let mut told = 0;
+        for stretch in 1..=400 {
+            // Four fifths in user code, by a count of hundredths of a second; interruptions always come late.
+            let user = stretch * 800_000 / USER_TIME * USER_TIME;
+            let made = dense.made(true, [Some(stretch * 1_000), Some(user)], 1_000_000).unwrap();
+            told += made.count * made.inside;
+        }
+        assert!((72_000_000..88_000_000).contains(&told), "{told} ns of 400 ms");
     }
 }

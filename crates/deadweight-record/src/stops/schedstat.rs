@@ -5,6 +5,9 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
+/// The unit of CPU times in `/proc`, in ns: a hundredth of a second on every machine.
+pub(super) const USER_TIME: u64 = 10_000_000;
+
 /// The scheduler's counts since the task's birth.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
@@ -76,20 +79,30 @@ impl Schedstat {
 
     /// Page faults served from memory so far.
     pub(super) fn faults(&self) -> Option<u64> {
-        self.field(7)?.parse().ok()
+        self.fields([7])?[0].parse().ok()
     }
 
     /// Whether it is on a CPU or could be.
     pub(super) fn runs(&self) -> bool {
-        self.field(0).is_some_and(|state| state == "R")
+        self.fields([0]).is_some_and(|[state]| state == "R")
     }
 
-    /// A word of its line in `/proc`, counted from its state: what comes before may hold anything.
-    fn field(&self, number: usize) -> Option<String> {
+    /// The same, and its CPU time in user code so far, in ns: where the kernel's own clock found it, which is to within
+    /// [`USER_TIME`].
+    pub(super) fn runs_and_user_time(&self) -> Option<(bool, u64)> {
+        let [state, ticks] = self.fields([0, 11])?;
+        Some((state == "R", ticks.parse::<u64>().ok()? * USER_TIME))
+    }
+
+    /// Words of its line in `/proc`, counted from its state: what comes before may hold anything.
+    fn fields<const N: usize>(&self, numbers: [usize; N]) -> Option<[String; N]> {
         let stat = fs::read(format!("{}/stat", self.folder)).ok()?;
         let name = stat.iter().rposition(|byte| *byte == b')')?;
         let after = String::from_utf8_lossy(stat.get(name + 1..)?);
-        after.split_whitespace().nth(number).map(str::to_owned)
+        let words: Vec<&str> = after.split_whitespace().collect();
+        let found: Vec<_> =
+            numbers.iter().map_while(|n| words.get(*n)).map(|w| (*w).to_owned()).collect();
+        found.try_into().ok()
     }
 }
 

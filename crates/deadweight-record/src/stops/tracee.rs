@@ -9,7 +9,7 @@ mod joined;
 #[cfg(test)]
 mod tests;
 
-use super::calibrate::Costs;
+use super::calibrate::{Stop, our_time};
 use super::dense::Dense;
 use super::note::{Note, What};
 use super::schedstat::{Counts, Schedstat};
@@ -31,14 +31,6 @@ pub(super) const LONG: u64 = 20_000_000;
 /// The first stacks of each call of a task are all taken, then one in so many ns.
 const FIRST_SITES: u32 = 16;
 const SITE_EVERY: u64 = 2_000_000;
-
-/// CPU time that all our threads have used, in ns.
-fn our_time() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call only writes `time`.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
-}
 
 /// What a task is in the middle of.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -72,8 +64,9 @@ pub(super) struct Tracee {
     scheduled: Schedstat,
     seen: Counts,
     looked: Option<Counts>,
-    /// When it was let go.
+    /// When it was let go, and the CPU time that this took us.
     pub(super) from: u64,
+    pub(super) letting_go: u64,
     /// Time of its latest note.
     pub(super) cursor: u64,
     /// CPU time in user code since the latest sample, in ns.
@@ -84,8 +77,9 @@ pub(super) struct Tracee {
     turns: Turns,
     /// Our own CPU time when it was let go.
     ours: u64,
-    /// What is let run without stops at its calls.
+    /// What is let run without stops at its calls, and its CPU time in user code as the kernel told it then.
     pub(super) dense: Dense,
+    user_time: Option<u64>,
     /// Page faults told so far, and CPU time in user code since they were counted, in ns.
     faults: u64,
     uncounted: u64,
@@ -129,6 +123,7 @@ impl Tracee {
             seen: Counts::default(),
             looked: None,
             from: at,
+            letting_go: 0,
             cursor: at,
             unsampled: 0,
             sites: HashMap::new(),
@@ -136,6 +131,7 @@ impl Tracee {
             turns: Turns::default(),
             ours: our_time(),
             dense: Dense::new(at),
+            user_time: None,
             faults: 0,
             uncounted: 0,
             uncounted_in: Vec::new(),
@@ -222,12 +218,12 @@ impl Tracee {
 
     /// It was seen stopped at `at`: tells what it did since it was let go. It is on a CPU after
     /// that, until the cursor, when it stopped.
-    pub(super) fn arrive(&mut self, at: u64, costs: Costs, notes: &mut Vec<Note>) {
+    pub(super) fn arrive(&mut self, at: u64, cost: Stop, notes: &mut Vec<Note>) {
         let counts = self.scheduled.read();
-        self.tell(at, counts, costs, notes);
+        self.tell(at, counts, cost, notes);
     }
 
-    fn tell(&mut self, at: u64, counts: Option<Counts>, costs: Costs, notes: &mut Vec<Note>) {
+    fn tell(&mut self, at: u64, counts: Option<Counts>, cost: Stop, notes: &mut Vec<Note>) {
         self.stretches.clear();
         if self.on {
             self.stretches.push((self.cursor, self.cursor));
@@ -247,7 +243,7 @@ impl Tracee {
         let all = passed.ran.min(length);
         let waited = passed.waited.min(length - all);
         // What the stop took of its own time belongs to the hold that follows.
-        let ran = all - if self.doing == Doing::User { costs.user } else { costs.call }.min(all);
+        let ran = all - if self.doing == Doing::User { cost.user } else { cost.call }.min(all);
         if self.doing == Doing::User {
             self.unsampled += ran;
             self.uncounted += ran;
@@ -368,12 +364,15 @@ impl Tracee {
 
     /// From here on its calls count as those of a dense stretch.
     pub(super) fn loosen(&mut self, at: u64) {
-        self.dense.begin(at, self.scheduled.transfers());
+        self.user_time = self.scheduled.runs_and_user_time().map(|(_, time)| time);
+        self.dense.begin(at, self.scheduled.transfers(), self.user_time);
     }
 
-    /// Whether it is on a CPU or could be.
-    pub(super) fn runs(&self) -> bool {
-        self.scheduled.runs()
+    /// Whether it is on a CPU or could be, while it runs without stops.
+    pub(super) fn runs(&mut self) -> bool {
+        let seen = self.scheduled.runs_and_user_time();
+        self.user_time = seen.map(|(_, time)| time).or(self.user_time);
+        seen.is_some_and(|(runs, _)| runs)
     }
 
     /// It died, and its end is known at `at`. Nobody counts its last steps; what the latest look showed

@@ -9,13 +9,13 @@ mod joined;
 mod recent;
 
 use super::backlog::Backlog;
-use super::calibrate::Costs;
+use super::calibrate::{Costs, thread_time};
 use super::clock::Clock;
 use super::dense::Watched;
 use super::fresh::Fresh;
 use super::note::{Note, User, What};
 use super::ptrace::{self, AtCall, Go, Told, Waited};
-use super::schedstat::Schedstat;
+use super::schedstat::{Counts, Schedstat};
 use super::tracee::{Doing, Tracee};
 use super::{maps, rights};
 use crate::launch::now;
@@ -76,10 +76,11 @@ pub(super) struct Tracer {
     told: u64,
     handed_on: u64,
     period: u64,
-    /// What the scheduler counts of this thread, and how long it had waited for a CPU before the present
-    /// wait, in ns.
+    /// What the scheduler counts of this thread, and had counted before the present wait.
     own: Schedstat,
-    waited: u64,
+    before: Counts,
+    /// Whether this thread slept until what it was told last.
+    slept: bool,
     /// Ticks since anybody was seen to do anything.
     resting: u32,
     costs: Costs,
@@ -107,7 +108,8 @@ impl Tracer {
             handed_on: 0,
             period,
             own: Schedstat::of_this_thread(),
-            waited: 0,
+            before: Counts::default(),
+            slept: false,
             resting: 0,
             costs,
             capable: rights::may_trace_anybody(),
@@ -134,7 +136,7 @@ impl Tracer {
     /// its parent's to wait for.
     pub(super) fn run(&mut self, clock: &Clock, over: &dyn Fn(bool) -> bool) -> Option<End> {
         loop {
-            self.waited = self.own.read().map_or(0, |counts| counts.waited);
+            self.before = self.own.read().unwrap_or_default();
             match self.wait() {
                 Waited::Task(task, told) => {
                     self.told = self.happened();
@@ -186,10 +188,10 @@ impl Tracer {
     }
 
     /// When that happened which a wait has just told: before we waited for a CPU to hear of it.
-    fn happened(&self) -> u64 {
-        let waited = self.own.read().map_or(0, |counts| counts.waited);
-        let late = waited.saturating_sub(self.waited);
-        now().saturating_sub(late)
+    fn happened(&mut self) -> u64 {
+        let passed = self.own.read().unwrap_or_default().since(self.before);
+        self.slept = passed.turns > 0;
+        now().saturating_sub(passed.waited)
     }
 
     fn hand_on(&mut self, horizon: u64) {
@@ -253,7 +255,7 @@ impl Tracer {
             return;
         };
         let asked = tracee.asked;
-        tracee.arrive(self.told, self.costs, &mut self.notes);
+        tracee.arrive(self.told, self.costs.of(tracee.letting_go, self.slept), &mut self.notes);
         if self.unheld.remove(&task).is_some() {
             return self.first_stop(task, told);
         }
@@ -334,8 +336,10 @@ impl Tracer {
         }
         if let Some(tracee) = self.tasks.get_mut(&task) {
             tracee.let_go(now());
+            let start = thread_time();
             // Only who was killed meanwhile refuses: its end will be told.
             _ = ptrace::go(task, how);
+            tracee.letting_go = thread_time() - start;
         }
     }
 
@@ -441,7 +445,7 @@ impl Tracer {
         parent.note(at, What::Fork { child, process }, &mut self.notes);
         let mut tracee = Tracee::new(process, child, at);
         if self.early.remove(&child).is_some() {
-            tracee.arrive(self.told, self.costs, &mut self.notes);
+            tracee.arrive(self.told, self.costs.of(tracee.letting_go, self.slept), &mut self.notes);
             tracee.hold(&mut self.notes);
         }
         let waits = tracee.stopped;
@@ -459,7 +463,7 @@ impl Tracer {
             self.early.insert(task, now());
             return;
         };
-        tracee.arrive(self.told, self.costs, &mut self.notes);
+        tracee.arrive(self.told, self.costs.of(tracee.letting_go, self.slept), &mut self.notes);
         tracee.dense.again(self.told);
         self.fresh.remove(&tracee.process);
         if former != task

@@ -22,7 +22,7 @@ impl Tracee {
     }
 
     /// It was let run without stops, and is stopped in its own code or in this call: tells the calls
-    /// that it made, of which the clock shows how much of the time they took.
+    /// that it made, of which the kernel knows how much of the time they took.
     pub(in crate::stops) fn tell_calls(
         &mut self,
         inside: Option<u16>,
@@ -31,7 +31,9 @@ impl Tracee {
     ) {
         let length = self.stretches.iter().map(|(from, to)| to - from).sum();
         let made = self.scheduled.transfers();
-        let Some(calls) = self.dense.made(inside.is_some(), made, length) else { return };
+        let Some(calls) = self.dense.made(inside.is_some(), [made, self.user_time], length) else {
+            return;
+        };
         let (process, task) = (self.process, self.task);
         let mut note = |at, what| notes.push(Note { at, process, task, what });
         let mut index = 0;

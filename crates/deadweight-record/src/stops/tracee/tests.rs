@@ -1,7 +1,7 @@
 //! What is told of a task, from made-up clocks and counts.
 
 use super::{Counts, Doing, Tracee};
-use crate::stops::calibrate::Costs;
+use crate::stops::calibrate::Stop;
 use crate::stops::note::{Note, What};
 
 /// Nobody has this number, so that only what is made up is known of it.
@@ -19,8 +19,8 @@ fn let_go(doing: Doing) -> Tracee {
 }
 
 fn stop(mut tracee: Tracee, at: u64, counts: Counts, notes: &mut Vec<Note>) {
-    let costs = Costs { user: 1_000, call: 2_000, fault: 500 };
-    tracee.tell(at, Some(counts), costs, notes);
+    let cost = Stop { user: 1_000, call: 2_000, letting_go: 0 };
+    tracee.tell(at, Some(counts), cost, notes);
     tracee.hold(notes);
 }
 
