@@ -75,9 +75,12 @@ pub(super) struct Dense {
     loose: u64,
     user: u64,
     inside: u64,
-    /// Samples while it ran, and those in calls.
+    /// Samples while it ran, those in calls, and those that would have been in user code had they come at once.
     samples: u64,
     in_calls: u64,
+    late: u64,
+    /// The part of the time that was in calls, as far as is known, as a fraction.
+    share: (u64, u64),
     /// Calls that were told without a stop.
     pub(super) told: u64,
 }
@@ -109,6 +112,8 @@ impl Dense {
             inside: 0,
             samples: 0,
             in_calls: 0,
+            late: 0,
+            share: (1, 2),
             told: 0,
         }
     }
@@ -214,6 +219,7 @@ impl Dense {
         } else {
             (self.in_calls + 1, self.samples + 2)
         };
+        self.share = (part, whole);
         let share = |of: u64| {
             u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(of)
         };
@@ -226,6 +232,18 @@ impl Dense {
         (share(length) + mend(should.saturating_sub(have)))
             .saturating_sub(mend(have.saturating_sub(should)))
             .min(length)
+    }
+}
+
+impl Dense {
+    /// Whether the latest sample, which found it in a call, came too late for the user code that it was in before: for as
+    /// many of them as there are more in calls than the kernel's count allows.
+    pub(super) fn is_late(&mut self) -> bool {
+        let (part, whole) = self.share;
+        let inside = u128::from(self.samples) * u128::from(part) / u128::from(whole);
+        let late = u128::from(self.in_calls).saturating_sub(inside) > u128::from(self.late);
+        self.late += u64::from(late);
+        late
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) enum What {
         major: bool,
     },
     Sample(User),
+    /// A sample of user code whose place was missed.
+    Missed,
     Site(User),
     Map(Mapping),
     Fd {
@@ -249,6 +251,7 @@ fn kind(what: &What) -> RawKind<'_> {
         What::Back(ret) => RawKind::Back { ret: *ret },
         What::Fault { addr, ip } => RawKind::Fault { addr: *addr, ip: *ip, kernel: false },
         What::FaultEnd { major } => RawKind::FaultEnd { major: *major },
+        What::Missed => RawKind::Sample { kernel: false, user: None, chain: &[] },
         What::Sample(user) => {
             RawKind::Sample { kernel: false, user: Some(user.state()), chain: &[] }
         }

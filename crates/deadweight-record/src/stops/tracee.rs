@@ -26,6 +26,9 @@ const LATENCY: u64 = 6_000;
 const FETCH: u64 = 200_000;
 /// What dying takes where no look has shown it, in ns: about one tick of our clock.
 const LAST_STEPS: u64 = 500_000;
+/// No call, and no way from one to the next, takes less, in ns. A stop that cost less than usual would hide that it was
+/// on a CPU at all, and with that whom it woke then.
+const LEAST: u64 = 50;
 /// What has not stopped for so long is looked at from the side, in ns.
 pub(super) const LONG: u64 = 20_000_000;
 /// The first stacks of each call of a task are all taken, then one in so many ns.
@@ -243,7 +246,8 @@ impl Tracee {
         let all = passed.ran.min(length);
         let waited = passed.waited.min(length - all);
         // What the stop took of its own time belongs to the hold that follows.
-        let ran = all - if self.doing == Doing::User { cost.user } else { cost.call }.min(all);
+        let stop = if self.doing == Doing::User { cost.user } else { cost.call };
+        let ran = all.saturating_sub(stop).max(LEAST.min(all));
         if self.doing == Doing::User {
             self.unsampled += ran;
             self.uncounted += ran;

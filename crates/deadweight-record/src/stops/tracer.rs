@@ -312,8 +312,12 @@ impl Tracer {
         let inside = user.as_ref().and_then(|u| ptrace::interrupted_call(task, &u.registers));
         let (site, sample) = if inside.is_some() { (user, None) } else { (None, user) };
         tracee.tell_calls(inside, site, &mut self.notes);
-        if let Some(user) = sample {
-            tracee.sampled(user, &mut self.notes);
+        match sample {
+            Some(user) => tracee.sampled(What::Sample(user), &mut self.notes),
+            None if inside.is_some() && tracee.dense.is_late() => {
+                tracee.sampled(What::Missed, &mut self.notes)
+            }
+            None => {}
         }
         if on {
             tracee.hold(&mut self.notes);
@@ -494,7 +498,7 @@ impl Tracer {
     fn sample(&mut self, task: u32, user: Option<User>) {
         let Some(tracee) = self.tasks.get_mut(&task) else { return };
         if let Some(user) = user.filter(|_| tracee.unsampled >= self.period / 2) {
-            tracee.sampled(user, &mut self.notes);
+            tracee.sampled(What::Sample(user), &mut self.notes);
         }
     }
 }

@@ -13,11 +13,11 @@ const STRETCHES: usize = 64;
 
 impl Tracee {
     /// What was found when it stopped: it belongs to the time before.
-    pub(in crate::stops) fn sampled(&mut self, user: User, notes: &mut Vec<Note>) {
+    pub(in crate::stops) fn sampled(&mut self, sample: What, notes: &mut Vec<Note>) {
         self.unsampled = 0;
         let (process, task) = (self.process, self.task);
         if self.cursor > self.began {
-            notes.push(Note { at: self.cursor - 1, process, task, what: What::Sample(user) });
+            notes.push(Note { at: self.cursor - 1, process, task, what: sample });
         }
     }
 

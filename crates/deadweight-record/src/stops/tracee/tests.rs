@@ -43,6 +43,11 @@ fn a_quick_call_is_on_a_cpu_and_then_held() {
 }
 
 #[test]
+fn a_stop_that_cost_less_than_usual_leaves_the_call_a_moment() {
+    assert_eq!(told(READ, 1_030_000, 1_500, 0, 1), ["0 on", "50 held"]);
+}
+
+#[test]
 fn a_call_that_blocks_does_so_in_its_middle() {
     let told = told(READ, 6_000_000, 42_000, 0, 2);
     assert_eq!(told, ["0 on", "20000 Off(Blocked)", "4974000 on", "4994000 held"]);
