@@ -324,13 +324,15 @@ mod tests {
     fn how_much_of_the_time_calls_take_is_what_the_kernel_did_not_count_as_user_code() {
         let mut dense = Dense { count: FIRST, ..reading(WATCHED) };
         dense.begin(0, Some(0), Some(0));
-        let mut told = 0;
+        let (mut told, mut late) = (0, 0);
         for stretch in 1..=400 {
             // Four fifths in user code, by a count of hundredths of a second; interruptions always come late.
             let user = stretch * 800_000 / USER_TIME * USER_TIME;
             let made = dense.made(true, [Some(stretch * 1_000), Some(user)], 1_000_000).unwrap();
             told += made.count * made.inside;
+            late += u64::from(dense.is_late());
         }
         assert!((72_000_000..88_000_000).contains(&told), "{told} ns of 400 ms");
+        assert!((300..340).contains(&late), "{late} of 400 were in user code");
     }
 }

@@ -7,6 +7,7 @@
 mod aside;
 mod joined;
 mod recent;
+mod samples;
 
 use super::backlog::Backlog;
 use super::calibrate::{Costs, thread_time};
@@ -306,28 +307,6 @@ impl Tracer {
         self.go(task, Go::On(0));
     }
 
-    /// A task that runs without stops at its calls was stopped all the same.
-    fn loose(&mut self, task: u32, told: Told, user: Option<User>, on: bool) {
-        let Some(tracee) = self.tasks.get_mut(&task) else { return };
-        let inside = user.as_ref().and_then(|u| ptrace::interrupted_call(task, &u.registers));
-        let (site, sample) = if inside.is_some() { (user, None) } else { (None, user) };
-        tracee.tell_calls(inside, site, &mut self.notes);
-        match sample {
-            Some(user) => tracee.sampled(What::Sample(user), &mut self.notes),
-            None if inside.is_some() && tracee.dense.is_late() => {
-                tracee.sampled(What::Missed, &mut self.notes)
-            }
-            None => {}
-        }
-        if on {
-            tracee.hold(&mut self.notes);
-            return self.go(task, Go::Loose);
-        }
-        self.unwatched += std::mem::take(&mut tracee.dense.told);
-        tracee.dense.again(self.told);
-        self.strict(task, told, None);
-    }
-
     fn hold(&mut self, task: u32) {
         if let Some(tracee) = self.tasks.get_mut(&task) {
             tracee.hold(&mut self.notes);
@@ -491,14 +470,5 @@ impl Tracer {
         tracee.hold(&mut self.notes);
         self.tasks.insert(task, tracee);
         self.go(task, Go::On(0));
-    }
-
-    /// A task that was stopped in its own code. Each sample stands for one period of CPU time; who had
-    /// no CPU meanwhile gives none.
-    fn sample(&mut self, task: u32, user: Option<User>) {
-        let Some(tracee) = self.tasks.get_mut(&task) else { return };
-        if let Some(user) = user.filter(|_| tracee.unsampled >= self.period / 2) {
-            tracee.sampled(What::Sample(user), &mut self.notes);
-        }
     }
 }
