@@ -3,7 +3,7 @@
 //! Cost classes judge from this. Not for results: those are `attribute::Attribution` and drafts.
 
 use crate::builds::{Build, Builds};
-use crate::calls::{Families, FamilyId, READS, WRITES};
+use crate::calls::{Families, Family, FamilyId, READS, WRITES};
 use crate::churn::Churn;
 use crate::cleared::{Cleared, Fate};
 use crate::cost::{self, AccountId, NET_WORK};
@@ -13,7 +13,7 @@ use crate::kernel::{WaitsFor, is_for_recording};
 use crate::locks::Locks;
 use crate::machine::Machine;
 use crate::path::Path;
-use crate::place::Spot;
+use crate::place::{Spot, own_frame};
 use crate::processes::{ProcessId, Processes};
 use crate::stats::median::summarise;
 use crate::symbols::Symbols;
@@ -275,12 +275,36 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The stack of a wait: its own, else that of the call waited in.
+    /// The stack of a wait: its own, else that of the call waited in, else where all such calls are made.
     pub(crate) fn site_of(&self, block: &Block) -> StackId {
         if block.site != StackId(0) {
             return block.site;
         }
-        block.call.map_or(StackId(0), |c| self.timeline.calls[c.index()].site)
+        let Some(call) = block.call else { return StackId(0) };
+        let own = self.timeline.calls[call.index()].site;
+        if own != StackId(0) {
+            return own;
+        }
+        let family = self.families.id(call).map(|id| self.families.get(id));
+        family.and_then(|family| self.only_place(family)).unwrap_or_default()
+    }
+
+    /// A stack from the only line of the program's own that a family of calls is made at, as far as was seen.
+    fn only_place(&self, family: &Family) -> Option<StackId> {
+        /// Fewer stacks than this may be of one place by chance, and more than so many different ones are not looked at.
+        const SEEN: u64 = 8;
+        const STACKS: usize = 8;
+        if family.sites.len() > STACKS || family.sites.values().sum::<u64>() < SEEN {
+            return None;
+        }
+        let line = |stack: &StackId| {
+            let (_, frame) = own_frame(self.symbols(), Spot::Stack(*stack))?;
+            Some((frame.function, frame.file, frame.line))
+        };
+        let mut lines = family.sites.keys().map(line);
+        let first = lines.next()??;
+        let most = family.sites.iter().max_by_key(|(_, count)| **count)?;
+        lines.all(|other| other == Some(first)).then_some(*most.0)
     }
 
     /// Name of the call that a wait happened in, or empty.

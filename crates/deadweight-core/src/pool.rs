@@ -200,7 +200,8 @@ fn pooled_findings(runs: &[Report], target: u64) -> Vec<Finding> {
                 same.iter().map(|(f, net)| f.amount_ns as f64 / *net as f64).sum::<f64>() / count;
             let typical = same.iter().min_by(|a, b| {
                 let far = |f: &Finding| (f.saving_share - saving).abs();
-                far(a.0).total_cmp(&far(b.0))
+                let placed = |f: &Finding| f.sites.is_empty();
+                placed(a.0).cmp(&placed(b.0)).then(far(a.0).total_cmp(&far(b.0)))
             })?;
             Some(Finding {
                 amount_ns: of_whole(amount, target),
@@ -219,16 +220,18 @@ fn pooled_findings(runs: &[Report], target: u64) -> Vec<Finding> {
 /// The findings of several runs, those of one cause together, each with its run's net time.
 ///
 /// Of one cause are findings of one class in one process with a place in common: two locks are two
-/// causes. Which place comes first may differ from run to run.
+/// causes. Which place comes first may differ from run to run, and one run may not have seen any.
 fn alike(runs: &[Report]) -> Vec<Vec<(&Finding, u64)>> {
     let mut causes: Vec<Vec<(&Finding, u64)>> = Vec::new();
     for run in runs {
         let net = net(&run.ledger).max(1);
         let mut taken = vec![false; causes.len()];
         for finding in &run.findings {
-            let fits =
-                |cause: &[(&Finding, u64)]| cause.iter().any(|(f, _)| same_cause(f, finding));
-            match (0..taken.len()).find(|i| !taken[*i] && fits(&causes[*i])) {
+            let free = |same: fn(&Finding, &Finding) -> bool| {
+                let fits = |i: &usize| causes[*i].iter().any(|(f, _)| same(f, finding));
+                (0..taken.len()).find(|i| !taken[*i] && fits(i))
+            };
+            match free(same_cause).or_else(|| free(may_be_same)) {
                 Some(known) => {
                     causes[known].push((finding, net));
                     taken[known] = true;
@@ -245,9 +248,12 @@ fn same_cause(a: &Finding, b: &Finding) -> bool {
         let first = y.sites.first();
         first.is_some_and(|s| x.sites.iter().any(|t| t.function == s.function && t.line == s.line))
     };
-    a.class == b.class
-        && a.process == b.process
-        && (a.sites.is_empty() && b.sites.is_empty() || place(a, b) || place(b, a))
+    a.class == b.class && a.process == b.process && (place(a, b) || place(b, a))
+}
+
+/// As far as is known: in one of the two runs no place was seen.
+fn may_be_same(a: &Finding, b: &Finding) -> bool {
+    a.class == b.class && a.process == b.process && (a.sites.is_empty() || b.sites.is_empty())
 }
 
 pub(crate) fn clean_runs(clean: &[CleanRun]) -> CleanRuns {
@@ -374,6 +380,19 @@ mod tests {
     fn one_cause_whose_places_change_their_order_stays_one() {
         let runs = [vec![lock(10, &[11], 0.5)], vec![lock(11, &[10], 0.25)]];
         assert_eq!(pooled(&runs), [(10, 0.375)]);
+    }
+
+    #[test]
+    fn a_run_that_saw_no_place_tells_of_the_same_cause() {
+        let nowhere = || Finding { sites: Vec::new(), ..lock(10, &[], 0.5) };
+        for runs in [
+            [vec![nowhere()], vec![lock(10, &[], 0.25)]],
+            [vec![lock(10, &[], 0.25)], vec![nowhere()]],
+        ] {
+            assert_eq!(pooled(&runs), [(10, 0.375)]);
+        }
+        let two = || vec![lock(10, &[], 0.5), lock(20, &[], 0.25)];
+        assert_eq!(pooled(&[two(), vec![nowhere()]]), [(10, 0.5), (20, 0.125)]);
     }
 
     #[test]

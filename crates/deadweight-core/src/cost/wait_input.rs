@@ -133,7 +133,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, rows};
+    use super::super::tests::{found, repeat, rows};
     use expect_test::expect;
 
     /// A reader that is measured alone: its producer lives outside the command.
@@ -156,6 +156,27 @@ mod tests {
             wait-input 700 input from unpack
         "#]]
         .assert_eq(&rows(READER, 1));
+    }
+
+    #[test]
+    fn a_wait_without_a_stack_is_where_all_such_calls_are_made() {
+        let reader = |other: u32| {
+            let reads = repeat(9, 0, 10, |t| {
+                let line = if t == 40 { other } else { 77 };
+                let back = t + 1;
+                format!("{t} syscall read 0 from fgets <- main (candles.c:{line})\n{back} back 1\n")
+            });
+            let first =
+                READER.replace("0 on\n           100 off", &format!("0 on\n{reads}\n100 off"));
+            found(
+                &first.replace(
+                    " from fgets <- main (candles.c:77)\n           800",
+                    "\n           800",
+                ),
+            )
+        };
+        assert!(reader(77).contains("@ main:77: candles was blocked"), "{}", reader(77));
+        assert!(reader(80).contains("@ nowhere: candles was blocked"), "{}", reader(80));
     }
 
     #[test]
