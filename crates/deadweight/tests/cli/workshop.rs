@@ -167,12 +167,19 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Who closes events behind our back is in it for a moment longer.
-        for _ in 0..200 {
+        // Who closes events behind our back may be in it for long: he goes on above it.
+        let above = self.0.with_file_name("cgroup.procs");
+        let inside = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        for process in inside.lines() {
+            let _ = fs::write(&above, process);
+        }
+        // Who has just ended still counts.
+        for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(std::time::Duration::from_millis(20));
         }
+        eprintln!("left behind: {}", self.0.display());
     }
 }
