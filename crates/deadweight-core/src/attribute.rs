@@ -14,14 +14,14 @@ use crate::calls::FamilyId;
 use crate::case::Case;
 use crate::cost::{self, AccountId};
 use crate::effort;
-use crate::holding::{Holder, holders};
+use crate::holding::{Holder, held_up, holders};
 use crate::ids::{CallId, StackId, TaskId};
 use crate::kernel::WaitsFor;
 use crate::observed;
 use crate::path::Piece;
 use crate::place::{Spot, Weight, Weights};
 use crate::processes::ProcessId;
-use crate::timeline::{Run, Sample, Task, Within};
+use crate::timeline::{Run, Sample, Task, Within, WokenBy};
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
@@ -323,7 +323,8 @@ impl<'a, 't> Charge<'a, 't> {
             Run::Runnable => self.ready(task, index, slice),
             Run::Unrecorded => self.add(&Slice { what: What::Unrecorded, ..slice }, Ns::ZERO, &[]),
             Run::Blocked(block) => {
-                self.add(&Slice { what: What::Wait(block), ..slice }, Ns::ZERO, &[]);
+                let observed = self.held_up(block, &slice);
+                self.add(&Slice { what: What::Wait(block), ..slice }, observed, &[]);
             }
             Run::OnCpu(_) => {
                 slice.what = doing(self.case, span.within);
@@ -340,6 +341,18 @@ impl<'a, 't> Charge<'a, 't> {
             return observed::sampling(cost, samples);
         }
         observed::in_span(self.case.timeline, cost, task, index, samples)
+    }
+
+    /// For how long whom it waits for was held up by the recorder, where it is not seen when that one ended the wait.
+    fn held_up(&self, block: u32, slice: &Slice) -> Ns {
+        let Case { timeline, path, processes, .. } = self.case;
+        let block = &timeline.blocks[block as usize];
+        let unseen = block.woken_by == WokenBy::Unseen;
+        let partner = self.case.partner(block).filter(|_| unseen);
+        match partner.map(|partner| &*processes.get(partner).tasks) {
+            Some([one]) => held_up(timeline, &path.subject, *one, slice.start, slice.end),
+            _ => Ns::ZERO,
+        }
     }
 
     /// Divides a time without CPU by who held the CPU that the task then got.

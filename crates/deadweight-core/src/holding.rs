@@ -43,6 +43,26 @@ pub fn holders(
     parts
 }
 
+/// For how long, from `from` to `to`, `task` could have run and the recorder had its CPU.
+pub(crate) fn held_up(
+    timeline: &Timeline,
+    subject: &Subject,
+    task: TaskId,
+    from: Ns,
+    to: Ns,
+) -> Ns {
+    let of = timeline.task(task);
+    let Some(first) = of.span_at(from) else { return Ns::ZERO };
+    let waits = (first..of.spans.len())
+        .take_while(|index| of.spans[*index].start < to)
+        .filter(|index| of.spans[*index].run == Run::Runnable);
+    let parts = waits.flat_map(|index| {
+        let (start, end) = (of.spans[index].start.max(from), of.span_end(index).min(to));
+        holders(timeline, subject, (task, index), start, end)
+    });
+    parts.filter(|(_, who)| *who == Holder::Recorder).map(|(ns, _)| ns).sum()
+}
+
 fn holder(timeline: &Timeline, subject: &Subject, who: Option<TaskId>) -> Holder {
     match who {
         None => Holder::Nobody,
@@ -86,5 +106,17 @@ mod tests {
         let subject = &read.path.subject;
         let parts = holders(&read.timeline, subject, at, Ns(200), Ns(900));
         assert_eq!(parts, [(Ns(700), Holder::Outside(TaskId::at(1)))]);
+    }
+
+    #[test]
+    fn whom_the_recorder_held_up_it_held_up_for_so_long() {
+        let read = read(
+            "cpus 1\nrecorders 9\ntask 1 main\ntask 9 us\n0 [1] cpu0 on\n100 [1] exit\n\
+             200 [1] off preempted\n200 [9] cpu0 on\n300 [9] off blocked\n700 [9] cpu0 on\n\
+             800 [9] off blocked\n900 [1] cpu0 on\n900 [1] off dead",
+        );
+        let held =
+            |from, to| held_up(&read.timeline, &read.path.subject, TaskId::at(0), Ns(from), Ns(to));
+        assert_eq!([held(0, 200), held(0, 250), held(0, 1000)], [Ns(0), Ns(50), Ns(200)]);
     }
 }
