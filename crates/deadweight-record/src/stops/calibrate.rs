@@ -47,7 +47,7 @@ impl Costs {
     }
 
     /// Whether a task that was let go in so much of our CPU time was on another CPU, if that makes a difference.
-    pub(super) fn is_far(&self, letting_go: u64) -> bool {
+    fn is_far(&self, letting_go: u64) -> bool {
         let [near, far] = [self.near.letting_go.max(1), self.far.letting_go];
         far >= APART * near && letting_go.saturating_mul(letting_go) > near * far
     }

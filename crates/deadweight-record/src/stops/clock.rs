@@ -3,6 +3,7 @@
 use crate::error::Error;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A running clock; gone with the value.
 pub(super) struct Clock {
@@ -15,7 +16,12 @@ fn signal() -> i32 {
     libc::SIGRTMIN() + 6
 }
 
-extern "C" fn nothing(_: i32) {}
+/// It has ticked since it was asked last.
+static TICKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn tick(_: i32) {
+    TICKED.store(true, Ordering::Relaxed);
+}
 
 impl Clock {
     /// Starts it for this thread, with this period in ns.
@@ -25,9 +31,9 @@ impl Clock {
         let mut event = MaybeUninit::<libc::sigevent>::zeroed();
         let mut timer = ptr::null_mut();
         // SAFETY: all-zero is a valid sigaction and sigevent, of which the fields that count are set;
-        // the function does nothing, and without SA_RESTART it ends a wait.
+        // the function sets a mark and nothing else, and without SA_RESTART it ends a wait.
         unsafe {
-            (*action.as_mut_ptr()).sa_sigaction = nothing as *const () as usize;
+            (*action.as_mut_ptr()).sa_sigaction = tick as *const () as usize;
             libc::sigaction(signal(), action.as_ptr(), before.as_mut_ptr());
             let event = event.assume_init_mut();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -42,13 +48,23 @@ impl Clock {
         }
     }
 
+    /// Whether it has ticked since this was asked last, be it while nobody waited.
+    pub(super) fn has_ticked(&self) -> bool {
+        TICKED.swap(false, Ordering::Relaxed)
+    }
+
     /// Gives it another period.
     pub(super) fn set(&self, period: u64) {
-        let each = libc::timespec {
-            tv_sec: (period / 1_000_000_000).cast_signed(),
-            tv_nsec: (period % 1_000_000_000).cast_signed(),
+        self.once_after(period, period);
+    }
+
+    /// It ticks on this CPU after so many ns, and from then on with this period.
+    pub(super) fn once_after(&self, first: u64, period: u64) {
+        let spec = |time: u64| libc::timespec {
+            tv_sec: (time / 1_000_000_000).cast_signed(),
+            tv_nsec: (time % 1_000_000_000).cast_signed(),
         };
-        let times = libc::itimerspec { it_interval: each, it_value: each };
+        let times = libc::itimerspec { it_interval: spec(period), it_value: spec(first) };
         // SAFETY: a timer of ours and plain numbers.
         unsafe { libc::timer_settime(self.timer, 0, &times, ptr::null_mut()) };
     }

@@ -1,10 +1,11 @@
 //! Tasks that make so many calls that stopping at each would take most of the time: they are watched
 //! for a while, then let run for a longer while, in turns.
 //!
-//! While they run, how much of their time is in calls is known by the kernel's count of their time in user code, how
-//! often they read and write by its count of that, and which calls they make by what was watched before. Samples
-//! would not tell calls from user code: who is interrupted goes on until he hears of it, and on a virtual machine is
-//! in his next call by then. Not for calls that would fail if the clock interrupted them.
+//! While they run, how much of their time is in calls is known by samples from their own CPU, how often they read and
+//! write by the kernel's count of that, and which calls they make by what was watched before. Samples from another CPU
+//! would not tell calls from user code: who is interrupted from there goes on until he hears of it, and on a virtual
+//! machine is in his next call by then. Where there are few others, the kernel's count of their time in user code is
+//! followed. Not for calls that would fail if the clock interrupted them.
 
 use deadweight_core::trace::syscall::{self, Arch};
 
@@ -18,6 +19,9 @@ const TIMES: u64 = 8;
 const RUN: [u64; 2] = [10_000_000, 400_000_000];
 /// More than this at once might be cut short by an interruption.
 const SMALL: u64 = 4096;
+/// So many samples that came at once tell the share of calls, until so much time in ns makes the kernel's count finer.
+const ENOUGH: u64 = 24;
+const FINE: u64 = 150_000_000;
 /// The shortest time in ns between two calls that is believed, and where nobody counts them.
 const SHORTEST: u64 = 120;
 const UNCOUNTED: u64 = 1000;
@@ -75,14 +79,29 @@ pub(super) struct Dense {
     loose: u64,
     user: u64,
     inside: u64,
-    /// Samples while it ran, those in calls, and those that would have been in user code had they come at once.
-    samples: u64,
-    in_calls: u64,
+    /// Samples while it ran, those that came at once, and those that would have been in user code had they come at once.
+    samples: Samples,
+    at_once: Samples,
     late: u64,
     /// The part of the time that was in calls, as far as is known, as a fraction.
     share: (u64, u64),
     /// Calls that were told without a stop.
     pub(super) told: u64,
+}
+
+/// Samples, and how many of them were in calls.
+#[derive(Copy, Clone, Debug, Default)]
+struct Samples {
+    all: u64,
+    in_calls: u64,
+}
+
+/// What a sample found.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Found {
+    pub(super) in_call: bool,
+    /// It came from the task's own CPU, and so at once.
+    pub(super) at_once: bool,
 }
 
 /// Calls of one stretch, evenly spread.
@@ -110,8 +129,8 @@ impl Dense {
             loose: 0,
             user: 0,
             inside: 0,
-            samples: 0,
-            in_calls: 0,
+            samples: Samples::default(),
+            at_once: Samples::default(),
             late: 0,
             share: (1, 2),
             told: 0,
@@ -166,16 +185,18 @@ impl Dense {
         (self.since, self.waits, self.until, self.all) = (now, false, None, 0);
     }
 
-    /// The calls made in `length` ns of CPU time, at whose end a sample found the task in a call or not, and the kernel
-    /// had counted so many that read or wrote, and so much time in user code.
+    /// The calls made in `length` ns of CPU time, at whose end a sample found this, and the kernel had counted so many
+    /// that read or wrote, and so much time in user code.
     pub(super) fn made(
         &mut self,
-        in_call: bool,
+        found: Found,
         [transfers, user_time]: [Option<u64>; 2],
         length: u64,
     ) -> Option<Made<'_>> {
-        self.samples += 1;
-        self.in_calls += u64::from(in_call);
+        self.samples.add(found);
+        if found.at_once {
+            self.at_once.add(found);
+        }
         let ahead = self.ahead(length, user_time);
         let counted = transfers.zip(self.transfers).map(|(now, then)| now.saturating_sub(then));
         self.transfers = transfers.or(self.transfers);
@@ -213,11 +234,13 @@ impl Dense {
         let known = user_time.is_some();
         self.user_time = user_time.or(self.user_time);
         // A little of either kind more than seen: a share of few is never all or nothing.
-        let (part, whole) = if known {
+        let (part, whole) = if self.at_once.all >= ENOUGH && self.loose < FINE {
+            self.at_once.share()
+        } else if known {
             let loose = self.loose + length;
             (loose.saturating_sub(self.user) + FEW, loose + 2 * FEW)
         } else {
-            (self.in_calls + 1, self.samples + 2)
+            self.samples.share()
         };
         self.share = (part, whole);
         let share = |of: u64| {
@@ -240,10 +263,22 @@ impl Dense {
     /// many of them as there are more in calls than the kernel's count allows.
     pub(super) fn is_late(&mut self) -> bool {
         let (part, whole) = self.share;
-        let inside = u128::from(self.samples) * u128::from(part) / u128::from(whole);
-        let late = u128::from(self.in_calls).saturating_sub(inside) > u128::from(self.late);
+        let inside = u128::from(self.samples.all) * u128::from(part) / u128::from(whole);
+        let late = u128::from(self.samples.in_calls).saturating_sub(inside) > u128::from(self.late);
         self.late += u64::from(late);
         late
+    }
+}
+
+impl Samples {
+    fn add(&mut self, found: Found) {
+        self.all += 1;
+        self.in_calls += u64::from(found.in_call);
+    }
+
+    /// Those in calls, as a fraction, which is never all or nothing.
+    fn share(self) -> (u64, u64) {
+        (self.in_calls + 1, self.all + 2)
     }
 }
 
@@ -303,8 +338,12 @@ mod tests {
         assert!(dense.is_due(1));
         dense.begin(4_000_000, Some(1_000), None);
         assert_eq!(dense.until(), Some(36_000_000));
-        let made = dense.made(true, [Some(3_000), None], 1_000_000).unwrap();
+        let made = dense.made(found(true, false), [Some(3_000), None], 1_000_000).unwrap();
         assert_eq!((made.count, made.each, made.inside), (2_000, 500, 333));
+    }
+
+    fn found(in_call: bool, at_once: bool) -> Found {
+        Found { in_call, at_once }
     }
 
     #[test]
@@ -328,11 +367,26 @@ mod tests {
         for stretch in 1..=400 {
             // Four fifths in user code, by a count of hundredths of a second; interruptions always come late.
             let user = stretch * 800_000 / USER_TIME * USER_TIME;
-            let made = dense.made(true, [Some(stretch * 1_000), Some(user)], 1_000_000).unwrap();
+            let counted = [Some(stretch * 1_000), Some(user)];
+            let made = dense.made(found(true, false), counted, 1_000_000).unwrap();
             told += made.count * made.inside;
             late += u64::from(dense.is_late());
         }
         assert!((72_000_000..88_000_000).contains(&told), "{told} ns of 400 ms");
         assert!((300..340).contains(&late), "{late} of 400 were in user code");
+    }
+
+    #[test]
+    fn enough_samples_that_came_at_once_tell_how_much_of_the_time_calls_take() {
+        let mut dense = Dense { count: FIRST, ..reading(WATCHED) };
+        dense.begin(0, Some(0), Some(0));
+        let mut told = 0;
+        for stretch in 1..=140 {
+            // The kernel's clock has found all of it in user code, by chance.
+            let counted = [Some(stretch * 1_000), Some(stretch * 1_000_000)];
+            let made = dense.made(found(stretch % 4 == 0, true), counted, 1_000_000).unwrap();
+            told += made.count * made.inside;
+        }
+        assert!((31_000_000..39_000_000).contains(&told), "{told} ns of 140 ms");
     }
 }

@@ -19,6 +19,17 @@ pub(super) struct Counts {
     pub(super) turns: u64,
 }
 
+/// How a task stands.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Standing {
+    /// Whether it is on a CPU or could be.
+    pub(super) runs: bool,
+    /// Its CPU time in user code so far, in ns: where the kernel's own clock found it, which is to within [`USER_TIME`].
+    pub(super) user_time: u64,
+    /// The CPU that it is on, was on last, or waits for.
+    pub(super) cpu: usize,
+}
+
 /// Where they are read.
 #[derive(Debug)]
 pub(super) struct Schedstat {
@@ -87,11 +98,11 @@ impl Schedstat {
         self.fields([0]).is_some_and(|[state]| state == "R")
     }
 
-    /// The same, and its CPU time in user code so far, in ns: where the kernel's own clock found it, which is to within
-    /// [`USER_TIME`].
-    pub(super) fn runs_and_user_time(&self) -> Option<(bool, u64)> {
-        let [state, ticks] = self.fields([0, 11])?;
-        Some((state == "R", ticks.parse::<u64>().ok()? * USER_TIME))
+    /// How it stands now.
+    pub(super) fn standing(&self) -> Option<Standing> {
+        let [state, ticks, cpu] = self.fields([0, 11, 36])?;
+        let user_time = ticks.parse::<u64>().ok()? * USER_TIME;
+        Some(Standing { runs: state == "R", user_time, cpu: cpu.parse().ok()? })
     }
 
     /// Words of its line in `/proc`, counted from its state: what comes before may hold anything.

@@ -12,7 +12,7 @@ mod tests;
 use super::calibrate::{Stop, our_time};
 use super::dense::Dense;
 use super::note::{Note, What};
-use super::schedstat::{Counts, Schedstat};
+use super::schedstat::{Counts, Schedstat, Standing};
 use deadweight_core::trace::Off;
 use std::collections::HashMap;
 
@@ -29,6 +29,8 @@ const LAST_STEPS: u64 = 500_000;
 /// No call, and no way from one to the next, takes less, in ns. A stop that cost less than usual would hide that it was
 /// on a CPU at all, and with that whom it woke then.
 const LEAST: u64 = 50;
+/// Past its calls it is told to have blocked so many times at most between two stops.
+const BLOCKS: u64 = 64;
 /// What has not stopped for so long is looked at from the side, in ns.
 pub(super) const LONG: u64 = 20_000_000;
 /// The first stacks of each call of a task are all taken, then one in so many ns.
@@ -54,6 +56,9 @@ pub(super) struct Tracee {
     pub(super) doing: Doing,
     /// We have asked it to stop, and it has not yet.
     pub(super) asked: bool,
+    /// And that from the CPU that it was on; or so many times we meant to, and it was not there.
+    pub(super) met: bool,
+    pub(super) unmet: u32,
     /// It is stopped by us.
     pub(super) stopped: bool,
     /// Noted as blocked.
@@ -83,6 +88,8 @@ pub(super) struct Tracee {
     /// What is let run without stops at its calls, and its CPU time in user code as the kernel told it then.
     pub(super) dense: Dense,
     user_time: Option<u64>,
+    /// From one page fault to the next when they were counted last, in ns.
+    between_faults: u64,
     /// Page faults told so far, and CPU time in user code since they were counted, in ns.
     faults: u64,
     uncounted: u64,
@@ -117,6 +124,8 @@ impl Tracee {
             process,
             doing: Doing::User,
             asked: false,
+            met: false,
+            unmet: 0,
             stopped: false,
             parked: false,
             on: false,
@@ -135,6 +144,7 @@ impl Tracee {
             ours: our_time(),
             dense: Dense::new(at),
             user_time: None,
+            between_faults: u64::MAX,
             faults: 0,
             uncounted: 0,
             uncounted_in: Vec::new(),
@@ -320,6 +330,9 @@ impl Tracee {
             self.sites.entry(nr).or_default().blocks = blocks;
         }
         self.dense.waits |= blocks;
+        if blocks && self.dense.until().is_some() {
+            return self.blocks_by_turns(at, ran, rest, turns - 1, notes);
+        }
         let middle = (self.from + ours + ran / 2).max(self.cursor);
         let left = ran.saturating_sub(middle - self.from - ours);
         if blocks {
@@ -346,6 +359,21 @@ impl Tracee {
         self.reach((middle + rest + left).min(at));
     }
 
+    /// Past its calls it blocked before each of its turns but the first, evenly.
+    fn blocks_by_turns(&mut self, at: u64, ran: u64, rest: u64, times: u64, notes: &mut Vec<Note>) {
+        let times = times.clamp(1, BLOCKS);
+        let (work, wait) = (ran / (times + 1), at.saturating_sub(self.cursor + ran + rest) / times);
+        for _ in 0..times {
+            self.leaves(self.cursor + work, Off::Blocked, notes);
+            self.begin(self.cursor + wait, notes);
+        }
+        if rest > OUR_TURN / 2 {
+            self.put_aside(self.cursor + 1, notes);
+            self.begin(self.cursor + rest, notes);
+        }
+        self.reach((self.cursor + work).min(at));
+    }
+
     /// It is held by us from the cursor on.
     pub(super) fn hold(&mut self, notes: &mut Vec<Note>) {
         self.on = false;
@@ -361,22 +389,22 @@ impl Tracee {
 
     /// It goes on.
     pub(super) fn let_go(&mut self, at: u64) {
-        self.stopped = false;
+        (self.stopped, self.met) = (false, false);
         self.from = at;
         self.ours = our_time();
     }
 
     /// From here on its calls count as those of a dense stretch.
     pub(super) fn loosen(&mut self, at: u64) {
-        self.user_time = self.scheduled.runs_and_user_time().map(|(_, time)| time);
+        self.user_time = self.scheduled.standing().map(|seen| seen.user_time);
         self.dense.begin(at, self.scheduled.transfers(), self.user_time);
     }
 
-    /// Whether it is on a CPU or could be, while it runs without stops.
-    pub(super) fn runs(&mut self) -> bool {
-        let seen = self.scheduled.runs_and_user_time();
-        self.user_time = seen.map(|(_, time)| time).or(self.user_time);
-        seen.is_some_and(|(runs, _)| runs)
+    /// How it stands while it runs.
+    pub(super) fn standing(&mut self) -> Option<Standing> {
+        let seen = self.scheduled.standing();
+        self.user_time = seen.map(|seen| seen.user_time).or(self.user_time);
+        seen
     }
 
     /// It died, and its end is known at `at`. Nobody counts its last steps; what the latest look showed

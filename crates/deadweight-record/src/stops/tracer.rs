@@ -4,6 +4,7 @@
 //! interrupted. Who cannot be traced without changing what it does is left alone from there:
 //! programs with more rights than their user, and those that trace or are traced themselves.
 
+mod aim;
 mod aside;
 mod joined;
 mod recent;
@@ -21,6 +22,7 @@ use super::tracee::{Doing, Tracee};
 use super::{maps, rights};
 use crate::launch::now;
 use crate::proc;
+use aim::Aim;
 use aside::{effects, user_half};
 use joined::Unheld;
 use recent::Recent;
@@ -77,6 +79,7 @@ pub(super) struct Tracer {
     told: u64,
     handed_on: u64,
     period: u64,
+    aim: Aim,
     /// What the scheduler counts of this thread, and had counted before the present wait.
     own: Schedstat,
     before: Counts,
@@ -108,6 +111,7 @@ impl Tracer {
             told: 0,
             handed_on: 0,
             period,
+            aim: Aim::new(),
             own: Schedstat::of_this_thread(),
             before: Counts::default(),
             slept: false,
@@ -138,7 +142,9 @@ impl Tracer {
     pub(super) fn run(&mut self, clock: &Clock, over: &dyn Fn(bool) -> bool) -> Option<End> {
         loop {
             self.before = self.own.read().unwrap_or_default();
-            match self.wait() {
+            let waited = self.wait();
+            let slept = matches!(waited, Waited::Tick);
+            match waited {
                 Waited::Task(task, told) => {
                     self.told = self.happened();
                     if self.resting >= RESTING {
@@ -161,17 +167,16 @@ impl Tracer {
                         return Some(End { at, status, usage });
                     }
                 }
-                Waited::Tick => {
-                    self.tick();
-                    if self.resting == RESTING {
-                        clock.set(SELDOM * self.period);
-                    }
-                    let gone = !self.tasks.contains_key(&self.root);
-                    if over(gone) || gone && proc::has_ended(self.root) {
-                        break;
-                    }
-                }
+                Waited::Tick => {}
                 Waited::Nobody => break,
+            }
+            // It ticks while others are seen to, too.
+            if clock.has_ticked() || slept {
+                self.tick(clock, slept);
+                let gone = !self.tasks.contains_key(&self.root);
+                if over(gone) || gone && proc::has_ended(self.root) {
+                    break;
+                }
             }
             if self.notes.len() >= HAND_ON_AT {
                 self.hand_on(self.horizon());
@@ -207,28 +212,24 @@ impl Tracer {
         self.tasks.values().map(Tracee::told_until).min().unwrap_or(late).min(late)
     }
 
-    /// The clock ticked: who is in its own code is stopped for a sample.
-    fn tick(&mut self) {
+    fn tick(&mut self, clock: &Clock, slept: bool) {
         let at = now();
+        let next = self.take_samples(slept);
         for tracee in self.tasks.values_mut() {
             tracee.look(at, &mut self.notes);
-            // Past its calls it may be in one that waits: then it is left alone.
-            let loose = tracee.dense.until().is_some();
-            if tracee.doing == Doing::User
-                && !self.unheld.contains_key(&tracee.task)
-                && !tracee.stopped
-                && !tracee.asked
-                && (!loose || tracee.runs())
-            {
-                tracee.asked = ptrace::interrupt(tracee.task).is_ok();
-            }
         }
         let rests = self.tasks.values().all(Tracee::is_parked);
         self.resting = if rests { self.resting.saturating_add(1) } else { 0 };
+        if self.resting == RESTING {
+            clock.set(SELDOM * self.period);
+        }
         self.adopt(at);
         self.take_hold();
         if at.saturating_sub(self.handed_on) > HAND_ON_EVERY {
             self.hand_on(self.horizon());
+        }
+        if let Some(cpu) = next {
+            self.aim.go(cpu, clock, self.period);
         }
     }
 

@@ -106,6 +106,17 @@ fn without_perf_work_between_dense_calls_is_no_time_in_calls() {
 }
 
 #[test]
+fn without_perf_work_between_dense_calls_has_its_place() {
+    let Some(_alone) = leave(None) else { return };
+    let program = built("clears_between");
+    in_some_attempt("EPERM", &[program.to_str().unwrap(), "400000"], |report| {
+        let first = report.findings.first().filter(|first| first.class == "zeroing");
+        let sites = first.map_or(&[][..], |first| &first.sites);
+        sites.iter().any(|site| site.file.ends_with("clears_between.c"))
+    });
+}
+
+#[test]
 fn stopped_programs_end_as_they_would() {
     let Some(_alone) = leave(None) else { return };
     let own_child = built("traces_itself");

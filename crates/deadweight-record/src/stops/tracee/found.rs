@@ -2,11 +2,15 @@
 //! past. Told when the task is stopped, and spread over the time that it was on a CPU.
 
 use super::Tracee;
+use crate::stops::dense::Found;
 use crate::stops::fresh::Fresh;
 use crate::stops::note::{Note, User, What};
 
 /// Page faults are counted after so much time in user code, in ns.
 const COUNT_EVERY: u64 = 250_000;
+
+/// With more between two of them, in ns, few interruptions are late enough to find the next.
+const FAR_APART: u64 = 100_000;
 
 /// And after so many turns on a CPU.
 const STRETCHES: usize = 64;
@@ -21,6 +25,11 @@ impl Tracee {
         }
     }
 
+    /// Whether it enters the kernel so often that a late interruption finds it there.
+    pub(in crate::stops) fn is_busy(&self) -> bool {
+        self.dense.until().is_some() || self.between_faults < FAR_APART
+    }
+
     /// It was let run without stops, and is stopped in its own code or in this call: tells the calls
     /// that it made, of which the kernel knows how much of the time they took.
     pub(in crate::stops) fn tell_calls(
@@ -31,7 +40,8 @@ impl Tracee {
     ) {
         let length = self.stretches.iter().map(|(from, to)| to - from).sum();
         let made = self.scheduled.transfers();
-        let Some(calls) = self.dense.made(inside.is_some(), [made, self.user_time], length) else {
+        let found = Found { in_call: inside.is_some(), at_once: self.met };
+        let Some(calls) = self.dense.made(found, [made, self.user_time], length) else {
             return;
         };
         let (process, task) = (self.process, self.task);
@@ -73,6 +83,7 @@ impl Tracee {
         let Some(all) = self.scheduled.faults() else { return };
         let new = all.saturating_sub(std::mem::replace(&mut self.faults, all));
         let length: u64 = stretches.iter().map(|(from, to)| to - from).sum();
+        self.between_faults = length / new.max(1);
         if new == 0 || new >= length / 2 {
             return;
         }

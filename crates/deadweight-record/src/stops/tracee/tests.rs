@@ -2,6 +2,7 @@
 
 use super::{Counts, Doing, Tracee};
 use crate::stops::calibrate::Stop;
+use crate::stops::dense::Watched;
 use crate::stops::note::{Note, What};
 
 /// Nobody has this number, so that only what is made up is known of it.
@@ -51,6 +52,29 @@ fn a_stop_that_cost_less_than_usual_leaves_the_call_a_moment() {
 fn a_call_that_blocks_does_so_in_its_middle() {
     let told = told(READ, 6_000_000, 42_000, 0, 2);
     assert_eq!(told, ["0 on", "20000 Off(Blocked)", "4974000 on", "4994000 held"]);
+}
+
+#[test]
+fn who_runs_past_calls_blocked_before_each_of_its_turns_but_the_first() {
+    let mut tracee = let_go(Doing::User);
+    let read = Watched { nr: 0, args: [0; 6], ret: 1 };
+    tracee.dense.watch(read);
+    tracee.dense.begin(1_000_000, None, None);
+    let mut notes = Vec::new();
+    stop(tracee, 2_001_000, Counts { ran: 401_000, waited: 0, turns: 4 }, &mut notes);
+    notes.retain(|note| matches!(note.what, What::On | What::Off(_) | What::Held));
+    let told = words(&notes);
+    let expected = [
+        "0 on",
+        "100001 Off(Blocked)",
+        "300334 on",
+        "400336 Off(Blocked)",
+        "600669 on",
+        "700671 Off(Blocked)",
+        "901004 on",
+        "1001000 held",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]

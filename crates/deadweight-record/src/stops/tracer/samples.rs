@@ -8,12 +8,13 @@ impl Tracer {
     /// A task that runs without stops at its calls was stopped all the same.
     pub(super) fn loose(&mut self, task: u32, told: Told, user: Option<User>, on: bool) {
         let Some(tracee) = self.tasks.get_mut(&task) else { return };
+        tracee.met &= user.is_some();
         let inside = user.as_ref().and_then(|u| ptrace::interrupted_call(task, &u.registers));
         let (site, sample) = if inside.is_some() { (user, None) } else { (None, user) };
         tracee.tell_calls(inside, site, &mut self.notes);
         match sample {
             Some(user) => tracee.sampled(What::Sample(user), &mut self.notes),
-            None if inside.is_some() && tracee.dense.is_late() => {
+            None if inside.is_some() && !tracee.met && tracee.dense.is_late() => {
                 tracee.sampled(What::Missed, &mut self.notes)
             }
             None => {}
