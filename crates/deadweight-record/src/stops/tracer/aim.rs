@@ -25,7 +25,7 @@ pub(super) struct Aim {
     at: Option<usize>,
 }
 
-/// A task that may be interrupted, and the CPU that it is on.
+/// A task that may be interrupted, and the CPU that it is on, if that matters.
 struct Ready {
     task: u32,
     cpu: Option<usize>,
@@ -87,7 +87,7 @@ impl Tracer {
             tracee.doing == Doing::User && !alone
         };
         let ready = |tracee: &mut Tracee| {
-            let seen = tracee.standing();
+            let seen = if tracee.is_busy() { tracee.standing() } else { None };
             // Past its calls it may be in one that waits: then it is left alone.
             let loose = tracee.dense.until().is_some();
             let cpu = seen.filter(|seen| seen.runs).map(|seen| seen.cpu);
