@@ -1,10 +1,10 @@
-// clears_between COUNT: reads one byte so often, and clears 24 KiB before each of which it uses one byte.
+// clears_between COUNT: reads one byte so often, and clears 64 KiB before each of which it uses one byte.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char buffer[24 << 10];
+static char buffer[64 << 10];
 
 static void step(int zeros) {
     memset(buffer, 0, sizeof buffer);

@@ -109,7 +109,7 @@ fn without_perf_work_between_dense_calls_is_no_time_in_calls() {
 fn without_perf_work_between_dense_calls_has_its_place() {
     let Some(_alone) = leave(None) else { return };
     let program = built("clears_between");
-    in_some_attempt("EPERM", &[program.to_str().unwrap(), "400000"], |report| {
+    in_some_attempt("EPERM", &[program.to_str().unwrap(), "150000"], |report| {
         let first = report.findings.first().filter(|first| first.class == "zeroing");
         let sites = first.map_or(&[][..], |first| &first.sites);
         sites.iter().any(|site| site.file.ends_with("clears_between.c"))
