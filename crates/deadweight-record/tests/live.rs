@@ -166,18 +166,14 @@ fn on_cpu_matches(outcome: &Outcome, seen: &Seen, switches: u64) -> bool {
     counted.abs_diff(seen.on_cpu) <= granted
 }
 
-/// As [`recorded`], and with that. A hypervisor takes some time now and then, which shows as neither: not three times
-/// in a row.
-fn undisturbed(argv: &[&str], switches: impl Fn(&Seen) -> u64) -> Option<(Outcome, Seen)> {
-    let mut said = String::new();
-    for _ in 0..3 {
-        let (outcome, seen) = recorded(argv)?;
-        if on_cpu_matches(&outcome, &seen, switches(&seen)) {
-            return Some((outcome, seen));
-        }
-        said = format!("on CPU {} ns, the kernel counted {:?}", seen.on_cpu, outcome.usage);
-    }
-    panic!("{said}");
+/// Checks that.
+fn assert_on_cpu_matches(outcome: &Outcome, seen: &Seen, switches: u64) {
+    let counted = outcome.usage.user.0 + outcome.usage.system.0;
+    assert!(
+        on_cpu_matches(outcome, seen, switches),
+        "on CPU {} ns, the kernel counted {counted}",
+        seen.on_cpu
+    );
 }
 
 /// A C program built for this test.
@@ -194,18 +190,23 @@ fn program(name: &str, flags: &[&str], source: &str) -> PathBuf {
 #[test]
 fn a_short_static_program() {
     let binary = program("nothing", &["-static"], "int main(void) { return 3; }");
-    let Some((outcome, seen)) = undisturbed(&[binary.to_str().unwrap()], |_| 4) else { return };
+    let attempt = || recorded(&[binary.to_str().unwrap()]);
+    let Some((mut outcome, mut seen)) = attempt() else { return };
+    if !on_cpu_matches(&outcome, &seen, 4) {
+        // It lives a millisecond, and a hypervisor takes as much at times: not twice in a row.
+        (outcome, seen) = attempt().unwrap();
+    }
     assert_eq!(outcome.exit.code, 3);
     assert_eq!(seen.execs, [(seen.meta.root.0, binary.to_str().unwrap().to_owned())]);
     assert!(seen.maps.contains(&binary.to_str().unwrap().to_owned()), "{:?}", seen.maps);
     assert_eq!(seen.mains, 1);
     assert!(seen.descriptors.contains_key(&0) && seen.descriptors.contains_key(&2));
+    assert_on_cpu_matches(&outcome, &seen, 4);
 }
 
 #[test]
 fn a_shell_with_a_pipe_that_waits() {
-    let sh = ["sh", "-c", "sleep .1 | cat"];
-    let Some((outcome, seen)) = undisturbed(&sh, |_| 40) else { return };
+    let Some((outcome, seen)) = recorded(&["sh", "-c", "sleep .1 | cat"]) else { return };
     assert!(outcome.wall.0 > 100_000_000);
     let names: Vec<_> = seen.execs.iter().map(|(_, p)| p.rsplit('/').next().unwrap()).collect();
     assert_eq!(names[0], "sh");
@@ -219,6 +220,7 @@ fn a_shell_with_a_pipe_that_waits() {
         "rare waits have a stack: {stacks} of {}",
         seen.blocked
     );
+    assert_on_cpu_matches(&outcome, &seen, 40);
 }
 
 #[test]
@@ -232,7 +234,7 @@ int main(void) {
     return 0;
 }"#;
     let binary = program("reads", &[], source);
-    let Some((_, seen)) = undisturbed(&[binary.to_str().unwrap()], |_| 20) else { return };
+    let Some((outcome, seen)) = recorded(&[binary.to_str().unwrap()]) else { return };
     let read = u16::try_from(libc::SYS_read).unwrap();
     assert!((1_000_000..1_000_020).contains(&seen.calls[&read]));
     let calls: u64 = seen.calls.values().sum();
@@ -240,6 +242,7 @@ int main(void) {
     assert_eq!(seen.backs, calls);
     assert!(seen.meta.observer.syscall_user + seen.meta.observer.syscall_kernel > 0);
     assert!(seen.sites["call"] > 10, "{}", seen.sites["call"]);
+    assert_on_cpu_matches(&outcome, &seen, 20);
 }
 
 #[test]
@@ -323,8 +326,7 @@ int main(void) {
     return 0;
 }"#;
     let binary = program("threads", &[], source);
-    let binary = binary.to_str().unwrap();
-    let Some((_, seen)) = undisturbed(&[binary], |seen| seen.blocked) else { return };
+    let Some((outcome, seen)) = recorded(&[binary.to_str().unwrap()]) else { return };
     assert_eq!(seen.births.len(), 4);
     assert_eq!(seen.mains, 1);
     assert!(seen.faults >= seen.fault_ends && seen.fault_ends > 3000);
@@ -334,4 +336,5 @@ int main(void) {
     let expected = seen.on_cpu / seen.meta.sample_period;
     assert!(seen.samples.abs_diff(expected) <= expected / 10 + 5, "{} {expected}", seen.samples);
     assert!(seen.stacks * 10 >= seen.samples * 9);
+    assert_on_cpu_matches(&outcome, &seen, seen.blocked);
 }

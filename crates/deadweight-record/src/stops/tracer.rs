@@ -142,9 +142,7 @@ impl Tracer {
     pub(super) fn run(&mut self, clock: &Clock, over: &dyn Fn(bool) -> bool) -> Option<End> {
         loop {
             self.before = self.own.read().unwrap_or_default();
-            let waited = self.wait();
-            let slept = matches!(waited, Waited::Tick);
-            match waited {
+            match self.wait() {
                 Waited::Task(task, told) => {
                     self.told = self.happened();
                     if self.resting >= RESTING {
@@ -167,16 +165,19 @@ impl Tracer {
                         return Some(End { at, status, usage });
                     }
                 }
-                Waited::Tick => {}
+                Waited::Tick => {
+                    clock.has_ticked();
+                    self.tick(clock);
+                    let gone = !self.tasks.contains_key(&self.root);
+                    if over(gone) || gone && proc::has_ended(self.root) {
+                        break;
+                    }
+                }
                 Waited::Nobody => break,
             }
             // It ticks while others are seen to, too.
-            if clock.has_ticked() || slept {
-                self.tick(clock, slept);
-                let gone = !self.tasks.contains_key(&self.root);
-                if over(gone) || gone && proc::has_ended(self.root) {
-                    break;
-                }
+            if clock.has_ticked() {
+                self.sample_late(clock);
             }
             if self.notes.len() >= HAND_ON_AT {
                 self.hand_on(self.horizon());
@@ -212,9 +213,10 @@ impl Tracer {
         self.tasks.values().map(Tracee::told_until).min().unwrap_or(late).min(late)
     }
 
-    fn tick(&mut self, clock: &Clock, slept: bool) {
+    /// The clock ticked, and nobody has stopped whom this thread has not seen to.
+    fn tick(&mut self, clock: &Clock) {
         let at = now();
-        let next = self.take_samples(slept);
+        let next = self.interrupt(true);
         for tracee in self.tasks.values_mut() {
             tracee.look(at, &mut self.notes);
         }
@@ -228,9 +230,7 @@ impl Tracer {
         if at.saturating_sub(self.handed_on) > HAND_ON_EVERY {
             self.hand_on(self.horizon());
         }
-        if let Some(cpu) = next {
-            self.aim.go(cpu, clock, self.period);
-        }
+        self.aim_at(next, clock);
     }
 
     /// Takes those whose parent died before it could tell of their birth.

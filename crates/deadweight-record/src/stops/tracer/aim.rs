@@ -39,7 +39,7 @@ impl Aim {
     }
 
     /// This thread goes to that CPU, if it may, and is woken there after a moment.
-    pub(super) fn go(&mut self, cpu: usize, clock: &Clock, period: u64) {
+    fn go(&mut self, cpu: usize, clock: &Clock, period: u64) {
         if Affinity::only(cpu).is_some_and(|only| only.apply_to(0)) {
             self.at = Some(cpu);
             let moment = MOMENT + now() % SPREAD;
@@ -56,9 +56,26 @@ impl Aim {
 }
 
 impl Tracer {
-    /// The clock ticked: who is in its own code is stopped for a sample, or should be from its own CPU, which is
-    /// told. Who is on ours stands where the clock found it only if this thread slept until then.
-    pub(super) fn take_samples(&mut self, slept: bool) -> Option<usize> {
+    /// The clock ticked while this thread saw to others: nothing else is done then, because of some tasks it is not
+    /// known yet that they have stopped. Where they are many, going through them takes too long for that.
+    pub(super) fn sample_late(&mut self, clock: &Clock) {
+        if self.tasks.len() > MANY {
+            return;
+        }
+        let next = self.interrupt(false);
+        self.aim_at(next, clock);
+    }
+
+    /// This thread goes to that CPU for the next sample, if there is one. The last thing to be done at a tick.
+    pub(super) fn aim_at(&mut self, cpu: Option<usize>, clock: &Clock) {
+        if let Some(cpu) = cpu {
+            self.aim.go(cpu, clock, self.period);
+        }
+    }
+
+    /// Who is in its own code is stopped for a sample, or should be from its own CPU, which is told. Who is
+    /// on ours stands where the clock found it only if this thread slept until then.
+    pub(super) fn interrupt(&mut self, slept: bool) -> Option<usize> {
         let here = self.aim.leave().filter(|_| slept);
         let ready = self.ready();
         let many = ready.len() > MANY;
@@ -119,7 +136,9 @@ fn prompt() {
     let mut attributes = Attributes::default();
     // SAFETY: 0 is the calling thread; the kernel fills in at most `size` bytes and then reads them.
     unsafe {
-        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0 {
+        let told = libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0;
+        // Of other policies the field means something else, or nothing.
+        if told && attributes.policy == libc::SCHED_OTHER.cast_unsigned() {
             attributes.runtime = SHORTEST;
             libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
         }
