@@ -347,9 +347,10 @@ impl<'a, 't> Charge<'a, 't> {
     fn held_up(&self, block: u32, slice: &Slice) -> Ns {
         let Case { timeline, path, processes, .. } = self.case;
         let block = &timeline.blocks[block as usize];
-        let unseen = block.woken_by == WokenBy::Unseen;
-        let partner = self.case.partner(block).filter(|_| unseen);
-        match partner.map(|partner| &*processes.get(partner).tasks) {
+        if block.woken_by != WokenBy::Unseen {
+            return Ns::ZERO;
+        }
+        match self.case.partner(block).map(|partner| &*processes.get(partner).tasks) {
             Some([one]) => held_up(timeline, &path.subject, *one, slice.start, slice.end),
             _ => Ns::ZERO,
         }

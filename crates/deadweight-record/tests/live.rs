@@ -171,8 +171,10 @@ fn assert_on_cpu_matches(outcome: &Outcome, seen: &Seen, switches: u64) {
     let counted = outcome.usage.user.0 + outcome.usage.system.0;
     assert!(
         on_cpu_matches(outcome, seen, switches),
-        "on CPU {} ns, the kernel counted {counted}",
-        seen.on_cpu
+        "on CPU {} ns, the kernel counted {counted}: {:?}, stolen {} ns, {switches} switches",
+        seen.on_cpu,
+        outcome.usage,
+        seen.meta.steal.0
     );
 }
 

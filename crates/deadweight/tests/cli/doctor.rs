@@ -2,7 +2,7 @@
 //! capabilities, namespaces, cgroups and limits as they occur. Nothing here is pretended, except
 //! for hardware that this machine does not have: its files are put in place in a namespace.
 
-use crate::workshop::{Bench, FILTER, Group, Said, USER, live, said};
+use crate::workshop::{Bench, FILTER, Said, USER, limited, live, said, within};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -264,12 +264,12 @@ fn huge_pages_are_told_while_they_are_always_on() {
 fn limits_of_cgroups_are_told() {
     live!();
     let first = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "150000")];
-    if let Some(group) = Group::new("cpu", &first, &[("cpu.max", "150000 100000")]) {
-        hazard(&["sh", "-c", &group.script()], "cpu-limit", &["1.50 CPUs", "cgroup"]);
+    if let Some(group) = limited("cpu", &first, &[("cpu.max", "150000 100000")]) {
+        hazard(&["sh", "-c", &within(&group)], "cpu-limit", &["1.50 CPUs", "cgroup"]);
     }
     let bytes = "134217728";
     let limits = ([("memory.limit_in_bytes", bytes)], [("memory.max", bytes)]);
-    if let Some(group) = Group::new("memory", &limits.0, &limits.1) {
-        hazard(&["sh", "-c", &group.script()], "memory-limit", &["128 MiB", "cgroup"]);
+    if let Some(group) = limited("memory", &limits.0, &limits.1) {
+        hazard(&["sh", "-c", &within(&group)], "memory-limit", &["128 MiB", "cgroup"]);
     }
 }

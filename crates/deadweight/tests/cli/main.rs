@@ -14,6 +14,8 @@ mod comparing;
 mod doctor;
 mod endurance;
 mod errors;
+#[path = "../shared/group.rs"]
+mod group;
 mod habits;
 mod harm;
 mod inlining;

@@ -1,6 +1,7 @@
 //! Little memory: the program goes on and ends as ever, what was recorded opens, and what is missing is said.
 
-use crate::workshop::{Bench, FILTER, Group, Said, USER, deadweight, live, run, said};
+use crate::group::Group;
+use crate::workshop::{Bench, FILTER, Said, USER, deadweight, limited, live, run, said, within};
 use deadweight_core::report::Report;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 fn group(mib: u64) -> Option<Group> {
     let bytes = (mib << 20).to_string();
     let limits = ([("memory.limit_in_bytes", &*bytes)], [("memory.max", &*bytes)]);
-    Group::new("memory", &limits.0, &limits.1)
+    limited("memory", &limits.0, &limits.1)
 }
 
 /// deadweight with these arguments, below these words, in a group.
@@ -23,7 +24,7 @@ fn inside<S: AsRef<OsStr>>(
     arguments: &[S],
 ) -> Said {
     let mut command = Command::new("sh");
-    command.args(["-c", &group.script(), "env"]).args(wrapper).arg(bench.copy()).args(arguments);
+    command.args(["-c", &within(group), "env"]).args(wrapper).arg(bench.copy()).args(arguments);
     command.env("LC_ALL", "C.UTF-8").env("HOME", bench.path("."));
     said(&command.current_dir(bench.path(".")).output().unwrap())
 }

@@ -1,5 +1,6 @@
 //! What the tests have in common: running deadweight, a directory of one's own, and skipping.
 
+use crate::group::Group;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -133,53 +134,17 @@ pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// A cgroup with a limit, gone with the value; none, said loudly, where none can be made.
-pub(crate) struct Group(PathBuf);
-
-impl Group {
-    pub(crate) fn new(
-        controller: &str,
-        first: &[(&str, &str)],
-        second: &[(&str, &str)],
-    ) -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("deadweight-{}-{number}", std::process::id());
-        let old = Path::new("/sys/fs/cgroup").join(controller);
-        let new = Path::new("/sys/fs/cgroup");
-        let (folder, settings) = if old.is_dir() { (&*old, first) } else { (new, second) };
-        let _ = fs::write(new.join("cgroup.subtree_control"), format!("+{controller}"));
-        let group = Self(folder.join(name));
-        let set = |(file, value): &(&str, &str)| fs::write(group.0.join(file), value);
-        let made = fs::create_dir(&group.0).and_then(|()| settings.iter().try_for_each(set));
-        if let Err(error) = made {
-            eprintln!("SKIPPED: no cgroup with a limit can be made ({error})");
-            return None;
-        }
-        Some(group)
-    }
-
-    /// Words that run the rest inside.
-    pub(crate) fn script(&self) -> String {
-        format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", self.0.display())
-    }
+/// A cgroup with a limit, as [`Group::new`]; none, said loudly, where none can be made.
+pub(crate) fn limited(
+    controller: &str,
+    first: &[(&str, &str)],
+    second: &[(&str, &str)],
+) -> Option<Group> {
+    let group = Group::new(controller, first, second);
+    group.inspect_err(|reason| eprintln!("SKIPPED: {reason}")).ok()
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Who closes events behind our back may be in it for long: he goes on above it.
-        let above = self.0.with_file_name("cgroup.procs");
-        let inside = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
-        for process in inside.lines() {
-            let _ = fs::write(&above, process);
-        }
-        // Who has just ended still counts.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        eprintln!("left behind: {}", self.0.display());
-    }
+/// Words of a shell that run the rest inside.
+pub(crate) fn within(group: &Group) -> String {
+    format!("echo $$ > {} && exec \"$0\" \"$@\"", group.processes().display())
 }

@@ -10,6 +10,8 @@ mod counts;
 mod crystal;
 mod each_rung;
 mod enclosed;
+#[path = "../shared/group.rs"]
+mod group;
 mod guarded;
 mod images;
 mod joining;
