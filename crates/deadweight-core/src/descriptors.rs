@@ -155,15 +155,13 @@ impl<'a> Descriptors<'a> {
         let kind = ObjectKind::of_name(self.symbols.name(name));
         let known = self.tables.get(&process).and_then(|t| t.get(&fd)).copied();
         let nameless = known.map(|e| e.object).filter(|o| self.may_be(*o, kind, name));
-        let object = match (self.by_name.get(&name), nameless) {
-            (Some(&named), _) if kind.is_shared() => named,
-            (_, Some(nameless)) => {
-                if let Some(object) = self.objects.all.get_mut(nameless as usize) {
-                    *object = Object { kind, name };
-                }
-                nameless
-            }
-            _ => self.add(kind, name),
+        // What was done with it before its name was known was done with a thing of that name.
+        if let Some(object) = nameless.and_then(|o| self.objects.all.get_mut(o as usize)) {
+            *object = Object { kind, name };
+        }
+        let object = match self.by_name.get(&name) {
+            Some(&named) if kind.is_shared() => named,
+            _ => nameless.unwrap_or_else(|| self.add(kind, name)),
         };
         if kind.is_shared() {
             self.by_name.insert(name, object);

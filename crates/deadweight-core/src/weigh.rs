@@ -66,6 +66,9 @@ pub enum WeighError {
     /// The trace holds no run of the command.
     #[error("the recording is empty: the command never ran")]
     Empty,
+    /// Its tasks ran for longer together than a number of nanoseconds holds.
+    #[error("the recording cannot be one: its tasks ran for more than 584 years together")]
+    TooLong,
     /// `--in` names a function that no stack shows.
     #[error("no function called `{0}` was seen at work; --top lists those that were")]
     NoFunction(String),
@@ -153,6 +156,11 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         return Err(WeighError::Empty);
     }
     let timeline = Timeline::build(trace);
+    if timeline.tasks.iter().map(|t| u128::from(stages::on_cpu(t).0)).sum::<u128>()
+        > u64::MAX.into()
+    {
+        return Err(WeighError::TooLong);
+    }
     let subject = Subject::choose(trace, &timeline, of)?;
     let path = Path::walk(&timeline, &subject);
     let observer = observed::fitted(trace, &timeline, clean);
@@ -276,7 +284,7 @@ fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
         lost: timeline.lost,
         samples: own().map(|(_, t)| u64::try_from(t.samples.len()).unwrap_or(0)).sum(),
         // The kernel counts for the whole command, whoever the subject is.
-        on_cpu_ns: timeline.tasks.iter().filter(|t| t.own).map(|t| stages::on_cpu(t).0).sum(),
+        on_cpu_ns: timeline.tasks.iter().filter(|t| t.own).map(stages::on_cpu).sum::<Ns>().0,
         switches: timeline.tasks.iter().filter(|t| t.own).map(stages::switches).sum(),
         rusage_ns: trace.meta.rusage.map_or(0, |usage| (usage.user + usage.system).0),
         ..TracedRuns::default()
@@ -338,6 +346,20 @@ mod tests {
            930 syscall exit_group
            931 exit
            991 off dead";
+
+    /// Times of a foreign recording may be as long as a number.
+    #[test]
+    fn tasks_that_ran_for_centuries_are_refused() {
+        let end = u64::MAX / 2 + 10;
+        let tasks = format!(
+            "task 1 a\n0 on\n1 fork 2\n2 fork 3\n{end} exit\n{end} off dead
+             task 2 b\n3 on\n{end} exit\n{end} off dead
+             task 3 c\n4 on\n{end} exit\n{end} off dead"
+        );
+        let trace = Trace::from_text(&tasks).unwrap();
+        let weighed = weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None });
+        assert!(matches!(weighed, Err(WeighError::TooLong)));
+    }
 
     #[test]
     fn the_rows_add_up_to_the_wall_time() {

@@ -73,7 +73,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// How the faults of a process lie in time and memory.
+/// How the faults of a process' last program lie in time and memory.
 #[derive(Debug, Default)]
 struct Walk {
     /// When the faults happened, in order.
@@ -88,7 +88,7 @@ fn walk(case: &Case<'_>, process: ProcessId) -> Walk {
     for id in &in_process.tasks {
         let mut before: Option<u64> = None;
         for (at, fault) in faults_of(case, *id) {
-            if in_process.starting(at) || case.churn.again(fault) {
+            if at < in_process.began() || case.churn.again(fault) {
                 continue;
             }
             let addr = case.timeline.faults[fault as usize].addr.0;
@@ -233,6 +233,29 @@ mod tests {
         assert_eq!(found(&recorder(600, 20_000, 1, 0)), "");
         // Few pages.
         assert_eq!(found(&recorder(50, 1500, 1, 0)), "");
+    }
+
+    /// A shell that starts it in its own place has a life of its own.
+    #[test]
+    fn what_was_before_the_last_program_does_not_count() {
+        let started = |work: u64| {
+            let shell = repeat(100, 100, 10_000, |t| {
+                let page = 0x5500_0000_0000 + (t - 100) / 10_000 * 4096;
+                format!("{t} fault {page:#x} from read (sh.c:1) <- main\n{} fault-end\n", t + 500)
+            });
+            let (exec, at) = (1_100_000, 1_150_000);
+            let own =
+                recorder(600, 1500, 1, work).lines().skip(3).fold(String::new(), |text, line| {
+                    let (time, rest) = line.split_once(' ').unwrap();
+                    text + &format!("{} {rest}\n", time.parse::<u64>().unwrap() + at)
+                });
+            format!("task 1 lift\n0 on\n0 main\n{shell}{exec} exec /bin/lift\n{at} main\n{own}")
+        };
+        expect![[r#"
+            first-touch 22 % (0..22) @ record:68: lift touched 2.7 MiB of fresh memory: 700 page faults, spread over 80 % of its life after main.
+        "#]].assert_eq(&found(&started(0)));
+        // Filled first, used afterwards.
+        assert_eq!(found(&started(900_000)), "");
     }
 
     #[test]

@@ -95,3 +95,18 @@ fn the_lowest_free_number_is_the_next() {
     assert_eq!(object(&d, LEFT, "read", 1), object(&d, LEFT, "write", 2));
     assert_eq!(d.lowest_free(LEFT), 5);
 }
+
+#[test]
+fn a_device_opened_again_has_its_name_from_the_start() {
+    let mut symbols = Symbols::default();
+    let null = symbols.intern("/dev/null");
+    let mut d = Descriptors::new(&symbols, Arch::X86_64);
+    d.seen(LEFT, 2, null);
+    call(&mut d, LEFT, "openat", [0, 0, 1, 0], 3);
+    call(&mut d, LEFT, "dup2", [3, 1, 0, 0], 1);
+    let before = object(&d, LEFT, "write", 1).expect("known");
+    d.seen(LEFT, 1, null);
+    let after = object(&d, LEFT, "write", 1).expect("known");
+    assert_eq!(d.objects.all[before as usize], d.objects.all[after as usize]);
+    assert_eq!(object(&d, LEFT, "write", 2), Some(after));
+}
