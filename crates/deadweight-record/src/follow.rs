@@ -14,6 +14,7 @@ mod joined;
 mod own;
 mod seen;
 mod thin;
+mod unseen;
 mod user_half;
 mod waking;
 
@@ -119,6 +120,8 @@ struct Task {
     early: Option<Site>,
     /// When it was last seen on a CPU, dead.
     gone: Option<u64>,
+    /// Was seen to leave its CPU, and not to come back.
+    off: bool,
 }
 
 #[derive(Copy, Clone, Default)]
@@ -362,7 +365,9 @@ impl<'s> Follow<'s> {
             Role::Waking => return self.waking(record, sample),
             Role::Dense => return self.counted(record, sample),
             _ if !self.owns(record.task) => return,
-            _ => {}
+            // That it leaves its CPU was told already.
+            Role::WaitSite => {}
+            _ => self.is_there(record, record.task),
         }
         match sample.role {
             Role::Enter => self.enter(record, sample),

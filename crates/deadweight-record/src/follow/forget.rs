@@ -12,16 +12,17 @@ pub(super) const FEW: usize = 4096;
 const LATE: u64 = 1_000_000_000;
 
 impl Follow<'_> {
-    /// Notes whether a task is gone. The first task of a process may die and be there again: as another of its
+    /// Notes whether a task is off its CPU, and gone. The first task of a process may die and be there again: as another of its
     /// threads, which became a program.
     pub(super) fn mind(&mut self, task: u32, kind: &RawKind<'_>, at: u64) {
         let gone = match kind {
             RawKind::Off { why: Off::Dead, .. } => Some(at),
-            RawKind::On | RawKind::Exec { .. } => None,
+            RawKind::On | RawKind::Off { .. } | RawKind::Exec { .. } => None,
             _ => return,
         };
         if let Some(known) = self.tasks.get_mut(&task) {
             known.gone = gone;
+            known.off = matches!(kind, RawKind::Off { .. });
         }
     }
 

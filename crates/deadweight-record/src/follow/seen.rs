@@ -87,8 +87,8 @@ impl Seen {
         }
         if self.thinned > 0 {
             warnings.push(format!(
-                "{} calls came so densely that one in {NTH} was recorded: how many there were is counted, that the \
-                 others were like those recorded, and took as long as some that were timed, is taken for granted",
+                "{} calls came so densely that one in {NTH} was recorded: how many there were is counted in steps \
+                 of {NTH}, that the others were like those recorded, and took as long as some that were timed, is taken for granted",
                 self.thinned
             ));
         }

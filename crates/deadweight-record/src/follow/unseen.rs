@@ -1,0 +1,68 @@
+//! Tasks that came onto a CPU without a record of it: the kernel does not deliver the tracepoints of some tasks, so
+//! what runs after one of those would seem to wait on.
+
+use super::{Follow, REAPED};
+use crate::perf::decode::Record;
+use crate::raw::RawKind;
+
+impl Follow<'_> {
+    /// The record is of what this task did on its CPU: so it is there, even if somebody else was seen to take that CPU.
+    pub(super) fn is_there(&mut self, record: &Record<'_>, task: u32) {
+        let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
+        if self.own.is_some() || held.task == task || task == REAPED {
+            return;
+        }
+        // In becoming another program a task takes a number that was somebody else's.
+        let becoming = self.tasks.get(&held.task).is_some_and(|holder| holder.becoming);
+        if !becoming && self.tasks.get(&task).is_some_and(|known| known.off) {
+            held.task = task;
+            self.emit(record, task, RawKind::On);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Start;
+    use super::*;
+    use crate::perf::decode::Body;
+    use crate::perf::schema::Offsets;
+    use crate::raw::{RawEvent, Sink};
+    use deadweight_core::trace::{Meta, Off};
+
+    /// When each task came onto a CPU.
+    #[derive(Default)]
+    struct Came(Vec<(u64, u32)>);
+
+    impl Sink for Came {
+        fn begin(&mut self, _: &Meta) {}
+        fn event(&mut self, event: &RawEvent<'_>) {
+            if matches!(event.kind, RawKind::On) {
+                self.0.push((event.at, event.task.0));
+            }
+        }
+        fn finish(&mut self, _: Meta) {}
+    }
+
+    #[test]
+    fn who_does_something_on_a_cpu_is_there() {
+        let mut sink = Came::default();
+        let start = Start { root: 7, ..Start::default() };
+        let mut follow = Follow::new(&mut sink, Offsets::default(), &[], start, 2);
+        let at = |at| Record { at, process: 7, task: 7, cpu: 1, body: Body::Other };
+        // It was never seen to leave.
+        follow.is_there(&at(10), 7);
+        let off = || RawKind::Off { why: Off::Preempted, chain: &[] };
+        // A stranger took its CPU, and left it without a record.
+        follow.emit(&at(15), 7, off());
+        follow.cpus[1].task = 75;
+        follow.is_there(&at(20), 7);
+        follow.is_there(&at(30), 7);
+        // It becomes another program, by a thread that has its number from now on.
+        follow.emit(&at(35), 7, off());
+        follow.cpus[1].task = 8;
+        follow.tasks.entry(8).or_default().becoming = true;
+        follow.is_there(&at(40), 7);
+        assert_eq!(sink.0, [(20, 7)]);
+    }
+}
