@@ -6,6 +6,7 @@
 
 mod assembler;
 mod kernel;
+mod layout;
 mod programs;
 mod told;
 
@@ -16,8 +17,9 @@ use crate::perf::ring::Ring;
 use crate::perf::schema::{Offsets, Role, Schema};
 use deadweight_core::trace::syscall::{self, Arch};
 use kernel::{Attached, Loaded, SharedTable, Table};
+use layout::{entry, kind};
 pub(crate) use programs::TIMED;
-use programs::{Tables, entry, kind};
+use programs::Tables;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;

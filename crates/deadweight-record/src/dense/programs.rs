@@ -9,75 +9,7 @@
 //! Not for choosing kinds and tasks: that is `dense`.
 
 use super::assembler::{If, Instruction, Label, Op, Program, R};
-
-/// A task's entry in the table of tasks: offsets in bytes. What is told is a copy of it.
-pub(super) mod entry {
-    /// The task that it belongs to, 0: nobody. 32 bits.
-    pub(crate) const TASK: usize = 0;
-    /// What is told: [`COUNTED`] or [`OPEN_CALL`]. 32 bits.
-    pub(crate) const TOLD: usize = 4;
-    /// The clock when it is told. All times are of `bpf_ktime_get_ns`.
-    pub(crate) const NOW: usize = 8;
-    /// Since when it is counted, and until when; of an open call, when it was entered.
-    pub(crate) const SINCE: usize = 16;
-    pub(crate) const UNTIL: usize = 24;
-    pub(super) const ENTERED: usize = 32;
-    /// The latest call: number, arguments.
-    pub(crate) const NR: usize = 40;
-    pub(crate) const ARGS: usize = 48;
-    /// Calls counted and not told yet.
-    pub(crate) const PENDING: usize = 80;
-    /// When the latest call returned.
-    pub(super) const LAST: usize = 88;
-    /// Whether a call that will be counted is under way, and whether it was told after all.
-    pub(super) const OPEN: usize = 96;
-    pub(super) const TAKEN: usize = 104;
-    /// Calls since the latest that waited or woke somebody, and half of what this was then.
-    pub(crate) const RUN: usize = 112;
-    /// What it begins with: an interrupt or two that wake somebody just then are no habit.
-    pub(crate) const CREDIT: u64 = 16 * super::RARELY as u64;
-    /// When the user half was last told.
-    pub(crate) const SITED: usize = 120;
-    /// Calls that had no room: none, unless records could not be written.
-    pub(crate) const MISSED: usize = 128;
-    /// Returns until the next one that is timed, and how many are timed one after the other.
-    pub(super) const UNTIMED: usize = 136;
-    pub(super) const EACH: usize = 144;
-    /// Kinds of calls that are counted side by side.
-    pub(crate) const KINDS: usize = 5;
-    pub(crate) const FIRST_KIND: usize = 152;
-    pub(crate) const KIND_SIZE: usize = 96;
-    /// Of a kind: number, four arguments, result, how many, how many of them were timed and short, time inside of
-    /// those, and of the latest. How many were timed and long, time inside of those.
-    pub(crate) const KIND_ARGS: usize = 8;
-    pub(crate) const KIND_RESULT: usize = 40;
-    pub(crate) const KIND_COUNT: usize = 48;
-    pub(crate) const KIND_TIMED: usize = 56;
-    pub(crate) const KIND_INSIDE: usize = 64;
-    pub(super) const KIND_LATEST: usize = 72;
-    pub(crate) const KIND_LONG: usize = 80;
-    pub(crate) const KIND_INSIDE_LONG: usize = 88;
-    /// All of it.
-    pub(crate) const SIZE: usize = FIRST_KIND + KINDS * KIND_SIZE;
-    /// Entries of the table; a task's is its number modulo that.
-    pub(crate) const TASKS: usize = 1024;
-    /// Calls that were counted are told.
-    pub(crate) const COUNTED: u32 = 1;
-    /// A call that is under way is told.
-    pub(crate) const OPEN_CALL: u32 = 2;
-}
-
-/// An entry of the table of kinds, by the call's number: offsets in bytes.
-pub(super) mod kind {
-    /// Whether such calls may be counted.
-    pub(crate) const COUNTABLE: usize = 0;
-    /// The bits of the first four arguments that tell calls apart.
-    pub(crate) const MASK: usize = 8;
-    /// Bits that no argument may have: a call that is asked for much is told by itself.
-    pub(crate) const LIMIT: usize = 40;
-    pub(crate) const SIZE: usize = 72;
-    pub(crate) const CALLS: usize = 512;
-}
+use super::layout::{RARELY, entry, kind};
 
 /// The tables that the programs share, as descriptors.
 #[derive(Copy, Clone, Debug)]
@@ -92,16 +24,14 @@ pub(super) struct Tables {
 const MANY: i32 = 128;
 /// ... or after so many ns, when one is let through with its user half: as often as where calls are not counted.
 const LONG: i32 = 1_000_000;
-/// The clock is read at one return in so many. A prime: programs repeat themselves, and seldom so.
-pub(crate) const TIMED: i32 = 7;
-/// After a pause it is not known whether it was in the call: the next so many are all timed ...
+/// One call in so many is timed, at its entry and its return. A prime: programs repeat themselves, and seldom so.
+pub(crate) const TIMED: i32 = 13;
+/// After a pause it is not known whether it was in a call: the next so many are all timed ...
 const AFTER_PAUSE: i32 = 256;
 /// ... and so many after a call that was seen to take long. No more: interrupts look alike.
 const AFTER_LONG: i32 = 1024;
 /// Calls further apart than so many ns do not belong together; one that takes longer stands for itself alone.
 const APART: i32 = 20_000;
-/// Who waits or wakes more often than once in so many calls is counted no more.
-const RARELY: i32 = 256;
 /// `TASK_DEAD`, among a task's states.
 const DEAD: i32 = 0x80;
 
@@ -139,30 +69,14 @@ const fn kind_at(index: usize, offset: usize) -> i16 {
 /// At `raw_syscalls/sys_enter`, whose fields are there.
 pub(super) fn entering(tables: Tables, nr: usize, args: usize) -> Option<Vec<Instruction>> {
     let mut p = Program::default();
-    let (write, tell_first, near) = (p.label(), p.label(), p.label());
+    let (write, tell_first) = (p.label(), p.label());
     find_task(&mut p, tables, write);
     let (call, now) = (R(7), R(8));
-    read_clock(&mut p, now);
     p.put(TASK, at(entry::OPEN), 0);
     p.put(TASK, at(entry::TAKEN), 0);
-    p.with(Op::Set, R(1), now);
-    p.load(R(2), TASK, at(entry::SITED));
-    p.with(Op::Subtract, R(1), R(2));
-    p.jump_if(R(1), If::Greater, LONG - 1, tell_first);
     p.load(call, CONTEXT, at(nr));
     p.jump_if(call, If::Greater, whole(kind::CALLS) - 1, tell_first);
-    // After a pause another stretch begins: where in it the calls were would not be known.
-    p.load(R(2), TASK, at(entry::LAST));
-    p.with(Op::Set, R(1), now);
-    p.with(Op::Subtract, R(1), R(2));
-    p.jump_if(R(1), If::LessSigned, APART, near);
-    let after_a_record = p.label();
-    p.jump_if(R(2), If::Equal, 0, after_a_record);
-    time_each(&mut p, AFTER_PAUSE);
-    tell_counted(&mut p, tables, entry::LAST);
-    p.here(after_a_record);
-    p.store(TASK, at(entry::LAST), now);
-    p.here(near);
+    when_entered(&mut p, tables, now, tell_first);
     p.store_32(STACK, -4, call);
     look_up(&mut p, tables.kinds);
     p.jump_if(R(0), If::Equal, 0, tell_first);
@@ -189,10 +103,49 @@ pub(super) fn entering(tables: Tables, nr: usize, args: usize) -> Option<Vec<Ins
     p.put(TASK, at(entry::OPEN), 1);
     p.exit(DROP);
     p.here(tell_first);
+    read_clock(&mut p, now);
     tell_counted(&mut p, tables, entry::LAST);
     p.here(write);
     p.exit(WRITE);
     p.finish()
+}
+
+/// `now` becomes the time of an entry: read, or of most calls taken to be as long after the latest return as the one
+/// that was timed. After a millisecond it goes on at `tell_first`.
+fn when_entered(p: &mut Program, tables: Tables, now: R, tell_first: Label) {
+    let (timed, near, after_a_record, done) = (p.label(), p.label(), p.label(), p.label());
+    p.load(R(1), TASK, at(entry::UNTIMED));
+    p.jump_if(R(1), If::Equal, 0, timed);
+    p.jump_if(R(1), If::Equal, TIMED - 1, timed);
+    p.load(now, TASK, at(entry::LAST));
+    p.jump_if(now, If::Equal, 0, timed);
+    p.load(R(1), TASK, at(entry::GAP));
+    p.with(Op::Add, now, R(1));
+    p.put(TASK, at(entry::EXACT), 0);
+    p.jump(done);
+    p.here(timed);
+    read_clock(p, now);
+    p.put(TASK, at(entry::EXACT), 1);
+    p.with(Op::Set, R(1), now);
+    p.load(R(2), TASK, at(entry::SITED));
+    p.with(Op::Subtract, R(1), R(2));
+    p.jump_if(R(1), If::Greater, LONG - 1, tell_first);
+    // After a pause another stretch begins: where in it the calls were would not be known.
+    p.load(R(2), TASK, at(entry::LAST));
+    p.with(Op::Set, R(1), now);
+    p.with(Op::Subtract, R(1), R(2));
+    p.jump_if(R(1), If::LessSigned, APART, near);
+    p.jump_if(R(2), If::Equal, 0, after_a_record);
+    time_each(p, AFTER_PAUSE);
+    tell_counted(p, tables, entry::LAST);
+    p.here(after_a_record);
+    p.store(TASK, at(entry::LAST), now);
+    p.jump(done);
+    p.here(near);
+    p.load(R(2), TASK, at(entry::UNTIMED));
+    p.jump_if(R(2), If::Different, TIMED - 1, done);
+    p.store(TASK, at(entry::GAP), R(1));
+    p.here(done);
 }
 
 /// At `raw_syscalls/sys_exit`, whose result is there.
@@ -342,20 +295,35 @@ fn count_as(p: &mut Program, index: usize, kind: R, counted: Label, timed: Label
     p.here(other);
 }
 
-/// Reads the clock at the return of a call of this kind.
+/// Reads the clock at the return of a call of this kind. Of one whose entry was not timed it tells nothing, unless it is
+/// the first.
 fn time(p: &mut Program, kind: R, now: R) {
-    let (seldom, short, done) = (p.label(), p.label(), p.label());
-    p.put(TASK, at(entry::UNTIMED), TIMED - 1);
+    let (exact, seldom, measured, short, done) =
+        (p.label(), p.label(), p.label(), p.label(), p.label());
+    read_clock(p, now);
+    p.store(TASK, at(entry::LAST), now);
+    p.put(TASK, at(entry::UNTIMED), 0);
+    p.load(R(3), TASK, at(entry::ENTERED));
+    p.load(R(1), TASK, at(entry::EXACT));
+    p.jump_if(R(1), If::Different, 0, exact);
+    p.load(R(1), kind, at(entry::KIND_COUNT));
+    p.jump_if(R(1), If::Greater, 1, done);
+    earlier(p, R(3), now);
+    p.with(Op::Subtract, now, R(3));
+    p.store(kind, at(entry::KIND_LATEST), now);
+    p.jump_if(now, If::Less, APART, short);
+    p.put(kind, at(entry::KIND_LATEST), 0);
+    p.jump(done);
+    p.here(exact);
     p.load(R(1), TASK, at(entry::EACH));
     p.jump_if(R(1), If::Equal, 0, seldom);
     p.by(Op::Subtract, R(1), 1);
     p.store(TASK, at(entry::EACH), R(1));
-    p.put(TASK, at(entry::UNTIMED), 0);
+    p.jump(measured);
     p.here(seldom);
-    read_clock(p, now);
-    p.store(TASK, at(entry::LAST), now);
-    p.load(R(1), TASK, at(entry::ENTERED));
-    p.with(Op::Subtract, now, R(1));
+    p.put(TASK, at(entry::UNTIMED), TIMED - 1);
+    p.here(measured);
+    p.with(Op::Subtract, now, R(3));
     p.store(kind, at(entry::KIND_LATEST), now);
     p.jump_if(now, If::Less, APART, short);
     time_each(p, AFTER_LONG);
@@ -449,6 +417,8 @@ fn tell_counted(p: &mut Program, tables: Tables, until: usize) {
 fn tell_call(p: &mut Program, tables: Tables) {
     tell_counted(p, tables, entry::ENTERED);
     p.load(R(1), TASK, at(entry::ENTERED));
+    p.load(R(2), TASK, at(entry::NOW));
+    earlier(p, R(1), R(2));
     p.store(TASK, at(entry::SINCE), R(1));
     p.put_32(TASK, at(entry::TOLD), entry::OPEN_CALL.cast_signed());
     tell(p, tables.told, entry::FIRST_KIND);
