@@ -240,10 +240,13 @@ pub(crate) unsafe fn close_in_turn(files: &[RawFd], turn: RawFd, pause: u32, at_
     }
 }
 
-/// Closes all descriptors of this range, if any.
-unsafe fn close_range(from: RawFd, to: RawFd) {
+/// Closes all descriptors of this range, if any. Async-signal-safe.
+///
+/// # Safety
+/// For a child only, to which nothing of what is closed belongs.
+pub(crate) unsafe fn close_range(from: RawFd, to: RawFd) {
     if from <= to {
-        // SAFETY: only descriptors of the forked child.
+        // SAFETY: the caller's.
         unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
     }
 }

@@ -3,6 +3,7 @@
 //! Not for finding out what is missing: that is tried in `plan` and `examine`.
 
 use crate::proc;
+use crate::untraceable::{self, Whose};
 use std::io;
 use std::path::Path;
 
@@ -84,6 +85,10 @@ pub(crate) fn refused(error: &io::Error, need: Need) -> (String, Option<String>)
     match error.raw_os_error() {
         Some(libc::ENOSYS) if filtered() => (filter_says(), without_filter()),
         Some(libc::ENOSYS) => ("this kernel was built without it".into(), None),
+        // The kernel has no list of tracepoints then, for nobody.
+        Some(libc::ENOENT) if matches!(need, Need::Tracefs | Need::Places) => {
+            (locked_down().unwrap_or_else(|| error.to_string()), None)
+        }
         Some(libc::EMFILE) => ("too many files are open".into(), grant(Need::OpenFiles)),
         Some(libc::EACCES | libc::EPERM) => denied(error, need),
         _ => (error.to_string(), None),
@@ -91,12 +96,18 @@ pub(crate) fn refused(error: &io::Error, need: Need) -> (String, Option<String>)
 }
 
 fn denied(error: &io::Error, need: Need) -> (String, Option<String>) {
+    if need == Need::Ptrace
+        && let Some((why, None)) = untraceable::by_yama(Whose::Others)
+    {
+        return (why, None);
+    }
     let lacking: Vec<_> = need.capabilities().iter().filter(|c| !holds(c)).copied().collect();
     if lacking.is_empty() && filtered() {
         return (filter_says(), without_filter());
     }
     if lacking.is_empty() {
-        return (format!("refused although we are privileged: {error} (kernel lockdown?)"), None);
+        let why = locked_down().unwrap_or_else(|| error.to_string());
+        return (format!("refused although we are privileged: {why}"), None);
     }
     let lacking = lacking.join(", ").to_uppercase();
     let why = if in_user_namespace() {
@@ -110,6 +121,13 @@ fn denied(error: &io::Error, need: Need) -> (String, Option<String>) {
         format!("refused: without {lacking}")
     };
     (why, grant(need))
+}
+
+/// What the kernel keeps even from root, if anything: it is told by the lockdown security module.
+fn locked_down() -> Option<String> {
+    let levels = proc::line("/sys/kernel/security/lockdown")?;
+    let level = levels.split(['[', ']']).nth(1).filter(|level| *level != "none")?;
+    Some(format!("the kernel is locked down ({level})"))
 }
 
 /// The command that grants it, as far as one does.
@@ -187,7 +205,7 @@ const BITS: [(&str, u32); 9] = [
 const SYS_ADMIN: u32 = 21;
 
 /// Whether we hold this capability, or the one that it was once part of.
-fn holds(name: &str) -> bool {
+pub(crate) fn holds(name: &str) -> bool {
     let admin = matches!(name, "cap_perfmon" | "cap_bpf" | "cap_syslog");
     !in_user_namespace() && (stands_in("CapEff:", name) || admin && has("CapEff:", SYS_ADMIN))
 }

@@ -43,6 +43,7 @@ mod texts;
 mod thin;
 mod ticks;
 mod time_limit;
+mod untraceable;
 mod waits;
 
 pub use clean::{CleanRun, run_clean};

@@ -6,6 +6,7 @@
 use crate::dense::in_namespace_of_machine;
 use crate::error::Error;
 use crate::grant::{self, Need};
+use crate::perf::calls::chosen;
 use crate::perf::schema::{Layout, fields};
 use crate::perf::sys::{Event, Every, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
@@ -133,6 +134,10 @@ fn lower(why: String) -> Rung {
     let own = Event { no_kernel: true, ..plain(Source::Lives, fields::BASE) };
     if own.open(Whom::Task(0), 0).is_err() {
         return lowest(why);
+    }
+    // Some kernels are built without the tracepoints that this rung sees system calls by, others lock them away.
+    if let Err(error) = chosen(1) {
+        return lowest(format!("{why}; {error}"));
     }
     let [kernel, everyone] = Means::tried();
     let lacks = [
@@ -275,11 +280,13 @@ fn probes() -> Capability {
 }
 
 fn symbols() -> Capability {
-    // The file has some 200 000 lines and is made as it is read: the first one tells.
-    let mut first = String::new();
-    let read = std::fs::File::open("/proc/kallsyms")
-        .and_then(|file| BufReader::with_capacity(256, file).read_line(&mut first));
-    let named = read.is_ok_and(|len| len > 0) && !first.starts_with("0000000000000000");
+    // The file has some 200 000 lines and is made as it is read: the first ones tell. Before Linux 6.15 the very first are
+    // variables of each CPU, whose places are told from zero on.
+    const LOOKED_AT: usize = 100;
+    let named = std::fs::File::open("/proc/kallsyms").is_ok_and(|file| {
+        let lines = BufReader::with_capacity(4096, file).lines().take(LOOKED_AT);
+        lines.map_while(Result::ok).any(|line| !line.starts_with("0000000000000000"))
+    });
     Capability {
         name: "kernel symbols",
         available: named,

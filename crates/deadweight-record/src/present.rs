@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::launch::now;
 use crate::proc::{descriptors, tree};
 use crate::record::reachable;
+use crate::untraceable::{self, Whose};
 use std::fs;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -66,21 +67,18 @@ impl Target {
         let line = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let status = line(&format!("/proc/{}/status", self.pid));
         let tracer = field(&status, "TracerPid:");
-        let scope = line("/proc/sys/kernel/yama/ptrace_scope");
+        let yama = untraceable::by_yama(Whose::Others);
         let why = if status.is_empty() {
             "it ended while it was being joined".into()
         } else if !matches!(&*tracer, "" | "0") {
             format!("process {tracer} traces it already, and nobody can be traced twice")
-        } else if matches!(scope.trim(), "" | "0") {
+        } else if let Some((why, command)) = yama {
+            let helps = command.map(|command| format!(". This helps: {command}"));
+            why + &helps.unwrap_or_default()
+        } else {
             format!(
                 "the kernel does not let this user trace it ({error}), as it does not with programs that have \
                  more rights than he or hide their memory; sudo helps"
-            )
-        } else {
-            format!(
-                "the kernel lets only a program's parent trace it (kernel.yama.ptrace_scope is {}). This \
-                 helps: sudo sysctl kernel.yama.ptrace_scope=0",
-                scope.trim()
             )
         };
         Error::NoProcess { pid: self.pid, why }

@@ -1,5 +1,6 @@
 //! What `/proc` and `/sys` tell: descriptors, children, CPUs, stolen time. Text in, values out.
 
+use crate::affinity::Affinity;
 use crate::memory::Page;
 use crate::waits::Wait;
 use std::collections::HashMap;
@@ -26,9 +27,13 @@ pub(crate) fn cpu_list(text: &str) -> Vec<i32> {
     cpus
 }
 
-/// The CPUs that we, and so the program, may run on.
+/// How many CPUs we, and so the program, may run on. What a quota grants of them is not meant.
 pub(crate) fn allowed_cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    match Affinity::of_this_thread().cpus().count() {
+        // More CPUs than a set has places.
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        cpus => cpus,
+    }
 }
 
 /// Time that the hypervisor took from all CPUs together since boot, in ns.

@@ -309,7 +309,11 @@ impl Session {
                 Err(Error::System { what: format!("cannot record {}", role.words()), source })
             }
             Err(source) => {
-                self.warnings.push(format!("{} not recorded: {source}", role.words()));
+                let why = match source.kind() {
+                    std::io::ErrorKind::NotFound => "this kernel has no such tracepoint".into(),
+                    _ => source.to_string(),
+                };
+                self.warnings.push(format!("{} not recorded: {why}", role.words()));
                 Ok(Vec::new())
             }
         }

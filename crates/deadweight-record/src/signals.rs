@@ -1,7 +1,10 @@
 //! Signals while a program runs: it must get them as if we were not there, and we must outlive it.
 //!
 //! A terminal's Ctrl-C reaches the whole group, so the program has it already: we only take note.
-//! A signal sent to us alone (`kill PID`, a supervisor's time-out) is handed on.
+//! A signal sent to us alone (`kill PID`, a supervisor's time-out) is handed on, one that a process sent to
+//! our whole group is not.
+
+mod witness;
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -157,6 +160,7 @@ impl Guard {
     pub(crate) fn install() -> Self {
         let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         PROGRAM.store(0, Ordering::SeqCst);
+        witness::call();
         let before = Inherited::read();
         // A parent that ignores SIGCHLD would never get an exit status.
         set(libc::SIGCHLD, libc::SIG_DFL);
@@ -246,13 +250,13 @@ pub fn interrupted() -> bool {
     NOTED.load(Ordering::SeqCst) != 0
 }
 
-/// Hands a signal on, unless the kernel itself sent it: then the program's group had it already.
+/// Hands a signal on, unless the program's group had it already: as it has what the kernel itself sends.
 extern "C" fn forward(signal: i32, details: *mut libc::siginfo_t, _: *mut libc::c_void) {
     NOTED.store(signal, Ordering::SeqCst);
     let program = PROGRAM.load(Ordering::SeqCst);
     // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; kill is async-signal-safe.
     unsafe {
-        if program > 0 && (*details).si_code <= 0 {
+        if program > 0 && (*details).si_code <= 0 && !witness::heard(signal) {
             libc::kill(program, signal);
         }
     }

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::proc;
 use deadweight_core::trace::syscall::{self, Arch};
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
 /// A system call that may be recorded.
 #[derive(Debug)]
@@ -118,19 +119,7 @@ pub(crate) struct Pair {
 /// # Errors
 /// If no number could be found.
 pub(crate) fn chosen(cpus: usize) -> Result<Vec<Pair>, Error> {
-    let folder = Folder::open();
-    let key = key();
-    let cached = folder.as_ref().and_then(|f| f.read(CACHE)).and_then(|text| parse(&text, &key));
-    let found = match cached.or_else(listed) {
-        Some(found) => found,
-        None => {
-            let found = scout::find()?;
-            if let Some(folder) = &folder {
-                folder.write(CACHE, &render(&found, &key));
-            }
-            found
-        }
-    };
+    let found = found()?;
     let mut events = OTHERS * cpus;
     let mut chosen = Vec::new();
     for known in KNOWN {
@@ -147,6 +136,28 @@ pub(crate) fn chosen(cpus: usize) -> Result<Vec<Pair>, Error> {
         return Err(Error::System { what: "cannot record system calls".into(), source });
     }
     Ok(chosen)
+}
+
+/// The tracepoints of this kernel: asked for once, at first by whoever chooses the rung.
+fn found() -> Result<&'static [Found], Error> {
+    static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(found);
+    }
+    let folder = Folder::open();
+    let key = key();
+    let cached = folder.as_ref().and_then(|f| f.read(CACHE)).and_then(|text| parse(&text, &key));
+    let found = match cached.or_else(listed) {
+        Some(found) => found,
+        None => {
+            let found = scout::find()?;
+            if let Some(folder) = &folder {
+                folder.write(CACHE, &render(&found, &key));
+            }
+            found
+        }
+    };
+    Ok(FOUND.get_or_init(|| found))
 }
 
 /// A call's number and those of its two tracepoints.

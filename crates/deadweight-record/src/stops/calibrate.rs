@@ -7,6 +7,7 @@ use super::schedstat::Schedstat;
 use crate::affinity::Affinity;
 use crate::error::Error;
 use crate::launch::now;
+use crate::untraceable::{self, Whose};
 
 const CALLS: u32 = 100;
 /// Pages that are touched to know what one costs.
@@ -187,10 +188,10 @@ impl Child {
         let mut status = 0;
         // SAFETY: waits for our own child, which stops itself.
         unsafe { libc::waitpid(child.0.cast_signed(), &mut status, libc::WUNTRACED) };
-        ptrace::seize(child.0).map_err(|source| Error::System {
-            what: "cannot trace a child of ours (refused, or strace or a debugger does already)"
-                .into(),
-            source,
+        ptrace::seize(child.0).map_err(|source| {
+            let known = untraceable::by_yama(Whose::Ours).map(|(why, _)| why);
+            let why = known.unwrap_or("refused, or strace or a debugger does already".into());
+            Error::System { what: format!("cannot trace a child of ours ({why})"), source }
         })?;
         // SAFETY: our own child.
         unsafe { libc::kill(child.0.cast_signed(), libc::SIGCONT) };

@@ -58,6 +58,17 @@ fn an_interrupt_of_the_group_is_the_program_s_alone() {
     assert!(died.err.contains("signal 2") && died.err.contains("wall time"), "{}", died.err);
 }
 
+/// `kill 0` is how scripts end what they started. It reaches us too, and we know that the program has it already.
+#[test]
+fn a_program_that_signals_its_group_hears_itself_once() {
+    live!();
+    for signal in ["INT", "TERM", "HUP", "QUIT"] {
+        let script = format!("trap 'echo heard' {signal}; kill -{signal} 0; sleep 0.1; exit 7");
+        let said = ended(in_group(&[], &script));
+        assert_eq!((said.code, said.out.as_str()), (7, "heard\n"), "{signal}: {}", said.err);
+    }
+}
+
 #[test]
 fn an_interrupt_before_any_run_was_traced_is_said() {
     live!();

@@ -1,0 +1,232 @@
+//! A machine of one's own: an emulated one that runs a distribution's kernel, with deadweight and a few tools in memory.
+//!
+//! It is emulated on purpose, also where a hypervisor could be had: then it is the same everywhere, down to the clock
+//! that is slow to read.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Words that run the rest as an ordinary user.
+pub(crate) const USER: &str = "/bin/setpriv --reuid 1001 --regid 1001 --clear-groups";
+
+/// What is needed of the host, and copied into the guest with its libraries. The shell has its own of the rest.
+const TOOLS: [&str; 2] = ["busybox", "setpriv"];
+/// Where `setup.sh tests` puts a distribution's kernel.
+const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/stock-kernel/vmlinuz");
+/// Longer than any guest takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Everybody's, in the guest: so commands can be run as they are told. BusyBox's `sysctl` wants to hear that it is to write.
+const SUDO: &str = "#!/bin/sh
+if [ \"$1\" = sysctl ]; then shift; exec sysctl -w \"$@\"; fi
+exec \"$@\"
+";
+
+/// The guest's first process: runs the steps and switches it off.
+const INIT: &str = "#!/bin/busybox sh
+/bin/busybox --install -s /bin 2> /dev/null
+export PATH=/bin HOME=/tmp LC_ALL=C.UTF-8
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+mount -t tracefs tracefs /sys/kernel/tracing
+mount -t cgroup2 none /sys/fs/cgroup
+mount -t securityfs none /sys/kernel/security
+chmod 1777 /tmp
+sh /steps > /dev/ttyS1
+poweroff -f
+";
+
+/// What became of a step.
+#[derive(Debug, Default)]
+pub(crate) struct Step {
+    pub(crate) code: i32,
+    /// Both outputs.
+    pub(crate) said: String,
+}
+
+/// What a guest was started with, and its steps, by name.
+pub(crate) struct Guest(HashMap<String, Step>);
+
+impl Guest {
+    /// Starts a machine with so many CPUs and these words for its kernel, has it run these named shell scripts, one
+    /// after the other, and switches it off.
+    pub(crate) fn run(cpus: u32, kernel: &str, steps: &[(&str, &str)]) -> Self {
+        // Two at a time would only disturb each other.
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = Place::new();
+        place.furnish(steps);
+        let (out, console) = (place.0.join("out"), place.0.join("console"));
+        let serial = |file: &Path| format!("file:{}", file.display());
+        let words = format!("console=ttyS0 quiet panic=-1 {kernel}");
+        let mut command = Command::new("qemu-system-x86_64");
+        command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1024"]);
+        command.args(["-display", "none", "-no-reboot", "-smp", &cpus.to_string()]);
+        command.args(["-kernel", KERNEL, "-append", &words, "-initrd"]).arg(place.0.join("image"));
+        command.args(["-serial", &serial(&console), "-serial", &serial(&out)]);
+        let machine = command.stdin(Stdio::null()).spawn();
+        let machine = machine.expect("qemu-system-x86_64, which `./setup.sh tests` installs");
+        let ended = await_end(machine);
+        let said = fs::read(&out).unwrap_or_default();
+        let guest = Self(taken_apart(&String::from_utf8_lossy(&said).replace('\r', "")));
+        let console = fs::read(console).unwrap_or_default();
+        for (name, _) in steps {
+            let whole = guest.0.contains_key(*name);
+            assert!(ended && whole, "{name}: {}", String::from_utf8_lossy(&console));
+        }
+        guest
+    }
+
+    /// What became of this step.
+    pub(crate) fn step(&self, name: &str) -> &Step {
+        &self.0[name]
+    }
+
+    /// What a step that succeeded said.
+    pub(crate) fn said(&self, name: &str) -> &str {
+        let step = self.step(name);
+        assert_eq!(step.code, 0, "{name}: {}", step.said);
+        &step.said
+    }
+
+    /// What `doctor --json` said in this step.
+    pub(crate) fn doctor(&self, name: &str) -> Doctor {
+        let said = &self.step(name).said;
+        Doctor(serde_json::from_str(said).unwrap_or_else(|error| panic!("{name}: {error}: {said}")))
+    }
+}
+
+/// An examination of a machine.
+pub(crate) struct Doctor(serde_json::Value);
+
+impl Doctor {
+    /// The rung.
+    pub(crate) fn rung(&self) -> &str {
+        self.0["rung"].as_str().unwrap_or_default()
+    }
+
+    /// The names of what is missing.
+    pub(crate) fn missing(&self) -> Vec<&str> {
+        let missing = self.list("capabilities").filter(|found| found["available"] == false);
+        missing.filter_map(|found| found["name"].as_str()).collect()
+    }
+
+    /// All that is said of a capability.
+    pub(crate) fn capability(&self, name: &str) -> &serde_json::Value {
+        let found = self.list("capabilities").find(|found| found["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {}", self.0))
+    }
+
+    /// What is said of a hazard and the command against it; none if it is not told.
+    pub(crate) fn hazard(&self, id: &str) -> Option<(&str, Option<&str>)> {
+        let found = self.list("hazards").find(|found| found["id"] == id)?;
+        Some((found["text"].as_str()?, found["remedy"].as_str()))
+    }
+
+    fn list(&self, name: &str) -> impl Iterator<Item = &serde_json::Value> {
+        self.0[name].as_array().into_iter().flatten()
+    }
+}
+
+/// Whether it ended in time; killed otherwise.
+fn await_end(mut machine: Child) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if machine.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return true;
+        }
+        sleep(Duration::from_millis(50));
+    }
+    let _ = machine.kill();
+    let _ = machine.wait();
+    false
+}
+
+/// The steps that an output tells of whole.
+fn taken_apart(out: &str) -> HashMap<String, Step> {
+    let steps = out.split("=== begin ").skip(1);
+    let step = |text: &str| {
+        let (name, rest) = text.split_once('\n')?;
+        let (said, end) = rest.rsplit_once("=== end ")?;
+        let code = end.trim().parse().ok()?;
+        Some((name.to_owned(), Step { code, said: said.to_owned() }))
+    };
+    steps.filter_map(step).collect()
+}
+
+/// The host's folder with everything that a guest is made of; gone with the value.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("deadweight-guest-{}-{number}", std::process::id());
+        let place = Self(std::env::temp_dir().join(name));
+        for folder in ["bin", "dev", "proc", "sys", "tmp"] {
+            fs::create_dir_all(place.0.join("root").join(folder)).unwrap();
+        }
+        place
+    }
+
+    /// The image of the guest's files: the tools, their libraries, and the steps.
+    fn furnish(&self, steps: &[(&str, &str)]) {
+        assert!(Path::new(KERNEL).exists(), "no {KERNEL}: run `./setup.sh tests`");
+        let root = self.0.join("root");
+        let ours = Path::new(env!("CARGO_BIN_EXE_deadweight"));
+        must(
+            Command::new("objcopy").arg("--strip-debug").arg(ours).arg(root.join("bin/deadweight")),
+        );
+        libraries(ours, &root);
+        for tool in TOOLS {
+            let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+                .chain([PathBuf::from("/usr/sbin")])
+                .map(|folder| folder.join(tool))
+                .find(|path| path.exists())
+                .unwrap_or_else(|| panic!("no {tool}: run `./setup.sh tests`"));
+            fs::copy(&found, root.join("bin").join(tool)).unwrap();
+            libraries(&found, &root);
+        }
+        let each = steps.iter().map(|(name, script)| {
+            format!(
+                "echo '=== begin {name}'; ({script}\n) > /tmp/said 2>&1; code=$?; cat /tmp/said; \
+                 echo; echo \"=== end $code\"\n"
+            )
+        });
+        fs::write(root.join("steps"), each.collect::<String>()).unwrap();
+        for (name, script) in [("init", INIT), ("bin/sudo", SUDO)] {
+            fs::write(root.join(name), script).unwrap();
+            must(Command::new("chmod").arg("755").arg(root.join(name)));
+        }
+        let pack = "find . | busybox cpio -o -H newc 2> /dev/null";
+        let image = File::create(self.0.join("image")).unwrap();
+        must(Command::new("sh").args(["-c", pack]).current_dir(&root).stdout(image));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Copies what a program is linked to, at the same paths.
+fn libraries(program: &Path, root: &Path) {
+    let listed = Command::new("ldd").arg(program).output().unwrap().stdout;
+    let listed = String::from_utf8_lossy(&listed);
+    for library in listed.split_whitespace().filter(|word| word.starts_with('/')) {
+        let copy = root.join(&library[1..]);
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(library, copy).unwrap();
+    }
+}
+
+fn must(command: &mut Command) {
+    let done = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(done.success(), "{command:?}");
+}
