@@ -51,20 +51,38 @@ fn a_limit_costs_later_events_and_nothing_else(rung: &str, wrapper: &[&str]) {
     let json = [&["-q", "--export-json", "report.json"][..], &python].concat();
     let weighed = inside(&small, &bench, wrapper, &json);
     assert_eq!((weighed.code, &*weighed.out), (3, "done\n"), "{rung}: {}", weighed.err);
-    let report = fs::read_to_string(bench.path("report.json")).unwrap();
-    let report = Report::from_json(&report).unwrap();
+    let report = json_of(&bench);
     assert_eq!(report.recording.rung, if rung == "root" { "" } else { rung });
     assert_eq!(report.ledger.iter().map(|row| row.ns).sum::<u64>(), report.wall_ns);
-    let unrecorded = report.ledger.iter().filter(|row| row.account == "unrecorded");
-    assert!(unrecorded.map(|row| row.ns).sum::<u64>() > report.wall_ns / 20, "{report:?}");
-    assert!(report.warnings.iter().any(|said| said.contains("memory was left")), "{report:?}");
+    assert!(unrecorded(&report) > report.wall_ns / 20, "{report:?}");
+    assert!(tells_of_memory(&report), "{report:?}");
     let record = [&["record", "-q", "-o", "t.dwt"], &python[..]].concat();
     let recorded = inside(&small, &bench, wrapper, &record);
     assert_eq!((recorded.code, &*recorded.out), (3, "done\n"), "{rung}: {}", recorded.err);
-    let report = run(&["report".as_ref(), bench.path("t.dwt").as_os_str()]);
-    assert_eq!(report.code, 0, "{rung}: {}", report.err);
-    assert!(report.out.contains("exit code 3"), "{rung}: {}", report.out);
-    assert!(report.out.contains("memory was left"), "{rung}: {}", report.out);
+    let mut report = deadweight();
+    report.args(["report", "--export-json", "report.json", "t.dwt"]).current_dir(bench.path("."));
+    let printed = said(&report.output().unwrap());
+    assert_eq!(printed.code, 0, "{rung}: {}", printed.err);
+    assert!(printed.out.contains("exit code 3"), "{rung}: {}", printed.out);
+    // It needs less: whether anything is missing hangs on the machine.
+    let report = json_of(&bench);
+    assert!(
+        unrecorded(&report) < report.wall_ns / 20 || tells_of_memory(&report),
+        "{rung}: {report:?}"
+    );
+}
+
+fn json_of(bench: &Bench) -> Report {
+    Report::from_json(&fs::read_to_string(bench.path("report.json")).unwrap()).unwrap()
+}
+
+/// Time of which nothing is known, in ns.
+fn unrecorded(report: &Report) -> u64 {
+    report.ledger.iter().filter(|row| row.account == "unrecorded").map(|row| row.ns).sum()
+}
+
+fn tells_of_memory(report: &Report) -> bool {
+    report.warnings.iter().any(|said| said.contains("memory was left"))
 }
 
 #[test]
