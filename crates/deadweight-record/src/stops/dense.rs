@@ -7,6 +7,10 @@
 //! machine is in his next call by then. Where there are few others, the kernel's count of their time in user code is
 //! followed. Not for calls that would fail if the clock interrupted them.
 
+mod owed;
+
+pub(super) use owed::{COUNTED, Owed};
+
 use deadweight_core::trace::syscall::{self, Arch};
 
 /// So many calls are watched before a task is let run; the first time more.
@@ -73,8 +77,10 @@ pub(super) struct Dense {
     all: u64,
     /// Until when it runs without stops.
     until: Option<u64>,
-    transfers: Option<u64>,
+    transfers: Option<[u64; COUNTED]>,
     user_time: Option<u64>,
+    /// Reads and writes that the kernel counted beyond those told.
+    owed: [i64; COUNTED],
     /// CPU time without stops so far, what the kernel counted of it as user code, and what was told as in calls.
     loose: u64,
     user: u64,
@@ -107,7 +113,7 @@ pub(super) struct Found {
 /// Calls of one stretch, evenly spread.
 #[derive(Debug)]
 pub(super) struct Made<'d> {
-    watched: &'d [Watched],
+    pub(super) calls: Owed<'d>,
     pub(super) count: u64,
     /// From the end of one to the end of the next, and how much of that is the call, in ns.
     pub(super) each: u64,
@@ -126,6 +132,7 @@ impl Dense {
             until: None,
             transfers: None,
             user_time: None,
+            owed: [0; COUNTED],
             loose: 0,
             user: 0,
             inside: 0,
@@ -161,10 +168,19 @@ impl Dense {
         due
     }
 
+    /// The likeliest of the watched calls to wait in: it waited in one of that number before, or reads, or writes. It is told
+    /// by who asks.
+    pub(super) fn waits_in(&mut self, waited: impl Fn(u16) -> bool) -> Option<Watched> {
+        let call = self.usual(waited)?;
+        if let Some(owed) = self.owed.get_mut(call.kind()) {
+            *owed -= 1;
+        }
+        Some(call)
+    }
+
     /// The likeliest of the watched calls to wait in.
-    pub(super) fn usual(&self) -> Option<Watched> {
-        let moving = self.watched.iter().find(|call| call.transfers());
-        moving.or(self.watched.last()).copied()
+    pub(super) fn usual(&self, waited: impl Fn(u16) -> bool) -> Option<Watched> {
+        self.watched.iter().min_by_key(|call| (!waited(call.nr), call.kind())).copied()
     }
 
     /// Whether it runs without stops, and until when.
@@ -173,7 +189,12 @@ impl Dense {
     }
 
     /// It runs without stops from now on.
-    pub(super) fn begin(&mut self, now: u64, transfers: Option<u64>, user_time: Option<u64>) {
+    pub(super) fn begin(
+        &mut self,
+        now: u64,
+        transfers: Option<[u64; COUNTED]>,
+        user_time: Option<u64>,
+    ) {
         let watched = now.saturating_sub(self.since);
         self.until = Some(now + (TIMES * watched).clamp(RUN[0], RUN[1]));
         (self.transfers, self.user_time) = (transfers, user_time);
@@ -190,7 +211,8 @@ impl Dense {
     pub(super) fn made(
         &mut self,
         found: Found,
-        [transfers, user_time]: [Option<u64>; 2],
+        transfers: Option<[u64; COUNTED]>,
+        user_time: Option<u64>,
         length: u64,
     ) -> Option<Made<'_>> {
         self.samples.add(found);
@@ -198,17 +220,22 @@ impl Dense {
             self.at_once.add(found);
         }
         let ahead = self.ahead(length, user_time);
-        let counted = transfers.zip(self.transfers).map(|(now, then)| now.saturating_sub(then));
+        let counted = transfers.zip(self.transfers);
         self.transfers = transfers.or(self.transfers);
         let all = self.watched.len() as u64;
         let moving = self.watched.iter().filter(|call| call.transfers()).count() as u64;
-        let count = match counted {
+        let calls = match counted {
             // The kernel counts reads and writes; the others come as often as they did among these.
-            Some(counted) if moving * 8 >= all => counted * all / moving.max(1),
+            Some((now, then)) if moving * 8 >= all => {
+                for (kind, owed) in self.owed.iter_mut().enumerate() {
+                    *owed = owed.saturating_add_unsigned(now[kind].saturating_sub(then[kind]));
+                }
+                Owed::counted(&self.watched, &mut self.owed)
+            }
             // The others are nobody's count: rather too few.
-            _ => length * all / self.all.max(all * UNCOUNTED),
+            _ => Owed::alike(&self.watched, length * all / self.all.max(all * UNCOUNTED)),
         };
-        let count = count.min(length / SHORTEST);
+        let count = calls.count().min(length / SHORTEST);
         if count == 0 {
             return None;
         }
@@ -216,7 +243,7 @@ impl Dense {
         let inside = (ahead / count).clamp(each / 256 + 1, each - each / 32 - 1);
         self.told += count;
         self.inside += inside * count;
-        Some(Made { watched: &self.watched, count, each, inside })
+        Some(Made { calls, count, each, inside })
     }
 }
 
@@ -283,13 +310,17 @@ impl Samples {
 }
 
 impl Made<'_> {
-    /// One of them; the last is `last`, if that is known.
-    pub(super) fn call(&self, index: u64, last: Option<u16>) -> Watched {
-        let len = self.watched.len().max(1);
-        let at = usize::try_from(index).unwrap_or(0) % len;
-        let like = |nr: u16| self.watched.iter().find(|call| call.nr == nr).copied();
-        let last = last.filter(|_| index + 1 == self.count).and_then(like);
-        last.unwrap_or_else(|| self.watched[at])
+    /// When they ended, in stretches on a CPU.
+    pub(super) fn ends(&self, stretches: &[(u64, u64)]) -> Vec<u64> {
+        let mut ends = Vec::new();
+        for (from, to) in stretches {
+            let mut end = from + self.each;
+            while end + 1 < *to && (ends.len() as u64) < self.count {
+                ends.push(end);
+                end += self.each;
+            }
+        }
+        ends
     }
 }
 
@@ -298,11 +329,17 @@ impl Watched {
         syscall::name(Arch::HOST, self.nr).unwrap_or("")
     }
 
+    /// 0 reads and 1 writes, which the kernel counts; 2 does neither.
+    fn kind(&self) -> usize {
+        match self.name() {
+            "read" | "pread64" | "readv" | "preadv" => 0,
+            "write" | "pwrite64" | "writev" | "pwritev" => 1,
+            _ => COUNTED,
+        }
+    }
+
     fn transfers(&self) -> bool {
-        matches!(
-            self.name(),
-            "read" | "write" | "pread64" | "pwrite64" | "readv" | "writev" | "preadv" | "pwritev"
-        )
+        self.kind() < COUNTED
     }
 
     fn may_be_interrupted(&self) -> bool {
@@ -336,10 +373,17 @@ mod tests {
         assert!(!dense.is_due(1), "so few are all watched");
         let mut dense = Dense { count: FIRST, ..reading(WATCHED) };
         assert!(dense.is_due(1));
-        dense.begin(4_000_000, Some(1_000), None);
+        dense.begin(4_000_000, Some([1_000, 0]), None);
         assert_eq!(dense.until(), Some(36_000_000));
-        let made = dense.made(found(true, false), [Some(3_000), None], 1_000_000).unwrap();
+        let made = dense.made(found(true, false), Some([3_000, 0]), None, 1_000_000).unwrap();
         assert_eq!((made.count, made.each, made.inside), (2_000, 500, 333));
+    }
+
+    /// Time in calls of one stretch, all of which are told.
+    fn made(dense: &mut Dense, reads: u64, user: u64, sample: Found) -> u64 {
+        let mut made = dense.made(sample, Some([reads, 0]), Some(user), 1_000_000).unwrap();
+        let told = (0..made.count).filter_map(|_| made.calls.next(None)).count() as u64;
+        told * made.inside
     }
 
     fn found(in_call: bool, at_once: bool) -> Found {
@@ -362,14 +406,13 @@ mod tests {
     #[test]
     fn how_much_of_the_time_calls_take_is_what_the_kernel_did_not_count_as_user_code() {
         let mut dense = Dense { count: FIRST, ..reading(WATCHED) };
-        dense.begin(0, Some(0), Some(0));
+        dense.begin(0, Some([0, 0]), Some(0));
         let (mut told, mut late) = (0, 0);
         for stretch in 1..=400 {
             // Four fifths in user code, by a count of hundredths of a second; interruptions always come late.
             let user = stretch * 800_000 / USER_TIME * USER_TIME;
-            let counted = [Some(stretch * 1_000), Some(user)];
-            let made = dense.made(found(true, false), counted, 1_000_000).unwrap();
-            told += made.count * made.inside;
+            let made = made(&mut dense, stretch * 1_000, user, found(true, false));
+            told += made;
             late += u64::from(dense.is_late());
         }
         assert!((72_000_000..88_000_000).contains(&told), "{told} ns of 400 ms");
@@ -379,13 +422,13 @@ mod tests {
     #[test]
     fn enough_samples_that_came_at_once_tell_how_much_of_the_time_calls_take() {
         let mut dense = Dense { count: FIRST, ..reading(WATCHED) };
-        dense.begin(0, Some(0), Some(0));
+        dense.begin(0, Some([0, 0]), Some(0));
         let mut told = 0;
         for stretch in 1..=140 {
             // The kernel's clock has found all of it in user code, by chance.
-            let counted = [Some(stretch * 1_000), Some(stretch * 1_000_000)];
-            let made = dense.made(found(stretch % 4 == 0, true), counted, 1_000_000).unwrap();
-            told += made.count * made.inside;
+            let sample = found(stretch % 4 == 0, true);
+            let made = made(&mut dense, stretch * 1_000, stretch * 1_000_000, sample);
+            told += made;
         }
         assert!((31_000_000..39_000_000).contains(&told), "{told} ns of 140 ms");
     }

@@ -80,12 +80,11 @@ impl Schedstat {
         status.lines().rev().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
     }
 
-    /// Calls that read or wrote so far.
-    pub(super) fn transfers(&self) -> Option<u64> {
+    /// Calls that read and calls that wrote so far.
+    pub(super) fn transfers(&self) -> Option<[u64; 2]> {
         let io = fs::read_to_string(format!("{}/io", self.folder)).ok()?;
         let count = |name| io.lines().find_map(|l| l.strip_prefix(name))?.trim().parse().ok();
-        let [reads, writes]: [Option<u64>; 2] = [count("syscr:"), count("syscw:")];
-        Some(reads? + writes?)
+        Some([count("syscr:")?, count("syscw:")?])
     }
 
     /// Page faults served from memory so far.

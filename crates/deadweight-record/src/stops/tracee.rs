@@ -113,7 +113,9 @@ struct Turns {
 struct Sites {
     taken: u32,
     latest: u64,
+    /// The latest call of this number blocked; any of them did.
     blocks: bool,
+    waits: bool,
 }
 
 impl Tracee {
@@ -192,7 +194,8 @@ impl Tracee {
     /// It leaves its CPU by itself. If it runs past its calls, then in one that is like those that were
     /// watched.
     fn leaves(&mut self, at: u64, why: Off, notes: &mut Vec<Note>) {
-        if let Some(call) = self.dense.until().and_then(|_| self.dense.usual()) {
+        let waited = |nr| self.sites.get(&nr).is_some_and(|sites| sites.waits);
+        if let Some(call) = self.dense.until().and_then(|_| self.dense.waits_in(waited)) {
             self.note(at, What::Call { nr: call.nr, args: call.args }, notes);
             self.pending.push(What::Back(call.ret));
             self.note(at + 1, What::Off(why), notes);
@@ -204,7 +207,7 @@ impl Tracee {
 
     /// Whether it offers its CPU to others.
     fn yields(&self) -> bool {
-        let usual = || self.dense.until().and_then(|_| self.dense.usual());
+        let usual = || self.dense.until().and_then(|_| self.dense.usual(|_| false));
         let nr = match self.doing {
             Doing::Call { nr, .. } => Some(nr),
             _ => usual().map(|call| call.nr),
@@ -327,7 +330,9 @@ impl Tracee {
         let long = idle > if in_call { WAY } else { FETCH };
         let blocks = turns >= 2 && long && self.blocked();
         if let Doing::Call { nr, .. } = self.doing {
-            self.sites.entry(nr).or_default().blocks = blocks;
+            let sites = self.sites.entry(nr).or_default();
+            sites.blocks = blocks;
+            sites.waits |= blocks;
         }
         self.dense.waits |= blocks;
         if blocks && self.dense.until().is_some() {
@@ -458,7 +463,8 @@ impl Tracee {
             self.uncounted_in.clear();
             self.seen = counts;
             if let Doing::Call { nr, .. } = self.doing {
-                self.sites.entry(nr).or_default().blocks = true;
+                let sites = self.sites.entry(nr).or_default();
+                (sites.blocks, sites.waits) = (true, true);
             }
         } else {
             self.reach(until.min(now.saturating_sub(LONG)));

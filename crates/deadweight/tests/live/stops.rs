@@ -28,14 +28,18 @@ fn built(name: &str) -> PathBuf {
 }
 
 fn report(error: &str, words: &[&str]) -> Option<Report> {
-    let out = deadweight(error)?.args(["--export-json", "-", "--"]).args(words).output().unwrap();
+    Some(report_of(deadweight(error)?.args(["--export-json", "-", "--"]).args(words)))
+}
+
+fn report_of(command: &mut Command) -> Report {
+    let out = command.output().unwrap();
     let text = String::from_utf8_lossy(&out.stdout);
     let text = text.find("\n{").map_or(&*text, |at| &text[at..]);
     let report: Report = serde_json::from_str(text)
         .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
     assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), report.wall_ns);
     assert_eq!(report.recording.rung, "stops");
-    Some(report)
+    report
 }
 
 /// Whether it could be tried: what is expected is true in one of some attempts, because the
@@ -114,6 +118,28 @@ fn without_perf_work_between_dense_calls_has_its_place() {
         let sites = first.map_or(&[][..], |first| &first.sites);
         sites.iter().any(|site| site.file.ends_with("clears_between.c"))
     });
+}
+
+/// On one CPU both go past their calls, and each read waits.
+#[test]
+fn without_perf_calls_of_two_kinds_are_each_counted_at_their_place() {
+    let Some(_alone) = leave(None) else { return };
+    let Some(traced) = deadweight("EPERM") else { return };
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let first: String = cpus.trim().chars().take_while(char::is_ascii_digit).collect();
+    let mut command = Command::new("taskset");
+    command.args(["-c", &first]).arg(traced.get_program()).args(traced.get_args());
+    command.args(["--export-json", "-", "--"]).arg(built("turns")).arg("20000");
+    let report = report_of(command.stdin(Stdio::null()));
+    for (class, place) in [("tiny-writes", "hand"), ("tiny-reads", "take")] {
+        let found: Vec<_> = report.findings.iter().filter(|found| found.class == class).collect();
+        assert!(!found.is_empty(), "{report:?}");
+        for site in found.iter().flat_map(|found| &found.sites) {
+            assert_eq!(site.function, place, "{found:?}");
+            assert!((19_500..20_500).contains(&site.count), "{found:?}");
+        }
+    }
 }
 
 #[test]

@@ -35,34 +35,27 @@ impl Tracee {
     pub(in crate::stops) fn tell_calls(
         &mut self,
         inside: Option<u16>,
-        site: Option<User>,
+        mut site: Option<User>,
         notes: &mut Vec<Note>,
     ) {
         let length = self.stretches.iter().map(|(from, to)| to - from).sum();
-        let made = self.scheduled.transfers();
+        let counted = self.scheduled.transfers();
         let found = Found { in_call: inside.is_some(), at_once: self.met };
-        let Some(calls) = self.dense.made(found, [made, self.user_time], length) else {
+        let Some(mut made) = self.dense.made(found, counted, self.user_time, length) else {
             return;
         };
         let (process, task) = (self.process, self.task);
         let mut note = |at, what| notes.push(Note { at, process, task, what });
-        let mut index = 0;
-        let mut latest = None;
-        for (from, to) in &self.stretches {
-            let mut end = from + calls.each;
-            while end + 1 < *to && index < calls.count {
-                let call = calls.call(index, inside);
-                note(end - calls.inside, What::Call { nr: call.nr, args: call.args });
-                note(end, What::Back(call.ret));
-                latest = Some(end - calls.inside);
-                (index, end) = (index + 1, end + calls.each);
+        let ends = made.ends(&self.stretches);
+        for (index, end) in ends.iter().enumerate() {
+            let last = index + 1 == ends.len();
+            // A stack that was taken in a call belongs to the last one.
+            let Some(call) = made.calls.next(inside.filter(|_| last)) else { break };
+            note(end - made.inside, What::Call { nr: call.nr, args: call.args });
+            if let Some(user) = site.take_if(|_| last && inside == Some(call.nr)) {
+                note(end - made.inside, What::Site(user));
             }
-        }
-        // A stack that was taken in a call belongs to the last one.
-        if let (Some(at), Some(user), Some(_)) = (latest, site, inside) {
-            let back = notes.pop();
-            notes.push(Note { at, process, task, what: What::Site(user) });
-            notes.extend(back);
+            note(*end, What::Back(call.ret));
         }
     }
 
