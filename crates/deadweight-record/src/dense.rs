@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 pub(crate) use told::{Alike, Told};
 
 /// Bytes of new records in a ring from which on it is looked at, and how many of them are.
-pub(crate) const GROWN: usize = 128 << 10;
+pub(crate) const GROWN: usize = 64 << 10;
 pub(crate) const LOOKED_AT: usize = 64 << 10;
 /// So many calls of a task among those are dense ...
 pub(crate) const CALLS: u32 = 200;

@@ -54,8 +54,8 @@ use shared::Shared;
 pub(crate) use taken::Taken;
 use wake::Wake;
 
-/// How often the drain looks whether a ring fills up, and calls come densely: some thousand such meanwhile.
-const LOOK_MS: i32 = 2;
+/// How often the drain looks whether a ring fills up, and calls come densely: some hundred such meanwhile.
+const LOOK_MS: i32 = 1;
 /// How often it copies the rings even so, in ns.
 const COPY_NS: u64 = 50_000_000;
 /// Decoding that is so many ns behind gets normal priority, on a machine whose CPUs are all busy:
