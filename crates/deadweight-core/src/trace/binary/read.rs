@@ -177,6 +177,7 @@ impl Reader {
             self.events.push(Event { at, cpu: *cpu, task: Tid(0), kind });
         }
         self.events.close();
+        self.last = at;
     }
 
     fn finish(mut self) -> Result<(Trace, Vec<String>), ReadError> {

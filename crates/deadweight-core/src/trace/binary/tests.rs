@@ -150,6 +150,22 @@ fn one_damaged_block_is_a_hole_in_its_place() {
 }
 
 #[test]
+fn nothing_is_earlier_than_the_hole_before_it() {
+    let mut bytes = small().to_bytes();
+    let events = [3, 0, 100]; // none, after three that are lost, at 100 ns
+    let at = super::frame::OPENING;
+    let mut early = bytes[..at].to_vec();
+    super::frame::put_block(&mut early, super::frame::Holds::Events, &[&events]);
+    early.extend(bytes.drain(at..));
+    let (trace, warnings) = Trace::from_bytes(&early).unwrap();
+    assert!(warnings.iter().any(|w| w.contains("damaged")), "{warnings:?}");
+    let times: Vec<Ns> = trace.events().map(|e| e.at).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let (again, _) = Trace::from_bytes(&trace.to_bytes()).unwrap();
+    assert!(again.events().eq(trace.events()));
+}
+
+#[test]
 fn what_is_no_trace_is_told_in_a_sentence() {
     let error = |bytes: &[u8]| Trace::from_bytes(bytes).unwrap_err().to_string();
     assert_eq!(error(b""), "the file is empty");
