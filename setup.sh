@@ -72,16 +72,18 @@ go_toolchain() {
         echo "setup: could not install Go $wanted" >&2
 }
 
-# A distribution's own kernel, for machines that tests emulate. Unpacked, not installed.
+# A distribution's own kernel and a driver of it, for machines that tests emulate. Unpacked, not installed.
 stock_kernel() {
     local folder package
     folder="$(dirname "${BASH_SOURCE[0]}")/target/stock-kernel"
-    [ "$(uname -m)" = x86_64 ] && [ ! -e "$folder/vmlinuz" ] || return 0
+    [ "$(uname -m)" = x86_64 ] && [ ! -e "$folder/acpi-cpufreq.ko" ] || return 0
     echo "setup: fetching a kernel for emulated machines" >&2
     apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 || $sudo apt-get update -q >/dev/null
     package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -n 1)
     (mkdir -p "$folder" && cd "$folder" && apt-get -q download "$package" && dpkg-deb -x "$package"_*.deb unpacked &&
-        mv unpacked/boot/vmlinuz-* vmlinuz) >/dev/null 2>&1 || echo "setup: could not fetch a kernel" >&2
+        mv unpacked/boot/vmlinuz-* vmlinuz &&
+        mv unpacked/lib/modules/*/kernel/drivers/cpufreq/acpi-cpufreq.ko .) >/dev/null 2>&1 ||
+        echo "setup: could not fetch a kernel" >&2
     rm -rf "$folder/unpacked" "$folder"/*.deb
 }
 
@@ -111,7 +113,8 @@ fi
 if [ "${1:-}" = tests ]; then
     install g++:g++ git:git go:golang-go sqlite3:sqlite3 tar:tar gzip:gzip \
         python3:python3 strace:strace objcopy:binutils busybox:busybox-static
-    [ "$(uname -m)" != x86_64 ] || install qemu-system-x86_64:qemu-system-x86
+    [ "$(uname -m)" != x86_64 ] || install qemu-system-x86_64:qemu-system-x86 iasl:acpica-tools \
+        cpupower:linux-cpupower
     stock_kernel
     zig
     crystal_toolchain

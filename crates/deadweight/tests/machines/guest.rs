@@ -16,9 +16,14 @@ use std::time::{Duration, Instant};
 pub(crate) const USER: &str = "/bin/setpriv --reuid 1001 --regid 1001 --clear-groups";
 
 /// What is needed of the host, and copied into the guest with its libraries. The shell has its own of the rest.
-const TOOLS: [&str; 2] = ["busybox", "setpriv"];
+const TOOLS: [&str; 3] = ["busybox", "cpupower", "setpriv"];
 /// Where `setup.sh tests` puts a distribution's kernel.
 const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/stock-kernel/vmlinuz");
+/// What drives the speed of the first CPU; to be loaded by who wants one that changes.
+const DRIVER: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/stock-kernel/acpi-cpufreq.ko");
+/// The speeds it finds.
+const SPEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machines/speeds.asl");
 /// Longer than any guest takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -65,7 +70,9 @@ impl Guest {
         let serial = |file: &Path| format!("file:{}", file.display());
         let words = format!("console=ttyS0 quiet panic=-1 {kernel}");
         let mut command = Command::new("qemu-system-x86_64");
-        command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1024"]);
+        // The driver believes an AMD processor of a later family only.
+        command.args(["-accel", "tcg,thread=multi", "-cpu", "max,family=23", "-m", "1024"]);
+        command.arg("-acpitable").arg(format!("file={}", place.0.join("speeds.aml").display()));
         command.args(["-display", "none", "-no-reboot", "-smp", &cpus.to_string()]);
         command.args(["-kernel", KERNEL, "-append", &words, "-initrd"]).arg(place.0.join("image"));
         command.args(["-serial", &serial(&console), "-serial", &serial(&out)]);
@@ -178,6 +185,15 @@ impl Place {
     fn furnish(&self, steps: &[(&str, &str)]) {
         assert!(Path::new(KERNEL).exists(), "no {KERNEL}: run `./setup.sh tests`");
         let root = self.0.join("root");
+        fs::copy(DRIVER, root.join("speeds.ko")).unwrap();
+        must(
+            Command::new("iasl")
+                .arg("-p")
+                .arg(self.0.join("speeds"))
+                .arg(SPEEDS)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        );
         let ours = Path::new(env!("CARGO_BIN_EXE_deadweight"));
         must(
             Command::new("objcopy").arg("--strip-debug").arg(ours).arg(root.join("bin/deadweight")),

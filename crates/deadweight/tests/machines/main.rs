@@ -209,18 +209,22 @@ fn limits_of_cgroups_of_version_2() {
 }
 
 /// One CPU, a clock that is slow to read and promises nothing, and settings that are told with the command that ends
-/// them: each is run.
+/// them: each is run. Before its driver is loaded, the CPU has one speed.
 #[test]
 fn settings_that_mislead_end_with_the_command_told() {
     let aslr = "/proc/sys/kernel/randomize_va_space";
     let small = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled";
     let random = "sudo sysctl kernel.randomize_va_space=2";
+    let fast = "sudo cpupower frequency-set --governor performance";
     let guest = Guest::run(
         1,
         "",
         &[
+            ("one speed", ROOT),
+            ("two speeds", "insmod /speeds.ko"),
             ("fixed", &set(aslr, "0")),
             ("misleading", ROOT),
+            ("fast", fast),
             ("random", random),
             ("small", small),
             ("mended", ROOT),
@@ -228,6 +232,7 @@ fn settings_that_mislead_end_with_the_command_told() {
             ("run by stops", &user(RECORDED)),
         ],
     );
+    assert!(guest.doctor("one speed").hazard("governor").is_none());
     let (misleading, mended) = (guest.doctor("misleading"), guest.doctor("mended"));
     for (id, words, command) in [
         ("one-cpu", "one CPU only", None),
@@ -235,6 +240,7 @@ fn settings_that_mislead_end_with_the_command_told() {
         ("no-invariant-clock", "nonstop_tsc", None),
         ("huge-pages", "2 MiB", Some(small)),
         ("fixed-addresses", "ASLR is off", Some(random)),
+        ("governor", "governor schedutil", Some(fast)),
     ] {
         let told = misleading.hazard(id).unwrap_or_else(|| panic!("{id} is not told"));
         assert!(told.0.contains(words), "{id}: {told:?}");
