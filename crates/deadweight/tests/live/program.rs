@@ -34,8 +34,10 @@ fn compiler(source: &str) -> Option<&'static [&'static str]> {
         go if go.ends_with(".go") => &["go", "build"],
         cr if cr.ends_with(".cr") => &["crystal", "build", "--release"],
         "debug_build.zig" => &["python3", "-m", "ziglang", "build-exe"],
+        // For any processor, as the others: for its own, Zig may do a loop's checks all at once
+        // before it, and which costs a program has would depend on the machine.
         zig if zig.ends_with(".zig") => {
-            &["python3", "-m", "ziglang", "build-exe", "-O", "ReleaseSafe"]
+            &["python3", "-m", "ziglang", "build-exe", "-O", "ReleaseSafe", "-mcpu=baseline"]
         }
         _ => return None,
     })
