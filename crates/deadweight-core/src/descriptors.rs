@@ -10,6 +10,7 @@ mod effect;
 use crate::ids::{NameId, Tid};
 use crate::symbols::Symbols;
 use crate::trace::syscall::Arch;
+use crate::units::Ns;
 use effect::{CLOEXEC, Effect, Effects};
 use std::collections::BTreeMap;
 
@@ -88,6 +89,8 @@ impl ObjectKind {
 struct Entry {
     object: u32,
     closed_by_exec: bool,
+    /// When the recorder found it there, if no call had told of it.
+    found: Option<Ns>,
 }
 
 /// One process's descriptors.
@@ -147,7 +150,7 @@ impl<'a> Descriptors<'a> {
     }
 
     /// The recorder read in `/proc` what a descriptor refers to: no name if it is closed.
-    pub(crate) fn seen(&mut self, process: Tid, fd: i32, name: NameId) {
+    pub(crate) fn seen(&mut self, process: Tid, fd: i32, name: NameId, at: Ns) {
         if name == NameId(0) {
             self.table(process).remove(&fd);
             return;
@@ -167,7 +170,9 @@ impl<'a> Descriptors<'a> {
             self.by_name.insert(name, object);
         }
         let closed_by_exec = known.is_some_and(|e| e.closed_by_exec);
-        self.table(process).insert(fd, Entry { object, closed_by_exec });
+        let told = known.filter(|e| e.object == object);
+        let found = told.map_or(Some(at), |e| e.found);
+        self.table(process).insert(fd, Entry { object, closed_by_exec, found });
     }
 
     /// Whether `object` may be what `/proc` calls `name`.
@@ -181,8 +186,8 @@ impl<'a> Descriptors<'a> {
         })
     }
 
-    /// A call returned.
-    pub(crate) fn returned(&mut self, process: Tid, nr: u16, args: &[u64; 4], ret: i64) {
+    /// A call that began at `since` returned.
+    pub(crate) fn returned(&mut self, process: Tid, nr: u16, args: &[u64; 4], ret: i64, since: Ns) {
         let effect = self.effects.of(nr);
         if effect == Effect::None || ret < 0 && effect != Effect::Close {
             return;
@@ -193,9 +198,14 @@ impl<'a> Descriptors<'a> {
         match effect {
             Effect::None => {}
             Effect::Open { flags, kind } => {
-                let object = self.add(kind, NameId(0));
-                self.put(process, i32::try_from(ret).unwrap_or(-1), object, flagged(flags));
+                let fd = i32::try_from(ret).unwrap_or(-1);
+                let found = self.found(process, since).find(|(found, _)| **found == fd);
+                let known = found.map(|(_, entry)| entry.object);
+                let object = known.unwrap_or_else(|| self.add(kind, NameId(0)));
+                self.put(process, fd, object, flagged(flags));
             }
+            // The recorder may have looked before it returned.
+            Effect::Pair { kind, .. } if self.pair_is_found(process, kind, since) => {}
             Effect::Pair { flags, kind } => {
                 let object = self.add(kind, NameId(0));
                 for _ in 0..2 {
@@ -215,6 +225,18 @@ impl<'a> Descriptors<'a> {
             }
             Effect::CloseRange => self.close_range(process, args),
         }
+    }
+
+    /// The descriptors that the recorder found since then.
+    fn found(&self, process: Tid, since: Ns) -> impl Iterator<Item = (&i32, &Entry)> {
+        let entries = self.tables.get(&process).into_iter().flatten();
+        entries.filter(move |(_, entry)| entry.found.is_some_and(|at| at >= since))
+    }
+
+    /// Whether two of a kind were found since then.
+    fn pair_is_found(&self, process: Tid, kind: ObjectKind, since: Ns) -> bool {
+        let found = self.found(process, since);
+        found.filter(|(_, entry)| self.kind(entry.object) == Some(kind)).nth(1).is_some()
     }
 
     /// `fcntl`.
@@ -257,7 +279,7 @@ impl<'a> Descriptors<'a> {
         if !self.tables.contains_key(&process) {
             let standard = |fd| {
                 let object = self.add(ObjectKind::Unknown, NameId(0));
-                (fd, Entry { object, closed_by_exec: false })
+                (fd, Entry { object, closed_by_exec: false, found: None })
             };
             let table = (0..3).map(standard).collect();
             self.tables.insert(process, table);
@@ -273,7 +295,7 @@ impl<'a> Descriptors<'a> {
 
     fn put(&mut self, process: Tid, fd: i32, object: u32, closed_by_exec: bool) {
         if fd >= 0 {
-            let entry = Entry { object, closed_by_exec };
+            let entry = Entry { object, closed_by_exec, found: None };
             self.table(process).insert(fd, entry);
         }
     }

@@ -227,7 +227,7 @@ impl<'a> Builder<'a> {
             Kind::Fd { fd, what } => {
                 if let Some(task) = self.own(event.task) {
                     let process = self.out.tasks[task.index()].process;
-                    self.descriptors.seen(process, fd, what);
+                    self.descriptors.seen(process, fd, what, self.now);
                 }
             }
             Kind::Page { addr, zero } => {

@@ -97,7 +97,7 @@ impl Builder<'_> {
         let process = self.out.tasks[task.index()].process;
         if let Some(call) = self.live[task.index()].call.map(|c| self.out.calls[c.index()]) {
             let args = self.arguments.all.get(call.args as usize).copied().unwrap_or_default();
-            self.descriptors.returned(process, call.nr, &args, ret);
+            self.descriptors.returned(process, call.nr, &args, ret, call.start);
             if self.is_exec(call.nr) && ret < 0 {
                 self.ending.remove(&process);
             }

@@ -328,9 +328,9 @@ fn left(timeline: &Timeline, block: &Block) -> Option<Concluded> {
         (before.saturating_sub(LOOKED_AT)..before).rfind(|at| born(&timeline.tasks[*at]))?;
     let task = &timeline.tasks[child];
     let exec = task.execs.iter().map(|(at, _)| *at).find(|at| *at >= block.start);
-    let at = exec.or(task.exit)?;
-    let by = WokenBy::Task(TaskId::at(child));
-    (at <= block.end).then_some(Concluded { at, by, call: None })
+    // Nothing else ends such a wait, but it may do so before the recorder hears of the program.
+    let at = exec.or(task.exit)?.min(block.end);
+    Some(Concluded { at, by: WokenBy::Task(TaskId::at(child)), call: None })
 }
 
 /// The wake-up by the last of these deaths within the wait.
@@ -457,6 +457,21 @@ mod tests {
         assert_eq!(ended(1).end, Ns(85));
         assert!(matches!(ended(2).woken_by, WokenBy::Task(t) if t.index() == by(3)));
         assert_eq!(ended(2).end, Ns(60));
+    }
+
+    #[test]
+    fn whoever_lent_its_memory_is_woken_by_the_child_that_needs_it_no_more() {
+        let woken_by = |exec: u64| {
+            let timeline = timeline(&format!(
+                "task 1 make\n0 on\n10 syscall vfork\n20 fork 2\n30 off blocked
+                 90 on\n95 back 2\n200 exit\ntask 2 make\n40 on\n{exec} exec /bin/cc\n150 exit"
+            ));
+            (timeline.blocks[0].woken_by, timeline.blocks[0].end)
+        };
+        let child = WokenBy::Task(crate::ids::TaskId::at(1));
+        assert_eq!(woken_by(80), (child, Ns(80)));
+        // Told of late.
+        assert_eq!(woken_by(93), (child, Ns(90)));
     }
 
     /// As make waits for a job's turn.
