@@ -25,6 +25,9 @@ use crate::timeline::{Run, Sample, Task, Within, WokenBy};
 use crate::units::Ns;
 use std::collections::BTreeMap;
 
+/// An idle CPU takes less time to wake up, also a virtual one.
+const LATE: Ns = Ns(1_000_000);
+
 /// The smallest thing that can be charged.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Slice {
@@ -360,9 +363,12 @@ impl<'a, 't> Charge<'a, 't> {
     fn ready(&mut self, task: &Task, index: usize, slice: Slice) {
         let subject = &self.case.path.subject;
         let at_span = (slice.task, index);
-        // Woken on an idle CPU: the time until it runs belongs to the wait.
+        // Woken on an idle CPU: the time until it runs belongs to the wait. Where others are not seen, it was not idle
+        // if that took long.
+        let long = slice.end - slice.start > LATE;
+        let seen = |block: u32| !self.case.timeline.blocks[block as usize].inferred;
         let idle = match index.checked_sub(1).map(|i| task.spans[i].run) {
-            Some(Run::Blocked(block)) => What::Wait(block),
+            Some(Run::Blocked(block)) if seen(block) || !long => What::Wait(block),
             _ => What::Ready(Holder::Nobody),
         };
         let mut start = slice.start;

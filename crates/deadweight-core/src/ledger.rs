@@ -149,8 +149,11 @@ fn kind(case: &Case<'_>, entry: &Entry) -> Option<Kind> {
             format!("held by {}", case.name(case.processes.of(task)))
         }
         Detail::Held(Holder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
-            let quota = case.trace.meta.throttled > Ns::ZERO;
-            format!("held by {}", if quota { "a quota" } else { "nobody: held back" })
+            match (case.trace.meta.throttled > Ns::ZERO, case.trace.meta.sees_wakers()) {
+                (true, _) => "held by a quota".to_owned(),
+                (false, true) => "held by nobody: held back".to_owned(),
+                (false, false) => "by whom it was held is not seen".to_owned(),
+            }
         }
         Detail::Held(Holder::Nobody | Holder::Recorder) | Detail::Faults | Detail::Plain => {
             return None;

@@ -9,6 +9,7 @@
 mod arguments;
 mod births;
 mod build;
+mod children;
 mod counted;
 mod handover;
 mod holes;

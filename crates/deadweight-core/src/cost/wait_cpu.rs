@@ -477,4 +477,21 @@ mod tests {
         // The main thread takes its part of what it hands out.
         assert_eq!(found(&sharing("merge <- main", "merge <- worker")), "");
     }
+
+    #[test]
+    fn who_is_woken_and_runs_late_waits_for_a_cpu_where_others_are_not_seen() {
+        let text = |runs: u64| {
+            format!(
+                "rung user\ncpus 1\ntask 1 app\n0 cpu0 on\n10 syscall pipe2 0 0\n20 back\n30 fork 2\n\
+                 40 syscall read 3 1\n50 off blocked\n{runs} cpu0 on\n{0} back 1\n{1} exit\n{1} off dead\n\
+                 task 2 app\n60 cpu1 on\n1000000 syscall write 4 1\n1000100 back 1\n1000200 exit\n1000300 off dead",
+                runs + 10,
+                runs + 1000
+            )
+        };
+        let late = rows(&text(9_000_000), 5);
+        assert!(late.contains("wait-cpu") && !late.contains("wait-input"), "{late}");
+        let soon = rows(&text(1_300_000), 5);
+        assert!(!soon.contains("wait-cpu"), "{soon}");
+    }
 }

@@ -98,7 +98,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let producer = slowest.and_then(|(_, partner)| partner).map(|p| case.name(p));
     let name = case.name(process);
     let whom = producer.as_deref().unwrap_or("its input");
-    let mean = sum.ns.0 / sum.count.max(1);
+    // A wait of which only the end is on the path is one too.
+    let times = sum.count.max(1);
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -107,8 +108,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         text: format!(
             "{name} was blocked {}, {} on average, until {whom} delivered. A timer inside {name} \
              counts this time.",
-            things(sum.count, "time"),
-            time(Ns(mean)),
+            things(times, "time"),
+            time(Ns(sum.ns.0 / times)),
         ),
         amount: sum.ns,
         saving: sum.alone,

@@ -63,7 +63,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             title: format!("waits for room in its output, for {whom}"),
             text: format!(
                 "{name} was blocked {} because its output was full, until {whom} had read.",
-                things(sum.count, "time")
+                things(sum.count.max(1), "time")
             ),
             amount: sum.ns,
             saving: sum.alone,

@@ -330,6 +330,7 @@ impl<'a> Builder<'a> {
         self.out.arguments = self.arguments.all;
         self.out.objects = self.descriptors.into_objects();
         self.out.lost = self.surprises.lost_records;
+        super::children::end_polls(&mut self.out, self.trace.meta.arch);
         if !self.trace.meta.sees_wakers() {
             // That none was seen is no surprise.
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);

@@ -21,7 +21,7 @@ const LOOKED_AT: usize = 64;
 const TIMED_OUT: i64 = -110;
 /// `-EINTR`, and what the kernel has instead of it for a call that may begin anew (`-ERESTARTSYS` to
 /// `-ERESTART_RESTARTBLOCK`): a signal ended the wait.
-const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
+pub(super) const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 /// Futex operations that wake (`FUTEX_WAKE`, `REQUEUE`, `CMP_REQUEUE`, `WAKE_OP`, `UNLOCK_PI`,
 /// `WAKE_BITSET`), without their flags.
 const FUTEX_WAKES: [u64; 6] = [1, 3, 4, 5, 7, 10];

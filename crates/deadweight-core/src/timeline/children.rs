@@ -1,0 +1,109 @@
+//! Polls that a child's death interrupted: waits for that child.
+//!
+//! Whoever keeps a number of children at work waits for one to end, and for room for more, in one poll:
+//! a child's death sends a signal, and the poll is interrupted. Where switches of the dying are not seen, its
+//! end may be known only from who reaped it later. Not for reads that a signal interrupts: they were for their data.
+
+use super::peers::INTERRUPTED;
+use super::{Block, Call, Timeline};
+use crate::ids::Tid;
+use crate::kernel::WaitsFor;
+use crate::trace::syscall::{self, Arch};
+use crate::units::Ns;
+use std::collections::BTreeMap;
+
+/// Deaths that are looked at for one wait, back from its end.
+const LOOKED_AT: usize = 64;
+
+/// A child's last steps.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Death {
+    exit: Ns,
+    /// When its parent asked for it, if it was seen to.
+    reaped: Option<Ns>,
+}
+
+impl Death {
+    /// Whether it may have sent the signal that ended a wait.
+    fn interrupted(self, wait: &Block) -> bool {
+        self.exit >= wait.start || self.reaped.is_some_and(|at| at >= wait.end)
+    }
+}
+
+/// Gives polls that a child's death interrupted to the child.
+pub(super) fn end_polls(timeline: &mut Timeline, arch: Arch) {
+    let deaths = deaths(timeline, arch);
+    if deaths.is_empty() {
+        return;
+    }
+    for index in 0..timeline.blocks.len() {
+        let block = timeline.blocks[index];
+        let ret = block.call.and_then(|id| timeline.calls[id.index()].ret());
+        let interrupted = ret.is_some_and(|ret| INTERRUPTED.contains(&ret));
+        if block.waits_for != WaitsFor::Poll || !interrupted {
+            continue;
+        }
+        let Some(deaths) = deaths.get(&timeline.task(block.task).process) else { continue };
+        let before = deaths.partition_point(|death| death.exit <= block.end);
+        let mut recent = deaths[..before].iter().rev().take(LOOKED_AT);
+        if recent.any(|death| death.interrupted(&block)) {
+            timeline.blocks[index].waits_for = WaitsFor::Child;
+        }
+    }
+}
+
+/// By the process that gave birth, in order of time.
+fn deaths(timeline: &Timeline, arch: Arch) -> BTreeMap<Tid, Vec<Death>> {
+    let wait4 = syscall::number(arch, "wait4");
+    let reaping = |call: &&Call| Some(call.nr) == wait4 && call.ret().is_some_and(|ret| ret > 0);
+    let mut reaped: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
+    for call in timeline.calls.iter().filter(reaping) {
+        let child = call.ret().and_then(|ret| u32::try_from(ret).ok());
+        reaped.entry(child.unwrap_or(0)).or_default().push(call.end);
+    }
+    let mut deaths: BTreeMap<Tid, Vec<Death>> = BTreeMap::new();
+    for task in timeline.tasks.iter().filter(|task| task.own) {
+        let parent = task.parent.map(|parent| timeline.task(parent).process);
+        let Some((exit, parent)) = task.exit.zip(parent) else { continue };
+        if parent != task.process {
+            let asked = reaped.get(&task.tid.0).into_iter().flatten();
+            let reaped = asked.copied().filter(|at| *at >= exit).min();
+            deaths.entry(parent).or_default().push(Death { exit, reaped });
+        }
+    }
+    deaths.values_mut().for_each(|deaths| deaths.sort_unstable());
+    deaths
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::WaitsFor;
+    use crate::timeline::Timeline;
+    use crate::trace::Trace;
+
+    /// What a `pselect` of task 1 from 30 to 90 that returned `ret` was for; it has a child that exits at `exit`, and
+    /// reaps one at 110.
+    fn waits_for(ret: &str, exit: u64, reaped: u32) -> WaitsFor {
+        let text = format!(
+            "rung user\ntask 1 make\n0 on\n3 fork 2\n25 syscall pselect6 4 0\n30 off blocked\n90 on\n95 back {ret}\n\
+             100 syscall wait4 4294967295 1\n110 back {reaped}\n200 exit\ntask 2 cc\n5 on\n{exit} exit\n{} off dead",
+            exit + 1
+        );
+        Timeline::build(&Trace::from_text(&text).unwrap()).blocks[0].waits_for
+    }
+
+    #[test]
+    fn a_poll_that_a_childs_death_interrupts_is_a_wait_for_it() {
+        assert_eq!(waits_for("-514", 60, 2), WaitsFor::Child);
+        assert_eq!(waits_for("-514", 60, 0), WaitsFor::Child);
+        // It was on its way out before, and its last steps were not seen.
+        assert_eq!(waits_for("-514", 20, 2), WaitsFor::Child);
+    }
+
+    #[test]
+    fn what_no_child_interrupted_is_a_poll() {
+        assert_eq!(waits_for("1", 60, 2), WaitsFor::Poll);
+        assert_eq!(waits_for("-514", 20, 0), WaitsFor::Poll);
+        assert_eq!(waits_for("-514", 93, 2), WaitsFor::Poll);
+    }
+}
