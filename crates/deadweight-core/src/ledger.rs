@@ -152,7 +152,7 @@ fn kind(case: &Case<'_>, entry: &Entry) -> Option<Kind> {
             match (case.trace.meta.throttled > Ns::ZERO, case.trace.meta.sees_wakers()) {
                 (true, _) => "held by a quota".to_owned(),
                 (false, true) => "held by nobody: held back".to_owned(),
-                (false, false) => "by whom it was held is not seen".to_owned(),
+                (false, false) => "held by somebody unseen".to_owned(),
             }
         }
         Detail::Held(Holder::Nobody | Holder::Recorder) | Detail::Faults | Detail::Plain => {

@@ -334,7 +334,8 @@ impl<'a> Builder<'a> {
         if !self.trace.meta.sees_wakers() {
             // That none was seen is no surprise.
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
-            super::peers::conclude(&mut self.out, self.trace.meta.arch);
+            let exact = self.trace.meta.sees_both_ends();
+            super::peers::conclude(&mut self.out, self.trace.meta.arch, exact);
         }
         self.sleeps.place(&mut self.out);
         self.out.warnings = self.surprises.in_words();

@@ -38,13 +38,14 @@ pub(super) fn end_polls(timeline: &mut Timeline, arch: Arch) {
     }
     for index in 0..timeline.blocks.len() {
         let block = timeline.blocks[index];
-        let ret = block.call.and_then(|id| timeline.calls[id.index()].ret());
-        let interrupted = ret.is_some_and(|ret| INTERRUPTED.contains(&ret));
+        let Some(call) = block.call.map(|id| timeline.calls[id.index()]) else { continue };
+        let interrupted = call.ret().is_some_and(|ret| INTERRUPTED.contains(&ret));
         if block.waits_for != WaitsFor::Poll || !interrupted {
             continue;
         }
         let Some(deaths) = deaths.get(&timeline.task(block.task).process) else { continue };
-        let before = deaths.partition_point(|death| death.exit <= block.end);
+        // Where the wait's end is concluded it may be too early; the call's is always seen.
+        let before = deaths.partition_point(|death| death.exit <= call.end);
         let mut recent = deaths[..before].iter().rev().take(LOOKED_AT);
         if recent.any(|death| death.interrupted(&block)) {
             timeline.blocks[index].waits_for = WaitsFor::Child;
@@ -96,6 +97,7 @@ mod tests {
     fn a_poll_that_a_childs_death_interrupts_is_a_wait_for_it() {
         assert_eq!(waits_for("-514", 60, 2), WaitsFor::Child);
         assert_eq!(waits_for("-514", 60, 0), WaitsFor::Child);
+        assert_eq!(waits_for("-514", 93, 2), WaitsFor::Child);
         // It was on its way out before, and its last steps were not seen.
         assert_eq!(waits_for("-514", 20, 2), WaitsFor::Child);
     }
@@ -104,6 +106,6 @@ mod tests {
     fn what_no_child_interrupted_is_a_poll() {
         assert_eq!(waits_for("1", 60, 2), WaitsFor::Poll);
         assert_eq!(waits_for("-514", 20, 0), WaitsFor::Poll);
-        assert_eq!(waits_for("-514", 93, 2), WaitsFor::Poll);
+        assert_eq!(waits_for("-514", 97, 2), WaitsFor::Poll);
     }
 }
