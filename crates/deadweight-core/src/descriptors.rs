@@ -93,6 +93,13 @@ struct Entry {
     found: Option<Ns>,
 }
 
+impl Entry {
+    /// Whether the recorder found it since then.
+    fn is_found(&self, since: Ns) -> bool {
+        self.found.is_some_and(|at| at >= since)
+    }
+}
+
 /// One process's descriptors.
 type Table = BTreeMap<i32, Entry>;
 
@@ -199,9 +206,9 @@ impl<'a> Descriptors<'a> {
             Effect::None => {}
             Effect::Open { flags, kind } => {
                 let fd = i32::try_from(ret).unwrap_or(-1);
-                let found = self.found(process, since).find(|(found, _)| **found == fd);
-                let known = found.map(|(_, entry)| entry.object);
-                let object = known.unwrap_or_else(|| self.add(kind, NameId(0)));
+                let entry = self.tables.get(&process).and_then(|table| table.get(&fd)).copied();
+                let found = entry.filter(|entry| entry.is_found(since));
+                let object = found.map_or_else(|| self.add(kind, NameId(0)), |e| e.object);
                 self.put(process, fd, object, flagged(flags));
             }
             // The recorder may have looked before it returned.
@@ -227,16 +234,11 @@ impl<'a> Descriptors<'a> {
         }
     }
 
-    /// The descriptors that the recorder found since then.
-    fn found(&self, process: Tid, since: Ns) -> impl Iterator<Item = (&i32, &Entry)> {
-        let entries = self.tables.get(&process).into_iter().flatten();
-        entries.filter(move |(_, entry)| entry.found.is_some_and(|at| at >= since))
-    }
-
-    /// Whether two of a kind were found since then.
+    /// Whether the recorder found two of a kind since then.
     fn pair_is_found(&self, process: Tid, kind: ObjectKind, since: Ns) -> bool {
-        let found = self.found(process, since);
-        found.filter(|(_, entry)| self.kind(entry.object) == Some(kind)).nth(1).is_some()
+        let entries = self.tables.get(&process).into_iter().flat_map(BTreeMap::values);
+        let of_kind = |e: &&Entry| e.is_found(since) && self.kind(e.object) == Some(kind);
+        entries.filter(of_kind).nth(1).is_some()
     }
 
     /// `fcntl`.

@@ -334,7 +334,7 @@ impl<'a> Builder<'a> {
         if !self.trace.meta.sees_wakers() {
             // That none was seen is no surprise.
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
-            let exact = self.trace.meta.sees_both_ends();
+            let exact = self.trace.meta.rung != "stops";
             super::peers::conclude(&mut self.out, self.trace.meta.arch, exact);
         }
         self.sleeps.place(&mut self.out);
