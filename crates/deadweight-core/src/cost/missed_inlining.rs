@@ -54,8 +54,9 @@ pub(super) const CLASS: Class = Class {
 
 /// Below this share of the wall time calls are what programs are made of.
 const LARGE: f64 = 0.05;
-/// The calls' own instructions must be seen at all.
-const SEEN: f64 = 0.02;
+/// The calls' own instructions must be seen at all. On some processors few samples hit them: on a quiet Zen 4 1.7 to
+/// 1.9 % of a program that inlining makes three times as fast (`tests/programs/far_getter.c`).
+const SEEN: f64 = 0.012;
 /// Of a function with so few instructions most goes when the compiler sees it together with its
 /// caller: it checks again and loads again what the caller knows ...
 const TINY: usize = 20;
