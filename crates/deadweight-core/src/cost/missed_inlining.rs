@@ -32,7 +32,7 @@ use crate::asm::Role;
 use crate::case::Case;
 use crate::findings::{Draft, processes_in};
 use crate::hot_code::hot_code;
-use crate::ids::StackId;
+use crate::ids::{LocationId, StackId};
 use crate::machine::{Called, FunctionId};
 use crate::place::{Spot, Weights, add};
 use crate::processes::ProcessId;
@@ -54,9 +54,15 @@ pub(super) const CLASS: Class = Class {
 
 /// Below this share of the wall time calls are what programs are made of.
 const LARGE: f64 = 0.05;
-/// The calls' own instructions must be seen at all. On some processors few samples hit them: on a quiet Zen 4 1.7 to
-/// 1.9 % of a program that inlining makes three times as fast (`tests/programs/far_getter.c`).
-const SEEN: f64 = 0.012;
+/// With so much of the time at the calls' own instructions they are seen plainly.
+const SEEN: f64 = 0.02;
+/// On some processors few samples hit those: on a quiet Zen 4 0.3 to 1.5 % of a program that inlining makes three times as
+/// fast (`tests/programs/far_getter.c`). With fewer the small functions' own instructions must take turns: if one has
+/// more of their time than this, it waits for memory, and would wait as long without the call. There: six tenths; of a
+/// getter whose every load waits for the one before, all.
+const WAITING: f64 = 0.8;
+/// So many samples are no accident.
+const SOME: u64 = 2;
 /// Of a function with so few instructions most goes when the compiler sees it together with its
 /// caller: it checks again and loads again what the caller knows ...
 const TINY: usize = 20;
@@ -100,12 +106,25 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 struct Small {
     /// Samples of the instructions around its calls, and of its own way in and out.
     calling: u64,
-    /// Other samples in it.
-    inside: u64,
+    /// Other samples in it, by instruction.
+    inside: BTreeMap<LocationId, u64>,
     through_pointer: bool,
     /// A frame of the code that calls it, and one of its own.
     caller: Option<SourceFrame>,
     own: Option<SourceFrame>,
+}
+
+impl Small {
+    fn inside(&self) -> u64 {
+        self.inside.values().sum()
+    }
+}
+
+/// Whether no instruction of theirs takes most of the time in them.
+fn take_turns(functions: &[(FunctionId, Small)]) -> bool {
+    let inside: u64 = functions.iter().map(|(_, small)| small.inside()).sum();
+    let longest = functions.iter().flat_map(|(_, small)| small.inside.values()).max();
+    longest.is_some_and(|longest| *longest as f64 <= WAITING * inside as f64)
 }
 
 /// The small functions, with most time in calls first.
@@ -131,7 +150,7 @@ fn functions(
         let Some(small) = sample.waited.function.and_then(|id| functions.get_mut(&id)) else {
             continue;
         };
-        small.inside += amount;
+        *small.inside.entry(sample.waited.at).or_default() += amount;
         small.own = small.own.or(machine_frame(found, spot));
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
@@ -153,12 +172,13 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let functions = functions(found, &share, process);
     let (first, small) = functions.first()?;
     let language = case.processes.get(process).language.as_str();
-    let inside: u64 = functions.iter().map(|(_, small)| small.inside).sum();
+    let inside: u64 = functions.iter().map(|(_, small)| small.inside()).sum();
     let most = share.ns + share.time_of(inside);
     let shared: Ns =
-        functions.iter().map(|(id, s)| share.time_of(s.inside).part(part(case, *id))).sum();
+        functions.iter().map(|(id, s)| share.time_of(s.inside()).part(part(case, *id))).sum();
     let saving = (share.ns + share.ns.part(TOGETHER) + shared).min(share.whole.0.part(MOST));
-    if share.ns.share_of(net) < SEEN || saving.share_of(net) < LARGE {
+    let seen = share.ns.share_of(net) >= SEEN || share.samples >= SOME && take_turns(&functions);
+    if !seen || saving.share_of(net) < LARGE {
         return None;
     }
     let (low, high) = share.interval(share.ns);
@@ -186,7 +206,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             time(share.ns),
             time(net),
             percent(share.ns, net),
-            time(share.time_of(small.inside)),
+            time(share.time_of(small.inside())),
         ),
         amount: share.ns,
         saving,
