@@ -370,6 +370,25 @@ mod tests {
         assert_eq!(found(&text(&format!("{CALLER}\n{LARGE}"), &calls(leaf))), "");
     }
 
+    #[test]
+    fn few_samples_at_calls_are_believed_unless_one_instruction_has_the_rest() {
+        // 1020: imul eax, esi; imul edx, edi; add eax, edx; ret
+        let codes = format!("{CALLER}\ncode get @0x1020 0fafc6 0fafd7 01d0 c3");
+        let [one, other] = ["3) @0x1023", "4) @0x1028"]
+            .map(|at| format!("get (b.c:{at} <- loop (a.c:7) @0x100a <- main (a.c:20)"));
+        let spread = |first: u64| {
+            let stacks = [
+                (10, "loop (a.c:7) @0x100b <- main (a.c:20)"),
+                (first, one.as_str()),
+                (500 - first, other.as_str()),
+                (490, "main (a.c:20)"),
+            ];
+            found(&text(&codes, &stacks))
+        };
+        assert!(spread(250).starts_with("missed-inlining"), "{}", spread(250));
+        assert_eq!(spread(490), "");
+    }
+
     // 1020: mov rax, [rdi]; mov [rax], sil; inc qword ptr [rdi]; ret
     const WRITER: &str = "code get @0x1020 488b07 408830 48ff07 c3";
 

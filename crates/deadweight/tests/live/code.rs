@@ -100,7 +100,7 @@ fn a_clone_per_look_up_is_atomics() {
 
 #[test]
 fn a_getter_out_of_sight_is_missed_inlining() {
-    Truth::of("@far_getter 300")
+    Truth::of("@far_getter 900")
         .first_finding(&["missed-inlining"])
         .found_at("missed-inlining", "blur", "far_getter.c", "sum += cell(from, x - 1, y)")
         .saves("missed-inlining", 0.5..=0.8)
