@@ -8,6 +8,7 @@ mod assembler;
 mod kernel;
 mod layout;
 mod programs;
+mod running;
 mod told;
 
 use crate::calibrate::{EMPTY, best, empty_calls, whole, with_the_border};
@@ -127,6 +128,7 @@ pub(crate) struct Cost {
 struct Counting {
     tasks: SharedTable,
     _kinds: SharedTable,
+    _running: Table,
     _events: [Table; 2],
     _attached: [Attached; 2],
 }
@@ -150,8 +152,10 @@ pub(crate) fn is_allowed() -> io::Result<()> {
     }
     let tasks = SharedTable::new(entry::SIZE, 1)?;
     let kinds = SharedTable::new(kind::SIZE, 1)?;
-    let told = Table::of_events(1)?;
-    let tables = Tables { tasks: tasks.fd(), kinds: kinds.fd(), told: told.fd(), sited: told.fd() };
+    let (running, told) = (Table::of_words()?, Table::of_events(1)?);
+    let [tasks, kinds] = [tasks, kinds].map(|table| table.fd());
+    let (running, told) = (running.fd(), told.fd());
+    let tables = Tables { tasks, kinds, running, told, sited: told };
     let code = programs::waking(tables).ok_or(io::ErrorKind::InvalidData)?;
     Loaded::at_raw_tracepoint(&code).map(drop)
 }
@@ -253,6 +257,7 @@ impl Counting {
     fn load(at: [RawFd; 2], telling: &[(u32, [RawFd; 2])], offsets: Offsets) -> io::Result<Self> {
         let tasks = SharedTable::new(entry::SIZE, entry::TASKS)?;
         let kinds = SharedTable::new(kind::SIZE, kind::CALLS)?;
+        let running = Table::of_words()?;
         let cpus = telling.iter().map(|(cpu, _)| *cpu as usize + 1).max().unwrap_or(1);
         let events = [Table::of_events(cpus)?, Table::of_events(cpus)?];
         for (cpu, of_cpu) in telling {
@@ -262,7 +267,8 @@ impl Counting {
         }
         let [told, sited] = events.each_ref().map(Table::fd);
         COUNTABLE.iter().for_each(|(name, alike)| allow(&kinds, name, alike));
-        let tables = Tables { tasks: tasks.fd(), kinds: kinds.fd(), told, sited };
+        let tables =
+            Tables { tasks: tasks.fd(), kinds: kinds.fd(), running: running.fd(), told, sited };
         let program =
             |code: Option<Vec<_>>| code.ok_or(io::Error::from(io::ErrorKind::InvalidData));
         let switching = Loaded::at_raw_tracepoint(&program(programs::switching(tables))?)?;
@@ -276,7 +282,7 @@ impl Counting {
         let [enters, leaves] = at;
         kernel::run_at(leaves, &leaving)?;
         kernel::run_at(enters, &entering)?;
-        Ok(Self { tasks, _kinds: kinds, _events: events, _attached: attached })
+        Ok(Self { tasks, _kinds: kinds, _running: running, _events: events, _attached: attached })
     }
 
     /// What counting costs, tried on the calling thread.

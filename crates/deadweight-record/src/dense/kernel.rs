@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicU32;
 /// `BPF_MAP_TYPE_*`.
 const PERF_EVENT_ARRAY: u32 = 4;
 const ARRAY: u32 = 2;
+const ARRAY_PER_CPU: u32 = 6;
 /// `BPF_F_MMAPABLE`.
 const MAPPABLE: u32 = 1 << 10;
 /// `BPF_PROG_TYPE_*`.
@@ -95,6 +96,11 @@ impl Table {
     /// One perf event for each CPU up to this many: what is told by a program becomes its record.
     pub(super) fn of_events(cpus: usize) -> io::Result<Self> {
         Self::new(PERF_EVENT_ARRAY, 4, cpus, 0)
+    }
+
+    /// One word for each CPU, zero. Programs alone use it.
+    pub(super) fn of_words() -> io::Result<Self> {
+        Self::new(ARRAY_PER_CPU, 8, 1, 0)
     }
 
     /// What is told on this CPU becomes a record of this event.

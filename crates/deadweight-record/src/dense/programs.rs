@@ -10,12 +10,15 @@
 
 use super::assembler::{If, Instruction, Label, Op, Program, R};
 use super::layout::{RARELY, entry, kind};
+use super::running::{ask_again, find_task, who_calls, who_is_here};
 
 /// The tables that the programs share, as descriptors.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Tables {
     pub(super) tasks: i32,
     pub(super) kinds: i32,
+    /// By CPU, the task that runs there if it is known, otherwise 0.
+    pub(super) running: i32,
     pub(super) told: i32,
     pub(super) sited: i32,
 }
@@ -38,14 +41,13 @@ const DEAD: i32 = 0x80;
 /// Functions of the kernel, `enum bpf_func_id`.
 const LOOK_UP: i32 = 1;
 const CLOCK: i32 = 5;
-const WHO: i32 = 14;
 const TELL: i32 = 25;
 /// `BPF_F_CURRENT_CPU`.
 const THIS_CPU: i32 = -1;
 
-const CONTEXT: R = R(6);
-const TASK: R = R(9);
-const STACK: R = R(10);
+pub(super) const CONTEXT: R = R(6);
+pub(super) const TASK: R = R(9);
+pub(super) const STACK: R = R(10);
 
 /// Whether a program's result keeps perf's record from being written.
 const WRITE: i32 = 1;
@@ -53,12 +55,12 @@ const DROP: i32 = 0;
 
 /// Of the table's entries, offsets are small.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 1024")]
-const fn at(offset: usize) -> i16 {
+pub(super) const fn at(offset: usize) -> i16 {
     offset as i16
 }
 
 /// The same as a value.
-const fn whole(size: usize) -> i32 {
+pub(super) const fn whole(size: usize) -> i32 {
     at(size) as i32
 }
 
@@ -70,6 +72,7 @@ const fn kind_at(index: usize, offset: usize) -> i16 {
 pub(super) fn entering(tables: Tables, nr: usize, args: usize) -> Option<Vec<Instruction>> {
     let mut p = Program::default();
     let (write, tell_first) = (p.label(), p.label());
+    who_calls(&mut p, tables);
     find_task(&mut p, tables, write);
     let (call, now) = (R(7), R(8));
     p.put(TASK, at(entry::OPEN), 0);
@@ -103,6 +106,7 @@ pub(super) fn entering(tables: Tables, nr: usize, args: usize) -> Option<Vec<Ins
     p.put(TASK, at(entry::OPEN), 1);
     p.exit(DROP);
     p.here(tell_first);
+    ask_again(&mut p, tables);
     read_clock(&mut p, now);
     tell_counted(&mut p, tables, entry::LAST);
     p.here(write);
@@ -154,6 +158,7 @@ pub(super) fn leaving(tables: Tables, result: usize) -> Option<Vec<Instruction>>
     let (write, counted, timed, told, drop) =
         (p.label(), p.label(), p.label(), p.label(), p.label());
     let recorded = p.label();
+    who_calls(&mut p, tables);
     find_task(&mut p, tables, write);
     let (now, kind) = (R(7), R(8));
     // Without an undivided exchange, which costs as much as all this: an interrupt between the first two that
@@ -218,6 +223,9 @@ pub(super) fn switching(tables: Tables) -> Option<Vec<Instruction>> {
     const STATE: i16 = 24;
     let mut p = Program::default();
     let (between, left, end) = (p.label(), p.label(), p.label());
+    p.with(Op::Set, CONTEXT, R(1));
+    ask_again(&mut p, tables);
+    who_is_here(&mut p);
     find_task(&mut p, tables, end);
     let (state, now) = (R(7), R(8));
     p.load(state, CONTEXT, STATE);
@@ -247,6 +255,8 @@ pub(super) fn switching(tables: Tables) -> Option<Vec<Instruction>> {
 pub(super) fn waking(tables: Tables) -> Option<Vec<Instruction>> {
     let mut p = Program::default();
     let end = p.label();
+    p.with(Op::Set, CONTEXT, R(1));
+    who_is_here(&mut p);
     find_task(&mut p, tables, end);
     take_open(&mut p, end);
     read_clock(&mut p, R(8));
@@ -354,24 +364,8 @@ fn time_each(p: &mut Program, times: i32) {
     p.put(TASK, at(entry::UNTIMED), 0);
 }
 
-/// [`TASK`] becomes the entry of whoever runs; `not` if it has none.
-fn find_task(p: &mut Program, tables: Tables, not: Label) {
-    p.with(Op::Set, CONTEXT, R(1));
-    p.call(WHO);
-    p.copy_32(R(7), R(0));
-    p.jump_if(R(7), If::Equal, 0, not);
-    p.with(Op::Set, R(1), R(7));
-    p.by(Op::And, R(1), whole(entry::TASKS) - 1);
-    p.store_32(STACK, -4, R(1));
-    look_up(p, tables.tasks);
-    p.jump_if(R(0), If::Equal, 0, not);
-    p.with(Op::Set, TASK, R(0));
-    p.load_32(R(1), TASK, at(entry::TASK));
-    p.jump_if_both(R(1), If::Different, R(7), not);
-}
-
 /// Register 0 becomes the entry with the number at the top of the stack.
-fn look_up(p: &mut Program, table: i32) {
+pub(super) fn look_up(p: &mut Program, table: i32) {
     p.map(R(1), table);
     p.with(Op::Set, R(2), STACK);
     p.by(Op::Add, R(2), -4);

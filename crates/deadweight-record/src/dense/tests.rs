@@ -1,10 +1,13 @@
 //! The programs on this machine's kernel, with perf events of our own thread alone. As root.
 
 use super::*;
+use crate::affinity::Affinity;
 use crate::perf::schema::{Layout, fields};
 use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// All that counting needs, for this thread; none, loudly, where it cannot be had.
 struct Bench {
@@ -147,6 +150,29 @@ fn nobody_else_is_counted() {
     bench.counting.begin(1);
     (0..1000).for_each(|_| call());
     assert_eq!(bench.seen(libc::SYS_getpgid), [1000, 1000, 0, 0]);
+}
+
+#[test]
+fn who_shares_a_cpu_with_the_counted_is_not_counted() {
+    let Some(mut bench) = Bench::new() else { return };
+    let cpu = Affinity::of_this_thread().cpus().next().and_then(Affinity::only).unwrap();
+    let (done, other) = (Arc::new(AtomicBool::new(false)), cpu);
+    let until = done.clone();
+    assert!(cpu.apply_to(0));
+    let other = std::thread::spawn(move || {
+        assert!(other.apply_to(0));
+        while !until.load(Ordering::Relaxed) {
+            call();
+        }
+    });
+    bench.begin();
+    (0..100_000).for_each(|_| call());
+    done.store(true, Ordering::Relaxed);
+    drop(std::fs::File::open("/dev/null"));
+    other.join().unwrap();
+    let [entered, left, open, counted] = bench.seen(libc::SYS_getpgid);
+    assert_eq!(entered + open + counted, 100_000, "{entered} {left} {open} {counted}");
+    assert!(counted > 90_000, "{counted}");
 }
 
 #[test]
