@@ -153,9 +153,13 @@ pub(crate) fn is_allowed() -> io::Result<()> {
     let tasks = SharedTable::new(entry::SIZE, 1)?;
     let kinds = SharedTable::new(kind::SIZE, 1)?;
     let (running, told) = (Table::of_words()?, Table::of_events(1)?);
-    let [tasks, kinds] = [tasks, kinds].map(|table| table.fd());
-    let (running, told) = (running.fd(), told.fd());
-    let tables = Tables { tasks, kinds, running, told, sited: told };
+    let tables = Tables {
+        tasks: tasks.fd(),
+        kinds: kinds.fd(),
+        running: running.fd(),
+        told: told.fd(),
+        sited: told.fd(),
+    };
     let code = programs::waking(tables).ok_or(io::ErrorKind::InvalidData)?;
     Loaded::at_raw_tracepoint(&code).map(drop)
 }
