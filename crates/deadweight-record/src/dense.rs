@@ -1,45 +1,38 @@
 //! Calls that come so densely that a record of each would cost more than the calls: the kernel counts them.
 //!
-//! Loaded when the rings show such a task, and then for that task alone. Where the kernel refuses it, all calls
+//! From when the rings show such a task, and then for that task alone. Where the kernel refuses it, all calls
 //! go on being recorded one by one. What is counted together is alike in number, arguments that are kept, and
 //! result: only its order and each call's own time are lost, and of most only the beginning is timed. Not for what is made of that: see `follow`.
 
-mod assembler;
-mod kernel;
-mod layout;
-mod programs;
-mod running;
 mod told;
 
 use crate::calibrate::{EMPTY, best, empty_calls, whole, with_the_border};
 use crate::launch::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::ring::Ring;
-use crate::perf::schema::{Offsets, Role, Schema};
+use crate::perf::schema::{Role, Schema};
+use crate::programs::layout::{entry, kind};
+use crate::programs::{AtSwitches, Programs};
 use deadweight_core::trace::syscall::{self, Arch};
-use kernel::{Attached, Loaded, SharedTable, Table};
-use layout::{entry, kind};
-pub(crate) use programs::TIMED;
-use programs::Tables;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 pub(crate) use told::{Alike, Told};
 
 /// Bytes of new records in a ring from which on it is looked at, and how many of them are.
 pub(crate) const GROWN: usize = 64 << 10;
 pub(crate) const LOOKED_AT: usize = 64 << 10;
+/// The same where some calls in a millisecond come with their stacks, each as long as 50 calls.
+const LOOKED_AT_WITH_STACKS: usize = 2 * LOOKED_AT;
 /// So many calls of a task among those are dense ...
 pub(crate) const CALLS: u32 = 200;
-/// ... if they come so many ns one after the other at most ...
+/// ... if they come so many ns one after the other at most, without what recording them takes, ...
 pub(crate) const EACH: u64 = 10_000;
 /// ... and it waits, or wakes another, less often than once in so many.
 const RARELY: u32 = 64;
 /// More than so many bytes asked for may take long enough to be told alone.
 const SMALL: u64 = 8191;
-/// The process ids in records are those of the machine in this namespace alone.
-const MACHINE: &str = "pid:[4026531836]";
 
 /// Calls that do nothing to what is told later: no descriptors, no mappings, no tasks. By name, with the
 /// arguments of which any value is like another beside those that are not kept: a place in a file.
@@ -99,18 +92,17 @@ const COUNTABLE: [(&str, &[usize]); 53] = [
     ("writev", &[]),
 ];
 
-/// Who makes dense calls, and the programs that count them.
+/// Who makes dense calls, and what counts them.
 #[derive(Debug)]
 pub(crate) struct Dense {
     /// What was looked at, by ring.
     looked: Vec<u64>,
-    /// Perf events at entries and returns, to run programs at; none if nothing may be counted.
-    at: Option<[RawFd; 2]>,
-    /// By CPU, the events whose records tell what was counted, and the user half of some calls.
-    telling: Vec<(u32, [RawFd; 2])>,
+    /// None if nothing may be counted.
+    programs: Option<Arc<Programs>>,
     countable: Vec<u16>,
-    /// One empty call that nobody observes, in ns.
+    /// One empty call that nobody observes, in ns, and how much longer one takes that is recorded.
     bare_call: f64,
+    recording: u64,
     counting: Option<Counting>,
 }
 
@@ -123,14 +115,11 @@ pub(crate) struct Cost {
     pub(crate) kernel: u64,
 }
 
-/// The programs at work.
+/// Calls are counted from now on.
 #[derive(Debug)]
 struct Counting {
-    tasks: SharedTable,
-    _kinds: SharedTable,
-    _running: Table,
-    _events: [Table; 2],
-    _attached: [Attached; 2],
+    programs: Arc<Programs>,
+    _at_switches: AtSwitches,
 }
 
 /// What was seen of a task among the newest records.
@@ -140,32 +129,6 @@ struct Seen {
     waits: u32,
     first: u64,
     last: u64,
-}
-
-/// Whether programs of ours may run in the kernel here: loads one of them, and lets it go again.
-///
-/// # Errors
-/// What the kernel refused with, or that process ids have another meaning here than in its records.
-pub(crate) fn is_allowed() -> io::Result<()> {
-    if !in_namespace_of_machine() {
-        return Err(io::Error::other("process ids here are not those of the machine"));
-    }
-    let tasks = SharedTable::new(entry::SIZE, 1)?;
-    let kinds = SharedTable::new(kind::SIZE, 1)?;
-    let (running, told) = (Table::of_words()?, Table::of_events(1)?);
-    let tables = Tables {
-        tasks: tasks.fd(),
-        kinds: kinds.fd(),
-        running: running.fd(),
-        told: told.fd(),
-        sited: told.fd(),
-    };
-    let code = programs::waking(tables).ok_or(io::ErrorKind::InvalidData)?;
-    Loaded::at_raw_tracepoint(&code).map(drop)
-}
-
-pub(crate) fn in_namespace_of_machine() -> bool {
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == MACHINE)
 }
 
 /// The calls that do nothing to what is told later, and which of their arguments tell them apart.
@@ -181,20 +144,19 @@ pub(crate) fn kept_of_countable() -> HashMap<u16, [bool; 6]> {
 }
 
 impl Dense {
-    /// Nothing counted yet: `at` are events at the tracepoints of all calls, `telling` what tells on each CPU.
+    /// Nothing counted yet, and nothing ever without programs.
     pub(crate) fn new(
         rings: usize,
-        at: Option<[RawFd; 2]>,
-        telling: Vec<(u32, [RawFd; 2])>,
-        bare_call: f64,
+        programs: Option<Arc<Programs>>,
+        (bare_call, recording): (f64, u64),
     ) -> Self {
         let numbers = COUNTABLE.iter().map(|(name, _)| syscall::number(Arch::HOST, name));
         Self {
             looked: vec![0; rings],
-            at: at.filter(|_| in_namespace_of_machine() && !telling.is_empty()),
-            telling,
+            programs,
             countable: numbers.flatten().collect(),
             bare_call,
+            recording,
             counting: None,
         }
     }
@@ -202,22 +164,23 @@ impl Dense {
     /// Looks at the newest records, and has dense calls counted from now on. Returns what that costs, when it
     /// has just begun.
     pub(crate) fn look(&mut self, rings: &[Ring], schema: &Schema) -> Option<Cost> {
-        self.at?;
+        let programs = self.programs.as_ref()?;
         let mut seen: HashMap<u32, Seen> = HashMap::new();
         for (ring, looked) in rings.iter().zip(&mut self.looked) {
-            if let Some(bytes) = ring.newest(looked, GROWN, LOOKED_AT) {
+            if let Some(bytes) = ring.newest(looked, GROWN, LOOKED_AT_WITH_STACKS) {
                 count(&bytes, schema, &self.countable, &mut seen);
             }
         }
-        let dense = seen.into_iter().filter(|(_, seen)| seen.is_dense());
+        let each = EACH + self.recording;
+        let dense = seen.into_iter().filter(|(_, seen)| seen.is_dense(each));
         let dense: Vec<u32> = dense.map(|(task, _)| task).collect();
         let new = self.counting.is_none() && !dense.is_empty();
         if new {
             // Where it is not allowed each call goes on having its records.
-            self.counting = Counting::load(self.at?, &self.telling, schema.offsets).ok();
+            self.counting = Counting::start(programs.clone()).ok();
         }
         let Some(counting) = &self.counting else {
-            self.at = self.at.filter(|_| !new);
+            self.programs.take_if(|_| new);
             return None;
         };
         dense.into_iter().for_each(|task| counting.begin(task));
@@ -226,8 +189,8 @@ impl Dense {
 }
 
 impl Seen {
-    fn is_dense(&self) -> bool {
-        let quick = self.last.saturating_sub(self.first) <= EACH * u64::from(self.calls);
+    fn is_dense(&self, each: u64) -> bool {
+        let quick = self.last.saturating_sub(self.first) <= each * u64::from(self.calls);
         quick && self.calls >= CALLS && self.waits * RARELY <= self.calls
     }
 }
@@ -258,35 +221,10 @@ fn count(bytes: &[u8], schema: &Schema, countable: &[u16], seen: &mut HashMap<u3
 }
 
 impl Counting {
-    fn load(at: [RawFd; 2], telling: &[(u32, [RawFd; 2])], offsets: Offsets) -> io::Result<Self> {
-        let tasks = SharedTable::new(entry::SIZE, entry::TASKS)?;
-        let kinds = SharedTable::new(kind::SIZE, kind::CALLS)?;
-        let running = Table::of_words()?;
-        let cpus = telling.iter().map(|(cpu, _)| *cpu as usize + 1).max().unwrap_or(1);
-        let events = [Table::of_events(cpus)?, Table::of_events(cpus)?];
-        for (cpu, of_cpu) in telling {
-            for (table, event) in events.iter().zip(of_cpu) {
-                table.set_event(*cpu, *event)?;
-            }
-        }
-        let [told, sited] = events.each_ref().map(Table::fd);
-        COUNTABLE.iter().for_each(|(name, alike)| allow(&kinds, name, alike));
-        let tables =
-            Tables { tasks: tasks.fd(), kinds: kinds.fd(), running: running.fd(), told, sited };
-        let program =
-            |code: Option<Vec<_>>| code.ok_or(io::Error::from(io::ErrorKind::InvalidData));
-        let switching = Loaded::at_raw_tracepoint(&program(programs::switching(tables))?)?;
-        let waking = Loaded::at_raw_tracepoint(&program(programs::waking(tables))?)?;
-        let entering = programs::entering(tables, offsets.enter_nr, offsets.enter_args);
-        let entering = Loaded::at_tracepoint(&program(entering)?)?;
-        let leaving =
-            Loaded::at_tracepoint(&program(programs::leaving(tables, offsets.leave_ret))?)?;
-        // Nobody is counted before all four run.
-        let attached = [switching.attach(c"sched_switch")?, waking.attach(c"sched_waking")?];
-        let [enters, leaves] = at;
-        kernel::run_at(leaves, &leaving)?;
-        kernel::run_at(enters, &entering)?;
-        Ok(Self { tasks, _kinds: kinds, _running: running, _events: events, _attached: attached })
+    fn start(programs: Arc<Programs>) -> io::Result<Self> {
+        COUNTABLE.iter().for_each(|(name, alike)| allow(&programs, name, alike));
+        let at_switches = programs.start_at_switches()?;
+        Ok(Self { programs, _at_switches: at_switches })
     }
 
     /// What counting costs, tried on the calling thread.
@@ -313,7 +251,7 @@ impl Counting {
             self.begin_at(me, clock(libc::CLOCK_MONOTONIC).0);
             empty_calls();
             self.end(me);
-            let word = |offset| self.tasks.read(entry + entry::FIRST_KIND + offset);
+            let word = |offset| self.programs.tasks.read(entry + entry::FIRST_KIND + offset);
             let each = word(entry::KIND_INSIDE).checked_div(word(entry::KIND_TIMED));
             let all = word(entry::KIND_COUNT) == EMPTY;
             inside = inside.into_iter().chain(each.filter(|_| all)).min();
@@ -323,7 +261,8 @@ impl Counting {
 
     /// Counts the calls of this task no more, if it was counted.
     fn end(&self, task: u32) {
-        if let Some(owner) = self.tasks.shared(task as usize % entry::TASKS * entry::SIZE) {
+        if let Some(owner) = self.programs.tasks.shared(task as usize % entry::TASKS * entry::SIZE)
+        {
             _ = owner.compare_exchange(task, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
@@ -336,24 +275,24 @@ impl Counting {
     /// The same if a user half was told at this time of the programs' clock.
     fn begin_at(&self, task: u32, sited: u64) {
         let first = task as usize % entry::TASKS * entry::SIZE;
-        let Some(owner) = self.tasks.shared(first + entry::TASK) else { return };
+        let Some(owner) = self.programs.tasks.shared(first + entry::TASK) else { return };
         if owner.load(Ordering::Acquire) != 0 {
             return;
         }
         for offset in (entry::NOW..entry::SIZE).step_by(8) {
-            self.tasks.write(first + offset, 0);
+            self.programs.tasks.write(first + offset, 0);
         }
-        self.tasks.write(first + entry::RUN, entry::CREDIT);
-        self.tasks.write(first + entry::SITED, sited);
+        self.programs.tasks.write(first + entry::RUN, entry::CREDIT);
+        self.programs.tasks.write(first + entry::SITED, sited);
         owner.store(task, Ordering::Release);
     }
 }
 
 impl Drop for Counting {
-    /// The programs stay where they are until their events are closed: they find nobody any more.
+    /// The programs may stay where they are: they find nobody to count any more.
     fn drop(&mut self) {
         for at in (0..entry::TASKS).map(|task| task * entry::SIZE + entry::TASK) {
-            if let Some(owner) = self.tasks.shared(at) {
+            if let Some(owner) = self.programs.tasks.shared(at) {
                 owner.store(0, Ordering::Release);
             }
         }
@@ -361,7 +300,8 @@ impl Drop for Counting {
 }
 
 /// Calls of this name may be counted; `alike` are arguments that tell none apart.
-fn allow(kinds: &SharedTable, name: &str, alike: &[usize]) {
+fn allow(programs: &Programs, name: &str, alike: &[usize]) {
+    let kinds = &programs.kinds;
     let Some(nr) = syscall::number(Arch::HOST, name).map(usize::from) else { return };
     if nr >= kind::CALLS {
         return;

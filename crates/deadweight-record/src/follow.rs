@@ -268,6 +268,12 @@ impl<'s> Follow<'s> {
         self.tasks.get(&process).is_some_and(became)
     }
 
+    /// Whether it is the root before it becomes the program.
+    fn is_ours_still(&self, task: u32) -> bool {
+        let still = |task: &Task| task.execs == 0;
+        task == self.start.root && self.own.is_none() && self.tasks.get(&task).is_some_and(still)
+    }
+
     fn descriptor(&mut self, found: &Descriptor) {
         let Descriptor { at, process, fd, ref what } = *found;
         if self.is_itself(process) {
@@ -365,6 +371,8 @@ impl<'s> Follow<'s> {
             Role::Waking => return self.waking(record, sample),
             Role::Dense => return self.counted(record, sample),
             _ if !self.owns(record.task) => return,
+            // Programs in the kernel tell of it while it stands behind its barrier, too.
+            Role::Enter | Role::Leave | Role::CallSite if self.is_ours_still(record.task) => return,
             // That it leaves its CPU was told already.
             Role::WaitSite => {}
             _ => self.is_there(record, record.task),
@@ -406,7 +414,6 @@ impl<'s> Follow<'s> {
                 chain,
             }),
             Role::CallSite | Role::FaultSite | Role::WaitSite => self.site(record, sample),
-            Role::DenseSite => self.late_site(record, sample),
             Role::Main | Role::Probe(_) if self.is_misled(record.process) => {}
             Role::Main | Role::CommonMain => self.main(record, sample.role),
             Role::Probe(number) => self.probe(record, sample, number),

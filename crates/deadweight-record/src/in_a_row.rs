@@ -7,12 +7,14 @@ use crate::closer::Closer;
 use crate::error::Error;
 use crate::launch::Request;
 use crate::plan::Plan;
+use crate::programs::Programs;
 use crate::raw::Sink;
 use crate::record::{Outcome, record_in};
 use crate::session::Session;
 use crate::stops::Costs;
 use deadweight_core::trace::Observer;
 use std::fmt;
+use std::sync::Arc;
 
 /// Runs the program once and tells `sink` what happened.
 ///
@@ -33,6 +35,7 @@ pub struct InARow {
     observer: Option<Observer>,
     /// One empty system call that nobody observes, in ns.
     bare_call: f64,
+    programs: Option<Arc<Programs>>,
     stops: Option<Costs>,
 }
 
@@ -57,7 +60,19 @@ impl InARow {
             self.bare_call = unobserved.call;
         }
         session.bare_call = self.bare_call;
-        Ok(self.observer.unwrap_or_default())
+        let observer = self.observer.unwrap_or_default();
+        session.recording_call = observer.syscall_user + observer.syscall_kernel;
+        Ok(observer)
+    }
+
+    /// The programs in the kernel that tell of calls, at work from the first recording on that wants them; none where the
+    /// kernel refuses them.
+    pub(crate) fn programs(&mut self, cpus: &[i32]) -> Option<Arc<Programs>> {
+        match &self.programs {
+            Some(programs) => programs.follow_all(false),
+            None => self.programs = Programs::start(cpus).ok().map(Arc::new),
+        }
+        self.programs.clone()
     }
 
     /// What a stop costs, measured the first time.

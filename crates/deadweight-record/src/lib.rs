@@ -29,6 +29,7 @@ mod present;
 mod priority;
 mod probes;
 mod proc;
+mod programs;
 pub mod raw;
 mod record;
 mod room;

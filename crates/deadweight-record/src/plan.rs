@@ -3,7 +3,6 @@
 //! Found out by trying, because settings, capabilities, containers and kernels each have a say.
 //! Below the lowest there is one sentence and the command that helps.
 
-use crate::dense::in_namespace_of_machine;
 use crate::error::Error;
 use crate::grant::{self, Need};
 use crate::perf::calls::chosen;
@@ -11,6 +10,7 @@ use crate::perf::schema::{Layout, fields};
 use crate::perf::sys::{Event, Every, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::proc;
+use crate::programs::in_namespace_of_machine;
 use crate::rung::{Lack, Level, Rung};
 use crate::session::Means;
 use crate::stops;

@@ -15,7 +15,6 @@ mod wake;
 use crate::breakpoints::Breakpoints;
 use crate::closer::{self, Closer};
 use crate::counting::Reading;
-use crate::dense::in_namespace_of_machine;
 use crate::error::Error;
 use crate::follow::{Follow, Seen, Start};
 use crate::in_a_row::InARow;
@@ -28,6 +27,7 @@ use crate::plan::Plan;
 use crate::priority::{self, Lowered};
 use crate::probes;
 use crate::proc::{self, Found};
+use crate::programs::in_namespace_of_machine;
 use crate::raw::Sink;
 use crate::room::first_to_go;
 use crate::rung::Level;
@@ -131,7 +131,8 @@ impl Recording {
         let unobserved = row.unobserved()?;
         let room = (level < Level::Root).then(closer::make_room).flatten();
         let cpus = proc::online_cpus();
-        let mut session = Session::open(level, pid, &cpus, &entries, &probes)?;
+        let programs = (level == Level::Root).then(|| row.programs(&cpus)).flatten();
+        let mut session = Session::open(level, pid, &cpus, &entries, &probes, programs)?;
         if level == Level::Root {
             let unseen = sight::unseen(&mut session)?;
             session.open_switches(&unseen)?;
@@ -314,6 +315,7 @@ fn drain(
         if ended {
             // A failure leaves events running until they are closed just below.
             _ = session.disable();
+            session.follow_nobody();
         }
         let start = now();
         if session.counting.stop_if_enough() {

@@ -2,7 +2,8 @@
 //!
 //! Two halves. *Wide* events see every task: wake-ups come from interrupts and strangers, and
 //! switches are needed past a task's own last event (its exit tail). *Task* events follow the
-//! program and its descendants only: system calls and faults of strangers must not be slowed.
+//! program and its descendants only: system calls and faults of strangers must not be slowed. What programs of ours in
+//! the kernel tell of calls is wide too, and they know whom to tell of: see `crate::programs`.
 //!
 //! Every task event costs each fork and each switch, so what strangers do not notice is wide: the
 //! timer interrupt, faults served from storage, and the sampling clock, which as a task event
@@ -19,22 +20,24 @@ mod machine;
 mod own;
 mod points;
 mod thin;
+mod told;
 
 use crate::closer::Opened;
 use crate::counting::Counting;
-use crate::dense::Dense;
 use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
 use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
+use crate::programs::Programs;
 use crate::room::memory_left;
 use crate::rung::Level;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(crate) use own::{Means, Places};
 pub(crate) use points::Parted;
@@ -101,6 +104,9 @@ pub(crate) struct Session {
     samplers: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
+    /// What programs in the kernel tell of calls, and those; none where perf's own events record them.
+    told: Vec<Open>,
+    programs: Option<Arc<Programs>>,
     /// Events at single calls, and one for each of their tracepoints that keeps it in use.
     points: Vec<points::Point>,
     holders: Vec<Open>,
@@ -108,6 +114,8 @@ pub(crate) struct Session {
     pub(crate) places: Places,
     /// One empty system call that nobody observes, in ns; 0 if not measured.
     pub(crate) bare_call: f64,
+    /// How much longer one takes that is recorded, in ns; 0 if not measured.
+    pub(crate) recording_call: u64,
     /// What may be seen on the user rung; none on the root rung.
     pub(crate) means: Option<Means>,
 }
@@ -133,6 +141,7 @@ impl Session {
         cpus: &[i32],
         entries: &[Entry],
         probes: &[Probe],
+        programs: Option<Arc<Programs>>,
     ) -> Result<Self, Error> {
         let mut session = Self {
             schema: Schema::new(Offsets::default()),
@@ -144,14 +153,19 @@ impl Session {
             samplers: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
+            told: Vec::new(),
+            programs: None,
             points: Vec::new(),
             holders: Vec::new(),
             places: Places::default(),
             bare_call: 0.0,
+            recording_call: 0,
             means: (level == Level::User).then(|| Means::find(cpus.len())).transpose()?,
         };
         match session.means.clone() {
-            None => session.open_machine(program, entries, probes)?,
+            None => {
+                session.open_machine(program, entries, probes, programs)?;
+            }
             Some(means) => session.open_own(program, &means, entries, probes)?,
         }
         Ok(session)
@@ -162,6 +176,7 @@ impl Session {
         program: i32,
         entries: &[Entry],
         probes: &[Probe],
+        programs: Option<Arc<Programs>>,
     ) -> Result<(), Error> {
         let tracefs = Tracefs::open()?;
         self.schema = Schema::new(machine::offsets(&tracefs)?);
@@ -171,7 +186,12 @@ impl Session {
             let opened = self.tolerate(role, opened, needed)?;
             self.wide.extend(opened);
         }
-        let events = machine::task_events(&tracefs).into_iter();
+        self.programs = programs.filter(|programs| self.open_told(programs).is_ok());
+        if let Some(programs) = &self.programs {
+            self.schema.offsets = Programs::place(self.schema.offsets);
+            programs.follow(program.cast_unsigned());
+        }
+        let events = machine::task_events(&tracefs, self.programs.is_none()).into_iter();
         for (role, event) in events.filter(|_| program != NOBODY) {
             let opened = self.open_everywhere(role, event.as_ref(), Whom::FromExec(program));
             // Not every architecture has the tracepoint.
@@ -325,8 +345,9 @@ impl Session {
             Some(means) => {
                 means.events().into_iter().map(|(role, event)| (role, Ok(event))).collect()
             }
-            None => machine::task_events(&Tracefs::open()?),
+            None => machine::task_events(&Tracefs::open()?, self.programs.is_none()),
         };
+        self.programs.iter().for_each(|programs| programs.follow(task.cast_unsigned()));
         let mut all = Vec::new();
         for (role, event) in events {
             let opened = self.open_everywhere(role, event.as_ref(), Whom::Task(task));
@@ -358,7 +379,11 @@ impl Session {
     /// Everything that must be closed in the end, and in which order.
     pub(crate) fn opened(&self) -> Opened {
         let owners = self.leaders.iter().chain(&self.samplers);
-        let all = owners.chain(&self.wide).chain(&self.task).chain(self.events_at_calls());
+        let all = owners
+            .chain(&self.wide)
+            .chain(&self.task)
+            .chain(&self.told)
+            .chain(self.events_at_calls());
         let all = all.chain(self.places.all());
         let ranked = |open: &Open| {
             let rank = match self.schema.role(open.id) {
@@ -378,23 +403,6 @@ impl Session {
         let harmless = files.split_off(files.partition_point(|(rank, _)| *rank < HARMLESS));
         let bare = |files: Vec<(u8, RawFd)>| files.into_iter().map(|(_, fd)| fd).collect();
         Opened { slowing: bare(files), harmless: bare(harmless) }
-    }
-
-    /// Who is to count dense calls, where that can be had.
-    pub(crate) fn dense(&self) -> Dense {
-        let with = |role| move |open: &&Open| self.schema.role(open.id) == Some(role);
-        let at = [Role::Enter, Role::Leave].map(|role| self.task.iter().find(with(role)));
-        let at = match at {
-            [Some(enters), Some(leaves)] if self.means.is_none() => {
-                Some([enters, leaves].map(AsRawFd::as_raw_fd))
-            }
-            _ => None,
-        };
-        let [told, sited] = [Role::Dense, Role::DenseSite]
-            .map(|role| self.wide.iter().filter(with(role)).map(AsRawFd::as_raw_fd));
-        let cpus = self.cpus.iter().map(|cpu| cpu.cast_unsigned());
-        let telling = cpus.zip(told.zip(sited)).map(|(cpu, (told, sited))| (cpu, [told, sited]));
-        Dense::new(self.cpus.len(), at, telling.collect(), self.bare_call)
     }
 
     /// Starts the wide events.
@@ -436,7 +444,6 @@ impl Role {
             Self::Probe(_) => "a probe",
             Self::Count(_) | Self::CountStack(_) => "calls",
             Self::Dense => "counts of dense calls",
-            Self::DenseSite => "stacks of dense calls",
             Self::EnterNth | Self::LeaveNth => "dense calls",
         }
     }

@@ -12,6 +12,7 @@ use crate::dense::{self, CALLS, Cost, EACH, GROWN, LOOKED_AT};
 use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
+use crate::programs::in_namespace_of_machine;
 use crate::session::{AtCall, Session};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -90,7 +91,7 @@ impl Thin {
     pub(crate) fn new(session: &Session) -> Self {
         Self {
             looked: vec![0; session.cpus.len()],
-            allowed: session.means.is_some() && dense::in_namespace_of_machine(),
+            allowed: session.means.is_some() && in_namespace_of_machine(),
             kept: dense::kept_of_countable(),
             thinned: Vec::new(),
             looks: 0,

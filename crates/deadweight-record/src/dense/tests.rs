@@ -1,125 +1,58 @@
-//! The programs on this machine's kernel, with perf events of our own thread alone. As root.
+//! Counting on this machine's kernel, of calls of our own thread. As root.
 
 use super::*;
 use crate::affinity::Affinity;
-use crate::perf::schema::{Layout, fields};
-use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
-use crate::perf::tracefs::Tracefs;
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
+use crate::programs::tests::{Heard, me};
 use std::sync::atomic::AtomicBool;
 
 /// All that counting needs, for this thread; none, loudly, where it cannot be had.
 struct Bench {
-    schema: Schema,
-    rings: Vec<Ring>,
+    heard: Heard,
     /// Records of the user half that [`Self::seen`] met.
     sites: u64,
     /// Time in the calls that it met as counted.
     inside: u64,
-    _events: Vec<Open>,
     counting: Counting,
-}
-
-fn event(source: Source) -> Event {
-    Event {
-        source,
-        every: Every::Count(1),
-        layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
-        dump: STACK_BYTES,
-        no_kernel: false,
-        no_kernel_chain: false,
-        no_user_chain: false,
-    }
 }
 
 impl Bench {
     fn new() -> Option<Self> {
-        let made = Self::made();
-        if let Err(error) = &made {
-            eprintln!("skipped: dense calls cannot be counted here: {error}");
-        }
-        made.ok()
-    }
-
-    fn made() -> io::Result<Self> {
-        let tracefs = Tracefs::open().map_err(io::Error::other)?;
-        let id = |name| Ok::<_, io::Error>(Source::Tracepoint(tracefs.tracepoint(name)?.id));
-        let me = Whom::Alone(unsafe { libc::gettid() });
-        let mut schema = Schema::new(Offsets::default());
-        let (mut rings, mut events, mut at, mut telling) = (vec![], vec![], vec![], vec![]);
-        for cpu in crate::proc::online_cpus() {
-            let leader = event(Source::Dummy).open(Whom::Everyone, cpu)?;
-            rings.push(Ring::map(&leader, 1 << 20)?);
-            for (role, source, whom) in [
-                (Role::Enter, id("raw_syscalls/sys_enter")?, me),
-                (Role::Leave, id("raw_syscalls/sys_exit")?, me),
-                (Role::Dense, Source::Told, Whom::Everyone),
-                (Role::DenseSite, Source::Told, Whom::Everyone),
-            ] {
-                let event = event(source);
-                let open = event.open(whom, cpu)?;
-                open.write_to(&leader)?;
-                open.enable()?;
-                schema.add(open.id, role, event.layout);
-                match role {
-                    Role::Dense => telling.push((cpu.cast_unsigned(), [open.as_raw_fd(); 2])),
-                    Role::DenseSite => telling.last_mut().unwrap().1[1] = open.as_raw_fd(),
-                    _ => at.push(open.as_raw_fd()),
-                }
-                events.push(open);
-            }
-            events.push(leader);
-        }
-        let counting = Counting::load([at[0], at[1]], &telling, Offsets::default())?;
-        Ok(Self { schema, rings, sites: 0, inside: 0, _events: events, counting })
+        let heard = Heard::new()?;
+        let counting = Counting::start(heard.programs.clone()).unwrap();
+        Some(Self { heard, sites: 0, inside: 0, counting })
     }
 
     fn begin(&self) {
-        self.counting.begin(unsafe { libc::gettid() }.cast_unsigned());
+        self.counting.begin(me());
     }
 
     /// What the rings say of calls of this number: entries, returns, calls told open, calls counted.
     fn seen(&mut self, nr: libc::c_long) -> [u64; 4] {
         let mut seen = [0; 4];
         let mut in_it = false;
-        let mut records = Vec::new();
-        for ring in &mut self.rings {
-            ring.copy_to(&mut records);
-        }
-        let mut rest = &records[..];
-        let mut all = Vec::new();
-        while let Some(length) = decode::length(rest) {
-            all.extend(decode::record(rest, &self.schema));
-            rest = &rest[length..];
-        }
-        all.sort_by_key(|record| record.at);
-        for record in all {
-            let Body::Sample(sample) = record.body else { continue };
+        self.heard.take(me(), |record| {
+            let Body::Sample(sample) = &record.body else { return };
             match sample.role {
                 Role::Enter => {
                     in_it = sample.raw_u64(8) == Some(nr.cast_unsigned());
                     seen[0] += u64::from(in_it);
                 }
                 Role::Leave => seen[1] += u64::from(std::mem::take(&mut in_it)),
-                Role::DenseSite => self.sites += 1,
+                Role::CallSite => self.sites += 1,
                 _ => {
                     let told = Told(sample.raw);
                     if let Some((open, _)) = told.open_call() {
                         in_it = libc::c_long::from(open) == nr;
                         seen[2] += u64::from(in_it);
                     }
-                    let alike = told.counted().filter(|alike| libc::c_long::from(alike.nr) == nr);
-                    let mut inside = 0;
-                    for alike in alike {
+                    for alike in told.counted().filter(|a| libc::c_long::from(a.nr) == nr) {
                         seen[3] += u64::from(alike.count);
-                        inside += alike.inside;
+                        self.inside += alike.inside;
                     }
-                    self.inside += inside;
                     assert_eq!(told.missed(), 0);
                 }
             }
-        }
+        });
         seen
     }
 }
@@ -165,6 +98,9 @@ fn who_shares_a_cpu_with_the_counted_is_not_counted() {
             call();
         }
     });
+    // What is born of us is followed, too, and would fill the rings.
+    bench.counting.programs.follow_all(false);
+    bench.counting.programs.follow(me());
     bench.begin();
     (0..100_000).for_each(|_| call());
     done.store(true, Ordering::Relaxed);
@@ -254,4 +190,15 @@ fn long_calls_among_short_ones_keep_their_time() {
     // One in 11 is long. From outside they look longer.
     let (inside, least) = (bench.inside, counted / 11 * shortest * 9 / 10);
     assert!((least..all).contains(&inside), "{counted} {shortest} {inside} {all}");
+}
+
+#[test]
+fn who_is_counted_no_more_is_recorded() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.begin();
+    (0..1000).for_each(|_| call());
+    bench.counting.end(me());
+    (0..100).for_each(|_| call());
+    let [entered, left, open, counted] = bench.seen(libc::SYS_getpgid);
+    assert!(counted < 1000 && entered >= 100, "{entered} {left} {open} {counted}");
 }

@@ -1,6 +1,6 @@
 //! What was seen of a recording as a whole, and what of it a report must say. Not for what happened to tasks.
 
-use crate::dense::TIMED;
+use crate::programs::{MANY, TIMED};
 use crate::session::NTH;
 use deadweight_core::trace::Observer;
 
@@ -80,7 +80,7 @@ impl Seen {
         }
         if self.counted > 0 {
             warnings.push(format!(
-                "{} calls came so densely that the kernel counted them, up to 128 at a time: in which order \
+                "{} calls came so densely that the kernel counted them, up to {MANY} at a time: in which order \
                  those came is not recorded, and how long they took is known of one in {TIMED} at least",
                 self.counted
             ));

@@ -2,7 +2,7 @@
 //!
 //! Not for reading it out of a record: see `site`.
 
-use super::{Follow, Task};
+use super::Follow;
 use crate::perf::decode::{Record, Sample};
 use crate::perf::schema::Role;
 use crate::raw::{RawKind, UserState};
@@ -36,14 +36,6 @@ impl Follow<'_> {
             }
         }
         self.user_chain = chain;
-    }
-
-    /// The user half at a call that is about to return: of no other one.
-    pub(super) fn late_site(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        let of_call = |task: &Task| task.open == Some(Role::CallSite);
-        if self.tasks.get(&record.task).is_some_and(of_call) {
-            self.site(record, &Sample { role: Role::CallSite, ..*sample });
-        }
     }
 
     pub(super) fn with_user(

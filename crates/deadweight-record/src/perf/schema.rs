@@ -73,8 +73,6 @@ pub enum Role {
     CountStack(u16),
     /// Calls that the kernel counted instead of recording each.
     Dense,
-    /// The user half at some calls of a task whose calls are counted otherwise.
-    DenseSite,
     /// One in so many entries of a task's call that comes densely, see `thin`.
     EnterNth,
     /// The same of its returns.

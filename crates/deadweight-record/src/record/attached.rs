@@ -7,7 +7,6 @@
 use super::{Outcome, Shared, Taken, conclude, run_threads};
 use crate::calibrate;
 use crate::closer::Closer;
-use crate::dense::in_namespace_of_machine;
 use crate::error::Error;
 use crate::follow::{Follow, Start};
 use crate::launch::{Ended, Request, now};
@@ -17,6 +16,7 @@ use crate::plan::Plan;
 use crate::present::{Present, Target};
 use crate::probes;
 use crate::proc;
+use crate::programs::{Programs, in_namespace_of_machine};
 use crate::raw::Sink;
 use crate::room::first_to_go;
 use crate::rung::Level;
@@ -29,6 +29,7 @@ use deadweight_core::trace::{Exit, Meta, Usage};
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often it is looked whether the end has come by signal or time.
@@ -66,12 +67,14 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     let probes = probes::of_language(&request);
     let cpus = proc::online_cpus();
     let unobserved = calibrate::unobserved()?;
-    let mut session = Session::open(plan.rung.level, NOBODY, &cpus, &[], &probes)?;
+    let programs = Programs::start(&cpus).ok().map(Arc::new);
+    let mut session = Session::open(plan.rung.level, NOBODY, &cpus, &[], &probes, programs)?;
     let unseen = sight::unseen(&mut session)?;
     session.open_switches(&unseen)?;
     let observed = calibrate::observed(&mut session, &unobserved)?;
     session.bare_call = unobserved.call;
     let observer = calibrate::observer(&unobserved, &observed);
+    session.recording_call = observer.syscall_user + observer.syscall_kernel;
     let tasks = open_all(&mut session, &target)?;
     let sample_period = session.open_clock_of(&tasks, observer.sample)?;
     let closer = Closer::hire(&session.opened())?;

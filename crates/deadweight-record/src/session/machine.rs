@@ -7,12 +7,15 @@ use crate::error::Error;
 use crate::perf::schema::{Offsets, Role, fields};
 use crate::perf::sys::{Event, Every, Source};
 use crate::perf::tracefs::Tracefs;
+use crate::programs::TOLD;
 use perf_event_open_sys::bindings as abi;
 use std::io;
 
 /// User halves of waits per second, task and CPU: more than of calls, because a wait is missed if
 /// it follows another within a period, and it may be the long one.
 const WAITS_PER_SECOND: u64 = 4000;
+/// What records of the user half hold.
+const USER_HALF: u64 = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
 
 fn tracepoint(tracefs: &Tracefs, name: &str, what: u64) -> io::Result<Event> {
     Ok(sampled(Source::Tracepoint(tracefs.tracepoint(name)?.id), what))
@@ -25,7 +28,6 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
             .map(|event| Event { no_user_chain: true, ..event })
     };
     let raw = fields::BASE | fields::RAW;
-    let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
     let major = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ);
     vec![
         (Role::Switch, chained("sched/sched_switch"), true),
@@ -35,34 +37,41 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
         (Role::MajorEnd, Ok(sampled(major, fields::BASE | fields::ADDR)), false),
         (Role::Timer, tracepoint(tracefs, "irq_vectors/local_timer_entry", fields::BASE), false),
         (Role::TimerEnd, tracepoint(tracefs, "irq_vectors/local_timer_exit", fields::BASE), false),
-        (Role::Dense, Ok(sampled(Source::Told, raw)), false),
-        (
-            Role::DenseSite,
-            Ok(Event { no_kernel_chain: true, ..sampled(Source::Told, user) }),
-            false,
-        ),
     ]
 }
 
-pub(super) fn task_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>)> {
+/// What programs in the kernel tell of calls.
+pub(super) fn told_events() -> [(Role, Event); 4] {
+    let raw = sampled(Source::Told, fields::BASE | fields::RAW);
+    let site = Event { no_kernel_chain: true, ..sampled(Source::Told, USER_HALF) };
+    TOLD.map(|role| (role, if role == Role::CallSite { site.clone() } else { raw.clone() }))
+}
+
+/// The events of a task; those at its calls where no program tells of them.
+pub(super) fn task_events(tracefs: &Tracefs, calls: bool) -> Vec<(Role, io::Result<Event>)> {
     let raw = fields::BASE | fields::RAW;
-    let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
+    let user = USER_HALF;
     let faults = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
     let minor = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS_MIN);
     let often = |rate: u64| {
         move |event| Event { every: Every::PerSecond(rate), no_kernel_chain: true, ..event }
     };
     let (site, wait) = (often(SITES_PER_SECOND), often(WAITS_PER_SECOND));
-    vec![
-        (Role::CallSite, tracepoint(tracefs, "raw_syscalls/sys_enter", user).map(site)),
+    let mut events = vec![
         // Not the kernel's count of faults: `Fault` counts them already, see `Schema`.
         (Role::FaultSite, tracepoint(tracefs, "exceptions/page_fault_user", user).map(site)),
         (Role::WaitSite, tracepoint(tracefs, "sched/sched_switch", user).map(wait)),
-        (Role::Enter, tracepoint(tracefs, "raw_syscalls/sys_enter", raw)),
-        (Role::Leave, tracepoint(tracefs, "raw_syscalls/sys_exit", raw)),
         (Role::Fault, Ok(sampled(faults, fields::BASE | fields::IP | fields::ADDR))),
         (Role::MinorEnd, Ok(sampled(minor, fields::BASE))),
-    ]
+    ];
+    if calls {
+        events.extend([
+            (Role::CallSite, tracepoint(tracefs, "raw_syscalls/sys_enter", user).map(site)),
+            (Role::Enter, tracepoint(tracefs, "raw_syscalls/sys_enter", raw)),
+            (Role::Leave, tracepoint(tracefs, "raw_syscalls/sys_exit", raw)),
+        ]);
+    }
+    events
 }
 
 /// Where this kernel's tracepoints keep what we read of them.

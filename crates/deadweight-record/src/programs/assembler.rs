@@ -1,6 +1,6 @@
 //! The kernel's own instructions (BPF), as many as the programs beside this need.
 //!
-//! Not for what the programs do. They are a hundred lines, so they are written here and not in C: no
+//! Not for what the programs do. They are some hundred lines, so they are written here and not in C: no
 //! compiler, no object file to keep in step with its source, nothing to relocate.
 
 /// One instruction, as the kernel reads it.
@@ -38,8 +38,17 @@ pub(super) enum Op {
     Add = 0x00,
     Subtract = 0x10,
     And = 0x50,
+    ShiftLeft = 0x60,
     ShiftRight = 0x70,
+    Differ = 0xa0,
     Set = 0xb0,
+}
+
+/// What is done to bits in memory without being divided.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Bits {
+    Or = 0x40,
+    And = 0x50,
 }
 
 /// Classes and modes of `linux/bpf_common.h` and `linux/bpf.h`.
@@ -57,6 +66,8 @@ mod code {
     pub(super) const OP_64: u8 = 0x07;
     pub(super) const SET_32: u8 = 0xb4;
     pub(super) const COPY_32: u8 = 0xbc;
+    /// What the value says is done at once, whatever other CPUs do there.
+    pub(super) const UNDIVIDED_64: u8 = 0xdb;
     /// Added where the right side is a register.
     pub(super) const BY_REGISTER: u8 = 0x08;
     /// `BPF_PSEUDO_MAP_FD`.
@@ -127,6 +138,11 @@ impl Program {
         self.push(code::PUT_32, to, R(0), offset, value);
     }
 
+    /// `*(to + offset) |= from`, or `&=`, undivided.
+    pub(super) fn undivided(&mut self, what: Bits, to: R, offset: i16, from: R) {
+        self.push(code::UNDIVIDED_64, to, from, offset, what as i32);
+    }
+
     /// `to = map`, by its descriptor.
     pub(super) fn map(&mut self, to: R, descriptor: i32) {
         self.push(code::LOAD_MAP, to, R(code::MAP), 0, descriptor);
@@ -138,9 +154,9 @@ impl Program {
         self.push(code::CALL, R(0), R(0), 0, function);
     }
 
-    /// Ends with this result.
-    pub(super) fn exit(&mut self, result: i32) {
-        self.by(Op::Set, R(0), result);
+    /// Ends.
+    pub(super) fn exit(&mut self) {
+        self.by(Op::Set, R(0), 0);
         self.push(code::EXIT, R(0), R(0), 0, 0);
     }
 
@@ -194,7 +210,7 @@ mod tests {
         program.jump_if(R(1), If::Equal, 7, end);
         program.map(R(2), 5);
         program.here(end);
-        program.exit(1);
+        program.exit();
         let code = program.finish().unwrap();
         assert_eq!(code.len(), 5);
         assert_eq!(code[0], Instruction { code: 0x15, registers: 1, offset: 2, value: 7 });

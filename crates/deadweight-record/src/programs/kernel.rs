@@ -1,13 +1,13 @@
-//! `bpf(2)` as counting needs it: tables, programs, and where they run. Everything ends with its descriptor.
+//! `bpf(2)` as our programs need it: tables, loading, and where they run. Everything ends with its descriptor.
 //!
-//! Not for what the programs do: that is `programs`.
+//! Not for what the programs do: that is `calls`.
 
 use super::assembler::Instruction;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// `BPF_MAP_TYPE_*`.
 const PERF_EVENT_ARRAY: u32 = 4;
@@ -16,8 +16,10 @@ const ARRAY_PER_CPU: u32 = 6;
 /// `BPF_F_MMAPABLE`.
 const MAPPABLE: u32 = 1 << 10;
 /// `BPF_PROG_TYPE_*`.
-const AT_TRACEPOINT: u32 = 5;
 const AT_RAW_TRACEPOINT: u32 = 17;
+const TRACING: u32 = 26;
+/// `BPF_TRACE_RAW_TP`: a tracepoint whose arguments have types.
+const TYPED: u32 = 23;
 
 /// Commands of `bpf(2)`.
 #[derive(Copy, Clone)]
@@ -35,7 +37,7 @@ pub(super) struct Table(OwnedFd);
 /// A table in memory that we see too: no call is needed to look at it or change it. A call would keep the
 /// kernel's programs from running on that CPU for as long as it takes, and what they should let through lost.
 #[derive(Debug)]
-pub(super) struct SharedTable {
+pub(crate) struct SharedTable {
     table: Table,
     base: *mut u8,
     size: usize,
@@ -43,6 +45,9 @@ pub(super) struct SharedTable {
 
 // SAFETY: the mapping belongs to this value alone; the kernel's side of it is accessed by atomics.
 unsafe impl Send for SharedTable {}
+// SAFETY: what is not accessed by atomics is volatile, and an entry that nobody uses, or of the kinds, which are the
+// same whoever writes them.
+unsafe impl Sync for SharedTable {}
 
 /// A program that was accepted.
 #[derive(Debug)]
@@ -103,6 +108,11 @@ impl Table {
         Self::new(ARRAY_PER_CPU, 8, 1, 0)
     }
 
+    /// So many words, zero. Programs alone use it.
+    pub(super) fn of(words: usize) -> io::Result<Self> {
+        Self::new(ARRAY, 8, words, 0)
+    }
+
     /// What is told on this CPU becomes a record of this event.
     pub(super) fn set_event(&self, cpu: u32, event: RawFd) -> io::Result<()> {
         // map_fd; key, value: by their addresses; flags: any.
@@ -147,15 +157,15 @@ impl SharedTable {
     }
 
     /// Writes a word at this offset, of an entry that no program uses yet.
-    pub(super) fn write(&self, offset: usize, value: u64) {
-        if offset + 8 <= self.size {
-            // SAFETY: within the mapping.
-            unsafe { self.base.add(offset).cast::<u64>().write_unaligned(value) };
+    pub(crate) fn write(&self, offset: usize, value: u64) {
+        if offset + 8 <= self.size && offset.is_multiple_of(8) {
+            // SAFETY: within the mapping, and aligned as it is.
+            unsafe { self.base.add(offset).cast::<u64>().write_volatile(value) };
         }
     }
 
     /// Reads a word at this offset, of an entry that no program changes just now; 0 if there is none.
-    pub(super) fn read(&self, offset: usize) -> u64 {
+    pub(crate) fn read(&self, offset: usize) -> u64 {
         if offset + 8 > self.size {
             return 0;
         }
@@ -163,8 +173,15 @@ impl SharedTable {
         unsafe { self.base.add(offset).cast::<u64>().read_volatile() }
     }
 
-    /// The 32 bits at this offset, which a program may change at any time.
-    pub(super) fn shared(&self, offset: usize) -> Option<&AtomicU32> {
+    /// The 64 bits at this offset, which a program may change at any time.
+    pub(super) fn shared_word(&self, offset: usize) -> Option<&AtomicU64> {
+        let inside = offset + 8 <= self.size && offset.is_multiple_of(8);
+        // SAFETY: as below.
+        inside.then(|| unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) })
+    }
+
+    /// The 32 bits at this offset, likewise.
+    pub(crate) fn shared(&self, offset: usize) -> Option<&AtomicU32> {
         let inside = offset + 4 <= self.size && offset.is_multiple_of(4);
         // SAFETY: within the mapping, which is aligned to a page and lives as long as `self`.
         inside.then(|| unsafe { AtomicU32::from_ptr(self.base.add(offset).cast()) })
@@ -179,20 +196,21 @@ impl Drop for SharedTable {
 }
 
 impl Loaded {
-    /// For a perf event's tracepoint.
-    pub(super) fn at_tracepoint(code: &[Instruction]) -> io::Result<Self> {
-        Self::new(AT_TRACEPOINT, code)
-    }
-
-    /// For a tracepoint itself.
+    /// For a tracepoint, whose arguments are numbers to it.
     pub(super) fn at_raw_tracepoint(code: &[Instruction]) -> io::Result<Self> {
-        Self::new(AT_RAW_TRACEPOINT, code)
+        Self::new(AT_RAW_TRACEPOINT, code, [0, 0])
     }
 
-    fn new(kind: u32, code: &[Instruction]) -> io::Result<Self> {
+    /// For the tracepoint that this type describes, by its number: what its arguments point to may be read.
+    pub(super) fn at_typed(code: &[Instruction], number: u32) -> io::Result<Self> {
+        Self::new(TRACING, code, [TYPED, number])
+    }
+
+    fn new(kind: u32, code: &[Instruction], [how, number]: [u32; 2]) -> io::Result<Self> {
         // Telling through perf's rings is for programs that say so.
         const LICENSE: &CStr = c"Dual MIT/GPL";
-        // prog_type, insn_cnt; insns; license; log_level, log_size; log_buf; kern_version, prog_flags.
+        // prog_type, insn_cnt; insns; license; log_level, log_size; log_buf; kern_version, prog_flags; prog_name, two;
+        // prog_ifindex, expected_attach_type; four that tell of lines; line_info_cnt, attach_btf_id; attach_prog_fd.
         let words = [
             pair(kind, narrow(code.len())?),
             code.as_ptr() as u64,
@@ -200,26 +218,23 @@ impl Loaded {
             0,
             0,
             0,
+            0,
+            0,
+            pair(0, how),
+            0,
+            0,
+            0,
+            0,
+            pair(0, number),
+            0,
         ];
         Ok(Self(descriptor(bpf(Command::ProgramLoad, &words)?)?))
     }
 
-    pub(super) fn fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-
-    /// Runs it at the tracepoint with this name.
-    pub(super) fn attach(&self, tracepoint: &CStr) -> io::Result<Attached> {
-        let words = [tracepoint.as_ptr() as u64, pair(self.fd().cast_unsigned(), 0)];
+    /// Runs it at the tracepoint with this name; none where its type says so.
+    pub(super) fn attach(&self, tracepoint: Option<&CStr>) -> io::Result<Attached> {
+        let name = tracepoint.map_or(0, |name| name.as_ptr() as u64);
+        let words = [name, pair(self.0.as_raw_fd().cast_unsigned(), 0)];
         Ok(Attached(descriptor(bpf(Command::RawTracepointOpen, &words)?)?))
     }
-}
-
-/// Runs a program at the tracepoint of this perf event, before any record is written there, until the
-/// event is closed.
-pub(super) fn run_at(event: RawFd, program: &Loaded) -> io::Result<()> {
-    let program = program.fd().cast_unsigned();
-    // SAFETY: an ioctl on two descriptors of ours.
-    let result = unsafe { perf_event_open_sys::ioctls::SET_BPF(event, program) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

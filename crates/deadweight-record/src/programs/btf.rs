@@ -1,0 +1,196 @@
+//! The kernel's description of its own types (BTF): the number of a type, and where a member of one is.
+//!
+//! Format: `Documentation/bpf/btf.rst` of the kernel. Read with care, as any bytes; not for what is done with the numbers.
+
+use std::fs;
+use std::io;
+
+/// Kinds of types: those that are asked for, and those that are followed by more than their head.
+mod kind {
+    pub(super) const INT: u32 = 1;
+    pub(super) const ARRAY: u32 = 3;
+    pub(super) const STRUCT: u32 = 4;
+    pub(super) const UNION: u32 = 5;
+    pub(super) const ENUM: u32 = 6;
+    pub(super) const TYPEDEF: u32 = 8;
+    pub(super) const PROTOTYPE: u32 = 13;
+    pub(super) const VARIABLE: u32 = 14;
+    pub(super) const SECTION: u32 = 15;
+    pub(super) const TAG: u32 = 17;
+    pub(super) const ENUM_64: u32 = 19;
+}
+
+/// First bytes, in this machine's order.
+const MAGIC: u16 = 0xeb9f;
+/// Bytes of a type's head, and of a member of a structure.
+const HEAD: usize = 12;
+const MEMBER: usize = 12;
+
+/// A description.
+pub(super) struct Types {
+    bytes: Vec<u8>,
+    types: [usize; 2],
+    strings: usize,
+}
+
+/// A type's place.
+#[derive(Copy, Clone)]
+struct Type {
+    number: u32,
+    kind: u32,
+    /// Whether a structure's members tell the bits of bit fields beside where they are.
+    has_bit_fields: bool,
+    members: usize,
+    name: usize,
+    /// Behind its head.
+    rest: usize,
+}
+
+impl Types {
+    /// The running kernel's.
+    pub(super) fn of_kernel() -> io::Result<Self> {
+        let bytes = fs::read("/sys/kernel/btf/vmlinux").map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => undescribed(),
+            _ => error,
+        })?;
+        Self::read(bytes).ok_or_else(undescribed)
+    }
+
+    fn read(bytes: Vec<u8>) -> Option<Self> {
+        let magic = u16::from_ne_bytes(*bytes.first_chunk()?);
+        let [header, types, length, strings] =
+            [4, 8, 12, 16].map(|at| word(&bytes, at).and_then(|value| usize::try_from(value).ok()));
+        let (first, strings) = (header?.checked_add(types?)?, header?.checked_add(strings?)?);
+        let types = [first, first.checked_add(length?)?];
+        (magic == MAGIC && types[1] <= bytes.len()).then_some(Self { bytes, types, strings })
+    }
+
+    /// The number of the type definition with this name.
+    pub(super) fn definition(&self, name: &str) -> Option<u32> {
+        self.find(kind::TYPEDEF, name).map(|found| found.number)
+    }
+
+    /// How many bytes after the beginning of this structure this member is.
+    pub(super) fn member(&self, structure: &str, member: &str) -> Option<u32> {
+        let found = self.find(kind::STRUCT, structure)?;
+        (0..found.members).find_map(|at| {
+            let at = found.rest + at * MEMBER;
+            let bits = word(&self.bytes, at + 8)?;
+            let bits = if found.has_bit_fields { bits & 0xff_ffff } else { bits };
+            let is = self.is_called(usize::try_from(word(&self.bytes, at)?).ok()?, member);
+            (is && bits.is_multiple_of(8)).then_some(bits / 8)
+        })
+    }
+
+    fn find(&self, kind: u32, name: &str) -> Option<Type> {
+        self.all().find(|found| found.kind == kind && self.is_called(found.name, name))
+    }
+
+    fn all(&self) -> impl Iterator<Item = Type> {
+        let (mut at, mut number) = (self.types[0], 0);
+        std::iter::from_fn(move || {
+            // 0 is the type without a value.
+            number += 1;
+            let found = self.at(at, number).filter(|found| found.rest <= self.types[1])?;
+            at = found.rest.checked_add(found.length()?)?;
+            Some(found)
+        })
+    }
+
+    fn at(&self, at: usize, number: u32) -> Option<Type> {
+        let info = word(&self.bytes, at + 4)?;
+        Some(Type {
+            number,
+            kind: info >> 24 & 0x1f,
+            has_bit_fields: info >> 31 != 0,
+            members: usize::try_from(info & 0xffff).ok()?,
+            name: usize::try_from(word(&self.bytes, at)?).ok()?,
+            rest: at + HEAD,
+        })
+    }
+
+    fn is_called(&self, name: usize, wanted: &str) -> bool {
+        let found = self.strings.checked_add(name).and_then(|at| self.bytes.get(at..));
+        let rest = found.and_then(|found| found.strip_prefix(wanted.as_bytes()));
+        rest.is_some_and(|rest| rest.first() == Some(&0))
+    }
+}
+
+impl Type {
+    /// What follows its head, in bytes; none of a kind that is not known.
+    fn length(self) -> Option<usize> {
+        Some(match self.kind {
+            kind::INT | kind::VARIABLE | kind::TAG => 4,
+            kind::ARRAY => 12,
+            kind::STRUCT | kind::UNION | kind::SECTION | kind::ENUM_64 => self.members * 12,
+            kind::ENUM | kind::PROTOTYPE => self.members * 8,
+            other if other < kind::ENUM_64 => 0,
+            _ => return None,
+        })
+    }
+}
+
+/// What is said where something is not described.
+pub(super) fn undescribed() -> io::Error {
+    io::Error::other("this kernel does not describe its own types (BTF) as we need them")
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A description of an integer, a structure with two members, and a type definition.
+    fn example() -> Vec<u8> {
+        let strings = b"\0int\0task\0flags\0pid\0called\0";
+        let name = |wanted: &str| {
+            let found = strings.windows(wanted.len()).position(|at| at == wanted.as_bytes());
+            u32::try_from(found.unwrap()).unwrap()
+        };
+        let types = [
+            [name("int"), kind::INT << 24, 4].as_slice(),
+            &[0x20],
+            &[name("task"), kind::STRUCT << 24 | 2, 16],
+            &[name("flags"), 1, 0, name("pid"), 1, 64],
+            &[name("called"), kind::TYPEDEF << 24, 1],
+        ]
+        .concat();
+        let length = u32::try_from(4 * types.len()).unwrap();
+        let header = [u32::from(MAGIC) | 1 << 16, 24, 0, length, length, 27];
+        let words = header.iter().chain(&types).flat_map(|word| word.to_ne_bytes());
+        words.chain(strings.iter().copied()).collect()
+    }
+
+    #[test]
+    fn types_and_members_are_found_by_name() {
+        let types = Types::read(example()).unwrap();
+        assert_eq!(types.definition("called"), Some(3));
+        assert_eq!(types.definition("task"), None);
+        assert_eq!(types.member("task", "pid"), Some(8));
+        assert_eq!(types.member("task", "pi"), None);
+    }
+
+    #[test]
+    fn a_description_that_was_cut_is_refused_or_lacks_what_is_missing() {
+        let all = example();
+        for length in 0..all.len() {
+            if let Some(types) = Types::read(all[..length].to_vec()) {
+                _ = types.definition("called");
+                _ = types.member("task", "pid");
+            }
+        }
+    }
+
+    #[test]
+    fn the_running_kernel_describes_what_is_used() {
+        let Ok(types) = Types::of_kernel() else {
+            eprintln!("skipped: this kernel does not describe its types");
+            return;
+        };
+        assert!(types.definition("btf_trace_sys_enter").is_some());
+        assert!(types.member("task_struct", "pid").is_some());
+    }
+}

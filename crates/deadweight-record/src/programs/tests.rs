@@ -1,0 +1,157 @@
+//! Programs on this machine's kernel, told of calls of our own. As root.
+
+use super::*;
+use crate::perf::decode::{self, Body, Record};
+use crate::perf::ring::Ring;
+use crate::perf::schema::{Layout, Schema, fields};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// Programs, and what they tell; none, loudly, where they cannot be had.
+pub(crate) struct Heard {
+    pub(crate) programs: Arc<Programs>,
+    schema: Schema,
+    rings: Vec<Ring>,
+    _events: Vec<Open>,
+}
+
+impl Heard {
+    /// Follows the calling thread.
+    pub(crate) fn new() -> Option<Self> {
+        let made = Self::made();
+        if let Err(error) = &made {
+            eprintln!("skipped: programs cannot run in the kernel here: {error}");
+        }
+        made.ok()
+    }
+
+    fn made() -> io::Result<Self> {
+        let event = |source| Event {
+            source,
+            every: Every::Count(1),
+            layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
+            dump: STACK_BYTES,
+            no_kernel: false,
+            no_kernel_chain: false,
+            no_user_chain: false,
+        };
+        let cpus = crate::proc::online_cpus();
+        let programs = Arc::new(Programs::start(&cpus)?);
+        let mut schema = Schema::new(Programs::place(Offsets::default()));
+        let (mut rings, mut events) = (vec![], vec![]);
+        for cpu in cpus {
+            let leader = event(Source::Dummy).open(Whom::Everyone, cpu)?;
+            rings.push(Ring::map(&leader, 1 << 20)?);
+            for role in TOLD {
+                let event = event(Source::Told);
+                let open = event.open(Whom::Everyone, cpu)?;
+                open.write_to(&leader)?;
+                open.enable()?;
+                schema.add(open.id, role, event.layout);
+                programs.tell(role, cpu.cast_unsigned(), open.as_raw_fd())?;
+                events.push(open);
+            }
+            events.push(leader);
+        }
+        programs.follow(me());
+        Ok(Self { programs, schema, rings, _events: events })
+    }
+
+    /// Takes what was told of this task, in order of time.
+    pub(crate) fn take(&mut self, task: u32, mut each: impl FnMut(&Record<'_>)) {
+        let mut bytes = Vec::new();
+        self.rings.iter_mut().for_each(|ring| ring.copy_to(&mut bytes));
+        let records = decode::records(&bytes, &self.schema);
+        let mut all: Vec<_> = records.filter(|record| record.task == task).collect();
+        all.sort_by_key(|record| record.at);
+        all.iter().for_each(&mut each);
+    }
+
+    /// The calls of this task: number, arguments and result of each, and how many stacks were told.
+    fn calls(&mut self, task: u32) -> (Vec<(u64, [u64; 6], i64)>, usize) {
+        let (mut calls, mut open, mut sites) = (vec![], None, 0);
+        let offsets = self.schema.offsets;
+        self.take(task, |record| {
+            let Body::Sample(sample) = &record.body else { return };
+            let word = |at| sample.raw_u64(at).unwrap();
+            match sample.role {
+                Role::Enter => {
+                    let args = std::array::from_fn(|i| word(offsets.enter_args + 8 * i));
+                    open = Some((word(offsets.enter_nr), args));
+                }
+                Role::Leave => {
+                    let result = word(offsets.leave_ret).cast_signed();
+                    calls.extend(open.take().map(|(nr, args)| (nr, args, result)));
+                }
+                Role::CallSite => sites += 1,
+                _ => {}
+            }
+        });
+        (calls, sites)
+    }
+}
+
+pub(crate) fn me() -> u32 {
+    unsafe { libc::gettid() }.cast_unsigned()
+}
+
+/// A call that no library makes, by a child that does nothing else; its number.
+fn child_that_calls() -> u32 {
+    match unsafe { libc::fork() } {
+        0 => unsafe {
+            libc::syscall(libc::SYS_getpgid, -1);
+            libc::_exit(0)
+        },
+        child => {
+            assert!(child > 0);
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            child.cast_unsigned()
+        }
+    }
+}
+
+const GETPGID: u64 = libc::SYS_getpgid.cast_unsigned();
+
+#[test]
+fn a_call_is_told_with_its_arguments_and_its_result() {
+    let Some(mut heard) = Heard::new() else { return };
+    unsafe { libc::syscall(libc::SYS_getpgid, -1_i64, 2, 3, 4, 5, u64::MAX) };
+    let (calls, sites) = heard.calls(me());
+    let told = (GETPGID, [u64::MAX, 2, 3, 4, 5, u64::MAX], -i64::from(libc::ESRCH));
+    assert!(calls.contains(&told), "{calls:?}");
+    assert!(sites > 0);
+}
+
+#[test]
+fn stacks_of_calls_are_told_at_first_and_then_now_and_then() {
+    let Some(mut heard) = Heard::new() else { return };
+    let start = std::time::Instant::now();
+    (0..2000).for_each(|_| _ = unsafe { libc::syscall(libc::SYS_getpgid, -1) });
+    let quarters = usize::try_from(start.elapsed().as_micros() / 250).unwrap();
+    let (calls, sites) = heard.calls(me());
+    assert!(calls.len() >= 2000);
+    assert!((16..=quarters + 18).contains(&sites), "{sites} in {quarters}");
+}
+
+#[test]
+fn children_of_who_is_followed_are_followed() {
+    let Some(mut heard) = Heard::new() else { return };
+    let child = child_that_calls();
+    let (calls, _) = heard.calls(child);
+    assert!(calls.iter().any(|call| call.0 == GETPGID), "{calls:?}");
+}
+
+#[test]
+fn who_is_born_of_a_stranger_is_none_whoever_had_that_number() {
+    let Some(mut heard) = Heard::new() else { return };
+    heard.programs.follow_all(true);
+    heard.programs.follow_all(false);
+    // Whatever number the next child gets, somebody with it was followed.
+    let next = heard.programs.followed.shared_word(8 * (me() as usize / 64)).unwrap();
+    let mine = 1 << (me() % 64);
+    next.store(!mine, Ordering::Relaxed);
+    let child = child_that_calls();
+    assert_eq!(heard.calls(child).0, []);
+    assert_eq!(heard.calls(me()).0, []);
+}
