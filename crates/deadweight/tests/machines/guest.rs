@@ -26,6 +26,8 @@ const DRIVER: &str =
 const SPEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machines/speeds.asl");
 /// Longer than any guest takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// Longer than it takes to come up: usually some 10 s.
+const UP: Duration = Duration::from_secs(120);
 
 /// Everybody's, in the guest: so commands can be run as they are told. BusyBox's `sysctl` wants to hear that it is to write.
 const SUDO: &str = "#!/bin/sh
@@ -76,9 +78,15 @@ impl Guest {
         command.args(["-display", "none", "-no-reboot", "-smp", &cpus.to_string()]);
         command.args(["-kernel", KERNEL, "-append", &words, "-initrd"]).arg(place.0.join("image"));
         command.args(["-serial", &serial(&console), "-serial", &serial(&out)]);
-        let machine = command.stdin(Stdio::null()).spawn();
-        let machine = machine.expect("qemu-system-x86_64, which `./setup.sh tests` installs");
-        let ended = await_end(machine);
+        command.stdin(Stdio::null());
+        let mut start = || {
+            let machine = command.spawn();
+            machine.expect("qemu-system-x86_64, which `./setup.sh tests` installs")
+        };
+        let ended = await_end(start(), &out).unwrap_or_else(|| {
+            eprintln!("the emulated machine did not come up, and is started anew");
+            await_end(start(), &out).unwrap_or(false)
+        });
         let said = fs::read(&out).unwrap_or_default();
         let guest = Self(taken_apart(&String::from_utf8_lossy(&said).replace('\r', "")));
         let console = fs::read(console).unwrap_or_default();
@@ -140,18 +148,20 @@ impl Doctor {
     }
 }
 
-/// Whether it ended in time; killed otherwise.
-fn await_end(mut machine: Child) -> bool {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
+/// Whether it ended in time; killed otherwise. None if it did not even come up: seen once in some dozen starts on a busy
+/// machine, before any program of ours runs there.
+fn await_end(mut machine: Child, out: &Path) -> Option<bool> {
+    let start = Instant::now();
+    let is_up = || fs::metadata(out).is_ok_and(|said| said.len() > 0);
+    while start.elapsed() < if is_up() { PATIENCE } else { UP } {
         if machine.try_wait().is_ok_and(|ended| ended.is_some()) {
-            return true;
+            return Some(true);
         }
         sleep(Duration::from_millis(50));
     }
     let _ = machine.kill();
     let _ = machine.wait();
-    false
+    is_up().then_some(false)
 }
 
 /// The steps that an output tells of whole.

@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where the machine does not do as told")]
 #![expect(clippy::expect_used, reason = "what is missing is said")]
+#![expect(clippy::print_stderr, reason = "a machine that is started anew is told")]
 #![cfg(target_arch = "x86_64")]
 
 mod guest;
