@@ -4,11 +4,11 @@
   bench/identity.py [--times N] [--rungs root,user,stops] [--only NAME,NAME] [--binary FILE]
 
 Compared are exit code, the program's standard output and error, and what is left behind: processes of ours,
-processes that are traced, uprobes, trace instances, mounts, descriptors of this script that it did not open, and
+processes that are traced, uprobes, trace instances, programs in the kernel, mounts, descriptors of this script that it did not open, and
 files in the folder that the programs run in. A run that takes longer than a minute counts as hanging. As root;
 `user` becomes an ordinary user by setpriv, `stops` too and is refused perf events by a filter of system calls.
 """
-import argparse, os, shutil, subprocess, sys, tempfile, time
+import argparse, ctypes, os, shutil, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 USER = "65534"
@@ -53,6 +53,19 @@ def as_a_shell_says(result):
     return (128 - code if isinstance(code, int) and code < 0 else code), out, err
 
 
+def kernel_programs():
+    """The numbers of the BPF programs that are loaded (`bpf(BPF_PROG_GET_NEXT_ID)`)."""
+    found, words = set(), (ctypes.c_uint32 * 8)()
+    bpf = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
+    while ctypes.CDLL(None).syscall(bpf, 11, words, ctypes.sizeof(words)) == 0:
+        words[0] = words[1]
+        found.add(words[1])
+    return found
+
+
+OTHERS = kernel_programs()
+
+
 def left_behind(folder, binary):
     """Processes that run our binary, and what the kernel keeps for tracers."""
     ours = []
@@ -66,6 +79,7 @@ def left_behind(folder, binary):
         except OSError: pass
     try: ours += os.listdir("/sys/kernel/tracing/instances")
     except OSError: pass
+    ours += [f"program {number} in the kernel" for number in kernel_programs() - OTHERS]
     ours += [line for line in open("/proc/self/mounts").read().splitlines() if "deadweight" in line]
     ours += [f"descriptor {fd}" for fd in os.listdir("/proc/self/fd") if int(fd) > 2 and os.path.exists(f"/proc/self/fd/{fd}")]
     return ours + [name for name in os.listdir(folder) if name not in (".cache", "ours", "refuse_perf")]
