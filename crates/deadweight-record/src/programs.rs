@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 /// Dense calls are told after so many, or after a millisecond.
 pub(crate) const MANY: i32 = 512;
 /// Of dense calls one in so many is timed, at its entry and its return. A prime: programs repeat themselves, and seldom so.
-pub(crate) const TIMED: i32 = 13;
+pub(crate) const TIMED: i32 = 29;
 /// The process ids in records are those of the machine in this namespace alone.
 const MACHINE: &str = "pid:[4026531836]";
 
