@@ -32,6 +32,8 @@ struct Part {
     ret: i64,
     count: u32,
     inside: Ns,
+    /// The latest piece of it that was placed.
+    latest: Option<CallId>,
 }
 
 impl Builder<'_> {
@@ -50,7 +52,7 @@ impl Builder<'_> {
         let new = Stretch { start, placed: start, end, inside: false, parts: Vec::new() };
         let stretch = self.counted.entry(task).or_insert(new);
         stretch.end = stretch.end.max(end);
-        stretch.parts.push(Part { nr, args, ret, count, inside });
+        stretch.parts.push(Part { nr, args, ret, count, inside, latest: None });
     }
 
     /// Places what was counted until this event, of its task and of the one that has its CPU.
@@ -89,10 +91,14 @@ impl Builder<'_> {
 
     /// Places a stretch up to `until`, or all that is left of it.
     fn place(&mut self, task: TaskId, stretch: &mut Stretch, until: Ns, all: bool) {
+        if self.out.calls.len() + stretch.parts.len() >= u32::MAX as usize {
+            return;
+        }
         let until = until.min(stretch.end).max(stretch.placed);
         let (length, left) = (until - stretch.placed, (stretch.end - stretch.placed).max(Ns(1)));
         let live = &self.live[task.index()];
         let elsewhere = live.interrupt || live.fault.is_some();
+        let room = if elsewhere { Ns::ZERO } else { length };
         let mut pieces = Vec::with_capacity(stretch.parts.len());
         for part in &mut stretch.parts {
             let mut piece = *part;
@@ -106,11 +112,14 @@ impl Builder<'_> {
                 }
                 part.count -= piece.count.min(part.count);
             }
-            if piece.count > 0 {
+            // What has no time of its own left goes with what came before, or no row would tell of it.
+            if let Some(latest) = part.latest.filter(|_| all && room == Ns::ZERO) {
+                self.out.calls[latest.index()].counted += piece.count;
+            } else if piece.count > 0 {
+                part.latest = Some(CallId::at(self.out.calls.len() + pieces.len()));
                 pieces.push(piece);
             }
         }
-        let room = if elsewhere { Ns::ZERO } else { length };
         self.place_pieces(task, stretch, &pieces, room);
         stretch.placed = until;
     }
@@ -137,9 +146,6 @@ impl Builder<'_> {
     }
 
     fn place_call(&mut self, task: TaskId, piece: &Part, start: Ns, end: Ns, behind: bool) {
-        if self.out.calls.len() >= u32::MAX as usize {
-            return;
-        }
         let Part { nr, args, ret, count, .. } = *piece;
         let process = self.out.tasks[task.index()].process;
         let object = self.descriptors.object_of(process, nr, &args).unwrap_or(Call::NOTHING);
@@ -217,6 +223,13 @@ mod tests {
         let text = "task 1 a\n0 on\n0 calls 100 getppid back 1 inside 50000 over 100000\n\
                     40000 timer\n60000 timer-end\n200000 off dead";
         assert_eq!(calls(text), [(110, 40, 20_000, 40_000), (110, 60, 80_000, 100_000)]);
+    }
+
+    #[test]
+    fn what_ends_in_an_interrupt_goes_with_what_came_before() {
+        let text = "task 1 a\n0 on\n0 calls 100 getppid back 1 inside 50000 over 100000\n\
+                    90000 timer\n120000 timer-end\n200000 off dead";
+        assert_eq!(calls(text), [(110, 100, 45_000, 90_000)]);
     }
 
     #[test]
