@@ -12,7 +12,7 @@
 //!
 //! # What it is mistaken for
 //! Walking a directory tree, or reading many files once each: every
-//! call asks something new. Calls that move data are tiny reads or writes.
+//! call asks something new. Calls that move data are tiny reads or writes. Locks of a file (`fcntl`) are no questions.
 //!
 //! # What to do
 //! Ask once and keep the answer: cache the parsed file by path, keep the
@@ -80,7 +80,7 @@ fn claim(case: &Case<'_>, slice: &Slice) -> bool {
     let family = case.families.get(id);
     // Go's runtime asks it before each signal that interrupts a goroutine.
     let runtimes = family.name == "getpid" && case.processes.get(family.process).language == "Go";
-    if family.starting || runtimes || is_collectors(case, family) {
+    if family.starting || runtimes || locks(family) || is_collectors(case, family) {
         return false;
     }
     match topic(family.name) {
@@ -89,6 +89,13 @@ fn claim(case: &Case<'_>, slice: &Slice) -> bool {
         // What is read between open and close belongs to the repetition.
         None => is_read_of_files(family) && same_files(case, family.process),
     }
+}
+
+/// Whether files are locked by it, which is no question: a database locks for each transaction.
+fn locks(family: &Family) -> bool {
+    /// `F_SETLK`, `F_SETLKW`, and the same for open files (`F_OFD_SETLK`, `F_OFD_SETLKW`).
+    const LOCKING: [u64; 4] = [6, 7, 37, 38];
+    family.name == "fcntl" && family.questions.iter().any(|args| LOCKING.contains(&args[1]))
 }
 
 /// Whether a collector or an allocator asks, which holds signals back while it works.
@@ -313,6 +320,22 @@ mod tests {
         let objects = repeat(1000, 0, 1000, object);
         let text = format!("task 1 git\n0 on\n0 main\n{objects}1000000 exit\n1000000 off dead");
         assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn locks_of_a_file_are_no_questions() {
+        let program = |operation: u64| {
+            let ask = |at| {
+                format!(
+                    "{at} syscall fcntl 3 {operation} 4096 from step <- main\n{} back 0\n",
+                    at + 200
+                )
+            };
+            let asked = repeat(1000, 0, 400, ask);
+            format!("task 1 a\n0 on\n0 main\n{asked}400000 exit\n400000 off dead")
+        };
+        assert_eq!(found(&program(6)), "");
+        assert!(found(&program(3)).starts_with("repeated-syscalls"), "{}", found(&program(3)));
     }
 
     #[test]
