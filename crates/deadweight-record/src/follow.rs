@@ -12,6 +12,7 @@ mod full;
 mod inner;
 mod joined;
 mod own;
+mod raised;
 mod seen;
 mod thin;
 mod unseen;
@@ -108,6 +109,9 @@ struct Task {
     entered: Option<u64>,
     /// In the call that makes it another program.
     becoming: bool,
+    /// Has become one, and that call is not over; the kernel lets it have more rights than its user.
+    became: bool,
+    raised: bool,
     /// Process of whoever gave birth to it.
     parent: u32,
     /// Programs it became; only kept for process leaders.
@@ -199,13 +203,9 @@ impl<'s> Follow<'s> {
             }
             Body::Switched { out, .. } => self.switched(record, *out),
             Body::Fork { process, task, parent } => self.fork(record, *parent, *task, *process),
-            Body::Exit { task } => {
-                if self.owns(*task) && self.own.is_some() {
-                    self.ends(record, *task);
-                } else if self.owns(*task) {
-                    self.emit(record, *task, RawKind::Exit);
-                }
-            }
+            Body::Exit { task } if !self.owns(*task) => {}
+            Body::Exit { task } if self.own.is_some() => self.ends(record, *task),
+            Body::Exit { task } => self.exits(record, *task),
             Body::Comm { task, exec: true, name } if self.own.is_some() => {
                 if self.owns(*task) {
                     self.becomes(record, *task, name);
@@ -270,8 +270,7 @@ impl<'s> Follow<'s> {
 
     /// Whether it is the root before it becomes the program.
     fn is_ours_still(&self, task: u32) -> bool {
-        let still = |task: &Task| task.execs == 0;
-        task == self.start.root && self.own.is_none() && self.tasks.get(&task).is_some_and(still)
+        task == self.start.root && self.own.is_none() && !self.is_itself(task)
     }
 
     fn descriptor(&mut self, found: &Descriptor) {
@@ -322,7 +321,7 @@ impl<'s> Follow<'s> {
             known.execs += 1;
             known.another = task != root || known.execs > 1;
             (known.open, known.early, known.yielding) = (None, None, false);
-            known.becoming = false;
+            (known.becoming, known.became) = (false, true);
         }
         if let Some(known) = self.tasks.get_mut(&former.0).filter(|_| former != Tid(task)) {
             known.gone = Some(record.at);
@@ -385,7 +384,7 @@ impl<'s> Follow<'s> {
                 let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
                 if let Some(task) = self.tasks.get_mut(&record.task) {
                     (task.yielding, task.open) = (false, None);
-                    (task.waits_for_children, task.becoming) = (false, false);
+                    (task.waits_for_children, task.becoming, task.became) = (false, false, false);
                     if let (Some((nr, _)), Some(at)) = (task.called, task.entered.take()) {
                         let took = record.at.saturating_sub(at);
                         self.thin.measured(nr, took);
@@ -484,6 +483,7 @@ impl<'s> Follow<'s> {
         let args =
             std::array::from_fn(|i| sample.raw_u64(self.offsets.enter_args + 8 * i).unwrap_or(0));
         self.crowd.entered(nr);
+        self.calls(record.task);
         if let Some(task) = self.tasks.get_mut(&record.task) {
             let is = |call| libc::c_long::from(nr) == call;
             (task.called, task.entered) = (Some((nr, args)), Some(record.at));

@@ -17,6 +17,9 @@ pub(crate) struct Seen {
     pub(crate) throttled: u64,
     /// Programs that the kernel hid.
     pub(crate) hidden: u64,
+    /// Programs that perf's events were let go of in, and whether system calls of theirs were seen even so.
+    pub(crate) raised: u64,
+    pub(crate) raised_calls: bool,
     /// Records that could not be read.
     pub(crate) unreadable: u64,
     /// Calls that were counted and not recorded one by one, and those of which not even that is known.
@@ -76,6 +79,14 @@ impl Seen {
                 "programs with more rights than their user (set-user-id, or not readable), {} of them: \
                  the kernel hides what they do, their time is not recorded",
                 self.hidden
+            ));
+        }
+        if self.raised > 0 {
+            let calls = if self.raised_calls { "" } else { ", nor their system calls" };
+            warnings.push(format!(
+                "programs with more rights than their user (set-user-id, or not readable), {} of them: \
+                 the kernel does not tell their page faults{calls}; they are in the rows of what they happened in",
+                self.raised
             ));
         }
         if self.counted > 0 {

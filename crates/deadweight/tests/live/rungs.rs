@@ -253,6 +253,22 @@ fn a_program_with_more_rights_than_its_user_runs_and_is_not_recorded() {
     assert!(report.warnings.iter().any(|w| w.contains("set-user-id")), "{:?}", report.warnings);
 }
 
+#[test]
+fn root_sees_what_a_program_with_more_rights_than_its_user_calls() {
+    let Some(_alone) = leave(program::tool("setpriv").err()) else { return };
+    let (home, user) = (Home::new("raised"), USER.to_string());
+    let dd = home.put(Path::new("/bin/dd"), 0o4755);
+    let words = ["setpriv", "--reuid", &user, "--clear-groups", dd.to_str().unwrap()];
+    let copies = ["if=/dev/zero", "of=/dev/null", "bs=1", "count=30000"];
+    let report = home.report(&["env"], &[&words[..], &copies].concat());
+    assert_eq!(report.exit.code, 0);
+    let told = |call: &str| {
+        let told = format!("{call} was called 30 000 times for 1 byte each");
+        report.findings.iter().any(|finding| finding.text.contains(&told))
+    };
+    assert!(told("read") && told("write"), "{:?}", report.findings);
+}
+
 /// Words that run the rest as the user who has this capability alone.
 fn having(capability: &str) -> [String; 10] {
     let (user, more) = (USER.to_string(), format!("+{capability}"));

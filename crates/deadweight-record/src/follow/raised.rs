@@ -1,0 +1,64 @@
+//! Programs that have more rights than their user: as they begin, the kernel lets go of perf's events in them, and tells
+//! that as if they had ended. Not for the user rung, where all of them is hidden: see `own`.
+
+use super::Follow;
+use crate::perf::decode::Record;
+use crate::raw::RawKind;
+
+impl Follow<'_> {
+    /// The kernel tells that this task has ended; nobody does in the call that makes him another program.
+    pub(super) fn exits(&mut self, record: &Record<'_>, task: u32) {
+        match self.tasks.get_mut(&task) {
+            Some(known) if known.became => {
+                (known.became, known.raised) = (false, true);
+                self.seen.raised += 1;
+            }
+            _ => self.emit(record, task, RawKind::Exit),
+        }
+    }
+
+    /// A call of this task was recorded: if it has more rights, what is said of its kind does not hold for calls.
+    pub(super) fn calls(&mut self, task: u32) {
+        let raised = self.tasks.get(&task).is_some_and(|known| known.raised);
+        self.seen.raised_calls |= raised;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Start;
+    use super::*;
+    use crate::perf::decode::Body;
+    use crate::perf::schema::Offsets;
+    use crate::raw::{RawEvent, Sink};
+    use deadweight_core::trace::Meta;
+
+    /// When it ended.
+    #[derive(Default)]
+    struct Ended(Vec<u64>);
+
+    impl Sink for Ended {
+        fn begin(&mut self, _: &Meta) {}
+        fn event(&mut self, event: &RawEvent<'_>) {
+            if matches!(event.kind, RawKind::Exit) {
+                self.0.push(event.at);
+            }
+        }
+        fn finish(&mut self, _: Meta) {}
+    }
+
+    #[test]
+    fn who_gets_more_rights_has_not_ended() {
+        let mut sink = Ended::default();
+        let start = Start { root: 7, ..Start::default() };
+        let mut follow = Follow::new(&mut sink, Offsets::default(), &[], start, 1);
+        let record = |at, body| Record { at, process: 7, task: 7, cpu: 0, body };
+        follow.take(&record(10, Body::Comm { task: 7, exec: true, name: b"su" }), None);
+        follow.take(&record(11, Body::Exit { task: 7 }), None);
+        assert!(follow.seen.warnings().iter().any(|said| said.contains("nor their system calls")));
+        follow.calls(7);
+        assert!(!follow.seen.warnings().iter().any(|said| said.contains("nor their")));
+        follow.take(&record(20, Body::Exit { task: 7 }), None);
+        assert_eq!(sink.0, [20]);
+    }
+}
