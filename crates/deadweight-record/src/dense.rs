@@ -180,7 +180,7 @@ impl Dense {
             self.counting = Counting::start(programs.clone()).ok();
         }
         let Some(counting) = &self.counting else {
-            self.programs.take_if(|_| new);
+            self.programs = self.programs.take().filter(|_| !new);
             return None;
         };
         dense.into_iter().for_each(|task| counting.begin(task));
@@ -267,13 +267,13 @@ impl Counting {
         }
     }
 
-    /// Counts the calls of this task, unless its place is taken; the first is told with its user half.
+    /// Counts the calls of this task, unless its place is taken; the first is recorded.
     fn begin(&self, task: u32) {
         self.begin_at(task, 0);
     }
 
-    /// The same if a user half was told at this time of the programs' clock.
-    fn begin_at(&self, task: u32, sited: u64) {
+    /// The same if one was recorded at this time of the programs' clock.
+    fn begin_at(&self, task: u32, recorded: u64) {
         let first = task as usize % entry::TASKS * entry::SIZE;
         let Some(owner) = self.programs.tasks.shared(first + entry::TASK) else { return };
         if owner.load(Ordering::Acquire) != 0 {
@@ -283,7 +283,7 @@ impl Counting {
             self.programs.tasks.write(first + offset, 0);
         }
         self.programs.tasks.write(first + entry::RUN, entry::CREDIT);
-        self.programs.tasks.write(first + entry::SITED, sited);
+        self.programs.tasks.write(first + entry::RECORDED, recorded);
         owner.store(task, Ordering::Release);
     }
 }

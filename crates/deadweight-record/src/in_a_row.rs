@@ -59,19 +59,15 @@ impl InARow {
             self.observer = Some(calibrate::observer(unobserved, &observed));
             self.bare_call = unobserved.call;
         }
-        session.bare_call = self.bare_call;
         let observer = self.observer.unwrap_or_default();
-        session.recording_call = observer.syscall_user + observer.syscall_kernel;
+        session.calibrated(self.bare_call, &observer);
         Ok(observer)
     }
 
     /// The programs in the kernel that tell of calls, at work from the first recording on that wants them; none where the
     /// kernel refuses them.
     pub(crate) fn programs(&mut self, cpus: &[i32]) -> Option<Arc<Programs>> {
-        match &self.programs {
-            Some(programs) => programs.follow_all(false),
-            None => self.programs = Programs::start(cpus).ok().map(Arc::new),
-        }
+        self.programs = self.programs.take().or_else(|| Programs::start(cpus).ok());
         self.programs.clone()
     }
 

@@ -25,6 +25,7 @@ use kernel::{Attached, Loaded, SharedTable, Table};
 use layout::{FOLLOWED, entry, kind, recorded as record};
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Dense calls are told after so many, or after a millisecond.
@@ -45,6 +46,10 @@ const THIS_CPU: i32 = -1;
 const CONTEXT: R = R(6);
 const TASK: R = R(9);
 const STACK: R = R(10);
+
+/// The arguments of the tracepoints of calls: where the caller's registers are; the call's number, or its result.
+const REGISTERS: i16 = 0;
+const VALUE: i16 = 8;
 
 /// What programs tell, each by an event of its own on each CPU.
 pub(crate) const TOLD: [Role; 4] = [Role::Enter, Role::Leave, Role::CallSite, Role::Dense];
@@ -82,12 +87,6 @@ pub(crate) struct Programs {
     _attached: Vec<Attached>,
 }
 
-/// Loaded, and not yet at work.
-struct Ready {
-    programs: Programs,
-    loaded: [Loaded; 3],
-}
-
 /// More programs at work, at switches and wake-ups. They end with this.
 #[derive(Debug)]
 pub(crate) struct AtSwitches(#[expect(dead_code, reason = "closed at its end")] [Attached; 2]);
@@ -97,20 +96,21 @@ pub(crate) struct AtSwitches(#[expect(dead_code, reason = "closed at its end")] 
 /// # Errors
 /// What the kernel refused with, or that process ids have another meaning here than in its records.
 pub(crate) fn is_allowed() -> io::Result<()> {
-    Ready::load(1).map(drop)
+    Programs::load(1).map(drop)
 }
 
 pub(crate) fn in_namespace_of_machine() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == MACHINE)
 }
 
-impl Ready {
-    fn load(cpus: usize) -> io::Result<Self> {
+impl Programs {
+    /// They are not at work yet.
+    fn load(cpus: usize) -> io::Result<(Self, [Loaded; 3])> {
         if !in_namespace_of_machine() {
             return Err(io::Error::other("process ids here are not those of the machine"));
         }
         let events = || Table::of_events(cpus);
-        let programs = Programs {
+        let programs = Self {
             tasks: SharedTable::new(entry::SIZE, entry::TASKS)?,
             kinds: SharedTable::new(kind::SIZE, kind::CALLS)?,
             followed: SharedTable::new(8, FOLLOWED)?,
@@ -132,21 +132,19 @@ impl Ready {
             typed("sys_exit", calls::leaving(tables))?,
             typed("sys_enter", calls::entering(tables))?,
         ];
-        Ok(Self { programs, loaded })
+        Ok((programs, loaded))
     }
-}
 
-impl Programs {
     /// Has them run on these CPUs. Nobody is followed yet.
     ///
     /// # Errors
     /// As [`is_allowed`].
-    pub(crate) fn start(cpus: &[i32]) -> io::Result<Self> {
+    pub(crate) fn start(cpus: &[i32]) -> io::Result<Arc<Self>> {
         let last = cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
-        let Ready { mut programs, loaded } = Ready::load(last + 1)?;
+        let (mut programs, loaded) = Self::load(last + 1)?;
         let attached = loaded.iter().map(|loaded| loaded.attach(None));
         programs._attached = attached.collect::<io::Result<_>>()?;
-        Ok(programs)
+        Ok(Arc::new(programs))
     }
 
     /// Has two more run where tasks leave their CPU and wake others: needed before any calls are counted.
@@ -226,6 +224,13 @@ const fn whole(size: usize) -> i32 {
 
 const fn kind_at(index: usize, offset: usize) -> i16 {
     at(entry::FIRST_KIND + index * entry::KIND_SIZE + offset)
+}
+
+/// A program, whose tracepoint's arguments are where [`CONTEXT`] says.
+fn begin() -> Program {
+    let mut p = Program::default();
+    p.with(Op::Set, CONTEXT, R(1));
+    p
 }
 
 /// Register 0 becomes the entry with the number at the top of the stack.

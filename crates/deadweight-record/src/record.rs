@@ -315,7 +315,6 @@ fn drain(
         if ended {
             // A failure leaves events running until they are closed just below.
             _ = session.disable();
-            session.follow_nobody();
         }
         let start = now();
         if session.counting.stop_if_enough() {

@@ -104,9 +104,8 @@ pub(crate) struct Session {
     samplers: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
-    /// What programs in the kernel tell of calls, and those; none where perf's own events record them.
-    told: Vec<Open>,
-    programs: Option<Arc<Programs>>,
+    /// What programs in the kernel tell of calls; none where perf's own events record them.
+    told: Option<told::Told>,
     /// Events at single calls, and one for each of their tracepoints that keeps it in use.
     points: Vec<points::Point>,
     holders: Vec<Open>,
@@ -115,7 +114,7 @@ pub(crate) struct Session {
     /// One empty system call that nobody observes, in ns; 0 if not measured.
     pub(crate) bare_call: f64,
     /// How much longer one takes that is recorded, in ns; 0 if not measured.
-    pub(crate) recording_call: u64,
+    recording_call: u64,
     /// What may be seen on the user rung; none on the root rung.
     pub(crate) means: Option<Means>,
 }
@@ -153,8 +152,7 @@ impl Session {
             samplers: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
-            told: Vec::new(),
-            programs: None,
+            told: None,
             points: Vec::new(),
             holders: Vec::new(),
             places: Places::default(),
@@ -163,9 +161,7 @@ impl Session {
             means: (level == Level::User).then(|| Means::find(cpus.len())).transpose()?,
         };
         match session.means.clone() {
-            None => {
-                session.open_machine(program, entries, probes, programs)?;
-            }
+            None => session.open_machine(program, entries, probes, programs)?,
             Some(means) => session.open_own(program, &means, entries, probes)?,
         }
         Ok(session)
@@ -186,12 +182,12 @@ impl Session {
             let opened = self.tolerate(role, opened, needed)?;
             self.wide.extend(opened);
         }
-        self.programs = programs.filter(|programs| self.open_told(programs).is_ok());
-        if let Some(programs) = &self.programs {
-            self.schema.offsets = Programs::place(self.schema.offsets);
-            programs.follow(program.cast_unsigned());
+        // Where they cannot be had, perf's events record each call.
+        _ = programs.map(|programs| self.open_told(programs));
+        let events = machine::task_events(&tracefs, self.told.is_none()).into_iter();
+        if program != NOBODY {
+            self.tell_of(program);
         }
-        let events = machine::task_events(&tracefs, self.programs.is_none()).into_iter();
         for (role, event) in events.filter(|_| program != NOBODY) {
             let opened = self.open_everywhere(role, event.as_ref(), Whom::FromExec(program));
             // Not every architecture has the tracepoint.
@@ -345,9 +341,9 @@ impl Session {
             Some(means) => {
                 means.events().into_iter().map(|(role, event)| (role, Ok(event))).collect()
             }
-            None => machine::task_events(&Tracefs::open()?, self.programs.is_none()),
+            None => machine::task_events(&Tracefs::open()?, self.told.is_none()),
         };
-        self.programs.iter().for_each(|programs| programs.follow(task.cast_unsigned()));
+        self.tell_of(task);
         let mut all = Vec::new();
         for (role, event) in events {
             let opened = self.open_everywhere(role, event.as_ref(), Whom::Task(task));
@@ -382,7 +378,7 @@ impl Session {
         let all = owners
             .chain(&self.wide)
             .chain(&self.task)
-            .chain(&self.told)
+            .chain(self.told.iter().flat_map(|told| &told.events))
             .chain(self.events_at_calls());
         let all = all.chain(self.places.all());
         let ranked = |open: &Open| {

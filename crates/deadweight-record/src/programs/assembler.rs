@@ -40,7 +40,7 @@ pub(super) enum Op {
     And = 0x50,
     ShiftLeft = 0x60,
     ShiftRight = 0x70,
-    Differ = 0xa0,
+    Xor = 0xa0,
     Set = 0xb0,
 }
 

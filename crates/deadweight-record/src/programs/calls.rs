@@ -14,24 +14,22 @@ use super::layout::{entry, kind};
 use super::recorded::{record_entry, record_return};
 use super::registers;
 use super::who::{WHO, ask_again, is_followed, who_calls};
-use super::{CONTEXT, MANY, STACK, TASK, TIMED, Tables, at, kind_at, look_up, whole};
+use super::{
+    CONTEXT, MANY, REGISTERS, STACK, TASK, TIMED, Tables, VALUE, at, begin, kind_at, look_up, whole,
+};
 
-/// A counted task has a call recorded after so many ns, for its user half: as often as where calls are not counted.
+/// A counted task has a call recorded after so many ns, for its user half.
 const LONG: i32 = 1_000_000;
-/// The second argument of both tracepoints: the call's number, or its result. The first is where the registers are.
-const NUMBER: i16 = 8;
-const RESULT: i16 = 8;
 
 /// At `sys_enter`.
 pub(super) fn entering(tables: Tables) -> Option<Vec<Instruction>> {
-    let mut p = Program::default();
+    let mut p = begin();
     let (alone, tell_first, record, end) = (p.label(), p.label(), p.label(), p.label());
-    p.with(Op::Set, CONTEXT, R(1));
     who_calls(&mut p, tables, alone);
     let (call, now, saved) = (R(7), R(8), R(3));
     p.put(TASK, at(entry::OPEN), 0);
     p.put(TASK, at(entry::TAKEN), 0);
-    p.load(call, CONTEXT, NUMBER);
+    p.load(call, CONTEXT, VALUE);
     p.jump_if(call, If::Greater, whole(kind::CALLS) - 1, tell_first);
     when_entered(&mut p, tables, now, tell_first);
     let alike = like_the_latest(&mut p, call);
@@ -40,12 +38,8 @@ pub(super) fn entering(tables: Tables) -> Option<Vec<Instruction>> {
     p.jump_if(R(0), If::Equal, 0, tell_first);
     p.load(R(1), R(0), at(kind::COUNTABLE));
     p.jump_if(R(1), If::Equal, 0, tell_first);
-    p.load(saved, CONTEXT, 0);
-    if let Some((segment, of_32_bits)) = registers::NARROW {
-        p.load(R(1), saved, segment);
-        p.by(Op::And, R(1), 0xffff);
-        p.jump_if(R(1), If::Equal, of_32_bits, tell_first);
-    }
+    p.load(saved, CONTEXT, REGISTERS);
+    registers::if_narrow(&mut p, saved, tell_first);
     for (i, register) in registers::ARGS.into_iter().take(4).enumerate() {
         p.load(R(1), saved, register);
         p.load(R(2), R(0), at(kind::LIMIT + 8 * i));
@@ -71,7 +65,7 @@ pub(super) fn entering(tables: Tables) -> Option<Vec<Instruction>> {
     p.here(tell_first);
     ask_again(&mut p, tables);
     read_clock(&mut p, now);
-    p.store(TASK, at(entry::SITED), now);
+    p.store(TASK, at(entry::RECORDED), now);
     tell_counted(&mut p, tables, entry::LAST);
     p.load_32(WHO, TASK, at(entry::TASK));
     p.jump(record);
@@ -91,7 +85,7 @@ fn like_the_latest(p: &mut Program, call: R) -> Label {
     p.jump_if(R(1), If::Equal, 0, other);
     p.load(R(1), TASK, at(entry::NR));
     p.jump_if_both(R(1), If::Different, call, other);
-    p.load(saved, CONTEXT, 0);
+    p.load(saved, CONTEXT, REGISTERS);
     for (i, register) in registers::ARGS.into_iter().take(4).enumerate() {
         p.load(R(1), saved, register);
         p.load(R(2), TASK, at(entry::MASKS + 8 * i));
@@ -122,7 +116,7 @@ fn when_entered(p: &mut Program, tables: Tables, now: R, tell_first: Label) {
     read_clock(p, now);
     p.put(TASK, at(entry::EXACT), 1);
     p.with(Op::Set, R(1), now);
-    p.load(R(2), TASK, at(entry::SITED));
+    p.load(R(2), TASK, at(entry::RECORDED));
     p.with(Op::Subtract, R(1), R(2));
     p.jump_if(R(1), If::Greater, LONG - 1, tell_first);
     // After a pause another stretch begins: where in it the calls were would not be known.
@@ -145,10 +139,9 @@ fn when_entered(p: &mut Program, tables: Tables, now: R, tell_first: Label) {
 
 /// At `sys_exit`.
 pub(super) fn leaving(tables: Tables) -> Option<Vec<Instruction>> {
-    let mut p = Program::default();
+    let mut p = begin();
     let (counted, timed, told, end) = (p.label(), p.label(), p.label(), p.label());
     let (recorded, alone, record) = (p.label(), p.label(), p.label());
-    p.with(Op::Set, CONTEXT, R(1));
     who_calls(&mut p, tables, alone);
     let (now, kind) = (R(7), R(8));
     // Without an undivided exchange, which costs as much as all this: an interrupt between the first two that
@@ -159,7 +152,7 @@ pub(super) fn leaving(tables: Tables) -> Option<Vec<Instruction>> {
     p.jump_if(R(1), If::Equal, 0, recorded);
     p.jump_if(R(2), If::Different, 0, recorded);
     one_more(&mut p, TASK, entry::RUN);
-    p.load(R(5), CONTEXT, RESULT);
+    p.load(R(5), CONTEXT, VALUE);
     count_as_latest(&mut p, kind, counted);
     for index in 0..entry::KINDS {
         count_as(&mut p, index, kind, counted, timed);

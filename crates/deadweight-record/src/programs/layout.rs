@@ -46,8 +46,8 @@ pub(crate) mod entry {
     pub(crate) const RUN: usize = 112;
     /// What it begins with: an interrupt or two that wake somebody just then are no habit.
     pub(crate) const CREDIT: u64 = 16 * super::RARELY as u64;
-    /// When the user half was last told.
-    pub(crate) const SITED: usize = 120;
+    /// When a call was last recorded.
+    pub(crate) const RECORDED: usize = 120;
     /// Calls that had no room: none, unless records could not be written.
     pub(crate) const MISSED: usize = 128;
     /// Calls until the next one that is timed, and how many are timed one after the other.

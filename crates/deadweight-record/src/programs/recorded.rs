@@ -6,7 +6,7 @@ use super::assembler::{If, Label, Op, Program, R};
 use super::layout::recorded;
 use super::registers;
 use super::who::WHO;
-use super::{CLOCK, CONTEXT, STACK, Tables, at, look_up, tell_from, whole};
+use super::{CLOCK, CONTEXT, REGISTERS, STACK, Tables, VALUE, at, look_up, tell_from, whole};
 
 /// Who makes calls often gives a stack every so many ns, ...
 const APART: i32 = 250_000;
@@ -17,27 +17,23 @@ const RECORD: i16 = -8 - at(recorded::ENTERED_SIZE);
 
 /// Records that a call begins, and its user half, if this task gave none for a while. [`WHO`] makes it.
 pub(super) fn record_entry(p: &mut Program, tables: Tables) {
-    let (compat, told, end) = (p.label(), p.label(), p.label());
+    let (narrow, told, end) = (p.label(), p.label(), p.label());
     let field = |offset| RECORD + at(offset);
     let saved = R(8);
     p.put(STACK, RECORD, 0);
-    p.load(R(1), CONTEXT, 8);
+    p.load(R(1), CONTEXT, VALUE);
     p.store(STACK, field(recorded::NR), R(1));
-    p.load(saved, CONTEXT, 0);
+    p.load(saved, CONTEXT, REGISTERS);
     let copy = |p: &mut Program, from: [i16; 6]| {
         for (i, register) in from.into_iter().enumerate() {
             p.load(R(1), saved, register);
             p.store(STACK, field(recorded::ARGS + 8 * i), R(1));
         }
     };
-    if let Some((segment, of_32_bits)) = registers::NARROW {
-        p.load(R(1), saved, segment);
-        p.by(Op::And, R(1), 0xffff);
-        p.jump_if(R(1), If::Equal, of_32_bits, compat);
-    }
+    registers::if_narrow(p, saved, narrow);
     copy(p, registers::ARGS);
     p.jump(told);
-    p.here(compat);
+    p.here(narrow);
     copy(p, registers::NARROW_ARGS);
     p.here(told);
     tell_from(p, tables.enters, (STACK, RECORD), recorded::ENTERED_SIZE);
@@ -73,7 +69,7 @@ fn is_due(p: &mut Program, tables: Tables, not: Label) {
 pub(super) fn record_return(p: &mut Program, tables: Tables) {
     p.put(STACK, RECORD, 0);
     p.put(STACK, RECORD + 8, 0);
-    p.load(R(1), CONTEXT, 8);
+    p.load(R(1), CONTEXT, VALUE);
     p.store(STACK, RECORD + at(recorded::RESULT), R(1));
     tell_from(p, tables.leaves, (STACK, RECORD), recorded::LEFT_SIZE);
 }

@@ -1,7 +1,9 @@
 //! Where the kernel keeps a caller's registers at a system call: offsets into its `struct pt_regs`, whose beginning is
 //! the same as what `ptrace` shows.
 //!
-//! Not for reading them: see `recorded`, `calls`.
+//! Not for what is made of them: see `recorded`, `calls`.
+
+use super::assembler::{If, Label, Op, Program, R};
 
 /// The six arguments.
 #[cfg(target_arch = "x86_64")]
@@ -11,7 +13,7 @@ pub(super) const ARGS: [i16; 6] = [112, 104, 96, 56, 72, 64];
 pub(super) const NARROW_ARGS: [i16; 6] = [40, 88, 96, 104, 112, 32];
 /// Where the code segment is, and its value in a 32-bit program (`__USER32_CS`).
 #[cfg(target_arch = "x86_64")]
-pub(super) const NARROW: Option<(i16, i32)> = Some((136, 0x23));
+const NARROW: Option<(i16, i32)> = Some((136, 0x23));
 
 /// The first argument is where the call's result will be, so the kernel keeps it apart.
 #[cfg(target_arch = "aarch64")]
@@ -21,4 +23,12 @@ pub(super) const ARGS: [i16; 6] = [272, 8, 16, 24, 32, 40];
 pub(super) const NARROW_ARGS: [i16; 6] = ARGS;
 /// So nothing has to be told apart.
 #[cfg(target_arch = "aarch64")]
-pub(super) const NARROW: Option<(i16, i32)> = None;
+const NARROW: Option<(i16, i32)> = None;
+
+/// Goes on there if a 32-bit program calls, whose registers `saved` points to.
+pub(super) fn if_narrow(p: &mut Program, saved: R, to: Label) {
+    let Some((segment, of_32_bits)) = NARROW else { return };
+    p.load(R(1), saved, segment);
+    p.by(Op::And, R(1), 0xffff);
+    p.jump_if(R(1), If::Equal, of_32_bits, to);
+}

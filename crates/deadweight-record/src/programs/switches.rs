@@ -7,7 +7,7 @@ use super::assembler::{If, Instruction, Label, Op, Program, R};
 use super::counted::{earlier, read_clock, tell_counted};
 use super::layout::{RARELY, entry};
 use super::who::{ask_again, find_task, who_is_here};
-use super::{CONTEXT, TASK, Tables, at, tell};
+use super::{CONTEXT, TASK, Tables, at, begin, tell};
 
 /// `TASK_DEAD`, among a task's states.
 const DEAD: i32 = 0x80;
@@ -17,9 +17,8 @@ pub(super) fn switching(tables: Tables) -> Option<Vec<Instruction>> {
     /// The tracepoint's arguments: whether it was put aside, and its state.
     const ASIDE: i16 = 0;
     const STATE: i16 = 24;
-    let mut p = Program::default();
+    let mut p = begin();
     let (between, left, end) = (p.label(), p.label(), p.label());
-    p.with(Op::Set, CONTEXT, R(1));
     ask_again(&mut p, tables);
     who_is_here(&mut p);
     find_task(&mut p, tables, end);
@@ -49,9 +48,8 @@ pub(super) fn switching(tables: Tables) -> Option<Vec<Instruction>> {
 
 /// At `sched_waking`, of the task that wakes another (or was interrupted by what does).
 pub(super) fn waking(tables: Tables) -> Option<Vec<Instruction>> {
-    let mut p = Program::default();
+    let mut p = begin();
     let end = p.label();
-    p.with(Op::Set, CONTEXT, R(1));
     who_is_here(&mut p);
     find_task(&mut p, tables, end);
     take_open(&mut p, end);

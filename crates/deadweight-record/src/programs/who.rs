@@ -4,7 +4,7 @@
 
 use super::assembler::{Bits, If, Instruction, Label, Op, Program, R};
 use super::layout::entry;
-use super::{CONTEXT, STACK, TASK, Tables, at, look_up, whole};
+use super::{CONTEXT, STACK, TASK, Tables, at, begin, look_up, whole};
 
 /// `bpf_get_current_pid_tgid`, of `enum bpf_func_id`.
 const CURRENT: i32 = 14;
@@ -94,10 +94,9 @@ fn followed(p: &mut Program, tables: Tables, task: R, none: Label) {
 pub(super) fn giving_birth(tables: Tables, number: i16) -> Option<Vec<Instruction>> {
     /// The tracepoint's arguments: parent and child.
     const CHILD: i16 = 8;
-    let mut p = Program::default();
+    let mut p = begin();
     let (not, end) = (p.label(), p.label());
     let child = R(8);
-    p.with(Op::Set, CONTEXT, R(1));
     who_is_here(&mut p);
     p.load(R(1), CONTEXT, CHILD);
     p.load_32(child, R(1), number);
@@ -107,7 +106,7 @@ pub(super) fn giving_birth(tables: Tables, number: i16) -> Option<Vec<Instructio
     p.jump(end);
     p.here(not);
     followed(&mut p, tables, child, end);
-    p.by(Op::Differ, R(2), -1);
+    p.by(Op::Xor, R(2), -1);
     p.undivided(Bits::And, R(0), 0, R(2));
     p.here(end);
     p.exit();

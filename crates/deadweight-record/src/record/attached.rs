@@ -29,7 +29,6 @@ use deadweight_core::trace::{Exit, Meta, Usage};
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How often it is looked whether the end has come by signal or time.
@@ -67,14 +66,13 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     let probes = probes::of_language(&request);
     let cpus = proc::online_cpus();
     let unobserved = calibrate::unobserved()?;
-    let programs = Programs::start(&cpus).ok().map(Arc::new);
+    let programs = Programs::start(&cpus).ok();
     let mut session = Session::open(plan.rung.level, NOBODY, &cpus, &[], &probes, programs)?;
     let unseen = sight::unseen(&mut session)?;
     session.open_switches(&unseen)?;
     let observed = calibrate::observed(&mut session, &unobserved)?;
-    session.bare_call = unobserved.call;
     let observer = calibrate::observer(&unobserved, &observed);
-    session.recording_call = observer.syscall_user + observer.syscall_kernel;
+    session.calibrated(unobserved.call, &observer);
     let tasks = open_all(&mut session, &target)?;
     let sample_period = session.open_clock_of(&tasks, observer.sample)?;
     let closer = Closer::hire(&session.opened())?;

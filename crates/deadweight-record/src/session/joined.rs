@@ -23,8 +23,8 @@ impl Session {
     /// Follows this task and its descendants too, once enabled; false if it is gone.
     pub(crate) fn follow_task(&mut self, task: i32) -> Result<bool, Error> {
         let mut opened = Vec::new();
-        self.programs.iter().for_each(|programs| programs.follow(task.cast_unsigned()));
-        for (role, event) in task_events(&Tracefs::open()?, self.programs.is_none()) {
+        self.tell_of(task);
+        for (role, event) in task_events(&Tracefs::open()?, self.told.is_none()) {
             match self.open_everywhere(role, event.as_ref(), Whom::Task(task)) {
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
                 other => opened.extend(self.tolerate(role, other, role != Role::FaultSite)?),
@@ -36,8 +36,8 @@ impl Session {
 
     /// Watches the calls and faults of everybody: where there are too many tasks to follow each.
     pub(crate) fn open_task_events_for_all(&mut self) -> Result<(), Error> {
-        self.programs.iter().for_each(|programs| programs.follow_all(true));
-        for (role, event) in task_events(&Tracefs::open()?, self.programs.is_none()) {
+        self.tell_of_all();
+        for (role, event) in task_events(&Tracefs::open()?, self.told.is_none()) {
             let opened = self.open_everywhere(role, event.as_ref(), Whom::Everyone);
             let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
             self.task.extend(opened);
