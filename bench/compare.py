@@ -3,7 +3,7 @@
 how often two runs of the same command are told apart. Writes bench/COMPARE.md.
 
     cargo build --release -p deadweight
-    cargo build --release -p deadweight-core --example statistics_speed
+    cargo build --release -p deadweight-report --example statistics_speed
     python3 bench/compare.py [--rounds 5] [--pairs 100] [--hyperfine PATH]
 """
 import argparse

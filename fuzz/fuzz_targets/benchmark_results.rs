@@ -1,8 +1,8 @@
 //! What benchmark programs wrote, as text and as JSON: whatever it is, it is laid out or refused.
 #![no_main]
 
-use deadweight_core::benchmarks::table::{Layout, lay_out};
-use deadweight_core::benchmarks::{go, json, speed};
+use deadweight_report::benchmarks::table::{Layout, lay_out};
+use deadweight_report::benchmarks::{go, json, speed};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -1,7 +1,7 @@
 //! A binary as sealing meets it: whatever its bytes are, addresses resolve to something.
 #![no_main]
 
-use deadweight::seal::{Detail, Files, called_names, resolve, unwind_rules, value_types};
+use deadweight_seal::{Detail, Files, called_names, resolve, unwind_rules, value_types};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

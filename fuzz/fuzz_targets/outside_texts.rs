@@ -1,7 +1,7 @@
 //! Texts of the kernel, of cgroups, and of programs that list the code they made.
 #![no_main]
 
-use deadweight::seal::named_by_list;
+use deadweight_seal::named_by_list;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

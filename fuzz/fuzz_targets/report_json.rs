@@ -3,9 +3,9 @@
 
 use deadweight::render::page::Page;
 use deadweight::render::{comparison, json, terminal};
-use deadweight_core::compare::compare;
-use deadweight_core::gate::{Condition, Reports};
-use deadweight_core::report::Report;
+use deadweight_report::compare::compare;
+use deadweight_report::gate::{Condition, Reports};
+use deadweight_report::report::Report;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -1,7 +1,7 @@
 //! A trace file, as it is and with right checksums: read, written again, weighed.
 #![no_main]
 
-use deadweight_core::trace::Trace;
+use deadweight_trace::Trace;
 use deadweight_core::{Weighing, weigh};
 use libfuzzer_sys::fuzz_target;
 

@@ -1,7 +1,7 @@
 //! A trace as text: read, written in both forms, weighed.
 #![no_main]
 
-use deadweight_core::trace::Trace;
+use deadweight_trace::Trace;
 use deadweight_core::{Weighing, weigh};
 use libfuzzer_sys::fuzz_target;
 

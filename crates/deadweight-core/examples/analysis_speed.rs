@@ -8,16 +8,16 @@
 #![expect(clippy::disallowed_methods, reason = "it reads its own memory use")]
 
 use deadweight_core::causes::difference;
-use deadweight_core::ids::{Cpu, StackId, Tid};
 use deadweight_core::overlap::overlaps;
 use deadweight_core::path::{Path, Subject};
 use deadweight_core::projection::simple;
-use deadweight_core::symbols::Symbols;
 use deadweight_core::timeline::Timeline;
-use deadweight_core::trace::{Event, Events, Kind, Meta, Off, Trace};
-use deadweight_core::units::Ns;
 use deadweight_core::whatif::WhatIf;
 use deadweight_core::{Weighing, weigh};
+use deadweight_trace::ids::{Cpu, StackId, Tid};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Event, Events, Kind, Meta, Off, Trace};
 use std::time::Instant;
 
 fn main() {

@@ -13,9 +13,9 @@ use deadweight_core::causes::{Cause, Doing, Ended, Held, difference};
 use deadweight_core::path::{Path, Subject};
 use deadweight_core::projection::simple;
 use deadweight_core::timeline::Timeline;
-use deadweight_core::trace::{Trace, syscall};
-use deadweight_core::units::Ns;
 use deadweight_core::whatif::WhatIf;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Trace, syscall};
 use std::collections::BTreeMap;
 
 fn words(trace: &Trace, cause: &Cause) -> String {

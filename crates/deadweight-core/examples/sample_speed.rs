@@ -6,10 +6,10 @@
 #![expect(clippy::disallowed_types, reason = "it measures time; the core itself has no clock")]
 #![expect(clippy::disallowed_methods, reason = "the core itself reads no files")]
 
-use deadweight_core::ids::{Cpu, StackId, Tid};
-use deadweight_core::trace::{Event, Kind, Meta, Off, Trace};
-use deadweight_core::units::Ns;
 use deadweight_core::{Weighing, weigh};
+use deadweight_trace::ids::{Cpu, StackId, Tid};
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Event, Kind, Meta, Off, Trace};
 use std::time::Instant;
 
 const SAMPLES: u64 = 2_000_000;

@@ -16,14 +16,14 @@ use crate::case::Case;
 use crate::cost::{self, AccountId};
 use crate::effort;
 use crate::holding::Holder;
-use crate::ids::{CallId, StackId, TaskId};
 use crate::kernel::WaitsFor;
 use crate::observed;
 use crate::path::Piece;
 use crate::place::{Spot, Weight, Weights};
 use crate::processes::ProcessId;
 use crate::timeline::{Run, Sample, Task, Within};
-use crate::units::Ns;
+use deadweight_trace::ids::{CallId, StackId, TaskId};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// The smallest thing that can be charged.

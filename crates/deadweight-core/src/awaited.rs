@@ -3,12 +3,12 @@
 //! Not for how long it waits: that is `path`'s.
 
 use crate::case::Case;
-use crate::ids::{TaskId, Tid};
 use crate::kernel::WaitsFor;
 use crate::processes::ProcessId;
 use crate::timeline::{Task, WokenBy};
-use crate::trace::syscall;
-use crate::units::Ns;
+use deadweight_trace::ids::{TaskId, Tid};
+use deadweight_trace::syscall;
+use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The processes whose work another one waits for: it reads what they write or writes what they

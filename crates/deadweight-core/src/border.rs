@@ -8,11 +8,11 @@
 use crate::case::Case;
 use crate::cost::Inspection;
 use crate::findings::with_the_way;
-use crate::ids::{ImageId, LocationId, NameId};
 use crate::place::{Spot, Weights, called_from, is_own};
 use crate::processes::ProcessId;
-use crate::symbols::Symbols;
-use crate::units::Ns;
+use deadweight_trace::ids::{ImageId, LocationId, NameId};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
 /// One sample must be little beside what is asked about: calls that took less than so many sample

@@ -5,11 +5,11 @@
 //! functions decide nothing, so each function counts by its samples. Not for saying what an
 //! optimised build would save: that is the class' business.
 
-use crate::asm::Shape;
-use crate::ids::{ImageId, LocationId};
-use crate::machine::{FunctionId, Machine};
 use crate::place::is_own;
-use crate::symbols::Location;
+use deadweight_code::Shape;
+use deadweight_code::machine::{FunctionId, Machine};
+use deadweight_trace::ids::{ImageId, LocationId};
+use deadweight_trace::symbols::Location;
 use std::collections::BTreeMap;
 
 /// Instructions that work on the function's own frame: 0 to 23 % in optimised programs of six

@@ -5,12 +5,12 @@
 
 use crate::descriptors::ObjectKind;
 use crate::effort;
-use crate::ids::{CallId, NameId, StackId};
 use crate::place::{Spot, Weight, Weights};
 use crate::processes::{ProcessId, Processes};
 use crate::timeline::{Call, Timeline};
-use crate::trace::syscall::{self, Arch};
-use crate::units::Ns;
+use deadweight_trace::ids::{CallId, NameId, StackId};
+use deadweight_trace::syscall::{self, Arch};
+use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Distinct sizes and objects that are remembered per family: enough to tell few from many.

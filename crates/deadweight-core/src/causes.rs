@@ -4,11 +4,11 @@
 //! against each other. Not the accounts of the ledger: those know files, sites and costs.
 
 use crate::holding::{Holder, holders};
-use crate::ids::{NameId, TaskId};
 use crate::kernel::{Interrupt, WaitsFor};
 use crate::path::{Path, Subject};
 use crate::timeline::{Run, Span, Timeline, Within, WokenBy};
-use crate::units::Ns;
+use deadweight_trace::ids::{NameId, TaskId};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// What an interval was.

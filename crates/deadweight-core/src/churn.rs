@@ -5,9 +5,9 @@
 
 use crate::processes::{ProcessId, Processes};
 use crate::timeline::{Call, Timeline, Within};
-use crate::trace::Trace;
-use crate::trace::syscall;
-use crate::units::Ns;
+use deadweight_trace::Trace;
+use deadweight_trace::syscall;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// `MADV_DONTNEED`, `MADV_FREE`: the pages' content may go. From the kernel's uapi headers.
@@ -178,7 +178,7 @@ pub(crate) fn fault_times(
 ) -> Vec<(Ns, ProcessId, usize)> {
     let mut times = Vec::with_capacity(timeline.faults.len());
     for (index, task) in timeline.tasks.iter().enumerate() {
-        let process = processes.of(crate::ids::TaskId::at(index));
+        let process = processes.of(deadweight_trace::ids::TaskId::at(index));
         let mut latest = None;
         for span in &task.spans {
             if let Within::Fault(fault) = span.within {

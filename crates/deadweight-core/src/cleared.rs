@@ -8,7 +8,7 @@
 use crate::churn::fault_times;
 use crate::processes::{ProcessId, Processes};
 use crate::timeline::{Fault, Timeline};
-use crate::units::Ns;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Whoever clears memory to write to it has done so after this time.

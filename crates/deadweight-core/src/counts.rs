@@ -15,45 +15,13 @@ pub use per_call::{Copies, copies};
 
 use crate::cost::GROWTH;
 use crate::path::Subject;
-use crate::report::{Allocations, Finding, Report};
 use crate::timeline::Timeline;
-use crate::trace::Trace;
-use crate::units::Ns;
-use crate::wording::{count, time};
+use deadweight_report::report::{Allocations, Finding, Report};
+use deadweight_report::wording::{count, time};
+use deadweight_trace::Trace;
+pub use deadweight_trace::probe::{Mark, STOPPED};
+use deadweight_trace::units::Ns;
 use tally::Tally;
-
-/// What a hit of a counted place means.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// The function of `--in` was called.
-    Call,
-    /// Memory was asked for: the first argument of the hit is how many bytes.
-    Allocation,
-}
-
-impl Mark {
-    /// The name of the probe that says so. The second argument of its hits is the same for all that
-    /// come from one caller at one depth of a stack.
-    #[must_use]
-    pub fn hit(self) -> &'static str {
-        match self {
-            Self::Call => "count.call",
-            Self::Allocation => "count.allocation",
-        }
-    }
-
-    /// The name of the probe that tells the stack of some of those hits, once more.
-    #[must_use]
-    pub fn stack(self) -> &'static str {
-        match self {
-            Self::Call => "count.call.stack",
-            Self::Allocation => "count.allocation.stack",
-        }
-    }
-}
-
-/// The name of the probe that says that counting stopped: there were hits enough.
-pub const STOPPED: &str = "count.stopped";
 
 /// A run whose calls and allocations were counted.
 #[derive(Copy, Clone, Debug)]

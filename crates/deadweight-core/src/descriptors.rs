@@ -7,10 +7,10 @@
 
 mod effect;
 
-use crate::ids::{NameId, Tid};
-use crate::symbols::Symbols;
-use crate::trace::syscall::Arch;
-use crate::units::Ns;
+use deadweight_trace::ids::{NameId, Tid};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::syscall::Arch;
+use deadweight_trace::units::Ns;
 use effect::{CLOEXEC, Effect, Effects};
 use std::collections::BTreeMap;
 

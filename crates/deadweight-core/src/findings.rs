@@ -5,15 +5,15 @@
 use crate::attribute::{self, Entry};
 use crate::case::Case;
 use crate::cost::{AccountId, CLASSES, Inspection};
-use crate::ids::TaskId;
 use crate::place::{Spot, Weights, add, called_from};
 use crate::processes::ProcessId;
 use crate::removals::removals;
-use crate::report::{Finding, How, Site};
 use crate::shares::Own;
 use crate::timeline::Sample;
-use crate::units::Ns;
 use crate::whatif::WhatIf;
+use deadweight_report::report::{Finding, How, Site};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A finding below this share of the wall time is not worth a reader's attention.

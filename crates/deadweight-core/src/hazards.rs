@@ -10,10 +10,10 @@ use crate::cost;
 use crate::holding::Holder;
 use crate::processes::ProcessId;
 use crate::readings;
-use crate::report::{Hazard, Stage};
 use crate::stages::on_cpu;
-use crate::units::Ns;
-use crate::wording::{percent, time};
+use deadweight_report::report::{Hazard, Stage};
+use deadweight_report::wording::{percent, time};
+use deadweight_trace::units::Ns;
 pub(crate) use series::of_series;
 
 /// A stage that waits this part of its life for input is timed with its producer.

@@ -2,10 +2,10 @@
 //!
 //! Not a saving: what the holder did there may be needed.
 
-use crate::ids::{Cpu, TaskId};
 use crate::path::Subject;
 use crate::timeline::{Run, Timeline};
-use crate::units::Ns;
+use deadweight_trace::ids::{Cpu, TaskId};
+use deadweight_trace::units::Ns;
 
 /// Who had a CPU that a task of the subject waited for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

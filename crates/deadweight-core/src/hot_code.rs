@@ -4,10 +4,10 @@
 //! choosing what is a cost (`cost`), nor for decoding (`machine`).
 
 use crate::case::Case;
-use crate::ids::LocationId;
-use crate::machine::FunctionId;
 use crate::place::{Spot, Weights};
-use crate::symbols::SourceFrame;
+use deadweight_code::machine::FunctionId;
+use deadweight_trace::ids::LocationId;
+use deadweight_trace::symbols::SourceFrame;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

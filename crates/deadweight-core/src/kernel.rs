@@ -5,12 +5,11 @@
 //! pipe waits for the mutex. Not for user stacks.
 
 use crate::descriptors::ObjectKind;
-use crate::ids::StackId;
-use crate::symbols::Symbols;
-use serde::{Deserialize, Serialize};
+use deadweight_trace::ids::StackId;
+use deadweight_trace::symbols::Symbols;
 
 /// What a blocked task waits for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
     /// Data in an empty pipe.
     PipeData,
@@ -47,7 +46,7 @@ pub enum WaitsFor {
 }
 
 /// What an interrupt that woke a task was.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Interrupt {
     /// A clock ran out.
     Timer,

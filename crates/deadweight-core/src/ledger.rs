@@ -9,10 +9,10 @@ use crate::cost::AccountId;
 use crate::findings::Sum;
 use crate::holding::Holder;
 use crate::kernel::WaitsFor;
-use crate::report::{Basis, Row};
-use crate::stats::proportion::proportion;
-use crate::units::Ns;
-use crate::wording::{bytes, count, percent, things};
+use deadweight_report::report::{Basis, Row};
+use deadweight_report::stats::proportion::proportion;
+use deadweight_report::wording::{bytes, count, percent, things};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Kinds of things that one note lists.

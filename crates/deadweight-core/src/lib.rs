@@ -13,10 +13,8 @@
 //! No IO, no clock, no environment, no hash order: the same bytes give the same report.
 #![forbid(unsafe_code)]
 
-pub mod asm;
 mod attribute;
 mod awaited;
-pub mod benchmarks;
 mod border;
 mod builds;
 mod calls;
@@ -24,22 +22,17 @@ mod case;
 pub mod causes;
 mod churn;
 mod cleared;
-pub mod compare;
 pub mod cost;
 pub mod counts;
 pub mod descriptors;
-mod duty;
 mod effort;
 mod findings;
-pub mod gate;
 mod hazards;
 pub mod holding;
 mod hot_code;
-pub mod ids;
 pub mod kernel;
 mod ledger;
 mod locks;
-mod machine;
 mod observed;
 pub mod overlap;
 pub mod path;
@@ -50,22 +43,16 @@ pub mod projection;
 pub mod proof;
 mod readings;
 mod removals;
-pub mod report;
 pub mod runners;
 mod shares;
 mod stages;
-pub mod stats;
-pub mod symbols;
 pub mod teams;
 pub mod timeline;
 mod top;
-pub mod trace;
-pub mod units;
 mod unnamed;
 mod user_time;
 pub mod weigh;
 pub mod whatif;
-mod wording;
 mod work;
 
 pub use weigh::{CleanRun, Luck, WeighError, Weighing, weigh};

@@ -6,13 +6,13 @@
 //! waited on is the 2 that glibc and Rust write for "contended"). For Go, whose goroutines park
 //! without a system call, probes on the runtime's semaphores tell the same.
 
-use crate::ids::{StackId, TaskId, Tid};
 use crate::kernel::WaitsFor;
 use crate::processes::{ProcessId, Processes};
-use crate::symbols::Symbols;
 use crate::timeline::{Block, Timeline, WokenBy};
-use crate::trace::{Kind, Trace, syscall};
-use crate::units::Ns;
+use deadweight_trace::ids::{StackId, TaskId, Tid};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Kind, Trace, syscall};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The value of a contended lock word in glibc and Rust's standard library.

@@ -6,12 +6,12 @@
 //! taken out, so the calibrated costs are scaled until they leave that. Not for moving the time
 //! into its row: that is `attribute`.
 
-use crate::ids::TaskId;
-use crate::stats::median::summarise;
 use crate::timeline::{Call, Run, Task, Timeline, Within};
-use crate::trace::{Observer, Trace};
-use crate::units::Ns;
 use crate::weigh::CleanRun;
+use deadweight_report::stats::median::summarise;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Observer, Trace};
 
 /// The kernel divides CPU time into user and system by whom the timer tick met. This much of
 /// clean runs is a hundred ticks where they are slowest (250 Hz): five points of standard error.
@@ -215,7 +215,7 @@ fn bounded(cost: Observer, calibrated: &Observer) -> Observer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Usage;
+    use deadweight_trace::Usage;
 
     /// A thousand calls: each 400 ns in the kernel and 600 ns of its own code, as recorded.
     fn recording() -> Trace {

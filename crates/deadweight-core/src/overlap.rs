@@ -3,10 +3,10 @@
 //! If some own task was on a CPU all the time, taking the wait away may save nothing, or all of
 //! it if that work is idle talk: the saving is a range. Not for the waits themselves: `path`.
 
-use crate::ids::TaskId;
 use crate::path::Path;
 use crate::timeline::Timeline;
-use crate::units::Ns;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// A wait on the path that ended outside the subject.
@@ -42,7 +42,7 @@ fn busy(timeline: &Timeline, path: &Path, from: Ns, to: Ns) -> (Ns, Option<TaskI
     let mut parts = Vec::new();
     let mut each: BTreeMap<TaskId, Ns> = BTreeMap::new();
     for cpu in 0..timeline.held.len() {
-        let cpu = crate::ids::Cpu(u16::try_from(cpu).unwrap_or(u16::MAX));
+        let cpu = deadweight_trace::ids::Cpu(u16::try_from(cpu).unwrap_or(u16::MAX));
         for (start, end, who) in timeline.holders(cpu, from, to) {
             if let Some(task) = who.filter(|t| path.subject.owns(*t)) {
                 parts.push((start, end));

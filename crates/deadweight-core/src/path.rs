@@ -10,9 +10,9 @@ mod subject;
 pub(crate) mod tests;
 mod walk;
 
-use crate::ids::{TaskId, Tid};
 use crate::timeline::{Block, Run, Span, Timeline, WokenBy};
-use crate::units::Ns;
+use deadweight_trace::ids::{TaskId, Tid};
+use deadweight_trace::units::Ns;
 
 pub use subject::{Candidate, NoProcess};
 pub(crate) use walk::last_task;

@@ -3,9 +3,9 @@
 //! A system call's innermost frames are the C library or the language's runtime; the line to
 //! change is the innermost one that is neither. Not for kernel stacks.
 
-use crate::ids::{LocationId, NameId, StackId};
-use crate::report::Site;
-use crate::symbols::{Location, MADE, SourceFrame, Symbols};
+use deadweight_report::report::Site;
+use deadweight_trace::ids::{LocationId, NameId, StackId};
+use deadweight_trace::symbols::{Location, MADE, SourceFrame, Symbols};
 use std::collections::BTreeMap;
 
 mod callers;
@@ -308,7 +308,7 @@ const LIBRARY_NAMES: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Trace;
+    use deadweight_trace::Trace;
 
     #[test]
     fn a_stub_is_not_the_place_but_who_calls_it() {

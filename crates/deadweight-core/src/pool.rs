@@ -6,13 +6,15 @@
 //! judging a single run.
 
 use crate::hazards;
-use crate::report::{CleanRuns, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns};
-use crate::stats::apportion::apportion;
-use crate::stats::median::summarise;
-use crate::units::Ns;
 use crate::weigh::CleanRun;
-use crate::wording::time;
 use crate::work;
+use deadweight_report::report::{
+    CleanRuns, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns,
+};
+use deadweight_report::stats::apportion::apportion;
+use deadweight_report::stats::median::summarise;
+use deadweight_report::wording::time;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Times of traced and clean runs that differ by more than this factor are told apart.
@@ -344,7 +346,7 @@ fn merged<'h>(hazards: impl Iterator<Item = &'h Hazard>) -> Vec<Hazard> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Site;
+    use deadweight_report::report::Site;
 
     fn lock(line: u32, others: &[u32], saving_share: f64) -> Finding {
         let site = |line: &u32| Site { function: "get".into(), line: *line, ..Site::default() };

@@ -4,11 +4,11 @@
 //! for deciding whose time counts: that is `path::Subject`.
 
 use crate::effort;
-use crate::ids::{ImageId, TaskId, Tid};
 use crate::path::Subject;
-use crate::symbols::{Image, Symbols};
 use crate::timeline::{Span, Timeline, Within};
-use crate::units::Ns;
+use deadweight_trace::ids::{ImageId, TaskId, Tid};
+use deadweight_trace::symbols::{Image, Symbols};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// One life of one process: an index into [`Processes::all`].

@@ -6,10 +6,10 @@
 //! cross-check and never the ledger.
 
 use crate::causes::{Cause, Totals, count};
-use crate::ids::TaskId;
 use crate::path::Subject;
 use crate::timeline::{Run, Timeline};
-use crate::units::Ns;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 

@@ -4,12 +4,11 @@
 //! comes back with a [`Trial`]. Not for choosing what to leave out (`removals`), nor for the bytes
 //! (`asm::removal`).
 
-use crate::asm::removal::Patch;
-use crate::compare::{self, Verdict};
 use crate::findings;
-use crate::report::{Finding, How, Outcome, Proof, Report};
-use crate::units::Ns;
-use crate::wording::things;
+use deadweight_report::compare::{self, Verdict};
+use deadweight_report::report::{Finding, How, Outcome, Proof, Removal, Report};
+use deadweight_report::wording::things;
+use deadweight_trace::units::Ns;
 
 /// What costs this share of the wall time at most is no finding.
 const WORTH: f64 = 0.02;
@@ -17,19 +16,6 @@ const WORTH: f64 = 0.02;
 const MOST_OF_IT: f64 = 0.5;
 /// The class whose removal leaves instructions that do nothing in the hot loop itself.
 const CHECKS: &str = "bounds-checks";
-
-/// What can be left out of a binary to try what it is worth.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Removal {
-    /// What it is and where: `the call of memset at frames.cpp:11`.
-    pub what: String,
-    /// Path of the binary.
-    pub image: String,
-    /// Its share of the finding, 0 to 1.
-    pub share: f64,
-    /// The bytes; or why they cannot be told.
-    pub patches: Result<Vec<Patch>, String>,
-}
 
 /// What came of running a binary with and without something.
 #[derive(Clone, Debug, PartialEq, Eq)]

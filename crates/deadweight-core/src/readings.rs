@@ -6,9 +6,9 @@
 use crate::case::Case;
 use crate::causes::{Cause, difference};
 use crate::projection::{TWO_READINGS, simple};
-use crate::report::Hazard;
-use crate::units::Ns;
-use crate::wording::percent;
+use deadweight_report::report::Hazard;
+use deadweight_report::wording::percent;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// The two readings, where they differ much.

@@ -4,19 +4,20 @@
 //! lock prefixes of counts that only one thread changes. Copies are not tried: what they move is
 //! used. Not for the bytes (`asm::removal`), nor for what a trial says (`proof`).
 
-use crate::asm::Role;
-use crate::asm::removal::{Obstacle, Patch, without_checks, without_fill, without_locks};
 use crate::cost::{AccountId, Inspection, checked_loops};
-use crate::duty::Duty;
-use crate::ids::{ImageId, LocationId};
-use crate::machine::FunctionId;
 use crate::place::{Spot, Weights, is_own, is_system_image, own_frame};
 use crate::processes::ProcessId;
-use crate::proof::Removal;
 use crate::shares::Share;
-use crate::symbols::Symbols;
 use crate::timeline::Timeline;
-use crate::wording::things;
+use deadweight_code::Role;
+use deadweight_code::duty::Duty;
+use deadweight_code::machine::FunctionId;
+use deadweight_code::removal::{Obstacle, without_checks, without_fill, without_locks};
+use deadweight_report::report::Removal;
+use deadweight_report::wording::things;
+use deadweight_trace::ids::{ImageId, LocationId};
+use deadweight_trace::patch::Patch;
+use deadweight_trace::symbols::Symbols;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many places of a finding are worth a trial.
@@ -124,9 +125,9 @@ fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<R
 }
 
 type Remove<'r> = dyn Fn(
-        &crate::asm::Code<'_>,
-        &crate::asm::Names<'_>,
-        crate::units::FileAddr,
+        &deadweight_code::Code<'_>,
+        &deadweight_code::Names<'_>,
+        deadweight_trace::units::FileAddr,
     ) -> Result<Vec<Patch>, Obstacle>
     + 'r;
 
@@ -219,7 +220,7 @@ fn is_alone(found: &Inspection<'_, '_>, process: ProcessId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::FileAddr;
+    use deadweight_trace::units::FileAddr;
 
     fn part(weight: u64, what: &str, patches: Result<u64, &str>) -> (u64, Removal) {
         let patch = |at| vec![Patch { addr: FileAddr(at), was: vec![0xf0], becomes: vec![0x3e] }];

@@ -7,8 +7,8 @@
 
 use crate::path::Subject;
 use crate::timeline::Timeline;
-use crate::trace::Trace;
-use crate::wording::time;
+use deadweight_report::wording::time;
+use deadweight_trace::Trace;
 
 /// What was built and run.
 #[derive(Clone, Debug, PartialEq, Eq)]

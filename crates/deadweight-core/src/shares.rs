@@ -7,10 +7,10 @@ use crate::attribute::Attribution;
 use crate::cost::{AccountId, Inspection};
 use crate::place::{Spot, Weights, add, sites};
 use crate::processes::ProcessId;
-use crate::report::Site;
-use crate::stats::proportion::proportion;
-use crate::symbols::Symbols;
-use crate::units::Ns;
+use deadweight_report::report::Site;
+use deadweight_report::stats::proportion::proportion;
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
 /// A part of a process' own time that samples told apart.

@@ -6,9 +6,9 @@
 use crate::case::Case;
 use crate::kernel::{Interrupt, WaitsFor};
 use crate::processes::ProcessId;
-use crate::report::Stage;
 use crate::timeline::{Run, Span, Task, WokenBy};
-use crate::units::Ns;
+use deadweight_report::report::Stage;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// More children than this are a loop, not a pipeline.
@@ -109,8 +109,8 @@ pub(crate) fn switches(task: &Task) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::Trace;
     use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
 
     /// Two children, the first dead before the second is born.
     const ONE_AFTER_THE_OTHER: &str = "task 1 sh

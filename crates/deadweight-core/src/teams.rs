@@ -5,11 +5,11 @@
 //! the name), lives that overlap. Not for unlike workers: there the lead bounds the saving.
 
 use crate::causes::{Cause, Totals, cause};
-use crate::ids::{NameId, StackId, TaskId};
 use crate::path::Subject;
-use crate::symbols::Symbols;
 use crate::timeline::{Run, Timeline};
-use crate::units::Ns;
+use deadweight_trace::ids::{NameId, StackId, TaskId};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// How much of the longest life all lives must have in common.

@@ -24,9 +24,9 @@ mod tids;
 mod wakes;
 
 use crate::descriptors::Objects;
-use crate::ids::{CallId, Cpu, LocationId, NameId, StackId, TaskId, Tid};
 use crate::kernel::{Interrupt, WaitsFor};
-use crate::units::{LiveAddr, Ns};
+use deadweight_trace::ids::{CallId, Cpu, LocationId, NameId, StackId, TaskId, Tid};
+use deadweight_trace::units::{LiveAddr, Ns};
 
 /// All tasks, calls and waits of a trace.
 #[derive(Clone, Debug, Default)]
@@ -276,7 +276,7 @@ pub struct Held {
 }
 
 impl Timeline {
-    /// The arguments kept of a call, see [`crate::trace::syscall::kept`]; others are 0.
+    /// The arguments kept of a call, see [`deadweight_trace::syscall::kept`]; others are 0.
     #[must_use]
     pub fn args(&self, call: &Call) -> [u64; 4] {
         self.arguments.get(call.args as usize).copied().unwrap_or_default()

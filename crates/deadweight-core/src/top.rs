@@ -5,9 +5,9 @@
 use crate::attribute::Attribution;
 use crate::case::Case;
 use crate::place::Weights;
-use crate::report::TopFunction;
-use crate::stats::apportion::apportion;
-use crate::units::Ns;
+use deadweight_report::report::TopFunction;
+use deadweight_report::stats::apportion::apportion;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Functions that are shown.

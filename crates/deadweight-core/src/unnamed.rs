@@ -6,9 +6,9 @@
 
 use crate::attribute::Attribution;
 use crate::case::Case;
-use crate::ids::ImageId;
 use crate::place::is_system_image;
-use crate::symbols::is_c_library;
+use deadweight_trace::ids::ImageId;
+use deadweight_trace::symbols::is_c_library;
 use std::collections::BTreeMap;
 
 /// From this part of the program's own time on, the code of an image is spoken of.
@@ -92,8 +92,8 @@ fn about(case: &Case<'_>, id: ImageId) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::Trace;
     use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
     use std::fmt::Write;
 
     /// What is said of a program that spends so many samples in each of these stacks.

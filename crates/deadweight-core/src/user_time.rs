@@ -5,12 +5,12 @@
 //! per code address, so that a million samples take a million look-ups. Not for deciding what is
 //! a cost (`cost`), nor for charging (`attribute`).
 
-use crate::asm::Role;
-use crate::duty::{self, Duty};
-use crate::ids::{LocationId, NameId, StackId};
-use crate::machine::{Called, Machine, Waited};
 use crate::place::{Spot, is_own};
-use crate::symbols::{Location, SourceFrame, Symbols};
+use deadweight_code::Role;
+use deadweight_code::duty::{self, Duty};
+use deadweight_code::machine::{Called, Machine, Waited};
+use deadweight_trace::ids::{LocationId, NameId, StackId};
+use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
 use std::sync::OnceLock;
 
 /// What is known of each code address, read when it is first asked for.

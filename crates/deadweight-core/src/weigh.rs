@@ -8,12 +8,14 @@ use crate::case::Case;
 use crate::cost::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
-use crate::report::{ExitInfo, Inside, Recording, Report, Runs, SCHEMA, SubjectInfo, TracedRuns};
 use crate::timeline::Timeline;
-use crate::trace::{Exit, Trace};
-use crate::units::Ns;
-use crate::wording::{percent, things, time};
 use crate::{attribute, findings, hazards, ledger, observed, pool, stages, top, unnamed, work};
+use deadweight_report::report::{
+    ExitInfo, Inside, Recording, Report, Runs, SCHEMA, SubjectInfo, TracedRuns,
+};
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Exit, Trace};
 
 /// A run without tracing, as the kernel's own counters saw it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -317,7 +319,7 @@ fn several(subject: &Subject, case: &Case<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Report;
+    use deadweight_report::report::Report;
 
     fn weighed(text: &str) -> Report {
         let trace = Trace::from_text(text).unwrap();

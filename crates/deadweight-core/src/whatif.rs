@@ -10,10 +10,10 @@ mod replay;
 mod tests;
 
 use crate::holding::{Holder, holders};
-use crate::ids::TaskId;
 use crate::path::Subject;
 use crate::timeline::{Run, Task, Timeline, WokenBy};
-use crate::units::Ns;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 use replay::Replay;
 
 /// How much of its life a task must spend in waits that a clock ends for its end to count as

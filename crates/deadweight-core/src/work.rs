@@ -7,10 +7,10 @@
 use crate::attribute::Attribution;
 use crate::case::Case;
 use crate::cost::{NET_WORK, called_small};
-use crate::report::{FunctionWork, Report};
-use crate::stats::apportion::apportion;
-use crate::symbols::Symbols;
-use crate::units::Ns;
+use deadweight_report::report::{FunctionWork, Report};
+use deadweight_report::stats::apportion::apportion;
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions with less than this share of the work are left out.

@@ -2,10 +2,10 @@
 //! goes, or is refused in one sentence. The same for its text, and for a report as JSON.
 #![expect(clippy::disallowed_methods, reason = "golden files are read by their test")]
 
-use deadweight_core::report::Report;
-use deadweight_core::trace::Trace;
-use deadweight_core::units::Ns;
 use deadweight_core::{Weighing, weigh};
+use deadweight_report::report::Report;
+use deadweight_trace::Trace;
+use deadweight_trace::units::Ns;
 use std::path::Path;
 
 /// A recording of some kB.

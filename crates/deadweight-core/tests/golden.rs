@@ -7,9 +7,9 @@
 //! without a text fails, and so does a text without a trace.
 #![expect(clippy::disallowed_methods, reason = "golden files are read by their test")]
 
-use deadweight_core::report::{Basis, Report};
-use deadweight_core::trace::Trace;
 use deadweight_core::{Weighing, weigh};
+use deadweight_report::report::{Basis, Report};
+use deadweight_trace::Trace;
 use expect_test::expect_file;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -5,20 +5,21 @@
 //! same ones); a hundred thousand take minutes in release.
 #![expect(clippy::expect_used, reason = "a test says what it expects")]
 
+#[path = "../../deadweight-trace/tests/random/mod.rs"]
 mod random;
 
 use deadweight_core::causes::{Cause, difference};
-use deadweight_core::ids::{Cpu, LocationId, NameId, StackId, TaskId, Tid};
 use deadweight_core::overlap::overlaps;
 use deadweight_core::path::{Path, Subject};
 use deadweight_core::projection::simple;
-use deadweight_core::symbols::{Image, Location, SourceFrame, Symbols};
 use deadweight_core::teams::teams;
 use deadweight_core::timeline::{Run, Timeline};
-use deadweight_core::trace::{Event, Kind, Meta, Off, Trace};
-use deadweight_core::units::{LiveAddr, Ns};
 use deadweight_core::whatif::WhatIf;
 use deadweight_core::{Weighing, weigh};
+use deadweight_trace::ids::{Cpu, LocationId, NameId, StackId, TaskId, Tid};
+use deadweight_trace::symbols::{Image, Location, SourceFrame, Symbols};
+use deadweight_trace::units::{LiveAddr, Ns};
+use deadweight_trace::{Event, Kind, Meta, Off, Trace};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use crate::perf::schema::{Role, Schema};
 use crate::perf::sys::Open;
 use crate::proc::has_ended;
 use crate::session::Session;
-use deadweight_core::trace::Observer;
+use deadweight_trace::Observer;
 use std::hint::black_box;
 use std::ptr;
 

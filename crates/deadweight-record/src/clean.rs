@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::launch::{Request, lend};
 use crate::signals::Guard;
 use crate::time_limit;
-use deadweight_core::trace::{Exit, Usage};
-use deadweight_core::units::Ns;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Exit, Usage};
 
 /// A run without tracing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::perf::schema::{Layout, Role, fields};
 use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::session::{Session, registers};
-use deadweight_core::counts::Mark;
+use deadweight_trace::probe::Mark;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;

@@ -13,7 +13,7 @@ use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
 use crate::programs::layout::{entry, kind};
 use crate::programs::{AtSwitches, Programs};
-use deadweight_core::trace::syscall::{self, Arch};
+use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What can go wrong before or while a program runs under the recorder, each as one sentence.
 //!
-//! A program that fails is not an error here: it is an [`Exit`](deadweight_core::trace::Exit).
+//! A program that fails is not an error here: it is an [`Exit`](deadweight_trace::Exit).
 
 use std::io;
 use std::path::PathBuf;

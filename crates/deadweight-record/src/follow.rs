@@ -25,12 +25,12 @@ use crate::merge::Untold;
 use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::{Offsets, Role};
 use crate::proc::{Descriptor, Found};
-use crate::raw::{RawEvent, RawKind, Sink, UserState};
 use crate::site::Site;
 use crate::waits::Wait;
+use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
 
-use deadweight_core::ids::{Cpu, Tid};
-use deadweight_core::trace::Off;
+use deadweight_trace::Off;
+use deadweight_trace::ids::{Cpu, Tid};
 pub(crate) use own::OwnView;
 pub(crate) use seen::Seen;
 use std::borrow::Cow;

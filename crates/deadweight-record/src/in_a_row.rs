@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::launch::Request;
 use crate::plan::Plan;
 use crate::programs::Programs;
-use crate::raw::Sink;
 use crate::record::{Outcome, record_in};
 use crate::session::Session;
 use crate::stops::Costs;
-use deadweight_core::trace::Observer;
+use deadweight_trace::Observer;
+use deadweight_trace::raw::Sink;
 use std::fmt;
 use std::sync::Arc;
 

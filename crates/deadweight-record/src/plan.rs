@@ -14,8 +14,8 @@ use crate::programs::in_namespace_of_machine;
 use crate::rung::{Lack, Level, Rung};
 use crate::session::Means;
 use crate::stops;
-use deadweight_core::trace::Meta;
-use deadweight_core::trace::syscall::Arch;
+use deadweight_trace::Meta;
+use deadweight_trace::syscall::Arch;
 use std::io::{BufRead, BufReader};
 
 /// Something that recording needs.

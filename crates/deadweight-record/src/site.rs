@@ -2,8 +2,8 @@
 
 use crate::perf::decode::Sample;
 use crate::perf::schema::Role;
-use crate::raw::UserState;
 use crate::session::registers;
+use deadweight_trace::raw::UserState;
 
 /// A user half, kept until the event that it belongs to comes.
 pub(crate) struct Site {

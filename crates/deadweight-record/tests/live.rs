@@ -4,8 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 #![expect(clippy::print_stdout, reason = "a skipped test says so; a failed one shows what it saw")]
 
-use deadweight_core::trace::{Meta, Off};
-use deadweight_record::{Outcome, Plan, RawEvent, RawKind, Request, Sink, record};
+use deadweight_record::{Outcome, Plan, Request, record};
+use deadweight_trace::raw::{RawEvent, RawKind, Sink};
+use deadweight_trace::{Meta, Off};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;

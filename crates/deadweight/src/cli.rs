@@ -7,7 +7,7 @@ mod habits;
 mod values;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use deadweight_core::benchmarks::keys::Key;
+use deadweight_report::benchmarks::keys::Key;
 pub use habits::Habits;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -2,9 +2,9 @@
 //!
 //! A program that fails is not a failure of ours: its exit code is handed on as it is.
 
-use deadweight_core::gate::GateError;
-use deadweight_core::trace::Exit;
 use deadweight_core::weigh::WeighError;
+use deadweight_report::gate::GateError;
+use deadweight_trace::Exit;
 use std::io;
 use std::path::{Path, PathBuf};
 

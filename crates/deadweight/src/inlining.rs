@@ -7,8 +7,8 @@
 
 mod says;
 
-use deadweight_core::ids::ImageId;
-use deadweight_core::trace::Trace;
+use deadweight_trace::Trace;
+use deadweight_trace::ids::ImageId;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};

@@ -9,4 +9,3 @@ mod inlining;
 pub mod recorder;
 pub mod render;
 pub mod running;
-pub mod seal;

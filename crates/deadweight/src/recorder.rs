@@ -3,9 +3,9 @@
 //! Not for repeating (`running`) or for reading recordings (`command`).
 
 use crate::failure::Failure;
-use crate::seal::Sealer;
-use deadweight_core::trace::{Exit, Trace};
 use deadweight_record::{Error, InARow, Join, Outcome, Plan, Request, attach, record, record_in};
+use deadweight_seal::Sealer;
+use deadweight_trace::{Exit, Trace};
 use std::fs::File;
 use std::path::Path;
 

@@ -8,11 +8,11 @@
 use super::{Attribution, Detail, Entry, in_process};
 use crate::case::Case;
 use crate::cost::{AccountId, EXIT, OBSERVER};
-use crate::ids::NameId;
 use crate::place::{Spot, Weights};
 use crate::processes::ProcessId;
-use crate::symbols::{SourceFrame, Symbols};
-use crate::units::Ns;
+use deadweight_trace::ids::NameId;
+use deadweight_trace::symbols::{SourceFrame, Symbols};
+use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function as a reader names it: `parse` is also `query::parse` and `(*parser).parse`.

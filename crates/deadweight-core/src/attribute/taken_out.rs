@@ -6,7 +6,7 @@
 use super::{Charge, Detail, Entry};
 use crate::case::Case;
 use crate::cost;
-use crate::units::Ns;
+use deadweight_trace::units::Ns;
 
 impl Charge<'_, '_> {
     /// Births, execs and deaths cost more while they are recorded, and no calibration knows how

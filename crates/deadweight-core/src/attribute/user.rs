@@ -5,8 +5,8 @@
 use super::{Charge, Detail, Entry};
 use crate::cost::{self, AccountId};
 use crate::place::Weights;
-use crate::stats::apportion::apportion;
-use crate::units::Ns;
+use deadweight_report::stats::apportion::apportion;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 impl Entry {
@@ -58,8 +58,8 @@ impl Charge<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::Trace;
     use crate::{Weighing, weigh};
+    use deadweight_trace::Trace;
 
     #[test]
     fn samples_of_a_hidden_kernel_that_have_a_stack_still_add_up() {

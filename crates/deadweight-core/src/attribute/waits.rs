@@ -4,7 +4,7 @@ use super::{Charge, Slice, What};
 use crate::case::Case;
 use crate::holding::{Holder, held_up, holders};
 use crate::timeline::{Run, Task, WokenBy};
-use crate::units::Ns;
+use deadweight_trace::units::Ns;
 
 /// An idle CPU takes less time to wake up, also a virtual one.
 const LATE: Ns = Ns(1_000_000);

@@ -30,22 +30,21 @@
 //! In `tests/programs`: `string_fields.rs`, `node_per_item.cpp`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::duty::Duty;
 use crate::findings::{Draft, processes_in};
-use crate::ids::NameId;
 use crate::place::Spot;
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::shares::{Share, samples_of};
-use crate::symbols::SourceFrame;
-use crate::units::Ns;
 use crate::user_time::UserSample;
-use crate::wording::{percent, time};
+use deadweight_code::duty::Duty;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, time};
+use deadweight_trace::ids::NameId;
+use deadweight_trace::symbols::SourceFrame;
+use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "allocation",
-    group: "allocation",
     source: include_str!("allocation.rs"),
     claim: Claim::Samples(claim),
     inspect,

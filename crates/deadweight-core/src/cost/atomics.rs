@@ -26,21 +26,20 @@
 //! In `tests/programs`: `shared_by_value.cpp`, `arc_clones.rs`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::asm::Role;
 use crate::findings::{Draft, processes_in};
 use crate::hot_code::hot_code;
 use crate::place::Spot;
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::shares::Share;
-use crate::units::Ns;
 use crate::user_time::UserSample;
-use crate::wording::{percent, time};
+use deadweight_code::Role;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, time};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "atomics",
-    group: "atomics",
     source: include_str!("atomics.rs"),
     claim: Claim::Samples(claim),
     inspect,

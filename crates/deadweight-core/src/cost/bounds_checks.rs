@@ -29,24 +29,23 @@
 //! In `tests/programs`: `checked_rows.rs`, `stencil.go`; refused in `chase.rs`.
 
 use super::{AccountId, Claim, Class, Inspection, NET_WORK};
-use crate::asm::{Loop, Role};
 use crate::findings::{Draft, processes_in};
 use crate::hot_code::hot_code;
-use crate::ids::LocationId;
-use crate::machine::FunctionId;
 use crate::place::{Spot, Weights, add, own_frame};
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::shares::{Own, sampled_sites, samples_of};
-use crate::symbols::SourceFrame;
-use crate::units::{FileAddr, Ns};
 use crate::user_time::UserSample;
-use crate::wording::{percent, things, time};
+use deadweight_code::machine::FunctionId;
+use deadweight_code::{Loop, Role};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::ids::LocationId;
+use deadweight_trace::symbols::SourceFrame;
+use deadweight_trace::units::{FileAddr, Ns};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "bounds-checks",
-    group: "bounds checks",
     source: include_str!("bounds_checks.rs"),
     claim: Claim::Samples(claim),
     inspect,

@@ -30,20 +30,19 @@
 
 use super::growth::GROWTH;
 use super::{AccountId, Claim, Class, Inspection};
-use crate::duty::Duty;
 use crate::findings::{Draft, processes_in};
-use crate::ids::StackId;
 use crate::place::Spot;
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::shares::Share;
-use crate::units::Ns;
 use crate::user_time::UserSample;
-use crate::wording::{percent, time};
+use deadweight_code::duty::Duty;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, time};
+use deadweight_trace::ids::StackId;
+use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "buffer-copies",
-    group: "buffer copies",
     source: include_str!("buffer_copies.rs"),
     claim: Claim::Samples(claim),
     inspect,

@@ -29,17 +29,16 @@ use crate::attribute::{Detail, Slice, What};
 use crate::case::Case;
 use crate::cost;
 use crate::findings::{Draft, Sum, processes_in, with_the_way};
-use crate::ids::TaskId;
 use crate::place::sites;
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::timeline::Within;
-use crate::units::Ns;
-use crate::wording::{bytes, percent, things, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{bytes, percent, things, time};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "first-touch",
-    group: "page faults",
     source: include_str!("first_touch.rs"),
     claim: Claim::Slices(claim),
     inspect,

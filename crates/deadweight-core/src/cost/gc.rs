@@ -31,26 +31,21 @@
 use super::allocation::Allocating;
 use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::Detail;
-use crate::duty::Duty;
 use crate::findings::{Draft, parts_of_tasks, processes_in};
 use crate::holding::Holder;
-use crate::ids::TaskId;
 use crate::place::{Spot, Weights, add};
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::shares::{Share, sampled_sites};
-use crate::units::Ns;
 use crate::user_time::UserSample;
-use crate::wording::{percent, time};
+use deadweight_code::duty::Duty;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, time};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-pub(super) const CLASS: Class = Class {
-    id: "gc",
-    group: "garbage collection",
-    source: include_str!("gc.rs"),
-    claim: Claim::Samples(claim),
-    inspect,
-};
+pub(super) const CLASS: Class =
+    Class { id: "gc", source: include_str!("gc.rs"), claim: Claim::Samples(claim), inspect };
 
 /// Below this share of the wall time a collector is a bargain.
 const LARGE: f64 = 0.05;

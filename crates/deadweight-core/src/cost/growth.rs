@@ -6,11 +6,11 @@
 
 use super::allocation::Allocating;
 use super::{AccountId, Inspection};
-use crate::duty::{self, Duty};
 use crate::processes::ProcessId;
 use crate::shares::{Share, samples_of};
-use crate::units::Ns;
 use crate::user_time::UserSample;
+use deadweight_code::duty::{self, Duty};
+use deadweight_trace::units::Ns;
 
 /// It is the reason if so much of what the program's own lines allocate, copy and collect is growth.
 const MOST: f64 = 0.7;

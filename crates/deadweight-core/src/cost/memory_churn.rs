@@ -29,13 +29,12 @@ use crate::case::Case;
 use crate::findings::{Draft, Sum, processes_in, with_the_way};
 use crate::place::{Spot, Weights, is_runtime, sites};
 use crate::processes::ProcessId;
-use crate::report::How;
-use crate::units::Ns;
-use crate::wording::{bytes, things, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{bytes, things, time};
+use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "memory-churn",
-    group: "page faults",
     source: include_str!("memory_churn.rs"),
     claim: Claim::Slices(claim),
     inspect,

@@ -28,25 +28,24 @@
 //! In `tests/programs`: `far_getter.c`, `over_budget.go`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::asm::Role;
 use crate::case::Case;
 use crate::findings::{Draft, processes_in};
 use crate::hot_code::hot_code;
-use crate::ids::{LocationId, StackId};
-use crate::machine::{Called, FunctionId};
 use crate::place::{Spot, Weights, add};
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::shares::{Share, sampled_sites, samples_of};
-use crate::symbols::SourceFrame;
-use crate::units::Ns;
 use crate::user_time::UserSample;
-use crate::wording::{percent, things, time};
+use deadweight_code::Role;
+use deadweight_code::machine::{Called, FunctionId};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::ids::{LocationId, StackId};
+use deadweight_trace::symbols::SourceFrame;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "missed-inlining",
-    group: "calls",
     source: include_str!("missed_inlining.rs"),
     claim: Claim::Samples(claim),
     inspect,
@@ -312,8 +311,8 @@ fn remedy(language: &str, through_pointer: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{computing, found, weighed};
-    use crate::trace::Trace;
     use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
     use expect_test::expect;
 
     // 1000: push rbx; mov rbx, rdi; mov edi, eax; call 1020; add eax, [rbx]; pop rbx; ret

@@ -32,6 +32,8 @@ use crate::attribute::{Attribution, Slice, What};
 use crate::case::Case;
 use crate::findings::Draft;
 use crate::user_time::UserSample;
+pub(crate) use deadweight_report::account::{AccountId, EXIT, KERNEL_OTHER, NET_WORK, OBSERVER};
+use deadweight_report::account::{PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, UNRECORDED};
 
 pub(crate) use bounds_checks::checked_loops;
 pub(crate) use growth::GROWTH;
@@ -42,8 +44,6 @@ pub(crate) use wait_input::{is_idleness, is_server};
 pub(crate) struct Class {
     /// Its name for users, and its account's.
     pub(crate) id: &'static str,
-    /// The word shown in the ledger.
-    pub(crate) group: &'static str,
     /// The source file, whose head is the explanation.
     pub(crate) source: &'static str,
     /// What is this cost.
@@ -100,73 +100,6 @@ pub(crate) const CLASSES: &[Class] = &[
     unoptimised_build::CLASS,
 ];
 
-/// An account of the ledger: first the classes', then the fixed ones.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AccountId(u8);
-
-/// The accounts for what no class claims, with their groups.
-const FIXED: [(&str, &str); 8] = [
-    ("net-work", "net work"),
-    ("system-calls", "system calls"),
-    ("page-faults", "page faults"),
-    ("kernel-other", "kernel, other"),
-    ("exit", "exit"),
-    ("observer", "tracing"),
-    ("unrecorded", "not recorded"),
-    ("unexplained", "not explained"),
-];
-
-/// How many accounts belong to classes.
-const OF_CLASSES: u8 = 22;
-const _: () = assert!(CLASSES.len() == OF_CLASSES as usize, "count the classes");
-
-/// The program's own code.
-pub(crate) const NET_WORK: AccountId = AccountId(OF_CLASSES);
-const SYSTEM_CALLS: AccountId = AccountId(OF_CLASSES + 1);
-const PAGE_FAULTS: AccountId = AccountId(OF_CLASSES + 2);
-/// The kernel's work that nothing tells apart.
-pub(crate) const KERNEL_OTHER: AccountId = AccountId(OF_CLASSES + 3);
-/// Processes being taken down.
-pub(crate) const EXIT: AccountId = AccountId(OF_CLASSES + 4);
-/// What recording cost.
-pub(crate) const OBSERVER: AccountId = AccountId(OF_CLASSES + 5);
-const UNRECORDED: AccountId = AccountId(OF_CLASSES + 6);
-const UNEXPLAINED: AccountId = AccountId(OF_CLASSES + 7);
-
-impl AccountId {
-    /// All accounts, in order.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
-        (0..OF_CLASSES).map(AccountId).chain((OF_CLASSES..).map(AccountId).take(FIXED.len()))
-    }
-
-    /// The account of the class with this id.
-    pub(crate) fn of_class(id: &str) -> Self {
-        Self::all().find(|a| a.id() == id).unwrap_or(UNEXPLAINED)
-    }
-
-    /// Its name.
-    pub(crate) fn id(self) -> &'static str {
-        match CLASSES.get(usize::from(self.0)) {
-            Some(class) => class.id,
-            None => FIXED[usize::from(self.0 - OF_CLASSES)].0,
-        }
-    }
-
-    /// Whether it holds time of the program's own, divided by samples.
-    pub(crate) fn is_sampled(self) -> bool {
-        let class = CLASSES.get(usize::from(self.0));
-        self == NET_WORK || class.is_some_and(|class| !matches!(class.claim, Claim::Slices(_)))
-    }
-
-    /// The word shown in the ledger.
-    pub(crate) fn group(self) -> &'static str {
-        match CLASSES.get(usize::from(self.0)) {
-            Some(class) => class.group,
-            None => FIXED[usize::from(self.0 - OF_CLASSES)].1,
-        }
-    }
-}
-
 /// The account of a slice.
 pub(crate) fn account(case: &Case<'_>, slice: &Slice) -> AccountId {
     match slice.what {
@@ -187,12 +120,12 @@ pub(crate) fn account(case: &Case<'_>, slice: &Slice) -> AccountId {
 }
 
 fn claimed(case: &Case<'_>, slice: &Slice) -> AccountId {
-    let claimed = CLASSES.iter().zip(0u8..).find(|(class, _)| match class.claim {
+    let claimed = CLASSES.iter().zip(AccountId::all()).find(|(class, _)| match class.claim {
         Claim::Slices(claims) | Claim::SamplesAndFaults(_, claims) => claims(case, slice),
         Claim::Samples(_) => false,
     });
     match (claimed, slice.what) {
-        (Some((_, index)), _) => AccountId(index),
+        (Some((_, account)), _) => account,
         (None, What::User) => NET_WORK,
         (None, What::Call(..)) => SYSTEM_CALLS,
         (None, What::Fault(_)) => PAGE_FAULTS,
@@ -202,11 +135,11 @@ fn claimed(case: &Case<'_>, slice: &Slice) -> AccountId {
 
 /// The account of the program's own time that a sample stands for.
 pub(crate) fn account_of_sample(sample: &UserSample<'_>) -> AccountId {
-    let claimed = CLASSES.iter().zip(0u8..).find(|(class, _)| match class.claim {
+    let claimed = CLASSES.iter().zip(AccountId::all()).find(|(class, _)| match class.claim {
         Claim::Samples(claims) | Claim::SamplesAndFaults(claims, _) => claims(sample),
         Claim::Slices(_) => false,
     });
-    claimed.map_or(NET_WORK, |(_, index)| AccountId(index))
+    claimed.map_or(NET_WORK, |(_, account)| account)
 }
 
 /// The ids of all classes, in order of precedence.
@@ -251,13 +184,10 @@ mod table {
     }
 
     #[test]
-    fn accounts_have_names_of_their_own() {
-        let mut names: Vec<_> = AccountId::all().map(AccountId::id).collect();
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
-        assert_eq!(AccountId::of_class("net-work"), NET_WORK);
-        assert_eq!(AccountId::of_class("unexplained"), UNEXPLAINED);
+    fn the_table_of_accounts_has_the_same_classes_in_the_same_order() {
+        let accounts: Vec<_> = AccountId::of_classes().map(|a| (a.id(), a.is_sampled())).collect();
+        let sampled = |class: &Class| !matches!(class.claim, Claim::Slices(_));
+        let classes: Vec<_> = CLASSES.iter().map(|class| (class.id, sampled(class))).collect();
+        assert_eq!(accounts, classes, "deadweight-report's account.rs beside cost/mod.rs");
     }
 }

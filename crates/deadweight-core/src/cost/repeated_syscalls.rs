@@ -27,19 +27,18 @@ use crate::attribute::{Slice, What};
 use crate::border::{at_least, way};
 use crate::calls::Family;
 use crate::case::Case;
-use crate::duty::Duty;
 use crate::findings::{Draft, Sum, library_code_for, processes_in, with_the_way};
-use crate::ids::StackId;
 use crate::place::sites;
 use crate::processes::ProcessId;
-use crate::report::How;
-use crate::units::Ns;
-use crate::wording::{count, things, time};
+use deadweight_code::duty::Duty;
+use deadweight_report::report::How;
+use deadweight_report::wording::{count, things, time};
+use deadweight_trace::ids::StackId;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "repeated-syscalls",
-    group: "system calls",
     source: include_str!("repeated_syscalls.rs"),
     claim: Claim::Slices(claim),
     inspect,

@@ -28,14 +28,13 @@ use crate::case::Case;
 use crate::cost;
 use crate::findings::{Draft, Sum};
 use crate::processes::ProcessId;
-use crate::report::{How, Site};
-use crate::units::Ns;
-use crate::wording::{things, time};
+use deadweight_report::report::{How, Site};
+use deadweight_report::wording::{things, time};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "start-up",
-    group: "start-up",
     source: include_str!("start_up.rs"),
     claim: Claim::Slices(claim),
     inspect,

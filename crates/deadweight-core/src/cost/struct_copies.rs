@@ -26,22 +26,21 @@
 //! of 1912 bytes, copied four times.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::asm::{Place, Role, Run};
-use crate::duty::Duty;
 use crate::findings::{Draft, processes_in};
 use crate::hot_code::hot_code;
-use crate::ids::NameId;
 use crate::processes::ProcessId;
-use crate::report::{How, Site};
 use crate::shares::Share;
-use crate::symbols::{SourceFrame, Symbols};
 use crate::user_time::UserSample;
-use crate::wording::{bytes, percent, time};
+use deadweight_code::duty::Duty;
+use deadweight_code::{Place, Role, Run};
+use deadweight_report::report::{How, Site};
+use deadweight_report::wording::{bytes, percent, time};
+use deadweight_trace::ids::NameId;
+use deadweight_trace::symbols::{SourceFrame, Symbols};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "struct-copies",
-    group: "struct copies",
     source: include_str!("struct_copies.rs"),
     claim: Claim::Samples(claim),
     inspect,
@@ -283,8 +282,8 @@ fn remedy(language: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{coded, found, weighed, with_source};
-    use crate::trace::Trace;
     use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
     use expect_test::expect;
 
     // type Row struct { v [41]int64 }

@@ -1,7 +1,8 @@
 //! What the classes' tests have in common: a text trace in, its findings in a line each out.
 
 use crate::weigh::{Weighing, weigh};
-use crate::{report::Report, trace::Trace};
+use deadweight_report::report::Report;
+use deadweight_trace::Trace;
 use std::fmt::Write;
 
 /// The report of a text trace.

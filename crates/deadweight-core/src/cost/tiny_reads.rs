@@ -31,13 +31,12 @@ use crate::descriptors::ObjectKind;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::place::sites;
 use crate::processes::ProcessId;
-use crate::report::How;
-use crate::units::Ns;
-use crate::wording::{bytes, count, things, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{bytes, count, things, time};
+use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "tiny-reads",
-    group: "system calls",
     source: include_str!("tiny_reads.rs"),
     claim: Claim::Slices(claim),
     inspect,

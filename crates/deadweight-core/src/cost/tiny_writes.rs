@@ -31,14 +31,13 @@ use crate::findings::{Draft, Sum, processes_in};
 use crate::holding::Holder;
 use crate::place::sites;
 use crate::processes::ProcessId;
-use crate::report::How;
-use crate::units::Ns;
-use crate::wording::{bytes, count, things, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{bytes, count, things, time};
+use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "tiny-writes",
-    group: "system calls",
     source: include_str!("tiny_writes.rs"),
     claim: Claim::Slices(claim),
     inspect,

@@ -25,14 +25,13 @@ use super::{AccountId, Claim, Class, Inspection};
 use crate::findings::{Draft, processes_in};
 use crate::place::Weights;
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::shares::{Share, sampled_sites, samples_of};
 use crate::user_time::UserSample;
-use crate::wording::{percent, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, time};
 
 pub(super) const CLASS: Class = Class {
     id: "unoptimised-build",
-    group: "unoptimised code",
     source: include_str!("unoptimised_build.rs"),
     claim: Claim::Samples(claim),
     inspect,

@@ -30,15 +30,14 @@ use crate::findings::Draft;
 use crate::kernel::WaitsFor;
 use crate::place::{Spot, Weights, sites};
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::timeline::WokenBy;
-use crate::units::Ns;
-use crate::wording::{things, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{things, time};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-child",
-    group: "waiting",
     source: include_str!("wait_child.rs"),
     claim: Claim::Slices(claim),
     inspect,

@@ -30,19 +30,18 @@ use crate::case::Case;
 use crate::cost;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::holding::Holder;
-use crate::ids::{NameId, StackId, TaskId};
 use crate::place::{Spot, Weights, is_runtime, own_frame, sites};
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::timeline::{Run, Within};
-use crate::units::Ns;
-use crate::wording::{percent, things, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::ids::{NameId, StackId, TaskId};
+use deadweight_trace::units::Ns;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "wait-cpu",
-    group: "waiting",
     source: include_str!("wait_cpu.rs"),
     claim: Claim::Slices(claim),
     inspect,
@@ -352,9 +351,9 @@ fn work_of(case: &Case<'_>, tasks: &BTreeSet<TaskId>) -> Weights {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{found, repeat, rows, weighed};
-    use crate::trace::Trace;
-    use crate::units::Ns;
     use crate::weigh::{CleanRun, Weighing, weigh};
+    use deadweight_trace::Trace;
+    use deadweight_trace::units::Ns;
     use expect_test::expect;
 
     /// Two threads on one CPU in turn; `one` and `two` are their start functions.

@@ -30,15 +30,14 @@ use crate::findings::{Draft, Sum, processes_in};
 use crate::kernel::WaitsFor;
 use crate::place::{Spot, Weights, add, sites};
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::timeline::Block;
-use crate::units::Ns;
-use crate::wording::{count, things, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{count, things, time};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-disk",
-    group: "waiting",
     source: include_str!("wait_disk.rs"),
     claim: Claim::Slices(claim),
     inspect,

@@ -28,14 +28,13 @@ use crate::findings::{Draft, Sum, processes_in};
 use crate::kernel::{Interrupt, WaitsFor};
 use crate::place::sites;
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::timeline::WokenBy;
-use crate::units::Ns;
-use crate::wording::{percent, things, time};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-input",
-    group: "waiting",
     source: include_str!("wait_input.rs"),
     claim: Claim::Slices(claim),
     inspect,

@@ -26,20 +26,19 @@ use super::{Claim, Class, Inspection};
 use crate::attribute::{Slice, What};
 use crate::case::Case;
 use crate::findings::Draft;
-use crate::ids::StackId;
 use crate::kernel::{Interrupt, WaitsFor};
 use crate::locks::LockWait;
 use crate::place::{Spot, Weights, sites};
 use crate::processes::ProcessId;
-use crate::report::{How, Site};
 use crate::timeline::{Run, WokenBy};
-use crate::units::Ns;
-use crate::wording::{percent, things, time};
+use deadweight_report::report::{How, Site};
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::ids::StackId;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-lock",
-    group: "waiting",
     source: include_str!("wait_lock.rs"),
     claim: Claim::Slices(claim),
     inspect,

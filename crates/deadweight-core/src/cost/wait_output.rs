@@ -26,12 +26,11 @@ use crate::case::Case;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::kernel::WaitsFor;
 use crate::place::sites;
-use crate::report::How;
-use crate::wording::things;
+use deadweight_report::report::How;
+use deadweight_report::wording::things;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-output",
-    group: "waiting",
     source: include_str!("wait_output.rs"),
     claim: Claim::Slices(claim),
     inspect,

@@ -24,19 +24,18 @@
 use super::{AccountId, Claim, Class, Inspection};
 use crate::attribute::{Detail, Entry, Slice, What};
 use crate::case::Case;
-use crate::duty::Duty;
 use crate::findings::{Draft, Sum, processes_in};
 use crate::kernel::{Interrupt, WaitsFor};
 use crate::place::{Spot, Weights, is_runtime, sites};
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::timeline::{Block, WokenBy};
-use crate::units::Ns;
-use crate::wording::{percent, things, time};
+use deadweight_code::duty::Duty;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-sleep",
-    group: "waiting",
     source: include_str!("wait_sleep.rs"),
     claim: Claim::Slices(claim),
     inspect,
@@ -165,7 +164,7 @@ fn remedy(language: &str, polls: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{found, repeat, weighed};
-    use crate::report::How;
+    use deadweight_report::report::How;
     use expect_test::expect;
 
     const MS: u64 = 1_000_000;

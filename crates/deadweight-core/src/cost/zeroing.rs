@@ -32,23 +32,22 @@
 
 use super::first_touch::{WAY, gives_back, taken_down};
 use super::{AccountId, Claim, Class, Inspection};
-use crate::asm::Role;
 use crate::attribute::{Detail, Entry, Slice, What};
 use crate::case::Case;
 use crate::cleared::Fate;
-use crate::duty::Duty;
 use crate::findings::{Draft, processes_in, with_the_way};
 use crate::processes::ProcessId;
-use crate::report::How;
 use crate::shares::Share;
-use crate::stats::proportion::proportion;
-use crate::units::Ns;
 use crate::user_time::UserSample;
-use crate::wording::{count as count_of, percent, things, time};
+use deadweight_code::Role;
+use deadweight_code::duty::Duty;
+use deadweight_report::report::How;
+use deadweight_report::stats::proportion::proportion;
+use deadweight_report::wording::{count as count_of, percent, things, time};
+use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "zeroing",
-    group: "zeroing",
     source: include_str!("zeroing.rs"),
     claim: Claim::SamplesAndFaults(claim, is_in_vain),
     inspect,

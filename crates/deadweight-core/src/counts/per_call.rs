@@ -6,10 +6,10 @@
 use super::tally::Tally;
 use super::{Counted, counted_until};
 use crate::attribute::inside::Function;
-use crate::ids::{ImageId, StackId};
-use crate::report::{Calls, Inside};
-use crate::symbols::Symbols;
-use crate::units::FileAddr;
+use deadweight_report::report::{Calls, Inside};
+use deadweight_trace::ids::{ImageId, StackId};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::FileAddr;
 
 /// A share below this is not worth a word.
 const NOTABLE: f64 = 0.005;

@@ -4,9 +4,9 @@
 
 use super::tally::{Sum, Tally};
 use crate::place::{Spot, own_frame};
-use crate::report::{AllocationSite, Allocations, CountBasis, Finding, Site};
-use crate::units::Ns;
-use crate::wording::{bytes, things, time};
+use deadweight_report::report::{AllocationSite, Allocations, CountBasis, Finding, Site};
+use deadweight_report::wording::{bytes, things, time};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Lines that are worth a reader's attention.

@@ -5,14 +5,14 @@
 //! Not for what the numbers mean.
 
 use super::{Mark, STOPPED};
-use crate::ids::{NameId, StackId, TaskId, Tid};
 use crate::path::Subject;
-use crate::report::CountBasis;
-use crate::stats::apportion::apportion;
-use crate::symbols::Symbols;
 use crate::timeline::Timeline;
-use crate::trace::{Kind, Trace};
-use crate::units::Ns;
+use deadweight_report::report::CountBasis;
+use deadweight_report::stats::apportion::apportion;
+use deadweight_trace::ids::{NameId, StackId, TaskId, Tid};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Kind, Trace};
 use std::collections::BTreeMap;
 
 /// More places than this are not told apart.

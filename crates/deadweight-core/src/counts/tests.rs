@@ -1,9 +1,9 @@
 //! Counting runs as text traces, and what their reports must say.
 
 use super::{Counted, Mark, copies, tell};
-use crate::report::{CountBasis, Report};
-use crate::trace::Trace;
 use crate::weigh::{Weighing, weigh};
+use deadweight_report::report::{CountBasis, Report};
+use deadweight_trace::Trace;
 
 /// A run under probes: two calls of `parse`, one of them from `main` by way of `parse` itself, with three
 /// allocations, and one elsewhere.

@@ -1,7 +1,7 @@
 //! What system calls do to a process's descriptors. Not the doing itself.
 
 use super::ObjectKind;
-use crate::trace::syscall::{self, Arch};
+use deadweight_trace::syscall::{self, Arch};
 
 /// `O_CLOEXEC`, and the same bit in pipes', sockets' and eventfds' flags, on both architectures.
 pub(super) const CLOEXEC: u64 = 0o2_000_000;

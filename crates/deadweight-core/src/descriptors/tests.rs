@@ -1,7 +1,7 @@
 //! The replay, driven as the timeline drives it.
 
 use super::*;
-use crate::trace::syscall::number;
+use deadweight_trace::syscall::number;
 
 /// When `/proc` was read, and when calls began.
 const BEFORE: Ns = Ns(1);

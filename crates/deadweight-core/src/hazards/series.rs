@@ -6,12 +6,12 @@
 //! that is `stats::spread`.
 
 use super::hazard;
-use crate::report::Hazard;
-use crate::stats::median::summarise;
-use crate::stats::spread::{Doubt, doubts, far};
-use crate::units::Ns;
 use crate::weigh::CleanRun;
-use crate::wording::{bytes, things, time};
+use deadweight_report::report::Hazard;
+use deadweight_report::stats::median::summarise;
+use deadweight_report::stats::spread::{Doubt, doubts, far};
+use deadweight_report::wording::{bytes, things, time};
+use deadweight_trace::units::Ns;
 
 /// A cause has to account for this part of what the odd runs took longer.
 const ENOUGH: f64 = 0.5;

@@ -1,10 +1,10 @@
 //! Choosing whose wall time is divided: the command's, or that of a named process inside it.
 
 use super::Subject;
-use crate::ids::{TaskId, Tid};
 use crate::timeline::{Run, Timeline};
-use crate::trace::Trace;
-use crate::units::Ns;
+use deadweight_trace::Trace;
+use deadweight_trace::ids::{TaskId, Tid};
+use deadweight_trace::units::Ns;
 
 /// A process that a wanted name fits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ mod subjects;
 mod watchdogs;
 
 use super::{Path, Subject};
-use crate::ids::TaskId;
 use crate::timeline::{Run, Timeline, Within, WokenBy};
-use crate::trace::{Trace, syscall};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::{Trace, syscall};
 use std::fmt::Write;
 
 /// A recording with everything concluded from it.

@@ -2,9 +2,9 @@
 //! the spans plus a search per jump, whatever the number of tasks.
 
 use super::{Join, Path, Piece, Subject};
-use crate::ids::TaskId;
 use crate::timeline::{Run, Task, Timeline};
-use crate::units::Ns;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 use std::cmp::Reverse;
 
 /// Jumps without a step back in time that a sane recording never needs: contradictory records

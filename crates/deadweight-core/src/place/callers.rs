@@ -5,8 +5,8 @@
 //! it works: what has no stack is divided among them. Not for instructions of the program's own.
 
 use super::{Spot, Weight, Weights, is_own};
-use crate::stats::apportion::apportion;
-use crate::symbols::Symbols;
+use deadweight_report::stats::apportion::apportion;
+use deadweight_trace::symbols::Symbols;
 use std::collections::BTreeMap;
 
 /// Divides the weights of library instructions among the stacks taken in the same function. Counts

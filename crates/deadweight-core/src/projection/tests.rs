@@ -4,7 +4,7 @@ use super::simple;
 use crate::causes::{Cause, Doing, Held, difference};
 use crate::overlap::overlaps;
 use crate::path::tests::{Read, read};
-use crate::units::Ns;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 fn both(read: &Read) -> (BTreeMap<Cause, Ns>, BTreeMap<Cause, Ns>) {

@@ -8,7 +8,7 @@ fn found(text: &str) -> Vec<(Vec<u32>, u32, u64, Start)> {
     teams(&read.timeline, &read.trace.symbols, &read.path.subject)
         .iter()
         .map(|team| {
-            let tid = |t: crate::ids::TaskId| read.timeline.task(t).tid.0;
+            let tid = |t: deadweight_trace::ids::TaskId| read.timeline.task(t).tid.0;
             let members = team.members.iter().map(|t| tid(*t)).collect();
             (members, tid(team.straggler), team.lead.0, team.start)
         })

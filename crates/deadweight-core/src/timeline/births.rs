@@ -2,9 +2,9 @@
 
 use super::Task;
 use super::build::{Builder, Live, State};
-use crate::ids::{NameId, TaskId, Tid};
-use crate::trace::Event;
-use crate::units::Ns;
+use deadweight_trace::Event;
+use deadweight_trace::ids::{NameId, TaskId, Tid};
+use deadweight_trace::units::Ns;
 
 /// How long before its birth's record a task may be seen: records of different CPUs are put in
 /// order by clocks that differ by less.
@@ -65,7 +65,7 @@ impl Builder<'_> {
         self.mark(task, birth);
         if let Some(cpu) = cpu.and_then(|c| u16::try_from(c).ok()) {
             self.live[task.index()].starting = false;
-            self.resume(task, crate::ids::Cpu(cpu));
+            self.resume(task, deadweight_trace::ids::Cpu(cpu));
         }
     }
 

@@ -12,11 +12,11 @@ use super::sleepers::Sleeps;
 use super::tids::Tids;
 use super::{Call, Held, Page, Run, Span, Task, Timeline, WokenBy};
 use crate::descriptors::Descriptors;
-use crate::ids::{CallId, Cpu, NameId, TaskId, Tid};
 use crate::kernel::KernelStacks;
 use crate::timeline::Within;
-use crate::trace::{Event, Kind, Trace, syscall};
-use crate::units::Ns;
+use deadweight_trace::ids::{CallId, Cpu, NameId, TaskId, Tid};
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Event, Kind, Trace, syscall};
 use std::collections::BTreeMap;
 
 /// Where a task is.

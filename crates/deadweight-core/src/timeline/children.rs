@@ -6,10 +6,10 @@
 
 use super::peers::INTERRUPTED;
 use super::{Block, Call, Timeline};
-use crate::ids::Tid;
 use crate::kernel::WaitsFor;
-use crate::trace::syscall::{self, Arch};
-use crate::units::Ns;
+use deadweight_trace::ids::Tid;
+use deadweight_trace::syscall::{self, Arch};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Deaths that are looked at for one wait, back from its end.
@@ -80,7 +80,7 @@ fn deaths(timeline: &Timeline, arch: Arch) -> BTreeMap<Tid, Vec<Death>> {
 mod tests {
     use crate::kernel::WaitsFor;
     use crate::timeline::Timeline;
-    use crate::trace::Trace;
+    use deadweight_trace::Trace;
 
     /// What a `pselect` of task 1 from 30 to 90 that returned `ret` was for; it has a child that exits at `exit`, and
     /// reaps one at 110.

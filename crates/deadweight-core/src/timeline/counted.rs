@@ -8,9 +8,9 @@
 use super::build::Builder;
 use super::inside::Sited;
 use super::{Call, CallId};
-use crate::ids::{StackId, TaskId};
-use crate::trace::{Event, Kind};
-use crate::units::Ns;
+use deadweight_trace::ids::{StackId, TaskId};
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Event, Kind};
 
 /// What is left to place of a stretch.
 #[derive(Clone, Debug)]
@@ -184,7 +184,7 @@ fn share(whole: u64, part: Ns, all: Ns) -> u64 {
 #[cfg(test)]
 mod tests {
     use crate::timeline::{Timeline, Within};
-    use crate::trace::Trace;
+    use deadweight_trace::Trace;
 
     /// Each call of a trace: number, how many, from when, until when; and whether its task's spans tile.
     fn calls(text: &str) -> Vec<(u16, u64, u64, u64)> {

@@ -7,10 +7,10 @@
 //! itself explains the wait (`path`).
 
 use super::{Run, Timeline, WokenBy};
-use crate::ids::{StackId, TaskId, Tid};
 use crate::kernel::{Interrupt, WaitsFor};
-use crate::symbols::Symbols;
-use crate::units::Ns;
+use deadweight_trace::ids::{StackId, TaskId, Tid};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
 /// Functions that only a watchdog's own thread has on its stack.

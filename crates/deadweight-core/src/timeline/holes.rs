@@ -3,9 +3,9 @@
 
 use super::build::{Builder, State};
 use super::{Run, Span, WokenBy};
-use crate::ids::{Cpu, TaskId};
-use crate::trace::{Event, Kind};
-use crate::units::Ns;
+use deadweight_trace::ids::{Cpu, TaskId};
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Event, Kind};
 use std::collections::BTreeMap;
 
 /// The holes so far, and what may yet turn out to lie in one.

@@ -2,9 +2,9 @@
 
 use super::build::{Builder, Live};
 use super::{Call, Fault, Sample};
-use crate::ids::{CallId, StackId, TaskId};
-use crate::trace::Kind;
-use crate::units::Ns;
+use deadweight_trace::Kind;
+use deadweight_trace::ids::{CallId, StackId, TaskId};
+use deadweight_trace::units::Ns;
 
 /// What a user stack that follows belongs to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@
 //! on a guess: where nothing fits, the wake-up stays unseen. Not for recordings with wake-ups.
 
 use super::{Block, Call, Run, Span, Timeline, Within, WokenBy};
-use crate::ids::{CallId, TaskId, Tid};
 use crate::kernel::{Interrupt, WaitsFor};
-use crate::trace::syscall::{self, Arch};
-use crate::units::Ns;
+use deadweight_trace::ids::{CallId, TaskId, Tid};
+use deadweight_trace::syscall::{self, Arch};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// So long after the other side's call ended may who it woke get a CPU, where nothing but the

@@ -7,10 +7,10 @@
 
 use super::handover::has_watchdog;
 use super::{Block, Run, Timeline, WokenBy};
-use crate::ids::TaskId;
 use crate::kernel::{Interrupt, WaitsFor};
-use crate::symbols::Symbols;
-use crate::units::Ns;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
 
 /// To look around takes no more CPU time than this; more is work that the clock is for.
 const LOOK: Ns = Ns(200_000);
@@ -70,7 +70,7 @@ fn word(timeline: &Timeline, block: &Block) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use crate::timeline::{Timeline, WokenBy};
-    use crate::trace::Trace;
+    use deadweight_trace::Trace;
 
     const CLOCK: &str = "interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt";
 

@@ -6,11 +6,11 @@
 //! timers and tickers, which are made in one place and waited for in another.
 
 use super::{Block, Timeline, WokenBy};
-use crate::ids::{NameId, StackId, Tid};
 use crate::kernel::{Interrupt, WaitsFor};
-use crate::symbols::Symbols;
-use crate::trace::{Event, Kind};
-use crate::units::Ns;
+use deadweight_trace::ids::{NameId, StackId, Tid};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The probe at the start of `time.Sleep`, whose first argument is for how long, in nanoseconds.
@@ -74,7 +74,7 @@ fn may_be_a_sleep(block: &Block) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Trace;
+    use deadweight_trace::Trace;
 
     /// A goroutine that sleeps 3 ms at 100 µs, and its thread's wait from 120 µs until `end`.
     fn site_of_wait(end: u64, by: &str) -> String {

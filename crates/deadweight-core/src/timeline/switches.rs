@@ -3,10 +3,10 @@
 use super::build::{Builder, State};
 use super::inside::Sited;
 use super::{Block, Run, WokenBy};
-use crate::ids::{Cpu, StackId, TaskId, Tid};
 use crate::kernel::{Interrupt, WaitsFor, wait_by_call};
-use crate::trace::{Event, Off, syscall};
-use crate::units::Ns;
+use deadweight_trace::ids::{Cpu, StackId, TaskId, Tid};
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Event, Off, syscall};
 
 /// How long before its switch-out a running task's wake-up may have been meant for that wait.
 const RACE: Ns = Ns(200_000);

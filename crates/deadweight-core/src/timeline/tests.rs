@@ -1,8 +1,8 @@
 //! Lives from events put together in code.
 
 use super::*;
-use crate::symbols::{Image, Location, SourceFrame, Symbols};
-use crate::trace::{Event, Kind, Meta, Off, Trace};
+use deadweight_trace::symbols::{Image, Location, SourceFrame, Symbols};
+use deadweight_trace::{Event, Kind, Meta, Off, Trace};
 
 /// A trace with the kernel stacks that the events need.
 struct Recording {

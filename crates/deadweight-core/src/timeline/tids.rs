@@ -1,6 +1,6 @@
 //! Which task a tid means at the moment. Not for what the task does.
 
-use crate::ids::{TaskId, Tid};
+use deadweight_trace::ids::{TaskId, Tid};
 use std::collections::BTreeMap;
 
 /// The largest tid that Linux gives out (`PID_MAX_LIMIT`) bounds the table.

@@ -2,10 +2,10 @@
 
 use super::build::{Builder, Pending, State};
 use super::{Block, Run, WokenBy};
-use crate::ids::{Cpu, StackId, TaskId, Tid};
 use crate::kernel::{Interrupt, WaitsFor, WakeContext};
-use crate::trace::Event;
-use crate::units::Ns;
+use deadweight_trace::Event;
+use deadweight_trace::ids::{Cpu, StackId, TaskId, Tid};
+use deadweight_trace::units::Ns;
 
 /// What the recorder gives as the tid of a waker that is already reaped.
 const REAPED: Tid = Tid(u32::MAX);

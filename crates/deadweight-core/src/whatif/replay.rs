@@ -5,9 +5,9 @@
 //! between two marks is one step, so the cost is that of the spans plus a little per edge.
 
 use super::{Does, Removal, WhatIf};
-use crate::ids::TaskId;
 use crate::timeline::Run;
-use crate::units::Ns;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

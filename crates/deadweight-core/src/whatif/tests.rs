@@ -1,10 +1,10 @@
 //! Savings predicted for programs with a known truth.
 
 use super::{Removal, Saving, WhatIf};
-use crate::ids::TaskId;
 use crate::path::tests::{Read, read};
 use crate::timeline::{Run, Timeline};
-use crate::units::Ns;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
 
 fn saving(read: &Read, cpus: u16, removal: Removal<'_>) -> Saving {
     let graph = WhatIf::new(&read.timeline, &read.path.subject, cpus);

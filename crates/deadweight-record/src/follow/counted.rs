@@ -2,8 +2,8 @@
 
 use super::Follow;
 use crate::perf::decode::{Body, Record, Sample};
-use crate::raw::RawKind;
-use deadweight_core::counts;
+use deadweight_trace::probe;
+use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     /// Nothing more for the moment.
@@ -24,7 +24,7 @@ impl Follow<'_> {
     }
 
     pub(super) fn counting_stopped(&mut self, at: u64) {
-        let (task, probe) = (self.start.root, counts::STOPPED);
+        let (task, probe) = (self.start.root, probe::STOPPED);
         let record = Record { at, process: task, task, cpu: 0, body: Body::Other };
         self.emit(&record, task, RawKind::Probe { probe, args: [0; 2], user: None });
     }

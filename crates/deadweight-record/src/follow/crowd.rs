@@ -5,7 +5,7 @@
 
 use super::Follow;
 use super::seen::Fewer;
-use deadweight_core::trace::syscall::{self, Arch};
+use deadweight_trace::syscall::{self, Arch};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Calls are judged by what came while so many tasks were born, after as many before them: how a program starts says

@@ -4,7 +4,7 @@ use super::Follow;
 use crate::dense::{Alike, Told};
 use crate::perf::decode::{Record, Sample};
 use crate::perf::schema::Role;
-use crate::raw::{Calls, RawKind};
+use deadweight_trace::raw::{Calls, RawKind};
 
 impl Follow<'_> {
     pub(super) fn counted(&mut self, record: &Record<'_>, sample: &Sample<'_>) {

@@ -1,8 +1,8 @@
 //! What may be forgotten of tasks: of those that ended nothing more is told. Not for what the sink remembers.
 
 use super::Follow;
-use crate::raw::RawKind;
-use deadweight_core::trace::Off;
+use deadweight_trace::Off;
+use deadweight_trace::raw::RawKind;
 use std::collections::HashSet;
 
 /// So many tasks are no burden.
@@ -54,8 +54,8 @@ mod tests {
     use super::*;
     use crate::perf::decode::Body;
     use crate::perf::schema::Offsets;
-    use crate::raw::{RawEvent, Sink};
-    use deadweight_core::trace::Meta;
+    use deadweight_trace::Meta;
+    use deadweight_trace::raw::{RawEvent, Sink};
 
     /// Forgets all that it is told.
     struct Nobody;
@@ -112,7 +112,7 @@ mod tests {
         follow.forget();
         assert!(follow.owns(50) && follow.owns(51) && !follow.tasks.contains_key(&60));
         // The other one becomes a program and is called as the first was.
-        let path = RawKind::Exec { former: deadweight_core::ids::Tid(51), path: "" };
+        let path = RawKind::Exec { former: deadweight_trace::ids::Tid(51), path: "" };
         let record = Record { at: follow.last, process: 50, task: 50, cpu: 0, body: Body::Other };
         follow.emit(&record, 50, path);
         follow.last *= 2;

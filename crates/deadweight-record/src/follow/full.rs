@@ -3,7 +3,7 @@
 
 use super::Follow;
 use crate::perf::decode::{Body, Record};
-use crate::raw::RawKind;
+use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     /// What happened on this CPU after its latest record is not known: one was lost at least.

@@ -4,9 +4,9 @@
 use super::{Follow, Task};
 use crate::perf::decode::{Body, Record};
 use crate::present::{Doing, Present, Process, Thread};
-use crate::raw::RawKind;
-use deadweight_core::ids::Tid;
-use deadweight_core::trace::Off;
+use deadweight_trace::Off;
+use deadweight_trace::ids::Tid;
+use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     /// Tells all of it. To be called before the first record.

@@ -6,9 +6,9 @@
 
 use super::{Exec, Follow, Role};
 use crate::perf::decode::{Body, Record};
-use crate::raw::{RawKind, STRANGER, STRANGERS_NAME};
 use crate::ticks::Ticks;
-use deadweight_core::trace::Off;
+use deadweight_trace::Off;
+use deadweight_trace::raw::{RawKind, STRANGER, STRANGERS_NAME};
 use std::collections::HashMap;
 
 /// How long a process may take to die if nobody waits for it, in ns. Otherwise its parent's
@@ -295,8 +295,8 @@ mod tests {
     use super::super::Start;
     use super::*;
     use crate::perf::schema::Offsets;
-    use crate::raw::{RawEvent, Sink};
-    use deadweight_core::trace::Meta;
+    use deadweight_trace::Meta;
+    use deadweight_trace::raw::{RawEvent, Sink};
 
     /// Keeps who left a CPU, when and why.
     #[derive(Default)]

@@ -3,7 +3,7 @@
 
 use super::Follow;
 use crate::perf::decode::Record;
-use crate::raw::RawKind;
+use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     /// The kernel tells that this task has ended; nobody does in the call that makes him another program.
@@ -30,8 +30,8 @@ mod tests {
     use super::*;
     use crate::perf::decode::Body;
     use crate::perf::schema::Offsets;
-    use crate::raw::{RawEvent, Sink};
-    use deadweight_core::trace::Meta;
+    use deadweight_trace::Meta;
+    use deadweight_trace::raw::{RawEvent, Sink};
 
     /// When it ended.
     #[derive(Default)]

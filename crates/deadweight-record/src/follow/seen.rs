@@ -2,7 +2,7 @@
 
 use crate::programs::{MANY, TIMED};
 use crate::session::NTH;
-use deadweight_core::trace::Observer;
+use deadweight_trace::Observer;
 
 /// What was seen, for the recording's own account.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use super::Follow;
 use crate::merge::Untold;
 use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::Role;
-use crate::raw::{Calls, RawKind};
 use crate::site::user_state;
+use deadweight_trace::raw::{Calls, RawKind};
 use std::collections::HashMap;
 
 /// A call that takes longer, in ns, is not one of those that come densely.

@@ -3,7 +3,7 @@
 
 use super::{Follow, REAPED};
 use crate::perf::decode::Record;
-use crate::raw::RawKind;
+use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     /// The record is of what this task did on its CPU: so it is there, even if somebody else was seen to take that CPU.
@@ -27,8 +27,8 @@ mod tests {
     use super::*;
     use crate::perf::decode::Body;
     use crate::perf::schema::Offsets;
-    use crate::raw::{RawEvent, Sink};
-    use deadweight_core::trace::{Meta, Off};
+    use deadweight_trace::raw::{RawEvent, Sink};
+    use deadweight_trace::{Meta, Off};
 
     /// When each task came onto a CPU.
     #[derive(Default)]

@@ -5,8 +5,8 @@
 use super::Follow;
 use crate::perf::decode::{Record, Sample};
 use crate::perf::schema::Role;
-use crate::raw::{RawKind, UserState};
 use crate::site::{Site, user_state};
+use deadweight_trace::raw::{RawKind, UserState};
 
 impl Follow<'_> {
     /// An event that a site can belong to was handed on: its site follows if it came early.

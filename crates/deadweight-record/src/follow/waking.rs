@@ -2,8 +2,8 @@
 
 use super::{Follow, REAPED};
 use crate::perf::decode::{Record, Sample};
-use crate::raw::RawKind;
-use deadweight_core::ids::Tid;
+use deadweight_trace::ids::Tid;
+use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     pub(super) fn waking(&mut self, record: &Record<'_>, sample: &Sample<'_>) {

@@ -10,7 +10,7 @@ use super::scout;
 use super::tracefs::Tracefs;
 use crate::error::Error;
 use crate::proc;
-use deadweight_core::trace::syscall::{self, Arch};
+use deadweight_trace::syscall::{self, Arch};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 

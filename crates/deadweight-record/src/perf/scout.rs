@@ -15,7 +15,7 @@ use super::sys::{Event, Every, Open, Source, Whom};
 use crate::closer::{self, PAUSE};
 use crate::error::Error;
 use crate::launch::now;
-use deadweight_core::trace::syscall::{self, Arch};
+use deadweight_trace::syscall::{self, Arch};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read, Write};

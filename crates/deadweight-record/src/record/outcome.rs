@@ -1,8 +1,8 @@
 //! What became of a recorded run, in numbers. Not for what it did: that is told to the sink.
 
 use crate::launch::Ended;
-use deadweight_core::trace::{Exit, Usage};
-use deadweight_core::units::Ns;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Exit, Usage};
 
 /// A recorded run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::dense::Cost;
 use crate::launch::now;
 use crate::proc::Found;
 use crate::room::memory_left;
-use deadweight_core::ids::Tid;
+use deadweight_trace::ids::Tid;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

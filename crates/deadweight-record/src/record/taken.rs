@@ -3,8 +3,8 @@
 use crate::cgroup;
 use crate::launch::Ended;
 use crate::proc;
-use deadweight_core::trace::Meta;
-use deadweight_core::units::Ns;
+use deadweight_trace::Meta;
+use deadweight_trace::units::Ns;
 
 /// What others had taken of the CPUs when a recording began.
 pub(crate) struct Taken {

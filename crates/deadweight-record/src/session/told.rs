@@ -4,7 +4,7 @@ use super::{Session, machine};
 use crate::dense::Dense;
 use crate::perf::sys::{Open, Whom};
 use crate::programs::Programs;
-use deadweight_core::trace::Observer;
+use deadweight_trace::Observer;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;

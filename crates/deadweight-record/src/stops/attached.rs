@@ -10,12 +10,12 @@ use crate::launch::{Ended, now};
 use crate::limit;
 use crate::plan::Plan;
 use crate::present::Target;
-use crate::raw::Sink;
 use crate::record::Outcome;
 use crate::room::first_to_go;
 use crate::signals::Interrupts;
-use deadweight_core::ids::Tid;
-use deadweight_core::trace::{Exit, Meta, Usage};
+use deadweight_trace::ids::Tid;
+use deadweight_trace::raw::Sink;
+use deadweight_trace::{Exit, Meta, Usage};
 use std::time::Duration;
 
 /// As [`crate::attach`].

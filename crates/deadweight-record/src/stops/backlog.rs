@@ -3,7 +3,7 @@
 
 use super::note::{Note, What};
 use crate::room::memory_left;
-use deadweight_core::trace::Off;
+use deadweight_trace::Off;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -11,7 +11,7 @@ mod owed;
 
 pub(super) use owed::{COUNTED, Owed};
 
-use deadweight_core::trace::syscall::{self, Arch};
+use deadweight_trace::syscall::{self, Arch};
 
 /// So many calls are watched before a task is let run; the first time more.
 const WATCHED: usize = 200;

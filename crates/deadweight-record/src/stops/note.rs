@@ -4,9 +4,9 @@
 //! come out of order. Here they are put in order, and tasks on CPUs.
 
 use super::ptrace::Registers;
-use crate::raw::{RawEvent, RawKind, STRANGER, STRANGERS_NAME, Sink, UserState};
-use deadweight_core::ids::{Cpu, Tid};
-use deadweight_core::trace::Off;
+use deadweight_trace::Off;
+use deadweight_trace::ids::{Cpu, Tid};
+use deadweight_trace::raw::{RawEvent, RawKind, STRANGER, STRANGERS_NAME, Sink, UserState};
 use std::collections::HashMap;
 
 /// One fact about a task.

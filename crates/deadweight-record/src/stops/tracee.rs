@@ -13,7 +13,7 @@ use super::calibrate::{Stop, our_time};
 use super::dense::Dense;
 use super::note::{Note, What};
 use super::schedstat::{Counts, Schedstat, Standing};
-use deadweight_core::trace::Off;
+use deadweight_trace::Off;
 use std::collections::HashMap;
 
 /// So long may who was let go wait for a CPU because of us: we may have that very one until we wait.

@@ -3,7 +3,7 @@
 //! Not for the options themselves: those are `cli`.
 
 use clap::ValueEnum;
-use deadweight_core::trace::Exit;
+use deadweight_trace::Exit;
 use std::str::FromStr;
 
 /// How often to repeat.

@@ -1,7 +1,7 @@
 //! `compare A B`: is B faster than A, by how much, and which row explains it.
 //!
 //! Sides are commands, run here by turns, or reports and recordings made before; files of benchmark
-//! programs are handed to `benchmarks`. Not for judging: that is `deadweight_core::compare`.
+//! programs are handed to `benchmarks`. Not for judging: that is `deadweight_report::compare`.
 
 use super::destination::Destination;
 use super::gate::read_conditions;
@@ -19,11 +19,11 @@ use crate::running::around::Around;
 use crate::running::interleave::{Contender, Manner, Why, by_turns, interleave};
 use crate::running::output::STDOUT;
 use crate::running::repeat::Wish;
-use deadweight_core::compare::{Comparison, Verdict, compare as weigh_up};
-use deadweight_core::gate::{Condition, GateError, Reports};
-use deadweight_core::report::Report;
 use deadweight_core::weigh::timed as report_of_times;
 use deadweight_record::InARow;
+use deadweight_report::compare::{Comparison, Verdict, compare as weigh_up};
+use deadweight_report::gate::{Condition, GateError, Reports};
+use deadweight_report::report::Report;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

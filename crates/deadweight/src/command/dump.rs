@@ -5,10 +5,10 @@ use crate::cli::Dump;
 use crate::failure::Failure;
 use crate::render::page::printable;
 use crate::render::quantity::{count, time};
-use deadweight_core::ids::Tid;
-use deadweight_core::trace::Trace;
-use deadweight_core::trace::text::TextOptions;
-use deadweight_core::units::Ns;
+use deadweight_trace::Trace;
+use deadweight_trace::ids::Tid;
+use deadweight_trace::text::TextOptions;
+use deadweight_trace::units::Ns;
 use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 

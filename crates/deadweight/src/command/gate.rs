@@ -6,8 +6,8 @@ use super::compare::report_of;
 use crate::cli::Gate;
 use crate::failure::Failure;
 use crate::render::page::printable;
-use deadweight_core::gate::{Condition, GateError, Reports};
-use deadweight_core::report::Report;
+use deadweight_report::gate::{Condition, GateError, Reports};
+use deadweight_report::report::Report;
 use std::path::Path;
 
 /// Exit code when a condition does not hold.

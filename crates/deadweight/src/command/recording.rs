@@ -1,8 +1,8 @@
 //! Recordings as files: read whichever of the two forms they are in.
 
 use crate::failure::Failure;
-use deadweight_core::trace::Trace;
-use deadweight_core::trace::binary::ReadError;
+use deadweight_trace::Trace;
+use deadweight_trace::binary::ReadError;
 use std::path::Path;
 
 /// Reads a recording, sealed or as text.

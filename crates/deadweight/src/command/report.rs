@@ -6,8 +6,8 @@ use super::view::{Reader, Usually};
 use crate::cli::{Report, View};
 use crate::failure::Failure;
 use crate::inlining;
-use deadweight_core::report::Report as Weighed;
-use deadweight_core::trace::Trace;
+use deadweight_report::report::Report as Weighed;
+use deadweight_trace::Trace;
 
 pub(crate) fn report(wish: &Report) -> Result<u8, Failure> {
     let bytes = recording::bytes(&wish.file)?;

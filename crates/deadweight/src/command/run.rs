@@ -9,12 +9,12 @@ use crate::running::evidence::Evidence;
 use crate::running::program;
 use crate::running::proof::prove;
 use crate::running::repeat::{Ran, Wish, is_interrupted, repeat};
-use deadweight_core::benchmarks::operation;
-use deadweight_core::report::{Operation, Report};
 use deadweight_core::runners;
-use deadweight_core::trace::{Exit, Trace};
 use deadweight_core::weigh::{CleanRun, Weighing, weigh};
 use deadweight_record::{Join, Request};
+use deadweight_report::benchmarks::operation;
+use deadweight_report::report::{Operation, Report};
+use deadweight_trace::{Exit, Trace};
 use std::time::Duration;
 
 /// Why one run has no figures per call, and what helps.

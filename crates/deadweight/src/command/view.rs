@@ -6,7 +6,7 @@ use crate::cli::{Style, View};
 use crate::failure::Failure;
 use crate::render::page::Page;
 use crate::render::{json, terminal};
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use std::io::{IsTerminal, Write};
 
 /// Where a report in words goes when `-o` does not say.

@@ -3,8 +3,8 @@
 //! Not for statistics: every number here is a value in [`Tables`].
 
 use super::page::{Ink, Line, Page, Sheet, columns};
-use deadweight_core::benchmarks::table::{Cell, Change, Table, Tables, Verdict};
-use deadweight_core::benchmarks::units::{Better, Scale, is_time};
+use deadweight_report::benchmarks::table::{Cell, Change, Table, Tables, Verdict};
+use deadweight_report::benchmarks::units::{Better, Scale, is_time};
 
 /// Blanks before a column's bar, and the bar.
 const BAR: &str = " │ ";

@@ -5,10 +5,10 @@
 use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time_in};
 use crate::cli::TimeUnit;
-use deadweight_core::compare::{
+use deadweight_report::compare::{
     Comparison, Ratio, RowDifference, Side, Verdict, WORTH_SEEING, side,
 };
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 
 /// The column where rows' names begin, and a column past it where their notes may.
 const GROUPS: usize = 34;

@@ -162,8 +162,8 @@ mod tests {
     use super::markup::Markup;
     use super::*;
     use crate::render::comparison::Shown;
-    use deadweight_core::benchmarks::json::read;
-    use deadweight_core::units::Ns;
+    use deadweight_report::benchmarks::json::read;
+    use deadweight_trace::units::Ns;
 
     fn timed(name: &str, ms: &[u64]) -> Timed {
         let run = |ms: &u64| CleanRun { wall: Ns(ms * 1_000_000), ..CleanRun::default() };

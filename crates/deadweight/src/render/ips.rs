@@ -1,12 +1,12 @@
 //! A side's benchmarks against one another, for people: operations a second, fastest first.
 //!
-//! Not for judging: that is `deadweight_core::benchmarks::speed`.
+//! Not for judging: that is `deadweight_report::benchmarks::speed`.
 
 use super::benchmarks::warnings;
 use super::page::{Ink, Line, Page, Sheet, columns};
-use deadweight_core::benchmarks::speed::{Place, Ranking, Standing, rank};
-use deadweight_core::benchmarks::table::Tables;
-use deadweight_core::benchmarks::units::Scale;
+use deadweight_report::benchmarks::speed::{Place, Ranking, Standing, rank};
+use deadweight_report::benchmarks::table::Tables;
+use deadweight_report::benchmarks::units::Scale;
 
 /// Every side's ranking.
 #[must_use]

@@ -1,11 +1,11 @@
 //! What is written for programs: `--export-json` and its like.
 //!
-//! Its form is the types of `deadweight_core::report` and their neighbours; nothing is added or left out
+//! Its form is the types of `deadweight_report::report` and their neighbours; nothing is added or left out
 //! here. It may end up on a terminal, and names in it were chosen by others: what would change how a
 //! terminal shows the rest is escaped, as JSON allows for any character.
 
 use super::page::is_printable;
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use std::fmt::Write as _;
 
 /// The report as indented JSON with a line feed at its end.

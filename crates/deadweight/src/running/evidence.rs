@@ -5,14 +5,14 @@
 //! allocators the program has. Not for what the counts mean (`deadweight_core::counts`).
 
 use super::repeat::Ran;
-use crate::seal::Entries;
 use deadweight_core::counts::{self, Counted, Mark, asks_for_memory};
-use deadweight_core::report::Report;
 use deadweight_core::runners;
-use deadweight_core::symbols::Symbols;
-use deadweight_core::trace::Trace;
 use deadweight_core::weigh::{CleanRun, Weighing, weigh};
 use deadweight_record::{Argument, Count};
+use deadweight_report::report::Report;
+use deadweight_seal::Entries;
+use deadweight_trace::Trace;
+use deadweight_trace::symbols::Symbols;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Copies of a binary in a private folder: one as it is, one with some of its bytes replaced.
 //!
-//! The binary itself is only read. Not for choosing the bytes (`deadweight_core::asm::removal`),
+//! The binary itself is only read. Not for choosing the bytes (`deadweight_code::removal`),
 //! nor for running the copies (`proof`).
 
-use deadweight_core::asm::removal::Patch;
+use deadweight_trace::patch::Patch;
 use object::{Object, ObjectSegment};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -151,7 +151,7 @@ pub fn apply(file: &mut [u8], patches: &[Patch]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use deadweight_core::units::FileAddr;
+    use deadweight_trace::units::FileAddr;
 
     /// The smallest ELF file with code: 16 bytes at address 0x401000, which lie at offset 0x78.
     fn elf() -> Vec<u8> {

@@ -15,10 +15,10 @@ use super::output::{Outputs, Written};
 use super::progress::Progress;
 use crate::cli::{Ignore, Runs};
 use crate::failure::Failure;
-use deadweight_core::report::Hazard;
-use deadweight_core::trace::{Exit, Trace};
 use deadweight_core::weigh::{CleanRun, Luck};
 use deadweight_record::{Count, Request, StandIn, run_clean};
+use deadweight_report::report::Hazard;
+use deadweight_trace::{Exit, Trace};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -408,9 +408,9 @@ fn ending(exit: Exit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use deadweight_core::symbols::Symbols;
-    use deadweight_core::trace::Meta;
-    use deadweight_core::units::Ns;
+    use deadweight_trace::Meta;
+    use deadweight_trace::symbols::Symbols;
+    use deadweight_trace::units::Ns;
 
     fn wish(argv: &[&str], runs: Runs) -> Wish {
         let argv = argv.iter().map(OsString::from).collect();

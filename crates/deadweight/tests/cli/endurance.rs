@@ -149,7 +149,7 @@ fn what_did_not_fit_into_the_rings_is_a_row_and_said() {
         "-".as_ref(),
         "-q".as_ref(),
     ]);
-    let report = deadweight_core::report::Report::from_json(&json.out);
+    let report = deadweight_report::report::Report::from_json(&json.out);
     let report = report.unwrap_or_else(|why| panic!("{why}: {json:?}"));
     let unrecorded = report.ledger.iter().filter(|row| row.account == "unrecorded");
     let unrecorded: u64 = unrecorded.map(|row| row.ns).sum();

@@ -2,7 +2,7 @@
 
 use crate::group::Group;
 use crate::workshop::{Bench, FILTER, Said, USER, deadweight, limited, live, run, said, within};
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,7 @@
 //! Truths about numbers: calls and allocations of programs that make a known number of each.
 
 use crate::truth::Truth;
-use deadweight_core::report::{CountBasis, Inside, Report};
+use deadweight_report::report::{CountBasis, Inside, Report};
 
 const RUNS: &[&str] = &["-r", "2", "--in"];
 const LINE: &str = "the line to name";

@@ -3,7 +3,7 @@
 use crate::program;
 use crate::rungs::{Home, USER};
 use crate::truth::leave;
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

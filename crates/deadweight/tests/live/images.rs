@@ -4,7 +4,7 @@
 
 use crate::program;
 use crate::truth::Truth;
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use object::{Object, ObjectSection};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 
 use crate::program;
 use crate::truth::{Truth, leave};
-use deadweight_core::report::{Finding, How, Outcome, Report};
+use deadweight_report::report::{Finding, How, Outcome, Report};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use crate::program;
 use crate::truth::leave;
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -115,7 +115,7 @@ fn a_users_dense_reads_are_counted_where_one_in_so_many_is_recorded() {
     let first = report.findings.first();
     let first = first.unwrap_or_else(|| panic!("{:?} {:?}", report.ledger, report.warnings));
     assert_eq!(first.class, "tiny-reads");
-    assert_eq!(first.how, deadweight_core::report::How::Estimate);
+    assert_eq!(first.how, deadweight_report::report::How::Estimate);
     assert!(first.sites.iter().any(|s| s.file.ends_with("count_bytes.c")), "{:?}", first.sites);
     let calls: u64 = first.evidence[0]
         .split(" calls")

@@ -3,7 +3,7 @@
 
 use crate::program;
 use crate::truth::leave;
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};

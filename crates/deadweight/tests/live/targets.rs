@@ -4,7 +4,7 @@
 use crate::each_rung::{on_each_rung, text};
 use crate::program;
 use crate::rungs::Home;
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

@@ -7,7 +7,7 @@
 //! and not judged. The law that rows add up is given one attempt, on any machine.
 
 use crate::program;
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
@@ -450,7 +450,7 @@ fn say(what: &str, reason: &str) {
 
 #[test]
 fn the_laws_notice_what_breaks_them() {
-    let row = |account: &str, ns| deadweight_core::report::Row {
+    let row = |account: &str, ns| deadweight_report::report::Row {
         account: account.to_owned(),
         ns,
         ..Default::default()

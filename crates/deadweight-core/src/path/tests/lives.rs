@@ -1,7 +1,7 @@
 //! Pitfalls of births, execs and deaths met in real recordings, each with its rule.
 
 use super::{check, check_life, read, read_of};
-use crate::units::Ns;
+use deadweight_trace::units::Ns;
 use expect_test::expect;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{check, check_life, read};
 use crate::timeline::WokenBy;
-use crate::units::Ns;
+use deadweight_trace::units::Ns;
 use expect_test::expect;
 
 #[test]

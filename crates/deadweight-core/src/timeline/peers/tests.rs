@@ -2,8 +2,8 @@
 
 use crate::kernel::Interrupt;
 use crate::timeline::{Run, Timeline, WokenBy};
-use crate::trace::Trace;
-use crate::units::Ns;
+use deadweight_trace::Trace;
+use deadweight_trace::units::Ns;
 
 fn timeline(text: &str) -> Timeline {
     Timeline::build(&Trace::from_text(&format!("rung user\n{text}")).unwrap())
@@ -64,7 +64,7 @@ fn a_thread_that_is_joined_has_ended_the_wait_however_late_that_goes_on() {
     };
     let joined = timeline(&text(2));
     let block = joined.blocks.iter().find(|block| block.start == Ns(30)).unwrap();
-    let by = |task: crate::ids::TaskId| joined.task(task).tid.0;
+    let by = |task: deadweight_trace::ids::TaskId| joined.task(task).tid.0;
     assert!(matches!(block.woken_by, WokenBy::Task(task) if by(task) == 2), "{block:?}");
     assert_eq!((block.end, block.inferred), (Ns(1_000_050), true));
     // Nobody's number: nobody is taken on a guess.
@@ -120,7 +120,7 @@ fn whoever_lent_its_memory_is_woken_by_the_child_that_needs_it_no_more() {
         ));
         (timeline.blocks[0].woken_by, timeline.blocks[0].end)
     };
-    let child = WokenBy::Task(crate::ids::TaskId::at(1));
+    let child = WokenBy::Task(deadweight_trace::ids::TaskId::at(1));
     assert_eq!(woken_by(80), (child, Ns(80)));
     // Told of late.
     assert_eq!(woken_by(93), (child, Ns(90)));
@@ -136,7 +136,7 @@ fn who_waits_for_input_is_interrupted_by_a_childs_death() {
         ));
         (timeline.blocks[0].woken_by, timeline.blocks[0].end)
     };
-    let child = (WokenBy::Task(crate::ids::TaskId::at(1)), Ns(85));
+    let child = (WokenBy::Task(deadweight_trace::ids::TaskId::at(1)), Ns(85));
     assert_eq!([woken_by("-514"), woken_by("-4")], [child, child]);
     assert_eq!(woken_by("1"), (WokenBy::Unseen, Ns(90)));
 }
@@ -173,6 +173,6 @@ fn where_stops_tell_of_a_wait_it_may_have_lasted_longer() {
         );
         (timeline.blocks[0].woken_by, timeline.blocks[0].end)
     };
-    assert_eq!(by("stops"), (WokenBy::Task(crate::ids::TaskId::at(1)), Ns(60)));
+    assert_eq!(by("stops"), (WokenBy::Task(deadweight_trace::ids::TaskId::at(1)), Ns(60)));
     assert_eq!(by("user"), (WokenBy::Unseen, Ns(60)));
 }

@@ -3,7 +3,7 @@
 use super::{Doing, Tracee};
 use crate::stops::note::{Note, What};
 use crate::stops::schedstat::Counts;
-use deadweight_core::trace::Off;
+use deadweight_trace::Off;
 
 impl Tracee {
     /// How it stands when it is joined: on a CPU, or since some time in a call that waits.

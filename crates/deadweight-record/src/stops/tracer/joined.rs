@@ -12,7 +12,7 @@ use crate::present::{self, Present, Process, Target, Thread};
 use crate::stops::note::{Mapping, What};
 use crate::stops::ptrace::{self, Told, Waited};
 use crate::stops::tracee::{Doing, Tracee};
-use deadweight_core::trace::syscall::{self, Arch};
+use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashSet;
 use std::fs;
 

@@ -94,8 +94,8 @@ impl Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use deadweight_core::units::Ns;
     use deadweight_core::weigh::CleanRun;
+    use deadweight_trace::units::Ns;
     use expect_test::expect;
 
     fn shown(markup: Markup, shown: Shown) -> String {

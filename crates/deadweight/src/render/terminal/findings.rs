@@ -2,7 +2,7 @@
 
 use crate::render::page::{Ink, Line, Sheet, columns, fitted, fitted_path, from_here};
 use crate::render::quantity::{Scale, beside, count, percent, time};
-use deadweight_core::report::{Finding, How, Report, Site};
+use deadweight_report::report::{Finding, How, Report, Site};
 
 /// Sites of one finding that are worth a line.
 const SITES: usize = 3;

@@ -3,7 +3,7 @@
 use crate::render::page::{Ink, Line, Sheet, columns, fitted};
 use crate::render::quantity::{Scale, beside, count, percent, time};
 use crate::running::program::EXEC;
-use deadweight_core::report::{CountBasis, Inside, Report, Row, Runs};
+use deadweight_report::report::{CountBasis, Inside, Report, Row, Runs};
 
 /// Widest share of a line that a command may take, in columns out of 100.
 const COMMAND_SHARE: usize = 60;

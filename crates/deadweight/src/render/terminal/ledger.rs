@@ -5,8 +5,8 @@
 
 use crate::render::page::{Ink, Line, Sheet, columns};
 use crate::render::quantity::Scale;
-use deadweight_core::report::{Basis, Report, Row};
-use deadweight_core::stats::apportion::apportion;
+use deadweight_report::report::{Basis, Report, Row};
+use deadweight_report::stats::apportion::apportion;
 
 /// Rows below this share of the whole are folded into one.
 const SMALL: f64 = 0.005;

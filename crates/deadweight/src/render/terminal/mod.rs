@@ -13,7 +13,7 @@ mod top;
 pub(crate) use header::command_line;
 
 use super::page::{Page, Sheet};
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 
 /// What of a report to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

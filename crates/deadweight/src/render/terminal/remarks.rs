@@ -1,7 +1,7 @@
 //! What the reader must know before believing the numbers: hazards, and at the end warnings.
 
 use crate::render::page::{Ink, Line, Sheet};
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 
 /// Reasons why the measurement itself misleads.
 pub(super) fn hazards(sheet: &mut Sheet, report: &Report) {

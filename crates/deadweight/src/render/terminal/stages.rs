@@ -2,7 +2,7 @@
 
 use crate::render::page::{Ink, Line, Sheet, columns, fitted};
 use crate::render::quantity::time;
-use deadweight_core::report::{Report, Stage};
+use deadweight_report::report::{Report, Stage};
 
 /// A wait for input that is this share of a stage's life is what a reader must see first.
 const MISLEADING: f64 = 0.1;

@@ -2,7 +2,7 @@
 
 use super::{Shown, render};
 use crate::render::page::Page;
-use deadweight_core::report::Report;
+use deadweight_report::report::Report;
 use expect_test::{ExpectFile, expect_file};
 
 const PLAIN: Page = Page { width: 80, colour: false, unicode: true };

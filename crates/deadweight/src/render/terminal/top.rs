@@ -3,7 +3,7 @@
 use super::Shown;
 use crate::render::page::{Ink, Line, Sheet, fitted, fitted_path, from_here};
 use crate::render::quantity::Scale;
-use deadweight_core::report::{Report, TopFunction};
+use deadweight_report::report::{Report, TopFunction};
 
 pub(super) fn write(sheet: &mut Sheet, report: &Report, shown: &Shown) {
     let functions: Vec<&TopFunction> = report.top.iter().take(shown.top).collect();

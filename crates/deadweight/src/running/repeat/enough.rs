@@ -1,9 +1,9 @@
 //! When a series of runs is long enough. Not for running any.
 
 use crate::cli::Runs;
-use deadweight_core::stats::median;
-use deadweight_core::trace::Trace;
 use deadweight_core::weigh::CleanRun;
+use deadweight_report::stats::median;
+use deadweight_trace::Trace;
 use std::time::{Duration, Instant};
 
 /// How `-r auto` decides that it is enough.

@@ -1,7 +1,7 @@
 //! What was odd about a series of runs, in words. Not for deciding whether there are more of them.
 
 use super::{Series, ending, is_interrupted};
-use deadweight_core::report::Hazard;
+use deadweight_report::report::Hazard;
 
 impl Series<'_> {
     /// What went otherwise than a reader would expect, after so many clean runs.

@@ -1,0 +1,365 @@
+//! What functions of libraries and runtimes are there for, told by their names.
+//!
+//! One table for all languages, because one program holds several. A name that is not in it says
+//! nothing. Not for deciding what is a cost: that is the classes' business (`cost`).
+
+/// What a function of a library or runtime is there for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Duty {
+    /// Gives memory out.
+    Allocate,
+    /// Takes memory back.
+    Release,
+    /// Makes something that holds elements larger: allocates, and moves the elements.
+    Grow,
+    /// Finds out which memory is still used, and what that needs of the program.
+    Collect,
+    /// Copies bytes.
+    Copy,
+    /// Sets bytes.
+    Fill,
+    /// Moves bytes between the program's memory and a stream's buffer: that is its work.
+    Stream,
+    /// Puts elements in order: moving them is its work.
+    Sort,
+    /// Anything else that is not the program's own.
+    Library,
+}
+
+/// What a function is there for; none if its name does not tell.
+pub fn of_name(name: &str) -> Option<Duty> {
+    let plain = name.trim_start_matches('_');
+    let go = name.strip_prefix("runtime.");
+    if let Some(go) = go {
+        return of_go(go);
+    }
+    let plain = without_variant(plain);
+    if let Some(duty) = of_rust(name) {
+        return Some(duty);
+    }
+    let exact = EXACT.iter().find(|(_, names)| names.contains(&plain)).map(|(duty, _)| *duty);
+    exact
+        .or_else(|| PREFIXES.iter().find(|(p, _)| plain.starts_with(p)).map(|(_, duty)| *duty))
+        .or_else(|| of_collector(plain))
+        .or_else(|| of_generic(plain))
+        .or_else(|| sorts(plain).then_some(Duty::Sort))
+}
+
+/// Whether a standard library's function puts elements in order.
+fn sorts(name: &str) -> bool {
+    #[rustfmt::skip]
+    const EXACT: &[&str] = &["qsort", "qsort_r", "msort_with_tmp", "heapsort_r"];
+    #[rustfmt::skip]
+    const PARTS: &[&str] = &[
+        // C++; what is a template of functions has its result before the name.
+        "std::sort<", "std::stable_sort<", "std::partial_sort<", "std::nth_element<", "std::__sort",
+        "std::__introsort", "std::__stable_sort", "std::__inplace_stable_sort", "std::__merge_",
+        "std::__move_merge", "std::__insertion_sort", "std::__chunk_insertion_sort",
+        "std::__unguarded_linear_insert", "std::__adjust_heap", "std::__heap_select",
+        // Rust
+        "core::slice::sort::", "alloc::slice::stable_sort", "<impl [T]>::sort",
+        // Crystal
+        "#sort", "sort!<", "sort_by!<",
+    ];
+    const GO_AND_ZIG: &[&str] = &[
+        "sort.",
+        "slices.Sort",
+        "slices.pdqsort",
+        "slices.stable",
+        "slices.insertionSort",
+        "slices.heapSort",
+        "slices.symMerge",
+    ];
+    EXACT.contains(&name)
+        || PARTS.iter().any(|part| name.contains(part))
+        || GO_AND_ZIG.iter().any(|start| name.starts_with(start))
+}
+
+/// Whether a function makes a block of memory larger for whoever calls it, in a language where
+/// that gives the old one back.
+pub fn is_realloc(name: &str) -> bool {
+    ["realloc", "reallocarray", "libc_realloc", "rallocx"].contains(&name.trim_start_matches('_'))
+        || name.starts_with("mem.Allocator.realloc")
+}
+
+/// `memmove_avx_unaligned_erms` is one of several of the C library's `memmove`.
+fn without_variant(name: &str) -> &str {
+    const MARKS: [&str; 6] = ["_avx", "_sse", "_evex", "_erms", "_ssse3", "_generic"];
+    let end = MARKS.iter().filter_map(|mark| name.find(mark)).min().unwrap_or(name.len());
+    name[..end].trim_end_matches("_chk").trim_end_matches('_')
+}
+
+/// Names of the C library, of allocators that replace its own, and of compilers' runtimes,
+/// without leading underscores.
+#[rustfmt::skip]
+const EXACT: &[(Duty, &[&str])] = &[
+    (Duty::Allocate, &[
+        "malloc", "calloc", "memalign", "aligned_alloc", "posix_memalign",
+        "valloc", "pvalloc", "malloc_consolidate", "int_malloc", "int_memalign", "libc_malloc",
+        "libc_calloc", "libc_memalign", "unlink_chunk", "sysmalloc", "tcache_init", "mallocx",
+        "rust_alloc", "rust_alloc_zeroed", "crystal_malloc", "crystal_malloc64",
+        "crystal_malloc_atomic", "crystal_malloc_atomic64", "malloc_usable_size",
+    ]),
+    (Duty::Release, &[
+        "free", "cfree", "int_free", "int_free_chunk", "int_free_merge_chunk",
+        "int_free_create_chunk", "int_free_maybe_consolidate", "libc_free", "systrim",
+        "malloc_trim", "free_sized", "sdallocx", "dallocx", "rust_dealloc",
+    ]),
+    (Duty::Grow, &[
+        "realloc", "reallocarray", "int_realloc", "libc_realloc", "rust_realloc", "rallocx",
+        "crystal_realloc", "crystal_realloc64",
+    ]),
+    (Duty::Copy, &["memcpy", "memmove", "mempcpy", "bcopy", "memccpy", "wmemcpy", "wmemmove"]),
+    (Duty::Fill, &["memset", "bzero", "explicit_bzero", "wmemset"]),
+    (Duty::Stream, &[
+        "fread", "fwrite", "fgets", "fputs", "fgetc", "getc", "fputc", "putc", "getline",
+        "getdelim", "printf", "fprintf", "vfprintf", "snprintf", "vsnprintf", "sprintf",
+        "fread_unlocked", "fwrite_unlocked", "fgets_unlocked", "getchar", "putchar", "puts",
+        "scanf", "sscanf", "fscanf", "fflush", "read", "write",
+    ]),
+];
+
+/// How names begin, without leading underscores; the first that fits holds.
+#[rustfmt::skip]
+const PREFIXES: &[(&str, Duty)] = &[
+    ("operator new", Duty::Allocate), ("operator delete", Duty::Release),
+    ("rdl_alloc", Duty::Allocate), ("rdl_dealloc", Duty::Release), ("rdl_realloc", Duty::Grow),
+    ("rg_alloc", Duty::Allocate), ("rg_dealloc", Duty::Release), ("rg_realloc", Duty::Grow),
+    ("rustc::rust_alloc", Duty::Allocate), ("rustc::__rust_alloc", Duty::Allocate),
+    ("rustc::__rust_dealloc", Duty::Release), ("rustc::__rust_realloc", Duty::Grow),
+    ("rustc::__rdl_realloc", Duty::Grow), ("rustc::__rdl_dealloc", Duty::Release),
+    ("rustc::__rdl_", Duty::Allocate),
+    ("std::alloc::", Duty::Allocate), ("<std::alloc::System", Duty::Allocate),
+    ("mi_free", Duty::Release), ("je_free", Duty::Release),
+    ("rjem_sdallocx", Duty::Release), ("mi_", Duty::Allocate), ("je_", Duty::Allocate), ("rjem_", Duty::Allocate),
+    ("tc_malloc", Duty::Allocate), ("tc_free", Duty::Release), ("tc_new", Duty::Allocate),
+    ("tc_delete", Duty::Release), ("tcmalloc::", Duty::Allocate),
+    ("core::ptr::copy", Duty::Copy), ("core::intrinsics::copy", Duty::Copy),
+    ("core::ptr::write_bytes", Duty::Fill), ("core::intrinsics::write_bytes", Duty::Fill),
+    ("compiler_rt.memcpy", Duty::Copy), ("compiler_rt.memmove", Duty::Copy),
+    ("compiler_rt.memset", Duty::Fill), ("memcpy.", Duty::Copy), ("memmove.", Duty::Copy),
+    ("memset.", Duty::Fill), ("compiler_builtins::mem::memcpy", Duty::Copy),
+    ("compiler_builtins::mem::memmove", Duty::Copy),
+    ("compiler_builtins::mem::memset", Duty::Fill),
+    ("IO_", Duty::Stream), ("std::basic_streambuf<", Duty::Stream),
+    ("std::basic_filebuf<", Duty::Stream), ("std::basic_istream<", Duty::Stream),
+    ("std::basic_ostream<", Duty::Stream), ("std::istream::", Duty::Stream),
+    ("std::ostream::", Duty::Stream), ("<std::io::", Duty::Stream), ("std::io::", Duty::Stream),
+    ("<std::fs::", Duty::Stream), ("bufio.", Duty::Stream), ("io.", Duty::Stream),
+    ("os.", Duty::Stream), ("fmt.", Duty::Stream), ("Io.", Duty::Stream),
+    ("IO::", Duty::Stream), ("fs.File.", Duty::Stream),
+];
+
+/// Rust's allocation and vectors, most of whose functions only look at what is there.
+fn of_rust(name: &str) -> Option<Duty> {
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if !has(&["alloc::raw_vec::", "alloc::alloc::"]) {
+        return None;
+    }
+    if has(&["grow", "reserve", "realloc"]) {
+        Some(Duty::Grow)
+    } else if has(&["dealloc", "box_free", "Drop>::drop", "Drop::drop"]) {
+        Some(Duty::Release)
+    } else {
+        has(&["alloc::alloc::", "with_capacity", "allocate", "shrink"]).then_some(Duty::Allocate)
+    }
+}
+
+/// Go's runtime, names without `runtime.`. Go 1.20 to 1.26.
+fn of_go(name: &str) -> Option<Duty> {
+    #[rustfmt::skip]
+    const COLLECT: &[&str] = &[
+        "gc", "scan", "greyobject", "markroot", "wbBuf", "wbMove", "wbZero", "bgsweep", "sweepone",
+        "bgscavenge", "(*gcWork)", "(*sweepLocked)", "(*spanQueue)", "(*spanInlineMarkBits)",
+        "tryDeferToSpanScan", "findObject", "typePointers", "(*mspan).typePointersOf",
+        "bulkBarrier", "typeBitsBulkBarrier", "(*gcControllerState)", "(*gcCPULimiterState)",
+        "(*workType)", "heapBitsSetType", "handoff", "putfull", "trygetfull", "getempty",
+        "putempty", "(*lfstack)", "shade", "(*limiterEvent)", "(*mspan).markBits",
+        "(*activeSweep)", "(*pageAlloc).scavenge", "spanOf", "(*mspan).heapBits",
+        "(*mspan).writeHeapBits",
+    ];
+    #[rustfmt::skip]
+    const ALLOCATE: &[&str] = &[
+        "mallocgc", "newobject", "newarray", "makeslice", "makechan", "nextFreeFast", "(*mcache)",
+        "(*mcentral)", "(*mheap)", "(*pageAlloc)", "(*mspan)", "rawbyteslice", "rawstring",
+        "rawruneslice", "heapSetType", "deductAssistCredit", "publicationBarrier",
+        "(*fixalloc)", "persistentalloc", "profilealloc", "deductSweepCredit", "postMallocgc",
+        "convT", "stackalloc", "stackcache",
+    ];
+    const GROW: &[&str] = &["growslice", "moveSlice"];
+    const COPY: &[&str] =
+        &["memmove", "typedmemmove", "typedslicecopy", "slicecopy", "copystack", "duffcopy"];
+    const FILL: &[&str] = &["memclr", "duffzero"];
+    let begins = |names: &[&str]| names.iter().any(|n| name.starts_with(n));
+    if begins(COLLECT) && !begins(&["gcenable", "gcinit"]) {
+        // Setting the pointer bits of a fresh object is part of giving it out.
+        let fresh = begins(&["heapBitsSetType", "(*mspan).heapBits", "(*mspan).writeHeapBits"]);
+        return Some(if fresh { Duty::Allocate } else { Duty::Collect });
+    }
+    [(GROW, Duty::Grow), (COPY, Duty::Copy), (FILL, Duty::Fill), (ALLOCATE, Duty::Allocate)]
+        .into_iter()
+        .find(|(names, _)| begins(names))
+        .map(|(_, duty)| duty)
+}
+
+/// The Boehm collector that Crystal and others use, Crystal's names for it, and the write
+/// barrier that Go's linker gives no package. What it has no
+/// name for (`libgc.so.1+0x1a2b`) is work of the collector; its fast way out is named.
+fn of_collector(name: &str) -> Option<Duty> {
+    if name.starts_with("libgc.so") || name.starts_with("libgc-") {
+        return Some(Duty::Collect);
+    }
+    if name.starts_with("gcWriteBarrier") {
+        return Some(Duty::Collect);
+    }
+    let inner = name.strip_prefix("GC_").or_else(|| name.strip_prefix("*GC::"));
+    let inner = inner.or_else(|| name.strip_prefix("GC."))?;
+    #[rustfmt::skip]
+    const ALLOCATE: &[&str] = &[
+        "malloc", "generic_malloc", "allocobj", "new", "memalign", "strdup", "calloc",
+        "core_malloc", "debug_malloc", "build_fl", "finish_generic",
+    ];
+    if inner.starts_with("realloc") {
+        return Some(Duty::Grow);
+    }
+    if inner.starts_with("free") {
+        return Some(Duty::Release);
+    }
+    let gives = ALLOCATE.iter().any(|n| inner.starts_with(n));
+    Some(if gives { Duty::Allocate } else { Duty::Collect })
+}
+
+/// Names that carry their types or modules with them, so that only a part can be known.
+fn of_generic(name: &str) -> Option<Duty> {
+    #[rustfmt::skip]
+    const PARTS: &[(&str, Duty)] = &[
+        // Zig
+        ("mem.Allocator.free", Duty::Release), ("mem.Allocator.destroy", Duty::Release),
+        ("mem.Allocator.realloc", Duty::Grow), ("mem.Allocator.", Duty::Allocate), ("heap.", Duty::Allocate),
+        ("mem.copyForwards", Duty::Copy), ("mem.copyBackwards", Duty::Copy),
+        (").ensureTotalCapacity", Duty::Grow), (").growCapacity", Duty::Grow),
+        // C++
+        // Moves the elements itself.
+        ("::_M_realloc_insert", Duty::Copy), ("::_M_realloc_append", Duty::Copy),
+        (">::allocate(", Duty::Allocate), (">::deallocate(", Duty::Release),
+        ("::_M_create(", Duty::Allocate),
+    ];
+    // An allocator of Zig's own is asked through one table: what it takes back it names so.
+    if name.contains("heap.") && name.ends_with(".free") {
+        return Some(Duty::Release);
+    }
+    PARTS.iter().find(|(part, _)| name.contains(part)).map(|(_, duty)| *duty)
+}
+
+/// Whether a function that copies does so element by element, for as many as there are: inlined it
+/// is still that loop. What else is inlined may as well move a single word.
+pub fn is_copying_loop(name: &str) -> bool {
+    COPYING_LOOPS.iter().any(|part| name.contains(part))
+}
+
+/// Zig's copies of what may overlap.
+const COPYING_LOOPS: [&str; 2] = ["mem.copyForwards", "mem.copyBackwards"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocators_are_known_in_every_language() {
+        for name in [
+            "malloc",
+            "operator new(unsigned long)",
+            "__rust_alloc",
+            "runtime.mallocgcSmallScanNoHeader",
+            "runtime.(*mcache).nextFree",
+            "mem.Allocator.alloc__anon_1234",
+            "heap.debug_allocator.DebugAllocator(.{...}).alloc",
+            "GC_malloc_kind",
+            "__crystal_malloc64",
+            "mi_heap_malloc_small",
+        ] {
+            assert_eq!(of_name(name), Some(Duty::Allocate), "{name}");
+        }
+    }
+
+    #[test]
+    fn taking_back_is_told_from_giving_out() {
+        for name in [
+            "free",
+            "_int_free",
+            "operator delete[](void*)",
+            "__rustc::__rust_dealloc",
+            "<alloc::alloc::Global as core::alloc::Allocator>::deallocate",
+            "mem.Allocator.free__anon_77",
+            "heap.SmpAllocator.free",
+            "GC_free",
+        ] {
+            assert_eq!(of_name(name), Some(Duty::Release), "{name}");
+        }
+    }
+
+    #[test]
+    fn one_name_stands_for_all_variants_of_a_routine() {
+        for name in [
+            "memmove",
+            "__memmove_avx_unaligned_erms",
+            "__memcpy_chk",
+            "runtime.memmove",
+            "mem.copyForwards__anon_812",
+        ] {
+            assert_eq!(of_name(name), Some(Duty::Copy), "{name}");
+        }
+        for name in ["__memset_avx2_unaligned_erms", "runtime.memclrNoHeapPointers", "bzero"] {
+            assert_eq!(of_name(name), Some(Duty::Fill), "{name}");
+        }
+    }
+
+    #[test]
+    fn collectors_are_told_from_the_allocation_that_starts_them() {
+        for name in [
+            "runtime.gcBgMarkWorker",
+            "runtime.gcDrain",
+            "runtime.gcAssistAlloc1",
+            "runtime.scanobject",
+            "runtime.(*sweepLocked).sweep",
+            "gcWriteBarrier",
+            "GC_mark_from",
+            "libgc.so.1+0x1a2b",
+        ] {
+            assert_eq!(of_name(name), Some(Duty::Collect), "{name}");
+        }
+    }
+
+    #[test]
+    fn sorting_is_known_in_every_language() {
+        for name in [
+            "qsort_r",
+            "void std::__introsort_loop<int*, long, __gnu_cxx::__ops::_Iter_less_iter>(int*, int*, long)",
+            "core::slice::sort::stable::merge::merge",
+            "sort.Stable",
+            "slices.pdqsortCmpFunc[go.shape.int]",
+            "sort.block.block__anon_12",
+            "*Slice(Int32)@Slice(T)#sort!:Slice(Int32)",
+        ] {
+            assert_eq!(of_name(name), Some(Duty::Sort), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_programs_own_functions_say_nothing() {
+        for name in [
+            "main.free",
+            "malloc_table_fill",
+            "copy",
+            "Pool::alloc",
+            "memcpy_test",
+            "main",
+            "sorted_insert",
+            "main.sort",
+            "resort",
+            "quicksort",
+        ] {
+            assert_eq!(of_name(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Where code can get to by its own jumps and branches.
+
+use super::instruction::{Instruction, Kind};
+
+/// Whether the code gets from instruction `from` to `to` by such as are `among` those to stay in. A jump
+/// whose target is not told may go anywhere. By their numbers.
+pub(super) fn reaches(
+    instructions: &[Instruction],
+    (from, to): (usize, usize),
+    among: impl Fn(usize) -> bool,
+) -> bool {
+    let mut seen = vec![false; instructions.len()];
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        let Some(instruction) = instructions.get(at) else { continue };
+        if at == to || instruction.kind == Kind::Jump(None) {
+            return true;
+        }
+        if std::mem::replace(&mut seen[at], true) {
+            continue;
+        }
+        let target = instruction
+            .target()
+            .and_then(|to| instructions.binary_search_by_key(&to, |i| i.addr).ok());
+        let next = instruction.falls_through().then_some(at + 1);
+        open.extend([target, next].into_iter().flatten().filter(|to| among(*to)));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Calling, Code, Function};
+    use deadweight_trace::syscall::Arch;
+    use deadweight_trace::units::FileAddr;
+
+    /// How many calls of rare cases a small function has; none if it is not small.
+    fn rare_calls(bytes: &[u8]) -> Option<usize> {
+        let calling = Calling::Platform;
+        let code = Code { arch: Arch::X86_64, calling, addr: FileAddr(0), bytes };
+        Function::read(&code, &|_| None).calls_if_small().map(<[_]>::len)
+    }
+
+    // 0: mov rax, [rdi]; cmp rax, [rdi+8]; je 11; 9: lea rdx, [rax+1]; mov [rdi], rdx; ret
+    // 11: call; 16: test eax, eax; je 1f; mov rax, [rdi]; jmp 9; 1f: xor eax, eax; 21: jmp 9
+    const TWO_ENDS: &[u8] = b"\x48\x8b\x07\x48\x3b\x47\x08\x74\x08\x48\x8d\x50\x01\x48\x89\x17\xc3\
+        \xe8\x00\x10\x00\x00\x85\xc0\x74\x05\x48\x8b\x07\xeb\xea\x31\xc0\xeb\xe6";
+
+    #[test]
+    fn a_rare_case_with_two_ends_is_no_loop_unless_it_comes_round() {
+        assert_eq!(rare_calls(TWO_ENDS), Some(1));
+        // 21: jmp 1f
+        let mut round = TWO_ENDS.to_vec();
+        round[0x22] = 0xfc;
+        assert_eq!(rare_calls(&round), None);
+    }
+
+    #[test]
+    fn a_jump_to_what_only_the_running_program_knows_may_come_round() {
+        // 0: mov rax, [rdi]; 3: add rax, 1; 7: jmp [rsi+rax*8]; a: sub rax, 2; e: jmp 3
+        let table = b"\x48\x8b\x07\x48\x83\xc0\x01\xff\x24\xc6\x48\x83\xe8\x02\xeb\xf3";
+        assert_eq!(rare_calls(table), None);
+    }
+}

@@ -1,0 +1,327 @@
+//! What samples of user code waited for: the instruction, what it is there for, and how it looks.
+//!
+//! Rests on the machine code that was sealed; where there is none (the kernel, a JIT, an older
+//! trace) a sample's own address stands and its role is work. A function is decoded once, when it
+//! is first asked for. The rules are in `asm`; what a role costs is the classes' knowledge.
+
+use crate::{Calling, Function, Line, Loop, Role};
+use deadweight_trace::ids::{ImageId, LocationId};
+use deadweight_trace::symbols::{FunctionCode, Symbols};
+use deadweight_trace::syscall::Arch;
+use deadweight_trace::units::FileAddr;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// The machine code of a trace, decoded as far as it was asked for.
+#[derive(Debug)]
+pub struct Machine<'s> {
+    symbols: &'s Symbols,
+    arch: Arch,
+    functions: Vec<OnceLock<Function>>,
+    /// Where the locations of images with code are, in order.
+    places: Vec<(ImageId, FileAddr, LocationId)>,
+    /// How many samples of user code have each stack.
+    samples: Vec<u32>,
+    /// How many samples each location has as the innermost, and as a caller.
+    hits: OnceLock<Vec<Hits>>,
+    /// Small functions by the places that stacks show them called from.
+    called: OnceLock<BTreeMap<(ImageId, FileAddr), FunctionId>>,
+}
+
+/// Which function of [`Symbols::code`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FunctionId(u32);
+
+/// A small function that is called.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// Which.
+    pub function: FunctionId,
+    /// Whether the call's target is known only when it runs.
+    pub through_pointer: bool,
+}
+
+/// The samples at a location.
+#[derive(Copy, Clone, Debug, Default)]
+struct Hits {
+    innermost: u64,
+    calling: u64,
+}
+
+/// A call is rare if what it calls has at most this part of its caller's own samples.
+const RARE: f64 = 0.05;
+/// Of fewer samples in the caller that part could not be told from none.
+const ENOUGH: u64 = 20;
+
+/// How far from a call instructions are there for it.
+const AROUND: usize = 24;
+
+/// What a sample waited for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// The instruction.
+    pub at: LocationId,
+    /// What it is there for.
+    pub role: Role,
+    /// The function that it is in.
+    pub function: Option<FunctionId>,
+}
+
+impl<'s> Machine<'s> {
+    /// Nothing decoded yet. `samples`: how many have each of the symbols' stacks.
+    pub fn new(symbols: &'s Symbols, arch: Arch, samples: Vec<u32>) -> Self {
+        let mut places = Vec::new();
+        if !symbols.code.is_empty() {
+            let known = symbols.locations.iter().enumerate().skip(1);
+            places.extend(known.map(|(at, l)| (l.image, l.addr, LocationId::at(at))));
+            places.sort_unstable();
+        }
+        let functions = vec![OnceLock::new(); symbols.code.len()];
+        let (hits, called) = (OnceLock::new(), OnceLock::new());
+        Self { symbols, arch, functions, places, samples, hits, called }
+    }
+
+    /// What ids mean.
+    pub fn symbols(&self) -> &'s Symbols {
+        self.symbols
+    }
+
+    /// What a sample at `leaf` waited for.
+    pub fn waited(&self, leaf: LocationId) -> Waited {
+        let unknown = Waited { at: leaf, role: Role::Work, function: None };
+        let Some((image, ip)) = self.address(leaf) else { return unknown };
+        let Some(id) = self.holding(image, ip) else { return unknown };
+        let function = self.function(id);
+        let Some(role) = function.role_of_sample(ip) else { return unknown };
+        let at = self.location(image, function.charge(ip)).unwrap_or(leaf);
+        Waited { at, role, function: Some(id) }
+    }
+
+    /// What the instruction at `location` itself is there for: of a caller's, the call.
+    pub fn role_at(&self, location: LocationId) -> Role {
+        let role = || {
+            let (image, addr) = self.address(location)?;
+            self.function(self.holding(image, addr)?).role_at(addr)
+        };
+        role().unwrap_or_default()
+    }
+
+    /// The function that holds `location`.
+    pub fn function_at(&self, location: LocationId) -> Option<FunctionId> {
+        let (image, addr) = self.address(location)?;
+        self.holding(image, addr)
+    }
+
+    /// The smallest loop that holds what a sample waited for, with its function.
+    pub fn loop_around(&self, waited: Waited) -> Option<(FunctionId, Loop)> {
+        let function = waited.function?;
+        let (_, addr) = self.address(waited.at)?;
+        Some((function, self.function(function).loop_around(addr)?))
+    }
+
+    /// The small function that the call nearest to `location` calls, whose function it is not:
+    /// by the code, or where that goes through a pointer, by the stacks.
+    pub fn small_callee(&self, location: LocationId) -> Option<Called> {
+        let (image, addr) = self.address(location)?;
+        let caller = self.holding(image, addr)?;
+        let call = self.function(caller).calls_near(addr, AROUND).next()?;
+        let direct = call.callee().and_then(|to| {
+            let id = self.holding(image, FileAddr(to))?;
+            (self.code(id).addr.0 == to).then_some(id)
+        });
+        let seen = || {
+            let here = (image, FileAddr(call.addr))..(image, FileAddr(call.end()));
+            self.called.get_or_init(|| self.seen_calls()).range(here).next().map(|(_, id)| *id)
+        };
+        let function = direct.or_else(seen)?;
+        let small = function != caller && self.is_small(function);
+        small.then_some(Called { function, through_pointer: direct.is_none() })
+    }
+
+    /// Whether calling a function costs about as much as running it. What it calls beyond a branch
+    /// must be rare: hardly a sample of user code was taken below. The kernel's time says nothing about how often:
+    /// a reader may be refilled once in thousands of calls and wait for the disk then.
+    fn is_small(&self, id: FunctionId) -> bool {
+        let Some(calls) = self.function(id).calls_if_small() else { return false };
+        if calls.is_empty() {
+            return true;
+        }
+        let code = self.code(id);
+        if self.stays_in_memory(id) {
+            return false;
+        }
+        let end = code.addr.0.saturating_add(code.bytes.len() as u64);
+        let innermost: u64 = self.hits(code.image, code.addr.0..end).map(|h| h.innermost).sum();
+        let below = |call: &crate::instruction::Instruction| -> u64 {
+            self.hits(code.image, call.addr..call.end()).map(|h| h.calling).sum()
+        };
+        let below: u64 = calls.iter().map(below).sum();
+        innermost >= ENOUGH && below as f64 <= RARE * innermost as f64
+    }
+
+    /// Whether what a function keeps in memory stays there, inlined or not: one measured saved nothing. In C
+    /// and C++ a byte that is written may be anything's, so what was read before is read again.
+    pub fn stays_in_memory(&self, id: FunctionId) -> bool {
+        let image = self.symbols.images.get(self.code(id).image.index());
+        let language = image.map_or("", |image| self.symbols.name(image.language));
+        matches!(language, "C" | "C++") && self.function(id).writes_bytes()
+    }
+
+    /// How many samples have this location as their innermost.
+    pub fn samples_at(&self, at: LocationId) -> u64 {
+        let hits = self.hits.get_or_init(|| self.count_hits());
+        hits.get(at.index()).map_or(0, |hits| hits.innermost)
+    }
+
+    /// The samples of locations between two addresses.
+    fn hits(&self, image: ImageId, range: std::ops::Range<u64>) -> impl Iterator<Item = Hits> {
+        let hits = self.hits.get_or_init(|| self.count_hits());
+        let from = |addr| self.places.partition_point(|p| (p.0, p.1) < (image, FileAddr(addr)));
+        self.places[from(range.start)..from(range.end)].iter().map(|(.., at)| hits[at.index()])
+    }
+
+    fn count_hits(&self) -> Vec<Hits> {
+        let mut hits = vec![Hits::default(); self.symbols.locations.len()];
+        for (stack, samples) in self.symbols.stacks.iter().zip(&self.samples) {
+            for (depth, at) in stack.iter().enumerate() {
+                let Some(hit) = hits.get_mut(at.index()) else { continue };
+                let which = if depth == 0 { &mut hit.innermost } else { &mut hit.calling };
+                *which += u64::from(*samples);
+            }
+        }
+        hits
+    }
+
+    /// Small functions, by where stacks show them called from.
+    fn seen_calls(&self) -> BTreeMap<(ImageId, FileAddr), FunctionId> {
+        let mut seen = BTreeMap::new();
+        for stack in &self.symbols.stacks {
+            let [leaf, caller, ..] = stack.as_slice() else { continue };
+            if let (Some(id), Some(at)) = (self.function_at(*leaf), self.address(*caller))
+                && self.is_small(id)
+            {
+                seen.insert(at, id);
+            }
+        }
+        seen
+    }
+
+    /// Its bytes and name.
+    pub fn code(&self, id: FunctionId) -> &'s FunctionCode {
+        &self.symbols.code[id.0 as usize]
+    }
+
+    /// Its instructions.
+    pub fn function(&self, id: FunctionId) -> &Function {
+        let code = self.code(id);
+        self.functions[id.0 as usize]
+            .get_or_init(|| Function::read(&self.bytes(code), &|addr| self.name(code, addr)))
+    }
+
+    /// What `ask` says of a function's bytes and the names of what it calls.
+    pub fn reading<T>(
+        &self,
+        id: FunctionId,
+        ask: impl FnOnce(&crate::Code<'_>, &crate::Names<'_>) -> T,
+    ) -> T {
+        let code = self.code(id);
+        ask(&self.bytes(code), &|addr| self.name(code, addr))
+    }
+
+    /// The hottest run of a function's instructions. `samples`: sampled locations in it, with
+    /// how often.
+    pub fn listing(&self, id: FunctionId, samples: &[(LocationId, u64)]) -> Vec<Line> {
+        let code = self.code(id);
+        let addresses = samples.iter().filter_map(|(l, count)| Some((self.address(*l)?.1, *count)));
+        let addresses: Vec<_> = addresses.collect();
+        let names = |addr| self.name(code, addr);
+        self.function(id).listing(&self.bytes(code), &names, &addresses)
+    }
+
+    /// The location of an instruction, if it was sealed.
+    pub fn location(&self, image: ImageId, addr: FileAddr) -> Option<LocationId> {
+        let place = |p: &(ImageId, FileAddr, LocationId)| (p.0, p.1);
+        let at = self.places.partition_point(|p| place(p) < (image, addr));
+        self.places.get(at).filter(|p| place(p) == (image, addr)).map(|p| p.2)
+    }
+
+    fn address(&self, location: LocationId) -> Option<(ImageId, FileAddr)> {
+        let location = self.symbols.locations.get(location.index())?;
+        Some((location.image, location.addr))
+    }
+
+    fn holding(&self, image: ImageId, addr: FileAddr) -> Option<FunctionId> {
+        let code = &self.symbols.code;
+        let at = code.partition_point(|c| (c.image, c.addr) <= (image, addr)).checked_sub(1)?;
+        let into = addr.0.checked_sub(code[at].addr.0)?;
+        let inside = code[at].image == image && into < code[at].bytes.len() as u64;
+        inside.then(|| u32::try_from(at).ok().map(FunctionId))?
+    }
+
+    fn bytes(&self, code: &'s FunctionCode) -> crate::Code<'s> {
+        let image = self.symbols.images.get(code.image.index());
+        let language = image.map_or("", |image| self.symbols.name(image.language));
+        let calling = Calling::of(language);
+        crate::Code { arch: self.arch, calling, addr: code.addr, bytes: &code.bytes }
+    }
+
+    fn name(&self, code: &'s FunctionCode, addr: FileAddr) -> Option<&'s str> {
+        let at = code.targets.binary_search_by_key(&addr, |(at, _)| *at).ok()?;
+        Some(self.symbols.name(code.targets[at].1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Run;
+    use deadweight_trace::Trace;
+
+    // count: lock add qword ptr [rdi], 1; ret
+    // pass: sub rsp, 808h; mov rsi, rdi; mov ecx, 100h; mov rdi, rsp; rep movsq; call eat; ...
+    const TEXT: &str = "image a path /a language C
+        code pass @0x1280 4881ec08080000 4889fe b900010000 4889e7 f348a5 e896fdffff 4881c408080000c3
+        calls 0x1030 eat
+        code count @0x1460 f048830701 c3
+        task 1 a
+        0 on
+        10 sample count (a.c:2) @0x1465 <- main @0x1600
+        20 sample pass (a.c:7) @0x1295 <- main @0x1700
+        30 sample pass (a.c:6) @0x1292
+        40 sample elsewhere @0x1466
+        50 exit";
+
+    #[test]
+    fn a_sample_is_what_the_instruction_before_is_for() {
+        let trace = Trace::from_text(TEXT).unwrap();
+        let machine = Machine::new(&trace.symbols, Arch::X86_64, Vec::new());
+        let leaf = |name: &str| {
+            let named = |l: &deadweight_trace::symbols::Location| {
+                l.frames.iter().any(|f| trace.symbols.name(f.function) == name)
+            };
+            LocationId::at(trace.symbols.locations.iter().position(named).unwrap())
+        };
+        let count = machine.waited(leaf("count"));
+        assert_eq!(count.role, Role::Atomic);
+        // The instruction itself is no location here: the sample's own stands.
+        assert_eq!(count.at, leaf("count"));
+        let pass = machine.waited(leaf("pass"));
+        assert!(matches!(pass.role, Role::Copy(Run { bytes: 2048, .. })), "{pass:?}");
+        let line = trace.symbols.locations[pass.at.index()].frames[0].line;
+        assert_eq!(line, 6, "of the copy, not of what comes after it");
+        assert_eq!(machine.waited(leaf("elsewhere")).function, None);
+        assert_eq!(machine.role_at(leaf("main")), Role::Work);
+    }
+
+    #[test]
+    fn listings_name_what_is_called() {
+        let trace = Trace::from_text(TEXT).unwrap();
+        let machine = Machine::new(&trace.symbols, Arch::X86_64, Vec::new());
+        let at = machine.location(ImageId(0), FileAddr(0x1295)).unwrap();
+        let id = machine.function_at(at).unwrap();
+        let lines = machine.listing(id, &[(at, 3)]);
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["mov rdi, rsp", "rep movsq [rdi], [rsi]", "call eat"]);
+        assert_eq!(lines[1].hits, 3);
+    }
+}

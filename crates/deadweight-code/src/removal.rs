@@ -1,0 +1,184 @@
+//! Which bytes of a function to replace so that a cost in it is not paid: a call that fills memory,
+//! the checks of a loop, lock prefixes.
+//!
+//! For trying on a copy of the binary whether the cost is one. Everything keeps its place and its
+//! length; what is left out may have been needed, which running it tells. Not for deciding what
+//! is worth trying (`proof`), nor for writing files.
+
+use super::instruction::{Instruction, Kind};
+use super::roles::routine::{self, Routine};
+use super::roles::{Role, checks};
+use super::sole::Sole;
+use super::x86::rewrite;
+use super::{Body, Calling, Code, Function, Loop, Names, find};
+use deadweight_trace::patch::Patch;
+use deadweight_trace::syscall::Arch;
+use deadweight_trace::units::FileAddr;
+
+/// Why something cannot be left out of machine code.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// Only x86-64 is written here.
+    #[error("this is built for x86-64 only")]
+    Architecture,
+    /// The instruction is no call of a routine that fills memory, nor does it fill a block.
+    #[error("it is no call of a routine that does nothing else")]
+    NoCall,
+    /// What a block fill leaves in its registers is used.
+    #[error("what comes after it uses the address that it leaves in a register")]
+    RegistersUsed,
+    /// Nothing there can be left out byte for byte.
+    #[error("its instructions cannot be replaced by others of the same length")]
+    NoRoom,
+}
+
+/// Function, code and rules together.
+struct Reading<'c, 'n> {
+    code: &'c Code<'c>,
+    names: &'c Names<'n>,
+    function: Function,
+}
+
+impl<'c, 'n> Reading<'c, 'n> {
+    fn of(code: &'c Code<'c>, names: &'c Names<'n>) -> Result<Self, Obstacle> {
+        if code.arch != Arch::X86_64 {
+            return Err(Obstacle::Architecture);
+        }
+        Ok(Self { code, names, function: Function::read(code, names) })
+    }
+
+    /// The bytes from address `at` on, to the function's end.
+    fn bytes_from(&self, at: u64) -> &'c [u8] {
+        let into = usize::try_from(at.saturating_sub(self.code.addr.0)).unwrap_or(usize::MAX);
+        self.code.bytes.get(into..).unwrap_or_default()
+    }
+
+    fn patch(&self, instruction: &Instruction, becomes: Vec<u8>) -> Result<Patch, Obstacle> {
+        let was = self.bytes_from(instruction.addr).get(..becomes.len());
+        let was = was.filter(|was| was.len() == usize::from(instruction.len));
+        let was = was.ok_or(Obstacle::NoRoom)?.to_vec();
+        Ok(Patch { addr: FileAddr(instruction.addr), was, becomes })
+    }
+
+    fn left_out(&self, instruction: &Instruction) -> Result<Patch, Obstacle> {
+        self.patch(instruction, rewrite::nothing(instruction.len.into()))
+    }
+
+    fn body(&self) -> Body<'_, 'n> {
+        let convention = super::x86::convention(self.code.calling);
+        Body {
+            instructions: &self.function.instructions,
+            entered: &self.function.entered,
+            convention,
+            names: self.names,
+            sole: Sole::of(&self.function.instructions, convention.saved),
+        }
+    }
+}
+
+/// Leaves out the instruction at `at`, or the call that `at` lies in, which sets memory to a value.
+///
+/// # Errors
+/// If it is none, or if more than the memory would change.
+pub fn without_fill(
+    code: &Code<'_>,
+    names: &Names<'_>,
+    at: FileAddr,
+) -> Result<Vec<Patch>, Obstacle> {
+    let read = Reading::of(code, names)?;
+    let instructions = read.function.instructions();
+    let index = find(instructions, at.0).ok_or(Obstacle::NoCall)?;
+    let instruction = &instructions[index];
+    if instruction.kind == Kind::FillBlock {
+        if rewrite::uses_end(read.bytes_from(instruction.end())) {
+            return Err(Obstacle::RegistersUsed);
+        }
+        let becomes = rewrite::skipped_block_fill(instruction.len.into());
+        return Ok(vec![read.patch(instruction, becomes.ok_or(Obstacle::NoRoom)?)?]);
+    }
+    let body = read.body();
+    let name = body.callee(instruction).unwrap_or_default();
+    // What clears secrets does so for a reason that no output shows.
+    if name.contains("explicit") || !routine::named(name).is_some_and(Routine::fills) {
+        return Err(Obstacle::NoCall);
+    }
+    let last = match instruction.kind {
+        Kind::Call(_) => false,
+        Kind::Jump(_) => true,
+        _ => return Err(Obstacle::NoCall),
+    };
+    let len = usize::from(instruction.len);
+    let becomes = match code.calling {
+        // Go's have no result.
+        Calling::Go if !last => Some(rewrite::nothing(len)),
+        Calling::Go => None,
+        Calling::Platform => rewrite::skipped_fill(len, last),
+    };
+    Ok(vec![read.patch(instruction, becomes.ok_or(Obstacle::NoRoom)?)?])
+}
+
+/// Leaves out the bounds checks of a loop, other than those of an index that was just loaded.
+///
+/// # Errors
+/// If none can be left out.
+pub fn without_checks(
+    code: &Code<'_>,
+    names: &Names<'_>,
+    around: &Loop,
+) -> Result<Vec<Patch>, Obstacle> {
+    let read = Reading::of(code, names)?;
+    let body = read.body();
+    let (instructions, roles) = (read.function.instructions(), read.function.roles());
+    let mut patches = Vec::new();
+    for (at, instruction) in instructions.iter().enumerate() {
+        let check = roles[at] == Role::BoundsCheck { after_load: false };
+        if !check || !around.holds(FileAddr(instruction.addr)) {
+            continue;
+        }
+        let Kind::Branch(target) = instruction.kind else { continue };
+        let Some(panics_if_taken) = checks::panics_if_taken(&body, at) else { continue };
+        let hot = if panics_if_taken { instruction.end() } else { target };
+        let branch = if panics_if_taken {
+            read.left_out(instruction)
+        } else {
+            let taken = rewrite::always_taken(read.bytes_from(instruction.addr));
+            taken.ok_or(Obstacle::NoRoom).and_then(|bytes| read.patch(instruction, bytes))
+        };
+        let Ok(branch) = branch else { continue };
+        patches.push(branch);
+        // The compare goes too if nobody else looks at its flags, and the load of the length that
+        // only it wanted.
+        let Some(compare) = checks::compare(&body, at) else { continue };
+        if rewrite::looks_at_flags(read.bytes_from(hot)) {
+            continue;
+        }
+        let length = checks::length(&body, compare);
+        for index in std::iter::once(compare).chain(length) {
+            if roles[index] == roles[at] {
+                patches.extend(read.left_out(&instructions[index]));
+            }
+        }
+    }
+    patches.sort_by_key(|patch| patch.addr);
+    patches.dedup();
+    if patches.is_empty() { Err(Obstacle::NoRoom) } else { Ok(patches) }
+}
+
+/// Takes the lock prefix from every instruction of a function: for a program with one thread the
+/// same.
+///
+/// # Errors
+/// If there is none.
+pub fn without_locks(code: &Code<'_>, names: &Names<'_>) -> Result<Vec<Patch>, Obstacle> {
+    let read = Reading::of(code, names)?;
+    let atomic = read.function.instructions().iter().filter(|i| i.kind == Kind::Atomic);
+    let patch = |instruction: &Instruction| {
+        let bytes = rewrite::unlocked(read.bytes_from(instruction.addr))?;
+        read.patch(instruction, bytes).ok()
+    };
+    let patches: Vec<Patch> = atomic.filter_map(patch).collect();
+    if patches.is_empty() { Err(Obstacle::NoRoom) } else { Ok(patches) }
+}
+
+#[cfg(test)]
+mod tests;

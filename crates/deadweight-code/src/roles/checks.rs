@@ -1,0 +1,236 @@
+//! Checks: a compare and a branch to where nothing but a panic happens.
+//!
+//! Recognised by the name of the routine that the cold side calls, never by shape alone. What a
+//! check costs its samples do not tell: they inherit the wait of whatever fed the compare, which
+//! [`Role::BoundsCheck`] notes.
+
+use super::routine::{self, Routine};
+use super::{Role, claim};
+use crate::Body;
+use crate::instruction::{Instruction, Kind, Reg, Registers};
+
+/// How many instructions a cold block may take until it panics: it loads an index, a length and
+/// the place in the source, and may make the error's value first.
+const COLD: usize = 16;
+/// How many instructions may lie between a compare and its branch.
+const APART: usize = 4;
+/// How far a compared value is followed back to a load.
+const LOOK_BACK: usize = 8;
+/// How far behind a compare at a loop's head the jump back to it is looked for.
+const LOOP: usize = 64;
+/// How far a loaded length is followed on to see that only the compare wants it.
+const LOOK_AHEAD: usize = 12;
+
+/// Marks all of `body`.
+pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
+    for (at, instruction) in body.instructions.iter().enumerate() {
+        if is_nil_check(body, at) {
+            claim(roles, at, Role::OtherCheck);
+        }
+        let Kind::Branch(target) = instruction.kind else { continue };
+        let taken = outcome(body, target);
+        let Some(end) = taken.or_else(|| outcome(body, instruction.end())) else { continue };
+        let hot = if taken.is_some() { Some(at + 1) } else { body.at(target) };
+        let compare = compare(body, at);
+        let role = match end {
+            Routine::BoundsPanic => Role::BoundsCheck {
+                after_load: compare.zip(hot).is_some_and(|(c, hot)| fed_by_load(body, c, hot)),
+            },
+            Routine::WriteBarrier => Role::WriteBarrier,
+            Routine::OtherPanic => Role::OtherCheck,
+            _ => continue,
+        };
+        claim(roles, at, role);
+        if let Some(compare) = compare {
+            claim(roles, compare, role);
+            if let Some(length) = length(body, compare) {
+                claim(roles, length, role);
+            }
+        }
+    }
+}
+
+/// Go touches a pointer's target to see that it is there: a compare whose flags nobody reads.
+fn is_nil_check(body: &Body<'_, '_>, at: usize) -> bool {
+    let instruction = &body.instructions[at];
+    let next = body.instructions.get(at + 1);
+    body.convention.goroutine.is_some()
+        && instruction.kind == Kind::Compare
+        && instruction.memory.is_some_and(|m| m.base.is_some() && m.offset == 0 && m.size == 1)
+        && next.is_some_and(|i| !matches!(i.kind, Kind::Branch(_) | Kind::Compute))
+}
+
+/// What the straight line at `addr` runs into, if that is the end of a check.
+fn outcome(body: &Body<'_, '_>, addr: u64) -> Option<Routine> {
+    let Some(mut at) = body.at(addr) else {
+        return ends((body.names)(deadweight_trace::units::FileAddr(addr))?);
+    };
+    let mut jumped = false;
+    for _ in 0..COLD {
+        let instruction = body.instructions.get(at)?;
+        match instruction.kind {
+            Kind::Call(_) | Kind::Jump(_) if body.callee(instruction).and_then(ends).is_some() => {
+                return body.callee(instruction).and_then(ends);
+            }
+            // A call that makes the error's value is on the way; any other is work.
+            Kind::Call(_) => match body.callee(instruction).map(routine::named) {
+                Some(Some(Routine::PanicValue)) => at += 1,
+                _ => return None,
+            },
+            Kind::Jump(Some(target)) if !jumped => {
+                jumped = true;
+                at = body.at(target)?;
+            }
+            Kind::Jump(_) | Kind::Branch(_) | Kind::Return | Kind::Trap | Kind::Unknown => {
+                return None;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The routine called `name`, if it is what a check leads to.
+fn ends(name: &str) -> Option<Routine> {
+    routine::named(name).filter(|routine| {
+        matches!(routine, Routine::BoundsPanic | Routine::OtherPanic | Routine::WriteBarrier)
+    })
+}
+
+/// Whether bounds check `at`, a branch, goes to its panic when it is taken; none if it is no such
+/// branch.
+pub(crate) fn panics_if_taken(body: &Body<'_, '_>, at: usize) -> Option<bool> {
+    let instruction = &body.instructions[at];
+    let Kind::Branch(target) = instruction.kind else { return None };
+    let panics = |addr| outcome(body, addr) == Some(Routine::BoundsPanic);
+    if panics(target) { Some(true) } else { panics(instruction.end()).then_some(false) }
+}
+
+/// The compare whose flags branch `at` looks at. A branch that compares by itself (Arm's `cbz`)
+/// has none.
+pub(crate) fn compare(body: &Body<'_, '_>, at: usize) -> Option<usize> {
+    if !body.instructions[at].reads.is_empty() {
+        return None;
+    }
+    for back in 1..=APART.min(at) {
+        let instruction = &body.instructions[at - back];
+        match instruction.kind {
+            Kind::Compare => return Some(at - back),
+            // Moves leave the flags alone; whatever else may have set them.
+            Kind::Load | Kind::Store | Kind::Move | Kind::Address | Kind::Nop => {}
+            _ => return None,
+        }
+        if body.entered[at - back] {
+            return None;
+        }
+    }
+    None
+}
+
+/// The load just before `compare` of a value that only it wants: the length.
+pub(crate) fn length(body: &Body<'_, '_>, compare: usize) -> Option<usize> {
+    let before = compare.checked_sub(1).filter(|_| !body.entered[compare])?;
+    let load = &body.instructions[before];
+    let register = load.data[0].filter(|_| load.kind == Kind::Load)?;
+    let wanted = body.instructions[compare].reads.has(register);
+    (wanted && dies(body, compare, register)).then_some(before)
+}
+
+/// Whether `register` is written before it is read again, on the straight line after `at`.
+fn dies(body: &Body<'_, '_>, at: usize, register: Reg) -> bool {
+    next_use(body, at + 1, register) == Some(false)
+}
+
+/// Whether the straight line from `start` on does something with `register` before it writes it;
+/// none if it does neither. Another compare is nothing done.
+fn next_use(body: &Body<'_, '_>, start: usize, register: Reg) -> Option<bool> {
+    body.instructions
+        .iter()
+        .skip(start)
+        .take(LOOK_AHEAD)
+        .filter(|i| i.kind != Kind::Compare || i.memory.is_some())
+        .find(|i| i.reads.has(register) || i.writes.has(register) || !i.falls_through())
+        .filter(|i| i.reads.has(register) || i.writes.has(register))
+        .map(|i| i.reads.has(register))
+}
+
+/// The instructions that run just before `at`, latest first. At the head of a short loop these
+/// are the last ones of the round before.
+fn before(body: &Body<'_, '_>, at: usize) -> impl Iterator<Item = usize> {
+    let mut next = at;
+    let mut wrapped = false;
+    let step = move || {
+        if !body.entered[next] {
+            next = next.checked_sub(1)?;
+            return Some(next);
+        }
+        let head = Some(body.instructions[next].addr);
+        let behind = body.instructions.iter().enumerate().skip(at).take(LOOP);
+        let last = { behind }.find(|(_, i)| i.target() == head).map(|(last, _)| last);
+        next = last.filter(|_| !wrapped)?;
+        wrapped = true;
+        Some(next)
+    };
+    std::iter::from_fn(step).take(LOOK_BACK)
+}
+
+/// Whether the code from `hot` on uses the value of `register`, or the copy of it that was made
+/// just before `compare`.
+fn is_used(body: &Body<'_, '_>, compare: usize, hot: usize, register: Reg) -> bool {
+    let used = |register| next_use(body, hot, register) == Some(true);
+    let copied = body.instructions[compare.saturating_sub(APART)..compare].iter().any(|i| {
+        i.kind == Kind::Move && i.data[1] == Some(register) && i.data[0].is_some_and(used)
+    });
+    used(register) || copied
+}
+
+/// Whether instruction `at` reads the same place in each round of the loop around it, which nothing
+/// there writes: a width, a variable put away. Nobody waits for that.
+fn is_fixed(body: &Body<'_, '_>, at: usize) -> bool {
+    /// How far the loop's jump back may be.
+    const ROUND: usize = 512;
+    let memory = body.instructions[at].memory.filter(|m| m.index.is_none() && !m.thread_local);
+    let Some((memory, base)) = memory.and_then(|m| Some((m, m.base?))) else { return false };
+    let head = |i: &Instruction| i.target().filter(|to| *to <= body.instructions[at].addr);
+    let mut behind = body.instructions.iter().enumerate().skip(at).take(ROUND);
+    let round = behind.find_map(|(last, i)| Some((body.at(head(i)?)?, last)));
+    let Some((first, last)) = round else { return false };
+    let writes = |i: &Instruction| {
+        let same = |m: crate::instruction::Memory| {
+            m.written && m.index.is_none() && (m.base, m.offset) == (Some(base), memory.offset)
+        };
+        i.writes.has(base) || i.memory.is_some_and(same)
+    };
+    !body.instructions[first..=last].iter().any(writes)
+}
+
+/// Whether the index that `compare` looks at was loaded just before. Which of the compared values
+/// is the index, the code from `hot` on tells: it goes on using it.
+fn fed_by_load(body: &Body<'_, '_>, compare: usize, hot: usize) -> bool {
+    let mut wanted: Registers = body.instructions[compare].reads;
+    if let Some(memory) = body.instructions[compare].memory {
+        // The registers of an address are where the length is, not the index.
+        let address = memory.base.into_iter().chain(memory.index);
+        wanted = wanted.without(address.collect());
+    }
+    if wanted.iter().count() > 1 {
+        wanted = wanted.iter().filter(|r| is_used(body, compare, hot, *r)).collect();
+    }
+    for at in before(body, compare) {
+        let instruction = &body.instructions[at];
+        if !instruction.writes.meets(wanted) {
+            continue;
+        }
+        let reads_memory = instruction.memory.is_some_and(|m| m.read);
+        match instruction.kind {
+            Kind::Load if is_fixed(body, at) => wanted = wanted.without(instruction.writes),
+            Kind::Load => return true,
+            Kind::Call(_) => return false,
+            Kind::Compute if reads_memory && !is_fixed(body, at) => return true,
+            _ => {
+                wanted = wanted.without(instruction.writes).and(instruction.reads);
+            }
+        }
+    }
+    false
+}

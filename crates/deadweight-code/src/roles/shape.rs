@@ -1,0 +1,138 @@
+//! How a function's code looks as a whole: does it keep its variables in memory, as code does that
+//! no optimiser has seen?
+//!
+//! Two marks, which toolchains show differently: arguments that are put away at entry, and memory
+//! operands in the frame. One function decides nothing; shapes are pooled over a program's hot
+//! functions.
+
+use crate::Body;
+use crate::instruction::{Instruction, Kind, Registers};
+use std::ops::AddAssign;
+
+/// What can be counted about a function's code, or of several together.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Functions looked at, by weight (samples, say).
+    pub functions: u64,
+    /// Those of them that put arguments into their frame first thing.
+    pub spilling: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Those of them that read or write the function's own frame.
+    pub stack: u64,
+    /// Those of them that read a place in the frame whose value was in a register already.
+    pub reloads: u64,
+}
+
+impl Shape {
+    /// The same, with `weight` times the say when added up.
+    #[must_use]
+    pub fn weighed(self, weight: u64) -> Self {
+        Self {
+            functions: self.functions.saturating_mul(weight),
+            spilling: self.spilling.saturating_mul(weight),
+            instructions: self.instructions.saturating_mul(weight),
+            stack: self.stack.saturating_mul(weight),
+            reloads: self.reloads.saturating_mul(weight),
+        }
+    }
+
+    /// Share of instructions that work on the frame, in 0..=1.
+    #[must_use]
+    pub fn stack_share(&self) -> f64 {
+        share(self.stack, self.instructions)
+    }
+
+    /// Share of instructions that fetch from the frame what a register held, in 0..=1.
+    #[must_use]
+    pub fn reload_share(&self) -> f64 {
+        share(self.reloads, self.instructions)
+    }
+
+    /// Share of functions that put their arguments away, in 0..=1.
+    #[must_use]
+    pub fn spilling_share(&self) -> f64 {
+        share(self.spilling, self.functions)
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+impl AddAssign for Shape {
+    fn add_assign(&mut self, other: Self) {
+        self.functions = self.functions.saturating_add(other.functions);
+        self.spilling = self.spilling.saturating_add(other.spilling);
+        self.instructions = self.instructions.saturating_add(other.instructions);
+        self.stack = self.stack.saturating_add(other.stack);
+        self.reloads = self.reloads.saturating_add(other.reloads);
+    }
+}
+
+/// How many places of the frame are remembered at a time.
+const REMEMBERED: usize = 8;
+
+/// The shape of `body`.
+pub(super) fn of(body: &Body<'_, '_>) -> Shape {
+    let mut shape = Shape { functions: 1, ..Shape::default() };
+    let mut known = Vec::with_capacity(REMEMBERED);
+    for (at, instruction) in body.instructions.iter().enumerate() {
+        if body.entered[at] || matches!(instruction.kind, Kind::Call(_)) {
+            known.clear();
+        }
+        if matches!(instruction.kind, Kind::Nop | Kind::Trap | Kind::Unknown) {
+            continue;
+        }
+        shape.instructions += 1;
+        let Some(place) = frame_place(body, instruction) else { continue };
+        shape.stack += 1;
+        if instruction.kind == Kind::Load && known.contains(&place) {
+            shape.reloads += 1;
+        }
+        if known.len() == REMEMBERED {
+            known.remove(0);
+        }
+        known.push(place);
+    }
+    shape.spilling = u64::from(spills_arguments(body));
+    shape
+}
+
+/// Which place of the frame an instruction works on, as base and offset.
+fn frame_place(body: &Body<'_, '_>, instruction: &Instruction) -> Option<(bool, i64)> {
+    let memory = instruction.memory.filter(|m| m.read || m.written)?;
+    let c = &body.convention;
+    let framed = memory.is_at(c.frame) && memory.offset < 0;
+    (framed || memory.is_at(c.stack)).then_some((framed, memory.offset))
+}
+
+/// Saved registers that code without an optimiser may use: GCC takes one for temporaries.
+const FEW: u32 = 1;
+
+/// Whether argument registers are stored to the frame before anything is done with them, by code
+/// that keeps nothing in registers: optimised code that runs short of them saves them first.
+fn spills_arguments(body: &Body<'_, '_>) -> bool {
+    let c = &body.convention;
+    let mut arguments: Registers = c.arguments.iter().copied().collect();
+    let kept = c.saved.without(Registers::of(&[c.frame]));
+    let mut saved = 0;
+    for instruction in body.instructions.iter().take(16) {
+        let source = instruction.data[0].filter(|_| instruction.kind == Kind::Store);
+        let memory = instruction.memory;
+        let in_frame = memory.is_some_and(|m| m.is_at(c.frame) && m.offset < 0);
+        if in_frame && source.is_some_and(|r| arguments.has(r)) {
+            return true;
+        }
+        let saves = matches!(instruction.kind, Kind::Push | Kind::Store);
+        saved += u32::from(saves && instruction.reads.meets(kept));
+        if saved > FEW {
+            return false;
+        }
+        if instruction.ends_block() || matches!(instruction.kind, Kind::Call(_)) {
+            return false;
+        }
+        arguments = arguments.without(instruction.writes);
+    }
+    false
+}

@@ -1,0 +1,137 @@
+//! The accounts of a ledger: one table with the name, the group and the kind of each.
+//!
+//! Data only. What belongs into an account is decided by the cost classes of `deadweight-core`,
+//! whose list has the same order.
+
+/// An account: a row of the ledger. First come those of the cost classes, then the fixed ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccountId(u8);
+
+/// How time gets into an account.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Basis {
+    /// As whole slices, with both ends in the recording.
+    Slices,
+    /// The program's own time, divided by samples.
+    Samples,
+}
+use Basis::{Samples, Slices};
+
+/// How many accounts belong to cost classes. They come first, in the order of precedence.
+const OF_CLASSES: u8 = 22;
+
+/// Name, group (the word in the ledger), and basis of each account.
+const ACCOUNTS: [(&str, &str, Basis); 30] = [
+    ("wait-input", "waiting", Slices),
+    ("wait-output", "waiting", Slices),
+    ("wait-lock", "waiting", Slices),
+    ("wait-disk", "waiting", Slices),
+    ("wait-sleep", "waiting", Slices),
+    ("wait-child", "waiting", Slices),
+    ("wait-cpu", "waiting", Slices),
+    ("start-up", "start-up", Slices),
+    ("tiny-reads", "system calls", Slices),
+    ("tiny-writes", "system calls", Slices),
+    ("repeated-syscalls", "system calls", Slices),
+    ("memory-churn", "page faults", Slices),
+    ("first-touch", "page faults", Slices),
+    ("gc", "garbage collection", Samples),
+    ("zeroing", "zeroing", Samples),
+    ("struct-copies", "struct copies", Samples),
+    ("buffer-copies", "buffer copies", Samples),
+    ("allocation", "allocation", Samples),
+    ("atomics", "atomics", Samples),
+    ("bounds-checks", "bounds checks", Samples),
+    ("missed-inlining", "calls", Samples),
+    ("unoptimised-build", "unoptimised code", Samples),
+    ("net-work", "net work", Samples),
+    ("system-calls", "system calls", Slices),
+    ("page-faults", "page faults", Slices),
+    ("kernel-other", "kernel, other", Slices),
+    ("exit", "exit", Slices),
+    ("observer", "tracing", Slices),
+    ("unrecorded", "not recorded", Slices),
+    ("unexplained", "not explained", Slices),
+];
+
+/// The program's own code.
+pub const NET_WORK: AccountId = AccountId(OF_CLASSES);
+/// System calls that no class claims.
+pub const SYSTEM_CALLS: AccountId = AccountId(OF_CLASSES + 1);
+/// Page faults that no class claims.
+pub const PAGE_FAULTS: AccountId = AccountId(OF_CLASSES + 2);
+/// The kernel's work that nothing tells apart.
+pub const KERNEL_OTHER: AccountId = AccountId(OF_CLASSES + 3);
+/// Processes being taken down.
+pub const EXIT: AccountId = AccountId(OF_CLASSES + 4);
+/// The cost of recording.
+pub const OBSERVER: AccountId = AccountId(OF_CLASSES + 5);
+/// Time whose records were lost.
+pub const UNRECORDED: AccountId = AccountId(OF_CLASSES + 6);
+/// Time that nothing explains.
+pub const UNEXPLAINED: AccountId = AccountId(OF_CLASSES + 7);
+
+impl AccountId {
+    /// All accounts, in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..).zip(ACCOUNTS).map(|(index, _)| Self(index))
+    }
+
+    /// The accounts of the cost classes, in order of precedence.
+    pub fn of_classes() -> impl Iterator<Item = Self> {
+        (0..OF_CLASSES).map(Self)
+    }
+
+    /// The account with this name; [`UNEXPLAINED`] for an unknown one.
+    #[must_use]
+    pub fn of_class(id: &str) -> Self {
+        Self::all().find(|account| account.id() == id).unwrap_or(UNEXPLAINED)
+    }
+
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        ACCOUNTS[usize::from(self.0)].0
+    }
+
+    /// The word shown in the ledger.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        ACCOUNTS[usize::from(self.0)].1
+    }
+
+    /// Whether it holds time of the program's own, divided by samples.
+    #[must_use]
+    pub fn is_sampled(self) -> bool {
+        ACCOUNTS[usize::from(self.0)].2 == Samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_have_names_of_their_own() {
+        let mut names: Vec<_> = AccountId::all().map(AccountId::id).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ACCOUNTS.len());
+    }
+
+    #[test]
+    fn the_fixed_accounts_have_their_names() {
+        for (account, id) in [
+            (NET_WORK, "net-work"),
+            (SYSTEM_CALLS, "system-calls"),
+            (PAGE_FAULTS, "page-faults"),
+            (KERNEL_OTHER, "kernel-other"),
+            (EXIT, "exit"),
+            (OBSERVER, "observer"),
+            (UNRECORDED, "unrecorded"),
+            (UNEXPLAINED, "unexplained"),
+        ] {
+            assert_eq!((account.id(), AccountId::of_class(id)), (id, account));
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Two reports in, what makes the second faster or slower out: by how much, and which row it is.
+//!
+//! The rows of both ledgers add up to their wall times, so the rows' differences add up to the
+//! difference of the wall times: exactly, and nothing is left to be explained. Whether there is a
+//! difference at all is asked of the undisturbed runs alone. Not for running commands or printing.
+
+pub mod rows;
+mod together;
+
+use crate::report::{Interval, Report};
+use crate::stats::normal::quantile;
+use crate::stats::rank_tests;
+use crate::stats::ratio::{self, Factor};
+use deadweight_trace::units::Ns;
+pub use rows::RowDifference;
+use serde::{Deserialize, Serialize};
+
+/// The version of [`Comparison`]'s JSON form.
+pub const SCHEMA: u32 = 1;
+/// A difference counts as shown if chance alone makes one as large less often than this.
+pub const ALPHA: f64 = 0.01;
+/// Factors nearer to 1 than this are immaterial, however sure.
+pub const MATERIAL: f64 = 0.01;
+/// The confidence of printed intervals.
+const CONFIDENCE: f64 = 0.95;
+/// So well a factor is to be known before running by turns may stop: half its interval's width.
+pub const PRECISION: f64 = 0.005;
+/// So many pairs are run at least where nobody says how many: enough for the test to speak.
+pub const FEWEST_PAIRS: usize = 10;
+/// The smallest difference that [`Comparison::runs_needed`] asks to see.
+pub const WORTH_SEEING: f64 = 0.02;
+
+/// How one command compares with the reference.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The reference, A.
+    pub a: Side,
+    /// What is compared with it, B.
+    pub b: Side,
+    /// B's wall time over A's: below 1, B is faster.
+    pub ratio: Ratio,
+    /// What can be said.
+    pub verdict: Verdict,
+    /// B's median minus A's, in ns. The rows add up to it.
+    pub difference_ns: i64,
+    /// Where the difference lies, largest first.
+    pub rows: Vec<RowDifference>,
+    /// About how many runs of each would show a difference of 2 %, where none was shown.
+    pub runs_needed: Option<u32>,
+    /// Why the two may not do the same work, in sentences: to be said before anything else.
+    #[serde(default)]
+    pub unlike: Vec<String>,
+    /// What the reader must know before believing it, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// One of the two.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// What the user calls it: the command, or a name given to it.
+    pub name: String,
+    /// Undisturbed runs; 0 if there is one traced run only.
+    pub runs: u32,
+    /// Traced runs; 0 if there was none, and so no ledger.
+    #[serde(default)]
+    pub traced: u32,
+    /// Median wall time with its interval.
+    pub wall_ns: Interval,
+    /// Median CPU time in user mode.
+    pub user_ns: u64,
+    /// Median CPU time in the kernel.
+    pub sys_ns: u64,
+}
+
+/// A factor with its interval and how likely chance alone is.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The estimate (Hodges and Lehmann's, on logarithms).
+    pub value: f64,
+    /// Lower end at 95 % confidence.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Probability of so large a difference if there were none.
+    pub p: f64,
+    /// Whether runs were taken in pairs, A and B by turns.
+    pub paired: bool,
+}
+
+/// What can be said of B.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Shown to be faster.
+    Faster,
+    /// Shown to be slower.
+    Slower,
+    /// No difference was shown that is both beyond chance and worth speaking of.
+    NoDifference,
+    /// Too few runs to show anything.
+    #[default]
+    CannotTell,
+}
+
+/// Compares `b` with `a`. `paired`: the n-th undisturbed run of both belong together, because they
+/// were run by turns.
+#[must_use]
+pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparison {
+    let sides = [side(a.0, a.1), side(b.0, b.1)];
+    let series = [a.1, b.1].map(each_run);
+    let (ratio, verdict) = judge(&series, paired, sides[1].wall_ns.median, sides[0].wall_ns.median);
+    let difference_ns = difference(a.1.wall_ns, b.1.wall_ns);
+    let [side_a, side_b] = sides;
+    let runs = side_a.runs.min(side_b.runs);
+    Comparison {
+        schema: SCHEMA,
+        runs_needed: (verdict == Verdict::NoDifference).then(|| needed(&ratio, runs)).flatten(),
+        rows: rows::differences(a.1, b.1, difference_ns),
+        unlike: ends(a, b).into_iter().collect(),
+        warnings: warnings(a, b, verdict, fewest(ratio.paired)),
+        a: side_a,
+        b: side_b,
+        ratio,
+        verdict,
+        difference_ns,
+    }
+}
+
+impl Comparison {
+    /// The row that explains most of the difference, in its direction, and not by chance.
+    #[must_use]
+    pub fn reason(&self) -> Option<&RowDifference> {
+        let towards = |row: &&RowDifference| row.share > 0.0 && !row.is_chance();
+        self.rows.iter().filter(towards).max_by(|x, y| x.share.total_cmp(&y.share))
+    }
+}
+
+/// A report as one of the sides of a comparison.
+#[must_use]
+pub fn side(name: &str, report: &Report) -> Side {
+    let clean = &report.runs.clean;
+    let wall_ns = if clean.count > 0 {
+        let Interval { median, low, high } = clean.wall_ns;
+        let [median, low, high] = [median, low, high].map(|ns| part_of(report, ns));
+        Interval { median, low, high }
+    } else {
+        Interval { median: report.wall_ns, low: report.wall_ns, high: report.wall_ns }
+    };
+    Side {
+        name: name.to_owned(),
+        runs: clean.count,
+        traced: report.runs.traced.count,
+        wall_ns,
+        user_ns: clean.user_ns,
+        sys_ns: clean.sys_ns,
+    }
+}
+
+/// The part of a clean run's time that the ledger divides: under `--of` and `--in` not all of it.
+fn part_of(report: &Report, ns: u64) -> u64 {
+    report.part.map_or(ns, |part| Ns(ns).part(part).0)
+}
+
+/// That of each clean run in ns, at least 1.
+fn each_run(report: &Report) -> Vec<f64> {
+    let each = report.runs.clean.each_ns.iter();
+    each.map(|ns| part_of(report, *ns).max(1) as f64).collect()
+}
+
+/// Whether B differs, asked of the undisturbed runs.
+pub fn judge(
+    [a, b]: &[Vec<f64>; 2],
+    paired: bool,
+    b_median: u64,
+    a_median: u64,
+) -> (Ratio, Verdict) {
+    let paired = paired && a.len() == b.len();
+    let (p, found) = if paired {
+        let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
+        (rank_tests::paired(&logs), ratio::of_pairs(a, b, CONFIDENCE))
+    } else {
+        (rank_tests::independent(a, b), ratio::of_independent(a, b, CONFIDENCE))
+    };
+    let plain = b_median.max(1) as f64 / a_median.max(1) as f64;
+    let Factor { value, low, high } =
+        found.unwrap_or(Factor { value: plain, low: plain, high: plain });
+    let ratio = Ratio { value, low, high, p, paired };
+    let verdict = if a.len().min(b.len()) < fewest(paired) {
+        Verdict::CannotTell
+    } else if p >= ALPHA || (value - 1.0).abs() < MATERIAL {
+        Verdict::NoDifference
+    } else if value < 1.0 {
+        Verdict::Faster
+    } else {
+        Verdict::Slower
+    };
+    (ratio, verdict)
+}
+
+/// The least number of runs of each with which the test can say anything at [`ALPHA`]: with n
+/// pairs all of one sign p is 2 / 2^n, with n against n wholly apart 2 / C(2n, n).
+#[must_use]
+pub fn fewest(paired: bool) -> usize {
+    if paired { 8 } else { 5 }
+}
+
+/// Whether wall times show a difference: then a reason is wanted.
+#[must_use]
+pub fn wants_reason(a: &[f64], b: &[f64], paired: bool) -> bool {
+    let verdict = judge(&[a.to_vec(), b.to_vec()], paired, 1, 1).1;
+    matches!(verdict, Verdict::Faster | Verdict::Slower)
+}
+
+/// Whether wall times taken in pairs give their factor to [`PRECISION`]: enough to find a difference
+/// of 2 % (simulated in the tests). It asks nothing of the factor itself, so that stopping by it
+/// makes no false alarms.
+#[must_use]
+pub fn is_known(a: &[f64], b: &[f64]) -> bool {
+    ratio::of_pairs(a, b, CONFIDENCE).is_some_and(|f| (f.high / f.low).ln() / 2.0 <= PRECISION)
+}
+
+/// How many runs narrow the interval's half width to the difference that was estimated, or to
+/// [`WORTH_SEEING`] if that is larger: it shrinks with the root of
+/// their number, and the test asks for [`ALPHA`] rather than for the printed confidence.
+fn needed(ratio: &Ratio, runs: u32) -> Option<u32> {
+    let half = (ratio.high / ratio.low).ln() / 2.0;
+    let stricter = quantile(1.0 - ALPHA / 2.0) / quantile(0.5 + CONFIDENCE / 2.0);
+    let wanted = WORTH_SEEING.ln_1p().max(ratio.value.ln().abs());
+    let factor = (half * stricter / wanted).powi(2);
+    let needed = (factor * f64::from(runs)).ceil();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+    let needed = needed.clamp(0.0, 1e6) as u32;
+    (needed > runs).then_some(needed)
+}
+
+/// B's minus A's.
+fn difference(a: u64, b: u64) -> i64 {
+    let size = i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX);
+    if b < a { -size } else { size }
+}
+
+/// Commands that end differently.
+fn ends(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
+    (a.1.exit != b.1.exit).then(|| {
+        format!(
+            "the two end differently ({} with {}, {} with {}): they may not do the same work",
+            a.0,
+            ending(a.1),
+            b.0,
+            ending(b.1)
+        )
+    })
+}
+
+/// What tempers the result.
+fn warnings(
+    a: (&str, &Report),
+    b: (&str, &Report),
+    verdict: Verdict,
+    fewest: usize,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    let of_a = a.1.hazards.iter().map(|hazard| (a.0, hazard));
+    for (name, hazard) in of_a.chain(b.1.hazards.iter().map(|hazard| (b.0, hazard))) {
+        let line = format!("{name}: {}", hazard.text);
+        if !said.contains(&line) {
+            said.push(line);
+        }
+    }
+    if verdict == Verdict::CannotTell {
+        let few = match a.1.runs.clean.count.min(b.1.runs.clean.count) {
+            0 => "no undisturbed run of one of them is".to_owned(),
+            1 => "one undisturbed run of each is".to_owned(),
+            runs => format!("{runs} undisturbed runs of each are"),
+        };
+        // Before all else: nothing that follows matters as much.
+        said.insert(0, format!(
+            "{few} too few to tell a difference from chance: compare the commands with `-r {fewest}` or \
+             more"
+        ));
+    }
+    said
+}
+
+fn ending(report: &Report) -> String {
+    match report.exit.signal {
+        Some(signal) => format!("signal {signal}"),
+        None => format!("exit code {}", report.exit.code),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! The bytes of a file into a trace, whatever is left of it.
+//!
+//! Takes foreign bytes: time and memory are bounded by their number, damage is said and left as a
+//! hole in place. Not for judging what the trace says.
+
+use super::frame::{Blocks, Holds, MAGIC, Met, OPENING, VERSION};
+use super::tables::{self, Used};
+use crate::bytes::Bytes;
+use crate::encoded::{Block, Events, Walk};
+use crate::ids::{Cpu, Tid};
+use crate::symbols::Symbols;
+use crate::units::Ns;
+use crate::{Event, Kind, Meta, Trace};
+use std::collections::BTreeSet;
+
+/// Why bytes are no trace at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// There are none.
+    #[error("the file is empty")]
+    Empty,
+    /// They begin differently.
+    #[error("this is not a trace of deadweight")]
+    NotATrace,
+    /// They begin as a trace, but not one that this version can read.
+    #[error(
+        "the trace has format version {found}, this deadweight reads up to {VERSION}: \
+         read it with the version that recorded it, or a newer one"
+    )]
+    Version {
+        /// The format's version.
+        found: u16,
+    },
+    /// They begin as a trace and end before anything was recorded.
+    #[error("the trace breaks off before its first event")]
+    Nothing,
+}
+
+impl Trace {
+    /// Reads the bytes of a file. What is missing or damaged is said in the warnings, which are
+    /// also among those of the trace's [`Meta`]; lost events leave [`Kind::Lost`] in their place.
+    ///
+    /// # Errors
+    /// If the bytes are no trace, one of a foreign version, or hold nothing that can be read.
+    pub fn from_bytes(bytes: &[u8]) -> Result<(Self, Vec<String>), ReadError> {
+        if bytes.is_empty() {
+            return Err(ReadError::Empty);
+        }
+        let known = bytes.len().min(MAGIC.len());
+        if bytes[..known] != MAGIC[..known] {
+            return Err(ReadError::NotATrace);
+        }
+        let Some((opening, rest)) = bytes.split_at_checked(OPENING) else {
+            return Err(ReadError::Nothing);
+        };
+        let found = u16::from_le_bytes([opening[MAGIC.len()], opening[MAGIC.len() + 1]]);
+        if found == 0 || found > VERSION {
+            return Err(ReadError::Version { found });
+        }
+        let mut reader = Reader::new(rest.len());
+        for met in Blocks::new(rest) {
+            reader.take(met);
+        }
+        reader.finish()
+    }
+}
+
+/// What was read so far.
+struct Reader {
+    meta: Option<Meta>,
+    symbols: Symbols,
+    events: Events,
+    /// Events that came before, in the file as it was written.
+    expected: u64,
+    last: Ns,
+    cpus: BTreeSet<Cpu>,
+    first: Option<Tid>,
+    used: Used,
+    /// Bytes that are no block, and blocks whose content makes no sense.
+    damaged: usize,
+    cut: bool,
+    unknown: usize,
+    lost: u64,
+    /// Empty entries that may still be put into gaps of the tables.
+    gap: usize,
+}
+
+impl Reader {
+    fn new(size: usize) -> Self {
+        Self {
+            meta: None,
+            symbols: Symbols::default(),
+            events: Events::default(),
+            expected: 0,
+            last: Ns::ZERO,
+            cpus: BTreeSet::new(),
+            first: None,
+            used: Used::default(),
+            damaged: 0,
+            cut: false,
+            unknown: 0,
+            lost: 0,
+            gap: size,
+        }
+    }
+
+    fn take(&mut self, met: Met<'_>) {
+        match met {
+            Met::Damage(bytes) => self.damaged += bytes,
+            Met::Cut(_) => self.cut = true,
+            Met::Unknown => self.unknown += 1,
+            Met::Block(holds, content) => {
+                let sound = match holds {
+                    Holds::Meta => self.meta(content),
+                    Holds::Tables => tables::read(content, &mut self.symbols, &mut self.gap),
+                    Holds::Events => self.events(content),
+                };
+                if sound.is_none() {
+                    self.damaged += content.len();
+                }
+            }
+        }
+    }
+
+    fn meta(&mut self, content: &[u8]) -> Option<()> {
+        self.meta = Some(serde_json::from_slice(content).ok()?);
+        Some(())
+    }
+
+    fn events(&mut self, content: &[u8]) -> Option<()> {
+        let mut bytes = Bytes(content);
+        let before = bytes.number()?;
+        let count: u32 = bytes.small()?;
+        let first = Ns(bytes.number()?);
+        let mut walk = Walk::new(bytes.0, count, first);
+        let mut cpus = BTreeSet::new();
+        let (mut last, mut opening, mut cpu) = (first, None, None);
+        let mut used = self.used;
+        for event in &mut walk {
+            last = event.at;
+            opening.get_or_insert(event.task);
+            used.note(&event.kind);
+            if cpu != Some(event.cpu) {
+                cpu = Some(event.cpu);
+                cpus.insert(event.cpu);
+            }
+        }
+        let later = before >= self.expected && (first >= self.last || count == 0);
+        if !walk.is_done() || !later || used.beyond(&self.symbols) > self.gap {
+            return None;
+        }
+        self.used = used;
+        if before > self.expected {
+            self.hole(before - self.expected, first.max(self.last));
+        }
+        if count == 0 {
+            self.expected = before;
+            return Some(());
+        }
+        self.first = self.first.or(opening);
+        self.cpus.append(&mut cpus);
+        self.expected = before.saturating_add(count.into());
+        self.last = last;
+        self.events.push_block(Block { bytes: bytes.0.to_vec(), count, first });
+        Some(())
+    }
+
+    /// Says on every CPU that records were lost until `at`. Which CPU lost how many is not known:
+    /// they are spread evenly, at least one each, so that each CPU's hole is seen.
+    fn hole(&mut self, count: u64, at: Ns) {
+        self.lost = self.lost.saturating_add(count);
+        let cpus = self.meta.as_ref().map_or(1, |m| m.cpus.clamp(1, crate::encoded::CPUS));
+        self.cpus.extend((0..cpus).map(Cpu));
+        let share = (count / self.cpus.len() as u64).max(1);
+        for cpu in &self.cpus {
+            let kind = Kind::Lost { count: share };
+            self.events.push(Event { at, cpu: *cpu, task: Tid(0), kind });
+        }
+        self.events.close();
+        self.last = at;
+    }
+
+    fn finish(mut self) -> Result<(Trace, Vec<String>), ReadError> {
+        let Some(mut meta) = self.meta.clone().or_else(|| self.guessed_meta()) else {
+            return Err(ReadError::Nothing);
+        };
+        if self.events.is_empty() && !meta.complete {
+            return Err(ReadError::Nothing);
+        }
+        let mut warnings = Vec::new();
+        if self.meta.is_none() {
+            let missing = "the facts about the recording (command, machine) are missing";
+            warnings.push(missing.to_owned());
+        }
+        if self.cut || !meta.complete {
+            meta.complete = false;
+            meta.end = meta.end.max(self.last);
+            warnings.push(format!(
+                "the recording breaks off after {} events, {:.3} s after its start",
+                self.events.len(),
+                (self.last - meta.start).seconds(),
+            ));
+        }
+        if self.damaged > 0 {
+            let bytes = self.damaged;
+            warnings.push(match self.lost {
+                0 => format!("{bytes} bytes of the trace are damaged"),
+                lost => format!("{bytes} bytes of the trace are damaged, {lost} events are lost"),
+            });
+        }
+        if self.unknown > 0 {
+            warnings.push("the trace holds parts that this version does not know".to_owned());
+        }
+        for warning in &warnings {
+            if !meta.warnings.contains(warning) {
+                meta.warnings.push(warning.clone());
+            }
+        }
+        tables::complete(&mut self.symbols, &self.used);
+        Ok((Trace { meta, symbols: self.symbols, events: self.events }, warnings))
+    }
+
+    /// The least that analysis needs, if the facts are missing.
+    fn guessed_meta(&self) -> Option<Meta> {
+        let start = self.events.iter().next()?.at;
+        Some(Meta {
+            root: self.first?,
+            cpus: self.cpus.last().map_or(1, |c| c.0 + 1),
+            start,
+            end: self.last,
+            ..Meta::default()
+        })
+    }
+}

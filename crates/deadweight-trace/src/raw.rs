@@ -1,0 +1,214 @@
+//! Events as the recorder hands them on: live addresses, stack bytes, borrowed names.
+//!
+//! The sink (sealing, in `deadweight`) turns them into `crate::Event`s: it
+//! unwinds, interns stacks and names images. Not a file format: raw events are never stored.
+
+use crate::ids::{Cpu, Tid};
+use crate::{Meta, Off};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// Whoever of the other programs has a CPU, where they are not seen: a number that no task has.
+pub const STRANGER: u32 = u32::MAX - 1;
+/// What it is called.
+pub const STRANGERS_NAME: &str = "another program";
+
+/// Takes events as they are merged. Called from one thread, in order of time.
+pub trait Sink {
+    /// Recording begins. `meta` is what is known now: what a recording that breaks off will have;
+    /// event times are stored from `meta.zero`. Called once, before the first event.
+    fn begin(&mut self, meta: &Meta) {
+        let _ = meta;
+    }
+    /// One more event.
+    fn event(&mut self, event: &RawEvent<'_>);
+    /// A program that runs was executed from this path; the file may be gone before its first event
+    /// comes, so here it is. Comes with nobody waiting for it.
+    fn executable(&mut self, path: PathBuf, file: File) {
+        let _ = (path, file);
+    }
+    /// Nothing more follows for the moment: a good time to write out what is buffered.
+    fn flush(&mut self) {}
+    /// The recording is over; `meta` holds all that the recorder knows about it.
+    fn finish(&mut self, meta: Meta);
+}
+
+/// One fact, before sealing.
+#[derive(Clone, Debug)]
+pub struct RawEvent<'a> {
+    /// The clock's reading in ns (`CLOCK_MONOTONIC_RAW`), not yet relative.
+    pub at: u64,
+    /// Where it was recorded.
+    pub cpu: Cpu,
+    /// Its process, 0 where unknown.
+    pub process: Tid,
+    /// Whom it happened to; for `Wake` the task woken.
+    pub task: Tid,
+    /// What happened.
+    pub kind: RawKind<'a>,
+}
+
+/// The user half of a task at some instant, enough to unwind its stack later.
+#[derive(Copy, Clone, Debug)]
+pub struct UserState<'a> {
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Frame pointer.
+    pub fp: u64,
+    /// Link register where the architecture has one, else 0.
+    pub lr: u64,
+    /// Bytes of the stack from `sp` upwards; may be empty.
+    pub stack: &'a [u8],
+    /// Return addresses by frame pointers as the kernel walked them, leaf (`ip`) first.
+    pub chain: &'a [u64],
+}
+
+/// Calls that are alike and were counted together.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// Number.
+    pub nr: u16,
+    /// Arguments as with `Syscall`; the last two are not known.
+    pub args: [u64; 6],
+    /// What each returned.
+    pub ret: i64,
+    /// How many.
+    pub count: u32,
+    /// Time in all of them, in ns.
+    pub inside: u64,
+    /// Length in ns of the stretch that they were made in.
+    pub over: u64,
+}
+
+/// What happened; see `crate::Kind` for the meaning of each.
+#[derive(Clone, Debug)]
+pub enum RawKind<'a> {
+    /// Birth of `child` in `process`.
+    Fork {
+        /// The new task.
+        child: Tid,
+        /// Its process.
+        process: Tid,
+    },
+    /// Became another program.
+    Exec {
+        /// The tid that called exec.
+        former: Tid,
+        /// Path, empty where unknown.
+        path: &'a str,
+    },
+    /// Has this name from now on.
+    Comm(&'a str),
+    /// Starts to die.
+    Exit,
+    /// Got the CPU.
+    On,
+    /// Lost the CPU.
+    Off {
+        /// Why.
+        why: Off,
+        /// Kernel return addresses, leaf first.
+        chain: &'a [u64],
+    },
+    /// Was made runnable.
+    Wake {
+        /// The task current on the waking CPU.
+        waker: Tid,
+        /// Whether the kernel flagged interrupt context.
+        irq: bool,
+        /// The waker's kernel return addresses, leaf first.
+        chain: &'a [u64],
+        /// Concluded rather than seen.
+        inferred: bool,
+    },
+    /// Entered a system call.
+    Syscall {
+        /// Number.
+        nr: u16,
+        /// All six arguments; the sink keeps `syscall::kept` of them.
+        args: [u64; 6],
+    },
+    /// Left it.
+    Back {
+        /// Result.
+        ret: i64,
+    },
+    /// From here on it made these calls, counted together.
+    Calls(Calls),
+    /// A page fault begins.
+    Fault {
+        /// Address touched.
+        addr: u64,
+        /// Instruction that touched it.
+        ip: u64,
+        /// Touched by the kernel.
+        kernel: bool,
+    },
+    /// The page fault is served.
+    FaultEnd {
+        /// Storage was read.
+        major: bool,
+    },
+    /// Timer interrupt begins.
+    Timer,
+    /// Timer interrupt ends.
+    TimerEnd,
+    /// The sampling clock ticked.
+    Sample {
+        /// In the kernel.
+        kernel: bool,
+        /// User half; none for a kernel thread or where the kernel gave none.
+        user: Option<UserState<'a>>,
+        /// Kernel return addresses, leaf first; empty in user mode.
+        chain: &'a [u64],
+    },
+    /// The user half at the task's latest `Syscall` or `Fault`, or at the `Off` at this instant.
+    Site(UserState<'a>),
+    /// A file was mapped executable (perf's MMAP2), or was mapped already when recording began.
+    Map {
+        /// First address.
+        start: u64,
+        /// Bytes.
+        len: u64,
+        /// Offset in the file.
+        offset: u64,
+        /// Number of the file's inode, 0 where unknown: tells a file that was replaced since.
+        inode: u64,
+        /// Path as the kernel prints it (`//anon`, `[vdso]` included).
+        path: &'a str,
+        /// Whether it can be executed.
+        executable: bool,
+    },
+    /// A descriptor of the task's process refers to this.
+    Fd {
+        /// Descriptor.
+        fd: i32,
+        /// As `/proc/PID/fd` names it; empty if it is closed.
+        what: &'a str,
+    },
+    /// A page in memory of the task's process, looked at from the side.
+    Page {
+        /// Its first address.
+        addr: u64,
+        /// Whether all its bytes were zero.
+        zero: bool,
+    },
+    /// The program's own code begins.
+    Main,
+    /// A probe was passed.
+    Probe {
+        /// Its name.
+        probe: &'a str,
+        /// Two arguments.
+        args: [u64; 2],
+        /// User half, if taken.
+        user: Option<UserState<'a>>,
+    },
+    /// Records were lost on this CPU since its previous event.
+    Lost {
+        /// How many.
+        count: u64,
+    },
+}

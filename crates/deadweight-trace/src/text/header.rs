@@ -1,0 +1,334 @@
+//! The lines about the recording itself: command, machine, bounds, what observing costs, images.
+//!
+//! What is not said has a default that suits a ten-line test (see [`fill`]), and the writer
+//! leaves out what is as the default. Not for tasks: their lines belong to `read`.
+
+use super::TextError;
+use super::stack::{Frames, Images, KERNEL, undeclared};
+use super::word::{Name, Words};
+use crate::ids::{Cpu, Tid};
+use crate::symbols::{Image, Symbols};
+use crate::syscall::Arch;
+use crate::units::Ns;
+use crate::{Event, Exit, Kind, Meta, Observer, Usage};
+use std::fmt::{self, Write};
+
+/// Facts about the recording as far as the text says them.
+#[derive(Default)]
+pub(super) struct Header {
+    pub(super) meta: Meta,
+    cpus: Option<u16>,
+    root: Option<Tid>,
+    end: Option<Ns>,
+    exit: Option<Option<Exit>>,
+    incomplete: bool,
+}
+
+/// The names of [`Observer`]'s fields in the text.
+fn observer_fields(observer: &mut Observer) -> [(&'static str, &mut u64); 9] {
+    [
+        ("syscall-user", &mut observer.syscall_user),
+        ("syscall-kernel", &mut observer.syscall_kernel),
+        ("counted-user", &mut observer.counted_user),
+        ("counted-kernel", &mut observer.counted_kernel),
+        ("fault-user", &mut observer.fault_user),
+        ("fault-kernel", &mut observer.fault_kernel),
+        ("switch", &mut observer.switch),
+        ("sample", &mut observer.sample),
+        ("death", &mut observer.death),
+    ]
+}
+
+/// Reads a line that is neither a task's nor an event's.
+pub(super) fn read_line(
+    words: &mut Words<'_>,
+    header: &mut Header,
+    symbols: &mut Symbols,
+    images: &mut Images,
+) -> Result<(), TextError> {
+    let here = words.clone();
+    let meta = &mut header.meta;
+    match words.word() {
+        "image" => return read_image(words, symbols, images),
+        "code" => return super::code::read(words, symbols, images),
+        "calls" => return super::code::read_target(words, symbols),
+        "recorder" => meta.recorder = words.name("a version")?,
+        "command" => {
+            while !words.at_end() {
+                meta.command.push(words.name("a word of the command")?);
+            }
+        }
+        "arch" => {
+            meta.arch = match words.word() {
+                "x86_64" => Arch::X86_64,
+                "aarch64" => Arch::Aarch64,
+                _ => return Err(words.expected("x86_64 or aarch64")),
+            }
+        }
+        "cpus" => header.cpus = Some(words.small("how many CPUs")?),
+        "zero" => meta.zero = words.number("the clock's reading")?,
+        "root" => header.root = Some(Tid(words.small("a task's number")?)),
+        "start" => meta.start = Ns(words.time()?),
+        "end" => header.end = Some(Ns(words.time()?)),
+        "exit" => header.exit = Some(read_exit(words)?),
+        "rusage" => {
+            meta.rusage = Some(Usage {
+                user: Ns(field(words, "user")?),
+                system: Ns(field(words, "system")?),
+                max_rss: field(words, "max-rss")?,
+            });
+        }
+        "sample-period" => meta.sample_period = words.number("a period in nanoseconds")?,
+        "observer" => read_observer(words, &mut meta.observer)?,
+        "recorders" => {
+            while !words.at_end() {
+                meta.recorders.push(Tid(words.small("a task's number")?));
+            }
+        }
+        "rung" => meta.rung = words.name("a word")?,
+        "rung-why" => meta.rung_why = words.name("a text in quotes")?,
+        "lacks" => meta.lacks.push(words.name("a text in quotes")?),
+        "blind-cpus" => {
+            while !words.at_end() {
+                meta.blind_cpus.push(Cpu(words.small("a CPU's number")?));
+            }
+        }
+        "steal" => meta.steal = Ns(words.time()?),
+        "throttled" => meta.throttled = Ns(words.time()?),
+        "thinned" => meta.thinned = words.number("a number of calls")?,
+        "warning" => meta.warnings.push(words.name("a text in quotes")?),
+        "attached" => meta.attached = true,
+        "incomplete" => header.incomplete = true,
+        _ => return Err(here.expected("a time, `task` or a line about the recording")),
+    }
+    Ok(())
+}
+
+fn read_observer(words: &mut Words<'_>, observer: &mut Observer) -> Result<(), TextError> {
+    while !words.at_end() {
+        let here = words.clone();
+        let name = words.word();
+        let value = words.number("a cost in nanoseconds")?;
+        let mut fields = observer_fields(observer).into_iter();
+        let (_, cost) = fields
+            .find(|(n, _)| *n == name)
+            .ok_or_else(|| here.expected("syscall-user, fault-user, switch, ..."))?;
+        *cost = value;
+    }
+    Ok(())
+}
+
+fn field(words: &mut Words<'_>, name: &str) -> Result<u64, TextError> {
+    if !words.keyword(name) {
+        return Err(words.expected(name));
+    }
+    words.number("a number")
+}
+
+fn read_exit(words: &mut Words<'_>) -> Result<Option<Exit>, TextError> {
+    if words.keyword("none") {
+        return Ok(None);
+    }
+    let mut exit = Exit::default();
+    let number = |words: &mut Words<'_>, what: &str| {
+        i32::try_from(words.signed(what)?).map_err(|_| words.expected(what))
+    };
+    if words.peek() != "signal" {
+        exit.code = number(words, "an exit code, `signal N` or none")?;
+    }
+    if words.keyword("signal") {
+        exit.signal = Some(number(words, "a signal's number")?);
+    }
+    Ok(Some(exit))
+}
+
+fn read_image(
+    words: &mut Words<'_>,
+    symbols: &mut Symbols,
+    images: &mut Images,
+) -> Result<(), TextError> {
+    let handle = words.name("the image's short name")?;
+    if images.has(&handle) {
+        return Err(words.expected("an image that was not named before"));
+    }
+    let mut image = undeclared(symbols, &handle);
+    while !words.at_end() {
+        let here = words.clone();
+        match words.word() {
+            "path" => image.path = symbols.intern(&words.name("a path")?),
+            "build-id" => image.build_id = symbols.intern(&words.name("a build-id")?),
+            "language" => image.language = symbols.intern(&words.name("a language")?),
+            "producer" => image.producer = symbols.intern(&words.name("a producer")?),
+            "optimised" => image.optimised = Some(true),
+            "unoptimised" => image.optimised = Some(false),
+            "no-symbols" => image.has_symbols = false,
+            "no-lines" => image.has_lines = false,
+            _ => return Err(here.expected("path, build-id, language, producer, ...")),
+        }
+    }
+    images.declare(symbols, handle, image);
+    Ok(())
+}
+
+/// The facts with what the text left out: the root is the first task, the end the last event, the
+/// CPUs those that were seen, and a root that exits does so with code 0.
+pub(super) fn fill(header: Header, first: Tid, events: &[Event]) -> Meta {
+    let root = header.root.unwrap_or(first);
+    let usual = usual(root, events.iter().copied());
+    Meta {
+        root,
+        cpus: header.cpus.unwrap_or(usual.cpus),
+        end: header.end.unwrap_or(usual.end),
+        exit: header.exit.unwrap_or(usual.exit),
+        complete: !header.incomplete,
+        ..header.meta
+    }
+}
+
+/// What a trace with these events has where its text says nothing.
+struct Usual {
+    cpus: u16,
+    end: Ns,
+    exit: Option<Exit>,
+}
+
+fn usual(root: Tid, events: impl Iterator<Item = Event>) -> Usual {
+    let mut usual = Usual { cpus: 1, end: Ns::ZERO, exit: None };
+    for event in events {
+        usual.cpus = usual.cpus.max(event.cpu.0.saturating_add(1));
+        usual.end = event.at;
+        if event.task == root && event.kind == Kind::Exit {
+            usual.exit = Some(Exit::default());
+        }
+    }
+    usual
+}
+
+/// Writes the lines about the recording. `first` is the task that a reader takes for the root,
+/// `events` are those that will be written.
+pub(super) fn write(
+    out: &mut dyn Write,
+    meta: &Meta,
+    first: Option<Tid>,
+    events: impl Iterator<Item = Event>,
+) -> fmt::Result {
+    let usual = usual(meta.root, events);
+    let word = |out: &mut dyn Write, key: &str, value: &str| match value {
+        "" => Ok(()),
+        value => writeln!(out, "{key} {}", Name(value)),
+    };
+    let number = |out: &mut dyn Write, key: &str, value: u64, usual: u64| match value {
+        value if value == usual => Ok(()),
+        value => writeln!(out, "{key} {value}"),
+    };
+    word(out, "recorder", &meta.recorder)?;
+    let command: Vec<String> = meta.command.iter().map(|w| format!(" {}", Name(w))).collect();
+    if !command.is_empty() {
+        writeln!(out, "command{}", command.concat())?;
+    }
+    if meta.arch == Arch::Aarch64 {
+        writeln!(out, "arch aarch64")?;
+    }
+    number(out, "cpus", meta.cpus.into(), usual.cpus.into())?;
+    number(out, "zero", meta.zero, 0)?;
+    number(out, "root", meta.root.0.into(), first.unwrap_or_default().0.into())?;
+    number(out, "start", meta.start.0, 0)?;
+    number(out, "end", meta.end.0, usual.end.0)?;
+    match meta.exit {
+        exit if exit == usual.exit => {}
+        None => writeln!(out, "exit none")?,
+        Some(Exit { code, signal: None }) => writeln!(out, "exit {code}")?,
+        Some(Exit { code, signal: Some(s) }) => writeln!(out, "exit {code} signal {s}")?,
+    }
+    if let Some(Usage { user, system, max_rss }) = meta.rusage {
+        writeln!(out, "rusage user {} system {} max-rss {max_rss}", user.0, system.0)?;
+    }
+    number(out, "sample-period", meta.sample_period, 0)?;
+    if meta.observer != Observer::default() {
+        write!(out, "observer")?;
+        for (name, cost) in observer_fields(&mut { meta.observer }) {
+            if *cost > 0 {
+                write!(out, " {name} {cost}")?;
+            }
+        }
+        writeln!(out)?;
+    }
+    list(out, "recorders", meta.recorders.iter().map(|t| t.0))?;
+    word(out, "rung", &meta.rung)?;
+    word(out, "rung-why", &meta.rung_why)?;
+    for lack in &meta.lacks {
+        writeln!(out, "lacks {}", Name(lack))?;
+    }
+    list(out, "blind-cpus", meta.blind_cpus.iter().map(|c| c.0.into()))?;
+    number(out, "steal", meta.steal.0, 0)?;
+    number(out, "throttled", meta.throttled.0, 0)?;
+    number(out, "thinned", meta.thinned, 0)?;
+    for warning in &meta.warnings {
+        writeln!(out, "warning {}", Name(warning))?;
+    }
+    if meta.attached {
+        writeln!(out, "attached")?;
+    }
+    if !meta.complete {
+        writeln!(out, "incomplete")?;
+    }
+    Ok(())
+}
+
+fn list(out: &mut dyn Write, key: &str, numbers: impl Iterator<Item = u32>) -> fmt::Result {
+    let numbers: Vec<String> = numbers.map(|n| format!(" {n}")).collect();
+    if numbers.is_empty() { Ok(()) } else { writeln!(out, "{key}{}", numbers.concat()) }
+}
+
+/// Writes the images, unless a reader would make just these for itself. `program` is what it
+/// would call the user's.
+pub(super) fn write_images(
+    out: &mut dyn Write,
+    symbols: &Symbols,
+    frames: &Frames<'_>,
+    program: &str,
+) -> fmt::Result {
+    if images_are_usual(symbols, program) {
+        return Ok(());
+    }
+    for (id, image) in symbols.images.iter().enumerate() {
+        let handle = frames.handle(crate::ids::ImageId::at(id));
+        write!(out, "image {}", Name(handle))?;
+        let path = symbols.name(image.path);
+        if path != handle {
+            write!(out, " path {}", Name(path))?;
+        }
+        for (key, value) in [
+            ("build-id", symbols.name(image.build_id)),
+            ("language", symbols.name(image.language)),
+            ("producer", symbols.name(image.producer)),
+        ] {
+            if !value.is_empty() {
+                write!(out, " {key} {}", Name(value))?;
+            }
+        }
+        let optimised = match image.optimised {
+            None => "",
+            Some(true) => " optimised",
+            Some(false) => " unoptimised",
+        };
+        let symbols = if image.has_symbols { "" } else { " no-symbols" };
+        let lines = if image.has_lines { "" } else { " no-lines" };
+        writeln!(out, "{optimised}{symbols}{lines}")?;
+    }
+    Ok(())
+}
+
+/// Whether a reader would make just these images from the frames alone.
+fn images_are_usual(symbols: &Symbols, program: &str) -> bool {
+    let program = if program.is_empty() { "program" } else { program };
+    let mut expected = vec![program, KERNEL];
+    symbols.images.iter().enumerate().all(|(id, image)| {
+        let path = symbols.name(image.path);
+        let plain =
+            Image { path: image.path, has_symbols: true, has_lines: true, ..Image::default() };
+        let used = symbols.locations.iter().skip(1).any(|l| l.image.index() == id);
+        let wanted = expected.iter().position(|e| *e == path);
+        wanted.map(|at| expected.remove(at)).is_some() && *image == plain && used
+    })
+}
