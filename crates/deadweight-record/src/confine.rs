@@ -2,7 +2,7 @@
 //!
 //! Once nothing more is recorded, the calling thread and what it starts may no longer write, make, remove or run
 //! files, has no capability but to read what others may not, and gets none back. What is open stays so.
-//! See [ADR-0013](../../../docs/adr/0013-rights-are-given-up-before-foreign-files-are-read.md).
+//! See [ADR-0013](../../../docs/adr/0013-privileges-are-dropped-before-foreign-files-are-read.md).
 
 /// `LANDLOCK_CREATE_RULESET_VERSION`.
 const VERSION: u32 = 1;
