@@ -3,6 +3,7 @@
 //! Slower than [`Plan::detect`], which runs before every recording and looks at what decides how
 //! to record. Nothing that is tried here outlives it.
 
+use crate::bpf;
 use crate::grant::{self, Need};
 use crate::hazards::{self, MachineHazard};
 use crate::limit;
@@ -12,7 +13,6 @@ use crate::perf::sys::{Event, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::plan::{Capability, Plan, plain};
 use crate::proc;
-use crate::programs;
 use perf_event_open_sys::bindings as abi;
 use std::ffi::CString;
 use std::fs::File;
@@ -100,7 +100,7 @@ fn counted_places() -> Capability {
 
 fn dense_calls() -> Capability {
     let gives = "less tracing of calls that come densely";
-    Capability::tried("counting in the kernel", gives, programs::is_allowed(), Need::Bpf)
+    Capability::tried("counting in the kernel", gives, bpf::is_allowed(), Need::Bpf)
 }
 
 fn stacks_of_waits() -> Capability {

@@ -2,15 +2,15 @@
 //!
 //! Not for the recordings themselves: that is `record`.
 
+use crate::bpf::Programs;
 use crate::calibrate::{self, Measured};
 use crate::closer::Closer;
 use crate::error::Error;
 use crate::launch::Request;
 use crate::plan::Plan;
-use crate::programs::Programs;
+use crate::ptrace::Costs;
 use crate::record::{Outcome, record_in};
 use crate::session::Session;
-use crate::stops::Costs;
 use deadweight_trace::Observer;
 use deadweight_trace::raw::Sink;
 use std::fmt;

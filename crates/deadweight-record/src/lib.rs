@@ -4,6 +4,7 @@
 //! machine allows (`plan`); it knows no symbols, no causes and no cost class.
 
 mod affinity;
+mod bpf;
 mod breakpoints;
 mod calibrate;
 mod cgroup;
@@ -11,7 +12,7 @@ mod clean;
 mod closer;
 mod confine;
 mod counting;
-mod dense;
+mod decimate;
 mod error;
 mod examine;
 mod executables;
@@ -29,7 +30,7 @@ mod present;
 mod priority;
 mod probes;
 mod proc;
-mod programs;
+mod ptrace;
 mod record;
 mod room;
 mod rung;
@@ -38,9 +39,7 @@ mod sight;
 mod signals;
 mod site;
 mod stand_in;
-mod stops;
 mod texts;
-mod thin;
 mod ticks;
 mod time_limit;
 mod untraceable;

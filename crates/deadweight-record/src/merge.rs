@@ -5,11 +5,11 @@
 
 mod nth;
 
+use crate::decimate::Begun;
 use crate::follow::{Exec, Follow};
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::session::NTH;
-use crate::thin::Begun;
 pub(crate) use nth::Untold;
 use nth::{Becomes, Nth};
 use std::collections::{HashMap, VecDeque};

@@ -3,6 +3,7 @@
 //! Found out by trying, because settings, capabilities, containers and kernels each have a say.
 //! Below the lowest there is one sentence and the command that helps.
 
+use crate::bpf::in_namespace_of_machine;
 use crate::error::Error;
 use crate::grant::{self, Need};
 use crate::perf::calls::chosen;
@@ -10,10 +11,9 @@ use crate::perf::schema::{Layout, fields};
 use crate::perf::sys::{Event, Every, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
 use crate::proc;
-use crate::programs::in_namespace_of_machine;
+use crate::ptrace;
 use crate::rung::{Lack, Level, Rung};
 use crate::session::Means;
-use crate::stops;
 use deadweight_trace::Meta;
 use deadweight_trace::syscall::Arch;
 use std::io::{BufRead, BufReader};
@@ -153,7 +153,7 @@ fn lower(why: String) -> Rung {
 
 /// The rung where no perf event can be had.
 fn lowest(why: String) -> Rung {
-    match stops::tried() {
+    match ptrace::tried() {
         Ok(()) => {
             let lacks = [
                 Lack::Wakers,

@@ -12,9 +12,11 @@ mod shared;
 mod taken;
 mod wake;
 
+use crate::bpf::in_namespace_of_machine;
 use crate::breakpoints::Breakpoints;
 use crate::closer::{self, Closer};
 use crate::counting::Reading;
+use crate::decimate::{Begun, Thin};
 use crate::error::Error;
 use crate::follow::{Follow, Seen, Start};
 use crate::in_a_row::InARow;
@@ -27,14 +29,12 @@ use crate::plan::Plan;
 use crate::priority::{self, Lowered};
 use crate::probes;
 use crate::proc::{self, Found};
-use crate::programs::in_namespace_of_machine;
+use crate::ptrace;
 use crate::room::first_to_go;
 use crate::rung::Level;
 use crate::session::{Parted, Session};
 use crate::sight;
 use crate::signals::Guard;
-use crate::stops;
-use crate::thin::{Begun, Thin};
 use deadweight_trace::Meta;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::Sink;
@@ -75,7 +75,7 @@ pub fn record_in(
 ) -> Result<Outcome, Error> {
     plan.allows_recording()?;
     if plan.rung.level == Level::Stops {
-        return stops::record(row, request, plan, sink);
+        return ptrace::record(row, request, plan, sink);
     }
     first_to_go::volunteer();
     let guard = Guard::install();

@@ -3,7 +3,7 @@
 //! Two halves. *Wide* events see every task: wake-ups come from interrupts and strangers, and
 //! switches are needed past a task's own last event (its exit tail). *Task* events follow the
 //! program and its descendants only: system calls and faults of strangers must not be slowed. What programs of ours in
-//! the kernel tell of calls is wide too, and they know whom to tell of: see `crate::programs`.
+//! the kernel tell of calls is wide too, and they know whom to tell of: see `crate::bpf`.
 //!
 //! Every task event costs each fork and each switch, so what strangers do not notice is wide: the
 //! timer interrupt, faults served from storage, and the sampling clock, which as a task event
@@ -22,6 +22,7 @@ mod points;
 mod thin;
 mod told;
 
+use crate::bpf::Programs;
 use crate::closer::Opened;
 use crate::counting::Counting;
 use crate::error::Error;
@@ -30,7 +31,6 @@ use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
 use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
-use crate::programs::Programs;
 use crate::room::memory_left;
 use crate::rung::Level;
 use std::ffi::{CStr, CString};

@@ -2,7 +2,7 @@
 //! fuzzing. Not for meaning: each reader says what it found in its own place.
 
 use crate::perf::tracefs::Tracepoint;
-use crate::{cgroup, counting, memory, present, proc, stops, waits};
+use crate::{cgroup, counting, memory, present, proc, ptrace, waits};
 
 /// Reads a text in each way there is, and says how many found something in it.
 #[must_use]
@@ -14,7 +14,7 @@ pub fn read_as_any(text: &str) -> usize {
         cgroup::throttled_in(text) > 0,
         cgroup::quota_in(text).is_some(),
         Tracepoint::parse(text).offset("prev_pid", usize::MAX) < usize::MAX,
-        stops::reads_maps(text) > 0,
+        ptrace::reads_maps(text) > 0,
         present::call(text).is_some(),
         text.lines().any(|line| present::mapping(0, line).is_some()),
         !counting::left_behind(text, |_| false).is_empty(),

@@ -1,7 +1,7 @@
 //! What calls that were counted in the kernel tell the sink. Not for counting them: see `dense`.
 
 use super::Follow;
-use crate::dense::{Alike, Told};
+use crate::bpf::high_rate::{Alike, Told};
 use crate::perf::decode::{Record, Sample};
 use crate::perf::schema::Role;
 use deadweight_trace::raw::{Calls, RawKind};

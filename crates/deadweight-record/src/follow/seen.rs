@@ -1,6 +1,6 @@
 //! What was seen of a recording as a whole, and what of it a report must say. Not for what happened to tasks.
 
-use crate::programs::{MANY, TIMED};
+use crate::bpf::{MANY, TIMED};
 use crate::session::NTH;
 use deadweight_trace::Observer;
 

@@ -4,7 +4,7 @@
 //! Not for concluding anything from them: that is `follow`.
 
 use super::schema::{Role, Schema, fields};
-use crate::dense::Told;
+use crate::bpf::high_rate::Told;
 
 /// A record.
 #[derive(Clone, Debug)]

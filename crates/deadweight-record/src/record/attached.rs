@@ -5,6 +5,7 @@
 //! that is `present`.
 
 use super::{Outcome, Shared, Taken, conclude, run_threads};
+use crate::bpf::{Programs, in_namespace_of_machine};
 use crate::calibrate;
 use crate::closer::Closer;
 use crate::error::Error;
@@ -16,13 +17,12 @@ use crate::plan::Plan;
 use crate::present::{Present, Target};
 use crate::probes;
 use crate::proc;
-use crate::programs::{Programs, in_namespace_of_machine};
+use crate::ptrace;
 use crate::room::first_to_go;
 use crate::rung::Level;
 use crate::session::{NOBODY, Session};
 use crate::sight;
 use crate::signals::Interrupts;
-use crate::stops;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::Sink;
 use deadweight_trace::{Exit, Meta, Usage};
@@ -57,7 +57,7 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     plan.allows_recording()?;
     let target = Target::find(join.pid)?;
     if plan.rung.level == Level::Stops {
-        return stops::attach(&target, join.limit, plan, sink);
+        return ptrace::attach(&target, join.limit, plan, sink);
     }
     let interrupts = Interrupts::note();
     limit::raise();

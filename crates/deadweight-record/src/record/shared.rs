@@ -1,7 +1,7 @@
 //! What the threads of a recording share: how far each of them is, and what they hand to each other.
 
 use super::crowd::Crowd;
-use crate::dense::Cost;
+use crate::bpf::high_rate::Cost;
 use crate::launch::now;
 use crate::proc::Found;
 use crate::room::memory_left;

@@ -3,11 +3,11 @@
 //! Not for opening them: that is `session`.
 
 use super::{SITES_PER_SECOND, sampled};
+use crate::bpf::TOLD;
 use crate::error::Error;
 use crate::perf::schema::{Offsets, Role, fields};
 use crate::perf::sys::{Event, Every, Source};
 use crate::perf::tracefs::Tracefs;
-use crate::programs::TOLD;
 use perf_event_open_sys::bindings as abi;
 use std::io;
 

@@ -1,5 +1,5 @@
 //! The events of one task's call of which only one in so many is to be recorded. Not for deciding that:
-//! that is `crate::thin`.
+//! that is `crate::decimate`.
 
 use super::Session;
 use crate::perf::calls::Pair;

@@ -1,9 +1,9 @@
-//! What programs in the kernel tell a session of system calls. Not for the programs: see `crate::programs`.
+//! What programs in the kernel tell a session of system calls. Not for the programs: see `crate::bpf`.
 
 use super::{Session, machine};
-use crate::dense::Dense;
+use crate::bpf::Programs;
+use crate::bpf::high_rate::Dense;
 use crate::perf::sys::{Open, Whom};
-use crate::programs::Programs;
 use deadweight_trace::Observer;
 use std::io;
 use std::os::fd::AsRawFd;

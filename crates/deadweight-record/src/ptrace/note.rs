@@ -3,7 +3,7 @@
 //! Tasks stop one by one, and what they did before is known only then: notes of different tasks
 //! come out of order. Here they are put in order, and tasks on CPUs.
 
-use super::ptrace::Registers;
+use super::requests::Registers;
 use deadweight_trace::Off;
 use deadweight_trace::ids::{Cpu, Tid};
 use deadweight_trace::raw::{RawEvent, RawKind, STRANGER, STRANGERS_NAME, Sink, UserState};

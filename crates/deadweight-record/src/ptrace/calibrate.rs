@@ -2,7 +2,7 @@
 //!
 //! Of what the task itself uses of a CPU; for how long it is stopped is told at every stop.
 
-use super::ptrace::{self, AtCall, Go};
+use super::requests::{self, AtCall, Go};
 use super::schedstat::Schedstat;
 use crate::affinity::Affinity;
 use crate::error::Error;
@@ -87,9 +87,9 @@ fn stops(cpu: Option<Affinity>, own: u64) -> Result<Stop, Error> {
             list.push(ran - before);
         }
         before = ran;
-        within = matches!(ptrace::at_call(task), AtCall::Entry { .. });
+        within = matches!(requests::at_call(task), AtCall::Entry { .. });
         let start = thread_time();
-        if ptrace::go(task, Go::On(0)).is_err() {
+        if requests::go(task, Go::On(0)).is_err() {
             break;
         }
         letting_go.push(thread_time() - start);
@@ -188,7 +188,7 @@ impl Child {
         let mut status = 0;
         // SAFETY: waits for our own child, which stops itself.
         unsafe { libc::waitpid(child.0.cast_signed(), &mut status, libc::WUNTRACED) };
-        ptrace::seize(child.0).map_err(|source| {
+        requests::seize(child.0).map_err(|source| {
             let known = untraceable::by_yama(Whose::Ours).map(|(why, _)| why);
             let why = known.unwrap_or("refused, or strace or a debugger does already".into());
             Error::System { what: format!("cannot trace a child of ours ({why})"), source }

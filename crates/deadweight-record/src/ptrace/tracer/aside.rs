@@ -2,10 +2,10 @@
 
 use crate::perf::sys::STACK_BYTES;
 use crate::proc;
-use crate::stops::maps;
-use crate::stops::note::{Mapping, User, What};
-use crate::stops::ptrace;
-use crate::stops::tracee::Tracee;
+use crate::ptrace::maps;
+use crate::ptrace::note::{Mapping, User, What};
+use crate::ptrace::requests;
+use crate::ptrace::tracee::Tracee;
 
 /// What a call that just returned changed, told after its return.
 pub(super) fn effects(tracee: &mut Tracee, nr: u16, args: &[u64; 6], ret: i64) {
@@ -27,9 +27,9 @@ pub(super) fn effects(tracee: &mut Tracee, nr: u16, args: &[u64; 6], ret: i64) {
 
 /// The user half of a stopped task.
 pub(super) fn user_half(task: u32) -> Option<User> {
-    let registers = ptrace::registers(task)?;
+    let registers = requests::registers(task)?;
     let mut stack = vec![0; STACK_BYTES as usize];
-    let len = ptrace::memory(task, registers.sp, &mut stack);
+    let len = requests::memory(task, registers.sp, &mut stack);
     stack.truncate(len);
     Some(User { registers, stack: stack.into_boxed_slice() })
 }

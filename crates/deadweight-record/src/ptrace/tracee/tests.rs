@@ -1,9 +1,9 @@
 //! What is told of a task, from made-up clocks and counts.
 
 use super::{Counts, Doing, Tracee};
-use crate::stops::calibrate::Stop;
-use crate::stops::dense::Watched;
-use crate::stops::note::{Note, What};
+use crate::ptrace::calibrate::Stop;
+use crate::ptrace::dense::Watched;
+use crate::ptrace::note::{Note, What};
 
 /// Nobody has this number, so that only what is made up is known of it.
 const NOBODY: u32 = u32::MAX - 7;

@@ -104,7 +104,7 @@ fn is_kept(what: &What) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stops::note::User;
+    use crate::ptrace::note::User;
 
     fn note(at: u64, what: What) -> Note {
         Note { at, process: 7, task: 7, what }

@@ -9,9 +9,9 @@ use super::Tracer;
 use crate::error::Error;
 use crate::launch::now;
 use crate::present::{self, Present, Process, Target, Thread};
-use crate::stops::note::{Mapping, What};
-use crate::stops::ptrace::{self, Told, Waited};
-use crate::stops::tracee::{Doing, Tracee};
+use crate::ptrace::note::{Mapping, What};
+use crate::ptrace::requests::{self, Told, Waited};
+use crate::ptrace::tracee::{Doing, Tracee};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashSet;
 use std::fs;
@@ -61,7 +61,7 @@ fn is_patient(nr: u16, args: &[u64; 6]) -> bool {
 impl Tracer {
     /// Seizes all tasks of the process and its descendants, and tells how they stand. Told until then
     /// is nothing; after `limit` ns from now, none without an end, nothing is.
-    pub(in crate::stops) fn join(
+    pub(in crate::ptrace) fn join(
         &mut self,
         target: &Target,
         limit: Option<u64>,
@@ -74,7 +74,7 @@ impl Tracer {
                 break;
             }
             for task in new {
-                match ptrace::seize(task) {
+                match requests::seize(task) {
                     // It is ours already if its parent was when it was born.
                     Ok(()) => _ = seized.insert(task),
                     Err(_) if is_ours(task) => _ = seized.insert(task),
@@ -165,7 +165,7 @@ impl Tracer {
                 }
                 _ => false,
             };
-            tracee.asked = ready && ptrace::interrupt(*task).is_ok();
+            tracee.asked = ready && requests::interrupt(*task).is_ok();
         }
     }
 
@@ -190,11 +190,11 @@ impl Tracer {
 
     /// Leaves everybody. Who runs or waits is left by the kernel itself when this thread ends, and is not
     /// even interrupted for that; whom we have asked to stop may need help to go on.
-    pub(in crate::stops) fn leave_all(&mut self) {
+    pub(in crate::ptrace) fn leave_all(&mut self) {
         let deadline = now() + LAST_STOPS;
         while self.tasks.values().any(|tracee| tracee.asked && !tracee.stopped) && now() < deadline
         {
-            match ptrace::wait() {
+            match requests::wait() {
                 Waited::Task(task, told) => {
                     if let Some(tracee) = self.tasks.get_mut(&task) {
                         (tracee.asked, tracee.stopped) = (false, true);
@@ -203,7 +203,7 @@ impl Tracer {
                         _ = goes_on(task);
                     }
                     let signal = if let Told::Signal(signal) = told { signal } else { 0 };
-                    _ = ptrace::detach(task, signal);
+                    _ = requests::detach(task, signal);
                 }
                 Waited::Gone { task, .. } => _ = self.tasks.remove(&task),
                 Waited::Tick => {}
@@ -220,14 +220,14 @@ struct GoesOn;
 /// because of us is begun again.
 fn goes_on(task: u32) -> Result<i64, GoesOn> {
     const INTERRUPTED: i64 = -(libc::EINTR as i64);
-    let Some(registers) = ptrace::registers(task) else { return Ok(0) };
-    if ptrace::interrupted_call(task, &registers).is_none() {
+    let Some(registers) = requests::registers(task) else { return Ok(0) };
+    if requests::interrupted_call(task, &registers).is_none() {
         return Ok(0);
     }
     if GOES_ON.contains(&registers.ret) {
         return Err(GoesOn);
     }
-    if registers.ret == INTERRUPTED && !has_signal(task) && ptrace::repeat_call(task).is_ok() {
+    if registers.ret == INTERRUPTED && !has_signal(task) && requests::repeat_call(task).is_ok() {
         return Err(GoesOn);
     }
     Ok(registers.ret)

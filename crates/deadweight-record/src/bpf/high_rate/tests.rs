@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::affinity::Affinity;
-use crate::programs::tests::{Heard, me};
+use crate::bpf::tests::{Heard, me};
 use std::sync::atomic::AtomicBool;
 
 /// All that counting needs, for this thread; none, loudly, where it cannot be had.

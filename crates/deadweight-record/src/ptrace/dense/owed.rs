@@ -3,13 +3,13 @@
 use super::Watched;
 
 /// Kinds that the kernel counts: calls that read and calls that write.
-pub(in crate::stops) const COUNTED: usize = 2;
+pub(in crate::ptrace) const COUNTED: usize = 2;
 /// And all others.
 const KINDS: usize = COUNTED + 1;
 
 /// The calls of one stretch, while they are told. What does not fit into it is told in the next.
 #[derive(Debug)]
-pub(in crate::stops) struct Owed<'d> {
+pub(in crate::ptrace) struct Owed<'d> {
     watched: &'d [Watched],
     /// Places of each kind among those watched.
     kinds: [Vec<usize>; KINDS],
@@ -60,7 +60,7 @@ impl<'d> Owed<'d> {
     }
 
     /// The next: of the kind of which the smallest part was told. If `nr` is given, one of that number, if any was watched.
-    pub(in crate::stops) fn next(&mut self, nr: Option<u16>) -> Option<Watched> {
+    pub(in crate::ptrace) fn next(&mut self, nr: Option<u16>) -> Option<Watched> {
         let known = |nr: u16| self.watched.iter().find(|call| call.nr == nr).copied();
         let call = match nr.and_then(known) {
             Some(call) => call,

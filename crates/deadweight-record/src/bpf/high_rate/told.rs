@@ -1,6 +1,6 @@
 //! What the programs in the kernel told: a copy of a task's entry. Safe with any bytes.
 
-use crate::programs::layout::entry;
+use crate::bpf::layout::entry;
 
 /// A copy of an entry of the table of tasks.
 #[derive(Copy, Clone, Debug)]

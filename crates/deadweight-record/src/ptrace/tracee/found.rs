@@ -2,9 +2,9 @@
 //! past. Told when the task is stopped, and spread over the time that it was on a CPU.
 
 use super::Tracee;
-use crate::stops::dense::Found;
-use crate::stops::fresh::Fresh;
-use crate::stops::note::{Note, User, What};
+use crate::ptrace::dense::Found;
+use crate::ptrace::fresh::Fresh;
+use crate::ptrace::note::{Note, User, What};
 
 /// Page faults are counted after so much time in user code, in ns.
 const COUNT_EVERY: u64 = 250_000;
@@ -17,7 +17,7 @@ const STRETCHES: usize = 64;
 
 impl Tracee {
     /// What was found when it stopped: it belongs to the time before.
-    pub(in crate::stops) fn sampled(&mut self, sample: What, notes: &mut Vec<Note>) {
+    pub(in crate::ptrace) fn sampled(&mut self, sample: What, notes: &mut Vec<Note>) {
         self.unsampled = 0;
         let (process, task) = (self.process, self.task);
         if self.cursor > self.began {
@@ -26,13 +26,13 @@ impl Tracee {
     }
 
     /// Whether it enters the kernel so often that a late interruption finds it there.
-    pub(in crate::stops) fn is_busy(&self) -> bool {
+    pub(in crate::ptrace) fn is_busy(&self) -> bool {
         self.dense.until().is_some() || self.between_faults < FAR_APART
     }
 
     /// It was let run without stops, and is stopped in its own code or in this call: tells the calls
     /// that it made, of which the kernel knows how much of the time they took.
-    pub(in crate::stops) fn tell_calls(
+    pub(in crate::ptrace) fn tell_calls(
         &mut self,
         inside: Option<u16>,
         mut site: Option<User>,
@@ -61,7 +61,7 @@ impl Tracee {
 
     /// Tells the page faults since they were counted last, one of which takes about `cost` ns: how many
     /// is known, and not when and where. It stands stopped after a time in its own code.
-    pub(in crate::stops) fn count_faults(
+    pub(in crate::ptrace) fn count_faults(
         &mut self,
         cost: u64,
         fresh: Option<&mut Fresh>,

@@ -11,6 +11,7 @@ mod assembler;
 mod btf;
 mod calls;
 mod counted;
+pub(crate) mod high_rate;
 mod kernel;
 pub(crate) mod layout;
 mod recorded;

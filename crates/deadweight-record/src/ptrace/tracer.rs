@@ -16,7 +16,7 @@ use super::clock::Clock;
 use super::dense::Watched;
 use super::fresh::Fresh;
 use super::note::{Note, User, What};
-use super::ptrace::{self, AtCall, Go, Told, Waited};
+use super::requests::{self, AtCall, Go, Told, Waited};
 use super::schedstat::{Counts, Schedstat};
 use super::tracee::{Doing, Tracee};
 use super::{maps, rights};
@@ -189,9 +189,9 @@ impl Tracer {
 
     fn wait(&mut self) -> Waited {
         if self.tasks.len() <= MANY {
-            return ptrace::wait();
+            return requests::wait();
         }
-        ptrace::wait_among_many(self.root, self.recent.likely())
+        requests::wait_among_many(self.root, self.recent.likely())
     }
 
     /// When that happened which a wait has just told: before we waited for a CPU to hear of it.
@@ -322,7 +322,7 @@ impl Tracer {
             tracee.let_go(now());
             let start = thread_time();
             // Only who was killed meanwhile refuses: its end will be told.
-            _ = ptrace::go(task, how);
+            _ = requests::go(task, how);
             tracee.letting_go = thread_time() - start;
         }
     }
@@ -330,7 +330,7 @@ impl Tracer {
     fn at_call(&mut self, task: u32) {
         let Some(tracee) = self.tasks.get_mut(&task) else { return };
         tracee.dense.add();
-        match ptrace::at_call(task) {
+        match requests::at_call(task) {
             AtCall::Entry { nr, args } => {
                 if let Some(same) = tracee.resumes.take() {
                     // The call that it was in when it was joined goes on.
@@ -397,7 +397,7 @@ impl Tracer {
                 false
             }
             rights::Traced::Other(other) if other != task && self.tasks.contains_key(&other) => {
-                if ptrace::interrupt(other).is_err() {
+                if requests::interrupt(other).is_err() {
                     return true;
                 }
                 self.leaving.insert(other, Some(task));
@@ -413,11 +413,11 @@ impl Tracer {
         let at = tracee.cursor;
         tracee.note(at, What::On, &mut self.notes);
         tracee.note(at, What::Left, &mut self.notes);
-        _ = ptrace::detach(task, 0);
+        _ = requests::detach(task, 0);
     }
 
     fn birth(&mut self, task: u32) {
-        let Some(child) = ptrace::message(task).filter(|child| !self.tasks.contains_key(child))
+        let Some(child) = requests::message(task).filter(|child| !self.tasks.contains_key(child))
         else {
             // Joined while it was being born.
             return;
@@ -442,7 +442,7 @@ impl Tracer {
     /// A task became another program. One that is not its process's first takes the first one's
     /// number, and all others are gone.
     fn exec(&mut self, task: u32) {
-        let former = ptrace::message(task).unwrap_or(task);
+        let former = requests::message(task).unwrap_or(task);
         let Some(mut tracee) = self.tasks.remove(&former) else {
             self.early.insert(task, now());
             return;

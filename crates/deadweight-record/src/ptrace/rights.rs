@@ -3,7 +3,7 @@
 //! The kernel takes no notice of a set-user-id bit when the program is traced by somebody
 //! without that right, so such programs must not be traced.
 
-use super::ptrace;
+use super::requests;
 use std::ffi::{CString, OsStr};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -42,7 +42,7 @@ pub(super) fn more_than_ours(task: u32, dir: i32, name: u64) -> bool {
 /// The file as it can be reached from here.
 fn program(task: u32, dir: i32, name: u64) -> Option<PathBuf> {
     let mut bytes = [0; 4096];
-    let len = ptrace::memory(task, name, &mut bytes);
+    let len = requests::memory(task, name, &mut bytes);
     let end = bytes[..len].iter().position(|b| *b == 0)?;
     let name = Path::new(OsStr::from_bytes(&bytes[..end]));
     let base = match (name.is_absolute(), dir) {

@@ -8,9 +8,9 @@
 use super::{MANY, Tracer};
 use crate::affinity::Affinity;
 use crate::launch::now;
-use crate::stops::clock::Clock;
-use crate::stops::ptrace;
-use crate::stops::tracee::{Doing, Tracee};
+use crate::ptrace::clock::Clock;
+use crate::ptrace::requests;
+use crate::ptrace::tracee::{Doing, Tracee};
 
 /// The moment, in ns: so much, and up to so much more.
 const MOMENT: u64 = 40_000;
@@ -85,7 +85,7 @@ impl Tracer {
             let met = here.is_some() && cpu == here;
             let from_afar = many || here.is_none() && (tracee.unmet >= TRIES || !tracee.is_busy());
             if met || from_afar {
-                tracee.asked = ptrace::interrupt(task).is_ok();
+                tracee.asked = requests::interrupt(task).is_ok();
                 (tracee.met, tracee.unmet) = (met, 0);
             } else if here.is_none() {
                 tracee.unmet += 1;

@@ -4,7 +4,7 @@
 //! What comes out are the same raw events as on the others. The time that stops take is in them as
 //! a hold of the CPU by us, so that analysis takes it out like any other cost of observing. No
 //! seccomp filter is set: its calls would fail if we were killed
-//! ([ADR-0011](../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
+//! ([ADR-0011](../../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
 
 mod attached;
 mod backlog;
@@ -14,7 +14,7 @@ mod dense;
 mod fresh;
 mod maps;
 mod note;
-mod ptrace;
+mod requests;
 mod rights;
 mod schedstat;
 mod tracee;
@@ -157,11 +157,11 @@ fn traced(root: u32) -> Result<(), Error> {
         let what = what.into();
         move |source| Error::System { what, source }
     };
-    ptrace::seize(root).map_err(failed("cannot trace the program"))?;
-    ptrace::interrupt(root).map_err(failed("cannot stop the program"))?;
-    match ptrace::wait() {
-        ptrace::Waited::Task(..) => {
-            ptrace::go(root, ptrace::Go::On(0)).map_err(failed("cannot let the program go on"))
+    requests::seize(root).map_err(failed("cannot trace the program"))?;
+    requests::interrupt(root).map_err(failed("cannot stop the program"))?;
+    match requests::wait() {
+        requests::Waited::Task(..) => {
+            requests::go(root, requests::Go::On(0)).map_err(failed("cannot let the program go on"))
         }
         _ => Err(Error::last("the program ended before it began")),
     }

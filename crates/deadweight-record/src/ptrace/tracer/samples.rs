@@ -1,15 +1,15 @@
 //! What a task is found in when the clock interrupts it.
 
 use super::Tracer;
-use crate::stops::note::{User, What};
-use crate::stops::ptrace::{self, Go, Told};
+use crate::ptrace::note::{User, What};
+use crate::ptrace::requests::{self, Go, Told};
 
 impl Tracer {
     /// A task that runs without stops at its calls was stopped all the same.
     pub(super) fn loose(&mut self, task: u32, told: Told, user: Option<User>, on: bool) {
         let Some(tracee) = self.tasks.get_mut(&task) else { return };
         tracee.met &= user.is_some();
-        let inside = user.as_ref().and_then(|u| ptrace::interrupted_call(task, &u.registers));
+        let inside = user.as_ref().and_then(|u| requests::interrupted_call(task, &u.registers));
         let (site, sample) = if inside.is_some() { (user, None) } else { (None, user) };
         tracee.tell_calls(inside, site, &mut self.notes);
         match sample {

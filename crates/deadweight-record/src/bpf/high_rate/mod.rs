@@ -6,13 +6,13 @@
 
 mod told;
 
+use crate::bpf::layout::{entry, kind};
+use crate::bpf::{AtSwitches, Programs};
 use crate::calibrate::{EMPTY, best, empty_calls, whole, with_the_border};
 use crate::launch::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
-use crate::programs::layout::{entry, kind};
-use crate::programs::{AtSwitches, Programs};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
 use std::io;

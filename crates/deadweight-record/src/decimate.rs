@@ -7,12 +7,12 @@
 //! threads that are there then have events of their own. How many there were stays exact: the kernel counts to
 //! 61 whether we look or not. Not for the counting: that is `merge::nth`.
 
+use crate::bpf::high_rate::{self, CALLS, Cost, EACH, GROWN, LOOKED_AT};
+use crate::bpf::in_namespace_of_machine;
 use crate::calibrate::{EMPTY, best, empty_calls, whole};
-use crate::dense::{self, CALLS, Cost, EACH, GROWN, LOOKED_AT};
 use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
-use crate::programs::in_namespace_of_machine;
 use crate::session::{AtCall, Session};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -92,7 +92,7 @@ impl Thin {
         Self {
             looked: vec![0; session.cpus.len()],
             allowed: session.means.is_some() && in_namespace_of_machine(),
-            kept: dense::kept_of_countable(),
+            kept: high_rate::kept_of_countable(),
             thinned: Vec::new(),
             looks: 0,
             cost: None,
