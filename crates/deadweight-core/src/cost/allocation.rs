@@ -1,29 +1,28 @@
 //! Allocation.
 //!
 //! # What it is
-//! Time in the allocator: taking small pieces of memory and giving them back, once
-//! per item of work. The bytes are few; the calls are many, and each also moves or clears what
-//! it hands out, and leaves the caches behind it colder.
+//! Time in the allocator: the program takes small pieces of memory and gives them back, for each
+//! item of work. The bytes are few but the calls are many. Each call also moves or clears the
+//! memory that it hands out, and leaves the caches colder.
 //!
 //! # How deadweight knows
 //! Samples under the allocator's functions: malloc and free, operator new and delete, Rust's and
 //! Zig's allocators, Go's mallocgc, the Boehm collector's `GC_malloc`. The row is the time in the
-//! allocator itself. Under `-r`, a further run counts them: how many, of which size, at which line.
-//! The predicted saving adds library functions that spend most of their time in the
-//! allocator (a string's constructor, a drop of a vector), because they go with the allocations, and
-//! a part of the rest. An estimate, and usually low: a fix
-//! takes work away around the allocations. Of four programs that nothing was fitted to, it was 20 points
-//! too much once and 17 to 53 too little.
+//! allocator itself. With `-r`, one more run counts the allocations: how many, of which size, at
+//! which line. The predicted saving adds library functions that spend most of their time in the
+//! allocator (a string's constructor, the drop of a vector), because they go away with the
+//! allocations, and a part of the remaining time. The saving is an estimate, and usually low: a fix
+//! also removes work around the allocations. On four programs that were not used to fit the model,
+//! it was 20 percentage points too high once, and 17 to 53 points too low.
 //!
 //! # What it is mistaken for
-//! A program that builds what it then keeps and uses: its allocations are its data, and it hardly
-//! gives any back. The growth of
-//! one large block is *buffer copies*; memory that goes back to the kernel is *memory churn*; the
-//! marking of what is alive is *gc*.
+//! A program that keeps and uses what it builds: its allocations are its data, and it frees hardly
+//! any of them. The growth of one large block is *buffer-copies*. Memory that goes back to the
+//! kernel is *memory-churn*. Marking live objects is *gc*.
 //!
 //! # What to do
-//! Borrow instead of owning, reuse one buffer across iterations, reserve before filling, allocate
-//! items together (arena, slab, by value in one array).
+//! Borrow instead of owning. Reuse one buffer across iterations. Reserve before filling. Allocate
+//! items together (an arena, a slab, values in one array).
 //!
 //! # Seen in
 //! A log query that makes two strings per field and a vector per line.

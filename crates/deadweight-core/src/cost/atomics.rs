@@ -1,25 +1,28 @@
 //! Atomic operations.
 //!
 //! # What it is
-//! A read, change and write of memory as one step that all processors agree on. It takes some twenty
-//! times as long as an addition, what comes after it waits, and where several threads change the same
-//! place each must fetch it from the other. Mostly it is a reference count that goes up and down again:
-//! a shared pointer handed over by value.
+//! Memory is read, changed and written in one step on which all processors agree. This takes about
+//! twenty times as long as an addition, and the code after it waits. If several threads change the
+//! same place, each must fetch its cache line from the other. Mostly it is a reference count that
+//! goes up and down again: a shared pointer passed by value.
 //!
 //! # How deadweight knows
 //! The machine code of the functions that samples hit (`lock` prefixes, exclusive loads and
-//! stores), and the inlined functions there, which tell whose count it is. An estimate for reference
-//! counts: with one thread the saving was from 0.4 to 1.3 times the share, since other work can run
-//! beside them; with two that share the counts, from 0.7 to 1.7 times, by the processor. For other atomic operations a candidate: whether they are needed, only the
-//! program's author knows. `--prove` runs a copy without the locks if there is but one thread at work:
-//! what that saves, not counting saves too, and often more.
+//! stores), and the inlined functions there, which show what is counted. For reference counts the
+//! saving is an estimate. With one thread it was 0.4 to 1.3 times the share, because other work can
+//! run in parallel with the operations. With two threads that share the counts it was 0.7 to 1.7
+//! times the share, depending on the processor. Other atomic operations are a candidate: only the
+//! program's author knows whether they are needed. If only one thread works, `--prove` runs a copy
+//! without the `lock` prefixes. Not counting at all saves at least what that copy saves, and often
+//! more.
 //!
 //! # What it is mistaken for
-//! Counters and queues that threads must share; locks, whose waiting is *wait-lock*; the runtime's own.
+//! Counters and queues that threads must share; locks, whose waiting is *wait-lock*; atomic
+//! operations of the language's runtime.
 //!
 //! # What to do
-//! Borrow what somebody else keeps alive; move instead of copying; keep a count per thread and add them up
-//! at the end.
+//! Borrow what another owner keeps alive. Move instead of copying. Keep one count per thread and
+//! add them up at the end.
 //!
 //! # Seen in
 //! Quotes that each held a counted pointer to their instrument, from two threads.

@@ -1,31 +1,33 @@
 //! Bounds checks.
 //!
 //! # What it is
-//! Before each access of an array the index is compared with the length, with a branch to a panic. In a
-//! short hot loop the checks are a large part of the instructions, and they keep the compiler from doing
-//! several elements at once.
+//! Before each access of an array the program compares the index with the length, and branches to a
+//! panic if the index is too large. In a short hot loop the checks are a large part of the
+//! instructions. They also keep the compiler from processing several elements at once.
 //!
 //! # How deadweight knows
-//! The machine code of the functions that samples hit: a compare and a branch whose cold side calls the
-//! language's own panic (Go, Rust, Zig, Crystal, C++'s `at()`). What the checks take is told by how many
-//! of a hot loop's instructions they are, not by how many samples hit them: which instruction of a
-//! group a sample hits depends on the processor, and on some it is never the check. Always a candidate:
-//! processors do most checks beside other work, so the saving may be nothing; where the checks kept a
-//! loop from being vectorised it is several times the share. In Zig, whose checks of overflow come and go with those
-//! of indexes, both count. `--prove` runs a copy of the program
-//! without the checks; instructions that do nothing stay in their place, so that no gain proves little.
+//! The machine code of the functions that samples hit: a compare and a branch whose cold side calls
+//! the language's own panic (Go, Rust, Zig, Crystal, C++'s `at()`). The cost of the checks is
+//! measured by their part of a hot loop's instructions, not by the samples that hit them: the
+//! processor decides which instruction of a group a sample hits, and on some processors it is never
+//! the check. The saving is always a candidate. Processors do most checks in parallel with other
+//! work, so the saving may be nothing. Where the checks kept a loop from being vectorised, it is
+//! several times the share. In Zig one setting controls the checks of indexes and of overflow, so
+//! both count. `--prove` runs a copy of the program without the checks. Instructions that do
+//! nothing take their place, so a copy that is no faster proves little.
 //!
 //! # What it is mistaken for
-//! A wait for memory: a check of an index that was just loaded waits for that load, and would
-//! go on waiting without the check. Such checks are left out, and loops whose samples nearly all wait for
-//! one instruction that is no check. Checks outside hot loops.
+//! A wait for memory: a check of an index that was just loaded waits for that load, and the program
+//! would still wait without the check. deadweight leaves out such checks, and loops whose samples
+//! nearly all wait for one instruction that is no check. It also leaves out checks outside hot
+//! loops.
 //!
 //! # What to do
-//! Tell the compiler the length once, before the loop: slice to a common length, or iterate
-//! instead of indexing. Measure before keeping anything unsafe.
+//! Show the compiler the length once, before the loop: slice to a common length, or iterate instead
+//! of indexing. Measure before you keep anything unsafe.
 //!
 //! # Seen in
-//! Heat on a plate, whose every access of a row checked both indexes.
+//! A simulation of heat on a plate: every access of a row checked both indexes.
 //! In `tests/programs`: `checked_rows.rs`, `stencil.go`; refused in `chase.rs`.
 
 use super::{AccountId, Claim, Class, Inspection, NET_WORK};

@@ -1,28 +1,31 @@
 //! Buffer copies.
 //!
 //! # What it is
-//! Bytes moved from one place to another that nobody asked to have moved: the rest of a buffer
-//! shifted to its front after each message, a container that outgrows its memory again and again, a
-//! string that becomes bytes and a string again.
+//! Bytes are moved from one place to another although the program does not need that: the rest of a
+//! buffer is shifted to its front after each message, a container outgrows its memory again and
+//! again, a string becomes bytes and a string again.
 //!
 //! # How deadweight knows
-//! Samples in memcpy and memmove (also Go's and the compilers' own) that a library function called for
-//! the program: erase, insert, append, growth, conversion. A copy that the program's own line asks for
-//! counts where its function allocates what it copies into, or where it is a memmove: it shifts what
-//! is already there. Where growth is why a program in Go or Crystal allocates at all, allocating and
-//! collecting are told with it. Where a line of the program makes a block larger itself (`realloc`),
-//! all that the allocator does there belongs to it, copying or not: mostly it finds that the block can
-//! stay where it is. An estimate. Removing copies
-//! has saved their share and some 10 points more, which the prediction adds; on two programs
-//! that nothing was fitted to it was still 12 points too little. Growing in fewer steps saves from
-//! nothing to all of the allocator's share: the block stays, and larger steps touch pages anew.
+//! Samples in memcpy and memmove (also Go's and the compilers' own) that a library function called
+//! for the program: erase, insert, append, growth, conversion. A copy that the program's own line
+//! asks for counts in two cases: its function allocates the memory it copies into, or it is a
+//! memmove, which shifts what is already there. If growth is the main reason why a program in Go or
+//! Crystal allocates, this finding includes the allocating and collecting. If a line of the program
+//! enlarges a block itself (`realloc`), all work of the allocator there counts, with or without a
+//! copy: mostly the block can stay in its place. The saving is an estimate. Removing copies has
+//! saved their share and about 10 percentage points more, which the prediction adds. On two
+//! programs that were not used to fit the model it was still 12 points too low. Growing in fewer
+//! steps saves between nothing and all of the allocator's share: the block stays in its place, and
+//! larger steps touch new pages.
 //!
 //! # What it is mistaken for
-//! A copy that is the program's job, from one of its buffers into another, asked for in its own line; the
-//! copies inside reading and writing streams, and those of a library that sorts. Values moved piecewise are *struct copies*.
+//! A copy that is the program's job: from one of its buffers into another, asked for in its own
+//! line. Copies inside streams that read and write, and those of a library that sorts. Values moved
+//! piecewise are *struct-copies*.
 //!
 //! # What to do
-//! Move an offset instead of the bytes and compact once; reserve the final size; pass a view.
+//! Move an offset instead of the bytes, and compact once. Reserve the final size. Pass a view
+//! instead of a copy.
 //!
 //! # Seen in
 //! A protocol session that erases each command from the front of a 64 KiB buffer.

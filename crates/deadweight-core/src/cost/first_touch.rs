@@ -1,27 +1,27 @@
 //! First touch.
 //!
 //! # What it is
-//! Every page of fresh memory costs a page fault when it is first touched: the
-//! kernel finds a page, zeroes it and maps it. A program that keeps walking into fresh memory
-//! pays this all the time.
+//! Every page of fresh memory costs a page fault when it is touched first: the kernel finds a page,
+//! zeroes it and maps it. A program that always moves on to fresh memory pays this all the time.
 //!
 //! # How deadweight knows
-//! Faults are exact, in number and time, with the address and the line
-//! that touched it. A finding needs more: that a large part of the time goes there, in one place,
-//! page after page, over most of the program's work.
+//! The number and the time of the faults are exact, with the address and the line that touched it.
+//! A finding needs more: the faults take a large part of the time, in one place, page after page,
+//! during most of the program's work.
 //!
 //! # What it is mistaken for
-//! Memory that the program needs and uses many times: the faults are
-//! then a small part, or come at the beginning and the work after them. Pages that were given
-//! back before are memory churn; those of start-up are start-up. Memory that is only cleared and
-//! never used is zeroing.
+//! Memory that the program needs and uses many times: then the faults are a small part of the time,
+//! or they come at the beginning and the work after them. Pages that were given back before are
+//! *memory-churn*. Pages of start-up are *start-up*. Memory that is only cleared and never used is
+//! *zeroing*.
 //!
 //! # What to do
-//! Touch less: a ring or a reused buffer instead of a log of everything, records
-//! without padding. Or make pages larger: `madvise(MADV_HUGEPAGE)`, 512 faults become one.
+//! Touch less memory: a ring buffer or one reused buffer instead of a log of everything, and
+//! records without padding. Or use larger pages: with `madvise(MADV_HUGEPAGE)` one fault replaces
+//! 512.
 //!
 //! # Seen in
-//! A black box that keeps every event though only the last 512 are ever read.
+//! An event recorder that keeps every event, though only the last 512 are ever read.
 //! In `tests/programs`: `touch_pages.c`.
 
 use super::{AccountId, Claim, Class, Inspection, SYSTEM_CALLS, zeroing};

@@ -1,28 +1,29 @@
 //! Garbage collection.
 //!
 //! # What it is
-//! The collector's work on the program's time: marking what is alive, sweeping what is not, the
-//! help that allocating code must give to it, and the barriers around written pointers. Its price
-//! grows with the pointers that are alive and with how fast memory is asked for.
+//! The collector's work in the program's time: marking live objects, sweeping dead ones, the help
+//! that allocating code must give (assists), and the write barriers of pointers. The cost grows
+//! with the number of live pointers and with the rate of allocation.
 //!
 //! # How deadweight knows
-//! Samples under the collector's functions: Go's mark workers, assists, sweeping and write barriers,
-//! the Boehm collector's mark and reclaim (Crystal). Saved is what the program itself spends there, and
-//! its waits for the collector: for a CPU that it had, too. What background threads do at the same time
-//! on a CPU that nobody else wants is told beside it and not saved. Taken off is what would have to
-//! be paid instead: memory that is collected and handed out again would be fresh, with a page fault for
-//! each page. How much that is follows from the time in the allocator, which takes some 30 ns for 16 bytes
-//! and less for larger ones. An estimate; turning the
-//! collector off entirely leaves the allocations, so the two findings belong together.
+//! Samples under the collector's functions: Go's mark workers, assists, sweeping and write
+//! barriers; the Boehm collector's mark and reclaim (Crystal). The saving is what the program
+//! itself spends there, and its waits for the collector, also for a CPU that the collector held.
+//! What background threads do at the same time, on a CPU that no other task wants, is reported but
+//! not saved. The saving is reduced by the cost that would take the collector's place: memory that
+//! is collected and handed out again would be fresh, with a page fault for each page. The number of
+//! these faults follows from the time in the allocator, which takes about 30 ns for 16 bytes, and
+//! less per byte for larger pieces. The saving is an estimate. Turning the collector off entirely
+//! leaves the allocations, so the two findings belong together.
 //!
 //! # What it is mistaken for
-//! A program that must build one big graph, while the collector marks it beside the program: its CPU
-//! time is in `--cpu`, and nothing of the wall time is to be had. Handing memory out is *allocation*,
-//! which also remains when collections are rare.
+//! A program that must build one big graph while the collector marks it in the background: this CPU
+//! time is in `--cpu`, and no wall time can be saved. Handing memory out is *allocation*, which
+//! also remains when collections are rare.
 //!
 //! # What to do
-//! Fewer pointers (values instead of pointers, indexes instead of strings), fewer allocations, or
-//! rarer collections against more memory (`GOGC`, `GOMEMLIMIT`).
+//! Use fewer pointers (values instead of pointers, indexes instead of strings) or fewer
+//! allocations, or collect less often and use more memory (`GOGC`, `GOMEMLIMIT`).
 //!
 //! # Seen in
 //! A session window with a heap object per event: a million pointers marked again and again.

@@ -1,23 +1,22 @@
 //! Memory churn.
 //!
 //! # What it is
-//! Memory goes back to the kernel and is taken again, per iteration: each time
-//! the kernel unmaps, maps, and zeroes every page that is touched. Large blocks of `malloc` do
-//! this behind the program's back, above the allocator's mmap and trim thresholds.
+//! In each iteration the program gives memory back to the kernel and takes it again. Each time the
+//! kernel unmaps the memory, maps it again, and zeroes every page that the program touches.
+//! `malloc` does this for large blocks, above its mmap and trim thresholds, although no line of the
+//! program asks for it.
 //!
 //! # How deadweight knows
-//! `munmap`, a shrinking `brk` and `madvise` name the ranges given
-//! back; a fault on a page of such a range is the price of taking it again. Calls and faults are
-//! exact.
+//! `munmap`, a shrinking `brk` and `madvise` name the ranges that are given back. A page fault in
+//! such a range is the price of taking the memory again. Calls and faults are exact.
 //!
 //! # What it is mistaken for
-//! The first touch of a page, which any program pays once; mappings
-//! made and dropped during start-up.
+//! The first touch of a page, which every program pays once; mappings that are made and dropped
+//! during start-up.
 //!
 //! # What to do
-//! Allocate once before the loop and reuse. Or let the allocator keep the memory:
-//! glibc's `mallopt` with `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD`, at the price of memory that
-//! stays with the process.
+//! Allocate once before the loop and reuse the memory. Or let the allocator keep it: glibc's
+//! `mallopt` with `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD`. The process then keeps that memory.
 //!
 //! # Seen in
 //! Scratch planes of 600 KiB allocated and freed for every video frame.

@@ -1,27 +1,29 @@
 //! Missed inlining.
 //!
 //! # What it is
-//! A small function is called from a hot place, and the call costs as much as the function: arguments are
-//! moved to where it wants them, values that it would lose are put away and fetched again, it saves and
-//! restores registers, and the compiler cannot see through it.
+//! A hot place calls a small function, and the call costs as much as the function. The caller moves
+//! arguments to where the function expects them, and saves and reloads values that the call would
+//! overwrite. The function saves and restores registers. The compiler cannot optimise across the
+//! call.
 //!
 //! # How deadweight knows
-//! The machine code of the functions that samples hit. Small is what has a few dozen
-//! instructions, no loop, and calls nothing but panics and what its rare cases need, which hardly
-//! a sample saw running. Why it was not inlined Go's compiler says
-//! itself, if `--explain-inlining` lets it compile the source again. The row is the time of the calls' own
-//! instructions on both sides. An estimate: on pairs of programs inlining gave back that time and, of
-//! functions of up to twenty instructions, most of the function too, since what it checks and loads again
-//! its caller knows; of functions of forty instructions nothing more, and of those in C and C++ that write
-//! bytes: these may be bytes of anything, so that the caller still knows nothing.
+//! The machine code of the functions that samples hit. A function is small if it has a few dozen
+//! instructions, no loop, and calls only panics and what its rare cases need: functions in which
+//! hardly a sample fell. Go's compiler itself says why it did not inline a function, if
+//! `--explain-inlining` lets it compile the source again. The row is the time of the calls' own
+//! instructions on both sides. The saving is an estimate. On pairs of programs inlining saved that
+//! time. For functions of up to twenty instructions it also saved most of the function's time,
+//! because the caller knows already what the function checks and loads again. For functions of
+//! forty instructions it saved nothing more. Nor did it for C and C++ functions that write bytes:
+//! these bytes may belong to any object, so the caller still knows nothing.
 //!
 //! # What it is mistaken for
-//! Recursion; calls of large functions, of the C library and of runtimes; a callback that a
-//! library calls.
+//! Recursion; calls of large functions, of the C library and of runtimes; a callback that a library
+//! calls.
 //!
 //! # What to do
-//! Put the function where the compiler sees it when it compiles the caller (a header, the same file,
-//! link-time optimisation), or make it simple enough for the inliner.
+//! Put the function where the compiler sees it when it compiles the caller (a header, the same
+//! file, link-time optimisation), or make it simple enough for the inliner.
 //!
 //! # Seen in
 //! Erosion of a height map, whose cells were read through a function of another file.

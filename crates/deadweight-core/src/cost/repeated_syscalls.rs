@@ -1,22 +1,23 @@
 //! Repeated system calls.
 //!
 //! # What it is
-//! The program asks the kernel the same thing over and over: it opens, stats,
-//! reads and closes the same few files per item, or asks for the clock, its pid or a setting in a
+//! The program asks the kernel the same question over and over. For each item it opens, stats,
+//! reads and closes the same few files, or it asks for the clock, its process id or a setting in a
 //! loop.
 //!
 //! # How deadweight knows
-//! Calls are counted by name and call site. That the files are the same
-//! few shows in their names where the trace has them, else in what reading them returned: few
-//! different sizes for many opens.
+//! Calls are counted by name and call site. If the trace has the files' names, they show that the
+//! files are the same few. If not, the results of the reads show it: few different sizes for many
+//! opens.
 //!
 //! # What it is mistaken for
-//! Walking a directory tree, or reading many files once each: every
-//! call asks something new. Calls that move data are tiny reads or writes. Locks of a file (`fcntl`) are no questions.
+//! Walking a directory tree, or reading many files once each: every call asks about something new.
+//! Calls that move data are *tiny-reads* or *tiny-writes*. Locking a file (`fcntl`) is not a
+//! question.
 //!
 //! # What to do
-//! Ask once and keep the answer: cache the parsed file by path, keep the
-//! descriptor open, take the time once per batch.
+//! Ask once and keep the answer: cache the parsed file by its path, keep the descriptor open, read
+//! the clock once per batch.
 //!
 //! # Seen in
 //! A mailer that opens its template and its settings for every message.

@@ -1,21 +1,20 @@
 //! Start-up.
 //!
 //! # What it is
-//! The time before a program's own code begins: exec, dynamic linking, the
-//! runtime's initialisation. It counts twice over when a script starts a program per line.
+//! The time before a program's own code begins: exec, dynamic linking, and the runtime's
+//! initialisation. It matters most when a script starts a program for each line.
 //!
 //! # How deadweight knows
-//! Exec is in the trace, and a probe marks the arrival at main. What
-//! lies between, faults and system calls included, is start-up. Exact.
+//! The trace records the exec, and a probe marks the arrival at main. Everything between the two is
+//! start-up, with its page faults and system calls. The time is exact.
 //!
 //! # What it is mistaken for
-//! A compiled program that starts children per item: that is
-//! *wait-child*, and its remedy is in that program. Waiting for cold binaries from disk is
-//! *wait-disk*.
+//! A compiled program that starts a child for each item: this is *wait-child*, and the remedy is in
+//! that program. Waiting until the disk has read a program's file is *wait-disk*.
 //!
 //! # What to do
-//! Start once for many items (`xargs`, arguments in batches, one process that
-//! reads lines). For one short program: link statically, link less, initialise later.
+//! Start the program once for many items (`xargs`, many arguments per call, one process that reads
+//! lines). For one short program: link statically, link fewer libraries, or initialise later.
 //!
 //! # Seen in
 //! A shell loop that calls a unit converter for each of 300 lines.

@@ -1,29 +1,30 @@
 //! Struct copies.
 //!
 //! # What it is
-//! A value of many bytes is moved as a whole although little of it is used: a large struct passed or
-//! returned by value (which the constructor of a Crystal struct does, too), a loop variable that is a
-//! copy of each element, an element taken out of an array and put back.
+//! A value of many bytes is moved as a whole although little of it is used: a large struct passed
+//! or returned by value (the constructor of a Crystal struct does this too), a loop variable that
+//! is a copy of each element, an element taken out of an array and put back.
 //!
 //! # How deadweight knows
-//! The machine code of the functions that samples hit: runs of loads each stored unchanged somewhere
-//! else, `rep movs`, and calls of memcpy whose size is a constant. The size is read from the code; the
-//! type is named where debug information has exactly one of that size among the function's parameters,
-//! variables and results, or what they point to. An estimate, rather low: what comes next waits for the copy as well. On pairs of programs the saving was
-//! the share and up to 25 points more.
+//! The machine code of the functions that samples hit: runs of loads whose values are stored
+//! unchanged somewhere else, `rep movs`, and calls of memcpy whose size is a constant. The size is
+//! read from the code. The type is named if debug information has exactly one type of that size
+//! among the function's parameters, variables and results, and the types they point to. The saving
+//! is an estimate, rather low: the code after a copy waits for the copy too. On pairs of programs
+//! the saving was the share and up to 25 percentage points more.
 //!
 //! # What it is mistaken for
-//! A copy that the program's own line asks for (`memcpy`, `copy_from_slice`); values below 64 bytes;
-//! a block that a hash or cipher loads to compute with; saved registers.
+//! A copy that the program's own line asks for (`memcpy`, `copy_from_slice`); values below 64
+//! bytes; a block that a hash or cipher loads to compute with; saved registers.
 //!
 //! # What to do
-//! Pass a pointer or reference; range over the index; keep large values where they are and
-//! sort or swap their indices.
+//! Pass a pointer or reference. Loop over the index instead of copies of the elements. Keep large
+//! values in place, and sort or swap their indices.
 //!
 //! # Seen in
 //! A dispatcher that ranges over vehicles of 560 bytes and reads three fields of each.
-//! In `tests/programs`: `by_value.cpp`, `range_copy.go`, `costs_in_crystal.cr`. In `cases`: a hash state
-//! of 1912 bytes, copied four times.
+//! In `tests/programs`: `by_value.cpp`, `range_copy.go`, `costs_in_crystal.cr`. In `cases`: a hash
+//! state of 1912 bytes, copied four times.
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::findings::{Draft, processes_in};

@@ -1,19 +1,19 @@
 //! Tiny reads.
 //!
 //! # What it is
-//! A file, pipe or socket is read in many small pieces, each through the kernel:
-//! the way in and out costs more than the bytes.
+//! A file, pipe or socket is read in many small pieces. Each piece is a system call, and entering
+//! and leaving the kernel costs more than copying the bytes.
 //!
 //! # How deadweight knows
-//! Every call is in the trace with the size that was asked for. The
-//! time inside the calls is exact, but for the way across the kernel's border: that is calibrated, to some
-//! 30 ns a call. What goes on the program's side is what samples do not find elsewhere than at the call and
-//! in the library function that makes it.
+//! The trace has every call with the size that the program asked for. The time inside the calls is
+//! exact, except for the cost of entering and leaving the kernel: this is calibrated, to about 30
+//! ns per call. The saving in the program's own code is the time that samples find at the call and
+//! in the library function that makes it, and nowhere else.
 //!
 //! # What it is mistaken for
-//! A reader that asks for much and gets little, because the writer
-//! writes little; a few small reads; small files read once; a dialogue, in which each read waits
-//! for what was just asked.
+//! A reader that asks for much and gets little, because the writer writes little; a few small
+//! reads; small files that are read once; a dialogue, in which each read waits for the answer to a
+//! request.
 //!
 //! # What to do
 //! Read blocks of 64 KiB into a buffer and take the pieces from there.

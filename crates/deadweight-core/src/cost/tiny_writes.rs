@@ -1,20 +1,21 @@
 //! Tiny writes.
 //!
 //! # What it is
-//! Output leaves in many small pieces, each through the kernel, and each wakes
-//! the reader of a pipe.
+//! The program writes its output in many small pieces. Each piece is a system call, and each one
+//! wakes the reader of a pipe.
 //!
 //! # How deadweight knows
-//! Every call is in the trace with its size. The time inside the calls
-//! is exact, but for the way across the kernel's border, which is calibrated to some 30 ns a call. Small reads at a pipe's other end, if it belongs to the command, go with them.
+//! The trace has every call with its size. The time inside the calls is exact, except for the cost
+//! of entering and leaving the kernel: this is calibrated, to about 30 ns per call. Small reads at
+//! a pipe's other end are counted too if the reader belongs to the command.
 //!
 //! # What it is mistaken for
-//! Output to a terminal, which a person waits for; records that must
-//! go out one by one, as in a dialogue with the other end; a few small writes.
+//! Output to a terminal, for which a person waits; records that must leave one by one, as in a
+//! dialogue with a peer process; a few small writes.
 //!
 //! # What to do
-//! Collect output in a buffer of 64 KiB and flush it at the end. What is buffered
-//! when the program crashes is lost: keep error messages unbuffered.
+//! Collect output in a buffer of 64 KiB and flush it at the end. A crash loses what is still in the
+//! buffer: keep error messages unbuffered.
 //!
 //! # Seen in
 //! `println!` per row into a pipe: one write of 40 bytes for each of 300 000 rows.

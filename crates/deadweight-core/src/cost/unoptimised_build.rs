@@ -1,21 +1,25 @@
 //! Unoptimised build.
 //!
 //! # What it is
-//! Code as the compiler's first step leaves it: every variable in memory, every small function
-//! called, every check made. Debug builds are meant to be like that, and are then timed by mistake.
+//! Code that was compiled without optimisation: every variable is in memory, every small function
+//! is called, every check is made. Debug builds are meant to be like this, and are then timed by
+//! mistake.
 //!
 //! # How deadweight knows
-//! GCC and Go write their options into the binary. Otherwise by how the hot functions look: at least
-//! 26 % of their instructions work on their own frame, or most put their arguments away first; both, where
-//! no debug information tells what was inlined. The row is the time in such code that no other cost claims. The saving is an estimate from fourteen programs
-//! that were built both ways (C and C++ 54 to 86 %, Rust 85 to 96 %, Zig 86 %, Go 36 and 66 %): what an optimiser takes off depends on the language and on the program.
+//! GCC and Go write their options into the binary. For other compilers, the machine code of the hot
+//! functions shows it: at least 26 % of their instructions access their own stack frame, or most
+//! functions first store their arguments in memory. If no debug information shows what was inlined,
+//! both signs are needed. The row is the time in such code that no other cost claims. The saving is
+//! an estimate from fourteen programs that were built both ways (optimisation removed 54 to 86 % of
+//! the time in C and C++, 85 to 96 % in Rust, 86 % in Zig, 36 and 66 % in Go). It depends on the
+//! language and on the program.
 //!
 //! # What it is mistaken for
-//! A few cold functions without optimisation, and optimised code that is short of registers. As long
-//! as a build is unoptimised, what is said of its other costs is about the build, too.
+//! A few cold functions without optimisation; optimised code that is short of registers. As long as
+//! a build is unoptimised, findings about its other costs are about the build too.
 //!
 //! # What to do
-//! Build for release, then weigh again: the other findings may be gone.
+//! Build for release, then weigh the program again: the other findings may be gone.
 //!
 //! # Seen in
 //! A log packer in Zig's default mode.

@@ -1,22 +1,22 @@
 //! Waiting for child processes.
 //!
 //! # What it is
-//! The program starts other programs for single items of its work and waits for
-//! each: every one costs a fork, an exec, dynamic linking, page faults and a teardown, usually
-//! far more than the work that it was started for.
+//! The program starts another program for each item of its work and waits for it. Each start costs
+//! a fork, an exec, dynamic linking, page faults and a teardown: usually far more than the work for
+//! which the program was started.
 //!
 //! # How deadweight knows
-//! Births, execs and deaths are in the trace. While the parent waits the
-//! wall time goes through the children, so the finding sums what lies in them and in the calls
-//! that start and reap them; the ledger shows it by what they did.
+//! The trace has every fork, exec and exit. While the parent waits, the critical path goes through
+//! the children. So the finding adds up the time in the children and in the calls that start and
+//! reap them. The ledger shows that time by what the children did.
 //!
 //! # What it is mistaken for
-//! A shell, `make` or `cargo`: starting programs is their work. One
-//! child that does the actual work: then it is the program to look at (`--of`).
+//! A shell, `make` or `cargo`: starting programs is their work. One child that does the actual
+//! work: then weigh that child (`--of`).
 //!
 //! # What to do
-//! Do it in the process, with a library; or start one child and give it all items.
-//! What the children really work stays.
+//! Do the work inside the process, with a library. Or start one child and give it all items. The
+//! children's real work remains.
 //!
 //! # Seen in
 //! `popen("cksum FILE")` per file.

@@ -1,26 +1,26 @@
 //! Waiting for a CPU.
 //!
 //! # What it is
-//! The program could run, but something else has the CPU: a background thread of
-//! its own, or more threads that spin and yield than there are CPUs.
+//! The program could run, but something else has the CPU: one of its own background threads, or
+//! more threads that spin and yield than there are CPUs.
 //!
 //! # How deadweight knows
-//! The time between wake-up or preemption and the next switch-in is
-//! exact, and so is who held that CPU meanwhile.
+//! The time between a wake-up or preemption and the next switch-in is exact. The task that held the
+//! CPU in that time is known exactly too.
 //!
 //! # What it is mistaken for
-//! As many like workers as the machine can carry, each with its
-//! share of the work (same start, or mostly the same functions): they wait for each other and nothing is lost. Time that other programs took
-//! is a disturbance of the measurement (hazard *noisy*), not a cost of this one. A wait for a CPU
-//! is no saving in itself: the saving is a range from 0, if the holder's work is needed now, to
-//! all of it.
+//! Similar workers, no more than the machine can carry, each with its share of the work (they start
+//! in the same function, or run mostly the same functions): they wait for each other, but nothing
+//! is lost. Time that other programs took disturbs the measurement (hazard *noisy*) and is no cost
+//! of this program. A wait for a CPU is not a saving in itself. The saving is a range: from 0, if
+//! the holder's work is needed now, to the whole wait.
 //!
 //! # What to do
-//! Do less in the background, or later, or at lower priority; no more busy threads
-//! than CPUs; block instead of spinning with `sched_yield`.
+//! Do less in the background, do it later, or at a lower priority. Run no more busy threads than
+//! there are CPUs. Block instead of spinning with `sched_yield`.
 //!
 //! # Seen in
-//! Eight threads that meet at a yielding gate on two cores.
+//! Eight threads on two cores that meet at a barrier and call `sched_yield` until all have arrived.
 //! In `tests/programs`: `phases.c` with more threads than CPUs.
 
 use super::{AccountId, Claim, Class, Inspection};

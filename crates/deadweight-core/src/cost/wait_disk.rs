@@ -1,22 +1,22 @@
 //! Waiting for the disk.
 //!
 //! # What it is
-//! The program is blocked until storage has read or written something. Its most
-//! expensive form is a sync per record: each one waits until the device has everything.
+//! The program is blocked until storage has read or written something. The most expensive form is a
+//! sync per record: each sync waits until the device has stored everything.
 //!
 //! # How deadweight knows
-//! The kernel's stack at the switch-out shows block input or output, or
-//! the wait happened inside `fsync` or its kin. Both ends are exact. The kernel's own work in
-//! frequent syncs is counted with them: it goes when they go.
+//! The kernel stack at the switch-out shows block I/O, or the wait happened inside `fsync` or a
+//! similar call. Both ends of the wait are exact. The kernel's own work in frequent syncs is
+//! counted too: it goes away with the syncs.
 //!
 //! # What it is mistaken for
-//! One sync at the end, which is the price of durability: a row, no
-//! finding. Reads from the page cache do not wait and are system calls.
+//! One sync at the end is the price of durability: a row of the ledger, no finding. Reads from the
+//! page cache do not wait; they are system calls.
 //!
 //! # What to do
-//! Sync once per batch, or when the file is complete. Say what a crash may lose:
-//! it is a decision about durability, not only about speed. For reads: read ahead, in large
-//! blocks, or keep the data in memory.
+//! Sync once per batch, or when the file is complete. Decide what a crash may lose: this is about
+//! durability, not only about speed. For reads: read ahead, read large blocks, or keep the data in
+//! memory.
 //!
 //! # Seen in
 //! SQLite with one transaction per insert; append-only logs.

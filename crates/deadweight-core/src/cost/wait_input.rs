@@ -1,21 +1,21 @@
 //! Waiting for input.
 //!
 //! # What it is
-//! The program is blocked on an empty pipe, socket or terminal: whoever feeds it
-//! is slower than it is. A timer inside the program counts this time as if it were its own.
+//! The program is blocked on an empty pipe, socket or terminal, because its producer is slower than
+//! it is. A timer inside the program counts this time as if it were the program's own.
 //!
 //! # How deadweight knows
-//! The kernel's stack at the switch-out shows a read that found
-//! nothing, the wake-up record names the process that ended the wait. Both ends are exact.
+//! The kernel stack at the switch-out shows a read that found no data. The wake-up record names the
+//! process that ended the wait. Both ends of the wait are exact.
 //!
 //! # What it is mistaken for
-//! A server that idles until the next request: reported as idle, no
-//! finding. A poll that timed out is sleep. If the producer belongs to the measured command, its
-//! own work fills the wait and is shown instead.
+//! A server that idles until the next request: deadweight shows it as idle and makes no finding. A
+//! poll that timed out is *wait-sleep*. If the producer belongs to the measured command, the
+//! producer's own work fills the wait and is shown instead.
 //!
 //! # What to do
-//! Nothing inside the waiting program helps: speed up the producer, or read from
-//! a file made beforehand. To time the program alone, feed it from a file.
+//! Changing the waiting program does not help. Make the producer faster, or read from a file that
+//! was made beforehand. To time the program alone, feed it from a file.
 //!
 //! # Seen in
 //! Zig EVM: 94 % of a timed read was the wait for `xxd`.

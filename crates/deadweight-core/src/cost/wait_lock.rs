@@ -1,22 +1,23 @@
 //! Waiting for a lock.
 //!
 //! # What it is
-//! One task waits for a lock while another does something long under it: work
-//! that could run side by side runs one after the other.
+//! One task waits for a lock while another task works for long under that lock. Work that could run
+//! in parallel runs one part after the other.
 //!
 //! # How deadweight knows
-//! A wait on a futex word that its holder ended through the same word,
-//! where the waiter's stack shows a lock function (for Go: probes on the runtime's semaphores).
-//! The waiter lies beside the path, because the holder's work fills it; so this is a finding over
-//! the edges and never a row, except for locks that something outside the command holds.
+//! A task waits on a futex word, the holder ends the wait through the same word, and the waiter's
+//! stack shows a lock function (for Go: probes on the runtime's semaphores). The waiter is not on
+//! the critical path, because the holder's work fills that time. So this cost is a finding about
+//! waits between tasks. It is never a row of the ledger, except for locks that something outside
+//! the command holds.
 //!
 //! # What it is mistaken for
-//! A condition variable as a work queue, an idle pool, a join, Go's
-//! idle threads: they sleep on futexes too and wait for work, not for a lock.
+//! A condition variable used as a work queue, an idle pool, a join, Go's idle threads: they sleep
+//! on futexes too, but they wait for work and not for a lock.
 //!
 //! # What to do
-//! Do the long part outside the lock and take it again for the store; split the
-//! lock; or give each thread its own part.
+//! Do the long part outside the lock, and take the lock again to store the result. Or split the
+//! lock, or give each thread its own part of the data.
 //!
 //! # Seen in
 //! A cache that renders a missing tile while it holds its mutex.

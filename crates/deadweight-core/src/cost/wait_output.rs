@@ -1,20 +1,20 @@
 //! Waiting for output.
 //!
 //! # What it is
-//! The program is blocked because the pipe or socket it writes to is full:
-//! whoever reads is slower than it is.
+//! The program is blocked because the pipe or socket that it writes to is full: the reader is
+//! slower than the writer.
 //!
 //! # How deadweight knows
-//! The kernel's stack at the switch-out shows a write that found no
-//! room; the wake-up record names the reader. Both ends are exact.
+//! The kernel stack at the switch-out shows a write that found no space. The wake-up record names
+//! the reader. Both ends of the wait are exact.
 //!
 //! # What it is mistaken for
-//! Waiting for a disk: that has an account of its own. If the reader
-//! belongs to the measured command, its own work fills the wait and is shown instead.
+//! Waiting for a disk, which is *wait-disk*. If the reader belongs to the measured command, the
+//! reader's own work fills the wait and is shown instead.
 //!
 //! # What to do
-//! Speed up the reader, or write to a file. Writing less, or larger blocks, helps
-//! only if the reader pays per call.
+//! Make the reader faster, or write to a file. Writing less, or in larger blocks, helps only if the
+//! reader pays per call.
 //!
 //! # Seen in
 //! `producer | sort`, where sort is the slow part.

@@ -1,24 +1,24 @@
 //! Sleeping.
 //!
 //! # What it is
-//! The program waits for a clock: a pause, or a loop that looks whether something
-//! has happened and sleeps until it looks again. What happens in between waits for the next look.
+//! The program waits for a clock: in a pause, or in a loop that checks whether something has
+//! happened and sleeps until the next check. An event between two checks waits for the next check.
 //!
 //! # How deadweight knows
-//! A timer ended the wait: `nanosleep`, or a `poll`, `epoll_wait` or
-//! futex that ran into its time-out. Both ends are exact.
+//! A timer ended the wait: in `nanosleep`, or in a `poll`, `epoll_wait` or futex wait that reached
+//! its time-out. Both ends of the wait are exact.
 //!
 //! # What it is mistaken for
-//! Waiting for an event with a generous time-out: that is ended by
-//! the event, not by the clock. While one thread sleeps another may do the work that the first
-//! waits for: then removing the sleep saves less, and the saving is a range.
+//! Waiting for an event with a long time-out: the event ends that wait, not the clock. While one
+//! thread sleeps, another may do the work that the first one waits for. Then removing the sleep
+//! saves less, and the saving is a range.
 //!
 //! # What to do
-//! Wait for the event itself: a condition variable, a channel, `poll` without
-//! time-out, `wait`. If polling must be, poll more often first and back off later.
+//! Wait for the event itself: with a condition variable, a channel, `poll` without a time-out, or
+//! `wait`. If the program must poll, poll often at first and less often later.
 //!
 //! # Seen in
-//! Hand-over between two threads with `sleep_for(1 ms)` on both sides.
+//! A hand-over between two threads, with `sleep_for(1 ms)` on both sides.
 //! In `tests/programs`: `poll_loop.c`.
 
 use super::{AccountId, Claim, Class, Inspection};

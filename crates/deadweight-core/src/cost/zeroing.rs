@@ -1,30 +1,33 @@
 //! Zeroing.
 //!
 //! # What it is
-//! Memory set to zero, or to another fixed value, before the program writes what it wants there: a
-//! vector constructed at its full size, a cleared buffer per record, a large object made and then
-//! filled.
+//! Memory is set to zero, or to another fixed value, before the program writes its own data there:
+//! a vector constructed at its full size, a buffer cleared for each record, a large object
+//! constructed and then filled.
 //!
 //! # How deadweight knows
-//! Samples in memset and its relatives (`bzero`, Go's `memclrNoHeapPointers`, a compiler's runtime),
-//! and in `rep stos`, loops and runs of stores of zero, with the line that causes it. An estimate: on
-//! pairs of programs the saving was 0.8 to 3 times the share, because caches stay warmer too.
+//! Samples in memset and its relatives (`bzero`, Go's `memclrNoHeapPointers`, a compiler's
+//! runtime), and in `rep stos`, loops and runs of stores of zero, with the line that causes them.
+//! The saving is an estimate: on pairs of programs it was 0.8 to 3 times the share, because the
+//! caches stay warmer too.
 //!
-//! Page faults under it are told apart. What became of such pages is looked at from the side, a few at
-//! a time, 10 ms or more after they were cleared. If most are used, the next writer would meet the
-//! faults instead: they are first touch. If most still hold nothing but zeroes, they were cleared in
-//! vain, the kernel having handed them out zeroed: their faults are zeroing too, with the calls that
-//! give them back, and are saved as far as the looks say.
+//! Page faults during the zeroing are counted separately. deadweight samples such pages later,
+//! without stopping the program: a few at a time, 10 ms or more after they were cleared. If most of
+//! them are used, the next writer would cause the faults instead: they are *first-touch*. If most
+//! still hold nothing but zeroes, they were cleared in vain, because the kernel had handed them out
+//! zeroed. Then their faults are *zeroing* too, with the calls that give the pages back, and the
+//! saving includes as much of them as the sampled pages show.
 //!
 //! # What it is mistaken for
-//! Memory set to what the program just loaded or computed: that is its work, and left alone. Zeroes that are
-//! read: counters, sums, tables, padding. Where the function that clears then counts in the memory itself, its
-//! code shows that, and it is left alone, too. Otherwise samples do not show it; the
-//! reader of the line sees it, and `--prove` runs a copy of the program that does not clear there.
+//! Memory set to a value that the program just loaded or computed: this is the program's work and
+//! is not counted. Zeroes that the program reads: counters, sums, tables, padding. If the function
+//! that clears the memory then counts in it, its code shows that, and this is not counted either.
+//! Otherwise samples do not show it: read the line, or let `--prove` run a copy of the program that
+//! does not clear there.
 //!
 //! # What to do
-//! Make the buffer once and keep it; make it at the size that is used; leave it uninitialised where
-//! everything is written before it is read.
+//! Make the buffer once and keep it. Make it only as large as it is used. Or leave it uninitialised
+//! where everything is written before it is read.
 //!
 //! # Seen in
 //! A frame decoder that value-initialises 32 KiB for each frame of at most 1400 bytes.
