@@ -6,6 +6,9 @@
 use crate::costs::CLASSES;
 use crate::repository::Repository;
 
+/// Where each account has its row: its group, word and title.
+const ROWS: &str = "crates/deadweight-report/src/account.rs";
+
 /// `new-cost NAME`.
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<(), String> {
     let [name] = arguments else {
@@ -24,7 +27,8 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<(), S
     }
     std::fs::write(repository.path(&file), text(name)).map_err(|e| format!("{file}: {e}"))?;
     eprintln!(
-        "wrote {file}\nnow add `mod {module};` and its place in the list in {CLASSES}/mod.rs"
+        "wrote {file}\nnow add `mod {module};` and its place in the list in {CLASSES}/mod.rs, \
+         and its row in {ROWS}"
     );
     Ok(())
 }

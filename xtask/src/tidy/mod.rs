@@ -3,12 +3,18 @@
 //! A rule takes a file's path and text and gives complaints; nothing here changes a file. Not for
 //! style that `cargo fmt` decides.
 
+mod circles;
+mod entries;
+mod imports;
 mod manifest;
 mod markdown;
 mod source;
+mod tokens;
 mod wording;
+mod words;
 
 use crate::repository::Repository;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A rule that a line of a file breaks.
@@ -45,13 +51,15 @@ fn size(repository: &Repository, file: &str) -> Option<Complaint> {
 /// Judges every file of the repository and prints what is wrong.
 pub(crate) fn run(repository: &Repository) -> Result<(), String> {
     let files = repository.files()?;
-    let mut complaints = Vec::new();
+    let mut complaints = entries::judge(&files);
+    let mut sources: BTreeMap<&str, Vec<(&str, String)>> = BTreeMap::new();
     for file in &files {
         complaints.extend(source::name(file));
         complaints.extend(size(repository, file));
         // Traces and other bytes have no lines to judge.
         let Ok(text) = repository.read(file) else { continue };
         complaints.extend(wording::judge(file, &text));
+        complaints.extend(words::judge(file, &text));
         if file.ends_with(".rs") {
             complaints.extend(source::judge(file, &text));
         } else if file.ends_with(".md") {
@@ -66,6 +74,13 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
         } else if file.ends_with("Cargo.toml") {
             complaints.extend(manifest::judge(file, &text));
         }
+        if let Some(source) = entries::source(file, &files).filter(|_| file.ends_with(".rs")) {
+            sources.entry(source).or_default().push((file, text));
+        }
+    }
+    for (source, files) in sources {
+        let files: Vec<(&str, &str)> = files.iter().map(|(f, text)| (*f, text.as_str())).collect();
+        complaints.extend(circles::judge(source, &files));
     }
     if complaints.is_empty() {
         return Ok(());
