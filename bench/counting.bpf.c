@@ -1,4 +1,4 @@
-/* Peer of `bench/dense.py`, kernel half: time and number of system calls by number and descriptor's kind, in
+/* Peer of `bench/high_rate.py`, kernel half: time and number of system calls by number and descriptor's kind, in
  * maps, as one writes it with libbpf. No order, no sizes, no stacks, no records.
  *
  * With IDLE the programs at calls do nothing: what the kernel's way to them costs, below which nobody gets who sees

@@ -1,4 +1,4 @@
-/* counting COMMAND...: peer of `bench/dense.py`, user half. Prints the sums of `counting.bpf.c` to stderr; exits
+/* counting COMMAND...: peer of `bench/high_rate.py`, user half. Prints the sums of `counting.bpf.c` to stderr; exits
  * with 1 if they cannot be had. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

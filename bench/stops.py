@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the rung without perf events costs: fixed, and on dense system calls.
+"""What the rung without perf events costs: fixed, and on high-rate system calls.
 
     bench/stops.py DEADWEIGHT [RUNS]
 

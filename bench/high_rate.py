@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What dense system calls cost the program, beside a peer that counts them with libbpf.
+"""What high-rate system calls cost the program, beside a peer that counts them with libbpf.
 
-  bench/dense.py [--rounds N] [--reads 300000,1000000] [--also NAME=COMMAND ..]
+  bench/high_rate.py [--rounds N] [--reads 300000,1000000] [--also NAME=COMMAND ..]
 
 Every round runs the load alone, under deadweight, under the peer (`counting.bpf.c`, built here with clang, bpftool and
 libbpf's headers), and under the peer with programs that do nothing, in turn. CPU time of the load alone, minima and
-medians. After each, the kernel has a second to let go of its tracepoints: while one is open, all calls are slower.
+medians. After each run, the kernel has a second to close its tracepoints: while one is open, all calls are slower.
 As root.
 """
 import argparse, os, shlex, shutil, subprocess, sys, tempfile, time
