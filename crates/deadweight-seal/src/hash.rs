@@ -6,20 +6,20 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Builds [`Fast`] hashers.
-pub(super) type ByFast = BuildHasherDefault<Fast>;
+pub(crate) type ByFast = BuildHasherDefault<Fast>;
 
 /// An odd number with well mixed bits: 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes `word` into `hash`.
-pub(super) fn fold(hash: u64, word: u64) -> u64 {
+pub(crate) fn fold(hash: u64, word: u64) -> u64 {
     let mixed = (hash ^ word).wrapping_mul(SPREAD);
     mixed ^ (mixed >> 29)
 }
 
 /// The hasher.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Fast(u64);
+pub(crate) struct Fast(u64);
 
 impl Hasher for Fast {
     fn finish(&self) -> u64 {

@@ -3,7 +3,9 @@
 //! A fixed number of seeded damages for every test run; the fuzz target `elf_dwarf_seal` goes
 //! further. Not for what sound files give: see `seal.rs`.
 
-use deadweight_seal::{Detail, Files, Sealer, called_names, resolve, unwind_rules, value_types};
+use deadweight_seal::{
+    Detail, Files, Host, Sealer, called_names, resolve, unwind_rules, value_types,
+};
 use deadweight_trace::ids::{Cpu, Tid};
 use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
 use deadweight_trace::{Kind, Meta};
@@ -137,7 +139,7 @@ fn map_our_own(sealer: &mut Sealer) -> Vec<(u64, u64)> {
 
 #[test]
 fn damaged_stacks_never_panic_and_end() {
-    let mut sealer = Sealer::to_memory();
+    let mut sealer = Sealer::to_memory(Host::default());
     let code = map_our_own(&mut sealer);
     let mut numbers = Numbers(11);
     for round in 0..3_000 {

@@ -10,7 +10,7 @@
 
 use deadweight_record::{Plan, Request, Stream, record};
 use deadweight_report::stats::proportion::proportion;
-use deadweight_seal::{Detail, Files, Sealer, resolve};
+use deadweight_seal::{Detail, Files, Host, Sealer, resolve};
 use deadweight_trace::ids::StackId;
 use deadweight_trace::symbols::{FunctionCode, Symbols};
 use deadweight_trace::{Kind, Trace};
@@ -103,7 +103,7 @@ fn recorded(program: &Path, stdin: &Path) -> Option<Trace> {
         stderr: Stream::File(null()),
         ..Request::default()
     };
-    let mut sealer = Sealer::to_memory();
+    let mut sealer = Sealer::to_memory(Host::default());
     record(&request, &plan, &mut sealer).expect("the plan allows it");
     Some(sealer.into_trace())
 }
@@ -293,7 +293,7 @@ fn place_of_next_byte(binary: &[u8], debug: Option<&[u8]>) -> String {
     let told = resolve(Files { binary, debug, shared: None }, &[address], Detail::Lines);
     let frame = &told.frames[0][0];
     let file = frame.file.rsplit('/').next().unwrap_or_default();
-    format!("{} {file}:{} {}", frame.function, frame.line, told.facts.language)
+    format!("{} {file}:{} {}", frame.function, frame.line, told.info.language)
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn debug_information_that_files_share_is_read() {
     let told = resolve(files, &[address], Detail::Lines);
     let frame = &told.frames[0][0];
     assert_eq!((frame.function.as_str(), frame.line), ("next_byte", 4));
-    assert_eq!(told.facts.language, "C");
+    assert_eq!(told.info.language, "C");
     let input = folder.0.join("input");
     fs::write(&input, vec![1; 20_000]).expect("a temporary file");
     let Some(trace) = recorded(&program, &input) else { return };

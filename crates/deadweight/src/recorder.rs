@@ -4,10 +4,17 @@
 
 use crate::failure::Failure;
 use deadweight_record::{Error, InARow, Join, Outcome, Plan, Request, attach, record, record_in};
-use deadweight_seal::Sealer;
+use deadweight_seal::{Host, Sealer};
 use deadweight_trace::{Exit, Trace};
 use std::fs::File;
 use std::path::Path;
+
+/// What the sealer needs of this process: the recorder has it.
+const HOST: Host = Host {
+    drop_privileges: deadweight_record::confine,
+    memory_left: deadweight_record::memory_left,
+    return_memory: deadweight_record::give_back,
+};
 
 /// What is needed to record on this machine.
 #[derive(Debug)]
@@ -64,7 +71,7 @@ impl Recorder {
     /// # Errors
     /// If it cannot be run, joined or recorded.
     pub fn take_freely(&self, whom: &Whom<'_>) -> Result<Trace, Failure> {
-        let mut sealer = Sealer::to_memory();
+        let mut sealer = Sealer::to_memory(HOST);
         whom.record(&self.plan, &mut sealer)?;
         Ok(sealer.into_trace())
     }
@@ -74,7 +81,7 @@ impl Recorder {
     /// # Errors
     /// If it cannot be run, joined or recorded.
     pub fn take(&self, whom: &Whom<'_>) -> Result<Trace, Failure> {
-        let mut sealer = Sealer::to_memory();
+        let mut sealer = Sealer::to_memory(HOST);
         whom.confines(&mut sealer);
         whom.record(&self.plan, &mut sealer)?;
         deadweight_record::confine();
@@ -86,7 +93,7 @@ impl Recorder {
     /// # Errors
     /// If it cannot be run or recorded.
     pub fn record_in(&self, row: &mut InARow, request: &Request) -> Result<Trace, Failure> {
-        let mut sealer = Sealer::to_memory();
+        let mut sealer = Sealer::to_memory(HOST);
         record_in(row, request, &self.plan, &mut sealer)?;
         Ok(sealer.into_trace())
     }
@@ -102,7 +109,7 @@ impl Recorder {
         (file, most): (File, u64),
         path: &Path,
     ) -> Result<Exit, Failure> {
-        let mut sealer = Sealer::to_file(file);
+        let mut sealer = Sealer::to_file(file, HOST);
         sealer.limit(most);
         whom.confines(&mut sealer);
         let outcome = whom.record(&self.plan, &mut sealer)?;

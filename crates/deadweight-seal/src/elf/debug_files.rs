@@ -1,0 +1,211 @@
+//! Debug information that distributions keep in files of its own.
+//!
+//! Only a file that proves to be the binary's is taken: by the build-id, or by the checksum that
+//! the binary's link to it holds. Nothing is fetched from a network.
+
+use crate::elf::Layout;
+use crate::elf::content::Content;
+use object::{Object, ReadRef};
+use std::fmt::Write;
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Where distributions put them.
+const ROOT: &str = "/usr/lib/debug";
+
+/// Larger files are not read whole for their checksum.
+const LARGEST: u64 = 1 << 30;
+
+/// A binary, and what of its debug information stands in files of their own.
+#[derive(Copy, Clone, Debug)]
+pub struct Files<R> {
+    /// The bytes of the binary.
+    pub binary: R,
+    /// Those of its debug file.
+    pub debug: Option<R>,
+    /// Those of the file that its debug information shares with others (`dwz -m`).
+    pub shared: Option<R>,
+}
+
+impl<R> Files<R> {
+    /// A binary that has all that there is in itself.
+    pub fn of(binary: R) -> Self {
+        Self { binary, debug: None, shared: None }
+    }
+}
+
+/// What is known of a binary's debug information that stands elsewhere.
+#[derive(Default)]
+pub(crate) struct SeparateDebug<'f> {
+    /// The binary's own debug file.
+    pub(crate) debug: Option<Content<'f>>,
+    /// What that, or the binary itself, shares with others (`dwz -m`).
+    pub(crate) shared: Option<Content<'f>>,
+}
+
+impl<'f> SeparateDebug<'f> {
+    /// The separate files of `binary`, which was mapped from `path`; none if that is not known.
+    pub(crate) fn of<'d, R: ReadRef<'d>>(binary: R, path: Option<&Path>) -> Self {
+        path.map(|path| Self::below(Path::new(ROOT), binary, path)).unwrap_or_default()
+    }
+
+    /// All files that `binary` is described by.
+    pub(crate) fn files<'s>(&'s self, binary: &'s Content<'f>) -> Files<&'s Content<'f>> {
+        Files { binary, debug: self.debug.as_ref(), shared: self.shared.as_ref() }
+    }
+
+    fn below<'d, R: ReadRef<'d>>(root: &Path, binary: R, path: &Path) -> Self {
+        let own = find_below(root, binary, path);
+        let shared = match &own {
+            Some((place, content)) => shared(root, content, place),
+            None => shared(root, binary, path),
+        };
+        Self { debug: own.map(|(_, content)| content), shared }
+    }
+}
+
+/// The separate debug file of `binary`, which was mapped from `path`.
+pub(crate) fn find<'d, 'f, R: ReadRef<'d>>(binary: R, path: &Path) -> Option<Content<'f>> {
+    find_below(Path::new(ROOT), binary, path).map(|(_, content)| content)
+}
+
+fn find_below<'d, 'f, R: ReadRef<'d>>(
+    root: &Path,
+    binary: R,
+    path: &Path,
+) -> Option<(PathBuf, Content<'f>)> {
+    let wanted = Layout::read(binary).ok()?.build_id;
+    let link = object::File::parse(binary).ok().and_then(|f| f.gnu_debuglink().ok().flatten());
+    let (name, sum) = link.map_or((None, None), |(name, sum)| (plain(name), Some(sum)));
+    if let Some(found) = by_id(root, &wanted) {
+        return Some(found);
+    }
+    let beside = name.into_iter().flat_map(|name| beside(root, path, name));
+    beside.filter_map(opened).find(|(place, content)| {
+        if wanted.is_empty() {
+            sum.is_some() && sum == checksum(place)
+        } else {
+            is_called(content, &wanted)
+        }
+    })
+}
+
+/// What the debug information of `described`, which is at `place`, shares with that of others.
+fn shared<'d, 'f, R: ReadRef<'d>>(root: &Path, described: R, place: &Path) -> Option<Content<'f>> {
+    let file = object::File::parse(described).ok()?;
+    let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
+    let mut wanted = String::new();
+    id.iter().take(64).for_each(|byte| _ = write!(wanted, "{byte:02x}"));
+    if let Some((_, content)) = by_id(root, &wanted) {
+        return Some(content);
+    }
+    let name = Path::new(std::str::from_utf8(name).ok()?);
+    // An absolute name stands by itself.
+    let (_, content) = opened(place.parent()?.join(name))?;
+    is_called(&content, &wanted).then_some(content)
+}
+
+/// A bare file name: it must not lead elsewhere.
+fn plain(name: &[u8]) -> Option<&str> {
+    std::str::from_utf8(name).ok().filter(|name| !name.is_empty() && !name.contains('/'))
+}
+
+/// The debug file with this build-id below `root`.
+fn by_id<'f>(root: &Path, id: &str) -> Option<(PathBuf, Content<'f>)> {
+    let (first, rest) = id.split_at_checked(2).filter(|(_, rest)| rest.len() >= 2)?;
+    let found = opened(root.join(format!(".build-id/{first}/{rest}.debug")))?;
+    is_called(&found.1, id).then_some(found)
+}
+
+/// Where a debug file called `name` may be, of a binary that was mapped from `path`.
+fn beside(root: &Path, path: &Path, name: &str) -> Vec<PathBuf> {
+    let Some(folder) = path.parent() else { return Vec::new() };
+    let within = root.join(folder.strip_prefix("/").unwrap_or(folder));
+    [folder.to_owned(), folder.join(".debug"), within].map(|folder| folder.join(name)).into()
+}
+
+fn opened<'f>(place: PathBuf) -> Option<(PathBuf, Content<'f>)> {
+    // Asked first: opening something else (a pipe, a device) may block or have effects.
+    let metadata = fs::metadata(&place).ok().filter(Metadata::is_file)?;
+    let content = Content::new(File::open(&place).ok()?, metadata.len());
+    Some((place, content))
+}
+
+fn is_called(content: &Content<'_>, id: &str) -> bool {
+    id.len() >= 4 && Layout::read(content).is_ok_and(|layout| layout.build_id == id)
+}
+
+/// The checksum by which a binary without a build-id knows its debug file.
+fn checksum(place: &Path) -> Option<u32> {
+    let mut file = File::open(place).ok()?;
+    let mut rest = file.metadata().ok().map(|m| m.len()).filter(|len| *len <= LARGEST)?;
+    let mut sum = crc32fast::Hasher::new();
+    let mut piece = vec![0; 1 << 16];
+    while rest > 0 {
+        let read = file.read(&mut piece).ok().filter(|read| *read > 0)?;
+        sum.update(&piece[..read]);
+        rest = rest.saturating_sub(read as u64);
+    }
+    Some(sum.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A folder with a program split into what runs and its debug information; none, said aloud,
+    /// without the tools for that.
+    fn split(name: &str, build_id: &str) -> Option<PathBuf> {
+        let folder = std::env::temp_dir().join(format!("dw-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        fs::write(folder.join("a.c"), "int main(void) { return 0; }\n").expect("our own folder");
+        let run = |words: &[&str]| {
+            let done = Command::new(words[0]).args(&words[1..]).current_dir(&folder).status();
+            done.is_ok_and(|status| status.success())
+        };
+        let id = format!("-Wl,--build-id={build_id}");
+        let made = run(&["gcc", "-g", &id, "-o", "a", "a.c"])
+            && run(&["objcopy", "--only-keep-debug", "a", "a.debug"])
+            && run(&["objcopy", "--strip-all", "--add-gnu-debuglink=a.debug", "a"]);
+        if !made {
+            let _ = fs::remove_dir_all(&folder);
+        }
+        made.then_some(folder)
+    }
+
+    fn found(root: &Path, folder: &Path) -> bool {
+        let binary = fs::read(folder.join("a")).expect("it was built");
+        find_below(root, binary.as_slice(), &folder.join("a")).is_some()
+    }
+
+    #[test]
+    fn a_debug_file_is_found_by_its_build_id_and_no_other_is_taken() {
+        let Some(folder) = split("by-id", "0xabcdef12") else { return };
+        let root = folder.join("root");
+        assert!(found(&root, &folder), "beside the binary");
+        let place = root.join(".build-id/ab");
+        fs::create_dir_all(&place).expect("our own folder");
+        fs::rename(folder.join("a.debug"), place.join("cdef12.debug")).expect("our own files");
+        assert!(found(&root, &folder), "below the root");
+        let other = split("other-id", "0xabcdef13").expect("it went before");
+        fs::rename(other.join("a.debug"), place.join("cdef12.debug")).expect("our own files");
+        assert!(!found(&root, &folder), "another binary's");
+        for folder in [folder, other] {
+            fs::remove_dir_all(folder).expect("our own folder");
+        }
+    }
+
+    #[test]
+    fn without_a_build_id_the_links_checksum_must_fit() {
+        let Some(folder) = split("by-sum", "none") else { return };
+        assert!(found(&folder.join("root"), &folder));
+        let mut bytes = fs::read(folder.join("a.debug")).expect("it was split off");
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(folder.join("a.debug"), bytes).expect("our own folder");
+        assert!(!found(&folder.join("root"), &folder));
+        fs::remove_dir_all(folder).expect("our own folder");
+    }
+}

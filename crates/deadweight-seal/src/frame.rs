@@ -1,0 +1,14 @@
+//! One source-level frame: what DWARF, Go's function table and perf maps give for an address.
+//!
+//! Text as it was read. Not for interned frames of a trace: see `deadweight_trace::symbols::SourceFrame`.
+
+/// One source-level frame at an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Function: a linker name until `resolve` makes it readable; empty where unknown.
+    pub function: String,
+    /// Source path as the compiler recorded it; empty where unknown.
+    pub file: String,
+    /// Line from 1; 0 where unknown.
+    pub line: u32,
+}

@@ -1,0 +1,257 @@
+//! Names of machine functions from an ELF file's symbol tables and its stubs.
+//!
+//! Only the addresses that were hit are looked up: the tables are passed over once and nothing of
+//! them is kept. Not for inlined functions, which only DWARF knows: see `lines`.
+
+use object::{
+    Object, ObjectSection, ObjectSymbol, ReadRef, RelocationFlags, RelocationTarget, SectionFlags,
+    Symbol, SymbolKind, elf,
+};
+use std::ops::Range;
+
+/// The names of `addresses` (in ascending order) in `file`, linker names as they stand there.
+pub(crate) fn find<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+    addresses: &[u64],
+) -> Vec<Option<String>> {
+    let mut best = sized_symbols(file, addresses);
+    if best.iter().any(Option::is_none) {
+        unsized_symbols(file, addresses, &mut best);
+    }
+    let mut names: Vec<_> =
+        best.into_iter().map(|best| best.map(|best| best.name.to_owned())).collect();
+    if names.iter().any(Option::is_none) {
+        for (name, address) in names.iter_mut().zip(addresses) {
+            if name.is_none() {
+                *name = stub(file, *address);
+            }
+        }
+    }
+    names
+}
+
+/// The functions with a size that hold `addresses` (in ascending order) in `file`.
+fn sized_symbols<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+    addresses: &[u64],
+) -> Vec<Option<Best<'d>>> {
+    let mut best: Vec<Option<Best<'_>>> = vec![None; addresses.len()];
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        if let Some(size) = function(&symbol).filter(|size| *size > 0) {
+            let start = symbol.address();
+            let first = addresses.partition_point(|address| *address < start);
+            let covered = addresses[first..].iter().take_while(|at| **at - start < size);
+            for held in &mut best[first..first + covered.count()] {
+                offer(held, &symbol);
+            }
+        }
+    }
+    best
+}
+
+/// First address and end of the functions that hold `addresses` (in ascending order), by symbols
+/// that say how large they are.
+pub(crate) fn bounds<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+    addresses: &[u64],
+) -> Vec<Option<(u64, u64)>> {
+    let best = sized_symbols(file, addresses);
+    let bounds = |best: Best<'_>| (best.start, best.start.saturating_add(best.size));
+    best.into_iter().map(|best| best.map(bounds)).collect()
+}
+
+/// Symbols that tell what a file was made from.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Marks {
+    /// Where the program's own code begins, if it has a symbol.
+    pub(crate) main: Option<u64>,
+    /// Crystal's beginning.
+    pub(crate) crystal: bool,
+    /// What handles C++'s exceptions.
+    pub(crate) cpp: bool,
+}
+
+/// Looks for the marks in one pass over the symbols.
+pub(crate) fn marks<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Marks {
+    let mut marks = Marks::default();
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        match symbol.name_bytes() {
+            Ok(b"main.main" | b"main") if function(&symbol).is_some() => {
+                marks.main.get_or_insert(symbol.address());
+            }
+            Ok(b"__crystal_main") => marks.crystal = true,
+            Ok(b"__gxx_personality_v0") => marks.cpp = true,
+            _ => {}
+        }
+    }
+    marks
+}
+
+/// The best symbol for an address up to now.
+#[derive(Copy, Clone)]
+struct Best<'d> {
+    start: u64,
+    size: u64,
+    name: &'d str,
+}
+
+/// The size of a symbol if it is a function that the file itself contains.
+fn function<'d, R: ReadRef<'d>>(symbol: &Symbol<'d, '_, R>) -> Option<u64> {
+    let code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Label | SymbolKind::Unknown);
+    (code && symbol.is_definition() && symbol.address() != 0).then(|| symbol.size())
+}
+
+fn offer<'d, R: ReadRef<'d>>(best: &mut Option<Best<'d>>, symbol: &Symbol<'d, '_, R>) {
+    let start = symbol.address();
+    if best.as_ref().is_some_and(|best| best.start > start) {
+        return;
+    }
+    let Ok(name) = symbol.name() else { return };
+    let better = best
+        .as_ref()
+        .is_none_or(|best| best.start < start || alias_rank(name) < alias_rank(best.name));
+    if better && !name.is_empty() {
+        *best = Some(Best { start, size: symbol.size(), name });
+    }
+}
+
+/// Of several names for one address, the smallest rank is the one that programs call it by.
+pub(crate) fn alias_rank(name: &str) -> (usize, bool, usize, &str) {
+    let underscores = name.bytes().take_while(|byte| *byte == b'_').count();
+    let internal = name.starts_with("_IO_") || name.contains("_GI_") || name.contains("libc_");
+    // A mangled name is one underscore's worth, not a reserved word.
+    let reserved = if name.starts_with("_Z") || name.starts_with("_R") { 0 } else { underscores };
+    (reserved, internal, name.len(), name)
+}
+
+/// Hand-written code often has symbols without a size: they reach to the next symbol.
+fn unsized_symbols<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+    addresses: &[u64],
+    best: &mut [Option<Best<'d>>],
+) {
+    let mut starts: Vec<(u64, u64)> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter_map(|symbol| function(&symbol).map(|size| (symbol.address(), size)))
+        .collect();
+    starts.sort_unstable();
+    let nearest: Vec<Option<u64>> = addresses
+        .iter()
+        .map(|address| {
+            let after = starts.partition_point(|(start, _)| start <= address);
+            starts[..after].last().filter(|(_, size)| *size == 0).map(|(start, _)| *start)
+        })
+        .collect();
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        let Some(code) = (function(&symbol) == Some(0)).then(|| code_of(file, &symbol)).flatten()
+        else {
+            continue;
+        };
+        for ((held, nearest), address) in best.iter_mut().zip(&nearest).zip(addresses) {
+            if *nearest == Some(symbol.address())
+                && code.contains(address)
+                && held.is_none_or(|held| held.start == symbol.address())
+            {
+                offer(held, &symbol);
+            }
+        }
+    }
+}
+
+/// The bounds of a symbol's section if that is code: marks of the linker (`_end`) are not
+/// functions, nor does one reach into the next section. By its flag: the sections of a separate
+/// debug file have no bytes.
+fn code_of<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+    symbol: &Symbol<'d, '_, R>,
+) -> Option<Range<u64>> {
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return None };
+    let bounds = section.address()..section.address().saturating_add(section.size());
+    sh_flags.contains(elf::SHF_EXECINSTR).then_some(bounds)
+}
+
+/// The functions that a program begins with: where the file says that it starts, and what is
+/// handed from there to the C library as `main`. They have no name in a stripped program.
+pub(crate) fn beginnings<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+) -> Vec<(u64, &'static str)> {
+    let start = file.entry();
+    let mut beginnings = vec![(start, "_start")];
+    let code = file.sections().find_map(|section| section.data_range(start, 64).ok()?);
+    let x86_64 = file.architecture() == object::Architecture::X86_64;
+    if let Some(code) = code.filter(|_| x86_64 && start != 0) {
+        // lea distance(%rip), %rdi, or mov $address, %rdi: the first argument.
+        let argument = code.windows(7).enumerate().find_map(|(at, code)| {
+            let value = i32::from_le_bytes(code[3..].try_into().ok()?);
+            let next = start.wrapping_add(u64::try_from(at).ok()? + 7);
+            match code[..3] {
+                [0x48, 0x8d, 0x3d] => Some(next.wrapping_add_signed(value.into())),
+                [0x48, 0xc7, 0xc7] => u64::try_from(value).ok(),
+                _ => None,
+            }
+        });
+        beginnings.extend(argument.map(|main| (main, "main")));
+    }
+    beginnings
+}
+
+/// The name of a stub of the procedure linkage table that holds `address`: `read@plt`.
+fn stub<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, address: u64) -> Option<String> {
+    const SIZE: u64 = 16;
+    let section = file.sections().find(|section| {
+        address.checked_sub(section.address()).is_some_and(|into| into < section.size())
+            && section.name().is_ok_and(|name| name.starts_with(".plt"))
+    })?;
+    let at = section.address() + (address - section.address()) / SIZE * SIZE;
+    let code = section.data_range(at, SIZE).ok()??;
+    let target = jump_target(code, at);
+    let by_slot = |slot: u64| {
+        file.dynamic_relocations()?.find(|(at, _)| *at == slot).map(|(_, relocation)| relocation)
+    };
+    let relocation = match target? {
+        Target::Slot(slot) => by_slot(slot)?,
+        Target::Number(number) => file
+            .dynamic_relocations()?
+            .map(|(_, relocation)| relocation)
+            .filter(|relocation| {
+                let flags = RelocationFlags::Elf { r_type: elf::R_X86_64_JUMP_SLOT };
+                relocation.flags() == flags
+            })
+            .nth(usize::try_from(number).ok()?)?,
+    };
+    let RelocationTarget::Symbol(index) = relocation.target() else { return None };
+    use object::ObjectSymbolTable;
+    let symbol = file.dynamic_symbol_table()?.symbol_by_index(index).ok()?;
+    symbol.name().ok().filter(|name| !name.is_empty()).map(|name| format!("{name}@plt"))
+}
+
+/// What a stub of x86-64 jumps through.
+enum Target {
+    /// A slot at this address.
+    Slot(u64),
+    /// The slot with this number, which the stub pushes for the dynamic linker.
+    Number(u32),
+}
+
+fn jump_target(code: &[u8], at: u64) -> Option<Target> {
+    let word =
+        |from: usize| code.get(from..from.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes);
+    // `endbr64` and a `bnd` prefix may stand before.
+    let mut from = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) { 4 } else { 0 };
+    if code.get(from) == Some(&0x68) {
+        return word(from + 1).map(Target::Number);
+    }
+    if code.get(from) == Some(&0xf2) {
+        from += 1;
+    }
+    let next = at.wrapping_add(u64::try_from(from).ok()? + 6);
+    // jmp *distance(%rip)
+    (code.get(from..from + 2) == Some(&[0xff, 0x25])).then(|| word(from + 2)).flatten().map(
+        |distance| {
+            let distance = i64::from(i32::from_le_bytes(distance.to_le_bytes()));
+            Target::Slot(next.wrapping_add_signed(distance))
+        },
+    )
+}

@@ -1,0 +1,231 @@
+//! What a binary was made from and by: language, compiler, whether it was optimised.
+//!
+//! Told by DWARF of the unit that holds `main`, else by Go's build information, else by what
+//! compilers leave in `.comment`. What none of them says stays unknown.
+
+use crate::dwarf::lines;
+use crate::elf;
+use crate::names::symbol_table;
+use gimli::AttributeValue;
+use object::ReadRef;
+
+/// Facts about a binary; empty strings where unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BinaryInfo {
+    /// Source language.
+    pub language: String,
+    /// What made it, with the options that it tells.
+    pub producer: String,
+    /// Whether it was optimised.
+    pub optimised: Option<bool>,
+    /// Whether function names could be had.
+    pub has_symbols: bool,
+    /// Whether lines could be had.
+    pub has_lines: bool,
+}
+
+type Context<'a> = addr2line::Context<lines::Slice<'a>>;
+
+/// Reads the info of `file`. `hits` are addresses that were hit: their unit tells where there is
+/// no `main`.
+pub(crate) fn read<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+    context: Option<&Context<'_>>,
+    hits: &[u64],
+) -> BinaryInfo {
+    if let Some(info) = go(file) {
+        return info;
+    }
+    let marks = symbol_table::marks(file);
+    let mut info = BinaryInfo::default();
+    if let Some(context) = context {
+        let places = marks.main.into_iter().chain(hits.iter().copied().take(100));
+        info = { places }.find_map(|at| unit(context, at)).unwrap_or_default();
+    }
+    if info.language.is_empty() {
+        info = comment(file, marks.cpp);
+    }
+    if marks.crystal {
+        "Crystal".clone_into(&mut info.language);
+    }
+    info
+}
+
+/// What the unit that holds `address` says.
+fn unit(context: &Context<'_>, address: u64) -> Option<BinaryInfo> {
+    // The search would compute the address behind.
+    address.checked_add(1)?;
+    let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
+    let mut entries = unit.entries();
+    let root = entries.next_dfs().ok()??;
+    let language = match root.attr_value(gimli::DW_AT_language) {
+        Some(AttributeValue::Language(language)) => language,
+        _ => gimli::DwLang(0),
+    };
+    let producer = root
+        .attr_value(gimli::DW_AT_producer)
+        .and_then(|value| unit.attr_string(value).ok())
+        .map(|text| text.to_string_lossy().chars().take(500).collect::<String>())
+        .unwrap_or_default();
+    let language = language_name(language, &producer);
+    let optimised = optimised(&producer);
+    let producer = short(&producer);
+    (!language.is_empty()).then(|| BinaryInfo {
+        language,
+        producer,
+        optimised,
+        ..BinaryInfo::default()
+    })
+}
+
+/// A language's name as its people write it.
+fn language_name(language: gimli::DwLang, producer: &str) -> String {
+    let by_producer = [("zig ", "Zig"), ("Crystal", "Crystal"), ("Go cmd/compile", "Go")];
+    if let Some((_, name)) = by_producer.iter().find(|(mark, _)| producer.starts_with(mark)) {
+        return (*name).to_owned();
+    }
+    let known = language.static_string().unwrap_or_default();
+    let known = known.strip_prefix("DW_LANG_").unwrap_or(known);
+    let plain = known.trim_end_matches(|last: char| last.is_ascii_digit() || last == '_');
+    match plain {
+        "C_plus_plus" => "C++",
+        "Mips_Assembler" | "lo_user" | "Assembly" => "assembly",
+        "ObjC" => "Objective-C",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// Whether the options in a producer's text ask for optimisation. GCC always lists its options;
+/// clang only when told to; others never.
+fn optimised(producer: &str) -> Option<bool> {
+    let level = producer.split(' ').rev().find_map(|word| word.strip_prefix("-O"));
+    let gcc = producer.starts_with("GNU ") && !producer.starts_with("GNU AS");
+    match level {
+        Some("0") => Some(false),
+        Some(_) => Some(true),
+        None => gcc.then_some(false),
+    }
+}
+
+/// `rustc version 1.95.0` out of `clang LLVM (rustc version 1.95.0 (59807616e 2026-04-14))`.
+fn short(producer: &str) -> String {
+    match producer.strip_prefix("clang LLVM (").and_then(|rest| rest.strip_suffix(')')) {
+        Some(inner) => inner.split(" (").next().unwrap_or(inner).to_owned(),
+        None => producer.to_owned(),
+    }
+}
+
+/// Go's build information: version and the settings that it was built with.
+fn go<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<BinaryInfo> {
+    let bytes = elf::section(file, ".go.buildinfo")?;
+    let (version, settings) = go_build(&bytes).unwrap_or_default();
+    let mut producer = version;
+    let option = |key: &str| {
+        settings.lines().find_map(|line| line.strip_prefix("build\t")?.strip_prefix(key))
+    };
+    let flags = option("-gcflags=").unwrap_or_default();
+    if !flags.is_empty() {
+        producer.push_str(" -gcflags=");
+        producer.push_str(flags);
+    }
+    let unoptimised = flags.split(['"', ' ', '=']).any(|flag| flag == "-N");
+    // Optimising is the default, and settings are there unless the linker was told otherwise.
+    let optimised = (!settings.is_empty()).then_some(!unoptimised);
+    Some(BinaryInfo { language: "Go".to_owned(), producer, optimised, ..BinaryInfo::default() })
+}
+
+/// Version and module information as `.go.buildinfo` holds them since Go 1.18: behind a header
+/// of 32 bytes, each with its length before it.
+fn go_build(section: &[u8]) -> Option<(String, String)> {
+    const MAGIC: &[u8] = b"\xff Go buildinf:";
+    const INLINE: u8 = 2;
+    let at = section.windows(MAGIC.len()).take(4096).position(|window| window == MAGIC)?;
+    let header = &section[at..];
+    if header.get(15)? & INLINE == 0 {
+        return None;
+    }
+    let mut rest = header.get(32..)?;
+    let mut text = || {
+        let mut len = 0_usize;
+        let mut shift = 0;
+        loop {
+            let (byte, behind) = rest.split_first()?;
+            rest = behind;
+            len |= usize::from(byte & 0x7f).checked_shl(shift)?;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        let (text, behind) = rest.split_at_checked(len)?;
+        rest = behind;
+        Some(String::from_utf8_lossy(text).into_owned())
+    };
+    let version = text()?;
+    Some((version, text().unwrap_or_default()))
+}
+
+/// What compilers leave in `.comment`, and a runtime's symbols that tell C++ from C.
+fn comment<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, cpp: bool) -> BinaryInfo {
+    let bytes = elf::section(file, ".comment").unwrap_or_default();
+    let said: Vec<String> = bytes
+        .split(|byte| *byte == 0)
+        .take(100)
+        .map(|text| String::from_utf8_lossy(&text[..text.len().min(200)]).into_owned())
+        .filter(|text| !text.is_empty() && !text.starts_with("Linker:"))
+        .collect();
+    let rust = said.iter().find(|text| text.starts_with("rustc"));
+    let producer = rust.or_else(|| said.first()).cloned().unwrap_or_default();
+    let language = if rust.is_some() {
+        "Rust"
+    } else if producer.is_empty() {
+        ""
+    } else if cpp {
+        "C++"
+    } else {
+        "C"
+    };
+    // GCC: (Debian 12.2.0-14) 12.2.0
+    let gcc = producer.strip_prefix("GCC: (").and_then(|rest| rest.split_once(") "));
+    let producer = match gcc {
+        Some((_, version)) => format!("GCC {}", version.split(' ').next().unwrap_or_default()),
+        None => producer.split(" (").next().unwrap_or_default().to_owned(),
+    };
+    BinaryInfo { language: language.to_owned(), producer, ..BinaryInfo::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_tell_optimisation_where_they_are_listed() {
+        assert_eq!(optimised("GNU C17 12.2.0 -mtune=generic -g -O2"), Some(true));
+        assert_eq!(optimised("GNU C17 12.2.0 -mtune=generic -O2 -g -O0"), Some(false));
+        assert_eq!(optimised("GNU C17 12.2.0 -mtune=generic -g"), Some(false));
+        assert_eq!(optimised("GNU AS 2.40"), None);
+        assert_eq!(optimised("clang version 19.1.7"), None);
+    }
+
+    #[test]
+    fn languages_have_their_names() {
+        assert_eq!(language_name(gimli::DW_LANG_C_plus_plus_14, ""), "C++");
+        assert_eq!(language_name(gimli::DW_LANG_C11, "GNU C17"), "C");
+        assert_eq!(language_name(gimli::DW_LANG_C99, "zig 0.14.1"), "Zig");
+        assert_eq!(language_name(gimli::DW_LANG_Rust, ""), "Rust");
+        assert_eq!(language_name(gimli::DwLang(0), ""), "");
+    }
+
+    #[test]
+    fn go_build_information_is_read_and_bounded() {
+        let mut section = b"\xff Go buildinf:\x08\x02".to_vec();
+        section.resize(32, 0);
+        section.extend(b"\x06go1.26\x1abuild\t-gcflags=all=-N -l\n\n");
+        let (version, settings) = go_build(&section).expect("both are there");
+        assert_eq!((version.as_str(), settings.contains("-N")), ("go1.26", true));
+        assert_eq!(go_build(&section[..34]), None);
+        section[32..].fill(0xff);
+        assert_eq!(go_build(&section), None);
+    }
+}

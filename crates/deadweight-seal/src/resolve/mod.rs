@@ -1,0 +1,170 @@
+//! What code addresses of one binary are in the source: the whole reading of a file in one call.
+//!
+//! A function of bytes: no file is opened here, so that it can be fed with anything. Whatever the
+//! bytes are, what cannot be told is left empty and said in a warning.
+
+mod binary_info;
+
+use crate::dwarf::lines;
+use crate::elf::Files;
+use crate::frame::Frame;
+use crate::names::crystal::is_crystal;
+use crate::names::demangle::demangle;
+use crate::names::pclntab::Table;
+use crate::names::symbol_table;
+use object::{Object, ReadRef};
+
+pub use binary_info::BinaryInfo;
+
+/// What was found out about a binary and the addresses asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// Facts about the binary.
+    pub info: BinaryInfo,
+    /// For each address its frames, innermost first; at least one, empty where unknown.
+    pub frames: Vec<Vec<Frame>>,
+    /// Where the program begins, for functions that no table names.
+    pub beginnings: Vec<(u64, &'static str)>,
+    /// What was wrong with the file, in words that follow its name.
+    pub warnings: Vec<String>,
+}
+
+/// How much to tell of an address.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// The function that has the machine code.
+    Functions,
+    /// Also lines and inlined functions.
+    Lines,
+}
+
+/// Resolves `addresses`, in any order, in `files`.
+pub fn resolve<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Detail) -> Resolved {
+    let mut sorted = addresses.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut resolved = in_order(files, &sorted, detail);
+    let frames = addresses.iter().map(|address| {
+        let found = sorted.binary_search(address).ok().and_then(|at| resolved.frames.get(at));
+        found.filter(|frames| !frames.is_empty()).cloned().unwrap_or_else(|| vec![Frame::default()])
+    });
+    resolved.frames = frames.collect();
+    resolved
+}
+
+fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Detail) -> Resolved {
+    let mut resolved = Resolved::default();
+    let file = match object::File::parse(files.binary) {
+        Ok(file) => file,
+        Err(error) => {
+            resolved
+                .warnings
+                .push(format!("is a broken ELF file ({error}); its code has no names"));
+            return resolved;
+        }
+    };
+    let parsed = |bytes: Option<R>| bytes.and_then(|bytes| object::File::parse(bytes).ok());
+    let (separate, shared) = (parsed(files.debug), parsed(files.shared));
+    let debug_file = separate.as_ref().unwrap_or(&file);
+    let sections = (detail == Detail::Lines)
+        .then(|| lines::Sections::read(debug_file, shared.as_ref()))
+        .flatten();
+    let context = sections.as_ref().and_then(|sections| match sections.context() {
+        Ok(context) => Some(context),
+        Err(error) => {
+            resolved
+                .warnings
+                .push(format!("has broken debug information ({error}); no line of it is known"));
+            None
+        }
+    });
+    let described = file.section_by_name(".debug_info").is_some();
+    if described && sections.is_none() && detail == Detail::Lines {
+        resolved
+            .warnings
+            .push("has debug information that cannot be read; no line of it is known".to_owned());
+    }
+    let go = Table::read(&file).filter(|_| context.is_none());
+    resolved.frames = addresses
+        .iter()
+        .map(|address| match (&context, &go) {
+            (Some(context), _) => lines::find(context, *address),
+            (None, Some(go)) => go.find(*address).into_iter().collect(),
+            (None, None) => Vec::new(),
+        })
+        .collect();
+    name_machine_functions(&file, separate.as_ref(), addresses, &mut resolved.frames);
+    for frame in resolved.frames.iter_mut().flatten() {
+        frame.function = demangle(&frame.function);
+    }
+    resolved.beginnings = symbol_table::beginnings(&file);
+    resolved.info = binary_info::read(debug_file, context.as_ref(), addresses);
+    if resolved.info.language.is_empty() && separate.is_some() {
+        resolved.info = binary_info::read(&file, None, addresses);
+    }
+    let (own, lined) = own_lines(&resolved.frames);
+    resolved.info.has_lines = own > 0 && lined * 2 >= own;
+    if context.is_some() && own > 0 && lined == 0 {
+        resolved.warnings.push(
+            "has debug information that tells no line of what ran: it is damaged, or of other \
+             parts of it. Places in it are functions"
+                .to_owned(),
+        );
+    }
+    resolved.info.has_symbols = context.is_some()
+        || go.is_some()
+        || [Some(&file), separate.as_ref()].into_iter().flatten().any(|f| f.symbols().count() > 0);
+    resolved
+}
+
+/// How many addresses are in functions of the program's own, and of how many of them a line is
+/// known. A program without debug information may be linked to a runtime that has some, and the
+/// other way round. The code around `main` (`_start`) has none anywhere.
+fn own_lines(frames: &[Vec<Frame>]) -> (usize, usize) {
+    let own = |frames: &&Vec<Frame>| frames.last().is_none_or(|last| !reserved(&last.function));
+    let own: Vec<_> = frames.iter().filter(own).collect();
+    let lined = own.iter().filter(|frames| frames.iter().any(|frame| frame.line > 0)).count();
+    (own.len(), lined)
+}
+
+/// Names the outermost frames that have no name yet from symbol tables; also those with a
+/// reserved name, which a library may export under the one that programs know (`malloc`), and those
+/// of Crystal, whose debug information does not say of which type a method is.
+fn name_machine_functions<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+    separate: Option<&object::File<'d, R>>,
+    addresses: &[u64],
+    frames: &mut [Vec<Frame>],
+) {
+    for source in [separate, Some(file)].into_iter().flatten() {
+        let unnamed = |frames: &[Frame]| {
+            frames.last().is_none_or(|last| reserved(&last.function) || last.file.ends_with(".cr"))
+        };
+        let missing: Vec<usize> =
+            (0..addresses.len()).filter(|at| frames.get(*at).is_some_and(|f| unnamed(f))).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let wanted: Vec<u64> = missing.iter().map(|at| addresses[*at]).collect();
+        for (at, name) in missing.into_iter().zip(symbol_table::find(source, &wanted)) {
+            let Some(name) = name else { continue };
+            match frames[at].last_mut() {
+                Some(last) => {
+                    let known = &mut last.function;
+                    let better =
+                        || symbol_table::alias_rank(&name) < symbol_table::alias_rank(known);
+                    if known.is_empty() || is_crystal(&name) || better() {
+                        *known = name;
+                    }
+                }
+                None => frames[at].push(Frame { function: name, ..Frame::default() }),
+            }
+        }
+    }
+}
+
+/// Whether a linker name is none that a program would be written with.
+fn reserved(name: &str) -> bool {
+    let mangled = name.starts_with("_Z") || name.starts_with("_R");
+    name.is_empty() || (name.starts_with('_') && !mangled)
+}

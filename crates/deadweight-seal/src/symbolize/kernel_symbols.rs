@@ -1,0 +1,197 @@
+//! Names of kernel functions, from `/proc/kallsyms`.
+//!
+//! The kernel takes some 50 ms to print that list, so its functions are kept, in order, in the
+//! user's cache for as long as the kernel and its modules stay. Not for what the names mean: see `deadweight_core::kernel`.
+
+use crate::hash::fold;
+use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Where the kernel lists its symbols.
+pub(crate) const LIST: &str = "/proc/kallsyms";
+
+/// Addresses further than this behind the last symbol before them are in no known function.
+const FARTHEST: u64 = 1 << 20;
+
+/// The kernel's functions, in the form of its own list: one line each, in order of address.
+///
+/// Searched as it is: taking apart a hundred thousand lines to look up some fifty would cost more
+/// than all the rest of a short recording.
+#[derive(Debug, Default)]
+pub(crate) struct KernelNames {
+    lines: Vec<u8>,
+}
+
+impl KernelNames {
+    /// The names of the running kernel; empty where it hides them.
+    pub(crate) fn load() -> io::Result<Self> {
+        let kept = kept_file();
+        if let Some(file) = kept.as_deref().filter(|file| is_ours(file)) {
+            let names = Self { lines: fs::read(file)? };
+            if !names.is_empty() {
+                return Ok(names);
+            }
+        }
+        let names = Self::parse(&fs::read(LIST)?);
+        if let Some(file) = kept.filter(|_| !names.is_empty()) {
+            // Without it the next run takes a little longer: not worth a word.
+            let _ = names.keep(&file);
+        }
+        Ok(names)
+    }
+
+    /// Reads a list in the form of `/proc/kallsyms`. It is empty where the kernel hides its
+    /// addresses (they are all zero then).
+    fn parse(list: &[u8]) -> Self {
+        let mut functions: Vec<(u64, &[u8])> =
+            list.split(|b| *b == b'\n').filter_map(function).collect();
+        functions.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| alias_rank(a.1).cmp(&alias_rank(b.1))));
+        functions.dedup_by_key(|function| function.0);
+        let mut lines = Vec::new();
+        for (address, name) in functions {
+            lines.extend_from_slice(format!("{address:0DIGITS$x} t ").as_bytes());
+            lines.extend_from_slice(name);
+            lines.push(b'\n');
+        }
+        Self { lines }
+    }
+
+    /// Whether there are no names.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The function that holds `address`.
+    pub(crate) fn find(&self, address: u64) -> Option<&str> {
+        // The last line whose address is not greater begins in this range.
+        let (mut from, mut to) = (0, self.lines.len());
+        let mut found = None;
+        while from < to {
+            let middle = from + (to - from) / 2;
+            let before = self.lines.get(from..middle)?;
+            let start = from + before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+            let line = self.lines.get(start..to)?;
+            let line = line.split(|b| *b == b'\n').next()?;
+            let (begin, name) = function(line)?;
+            if begin <= address {
+                found = Some((begin, name));
+                from = start + line.len() + 1;
+            } else {
+                to = start;
+            }
+        }
+        let (begin, name) = found?;
+        let name = std::str::from_utf8(name).ok()?;
+        (address - begin < FARTHEST).then_some(name)
+    }
+
+    /// Writes the list to `file` in place of those of earlier kernels. Kernel addresses are
+    /// nobody else's business: only the user may read it.
+    fn keep(&self, file: &Path) -> io::Result<()> {
+        let Some(folder) = file.parent() else { return Ok(()) };
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        for old in fs::read_dir(folder)?.flatten() {
+            if old.file_name().to_string_lossy().starts_with(KEPT) {
+                fs::remove_file(old.path())?;
+            }
+        }
+        let draft = file.with_extension(std::process::id().to_string());
+        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        out.write_all(&self.lines)?;
+        fs::rename(draft, file)
+    }
+}
+
+/// What the names of kept lists begin with.
+const KEPT: &str = "kernel-";
+
+/// Where the list of this boot with these modules is kept.
+fn kept_file() -> Option<PathBuf> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    // A module's name and address stay while it is loaded; there may be no modules at all.
+    let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
+    let modules = modules
+        .lines()
+        .filter_map(|line| Some([line.split(' ').next()?, line.split(' ').nth(5)?]))
+        .flat_map(|words| words.concat().into_bytes())
+        .fold(0, |hash, byte| fold(hash, u64::from(byte)));
+    let folder = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute())
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cache")))?;
+    Some(folder.join("deadweight").join(format!("{KEPT}{}-{modules:016x}.functions", boot.trim())))
+}
+
+/// Whether a kept list is a file that we wrote ourselves.
+fn is_ours(file: &Path) -> bool {
+    let us = fs::metadata("/proc/self").map(|us| us.uid()).ok();
+    let regular = |found: &Metadata| found.is_file() && Some(found.uid()) == us;
+    fs::symlink_metadata(file).is_ok_and(|found| regular(&found))
+}
+
+/// Digits of an address.
+const DIGITS: usize = 16;
+
+/// Address and name in a line, if that is of a function.
+fn function(line: &[u8]) -> Option<(u64, &[u8])> {
+    let (digits, rest) = line.split_at_checked(DIGITS)?;
+    let (b" t " | b" T " | b" w " | b" W ", name) = rest.split_at_checked(3)? else { return None };
+    let mut address = 0_u64;
+    for digit in digits {
+        let value = char::from(*digit).to_digit(16)?;
+        address = address << 4 | u64::from(value);
+    }
+    let name = name.split(u8::is_ascii_whitespace).next()?;
+    (address != 0 && !name.is_empty()).then_some((address, name))
+}
+
+/// Of several names for one address, the smallest rank is the one a reader knows.
+fn alias_rank(name: &[u8]) -> (bool, usize, usize) {
+    let position_independent_twin = name.starts_with(b"__pi_") || name.starts_with(b"__pfx_");
+    let underscores = name.iter().take_while(|byte| **byte == b'_').count();
+    (position_independent_twin, underscores, name.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cover_up_to_the_next_and_aliases_take_the_plain_one() {
+        let list = "ffffffff81000000 T __pi_start\nffffffff81000000 T start\n\
+                    ffffffff81000100 t pipe_read\nffffffff81000180 D data\n\
+                    ffffffffc0000000 t ext4_read\t[ext4]\nbroken\n";
+        let names = KernelNames::parse(list.as_bytes());
+        assert_eq!(names.find(0xffff_ffff_8100_00ff), Some("start"));
+        assert_eq!(names.find(0xffff_ffff_8100_0190), Some("pipe_read"));
+        assert_eq!(names.find(0xffff_ffff_c000_0010), Some("ext4_read"));
+        assert_eq!(names.find(0xffff_ffff_c900_0000), None);
+        assert_eq!(names.find(16), None);
+        let many: String = (1..=999).map(|i| format!("{:016x} t f{i}\n", i * 16)).collect();
+        let names = KernelNames::parse(many.as_bytes());
+        for i in 1..=999 {
+            assert_eq!(names.find(i * 16 + i % 16), Some(&*format!("f{i}")));
+        }
+        assert_eq!(names.find(15), None);
+    }
+
+    #[test]
+    fn hidden_addresses_are_no_names() {
+        assert!(KernelNames::parse(b"0000000000000000 T start\n").is_empty());
+    }
+
+    #[test]
+    fn a_kept_list_replaces_older_ones_and_is_private() {
+        let folder =
+            std::env::temp_dir().join(format!("deadweight-kernel-list-{}", std::process::id()));
+        let (old, new) = (folder.join("kernel-old"), folder.join("kernel-new"));
+        let names = KernelNames::parse(b"ffffffff81000000 T start\n");
+        names.keep(&old).expect("a folder of our own");
+        names.keep(&new).expect("a folder of our own");
+        assert!(!old.exists() && is_ours(&new));
+        assert_eq!(fs::metadata(&new).expect("it was written").mode() & 0o777, 0o600);
+        fs::remove_dir_all(folder).expect("it was ours");
+    }
+}

@@ -1,0 +1,199 @@
+//! The end of sealing: what every address that was hit is in the source.
+//!
+//! One image after the other, so that only one is in memory at a time. The reading of a file is
+//! in `resolve`; here its results become entries of the tables.
+
+mod kernel_symbols;
+mod libc_variants;
+mod source_lines;
+mod values;
+
+use self::kernel_symbols::{KernelNames, LIST};
+use self::libc_variants::Variants;
+use crate::elf::debug_files::SeparateDebug;
+use crate::frame::Frame;
+use crate::host::Host;
+use crate::images::Images;
+use crate::memory_budget::can_read_lines;
+use crate::resolve::{Detail, Resolved, resolve};
+use deadweight_trace::ids::{ImageId, LocationId};
+use deadweight_trace::symbols::{MADE, SourceFrame, Symbols, is_c_library};
+use std::collections::BTreeMap;
+
+pub(crate) use values::name_values;
+
+const TOO_LITTLE_MEMORY: &str = "too little memory was left to read its lines: functions are known, those that were inlined and lines are not";
+
+/// The locations of each image.
+fn by_image(symbols: &Symbols) -> BTreeMap<ImageId, Vec<LocationId>> {
+    let mut of_image: BTreeMap<ImageId, Vec<LocationId>> = BTreeMap::new();
+    for (at, location) in symbols.locations.iter().enumerate().skip(1) {
+        of_image.entry(location.image).or_default().push(LocationId::at(at));
+    }
+    of_image
+}
+
+/// Gives the kernel's locations their names. Before everything else: its list is kept in a file, and
+/// later nothing may be written.
+pub(crate) fn name_kernel_functions(symbols: &mut Symbols, images: &mut Images) {
+    for (image, locations) in by_image(symbols) {
+        if images.is_kernel(image) {
+            name_kernel_locations(symbols, images, &locations);
+        }
+    }
+}
+
+/// Gives every other location its frames and every image that was hit its info.
+pub(crate) fn symbolize(symbols: &mut Symbols, images: &mut Images, host: &Host) {
+    let mut variants = None;
+    for (image, locations) in by_image(symbols) {
+        if images.is_kernel(image) {
+            continue;
+        }
+        let addresses: Vec<u64> =
+            locations.iter().map(|at| symbols.locations[at.index()].addr.0).collect();
+        if name_made(symbols, images, image, &locations) {
+            continue;
+        }
+        let Some(mut resolved) = read(symbols, images, image, &addresses, host) else { continue };
+        let variants = variants.get_or_insert_with(Variants::of_this_process);
+        name_by_bounds(symbols, images, image, &addresses, variants, &mut resolved);
+        for (at, frames) in locations.iter().zip(&resolved.frames) {
+            let frames = frames.iter().map(|frame| interned(symbols, frame)).collect();
+            symbols.locations[at.index()].frames = frames;
+        }
+        state_facts(symbols, image, &resolved);
+    }
+    for location in symbols.locations.iter_mut().skip(1) {
+        if location.frames.is_empty() {
+            location.frames.push(SourceFrame::default());
+        }
+    }
+    source_lines::keep(symbols);
+}
+
+/// Names code that its process made while it ran, as far as that lists it. Says whether it does.
+fn name_made(
+    symbols: &mut Symbols,
+    images: &mut Images,
+    image: ImageId,
+    locations: &[LocationId],
+) -> bool {
+    let mut sorted = locations.to_vec();
+    sorted.sort_unstable_by_key(|at| symbols.locations[at.index()].addr);
+    let addresses: Vec<u64> =
+        sorted.iter().map(|at| symbols.locations[at.index()].addr.0).collect();
+    let Some((list, names)) = images.listed(image, &addresses) else { return false };
+    if let Some(warning) = names.warning {
+        images.warn(&list, &warning);
+    }
+    if names.frames.iter().all(Option::is_none) {
+        return false;
+    }
+    for (at, frame) in sorted.iter().zip(&names.frames) {
+        let frames = frame.iter().map(|frame| interned(symbols, frame)).collect();
+        symbols.locations[at.index()].frames = frames;
+    }
+    let path = symbols.intern(MADE);
+    let image = &mut symbols.images[image.index()];
+    (image.path, image.has_symbols) = (path, true);
+    true
+}
+
+fn interned(symbols: &mut Symbols, frame: &Frame) -> SourceFrame {
+    SourceFrame {
+        function: symbols.intern(&frame.function),
+        file: symbols.intern(&frame.file),
+        line: frame.line,
+    }
+}
+
+/// Reads an image's file; none for code that is in no file.
+fn read(
+    symbols: &Symbols,
+    images: &mut Images,
+    image: ImageId,
+    addresses: &[u64],
+    host: &Host,
+) -> Option<Resolved> {
+    let path = symbols.images.get(image.index()).map_or("", |image| symbols.name(image.path));
+    let detail = if is_c_library(path) { Detail::Functions } else { Detail::Lines };
+    let resolved = match images.content(image) {
+        Ok(content) => {
+            let separate = SeparateDebug::of(&content, images.file_of(image).map(|(path, _)| path));
+            let files = separate.files(&content);
+            let has_memory = detail == Detail::Functions || can_read_lines(host, &files);
+            let detail = if has_memory { detail } else { Detail::Functions };
+            let mut resolved = resolve(files, addresses, detail);
+            resolved.warnings.extend((!has_memory).then(|| TOO_LITTLE_MEMORY.to_owned()));
+            Ok(resolved)
+        }
+        Err(why) => Err(why),
+    };
+    let warnings = match &resolved {
+        Ok(resolved) => resolved.warnings.clone(),
+        Err(why) if why.is_empty() => Vec::new(),
+        Err(why) => vec![format!("{why}; its code has no names")],
+    };
+    for warning in warnings {
+        images.warn(path, &warning);
+    }
+    resolved.ok()
+}
+
+/// Functions that no table names are named by where they start, so that their samples are
+/// together at least: `libgc.so.1+0x1234`. Variants of the C library's take its public name.
+fn name_by_bounds(
+    symbols: &Symbols,
+    images: &mut Images,
+    image: ImageId,
+    addresses: &[u64],
+    variants: &Variants,
+    resolved: &mut Resolved,
+) {
+    let Resolved { frames, beginnings, .. } = resolved;
+    let path = symbols.images.get(image.index()).map_or("", |image| symbols.name(image.path));
+    let short = path.rsplit('/').next().unwrap_or(path);
+    for (address, frames) in addresses.iter().zip(frames) {
+        let Some(last) = frames.last_mut() else { continue };
+        if !last.function.is_empty() && !last.function.starts_with("__") {
+            continue;
+        }
+        let bounds = images.call_frames(image).and_then(|known| known.bounds(*address));
+        let Some((start, _)) = bounds else { continue };
+        let file = images.file_of(image).map(|(_, file)| file);
+        let beginning = || beginnings.iter().find(|(at, _)| *at == start).map(|(_, name)| *name);
+        let variant = file.and_then(|file| variants.name(file, start)).or_else(beginning);
+        match variant {
+            Some(variant) => variant.clone_into(&mut last.function),
+            None if last.function.is_empty() => last.function = format!("{short}+{start:#x}"),
+            None => {}
+        }
+    }
+}
+
+fn state_facts(symbols: &mut Symbols, image: ImageId, resolved: &Resolved) {
+    let info = &resolved.info;
+    let (language, producer) = (symbols.intern(&info.language), symbols.intern(&info.producer));
+    let Some(image) = symbols.images.get_mut(image.index()) else { return };
+    (image.language, image.producer, image.optimised) = (language, producer, info.optimised);
+    (image.has_symbols, image.has_lines) = (info.has_symbols, info.has_lines);
+}
+
+fn name_kernel_locations(symbols: &mut Symbols, images: &mut Images, locations: &[LocationId]) {
+    let names = KernelNames::load().unwrap_or_default();
+    if names.is_empty() {
+        images.warnings.push(format!(
+            "{LIST} hides the kernel's addresses from us: what the kernel waited for is unknown"
+        ));
+    }
+    for at in locations {
+        let name = names.find(symbols.locations[at.index()].addr.0).unwrap_or_default();
+        let function = symbols.intern(name);
+        symbols.locations[at.index()].frames =
+            vec![SourceFrame { function, ..SourceFrame::default() }];
+    }
+    if let Some(image) = locations.first().map(|at| symbols.locations[at.index()].image.index()) {
+        symbols.images[image].has_symbols = !names.is_empty();
+    }
+}

@@ -1,0 +1,79 @@
+//! The text of source lines that were hit, where the sources are still there.
+//!
+//! A report shows them beside the place. Not needed to find places.
+
+use deadweight_trace::ids::{ImageId, NameId};
+use deadweight_trace::symbols::{MADE, Symbols};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// Larger files are generated; nobody reads a line of them.
+const LARGEST: u64 = 4 << 20;
+
+/// How many files are read at most.
+const MOST_FILES: usize = 2_000;
+
+/// Longer lines are cut.
+const LONGEST: usize = 200;
+
+/// Puts the text of every line that a frame names into `symbols`.
+pub(crate) fn keep(symbols: &mut Symbols) {
+    let mut wanted: BTreeMap<NameId, BTreeSet<u32>> = BTreeMap::new();
+    // What a program lists of code that it made may name any file: none is opened for that.
+    let made = |image: ImageId| {
+        symbols.images.get(image.index()).is_some_and(|image| symbols.name(image.path) == MADE)
+    };
+    let locations = symbols.locations.iter().filter(|location| !made(location.image));
+    for frame in locations.flat_map(|location| &location.frames) {
+        if frame.file != NameId(0) && frame.line > 0 {
+            wanted.entry(frame.file).or_default().insert(frame.line);
+        }
+    }
+    for (file, lines) in wanted.into_iter().take(MOST_FILES) {
+        let path = symbols.name(file);
+        // Relative paths are the compiler's, not ours.
+        let readable = path.starts_with('/')
+            && fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
+        let Some(text) = readable.then(|| fs::read(path).ok()).flatten() else { continue };
+        let text = String::from_utf8_lossy(&text);
+        let mut rest = text.lines().enumerate();
+        for line in lines {
+            let Ok(before) = usize::try_from(line - 1) else { continue };
+            let Some((_, found)) = rest.find(|(number, _)| *number == before) else { break };
+            let short: String = found.trim().chars().take(LONGEST).collect();
+            if !short.is_empty() {
+                let short = symbols.intern(&short);
+                symbols.source.insert((file, line), short);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deadweight_trace::symbols::{Location, SourceFrame};
+
+    #[test]
+    fn lines_that_exist_are_kept() {
+        let mut symbols = Symbols::default();
+        let file = symbols.intern(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sources.rs"));
+        let gone = symbols.intern("/nowhere/gone.c");
+        let frame = |file, line| SourceFrame { function: NameId(0), file, line };
+        let frames = vec![frame(file, 4), frame(file, 1), frame(file, 1_000_000), frame(gone, 1)];
+        symbols.locations.push(Location { frames, ..Location::default() });
+        keep(&mut symbols);
+        let kept: Vec<_> =
+            symbols.source.iter().map(|((_, line), text)| (*line, symbols.name(*text))).collect();
+        assert_eq!(
+            kept,
+            [
+                (
+                    1,
+                    "//! The text of source lines that were hit, where the sources are still there."
+                ),
+                (4, ""),
+            ][..1]
+        );
+    }
+}
