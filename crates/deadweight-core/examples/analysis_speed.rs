@@ -7,12 +7,12 @@
 #![expect(clippy::disallowed_types, reason = "it measures time; the core itself has no clock")]
 #![expect(clippy::disallowed_methods, reason = "it reads its own memory use")]
 
-use deadweight_core::causes::difference;
-use deadweight_core::overlap::overlaps;
+use deadweight_core::path::causes::difference;
+use deadweight_core::path::overlap::overlaps;
+use deadweight_core::path::projection::simple;
+use deadweight_core::path::whatif::WhatIf;
 use deadweight_core::path::{Path, Subject};
-use deadweight_core::projection::simple;
 use deadweight_core::timeline::Timeline;
-use deadweight_core::whatif::WhatIf;
 use deadweight_core::{Weighing, weigh};
 use deadweight_trace::ids::{Cpu, StackId, Tid};
 use deadweight_trace::symbols::Symbols;

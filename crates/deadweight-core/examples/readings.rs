@@ -9,11 +9,11 @@
     reason = "the core itself does none"
 )]
 
-use deadweight_core::causes::{Cause, Doing, Ended, Held, difference};
+use deadweight_core::path::causes::{Cause, Doing, Ended, Held, difference};
+use deadweight_core::path::projection::simple;
+use deadweight_core::path::whatif::WhatIf;
 use deadweight_core::path::{Path, Subject};
-use deadweight_core::projection::simple;
 use deadweight_core::timeline::Timeline;
-use deadweight_core::whatif::WhatIf;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Trace, syscall};
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for warning in warnings.iter().chain(&trace.meta.warnings).chain(&timeline.warnings) {
         println!("! {warning}");
     }
-    let cpu: Ns = own.iter().map(|t| t.on_cpu(subject.start, Ns::MAX)).sum();
+    let cpu: Ns = own.iter().map(|t| t.on_cpu_between(subject.start, Ns::MAX)).sum();
     println!("wall {}, on cpu {cpu}, rusage {:?}", subject.wall(), trace.meta.rusage);
     let causes = path.causes(&timeline);
     print(&trace, "path", &causes);

@@ -5,9 +5,9 @@
 //! onto the clean median by largest remainder, so that the rows still add up exactly. Not for
 //! judging a single run.
 
-use crate::hazards;
-use crate::weigh::CleanRun;
-use crate::work;
+use crate::facts::clean_run::CleanRun;
+use crate::sections::hazards;
+use crate::sections::work;
 use deadweight_report::report::{
     CleanRuns, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns,
 };

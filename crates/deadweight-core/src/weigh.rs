@@ -2,48 +2,23 @@
 //!
 //! Only the order of the stages stands here; what each does stands in its own module.
 
-use crate::attribute::Attribution;
-use crate::attribute::inside::Function;
-use crate::case::Case;
-use crate::cost::Inspection;
+use crate::account::Attribution;
+use crate::account::inside::Function;
+use crate::facts::Case;
+use crate::facts::clean_run::CleanRun;
+use crate::facts::overhead;
+use crate::inspect::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
-use crate::timeline::Timeline;
-use crate::{attribute, findings, hazards, ledger, observed, pool, stages, top, unnamed, work};
+use crate::sections::{hazards, ledger, stages, top, unnamed, work};
+use crate::timeline::{Task, Timeline};
+use crate::{attribute, cost, findings, pool};
 use deadweight_report::report::{
     ExitInfo, Inside, Recording, Report, Runs, SCHEMA, SubjectInfo, TracedRuns,
 };
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
-
-/// A run without tracing, as the kernel's own counters saw it.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct CleanRun {
-    /// From release to the end of the command.
-    pub wall: Ns,
-    /// CPU time in user mode, with the children that were waited for.
-    pub user: Ns,
-    /// CPU time in the kernel.
-    pub system: Ns,
-    /// Largest resident set in bytes.
-    pub max_rss: u64,
-    /// How it ended.
-    pub exit: Exit,
-    /// What it had to do with the rest of the machine, where that is known.
-    pub luck: Luck,
-}
-
-/// What a run met with, by the kernel's counts: what tells why one took longer than its like.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Luck {
-    /// How often another task was given its CPU while it could have gone on.
-    pub displaced: u64,
-    /// Blocks of 512 bytes that had to be read from storage.
-    pub blocks_read: u64,
-    /// How long a CPU quota of the cgroup kept tasks from running, summed over CPUs.
-    pub throttled: Ns,
-}
 
 /// What is to be weighed.
 #[derive(Copy, Clone, Debug)]
@@ -158,15 +133,13 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         return Err(WeighError::Empty);
     }
     let timeline = Timeline::build(trace);
-    if timeline.tasks.iter().map(|t| u128::from(stages::on_cpu(t).0)).sum::<u128>()
-        > u64::MAX.into()
-    {
+    if timeline.tasks.iter().map(|t| u128::from(t.on_cpu().0)).sum::<u128>() > u64::MAX.into() {
         return Err(WeighError::TooLong);
     }
     let subject = Subject::choose(trace, &timeline, of)?;
     let path = Path::walk(&timeline, &subject);
-    let observer = observed::fitted(trace, &timeline, clean);
-    let case = Case::gather(trace, &timeline, &path, observer, clean);
+    let observer = overhead::fitted(trace, &timeline, clean);
+    let case = Case::gather(trace, &timeline, &path, observer, clean, cost::account_of_sample);
     let (wall, cpu) = both_accounts(&case);
     let whole = (wall.net(), cpu.net());
     let (wall, cpu) = match inside {
@@ -234,8 +207,9 @@ fn whole_command(
     }
     let subject = Subject::choose(trace, timeline, None)?;
     let path = Path::walk(timeline, &subject);
-    let observer = observed::fitted(trace, timeline, weighing.clean);
-    let case = Case::gather(trace, timeline, &path, observer, weighing.clean);
+    let observer = overhead::fitted(trace, timeline, weighing.clean);
+    let case =
+        Case::gather(trace, timeline, &path, observer, weighing.clean, cost::account_of_sample);
     let (wall, cpu) = both_accounts(&case);
     Ok((wall.net(), cpu.net()))
 }
@@ -247,11 +221,11 @@ fn within(
     [wall, cpu]: [&Attribution; 2],
 ) -> Result<(Attribution, Attribution), WeighError> {
     let function = Function::named(case.symbols(), name);
-    let wall = wall.inside(case, &function);
+    let wall = wall.inside(case.symbols(), &function);
     if wall.total == Ns::ZERO {
         return Err(WeighError::NoFunction(name.to_owned()));
     }
-    Ok((wall, cpu.inside(case, &function)))
+    Ok((wall, cpu.inside(case.symbols(), &function)))
 }
 
 /// The wall time and all CPU time, charged side by side: neither needs the other.
@@ -286,8 +260,8 @@ fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
         lost: timeline.lost,
         samples: own().map(|(_, t)| u64::try_from(t.samples.len()).unwrap_or(0)).sum(),
         // The kernel counts for the whole command, whoever the subject is.
-        on_cpu_ns: timeline.tasks.iter().filter(|t| t.own).map(stages::on_cpu).sum::<Ns>().0,
-        switches: timeline.tasks.iter().filter(|t| t.own).map(stages::switches).sum(),
+        on_cpu_ns: timeline.tasks.iter().filter(|t| t.own).map(Task::on_cpu).sum::<Ns>().0,
+        switches: timeline.tasks.iter().filter(|t| t.own).map(Task::switches).sum(),
         rusage_ns: trace.meta.rusage.map_or(0, |usage| (usage.user + usage.system).0),
         ..TracedRuns::default()
     }

@@ -8,13 +8,13 @@
 #[path = "../../deadweight-trace/tests/random/mod.rs"]
 mod random;
 
-use deadweight_core::causes::{Cause, difference};
-use deadweight_core::overlap::overlaps;
+use deadweight_core::path::causes::{Cause, difference};
+use deadweight_core::path::overlap::overlaps;
+use deadweight_core::path::projection::simple;
+use deadweight_core::path::teams::teams;
+use deadweight_core::path::whatif::WhatIf;
 use deadweight_core::path::{Path, Subject};
-use deadweight_core::projection::simple;
-use deadweight_core::teams::teams;
 use deadweight_core::timeline::{Run, Timeline};
-use deadweight_core::whatif::WhatIf;
 use deadweight_core::{Weighing, weigh};
 use deadweight_trace::ids::{Cpu, LocationId, NameId, StackId, TaskId, Tid};
 use deadweight_trace::symbols::{Image, Location, SourceFrame, Symbols};

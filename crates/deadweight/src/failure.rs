@@ -2,7 +2,7 @@
 //!
 //! A program that fails is not a failure of ours: its exit code is handed on as it is.
 
-use deadweight_core::weigh::WeighError;
+use deadweight_core::WeighError;
 use deadweight_report::gate::GateError;
 use deadweight_trace::Exit;
 use std::io;

@@ -3,9 +3,9 @@
 //!
 //! Not for what observing cost per event: that is `observed`.
 
-use super::{Charge, Detail, Entry};
-use crate::case::Case;
-use crate::cost;
+use super::Charge;
+use crate::account::{Detail, Entry, KERNEL_OTHER, NET_WORK, OBSERVER};
+use crate::facts::Case;
 use deadweight_trace::units::Ns;
 
 impl Charge<'_, '_> {
@@ -23,7 +23,7 @@ impl Charge<'_, '_> {
             entry.ns -= part;
             entry.alone = entry.alone.min(entry.ns);
             let process = entry.process;
-            self.entry((cost::OBSERVER, process, Detail::Plain)).ns += part;
+            self.entry((OBSERVER, process, Detail::Plain)).ns += part;
         }
     }
 
@@ -34,7 +34,7 @@ impl Charge<'_, '_> {
         let period = self.case.trace.meta.sample_period;
         for at in 0..self.entries.len() {
             let entry = &mut self.entries[at];
-            if entry.account != cost::NET_WORK || entry.in_kernel == 0 {
+            if entry.account != NET_WORK || entry.in_kernel == 0 {
                 continue;
             }
             let (all, kernel) = (entry.recording.0, entry.in_kernel);
@@ -46,7 +46,7 @@ impl Charge<'_, '_> {
             entry.alone = entry.alone.min(entry.ns);
             entry.recording.0 = all - kernel;
             let process = entry.process;
-            let other = self.entry((cost::KERNEL_OTHER, process, Detail::Plain));
+            let other = self.entry((KERNEL_OTHER, process, Detail::Plain));
             (other.ns, other.alone) = (other.ns + part, other.alone + part);
             other.in_kernel += kernel - ours;
         }
@@ -60,7 +60,7 @@ fn is_of_life(case: &Case<'_>, entry: &Entry) -> bool {
             case.families.get(family).name,
             "clone" | "clone3" | "fork" | "vfork" | "execve" | "execveat" | "exit" | "exit_group"
         ),
-        Detail::Plain => entry.account != cost::NET_WORK,
+        Detail::Plain => entry.account != NET_WORK,
         _ => false,
     }
 }

@@ -2,26 +2,20 @@
 //!
 //! Not for knowing them (`cost`), nor for reading stacks (`user_time`).
 
-use super::{Charge, Detail, Entry};
-use crate::cost::{self, AccountId};
-use crate::place::Weights;
+use super::Charge;
+use crate::account::Detail;
+use crate::account::{AccountId, NET_WORK};
+use crate::facts::call_site::Weights;
 use deadweight_report::stats::apportion::apportion;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
-
-impl Entry {
-    /// Whether it is time of the program's own, divided by samples.
-    pub(crate) fn is_sampled(&self) -> bool {
-        self.account.is_sampled() && self.detail == Detail::Plain
-    }
-}
 
 impl Charge<'_, '_> {
     /// Divides the program's own time among the classes that claim its samples. What was sampled
     /// without a stack stays net work.
     pub(super) fn open_user_time(&mut self) {
         for at in 0..self.entries.len() {
-            if self.entries[at].account != cost::NET_WORK {
+            if self.entries[at].account != NET_WORK {
                 continue;
             }
             let process = self.entries[at].process;
@@ -38,7 +32,7 @@ impl Charge<'_, '_> {
             shares.push(all.saturating_sub(known));
             let times = apportion(self.entries[at].ns.0, &shares);
             for ((account, samples), ns) in parts.into_iter().zip(times) {
-                if account == cost::NET_WORK {
+                if account == NET_WORK {
                     self.entries[at].samples = samples;
                     continue;
                 }

@@ -1,8 +1,9 @@
 //! What a task without a CPU is charged with.
 
-use super::{Charge, Slice, What};
-use crate::case::Case;
-use crate::holding::{Holder, held_up, holders};
+use super::Charge;
+use crate::account::{Slice, What};
+use crate::facts::Case;
+use crate::path::cpu_holder::{Holder, held_up, holders};
 use crate::timeline::{Run, Task, WokenBy};
 use deadweight_trace::units::Ns;
 

@@ -29,18 +29,17 @@
 //! In `tests/programs`: `string_fields.rs`, `node_per_item.cpp`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::findings::{Draft, processes_in};
-use crate::place::Spot;
-use crate::processes::ProcessId;
-use crate::shares::{Share, samples_of};
-use crate::user_time::UserSample;
+use crate::facts::call_site::Spot;
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::allocating::{Allocating, waited};
+use crate::inspect::growth;
+use crate::inspect::shares::Share;
+use crate::inspect::{Draft, processes_in};
 use deadweight_code::duty::Duty;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
-use deadweight_trace::ids::NameId;
-use deadweight_trace::symbols::SourceFrame;
 use deadweight_trace::units::Ns;
-use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "allocation",
@@ -49,13 +48,6 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// A library function is made of allocation if so much of its time is.
-const MADE_OF_IT: f64 = 0.5;
-/// Which part of the rest, by the share of it all, goes with it: pairs of programs (C++ 26 and saved
-/// 33 %, Rust 48 to 52 and 57 to 60 %, Go 86 and 94 %).
-const WAITING: f64 = 0.35;
-/// A library function that copies fills what it allocates if so much of its time is allocation.
-const FILLS_IT: f64 = 0.2;
 /// Below this share of the wall time, allocating is the price of having data.
 const LARGE: f64 = 0.05;
 
@@ -74,74 +66,6 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// Where samples lie outside the allocator, but in library functions that are made of it: judged
-/// by the line of the program that calls, and the function.
-pub(super) fn made_of_it(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeSet<Spot> {
-    let account = AccountId::of_class(CLASS.id);
-    let mut calls: BTreeMap<Call, (u64, u64)> = BTreeMap::new();
-    for (claimed, spot, amount) in samples_of(found, process) {
-        let inside = u64::from(claimed == account) * amount;
-        for key in library_calls(found, spot) {
-            let call = calls.entry(key).or_default();
-            *call = (call.0 + amount, call.1 + inside);
-        }
-    }
-    let copies = AccountId::of_class("buffer-copies");
-    // A copy into what the same call allocates goes with it; growth is a story of its own.
-    let goes = |claimed: AccountId, spot: Spot| {
-        let grows = || spot.stack().is_some_and(|s| found.case.sample(s).under(Duty::Grow));
-        let least = if claimed == copies && !grows() { FILLS_IT } else { MADE_OF_IT };
-        library_calls(found, spot).iter().any(|call| {
-            let (all, inside) = calls.get(call).copied().unwrap_or_default();
-            inside as f64 >= least * all as f64
-        })
-    };
-    samples_of(found, process)
-        .filter(|(claimed, ..)| *claimed != account && *claimed != AccountId::of_class("gc"))
-        .filter(|(claimed, spot, _)| goes(*claimed, *spot))
-        .map(|(_, spot, _)| spot)
-        .collect()
-}
-
-/// The allocator's own time in a process, and what goes with it.
-pub(super) struct Allocating {
-    /// In the allocator.
-    pub(super) share: Share,
-    /// In library functions that are made of it.
-    pub(super) beside: Ns,
-}
-
-impl Allocating {
-    pub(super) fn of(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Self> {
-        let share = Share::of(found.wall, AccountId::of_class(CLASS.id), process)?;
-        let spots = made_of_it(found, process);
-        let with = samples_of(found, process).filter(|(_, spot, _)| spots.contains(spot));
-        let beside = share.time_of(with.map(|(.., amount)| amount).sum());
-        Some(Self { share, beside })
-    }
-
-    /// What goes with all of it, and with `more` beside: a part of the rest, too.
-    pub(super) fn saving(&self, more: Ns) -> Ns {
-        self.share.with_the_rest(self.share.ns + self.beside + more, WAITING)
-    }
-}
-
-/// A line of the program, and a library function that it leads to.
-type Call = (SourceFrame, NameId);
-
-/// The library functions between a sample and the program's own innermost frame, with its line.
-fn library_calls(found: &Inspection<'_, '_>, spot: Spot) -> Vec<Call> {
-    let Some(stack) = spot.stack() else { return Vec::new() };
-    let sample = found.case.sample(stack);
-    let mut frames = sample.frames().map(|(_, frame)| *frame);
-    let library: Vec<SourceFrame> = frames.by_ref().take(sample.duties.len()).collect();
-    let Some(own) = frames.next().filter(|_| sample.own.is_some()) else { return Vec::new() };
-    let mut calls: Vec<Call> = library.iter().map(|frame| (own, frame.function)).collect();
-    calls.sort_unstable();
-    calls.dedup();
-    calls
-}
-
 /// Whether a process that must give memory back itself hardly does: then it keeps what it
 /// allocates, and the allocations are its data.
 fn keeps(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> bool {
@@ -156,17 +80,10 @@ fn keeps(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> bool 
     !collected && (released as f64) < RELEASED * share.samples as f64
 }
 
-/// What threads of a program with a collector wait for each other, and do in the kernel, for the
-/// sake of allocating and collecting: whichever of the two takes more tells of both.
-pub(super) fn waited(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
-    let duties = [Duty::Allocate, Duty::Grow, Duty::Release, Duty::Collect];
-    super::gc::for_its_sake(found, process, &[CLASS.id, "gc"], &duties)
-}
-
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let case = found.case;
     let net = found.wall.net();
-    if super::growth::goes_with_it(found, process).is_some() {
+    if growth::goes_with_it(found, process).is_some() {
         return None;
     }
     let allocating = Allocating::of(found, process)?;

@@ -29,12 +29,12 @@
 //! In `tests/programs`: `shared_by_value.cpp`, `arc_clones.rs`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::findings::{Draft, processes_in};
-use crate::hot_code::hot_code;
-use crate::place::Spot;
-use crate::processes::ProcessId;
-use crate::shares::Share;
-use crate::user_time::UserSample;
+use crate::facts::call_site::Spot;
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::hot_code::hot_code;
+use crate::inspect::shares::Share;
+use crate::inspect::{Draft, processes_in};
 use deadweight_code::Role;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};

@@ -31,12 +31,12 @@
 //! In `tests/programs`: `checked_rows.rs`, `stencil.go`; refused in `chase.rs`.
 
 use super::{AccountId, Claim, Class, Inspection, NET_WORK};
-use crate::findings::{Draft, processes_in};
-use crate::hot_code::hot_code;
-use crate::place::{Spot, Weights, add, own_frame};
-use crate::processes::ProcessId;
-use crate::shares::{Own, sampled_sites, samples_of};
-use crate::user_time::UserSample;
+use crate::facts::call_site::{Spot, Weights, add, own_frame};
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::hot_code::hot_code;
+use crate::inspect::shares::{Own, sampled_sites, samples_of};
+use crate::inspect::{Draft, processes_in};
 use deadweight_code::machine::FunctionId;
 use deadweight_code::{Loop, Role};
 use deadweight_report::report::How;

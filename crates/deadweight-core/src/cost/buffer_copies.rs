@@ -31,13 +31,14 @@
 //! A protocol session that erases each command from the front of a 64 KiB buffer.
 //! In `tests/programs`: `erase_front.cpp`, `realloc_line.c`.
 
-use super::growth::GROWTH;
 use super::{AccountId, Claim, Class, Inspection};
-use crate::findings::{Draft, processes_in};
-use crate::place::Spot;
-use crate::processes::ProcessId;
-use crate::shares::Share;
-use crate::user_time::UserSample;
+use crate::facts::call_site::Spot;
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::allocating::made_of_it;
+use crate::inspect::growth;
+use crate::inspect::shares::Share;
+use crate::inspect::{Draft, processes_in};
 use deadweight_code::duty::Duty;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
@@ -63,7 +64,7 @@ const MOSTLY: f64 = 0.5;
 const WAITING: f64 = 0.35;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    super::growth::is_by_hand(sample)
+    growth::is_by_hand(sample)
         || sample.duty() == Some(Duty::Copy)
             && !sample.under(Duty::Stream)
             && !sample.under(Duty::Sort)
@@ -105,11 +106,11 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let case = found.case;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
-    let growth = super::growth::goes_with_it(found, process);
+    let growth = growth::goes_with_it(found, process);
     let with_it = growth.unwrap_or_default();
     let share = match growth {
         Some(_) => share,
-        None => share.without(&super::allocation::made_of_it(found, process)),
+        None => share.without(&made_of_it(found, process)),
     };
     if (share.ns + with_it).share_of(net) < LARGE {
         return None;
@@ -126,7 +127,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         class: CLASS.id,
         moves: true,
         process,
-        title: if is_growth { GROWTH } else { "bytes copied from buffer to buffer" }.into(),
+        title: if is_growth { growth::GROWTH } else { "bytes copied from buffer to buffer" }.into(),
         text: format!(
             "{} spent {} of its {} {} ({}).",
             case.name(process),

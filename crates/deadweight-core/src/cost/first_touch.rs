@@ -24,17 +24,15 @@
 //! An event recorder that keeps every event, though only the last 512 are ever read.
 //! In `tests/programs`: `touch_pages.c`.
 
-use super::{AccountId, Claim, Class, Inspection, SYSTEM_CALLS, zeroing};
-use crate::attribute::{Detail, Slice, What};
-use crate::case::Case;
-use crate::cost;
-use crate::findings::{Draft, Sum, processes_in, with_the_way};
-use crate::place::sites;
-use crate::processes::ProcessId;
-use crate::timeline::Within;
+use super::{AccountId, Claim, Class, Inspection, zeroing};
+use crate::account::{Slice, What};
+use crate::facts::Case;
+use crate::facts::call_site::sites;
+use crate::facts::processes::ProcessId;
+use crate::inspect::page_faults::{WAY, faults_of, taken_down};
+use crate::inspect::{Draft, Sum, processes_in, with_the_way};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, things, time};
-use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
@@ -50,8 +48,6 @@ const MANY: u64 = 128;
 const LARGE: f64 = 0.12;
 /// Faults must be spread over this part of the program's life after main.
 const SPREAD: f64 = 0.5;
-/// The part of a fault's way in and out that shows as the program's own time.
-pub(super) const WAY: u64 = 150;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 /// A fault this near behind the one before walks on through the same memory.
@@ -98,17 +94,6 @@ fn walk(case: &Case<'_>, process: ProcessId) -> Walk {
     }
     walk.at.sort_unstable();
     walk
-}
-
-fn faults_of(case: &Case<'_>, task: TaskId) -> impl Iterator<Item = (Ns, u32)> {
-    let mut latest = None;
-    case.timeline.tasks[task.index()].spans.iter().filter_map(move |span| match span.within {
-        Within::Fault(fault) if latest != Some(fault) => {
-            latest = Some(fault);
-            Some((span.start, fault))
-        }
-        _ => None,
-    })
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
@@ -162,26 +147,6 @@ fn life_after_main(case: &Case<'_>, process: ProcessId) -> Ns {
     let process = case.processes.get(process);
     let exits = process.tasks.iter().filter_map(|task| case.timeline.task(*task).exit);
     exits.max().unwrap_or(process.end).min(process.end) - process.began()
-}
-
-/// What taking down the pages of so many faults cost: their part of the process' end, and what
-/// gives memory back before it.
-pub(super) fn taken_down(found: &Inspection<'_, '_>, process: ProcessId, faults: u64) -> Ns {
-    let case = found.case;
-    let tasks = &case.processes.get(process).tasks;
-    let all: usize = tasks.iter().map(|task| faults_of(case, *task).count()).sum();
-    let part = faults as f64 / (all.max(1) as f64);
-    let end: Ns = found.wall.of_process(cost::EXIT, process).map(|e| e.ns).sum();
-    let accounts = [SYSTEM_CALLS, AccountId::of_class("zeroing")];
-    let calls = accounts.into_iter().flat_map(|a| found.wall.of_process(a, process)).filter(
-        |e| matches!(e.detail, Detail::Calls(family) if gives_back(case.families.get(family).name)),
-    );
-    end.part(part) + calls.map(|e| e.ns).sum()
-}
-
-/// Whether a call of this name gives memory back.
-pub(super) fn gives_back(call: &str) -> bool {
-    matches!(call, "munmap" | "brk" | "madvise")
 }
 
 fn remedy(language: &str) -> &'static str {

@@ -29,21 +29,19 @@
 //! A session window with a heap object per event: a million pointers marked again and again.
 //! In `tests/programs`: `live_pointers.go`.
 
-use super::allocation::Allocating;
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::Detail;
-use crate::findings::{Draft, parts_of_tasks, processes_in};
-use crate::holding::Holder;
-use crate::place::{Spot, Weights, add};
-use crate::processes::ProcessId;
-use crate::shares::{Share, sampled_sites};
-use crate::user_time::UserSample;
+use crate::account::Detail;
+use crate::facts::call_site::{Weights, add};
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::allocating::{Allocating, for_its_sake, waited};
+use crate::inspect::growth;
+use crate::inspect::shares::{Share, sampled_sites};
+use crate::inspect::{Draft, processes_in};
 use deadweight_code::duty::Duty;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
-use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class =
     Class { id: "gc", source: include_str!("gc.rs"), claim: Claim::Samples(claim), inspect };
@@ -83,7 +81,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let case = found.case;
     let net = found.wall.net();
-    if super::growth::goes_with_it(found, process).is_some() {
+    if growth::goes_with_it(found, process).is_some() {
         return None;
     }
     let everywhere = Share::of(found.cpu, account, process)?;
@@ -97,7 +95,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let with_it = allocating.as_ref().map_or(Ns::ZERO, |a| a.share.ns + a.beside);
     let (held, instead, saving) = match &allocating {
         Some(allocating) => {
-            let waited = super::allocation::waited(found, process);
+            let waited = waited(found, process);
             (waited, Ns::ZERO, allocating.saving(ns + waited))
         }
         None => {
@@ -183,43 +181,10 @@ fn faults_instead(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     Ns((took.0 / met).saturating_mul(pages.saturating_sub(met)))
 }
 
-/// For how long the process waited for the sake of these accounts' work, or was in the kernel for
-/// it: without a CPU while its own threads had it for that, and in calls, faults and waits under
-/// functions with these duties.
-pub(super) fn for_its_sake(
-    found: &Inspection<'_, '_>,
-    process: ProcessId,
-    accounts: &[&str],
-    duties: &[Duty],
-) -> Ns {
-    let mut parts: BTreeMap<TaskId, f64> = BTreeMap::new();
-    for account in accounts {
-        for (task, part) in parts_of_tasks(found.case, AccountId::of_class(account), process) {
-            *parts.entry(task).or_default() += part;
-        }
-    }
-    let under = |spot: &Spot| {
-        let sample = spot.stack().map(|stack| found.case.sample(stack));
-        sample.is_some_and(|sample| duties.iter().any(|duty| sample.under(*duty)))
-    };
-    let entries = found.wall.entries.iter();
-    let unsampled = entries.filter(|e| e.process == process && !e.account.is_sampled());
-    let with_it = unsampled.map(|entry| match entry.detail {
-        Detail::Held(Holder::Own(task)) => entry.ns.part(parts.get(&task).copied().unwrap_or(0.0)),
-        // Who touches the memory next has its faults instead.
-        Detail::Held(_) | Detail::Faults => Ns::ZERO,
-        _ => {
-            let sites = entry.sites.iter().filter(|(spot, _)| under(spot));
-            Ns(sites.map(|(_, weight)| weight.amount).sum()).min(entry.ns)
-        }
-    });
-    with_it.sum()
-}
-
 /// Where the program's own code allocates or helps: those are the lines to change.
 fn lines(found: &Inspection<'_, '_>, process: ProcessId) -> Weights {
     let mut places = Weights::new();
-    for class in [CLASS.id, super::allocation::CLASS.id] {
+    for class in [CLASS.id, "allocation"] {
         if let Some(share) = Share::of(found.cpu, AccountId::of_class(class), process) {
             add(&mut places, &share.places);
         }

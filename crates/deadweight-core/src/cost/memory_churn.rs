@@ -23,11 +23,11 @@
 //! In `tests/programs`: `churn.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Slice, What};
-use crate::case::Case;
-use crate::findings::{Draft, Sum, processes_in, with_the_way};
-use crate::place::{Spot, Weights, is_runtime, sites};
-use crate::processes::ProcessId;
+use crate::account::{Detail, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weights, is_runtime, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Draft, Sum, processes_in, with_the_way};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, things, time};
 use deadweight_trace::units::Ns;

@@ -30,13 +30,13 @@
 //! In `tests/programs`: `far_getter.c`, `over_budget.go`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::case::Case;
-use crate::findings::{Draft, processes_in};
-use crate::hot_code::hot_code;
-use crate::place::{Spot, Weights, add};
-use crate::processes::ProcessId;
-use crate::shares::{Share, sampled_sites, samples_of};
-use crate::user_time::UserSample;
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weights, add};
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::hot_code::hot_code;
+use crate::inspect::shares::{Share, sampled_sites, samples_of};
+use crate::inspect::{Draft, processes_in};
 use deadweight_code::Role;
 use deadweight_code::machine::{Called, FunctionId};
 use deadweight_report::report::How;

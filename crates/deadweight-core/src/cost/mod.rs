@@ -10,7 +10,6 @@ mod bounds_checks;
 mod buffer_copies;
 mod first_touch;
 mod gc;
-mod growth;
 mod memory_churn;
 mod missed_inlining;
 mod repeated_syscalls;
@@ -28,15 +27,13 @@ mod wait_output;
 mod wait_sleep;
 mod zeroing;
 
-use crate::attribute::{Attribution, Slice, What};
-use crate::case::Case;
-use crate::findings::Draft;
-use crate::user_time::UserSample;
-pub(crate) use deadweight_report::account::{AccountId, EXIT, KERNEL_OTHER, NET_WORK, OBSERVER};
+use crate::account::{AccountId, EXIT, KERNEL_OTHER, NET_WORK, OBSERVER, Slice, What};
+use crate::facts::Case;
+use crate::facts::user_time::UserSample;
+use crate::inspect::{Draft, Inspection};
 use deadweight_report::account::{PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, UNRECORDED};
 
 pub(crate) use bounds_checks::checked_loops;
-pub(crate) use growth::GROWTH;
 pub(crate) use missed_inlining::called as called_small;
 pub(crate) use wait_input::{is_idleness, is_server};
 
@@ -61,17 +58,6 @@ pub(crate) enum Claim {
     Samples(fn(&UserSample<'_>) -> bool),
     /// Both: samples, and page faults that come with them.
     SamplesAndFaults(fn(&UserSample<'_>) -> bool, fn(&Case<'_>, &Slice) -> bool),
-}
-
-/// What findings are made from.
-#[derive(Copy, Clone)]
-pub(crate) struct Inspection<'a, 't> {
-    /// What was gathered.
-    pub(crate) case: &'a Case<'t>,
-    /// The wall time, charged.
-    pub(crate) wall: &'a Attribution,
-    /// All CPU time, charged.
-    pub(crate) cpu: &'a Attribution,
 }
 
 /// All classes. The order is precedence.

@@ -24,13 +24,13 @@
 //! In `tests/programs`: `recheck.cpp`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Slice, What};
-use crate::border::{at_least, way};
-use crate::calls::Family;
-use crate::case::Case;
-use crate::findings::{Draft, Sum, library_code_for, processes_in, with_the_way};
-use crate::place::sites;
-use crate::processes::ProcessId;
+use crate::account::{Detail, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_groups::Family;
+use crate::facts::call_site::sites;
+use crate::facts::processes::ProcessId;
+use crate::inspect::syscall_entry_cost::{at_least, way};
+use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_the_way};
 use deadweight_code::duty::Duty;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
@@ -173,7 +173,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let sum = Sum::of(entries());
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
     for entry in entries() {
-        if let crate::attribute::Detail::Calls(family) = entry.detail {
+        if let Detail::Calls(family) = entry.detail {
             *by_name.entry(case.families.get(family).name).or_default() += entry.count;
         }
     }

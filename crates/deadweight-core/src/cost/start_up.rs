@@ -21,12 +21,11 @@
 //! In `tests/programs`: `static_hello.c`.
 
 use super::wait_child::{children, entries_of, is_call_for_children};
-use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Slice, What};
-use crate::case::Case;
-use crate::cost;
-use crate::findings::{Draft, Sum};
-use crate::processes::ProcessId;
+use super::{AccountId, Claim, Class, EXIT, Inspection};
+use crate::account::{Detail, Slice, What};
+use crate::facts::Case;
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Draft, Sum};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
@@ -80,7 +79,7 @@ fn of_many(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]
     let amount: Ns = entries_of(found, parent, &below)
         .filter(|e| {
             e.account == start_up
-                || e.account == cost::EXIT
+                || e.account == EXIT
                 || e.process == parent
                 || matches!(e.detail, Detail::Calls(f)
                     if is_call_for_children(case.families.get(f).name))

@@ -27,11 +27,11 @@
 //! state of 1912 bytes, copied four times.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::findings::{Draft, processes_in};
-use crate::hot_code::hot_code;
-use crate::processes::ProcessId;
-use crate::shares::Share;
-use crate::user_time::UserSample;
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::hot_code::hot_code;
+use crate::inspect::shares::Share;
+use crate::inspect::{Draft, processes_in};
 use deadweight_code::duty::Duty;
 use deadweight_code::{Place, Role, Run};
 use deadweight_report::report::{How, Site};

@@ -23,14 +23,14 @@
 //! In `tests/programs`: `count_bytes.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Entry, Slice, What};
-use crate::border::{at_least, with_the_border};
-use crate::calls::Family;
-use crate::case::Case;
-use crate::descriptors::ObjectKind;
-use crate::findings::{Draft, Sum, processes_in};
-use crate::place::sites;
-use crate::processes::ProcessId;
+use crate::account::{Detail, Entry, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_groups::Family;
+use crate::facts::call_site::sites;
+use crate::facts::processes::ProcessId;
+use crate::inspect::syscall_entry_cost::{at_least, with_the_border};
+use crate::inspect::{Draft, Sum, processes_in};
+use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, count, things, time};
 use deadweight_trace::units::Ns;

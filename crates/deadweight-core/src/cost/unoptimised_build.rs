@@ -26,11 +26,11 @@
 //! In `tests/programs`: `debug_build.zig`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::findings::{Draft, processes_in};
-use crate::place::Weights;
-use crate::processes::ProcessId;
-use crate::shares::{Share, sampled_sites, samples_of};
-use crate::user_time::UserSample;
+use crate::facts::call_site::Weights;
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::shares::{Share, sampled_sites, samples_of};
+use crate::inspect::{Draft, processes_in};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 

@@ -22,15 +22,14 @@
 //! `popen("cksum FILE")` per file.
 //! In `tests/programs`: `children.py`.
 
-use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Entry, Slice, What};
-use crate::case::Case;
-use crate::cost;
-use crate::findings::Draft;
-use crate::kernel::WaitsFor;
-use crate::place::{Spot, Weights, sites};
-use crate::processes::ProcessId;
+use super::{AccountId, Claim, Class, Inspection, OBSERVER};
+use crate::account::{Detail, Entry, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weights, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::Draft;
 use crate::timeline::WokenBy;
+use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
@@ -92,7 +91,7 @@ pub(super) fn entries_of<'a>(
         _ => e.account == wait_child,
     });
     let below = below.iter().flat_map(move |id| wall.in_process(*id));
-    started.chain(below).filter(|e| e.account != cost::OBSERVER && !e.is_disturbance())
+    started.chain(below).filter(|e| e.account != OBSERVER && !e.is_disturbance())
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {

@@ -23,15 +23,14 @@
 //! Eight threads on two cores that meet at a barrier and call `sched_yield` until all have arrived.
 //! In `tests/programs`: `phases.c` with more threads than CPUs.
 
-use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Entry, Slice, What};
-use crate::awaited;
-use crate::case::Case;
-use crate::cost;
-use crate::findings::{Draft, Sum, processes_in};
-use crate::holding::Holder;
-use crate::place::{Spot, Weights, is_runtime, own_frame, sites};
-use crate::processes::ProcessId;
+use super::{AccountId, Claim, Class, Inspection, OBSERVER};
+use crate::account::{Detail, Entry, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weights, is_runtime, own_frame, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::waited_for;
+use crate::inspect::{Draft, Sum, processes_in};
+use crate::path::cpu_holder::Holder;
 use crate::timeline::{Run, Within};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -115,7 +114,7 @@ impl Main {
             start: start_of(case, task),
             work: functions_of(case, task),
             on_path,
-            waited_for: awaited::processes(case),
+            waited_for: waited_for::processes(case),
             background: RefCell::default(),
         })
     }
@@ -179,7 +178,7 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
     let own = |e: &&Entry| !e.is_disturbance();
     let sum = Sum::of(found.wall.of_process(account, process).filter(own));
     let of_process = || found.cpu.in_process(process);
-    let all: Ns = of_process().filter(|e| e.account != cost::OBSERVER).map(|e| e.ns).sum();
+    let all: Ns = of_process().filter(|e| e.account != OBSERVER).map(|e| e.ns).sum();
     let spun: Ns =
         of_process().filter(|e| e.account == account).map(|e| e.ns).sum::<Ns>() + looking;
     let work = (all - spun).min(longest_work(case, process, yields.calls).unwrap_or(Ns(u64::MAX)));
@@ -191,7 +190,7 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
     let mut places = Weights::new();
     for entry in found.wall.of_process(account, process) {
         if matches!(entry.detail, Detail::Calls(_)) {
-            crate::place::add(&mut places, entry.places());
+            crate::facts::call_site::add(&mut places, entry.places());
         }
     }
     if places.keys().all(|spot| is_runtime(case.symbols(), *spot)) && !places.is_empty() {
@@ -239,7 +238,7 @@ fn start_of(case: &Case<'_>, task: TaskId) -> String {
     let samples = &case.timeline.tasks[task.index()].samples;
     let stack = samples.iter().map(|s| s.stack).find(|s| *s != StackId(0)).unwrap_or_default();
     let symbols = case.symbols();
-    let own = symbols.frames(stack).filter(|(l, f)| crate::place::is_own(symbols, l, f));
+    let own = symbols.frames(stack).filter(|(l, f)| crate::facts::call_site::is_own(symbols, l, f));
     own.last().map_or(String::new(), |(_, f)| symbols.name(f.function).to_owned())
 }
 
@@ -351,7 +350,8 @@ fn work_of(case: &Case<'_>, tasks: &BTreeSet<TaskId>) -> Weights {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{found, repeat, rows, weighed};
-    use crate::weigh::{CleanRun, Weighing, weigh};
+    use crate::facts::clean_run::CleanRun;
+    use crate::weigh::{Weighing, weigh};
     use deadweight_trace::Trace;
     use deadweight_trace::units::Ns;
     use expect_test::expect;

@@ -23,14 +23,14 @@
 //! In `tests/programs`: `synced_rows.rs`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Slice, What};
-use crate::calls::READS;
-use crate::case::Case;
-use crate::findings::{Draft, Sum, processes_in};
-use crate::kernel::WaitsFor;
-use crate::place::{Spot, Weights, add, sites};
-use crate::processes::ProcessId;
+use crate::account::{Detail, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_groups::READS;
+use crate::facts::call_site::{Spot, Weights, add, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::Block;
+use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
 use deadweight_trace::units::Ns;

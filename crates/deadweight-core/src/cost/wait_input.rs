@@ -22,13 +22,13 @@
 //! In `tests/programs`: `produce.c` feeding `consume.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Slice, What};
-use crate::case::Case;
-use crate::findings::{Draft, Sum, processes_in};
-use crate::kernel::{Interrupt, WaitsFor};
-use crate::place::sites;
-use crate::processes::ProcessId;
+use crate::account::{Detail, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_site::sites;
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::WokenBy;
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;

@@ -24,13 +24,13 @@
 //! In `tests/programs`: `contended.c`.
 
 use super::{Claim, Class, Inspection};
-use crate::attribute::{Slice, What};
-use crate::case::Case;
-use crate::findings::Draft;
-use crate::kernel::{Interrupt, WaitsFor};
-use crate::locks::LockWait;
-use crate::place::{Spot, Weights, sites};
-use crate::processes::ProcessId;
+use crate::account::{Slice, What};
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weights, sites};
+use crate::facts::locks::LockWait;
+use crate::facts::processes::ProcessId;
+use crate::inspect::Draft;
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Run, WokenBy};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{percent, things, time};

@@ -21,11 +21,11 @@
 //! In `tests/programs`: `produce.c` before a slow `consume.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Slice, What};
-use crate::case::Case;
-use crate::findings::{Draft, Sum, processes_in};
-use crate::kernel::WaitsFor;
-use crate::place::sites;
+use crate::account::{Detail, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_site::sites;
+use crate::inspect::{Draft, Sum, processes_in};
+use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
 

@@ -22,12 +22,12 @@
 //! In `tests/programs`: `poll_loop.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Entry, Slice, What};
-use crate::case::Case;
-use crate::findings::{Draft, Sum, processes_in};
-use crate::kernel::{Interrupt, WaitsFor};
-use crate::place::{Spot, Weights, is_runtime, sites};
-use crate::processes::ProcessId;
+use crate::account::{Detail, Entry, Slice, What};
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weights, is_runtime, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Draft, Sum, processes_in};
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, WokenBy};
 use deadweight_code::duty::Duty;
 use deadweight_report::report::How;

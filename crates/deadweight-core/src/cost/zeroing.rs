@@ -33,15 +33,15 @@
 //! A frame decoder that value-initialises 32 KiB for each frame of at most 1400 bytes.
 //! In `tests/programs`: `cleared_frames.cpp`; needed in `cleared_counts.c`, `fresh_marks.c`.
 
-use super::first_touch::{WAY, gives_back, taken_down};
 use super::{AccountId, Claim, Class, Inspection};
-use crate::attribute::{Detail, Entry, Slice, What};
-use crate::case::Case;
-use crate::cleared::Fate;
-use crate::findings::{Draft, processes_in, with_the_way};
-use crate::processes::ProcessId;
-use crate::shares::Share;
-use crate::user_time::UserSample;
+use crate::account::{Detail, Entry, Slice, What};
+use crate::facts::Case;
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::facts::zeroed::Fate;
+use crate::inspect::page_faults::{WAY, gives_back, taken_down};
+use crate::inspect::shares::Share;
+use crate::inspect::{Draft, processes_in, with_the_way};
 use deadweight_code::Role;
 use deadweight_code::duty::Duty;
 use deadweight_report::report::How;

@@ -5,7 +5,7 @@
 
 use super::tally::Tally;
 use super::{Counted, counted_until};
-use crate::attribute::inside::Function;
+use crate::account::inside::Function;
 use deadweight_report::report::{Calls, Inside};
 use deadweight_trace::ids::{ImageId, StackId};
 use deadweight_trace::symbols::Symbols;

@@ -3,7 +3,7 @@
 //! Not for what allocation is or costs: `cost/allocation.rs`.
 
 use super::tally::{Sum, Tally};
-use crate::place::{Spot, own_frame};
+use crate::facts::call_site::{Spot, own_frame};
 use deadweight_report::report::{AllocationSite, Allocations, CountBasis, Finding, Site};
 use deadweight_report::wording::{bytes, things, time};
 use deadweight_trace::units::Ns;

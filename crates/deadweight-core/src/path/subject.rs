@@ -1,7 +1,7 @@
 //! Choosing whose wall time is divided: the command's, or that of a named process inside it.
 
 use super::Subject;
-use crate::timeline::{Run, Timeline};
+use crate::timeline::Timeline;
 use deadweight_trace::Trace;
 use deadweight_trace::ids::{TaskId, Tid};
 use deadweight_trace::units::Ns;
@@ -126,7 +126,7 @@ impl Subject {
     fn candidate(&self, timeline: &Timeline) -> Candidate {
         let cpu = (0..timeline.tasks.len())
             .filter(|i| self.own[*i])
-            .map(|i| timeline.tasks[i].on_cpu(self.start, self.end))
+            .map(|i| timeline.tasks[i].on_cpu_between(self.start, self.end))
             .sum();
         let (process, task) = (self.process, self.root);
         Candidate { process, task, start: self.start, end: self.end, cpu, taken: false }
@@ -140,21 +140,8 @@ fn busiest(timeline: &Timeline, process: Tid, (start, end): (Ns, Ns)) -> Option<
         let task = &timeline.tasks[*i];
         task.own && task.process == process && !task.died
     });
-    let ran = |i: &usize| (timeline.tasks[*i].on_cpu(start, end), std::cmp::Reverse(*i));
+    let ran = |i: &usize| (timeline.tasks[*i].on_cpu_between(start, end), std::cmp::Reverse(*i));
     alive.max_by_key(ran).map(TaskId::at)
-}
-
-impl crate::timeline::Task {
-    /// Its time on a CPU between `from` and `to`.
-    #[must_use]
-    pub fn on_cpu(&self, from: Ns, to: Ns) -> Ns {
-        let first = self.spans.partition_point(|s| s.start <= from).saturating_sub(1);
-        (first..self.spans.len())
-            .take_while(|i| self.spans[*i].start < to)
-            .filter(|i| matches!(self.spans[*i].run, Run::OnCpu(_)))
-            .map(|i| self.span_end(i).min(to) - self.spans[i].start.max(from))
-            .sum()
-    }
 }
 
 /// The processes that became `wanted`, and when, in order of time. A name that was inherited at

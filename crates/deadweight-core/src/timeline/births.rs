@@ -1,7 +1,7 @@
 //! Lives: births, names, programs, deaths, and whom a tid means.
 
 use super::Task;
-use super::build::{Builder, Live, State};
+use super::state::{Builder, Live, State};
 use deadweight_trace::Event;
 use deadweight_trace::ids::{NameId, TaskId, Tid};
 use deadweight_trace::units::Ns;

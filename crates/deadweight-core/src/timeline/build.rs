@@ -4,154 +4,17 @@
 //! Recordings have holes: whatever contradicts what was believed repairs it.
 
 use super::arguments::Arguments;
-use super::counted::Stretch;
 use super::handover::past_idle_threads;
-use super::holes::Holes;
-use super::inside::Sited;
 use super::sleepers::Sleeps;
+use super::state::{Builder, Holes, Numbers, OneCpu, State, Surprises};
 use super::tids::Tids;
-use super::{Call, Held, Page, Run, Span, Task, Timeline, WokenBy};
-use crate::descriptors::Descriptors;
-use crate::kernel::KernelStacks;
-use crate::timeline::Within;
-use deadweight_trace::ids::{CallId, Cpu, NameId, TaskId, Tid};
+use super::{Call, Held, Page, Run, Span, Task, Timeline};
+use crate::timeline::descriptors::Descriptors;
+use crate::timeline::kernel_stacks::KernelStacks;
+use deadweight_trace::ids::{Cpu, NameId, TaskId, Tid};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Kind, Trace, syscall};
 use std::collections::BTreeMap;
-
-/// Where a task is.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    OnCpu(Cpu),
-    Runnable,
-    /// Index into `Timeline::blocks`.
-    Blocked(u32),
-    /// Records were lost.
-    Unrecorded,
-    /// Another task has its CPU, its own switch was not seen: the next event tells.
-    Away,
-    Dead,
-}
-
-/// A wake-up of a running task: it may have been meant for a switch-out that it raced.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Pending {
-    pub(super) at: Ns,
-    pub(super) woken_by: WokenBy,
-    pub(super) waker_call: Option<CallId>,
-}
-
-/// What is known of a task while the events are walked.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Live {
-    pub(super) state: State,
-    pub(super) call: Option<CallId>,
-    /// The call before: what `restart_syscall` goes on with.
-    pub(super) last_call: Option<CallId>,
-    pub(super) fault: Option<u32>,
-    pub(super) interrupt: bool,
-    pub(super) starting: bool,
-    pub(super) exiting: bool,
-    /// It gave birth, and nothing was seen of it since.
-    pub(super) gave_birth: bool,
-    /// What a user stack that follows belongs to.
-    pub(super) sited: Sited,
-    pub(super) pending: Option<Pending>,
-    /// The latest signal from a task of the trace.
-    pub(super) signalled: Option<(Ns, TaskId)>,
-}
-
-impl Live {
-    pub(super) fn new(state: State) -> Self {
-        Self {
-            state,
-            call: None,
-            last_call: None,
-            fault: None,
-            interrupt: false,
-            starting: true,
-            exiting: false,
-            gave_birth: false,
-            sited: Sited::Nothing,
-            pending: None,
-            signalled: None,
-        }
-    }
-
-    fn within(&self) -> Within {
-        if self.interrupt {
-            Within::Interrupt
-        } else if self.exiting {
-            Within::Exiting
-        } else if self.starting {
-            Within::Starting
-        } else if let Some(fault) = self.fault {
-            Within::Fault(fault)
-        } else {
-            self.call.map_or(Within::User, Within::Syscall)
-        }
-    }
-}
-
-/// What is known of a CPU while the events are walked.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct OneCpu {
-    /// Who has it; none while it is idle or unknown.
-    pub(super) current: Option<TaskId>,
-    /// When its latest event was.
-    pub(super) last_event: Ns,
-    /// The same of what is lost together, see [`Holes::are_passed_by`].
-    pub(super) last_record: Ns,
-    /// When the one before its latest losses was, if nothing came after them.
-    pub(super) lost_since: Option<Ns>,
-}
-
-/// Surprises, counted.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Surprises {
-    pub(super) missing_off: u64,
-    pub(super) missing_on: u64,
-    pub(super) unseen_wakes: u64,
-    pub(super) inferred_wakes: u64,
-    pub(super) raced_wakes: u64,
-    pub(super) lost_records: u64,
-    pub(super) unborn: u64,
-    pub(super) replaced: u64,
-}
-
-/// The timeline in the making.
-pub(super) struct Builder<'a> {
-    pub(super) trace: &'a Trace,
-    pub(super) out: Timeline,
-    pub(super) live: Vec<Live>,
-    pub(super) tids: Tids,
-    pub(super) cpus: Vec<OneCpu>,
-    pub(super) kernel: KernelStacks<'a>,
-    pub(super) descriptors: Descriptors<'a>,
-    pub(super) arguments: Arguments,
-    /// Own tasks in being, by process.
-    pub(super) threads: BTreeMap<Tid, Vec<TaskId>>,
-    /// Who is ending all threads of a process (or all others), and since when.
-    pub(super) ending: BTreeMap<Tid, (Ns, TaskId)>,
-    /// Calls that were counted and have no place in time yet.
-    pub(super) counted: BTreeMap<TaskId, Stretch>,
-    pub(super) sleeps: Sleeps,
-    pub(super) holes: Holes,
-    pub(super) numbers: Numbers,
-    pub(super) surprises: Surprises,
-    pub(super) now: Ns,
-}
-
-/// Numbers of the system calls that the timeline itself must know.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Numbers {
-    pub(super) exit: Option<u16>,
-    pub(super) exit_group: Option<u16>,
-    pub(super) execve: Option<u16>,
-    pub(super) execveat: Option<u16>,
-    pub(super) restart: Option<u16>,
-    pub(super) futex: Option<u16>,
-}
 
 impl Timeline {
     /// Every task's life, in one pass over the events.
@@ -335,12 +198,12 @@ impl<'a> Builder<'a> {
             // That none was seen is no surprise.
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
             let exact = self.trace.meta.rung != "stops";
-            super::peers::conclude(&mut self.out, self.trace.meta.arch, exact);
+            super::inferred_wakers::conclude(&mut self.out, self.trace.meta.arch, exact);
         }
         self.sleeps.place(&mut self.out);
         self.out.warnings = self.surprises.in_words();
         past_idle_threads(&mut self.out, &self.trace.symbols);
-        super::rearmed::until_the_event(&mut self.out, &self.trace.symbols);
+        super::repeated_timeouts::until_the_event(&mut self.out, &self.trace.symbols);
         debug_assert!(self.out.tasks.iter().all(tiles));
         self.out
     }

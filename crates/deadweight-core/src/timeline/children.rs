@@ -4,9 +4,9 @@
 //! a child's death sends a signal, and the poll is interrupted. Where switches of the dying are not seen, its
 //! end may be known only from who reaped it later. Not for reads that a signal interrupts: they were for their data.
 
-use super::peers::INTERRUPTED;
+use super::inferred_wakers::INTERRUPTED;
 use super::{Block, Call, Timeline};
-use crate::kernel::WaitsFor;
+use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::syscall::{self, Arch};
 use deadweight_trace::units::Ns;
@@ -78,8 +78,8 @@ fn deaths(timeline: &Timeline, arch: Arch) -> BTreeMap<Tid, Vec<Death>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::WaitsFor;
     use crate::timeline::Timeline;
+    use crate::timeline::kernel_stacks::WaitsFor;
     use deadweight_trace::Trace;
 
     /// What a `pselect` of task 1 from 30 to 90 that returned `ret` was for; it has a child that exits at `exit`, and

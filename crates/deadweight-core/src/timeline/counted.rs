@@ -5,36 +5,11 @@
 //! the task, in the order that fits the sample at the piece's beginning. So the sums are exact, and
 //! where within the stretch a call was is not known.
 
-use super::build::Builder;
-use super::inside::Sited;
+use super::state::{Builder, Part, Sited, Stretch};
 use super::{Call, CallId};
 use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Kind};
-
-/// What is left to place of a stretch.
-#[derive(Clone, Debug)]
-pub(super) struct Stretch {
-    start: Ns,
-    /// Up to here all is placed.
-    placed: Ns,
-    end: Ns,
-    /// Whether the task is in a call just after `placed`.
-    inside: bool,
-    parts: Vec<Part>,
-}
-
-/// Calls that are alike.
-#[derive(Copy, Clone, Debug)]
-struct Part {
-    nr: u16,
-    args: [u64; 4],
-    ret: i64,
-    count: u32,
-    inside: Ns,
-    /// The latest piece of it that was placed.
-    latest: Option<CallId>,
-}
 
 impl Builder<'_> {
     /// The task made these calls from now on.

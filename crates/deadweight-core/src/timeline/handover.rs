@@ -7,7 +7,7 @@
 //! itself explains the wait (`path`).
 
 use super::{Run, Timeline, WokenBy};
-use crate::kernel::{Interrupt, WaitsFor};
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use deadweight_trace::ids::{StackId, TaskId, Tid};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;

@@ -1,22 +1,11 @@
 //! What is not known because records were lost. Not for single switches that went unseen: these are repaired by
 //! what follows, see `switches`.
 
-use super::build::{Builder, State};
+use super::state::{Builder, Holes, State};
 use super::{Run, Span, WokenBy};
 use deadweight_trace::ids::{Cpu, TaskId};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Kind};
-use std::collections::BTreeMap;
-
-/// The holes so far, and what may yet turn out to lie in one.
-#[derive(Debug, Default)]
-pub(super) struct Holes {
-    /// From when until when records of some CPU were lost.
-    lost: BTreeMap<Ns, Ns>,
-    /// Tasks that were seen on a CPU without a switch from the one that they were on: from which, and when last.
-    /// Whether records of that CPU were lost is told by a later event of it.
-    moved: BTreeMap<TaskId, (Cpu, Ns)>,
-}
 
 impl Holes {
     /// Whether events of this kind come even while records of their CPU are lost: samples have rings of their own,

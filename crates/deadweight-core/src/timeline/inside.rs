@@ -1,19 +1,10 @@
 //! What a running task is in the middle of: system calls, faults, the timer interrupt, samples.
 
-use super::build::{Builder, Live};
+use super::state::{Builder, Live, Sited};
 use super::{Call, Fault, Sample};
 use deadweight_trace::Kind;
 use deadweight_trace::ids::{CallId, StackId, TaskId};
 use deadweight_trace::units::Ns;
-
-/// What a user stack that follows belongs to.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Sited {
-    Nothing,
-    Call(CallId),
-    Fault(u32),
-    Block(u32),
-}
 
 impl Builder<'_> {
     /// An event of a task that runs.

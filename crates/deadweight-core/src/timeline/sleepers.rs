@@ -6,7 +6,7 @@
 //! timers and tickers, which are made in one place and waited for in another.
 
 use super::{Block, Timeline, WokenBy};
-use crate::kernel::{Interrupt, WaitsFor};
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use deadweight_trace::ids::{NameId, StackId, Tid};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;

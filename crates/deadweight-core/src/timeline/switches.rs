@@ -1,9 +1,8 @@
 //! Tasks getting and losing CPUs, and holes in the recording of that.
 
-use super::build::{Builder, State};
-use super::inside::Sited;
+use super::state::{Builder, Sited, State};
 use super::{Block, Run, WokenBy};
-use crate::kernel::{Interrupt, WaitsFor, wait_by_call};
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor, wait_by_call};
 use deadweight_trace::ids::{Cpu, StackId, TaskId, Tid};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Off, syscall};

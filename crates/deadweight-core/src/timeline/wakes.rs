@@ -1,8 +1,8 @@
 //! Who made a task runnable. The kernel's call chain tells interrupts from tasks.
 
-use super::build::{Builder, Pending, State};
+use super::state::{Builder, Pending, State};
 use super::{Block, Run, WokenBy};
-use crate::kernel::{Interrupt, WaitsFor, WakeContext};
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor, WakeContext};
 use deadweight_trace::Event;
 use deadweight_trace::ids::{Cpu, StackId, TaskId, Tid};
 use deadweight_trace::units::Ns;

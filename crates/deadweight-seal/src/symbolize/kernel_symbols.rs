@@ -1,7 +1,7 @@
 //! Names of kernel functions, from `/proc/kallsyms`.
 //!
 //! The kernel takes some 50 ms to print that list, so its functions are kept, in order, in the
-//! user's cache for as long as the kernel and its modules stay. Not for what the names mean: see `deadweight_core::kernel`.
+//! user's cache for as long as the kernel and its modules stay. Not for what the names mean: see `deadweight_core::timeline::kernel_stacks`.
 
 use crate::hash::fold;
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};

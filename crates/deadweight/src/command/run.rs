@@ -10,7 +10,7 @@ use crate::running::program;
 use crate::running::proof::prove;
 use crate::running::repeat::{Ran, Wish, is_interrupted, repeat};
 use deadweight_core::runners;
-use deadweight_core::weigh::{CleanRun, Weighing, weigh};
+use deadweight_core::{CleanRun, Weighing, weigh};
 use deadweight_record::{Join, Request};
 use deadweight_report::benchmarks::operation;
 use deadweight_report::report::{Operation, Report};

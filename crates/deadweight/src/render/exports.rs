@@ -6,7 +6,7 @@
 pub mod markup;
 
 use super::page::printable;
-use deadweight_core::weigh::CleanRun;
+use deadweight_core::CleanRun;
 use serde_json::{Value, json};
 
 /// A command's undisturbed runs.

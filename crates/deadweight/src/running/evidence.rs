@@ -7,7 +7,7 @@
 use super::repeat::Ran;
 use deadweight_core::counts::{self, Counted, Mark, asks_for_memory};
 use deadweight_core::runners;
-use deadweight_core::weigh::{CleanRun, Weighing, weigh};
+use deadweight_core::{CleanRun, Weighing, weigh};
 use deadweight_record::{Argument, Count};
 use deadweight_report::report::Report;
 use deadweight_seal::Entries;

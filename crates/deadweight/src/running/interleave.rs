@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::repeat::{KEPT, Ran, Series, Tracing, Wish};
 use crate::cli::Runs;
 use crate::failure::Failure;
-use deadweight_core::weigh::CleanRun;
+use deadweight_core::CleanRun;
 use deadweight_record::Request;
 use deadweight_report::compare::{FEWEST_PAIRS, PRECISION, is_known, wants_reason};
 use deadweight_report::stats::median::summarise;

@@ -15,7 +15,7 @@ use super::output::{Outputs, Written};
 use super::progress::Progress;
 use crate::cli::{Ignore, Runs};
 use crate::failure::Failure;
-use deadweight_core::weigh::{CleanRun, Luck};
+use deadweight_core::{CleanRun, Luck};
 use deadweight_record::{Count, Request, StandIn, run_clean};
 use deadweight_report::report::Hazard;
 use deadweight_trace::{Exit, Trace};

@@ -94,7 +94,7 @@ impl Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use deadweight_core::weigh::CleanRun;
+    use deadweight_core::CleanRun;
     use deadweight_trace::units::Ns;
     use expect_test::expect;
 

@@ -1,7 +1,7 @@
 //! When a series of runs is long enough. Not for running any.
 
 use crate::cli::Runs;
-use deadweight_core::weigh::CleanRun;
+use deadweight_core::CleanRun;
 use deadweight_report::stats::median;
 use deadweight_trace::Trace;
 use std::time::{Duration, Instant};

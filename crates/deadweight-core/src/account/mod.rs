@@ -1,0 +1,227 @@
+//! The wall time, charged: the slices, the accounts, and sums of slices with the queries that views and findings ask.
+//!
+//! In: nothing; `attribute` fills it. Out: entries by account, process and detail, and the part of them under one
+//! function ([`inside`]). It must not know which account a slice belongs to: that is `cost`.
+
+pub(crate) mod inside;
+
+use crate::facts::call_groups::FamilyId;
+use crate::facts::call_site::Weights;
+use crate::facts::processes::ProcessId;
+use crate::path::cpu_holder::Holder;
+use crate::timeline::kernel_stacks::WaitsFor;
+use crate::visit_count;
+pub(crate) use deadweight_report::account::{AccountId, EXIT, KERNEL_OTHER, NET_WORK, OBSERVER};
+use deadweight_trace::ids::{CallId, TaskId};
+use deadweight_trace::units::Ns;
+
+/// The smallest thing that can be charged.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Slice {
+    /// Who.
+    pub(crate) task: TaskId,
+    /// Its process.
+    pub(crate) process: ProcessId,
+    /// From when ...
+    pub(crate) start: Ns,
+    /// ... until when.
+    pub(crate) end: Ns,
+    /// What went on.
+    pub(crate) what: What,
+    /// Whether its process was on the way from birth to main.
+    pub(crate) starting: bool,
+}
+
+/// What went on in a slice.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The program's own code.
+    User,
+    /// The kernel worked in a system call.
+    Call(FamilyId, CallId),
+    /// A page fault was served.
+    Fault(u32),
+    /// The timer interrupt.
+    Interrupt,
+    /// Nothing of the program was there yet.
+    Starting,
+    /// Nothing of the program was left.
+    Exiting,
+    /// Blocked, or woken on an idle CPU and not yet running.
+    Wait(u32),
+    /// Runnable, without a CPU, because of this holder.
+    Ready(Holder),
+    /// Records were lost.
+    Unrecorded,
+    /// The path has no explanation.
+    Unexplained,
+}
+
+/// What the slices of an entry have in common besides account and process.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    /// Nothing.
+    Plain,
+    /// Calls of one family.
+    Calls(FamilyId),
+    /// Waits of one kind, ended by this process.
+    Waits(WaitsFor, Option<ProcessId>),
+    /// The holder of the CPU.
+    Held(Holder),
+    /// Page faults.
+    Faults,
+}
+
+/// Slices with the same account, process and detail.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Where it is charged.
+    pub(crate) account: AccountId,
+    /// Whose it is.
+    pub(crate) process: ProcessId,
+    /// What else they have in common.
+    pub(crate) detail: Detail,
+    /// Their time.
+    pub(crate) ns: Ns,
+    /// Without the part of waits during which another task of the subject was on a CPU.
+    pub(crate) alone: Ns,
+    /// How many began in it.
+    pub(crate) count: u64,
+    /// Time by stacks that were taken at calls, faults and waits.
+    pub(crate) sites: Weights,
+    /// Samples by user stack.
+    pub(crate) samples: Weights,
+    /// Samples, and how many of them hit what the kernel does for recording.
+    pub(crate) recording: (u64, u64),
+    /// Of the samples those in a kernel that shows nothing of itself.
+    pub(crate) in_kernel: u64,
+    /// What observing took of its slices.
+    pub(crate) observed: Ns,
+}
+
+/// All time, charged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attribution {
+    /// The time that was divided; the entries add up to it.
+    pub(crate) total: Ns,
+    /// In order of account, process and detail.
+    pub(crate) entries: Vec<Entry>,
+    /// By process: its entries.
+    in_process: Vec<Vec<u32>>,
+    /// See [`Attribution::disturbed`]; asked for once per process, of which there may be many.
+    disturbed: Ns,
+}
+
+impl Attribution {
+    /// What these entries of a run with so many processes add up to.
+    pub(crate) fn new(mut entries: Vec<Entry>, processes: usize) -> Self {
+        entries.sort_by_key(|e| (e.account, e.process, e.detail));
+        let in_process = in_process(&entries, processes);
+        let total = entries.iter().map(|e| e.ns).sum();
+        let disturbed = entries.iter().filter(|e| e.is_disturbance()).map(|e| e.ns).sum();
+        Self { total, entries, in_process, disturbed }
+    }
+
+    /// Time in an account.
+    pub(crate) fn of(&self, account: AccountId) -> Ns {
+        self.in_account(account).map(|e| e.ns).sum()
+    }
+
+    /// The entries of an account.
+    pub(crate) fn in_account(&self, account: AccountId) -> impl Iterator<Item = &Entry> {
+        self.range((account, ProcessId(0)), (account, ProcessId(u32::MAX))).iter()
+    }
+
+    /// The entries of an account that belong to a process.
+    pub(crate) fn of_process(
+        &self,
+        account: AccountId,
+        process: ProcessId,
+    ) -> impl Iterator<Item = &Entry> {
+        self.range((account, process), (account, process)).iter()
+    }
+
+    /// The entries of a process, in all accounts.
+    pub(crate) fn in_process(&self, process: ProcessId) -> impl Iterator<Item = &Entry> {
+        let entries = self.in_process.get(process.0 as usize).map_or(&[][..], Vec::as_slice);
+        visit_count::look(entries.len());
+        entries.iter().filter_map(|at| self.entries.get(*at as usize))
+    }
+
+    fn range(&self, from: (AccountId, ProcessId), to: (AccountId, ProcessId)) -> &[Entry] {
+        let start = self.entries.partition_point(|e| (e.account, e.process) < from);
+        let length = self.entries[start..].partition_point(|e| (e.account, e.process) <= to);
+        visit_count::look(length);
+        &self.entries[start..start + length]
+    }
+
+    /// The entries of the program's own time, whatever class claims it.
+    pub(crate) fn user_time(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|e| e.is_sampled())
+    }
+
+    /// The entries of a process' own time, whatever class claims it.
+    pub(crate) fn user_time_of(&self, process: ProcessId) -> impl Iterator<Item = &Entry> {
+        self.in_process(process).filter(|e| e.is_sampled())
+    }
+
+    /// The part during which other programs held the CPU: a disturbance, not the program's.
+    pub(crate) fn disturbed(&self) -> Ns {
+        self.disturbed
+    }
+
+    /// The time divided, without what observing it cost and other programs took.
+    pub(crate) fn net(&self) -> Ns {
+        self.total - self.of(OBSERVER) - self.disturbed()
+    }
+}
+
+/// By process: the places of its entries.
+fn in_process(entries: &[Entry], processes: usize) -> Vec<Vec<u32>> {
+    let mut places = vec![Vec::new(); processes];
+    for (at, entry) in (0_u32..).zip(entries) {
+        if let Some(entries) = places.get_mut(entry.process.0 as usize) {
+            entries.push(at);
+        }
+    }
+    places
+}
+
+impl Entry {
+    /// One that nothing is charged to yet.
+    pub(crate) fn new(account: AccountId, process: ProcessId, detail: Detail) -> Self {
+        Self {
+            account,
+            process,
+            detail,
+            ns: Ns::ZERO,
+            alone: Ns::ZERO,
+            count: 0,
+            sites: Weights::new(),
+            samples: Weights::new(),
+            recording: (0, 0),
+            in_kernel: 0,
+            observed: Ns::ZERO,
+        }
+    }
+
+    /// Samples of the program's own time, with or without a stack.
+    pub(crate) fn sampled(&self) -> u64 {
+        self.recording.0
+    }
+
+    /// Whether another program held the CPU.
+    pub(crate) fn is_disturbance(&self) -> bool {
+        matches!(self.detail, Detail::Held(Holder::Outside(_)))
+    }
+
+    /// Where its time was spent: by stacks taken at its events, else by samples.
+    pub(crate) fn places(&self) -> &Weights {
+        if self.sites.is_empty() { &self.samples } else { &self.sites }
+    }
+
+    /// Whether it is time of the program's own, divided by samples.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.account.is_sampled() && self.detail == Detail::Plain
+    }
+}

@@ -1,0 +1,263 @@
+//! Charges every slice of the wall time to exactly one account.
+//!
+//! In: what is known of a run, with its path. Out: an [`Attribution`]. Slices are summed as they come and never
+//! stored, so that ten million events take bounded memory. What recording cost is taken out of the span in which it
+//! shows. It must not judge which account a slice belongs to: that is `cost`.
+
+mod taken_out;
+mod user;
+mod waits;
+
+use crate::account::{AccountId, Attribution, Detail, Entry, OBSERVER, Slice, What};
+use crate::cost;
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weight};
+use crate::facts::overhead;
+use crate::facts::processes::ProcessId;
+use crate::path::Piece;
+use crate::timeline::{Run, Sample, Task, Within};
+use deadweight_trace::ids::{StackId, TaskId};
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// Charges the path.
+pub(crate) fn along_path(case: &Case<'_>) -> Attribution {
+    let mut charge = Charge::new(case, false);
+    for piece in &case.path.pieces {
+        charge.piece(piece);
+    }
+    charge.finish()
+}
+
+/// Charges all CPU time of the subject's tasks while the wall time ran.
+pub(crate) fn cpu_time(case: &Case<'_>) -> Attribution {
+    let mut charge = Charge::new(case, true);
+    let subject = &case.path.subject;
+    for (index, task) in case.timeline.tasks.iter().enumerate() {
+        let start = task.birth.max(subject.start);
+        let end = task.end.min(subject.end);
+        if subject.own.get(index).copied().unwrap_or(false) && start < end {
+            let task = TaskId::at(index);
+            charge.piece(&Piece { start, end, task, unexplained: false });
+        }
+    }
+    charge.finish()
+}
+
+/// The account of a whole span; none where the span has no single one (a wait for a CPU).
+pub(crate) fn account_of_span(case: &Case<'_>, task: TaskId, index: usize) -> Option<AccountId> {
+    let in_task = case.timeline.task(task);
+    let span = in_task.spans.get(index)?;
+    let what = match span.run {
+        Run::OnCpu(_) => doing(case, span.within),
+        Run::Blocked(block) => What::Wait(block),
+        Run::Runnable | Run::Unrecorded => return None,
+    };
+    let process = case.processes.of(task);
+    let starting = case.processes.get(process).starting(span.start);
+    let (start, end) = (span.start, in_task.span_end(index));
+    Some(cost::account(case, &Slice { task, process, start, end, what, starting }))
+}
+
+/// What a task on a CPU does.
+fn doing(case: &Case<'_>, within: Within) -> What {
+    match within {
+        Within::User => What::User,
+        Within::Syscall(call) => match case.families.id(call) {
+            Some(family) => What::Call(family, call),
+            None => What::Unexplained,
+        },
+        Within::Fault(fault) => What::Fault(fault),
+        Within::Interrupt => What::Interrupt,
+        Within::Starting => What::Starting,
+        Within::Exiting => What::Exiting,
+    }
+}
+
+type Key = (AccountId, ProcessId, Detail);
+
+struct Charge<'a, 't> {
+    case: &'a Case<'t>,
+    cpu_only: bool,
+    index: BTreeMap<Key, usize>,
+    /// The entries charged last: in loops the same few take turns.
+    latest: [Option<(Key, usize)>; 4],
+    oldest: usize,
+    entries: Vec<Entry>,
+}
+
+impl<'a, 't> Charge<'a, 't> {
+    fn new(case: &'a Case<'t>, cpu_only: bool) -> Self {
+        let index = BTreeMap::new();
+        Self { case, cpu_only, index, latest: [None; 4], oldest: 0, entries: Vec::new() }
+    }
+
+    fn finish(mut self) -> Attribution {
+        self.take_out_recording();
+        self.take_out_kernel();
+        self.open_user_time();
+        Attribution::new(self.entries, self.case.processes.all.len())
+    }
+
+    fn piece(&mut self, piece: &Piece) {
+        let timeline = self.case.timeline;
+        let task = &timeline.tasks[piece.task.index()];
+        let process = self.case.processes.of(piece.task);
+        let slice = |start, end, what| Slice {
+            task: piece.task,
+            process,
+            start,
+            end,
+            what,
+            starting: false,
+        };
+        let first = task.span_at(piece.start).filter(|_| !piece.unexplained);
+        let Some(first) = first else {
+            self.add(&slice(piece.start, piece.end, What::Unexplained), Ns::ZERO, &[]);
+            return;
+        };
+        let mut sampled = task.samples.partition_point(|s| s.at < piece.start);
+        for index in first..task.spans.len() {
+            let span = task.spans[index];
+            if span.start >= piece.end {
+                break;
+            }
+            let start = span.start.max(piece.start);
+            let end = task.span_end(index).min(piece.end);
+            let from = sampled;
+            while task.samples.get(sampled).is_some_and(|s| s.at < end) {
+                sampled += 1;
+            }
+            if start < end {
+                let samples = &task.samples[from..sampled];
+                self.span(task, index, slice(start, end, What::User), samples);
+            }
+        }
+        // A piece that outlasts its task is a hole in what is known.
+        if task.end < piece.end {
+            let start = task.end.max(piece.start);
+            self.add(&slice(start, piece.end, What::Unexplained), Ns::ZERO, &[]);
+        }
+    }
+
+    fn span(&mut self, task: &Task, index: usize, mut slice: Slice, samples: &[Sample]) {
+        let span = task.spans[index];
+        if self.cpu_only && !matches!(span.run, Run::OnCpu(_)) {
+            return;
+        }
+        let processes = &self.case.processes;
+        slice.starting = processes.get(slice.process).starting(slice.start);
+        match span.run {
+            Run::Runnable => self.ready(task, index, slice),
+            Run::Unrecorded => self.add(&Slice { what: What::Unrecorded, ..slice }, Ns::ZERO, &[]),
+            Run::Blocked(block) => {
+                let observed = self.held_up(block, &slice);
+                self.add(&Slice { what: What::Wait(block), ..slice }, observed, &[]);
+            }
+            Run::OnCpu(_) => {
+                slice.what = doing(self.case, span.within);
+                let observed = self.observed(task, index, &slice, samples.len());
+                self.add(&slice, observed, samples);
+            }
+        }
+    }
+
+    /// What observing cost within the slice: the events at its span's start, and its samples.
+    fn observed(&self, task: &Task, index: usize, slice: &Slice, samples: usize) -> Ns {
+        let cost = &self.case.observer;
+        if task.spans[index].start != slice.start {
+            return overhead::sampling(cost, samples);
+        }
+        overhead::in_span(self.case.timeline, cost, task, index, samples)
+    }
+
+    /// Charges a slice; `observed` of it goes to the observer.
+    fn add(&mut self, slice: &Slice, observed: Ns, samples: &[Sample]) {
+        let length = slice.end - slice.start;
+        let observed = observed.min(length);
+        if observed > Ns::ZERO {
+            let key = (OBSERVER, slice.process, Detail::Plain);
+            let entry = self.entry(key);
+            entry.ns += observed;
+            entry.count += 1;
+        }
+        let account = cost::account(self.case, slice);
+        let ns = length - observed;
+        let alone = match slice.what {
+            What::Wait(_) | What::Ready(_) => ns - self.case.busy.within(slice.start, slice.end),
+            _ => ns,
+        };
+        let (site, began) = self.site(slice);
+        let detail = self.detail(slice);
+        let ours = samples.iter().filter(|s| self.case.is_recording(s.kernel_stack)).count();
+        let entry = self.entry((account, slice.process, detail));
+        entry.ns += ns;
+        entry.alone += alone;
+        entry.count += began;
+        if site.is_known() {
+            let weight = entry.sites.entry(site).or_default();
+            weight.count += began;
+            weight.amount += ns.0;
+        }
+        entry.recording.0 += u64::try_from(samples.len()).unwrap_or(0);
+        entry.observed += observed;
+        let hidden = |s: &&Sample| s.kernel && s.kernel_stack == StackId(0);
+        let hidden = samples.iter().filter(hidden).count();
+        entry.in_kernel += u64::try_from(hidden).unwrap_or(0);
+        entry.recording.1 += u64::try_from(ours).unwrap_or(0);
+        for sample in samples.iter().filter(|s| s.stack != StackId(0)) {
+            let weight = entry.samples.entry(Spot::Stack(sample.stack)).or_default();
+            *weight = Weight { count: weight.count + 1, amount: weight.amount + 1 };
+        }
+    }
+
+    fn entry(&mut self, key: Key) -> &mut Entry {
+        let known = self.latest.iter().flatten().find(|(k, _)| *k == key).map(|(_, at)| *at);
+        let at = known.unwrap_or_else(|| {
+            let entries = &mut self.entries;
+            let at = *self.index.entry(key).or_insert_with(|| {
+                entries.push(Entry::new(key.0, key.1, key.2));
+                entries.len() - 1
+            });
+            self.latest[self.oldest] = Some((key, at));
+            self.oldest = (self.oldest + 1) % self.latest.len();
+            at
+        });
+        &mut self.entries[at]
+    }
+
+    /// Where a slice's event was taken, and how many such begin in it.
+    fn site(&self, slice: &Slice) -> (Spot, u64) {
+        let timeline = self.case.timeline;
+        match slice.what {
+            What::Call(_, call) => {
+                let call = &timeline.calls[call.index()];
+                (Spot::Stack(call.site), u64::from(call.start == slice.start) * call.times())
+            }
+            What::Fault(fault) => {
+                let fault = &timeline.faults[fault as usize];
+                // Of each fault the instruction is known, of some the stack.
+                let user = fault.site == StackId(0) && !fault.kernel;
+                (if user { Spot::At(fault.by) } else { Spot::Stack(fault.site) }, 1)
+            }
+            What::Wait(block) => {
+                let block = &timeline.blocks[block as usize];
+                (Spot::Stack(self.case.site_of(block)), u64::from(block.start == slice.start))
+            }
+            _ => (Spot::default(), 1),
+        }
+    }
+
+    fn detail(&self, slice: &Slice) -> Detail {
+        match slice.what {
+            What::Call(family, _) => Detail::Calls(family),
+            What::Fault(_) => Detail::Faults,
+            What::Ready(holder) => Detail::Held(holder),
+            What::Wait(block) => {
+                let block = &self.case.timeline.blocks[block as usize];
+                Detail::Waits(block.waits_for, self.case.partner(block))
+            }
+            _ => Detail::Plain,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a run with counting probes tells: calls of a function, and allocations by the line that
+//! asks for them.
+//!
+//! Such a run comes after those that are timed, and only where repeating is allowed. It gives
+//! numbers of events and never a time: times are those of the report it is added to. Not for where the probes
+//! go (`running` in `deadweight`) or how they are set (`deadweight-record`).
+
+mod per_call;
+mod sites;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub use per_call::{Copies, copies};
+
+use crate::inspect::growth::GROWTH;
+use crate::path::Subject;
+use crate::timeline::Timeline;
+use deadweight_report::report::{Allocations, Finding, Report};
+use deadweight_report::wording::{count, time};
+use deadweight_trace::Trace;
+pub use deadweight_trace::probe::{Mark, STOPPED};
+use deadweight_trace::units::Ns;
+use tally::Tally;
+
+/// A run whose calls and allocations were counted.
+#[derive(Copy, Clone, Debug)]
+pub struct Counted<'a> {
+    /// Its recording.
+    pub trace: &'a Trace,
+    /// As in [`crate::Weighing`].
+    pub of: Option<&'a str>,
+    /// Whether an allocator was found that could be counted.
+    pub allocators: bool,
+    /// Whether a copy of the function of `--in` was found that could be counted.
+    pub function: bool,
+}
+
+/// Adds what was counted to the report of the runs beside it.
+pub fn tell(report: &mut Report, counted: &Counted<'_>) {
+    let trace = counted.trace;
+    let timeline = Timeline::build(trace);
+    let Ok(subject) = Subject::choose(trace, &timeline, counted.of) else {
+        let text = "nothing was counted: the process was not there in the run that counts";
+        return report.warnings.push(text.into());
+    };
+    let tally = Tally::of(trace, &timeline, &subject);
+    if timeline.lost > 0 {
+        let lost = count(timeline.lost);
+        let text = format!("{lost} records were lost while calls were counted: counts are low");
+        report.warnings.push(text);
+    }
+    if counted.function
+        && let Some(inside) = &mut report.inside
+    {
+        per_call::tell(inside, [report.wall_ns, report.cpu_ns], &tally, counted);
+    }
+    if counted.allocators {
+        let found = allocations(&tally);
+        for finding in report.findings.iter_mut().filter(|f| asks_for_memory(f)) {
+            let cpu = report.cpu_ledger.iter().find(|row| row.account == finding.class);
+            sites::tell(finding, &found, cpu.map_or(Ns::ZERO, |row| Ns(row.ns)));
+        }
+        report.allocations = Some(found);
+    }
+}
+
+/// Whether a finding is about how often memory is asked for.
+#[must_use]
+pub fn asks_for_memory(finding: &Finding) -> bool {
+    finding.class == "allocation" || finding.title == GROWTH
+}
+
+/// All allocations of a run, as far as they were counted.
+fn allocations(tally: &Tally<'_>) -> Allocations {
+    let all = tally.allocations.all();
+    Allocations {
+        count: all.count,
+        bytes: all.bytes,
+        basis: tally.basis(),
+        sites: sites::sites(tally),
+        remark: counted_until(tally).unwrap_or_default(),
+    }
+}
+
+/// Said where counting stopped.
+fn counted_until(tally: &Tally<'_>) -> Option<String> {
+    let stopped = format!("counting stopped after {} of the run that counts", time(tally.stopped?));
+    Some(match tally.come {
+        Some(come) => format!(
+            "{stopped}, when {:.0} % of the program's own work was done: the rest is taken to be alike",
+            100.0 * come
+        ),
+        None => format!("{stopped}: enough was known"),
+    })
+}

@@ -1,0 +1,315 @@
+//! System calls in families: the same call of the same process on the same thing, counted once.
+//!
+//! Ten million calls become a few dozen families; cost classes judge families, never single
+//! calls. Not for time on the path: that is `attribute`.
+
+use crate::facts::call_site::{Spot, Weight, Weights};
+use crate::facts::processes::{ProcessId, Processes};
+use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::{Call, Timeline};
+use crate::visit_count;
+use deadweight_trace::ids::{CallId, NameId, StackId};
+use deadweight_trace::syscall::{self, Arch};
+use deadweight_trace::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Distinct sizes and objects that are remembered per family: enough to tell few from many.
+const REMEMBERED: usize = 4096;
+
+/// Calls that put bytes into what their descriptor refers to.
+pub(crate) const WRITES: &[&str] = &["write", "writev", "sendto", "sendmsg", "splice", "sendfile"];
+
+/// Calls that take bytes from what their descriptor refers to.
+pub(crate) const READS: &[&str] = &["read", "readv", "recvfrom", "recvmsg"];
+
+/// An index into [`Families::all`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FamilyId(pub(crate) u32);
+
+/// All families of a timeline.
+#[derive(Debug, Default)]
+pub(crate) struct Families {
+    /// In order of their first call.
+    pub(crate) all: Vec<Family>,
+    of_call: Vec<u32>,
+    /// By process: its families. Whoever looked through all of them for each process would take
+    /// the square of the time on a script that starts programs by the thousand.
+    in_process: Vec<Vec<FamilyId>>,
+    /// By thing: the families that write to it.
+    writing: BTreeMap<u32, Vec<FamilyId>>,
+}
+
+/// The same call of the same process on the same kind of thing.
+#[derive(Clone, Debug)]
+pub(crate) struct Family {
+    /// Who called.
+    pub(crate) process: ProcessId,
+    /// Name of the call, `?` if the tables don't know it.
+    pub(crate) name: &'static str,
+    /// Which argument is the size asked for, if one is.
+    size: Option<usize>,
+    /// Result of the latest call with a size.
+    answer: Option<i64>,
+    /// What the latest call worked on.
+    object: Option<u32>,
+    /// Whether all its calls were made before main.
+    pub(crate) starting: bool,
+    /// What the descriptor referred to, if there is one.
+    pub(crate) kind: Option<ObjectKind>,
+    /// How many.
+    pub(crate) calls: u64,
+    /// How many failed.
+    pub(crate) failed: u64,
+    /// How many transferred nothing (end of file).
+    pub(crate) empty: u64,
+    /// How many had to wait.
+    pub(crate) blocked: u64,
+    /// Bytes asked for, where the call has a size.
+    pub(crate) asked: u64,
+    /// Smallest and largest size asked for.
+    pub(crate) sizes: (u64, u64),
+    /// Bytes transferred.
+    pub(crate) bytes: u64,
+    /// Distinct arguments of calls without a size (up to a limit).
+    pub(crate) questions: BTreeSet<[u64; 4]>,
+    /// Distinct results of calls with a size (up to a limit).
+    pub(crate) answers: BTreeSet<i64>,
+    /// Distinct things worked on (up to a limit).
+    pub(crate) objects: BTreeSet<u32>,
+    /// How many distinct things were worked on. Beyond the limit of those that are remembered,
+    /// things that came to be later than all before: descriptors are opened and closed in turn.
+    pub(crate) things: u64,
+    newest: u32,
+    /// Time inside, waits included.
+    pub(crate) time: Ns,
+    /// Time inside without waits.
+    pub(crate) busy: Ns,
+    /// Stacks that calls were made from: those that were taken.
+    pub(crate) sites: BTreeMap<StackId, u64>,
+}
+
+/// The first two processes of several: enough to tell whether there is one beside any.
+#[derive(Copy, Clone, Default)]
+struct Two([Option<ProcessId>; 2]);
+
+impl Two {
+    fn add(&mut self, process: ProcessId) {
+        if !self.0.contains(&Some(process))
+            && let Some(free) = self.0.iter_mut().find(|known| known.is_none())
+        {
+            *free = Some(process);
+        }
+    }
+
+    fn has_other_than(self, process: ProcessId) -> bool {
+        self.0.iter().flatten().any(|known| *known != process)
+    }
+}
+
+type Key = (ProcessId, u16, bool, Option<ObjectKind>, NameId);
+
+impl Families {
+    /// Counts all calls of the timeline.
+    pub(crate) fn gather(timeline: &Timeline, processes: &Processes, arch: Arch) -> Self {
+        let mut found = Self {
+            all: Vec::new(),
+            of_call: Vec::with_capacity(timeline.calls.len()),
+            in_process: vec![Vec::new(); processes.all.len()],
+            writing: BTreeMap::new(),
+        };
+        let mut index: BTreeMap<Key, u32> = BTreeMap::new();
+        let mut latest: Option<(Key, u32)> = None;
+        for call in &timeline.calls {
+            let key = key(timeline, processes, call);
+            let id = match latest {
+                Some((k, id)) if k == key => id,
+                _ => *index.entry(key).or_insert_with(|| {
+                    found.all.push(Family::new(key, arch));
+                    u32::try_from(found.all.len() - 1).unwrap_or(u32::MAX)
+                }),
+            };
+            latest = Some((key, id));
+            found.of_call.push(id);
+            found.all[id as usize].count(timeline, call);
+        }
+        for block in &timeline.blocks {
+            let Some(family) = block.call.and_then(|call| found.id(call)) else { continue };
+            let family = &mut found.all[family.0 as usize];
+            family.blocked += 1;
+            family.busy -= block.end - block.start;
+        }
+        for (id, family) in (0u32..).map(FamilyId).zip(&found.all) {
+            if let Some(families) = found.in_process.get_mut(family.process.0 as usize) {
+                families.push(id);
+            }
+            if WRITES.contains(&family.name) {
+                for object in &family.objects {
+                    found.writing.entry(*object).or_default().push(id);
+                }
+            }
+        }
+        found
+    }
+
+    /// The families that write to what this one works on.
+    pub(crate) fn writing(&self, family: &Family) -> impl Iterator<Item = &Family> {
+        let writing = family.objects.iter().filter_map(|object| self.writing.get(object));
+        writing.flatten().map(|id| self.get(*id)).inspect(|_| visit_count::look(1))
+    }
+
+    /// The family of a call.
+    pub(crate) fn id(&self, call: CallId) -> Option<FamilyId> {
+        self.of_call.get(call.index()).map(|id| FamilyId(*id))
+    }
+
+    /// The family behind `id`.
+    pub(crate) fn get(&self, id: FamilyId) -> &Family {
+        &self.all[id.0 as usize]
+    }
+
+    /// The families of one process after its start, with their ids.
+    pub(crate) fn of_process(
+        &self,
+        process: ProcessId,
+    ) -> impl Iterator<Item = (FamilyId, &Family)> {
+        let families = self.in_process.get(process.0 as usize).map_or(&[][..], Vec::as_slice);
+        visit_count::look(families.len());
+        families.iter().map(|id| (*id, self.get(*id))).filter(|(_, f)| !f.starting)
+    }
+
+    /// The processes that read what another one of those that are `own` writes, or write what such a
+    /// one reads.
+    pub(crate) fn talking(&self, own: impl Fn(ProcessId) -> bool) -> BTreeSet<ProcessId> {
+        let mut ends: BTreeMap<u32, [Two; 2]> = BTreeMap::new();
+        let of = |family: &Family| {
+            [READS.contains(&family.name) && !family.starting, WRITES.contains(&family.name)]
+        };
+        for family in self.all.iter().filter(|family| own(family.process)) {
+            visit_count::look(family.objects.len());
+            for (end, _) in of(family).into_iter().enumerate().filter(|(_, used)| *used) {
+                for object in &family.objects {
+                    ends.entry(*object).or_default()[end].add(family.process);
+                }
+            }
+        }
+        let talks = |family: &&Family| {
+            let [reads, writes] = of(family);
+            let mut ends = family.objects.iter().filter_map(|object| ends.get(object));
+            ends.any(|[readers, writers]| {
+                reads && writers.has_other_than(family.process)
+                    || writes && readers.has_other_than(family.process)
+            })
+        };
+        self.all.iter().filter(talks).map(|family| family.process).collect()
+    }
+
+    /// How many different results reading files by path gave a process (0 if it read none).
+    pub(crate) fn answers(&self, process: ProcessId) -> usize {
+        let mut answers: BTreeSet<i64> = BTreeSet::new();
+        for (_, family) in self.of_process(process) {
+            let reads = matches!(family.name, "read" | "pread64");
+            if reads && family.objects.len() > 1 && family.per_object() <= 8 {
+                answers.extend(family.answers.iter().filter(|a| **a > 0));
+            }
+        }
+        answers.len()
+    }
+}
+
+fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
+    let process = processes.of(call.task);
+    let object = call.object().and_then(|o| timeline.objects.all.get(o as usize));
+    let starting = processes.all.get(process.0 as usize).is_some_and(|p| p.starting(call.start));
+    (process, call.nr, starting, object.map(|o| o.kind), object.map_or(NameId(0), |o| o.name))
+}
+
+impl Family {
+    /// The places of its calls on the path; where none of them is known, those of its other calls: of dense calls few
+    /// stacks are taken, perhaps all while something else was waited for.
+    pub(crate) fn places(&self, on_path: &Weights) -> Weights {
+        if on_path.keys().any(|spot| spot.is_known()) {
+            return on_path.clone();
+        }
+        let weight = |calls: u64| Weight { count: calls, amount: calls };
+        self.sites.iter().map(|(site, calls)| (Spot::Stack(*site), weight(*calls))).collect()
+    }
+
+    fn new((process, nr, starting, kind, _): Key, arch: Arch) -> Self {
+        let name = syscall::name(arch, nr).unwrap_or("?");
+        Self {
+            process,
+            name,
+            size: syscall::size(name),
+            answer: None,
+            object: None,
+            starting,
+            kind,
+            calls: 0,
+            failed: 0,
+            empty: 0,
+            blocked: 0,
+            asked: 0,
+            sizes: (u64::MAX, 0),
+            bytes: 0,
+            questions: BTreeSet::new(),
+            answers: BTreeSet::new(),
+            objects: BTreeSet::new(),
+            things: 0,
+            newest: 0,
+            time: Ns::ZERO,
+            busy: Ns::ZERO,
+            sites: BTreeMap::new(),
+        }
+    }
+
+    fn count(&mut self, timeline: &Timeline, call: &Call) {
+        let times = call.times();
+        self.calls += times;
+        self.time += call.end - call.start;
+        self.busy += call.end - call.start;
+        if call.site != StackId(0) {
+            *self.sites.entry(call.site).or_default() += 1;
+        }
+        if call.object() != self.object
+            && let Some(object) = call.object()
+        {
+            let new = if self.objects.len() < REMEMBERED {
+                self.objects.insert(object)
+            } else {
+                object > self.newest
+            };
+            self.things += u64::from(new);
+            self.newest = self.newest.max(object);
+        }
+        self.object = call.object();
+        match call.ret() {
+            Some(ret @ ..0) if ret > -4096 => self.failed += times,
+            Some(0) => self.empty += times,
+            _ => {}
+        }
+        if let Some(position) = self.size {
+            let asked = timeline.args(call)[position];
+            self.asked = self.asked.saturating_add(asked.saturating_mul(times));
+            self.sizes = (self.sizes.0.min(asked), self.sizes.1.max(asked));
+            let got = call.ret().and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
+            self.bytes = self.bytes.saturating_add(got.saturating_mul(times));
+            // Most calls answer what the one before did.
+            if call.ret() != self.answer && self.answers.len() < REMEMBERED {
+                self.answers.extend(call.ret());
+            }
+            self.answer = call.ret();
+        } else if self.questions.len() < REMEMBERED {
+            self.questions.insert(timeline.args(call));
+        }
+    }
+
+    /// Calls per thing worked on.
+    pub(crate) fn per_object(&self) -> u64 {
+        self.calls / self.things.max(1)
+    }
+
+    /// Mean size asked for.
+    pub(crate) fn mean_asked(&self) -> u64 {
+        self.asked / self.calls.max(1)
+    }
+}

@@ -1,0 +1,243 @@
+//! Proven locks: who waited for whom, and from where.
+//!
+//! A futex alone proves nothing: condition variables, idle pools and joins sleep on futexes too.
+//! A wait counts if its holder woke it through the same word and the waiter's stack shows a lock
+//! function; without stacks, if the word is used as locks use it (waiters wake too, and the value
+//! waited on is the 2 that glibc and Rust write for "contended"). For Go, whose goroutines park
+//! without a system call, probes on the runtime's semaphores tell the same.
+
+use crate::facts::processes::{ProcessId, Processes};
+use crate::timeline::kernel_stacks::WaitsFor;
+use crate::timeline::{Block, Timeline, WokenBy};
+use deadweight_trace::ids::{StackId, TaskId, Tid};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Kind, Trace, syscall};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The value of a contended lock word in glibc and Rust's standard library.
+const CONTENDED: u64 = 2;
+
+/// All waits for proven locks.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    /// In order of their end.
+    pub(crate) waits: Vec<LockWait>,
+}
+
+/// A wait for a proven lock.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LockWait {
+    /// Whose lock.
+    pub(crate) process: ProcessId,
+    /// The lock's address.
+    pub(crate) word: u64,
+    /// Who waited: the task, or for Go the thread that the goroutine left.
+    pub(crate) waiter: TaskId,
+    /// Who held it.
+    pub(crate) holder: TaskId,
+    /// From when ...
+    pub(crate) start: Ns,
+    /// ... until when.
+    pub(crate) end: Ns,
+    /// The waiter's stack.
+    pub(crate) waiter_site: StackId,
+    /// The holder's stack when it let go.
+    pub(crate) holder_site: StackId,
+    /// Whether goroutines waited: they move between threads.
+    pub(crate) goroutine: bool,
+}
+
+#[derive(Default)]
+struct Word {
+    waits: Vec<LockWait>,
+    waiters: BTreeSet<TaskId>,
+    wakers: BTreeSet<TaskId>,
+    locking: u64,
+    other: u64,
+    contended: u64,
+}
+
+impl Locks {
+    /// Finds the locks of a timeline.
+    pub(crate) fn gather(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Self {
+        let mut words: BTreeMap<(ProcessId, u64), Word> = BTreeMap::new();
+        let futex = syscall::number(trace.meta.arch, "futex");
+        let mut purposes: BTreeMap<StackId, Option<Purpose>> = BTreeMap::new();
+        for block in timeline.blocks.iter().filter(|b| b.waits_for == WaitsFor::Futex) {
+            let Some((wait, value)) = futex_wait(timeline, processes, block, futex) else {
+                continue;
+            };
+            let word = words.entry((wait.process, wait.word)).or_default();
+            word.waiters.insert(wait.waiter);
+            word.wakers.insert(wait.holder);
+            word.contended += u64::from(value == CONTENDED);
+            let purpose = *purposes
+                .entry(wait.waiter_site)
+                .or_insert_with(|| purpose(&trace.symbols, wait.waiter_site));
+            match purpose {
+                Some(Purpose::Lock) => word.locking += 1,
+                Some(Purpose::Other) => word.other += 1,
+                None => {}
+            }
+            word.waits.push(wait);
+        }
+        let mut waits: Vec<LockWait> =
+            words.into_values().filter(Word::is_lock).flat_map(|w| w.waits).collect();
+        waits.extend(goroutine_waits(trace, timeline, processes));
+        waits.sort_by_key(|w| (w.end, w.waiter));
+        Self { waits }
+    }
+}
+
+impl Word {
+    fn is_lock(&self) -> bool {
+        if self.locking + self.other > 0 {
+            return self.locking > self.other;
+        }
+        let count = u64::try_from(self.waits.len()).unwrap_or(u64::MAX);
+        self.contended == count && self.waiters.intersection(&self.wakers).next().is_some()
+    }
+}
+
+/// A futex wait that a task of the same process ended through the same word, and the value that
+/// was waited on.
+fn futex_wait(
+    timeline: &Timeline,
+    processes: &Processes,
+    block: &Block,
+    futex: Option<u16>,
+) -> Option<(LockWait, u64)> {
+    let call = &timeline.calls[block.call?.index()];
+    let WokenBy::Task(holder) = block.woken_by else { return None };
+    let waking = &timeline.calls[block.waker_call?.index()];
+    let process = processes.of(block.task);
+    let [word, _, value, _] = timeline.args(call);
+    let same = Some(call.nr) == futex
+        && waking.nr == call.nr
+        && processes.of(holder) == process
+        && timeline.args(waking)[0] == word;
+    let waiter_site = if block.site == StackId(0) { call.site } else { block.site };
+    let wait = LockWait {
+        process,
+        word,
+        waiter: block.task,
+        holder,
+        start: block.start,
+        end: block.end,
+        waiter_site,
+        holder_site: waking.site,
+        goroutine: false,
+    };
+    same.then_some((wait, value))
+}
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Purpose {
+    Lock,
+    Other,
+}
+
+/// What a stack waits on a futex for: the innermost function that tells decides.
+fn purpose(symbols: &Symbols, stack: StackId) -> Option<Purpose> {
+    const OTHER: &[&str] = &[
+        "cond_wait",
+        "cond_timedwait",
+        "cond_clockwait",
+        "condition_variable",
+        "condvar",
+        "condition",
+        "sem_wait",
+        "semaphore",
+        "park",
+        "join",
+        "barrier",
+        "latch",
+        "atomic_wait",
+        "futexsleep",
+        "notesleep",
+        "resetevent",
+        "waitgroup",
+        "once",
+    ];
+    const LOCK: &[&str] = &[
+        "mutex_lock",
+        "lll_lock",
+        "rwlock_rdlock",
+        "rwlock_wrlock",
+        "lock_contended",
+        "read_contended",
+        "write_contended",
+        "mutex",
+        "rwlock",
+        "shared_mutex",
+        "lockslow",
+        "unique_lock",
+        "lock_guard",
+        "malloc",
+    ];
+    symbols.functions(stack).find_map(|function| {
+        let name = function.to_ascii_lowercase();
+        if name.contains("mutex_cond_lock") {
+            Some(Purpose::Lock)
+        } else if OTHER.iter().any(|o| name.contains(o)) {
+            Some(Purpose::Other)
+        } else if LOCK.iter().any(|l| name.contains(l)) {
+            Some(Purpose::Lock)
+        } else {
+            None
+        }
+    })
+}
+
+/// When a goroutine parked, on which thread, from where.
+type Parked = (Ns, TaskId, StackId);
+
+/// Waits of goroutines, from the probes `go.lock.wait` and `go.lock.release`, whose first
+/// argument is the semaphore: a release hands over to the one that waits longest.
+fn goroutine_waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Vec<LockWait> {
+    let id = |name: &str| trace.symbols.names.iter().position(|n| n == name);
+    let (Some(wait), Some(release)) = (id("go.lock.wait"), id("go.lock.release")) else {
+        return Vec::new();
+    };
+    let mut by_tid: BTreeMap<Tid, Vec<TaskId>> = BTreeMap::new();
+    for (index, task) in timeline.tasks.iter().enumerate().filter(|(_, t)| t.own) {
+        by_tid.entry(task.tid).or_default().push(TaskId::at(index));
+    }
+    let mut queues: BTreeMap<(ProcessId, u64), VecDeque<Parked>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for event in trace.events() {
+        let Kind::Probe { probe, args, stack } = event.kind else { continue };
+        let lives = by_tid.get(&event.task).map_or(&[][..], Vec::as_slice);
+        let task = lives.iter().copied().find(|id| {
+            let task = timeline.task(*id);
+            task.birth <= event.at && event.at <= task.end
+        });
+        let Some(task) = task else { continue };
+        let process = processes.of(task);
+        let queue = queues.entry((process, args[0])).or_default();
+        // A WaitGroup waits for work to end, not for a lock.
+        let grouped = |name: &str| name.contains("WaitGroup");
+        if probe.index() == wait && trace.symbols.functions(stack).any(grouped) {
+            continue;
+        }
+        if probe.index() == wait {
+            queue.push_back((event.at, task, stack));
+        } else if probe.index() == release
+            && let Some((start, waiter, waiter_site)) = queue.pop_front()
+        {
+            found.push(LockWait {
+                process,
+                word: args[0],
+                waiter,
+                holder: task,
+                start,
+                end: event.at,
+                waiter_site,
+                holder_site: stack,
+                goroutine: true,
+            });
+        }
+    }
+    found
+}

@@ -1,0 +1,364 @@
+//! Everything that is known about one run, gathered before time is charged.
+//!
+//! In: a recording, its timeline and its path. Out: [`Case`], from which cost classes judge. It must not know the classes:
+//! the judgement that it keeps per stack is passed in. Not for results: those are `account::Attribution` and drafts.
+
+pub(crate) mod builds;
+pub(crate) mod call_groups;
+pub(crate) mod call_site;
+pub(crate) mod churn;
+pub(crate) mod clean_run;
+pub(crate) mod locks;
+pub(crate) mod overhead;
+pub(crate) mod processes;
+pub(crate) mod user_time;
+pub(crate) mod zeroed;
+
+use crate::path::Path;
+use crate::timeline::kernel_stacks::{WaitsFor, is_for_recording};
+use crate::timeline::{Block, Fault, Run, Timeline, WokenBy};
+use builds::{Build, Builds};
+use call_groups::{Families, Family, FamilyId, READS, WRITES};
+use call_site::{Spot, own_frame};
+use churn::Churn;
+use clean_run::CleanRun;
+use deadweight_code::duty::Duty;
+use deadweight_code::machine::Machine;
+use deadweight_report::account::{AccountId, NET_WORK};
+use deadweight_report::stats::median::summarise;
+use deadweight_trace::ids::{ImageId, NameId, StackId};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Observer, Trace};
+use locks::Locks;
+use processes::{ProcessId, Processes};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+use user_time::{Readings, UserSample};
+use zeroed::{Cleared, Fate};
+
+/// One traced run with all that was gathered about it.
+pub(crate) struct Case<'a> {
+    /// The recording.
+    pub(crate) trace: &'a Trace,
+    /// Every task's life.
+    pub(crate) timeline: &'a Timeline,
+    /// The chain that the wall time consisted of.
+    pub(crate) path: &'a Path,
+    /// The processes.
+    pub(crate) processes: Processes,
+    /// System calls in families.
+    pub(crate) families: Families,
+    /// Memory that was given back and taken again.
+    pub(crate) churn: Churn,
+    /// Proven locks.
+    pub(crate) locks: Locks,
+    /// When any task of the subject was on a CPU.
+    pub(crate) busy: Busy,
+    /// What observing cost per event.
+    pub(crate) observer: Observer,
+    /// The median wall time, and CPU time in user code, of runs that were not observed, if there were any.
+    pub(crate) clean_wall: Option<Ns>,
+    pub(crate) clean_user: Option<Ns>,
+    /// Code that samples hit.
+    pub(crate) machine: Machine<'a>,
+    writers: BTreeMap<u32, ProcessId>,
+    readers: BTreeMap<u32, ProcessId>,
+    verdicts: Vec<OnceLock<AccountId>>,
+    readings: Readings,
+    builds: Builds,
+    allocating: OnceLock<BTreeSet<NameId>>,
+    cleared: OnceLock<Cleared>,
+    of_stack: Vec<OnceLock<AccountId>>,
+    recording: Vec<bool>,
+    judge: Judge,
+}
+
+/// The account of the program's own time that a sample stands for.
+pub(crate) type Judge = fn(&UserSample<'_>) -> AccountId;
+
+/// When any task of the subject was on a CPU.
+#[derive(Debug, Default)]
+pub(crate) struct Busy {
+    /// Disjoint, in order; with the sum of all before.
+    intervals: Vec<(Ns, Ns, Ns)>,
+}
+
+impl Busy {
+    fn gather(timeline: &Timeline, own: &[bool]) -> Self {
+        let mut raw: Vec<(Ns, Ns)> = Vec::new();
+        for held in &timeline.held {
+            for (i, h) in held.iter().enumerate() {
+                let end = held.get(i + 1).map_or(h.start, |next| next.start);
+                if h.task.is_some_and(|t| own.get(t.index()).copied().unwrap_or(false)) {
+                    raw.push((h.start, end));
+                }
+            }
+        }
+        raw.sort_unstable();
+        let mut intervals: Vec<(Ns, Ns, Ns)> = Vec::new();
+        for (start, end) in raw {
+            match intervals.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                last => {
+                    let before = last.map_or(Ns::ZERO, |(s, e, sum)| *sum + (*e - *s));
+                    intervals.push((start, end, before));
+                }
+            }
+        }
+        Self { intervals }
+    }
+
+    /// For how much of `start..end` some own task was on a CPU.
+    pub(crate) fn within(&self, start: Ns, end: Ns) -> Ns {
+        self.until(end) - self.until(start)
+    }
+
+    fn until(&self, at: Ns) -> Ns {
+        let after = self.intervals.partition_point(|(start, ..)| *start <= at);
+        match after.checked_sub(1).map(|i| self.intervals[i]) {
+            Some((start, end, before)) => before + (at.min(end) - start),
+            None => Ns::ZERO,
+        }
+    }
+}
+
+fn median(clean: &[CleanRun], of: impl Fn(&CleanRun) -> Ns) -> Option<Ns> {
+    let each: Vec<u64> = clean.iter().map(|run| of(run).0).collect();
+    (!each.is_empty()).then(|| Ns(summarise(&each).interval.median))
+}
+
+impl<'a> Case<'a> {
+    /// Gathers what is known.
+    pub(crate) fn gather(
+        trace: &'a Trace,
+        timeline: &'a Timeline,
+        path: &'a Path,
+        observer: Observer,
+        clean: &[CleanRun],
+        judge: Judge,
+    ) -> Self {
+        let processes = Processes::gather(timeline, &path.subject, &trace.symbols);
+        let families = Families::gather(timeline, &processes, trace.meta.arch);
+        let churn = Churn::gather(trace, timeline, &processes);
+        let locks = Locks::gather(trace, timeline, &processes);
+        let busy = Busy::gather(timeline, &path.subject.own);
+        let mut writers = BTreeMap::new();
+        let mut readers = BTreeMap::new();
+        for family in &families.all {
+            let ends = match family.name {
+                name if WRITES.contains(&name) => &mut writers,
+                name if READS.contains(&name) => &mut readers,
+                _ => continue,
+            };
+            for object in &family.objects {
+                ends.entry(*object).or_insert(family.process);
+            }
+        }
+        let recording = (0..trace.symbols.stacks.len())
+            .map(|stack| trace.symbols.functions(StackId::at(stack)).any(is_for_recording))
+            .collect();
+        let verdicts = vec![OnceLock::new(); families.all.len()];
+        let readings = Readings::new(&trace.symbols);
+        let samples = timeline.user_samples_by_stack(trace.symbols.stacks.len());
+        let machine = Machine::new(&trace.symbols, trace.meta.arch, samples);
+        let builds = Builds::gather(&machine);
+        let of_stack = vec![OnceLock::new(); trace.symbols.stacks.len()];
+        Self {
+            trace,
+            timeline,
+            path,
+            processes,
+            families,
+            churn,
+            locks,
+            busy,
+            observer,
+            clean_wall: median(clean, |run| run.wall),
+            clean_user: median(clean, |run| run.user),
+            machine,
+            writers,
+            readers,
+            verdicts,
+            readings,
+            builds,
+            allocating: OnceLock::new(),
+            cleared: OnceLock::new(),
+            of_stack,
+            recording,
+            judge,
+        }
+    }
+
+    /// The account of a family's calls: judged the first time that it is asked for.
+    pub(crate) fn verdict(&self, family: FamilyId, judge: impl FnOnce() -> AccountId) -> AccountId {
+        *self.verdicts[family.0 as usize].get_or_init(judge)
+    }
+
+    /// What a stack of the program's own time was taken in.
+    pub(crate) fn sample(&self, stack: StackId) -> UserSample<'_> {
+        let mut sample = self.readings.sample(&self.machine, stack);
+        let leaf = self.trace.symbols.locations.get(sample.waited.at.index());
+        let build = leaf.and_then(|leaf| self.builds.of(leaf.image));
+        sample.unoptimised = build.is_some_and(|build| build.unoptimised);
+        let owner = sample.own_function();
+        sample.allocates = owner.is_some_and(|function| self.allocating().contains(&function));
+        sample
+    }
+
+    /// The program's own functions that were seen to allocate.
+    fn allocating(&self) -> &BTreeSet<NameId> {
+        self.allocating.get_or_init(|| {
+            let stacks = (0..self.trace.symbols.stacks.len()).map(StackId::at);
+            let samples = stacks.map(|stack| self.readings.sample(&self.machine, stack));
+            let allocate =
+                samples.filter(|s| matches!(s.duty(), Some(Duty::Allocate | Duty::Grow)));
+            allocate.filter_map(|sample| sample.own_function()).collect()
+        })
+    }
+
+    /// What became of the memory that a process cleared as it first touched it.
+    pub(crate) fn cleared(&self, process: ProcessId) -> Fate {
+        let gather = || Cleared::gather(self.timeline, &self.processes, |fault| self.clears(fault));
+        self.cleared.get_or_init(gather).of(process)
+    }
+
+    /// Whether a page fault was met while memory was being cleared.
+    pub(crate) fn clears(&self, fault: &Fault) -> bool {
+        let symbols = self.symbols();
+        let leaf = symbols.stack(fault.site).first().copied().unwrap_or(fault.by);
+        !fault.kernel && self.readings.duty(symbols, leaf) == Some(Duty::Fill)
+    }
+
+    /// What is concluded of how a binary was built.
+    pub(crate) fn build(&self, image: ImageId) -> Option<&Build> {
+        self.builds.of(image)
+    }
+
+    /// The place that a sample of the program's own time stands for.
+    pub(crate) fn spot_of_sample(&self, stack: StackId) -> Spot {
+        match self.trace.symbols.stack(stack).first() {
+            Some(leaf) => match self.machine.waited(*leaf).at {
+                at if at == *leaf => Spot::Stack(stack),
+                at => Spot::Waited(stack, at),
+            },
+            None => Spot::Stack(stack),
+        }
+    }
+
+    /// What the innermost functions at a spot are there for, where that says something.
+    pub(crate) fn duty_at(&self, spot: Spot) -> Option<Duty> {
+        match spot {
+            Spot::Stack(stack) | Spot::Waited(stack, _) | Spot::Caller(stack) => {
+                self.sample(stack).duty()
+            }
+            Spot::At(location) => self.readings.duty(&self.trace.symbols, location),
+        }
+    }
+
+    /// The account of the program's own time that was sampled here.
+    pub(crate) fn account_of_sample(&self, spot: Spot) -> AccountId {
+        let Some(stack) = spot.stack() else { return NET_WORK };
+        let judge = || (self.judge)(&self.sample(stack));
+        self.of_stack.get(stack.index()).map_or(NET_WORK, |account| *account.get_or_init(judge))
+    }
+
+    /// Whether a kernel stack shows what the kernel does for recording.
+    pub(crate) fn is_recording(&self, stack: StackId) -> bool {
+        self.recording.get(stack.index()).copied().unwrap_or(false)
+    }
+
+    /// Whether a wait was for what the kernel does for recording.
+    pub(crate) fn waits_for_recording(&self, block: u32) -> bool {
+        self.timeline.blocks[block as usize].waits_for == WaitsFor::Recording
+    }
+
+    /// What ids mean.
+    pub(crate) fn symbols(&self) -> &'a Symbols {
+        &self.trace.symbols
+    }
+
+    /// The subject's own process.
+    pub(crate) fn subject(&self) -> ProcessId {
+        self.processes.of(self.path.subject.root)
+    }
+
+    /// The waits of a process, task by task, each in order of time.
+    pub(crate) fn waits_of(&self, process: ProcessId) -> impl Iterator<Item = &Block> {
+        let tasks = self.processes.get(process).tasks.iter();
+        let spans = tasks.flat_map(|task| &self.timeline.task(*task).spans);
+        spans.filter_map(|span| match span.run {
+            Run::Blocked(block) => self.timeline.blocks.get(block as usize),
+            _ => None,
+        })
+    }
+
+    /// The stack of a wait: its own, else that of the call waited in, else where all such calls are made.
+    pub(crate) fn site_of(&self, block: &Block) -> StackId {
+        if block.site != StackId(0) {
+            return block.site;
+        }
+        let Some(call) = block.call else { return StackId(0) };
+        let own = self.timeline.calls[call.index()].site;
+        if own != StackId(0) {
+            return own;
+        }
+        let family = self.families.id(call).map(|id| self.families.get(id));
+        family.and_then(|family| self.only_place(family)).unwrap_or_default()
+    }
+
+    /// A stack from the only line of the program's own that a family of calls is made at, as far as was seen.
+    fn only_place(&self, family: &Family) -> Option<StackId> {
+        /// Fewer stacks than this may be of one place by chance, and more than so many different ones are not looked at.
+        const SEEN: u64 = 8;
+        const STACKS: usize = 8;
+        if family.sites.len() > STACKS || family.sites.values().sum::<u64>() < SEEN {
+            return None;
+        }
+        let line = |stack: &StackId| {
+            let (_, frame) = own_frame(self.symbols(), Spot::Stack(*stack))?;
+            Some((frame.function, frame.file, frame.line))
+        };
+        let mut lines = family.sites.keys().map(line);
+        let first = lines.next()??;
+        let most = family.sites.iter().max_by_key(|(_, count)| **count)?;
+        lines.all(|other| other == Some(first)).then_some(*most.0)
+    }
+
+    /// Name of the call that a wait happened in, or empty.
+    pub(crate) fn call_of(&self, block: &Block) -> &'static str {
+        block
+            .call
+            .and_then(|c| self.families.id(c))
+            .map_or("", |family| self.families.get(family).name)
+    }
+
+    /// Who is at the other end of a wait: who ended it, else who uses the other end of the pipe.
+    pub(crate) fn partner(&self, block: &Block) -> Option<ProcessId> {
+        // Whoever delivers what a person types is nobody to wait for.
+        if block.waits_for == WaitsFor::Terminal {
+            return None;
+        }
+        if let WokenBy::Task(task) = block.woken_by {
+            return Some(self.processes.of(task));
+        }
+        let call = &self.timeline.calls[block.call?.index()];
+        let object = call.object()?;
+        let ends = match self.call_of(block) {
+            "read" | "readv" | "recvfrom" | "recvmsg" => &self.writers,
+            _ => &self.readers,
+        };
+        ends.get(&object).copied().filter(|p| *p != self.processes.of(block.task))
+    }
+
+    /// Name of a process; if it has none, `pid 7`, or for an outsider `another process`.
+    pub(crate) fn name(&self, process: ProcessId) -> String {
+        let process = self.processes.get(process);
+        match (process.name.is_empty(), process.own) {
+            (false, _) => process.name.clone(),
+            (true, true) => format!("pid {}", process.pid.0),
+            // Its number would mean nothing to the reader, now that it is gone.
+            (true, false) => "another process".to_owned(),
+        }
+    }
+}

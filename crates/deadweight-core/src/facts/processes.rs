@@ -1,0 +1,243 @@
+//! Which tasks make up which process, what program each ran, and when it was still starting.
+//!
+//! Process ids are used again by the kernel; a [`ProcessId`] names one life of one process. Not
+//! for deciding whose time counts: that is `path::Subject`.
+
+use crate::path::Subject;
+use crate::timeline::{Span, Timeline, Within};
+use crate::visit_count;
+use deadweight_trace::ids::{ImageId, TaskId, Tid};
+use deadweight_trace::symbols::{Image, Symbols};
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// One life of one process: an index into [`Processes::all`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ProcessId(pub(crate) u32);
+
+/// All processes of a timeline.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    /// In order of their first task.
+    pub(crate) all: Vec<Process>,
+    of_task: Vec<u32>,
+}
+
+/// One process.
+#[derive(Debug, Default)]
+pub(crate) struct Process {
+    /// Its kernel id.
+    pub(crate) pid: Tid,
+    /// File name of its last program, or its task's name.
+    pub(crate) name: String,
+    /// Path of its last program, or empty.
+    pub(crate) path: String,
+    /// The binary of its last program, if code in it was hit.
+    pub(crate) image: Option<ImageId>,
+    /// Source language of that binary, or empty.
+    pub(crate) language: String,
+    /// Who started it.
+    pub(crate) parent: Option<ProcessId>,
+    /// Who it started, in order of birth.
+    pub(crate) children: Vec<ProcessId>,
+    /// Its tasks, first one first.
+    pub(crate) tasks: Vec<TaskId>,
+    /// Whether it is the subject's.
+    pub(crate) own: bool,
+    /// From its first task's birth ...
+    pub(crate) birth: Ns,
+    /// ... to its last task's end.
+    pub(crate) end: Ns,
+    /// When it was starting: from birth to exec, from exec to main. In order, disjoint.
+    pub(crate) starts: Vec<(Ns, Ns)>,
+    /// Whether it executed a program of its own.
+    pub(crate) executed: bool,
+}
+
+/// Programs whose work is to start other programs: that they wait for them is no hidden cost.
+const LAUNCHERS: &[&str] = &[
+    "sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox", "make", "gmake", "ninja",
+    "xargs", "env", "find", "parallel", "nice", "timeout", "time", "nohup", "setsid", "script",
+    "cargo", "go", "zig", "npm", "npx", "node", "gcc", "g++", "cc", "c++", "clang", "rustc",
+    "collect2", "bazel", "meson", "cmake", "ctest", "sudo", "stdbuf", "taskset",
+];
+
+/// Shells: what they start stands in a script.
+const SHELLS: &[&str] = &["sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox"];
+
+impl Process {
+    /// Whether starting programs is its work (a shell, `make`, `cargo`).
+    pub(crate) fn is_launcher(&self) -> bool {
+        LAUNCHERS.contains(&self.name.as_str())
+    }
+
+    /// Whether it is still starting at `at`.
+    pub(crate) fn starting(&self, at: Ns) -> bool {
+        let after = self.starts.partition_point(|(from, _)| *from <= at);
+        after > 0 && at < self.starts[after - 1].1
+    }
+
+    /// When its last program's own code began, as far as known.
+    pub(crate) fn began(&self) -> Ns {
+        self.starts.last().map_or(self.birth, |(_, to)| *to)
+    }
+}
+
+impl Processes {
+    /// Sorts the timeline's tasks into processes.
+    pub(crate) fn gather(timeline: &Timeline, subject: &Subject, symbols: &Symbols) -> Self {
+        let mut found = Self { all: Vec::new(), of_task: vec![u32::MAX; timeline.tasks.len()] };
+        let mut outside: BTreeMap<Tid, u32> = BTreeMap::new();
+        for index in 0..timeline.tasks.len() {
+            let task = &timeline.tasks[index];
+            let parent = task.parent.filter(|p| p.index() < index);
+            let parent_process = parent.map(|p| found.of_task[p.index()]);
+            let shared = parent.filter(|p| timeline.tasks[p.index()].process == task.process);
+            let known = match (shared, task.own) {
+                (Some(_), _) => parent_process,
+                (None, false) => outside.get(&task.process).copied(),
+                (None, true) => None,
+            };
+            let id = known.unwrap_or_else(|| {
+                let id = u32::try_from(found.all.len()).unwrap_or(u32::MAX);
+                let parent = parent_process.map(ProcessId);
+                if let Some(parent) = parent {
+                    found.all[parent.0 as usize].children.push(ProcessId(id));
+                }
+                found.all.push(Process {
+                    pid: task.process,
+                    parent,
+                    birth: task.birth,
+                    own: subject.own.get(index).copied().unwrap_or(false),
+                    ..Process::default()
+                });
+                id
+            });
+            if !task.own {
+                outside.entry(task.process).or_insert(id);
+            }
+            found.of_task[index] = id;
+            let process = &mut found.all[id as usize];
+            process.tasks.push(TaskId::at(index));
+            process.end = process.end.max(task.end);
+        }
+        for process in &mut found.all {
+            process.read_programs(timeline, symbols);
+        }
+        found
+    }
+
+    /// The process of a task.
+    pub(crate) fn of(&self, task: TaskId) -> ProcessId {
+        ProcessId(self.of_task.get(task.index()).copied().unwrap_or(u32::MAX))
+    }
+
+    /// The process behind `id`.
+    pub(crate) fn get(&self, id: ProcessId) -> &Process {
+        &self.all[id.0 as usize]
+    }
+
+    /// These processes and all that descend from them, each once, in order.
+    pub(crate) fn below(&self, ancestors: &[ProcessId]) -> Vec<ProcessId> {
+        let mut found = ancestors.to_vec();
+        let mut next = 0;
+        while let Some(id) = found.get(next).copied() {
+            found.extend(&self.get(id).children);
+            next += 1;
+        }
+        visit_count::look(found.len());
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// All ids, in order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ProcessId> {
+        visit_count::look(self.all.len());
+        (0..self.all.len()).map(|i| ProcessId(u32::try_from(i).unwrap_or(u32::MAX)))
+    }
+}
+
+/// The image that a program was executed from: its path may be relative to where it ran.
+fn image_of(symbols: &Symbols, path: &str) -> Option<usize> {
+    let path = path.trim_start_matches("./").trim_start_matches("../");
+    let same = |image: &str| {
+        image == path || image.strip_suffix(path).is_some_and(|rest| rest.ends_with('/'))
+    };
+    let known = |image: &Image| !path.is_empty() && same(symbols.name(image.path));
+    symbols.images.iter().position(known)
+}
+
+impl Process {
+    /// When the program's own code first ran, as far as page faults show it: the loader runs
+    /// before, and the page with the program's first instruction is not there yet. For processes
+    /// in which no probe marked main.
+    fn first_code(
+        &self,
+        timeline: &Timeline,
+        symbols: &Symbols,
+        image: ImageId,
+        from: Ns,
+        to: Ns,
+    ) -> Option<Ns> {
+        let spans = self.tasks.iter().flat_map(|t| &timeline.task(*t).spans);
+        let inside = |span: &&Span| span.start >= from && span.start < to;
+        let first = spans.filter(inside).find(|span| match span.within {
+            Within::Fault(fault) => {
+                let by = timeline.faults[fault as usize].by;
+                symbols
+                    .locations
+                    .get(by.index())
+                    .is_some_and(|l| by.index() > 0 && l.image == image)
+            }
+            _ => false,
+        });
+        first.map(|span| span.start)
+    }
+
+    /// Learns name, program and starting times from its tasks.
+    fn read_programs(&mut self, timeline: &Timeline, symbols: &Symbols) {
+        let tasks = self.tasks.iter().map(|t| &timeline.tasks[t.index()]);
+        let mut execs: Vec<(Ns, &str)> = tasks
+            .clone()
+            .flat_map(|t| t.execs.iter().map(|(at, path)| (*at, symbols.name(*path))))
+            .collect();
+        let mut mains: Vec<Ns> = tasks.clone().flat_map(|t| t.mains.iter().copied()).collect();
+        execs.sort_unstable();
+        mains.sort_unstable();
+        self.executed = !execs.is_empty();
+        let comm = tasks
+            .clone()
+            .next()
+            .and_then(|t| t.names.last())
+            .map_or("", |(_, name)| symbols.name(*name));
+        self.path = execs.last().map_or("", |(_, path)| path).to_owned();
+        let file = self.path.rsplit('/').next().unwrap_or("");
+        self.name = if file.is_empty() { comm.to_owned() } else { file.to_owned() };
+        let image = image_of(symbols, &self.path);
+        self.image = image.map(ImageId::at);
+        for (i, (at, path)) in execs.iter().enumerate() {
+            let next = execs.get(i + 1).map_or(Ns::MAX, |(next, _)| *next);
+            let main = mains.iter().copied().find(|m| *m >= *at && *m < next);
+            let main = main.or_else(|| {
+                let image = image_of(symbols, path).map(ImageId::at)?;
+                self.first_code(timeline, symbols, image, *at, next)
+            });
+            let first = i == 0 && mains.first().is_none_or(|m| *m >= *at);
+            let from = if first { self.birth } else { *at };
+            let to = main.unwrap_or(*at);
+            if from < to {
+                self.starts.push((from, to));
+            }
+        }
+        self.language = image.map_or("", |i| symbols.name(symbols.images[i].language)).to_owned();
+        if self.language.is_empty() {
+            self.language = match self.name.as_str() {
+                name if SHELLS.contains(&name) => "shell",
+                name if name.starts_with("python") => "Python",
+                _ => "",
+            }
+            .to_owned();
+        }
+    }
+}

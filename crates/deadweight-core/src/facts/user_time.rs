@@ -1,0 +1,183 @@
+//! What a sample of the program's own time was taken in: the duties of the library functions up
+//! to the program's own innermost frame.
+//!
+//! Frames above that frame are why the program does it, and no cost of the library. Read once
+//! per code address, so that a million samples take a million look-ups. Not for deciding what is
+//! a cost (`cost`), nor for charging (`attribute`).
+
+use crate::facts::call_site::{Spot, is_own};
+use deadweight_code::Role;
+use deadweight_code::duty::{self, Duty};
+use deadweight_code::machine::{Called, Machine, Waited};
+use deadweight_trace::ids::{LocationId, NameId, StackId};
+use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
+use std::sync::OnceLock;
+
+/// What is known of each code address, read when it is first asked for.
+#[derive(Debug)]
+pub(crate) struct Readings {
+    of_location: Vec<OnceLock<Reading>>,
+}
+
+/// The frames of one code address, innermost first, up to the first that is the program's own.
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    duties: Vec<Duty>,
+    own: bool,
+}
+
+impl Readings {
+    /// None read yet.
+    pub(crate) fn new(symbols: &Symbols) -> Self {
+        Self { of_location: vec![OnceLock::new(); symbols.locations.len()] }
+    }
+
+    fn of(&self, symbols: &Symbols, id: LocationId) -> Option<&Reading> {
+        let cell = self.of_location.get(id.index())?;
+        Some(cell.get_or_init(|| read(symbols, id)))
+    }
+
+    /// What the innermost function at an address is there for, where that says something.
+    pub(crate) fn duty(&self, symbols: &Symbols, id: LocationId) -> Option<Duty> {
+        let reading = self.of(symbols, id)?;
+        reading.duties.iter().copied().find(|duty| *duty != Duty::Library)
+    }
+
+    /// The sample taken at `stack`.
+    pub(crate) fn sample<'s>(&self, machine: &'s Machine<'s>, stack: StackId) -> UserSample<'s> {
+        let symbols = machine.symbols();
+        let leaf = symbols.stack(stack).first().copied().unwrap_or_default();
+        let waited = machine.waited(leaf);
+        let mut sample = UserSample {
+            symbols,
+            machine,
+            stack,
+            waited,
+            duties: Vec::new(),
+            own: None,
+            unoptimised: false,
+            allocates: false,
+        };
+        let callers = symbols.stack(stack).iter().skip(1).copied();
+        for id in std::iter::once(waited.at).chain(callers) {
+            let Some(reading) = self.of(symbols, id) else { continue };
+            sample.duties.extend(&reading.duties);
+            if reading.own {
+                sample.own = Some(id);
+                break;
+            }
+        }
+        sample
+    }
+}
+
+fn read(symbols: &Symbols, id: LocationId) -> Reading {
+    let mut reading = Reading::default();
+    let Some(location) = symbols.locations.get(id.index()) else { return reading };
+    let machine_function = location.frames.len().saturating_sub(1);
+    for (index, frame) in location.frames.iter().enumerate() {
+        // Of inlined methods Crystal keeps the bare name: the program's own `read` is not the C library's.
+        let own_method =
+            || symbols.name(frame.file).ends_with(".cr") && is_own(symbols, location, frame);
+        let name = symbols.name(frame.function);
+        let duty = duty::of_name(name).filter(|_| !own_method());
+        // What is inlined copies a word as often as a buffer: there the instruction tells.
+        let moves = matches!(duty, Some(Duty::Copy | Duty::Fill))
+            && index < machine_function
+            && !duty::is_copying_loop(name);
+        match duty.filter(|_| !moves) {
+            Some(duty) => reading.duties.push(duty),
+            None if !moves && is_own(symbols, location, frame) => {
+                reading.own = true;
+                break;
+            }
+            None => reading.duties.push(Duty::Library),
+        }
+    }
+    reading
+}
+
+/// A sample of the program's own time.
+#[derive(Debug)]
+pub(crate) struct UserSample<'s> {
+    /// What ids mean.
+    pub(crate) symbols: &'s Symbols,
+    /// What code is there for.
+    machine: &'s Machine<'s>,
+    /// Where it was taken, with the callers.
+    pub(crate) stack: StackId,
+    /// The instruction that it waited for, and what that is there for.
+    pub(crate) waited: Waited,
+    /// What the functions between its instruction and the program's own innermost frame are
+    /// there for, innermost first. Empty if it was taken in the program's own code.
+    pub(crate) duties: Vec<Duty>,
+    /// The address that holds the program's own innermost frame.
+    pub(crate) own: Option<LocationId>,
+    /// Whether the binary that it was taken in was not optimised.
+    pub(crate) unoptimised: bool,
+    /// Whether the program's own innermost function was also seen to allocate.
+    pub(crate) allocates: bool,
+}
+
+impl<'s> UserSample<'s> {
+    /// What the program's own innermost instruction is there for: if that is a caller, the call.
+    pub(crate) fn own_role(&self) -> Role {
+        match self.own {
+            Some(own) if own == self.waited.at => self.waited.role,
+            Some(own) => self.machine.role_at(own),
+            None => Role::Work,
+        }
+    }
+
+    /// What the call of its innermost function is there for.
+    pub(crate) fn caller_role(&self) -> Role {
+        let caller = self.symbols.stack(self.stack).get(1);
+        caller.map_or(Role::Work, |caller| self.machine.role_at(*caller))
+    }
+
+    /// The small function that the call nearest to its instruction calls.
+    pub(crate) fn small_callee(&self) -> Option<Called> {
+        self.machine.small_callee(self.waited.at)
+    }
+
+    /// The small function that it was taken in, if the program's own code calls that and it is
+    /// not the caller itself.
+    pub(crate) fn runs_small(&self) -> Option<Called> {
+        let caller = *self.symbols.stack(self.stack).get(1)?;
+        let function = self.waited.function?;
+        self.machine.small_callee(caller).filter(|called| called.function == function)
+    }
+
+    /// The program's own innermost frame.
+    pub(crate) fn own_frame(&self) -> Option<(&'s Location, &'s SourceFrame)> {
+        self.frames().nth(self.duties.len()).filter(|_| self.own.is_some())
+    }
+
+    /// The source frames, innermost first, from the instruction on that it waited for.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (&'s Location, &'s SourceFrame)> {
+        Spot::Waited(self.stack, self.waited.at).frames(self.symbols)
+    }
+
+    /// The program's own innermost function.
+    pub(crate) fn own_function(&self) -> Option<NameId> {
+        self.own?;
+        self.frames().nth(self.duties.len()).map(|(_, frame)| frame.function)
+    }
+
+    /// The innermost duty that says something.
+    pub(crate) fn duty(&self) -> Option<Duty> {
+        self.duties.iter().copied().find(|duty| *duty != Duty::Library)
+    }
+
+    /// Whether a function with this duty is on the way to the program's own code.
+    pub(crate) fn under(&self, duty: Duty) -> bool {
+        self.duties.contains(&duty)
+    }
+
+    /// Whether the program's own code called the innermost function itself: what is done there
+    /// is then written in the program.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.own.is_some()
+            && self.duties.iter().all(|duty| Some(*duty) == self.duties.first().copied())
+    }
+}

@@ -1,0 +1,136 @@
+//! From what a class found to a finding with its place, its saving and what to do about it.
+//!
+//! Not for knowing costs: that is the classes' business (`cost`).
+
+mod removals;
+
+use crate::account::AccountId;
+use crate::attribute;
+use crate::cost::CLASSES;
+use crate::facts::Case;
+use crate::inspect::shares::Own;
+use crate::inspect::{Draft, Inspection, parts_of_tasks};
+use crate::path::whatif::WhatIf;
+use deadweight_report::report::{Finding, How};
+use deadweight_trace::units::Ns;
+use removals::removals;
+
+/// A finding below this share of the wall time is not worth a reader's attention.
+const WORTH: f64 = 0.02;
+/// A cost that is known by samples needs so many to be spoken of.
+const SAMPLES: u64 = 8;
+/// A replay of the graph that is this far off with nothing removed says nothing about a removal.
+const DOUBTFUL: f64 = 0.1;
+
+/// All findings of a run, best first. Shares are of the wall time without what the observer and
+/// other programs took: that is what a quiet, unobserved run would save.
+pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
+    let net = inspection.wall.net();
+    let case = inspection.case;
+    let mut drafts: Vec<Draft> =
+        CLASSES.iter().flat_map(|class| (class.inspect)(inspection)).collect();
+    drafts.retain(|draft| draft.saving.max(draft.range.1).share_of(net) >= WORTH);
+    drafts.retain(|draft| draft.is_seen_often(inspection));
+    if drafts.iter().any(|draft| draft.moves)
+        && case.path.subject.own.iter().filter(|own| **own).count() > 1
+    {
+        let cpus = case.trace.meta.cpus;
+        let whatif = WhatIf::new(case.timeline, &case.path.subject, cpus);
+        if whatif.error() < DOUBTFUL {
+            let replayed = |draft: &&mut Draft| draft.moves && draft.can_be_replayed(case);
+            drafts.iter_mut().filter(replayed).for_each(|d| d.limit(inspection, &whatif));
+        }
+    }
+    let mut found: Vec<Finding> = drafts
+        .into_iter()
+        .map(|draft| draft.finish(inspection, net))
+        .filter(|finding| finding.saving_share.max(finding.high / 2.0) >= WORTH)
+        .collect();
+    sort(&mut found);
+    found
+}
+
+/// Best first: by predicted saving, then by name so that the order is always the same. What only
+/// may save something counts half.
+pub(crate) fn sort(findings: &mut [Finding]) {
+    let expected = |finding: &Finding| match finding.how {
+        How::Candidate => finding.saving_share / 2.0,
+        _ => finding.saving_share,
+    };
+    findings
+        .sort_by(|a, b| expected(b).total_cmp(&expected(a)).then_with(|| a.class.cmp(&b.class)));
+}
+
+impl Draft {
+    /// Whether what samples tell of it is more than chance: a few of a short run are not. Counted
+    /// are those of its account, or as many as its amount stands for, where code tells the part.
+    fn is_seen_often(&self, found: &Inspection<'_, '_>) -> bool {
+        let account = AccountId::of_class(self.class);
+        let entries = found.cpu.of_process(account, self.process);
+        let seen: u64 = entries.flat_map(|e| e.samples.values()).map(|w| w.amount).sum();
+        let own = Own::of(found.wall, self.process);
+        let stands_for = self.amount.share_of(own.ns) * own.samples as f64;
+        !account.is_sampled() || seen == 0 || seen >= SAMPLES || stands_for >= SAMPLES as f64
+    }
+
+    /// Whether the graph shows what hangs on the draft's slices. Go's scheduler hands goroutines
+    /// from thread to thread through memory: of its work, only waits leave their edges.
+    fn can_be_replayed(&self, case: &Case<'_>) -> bool {
+        case.processes.get(self.process).language != "Go" || self.class.starts_with("wait-")
+    }
+
+    /// Takes back what would only move the wait elsewhere: the draft saves at most what the whole
+    /// graph shrinks by when all slices of its account in its process take no time, everywhere.
+    fn limit(&mut self, found: &Inspection<'_, '_>, whatif: &WhatIf<'_>) {
+        let case = found.case;
+        let account = AccountId::of_class(self.class);
+        let parts = parts_of_tasks(case, account, self.process);
+        let removal = |task, index, length: Ns| {
+            if case.processes.of(task) != self.process {
+                return Ns::ZERO;
+            }
+            match attribute::account_of_span(case, task, index) {
+                Some(charged) if charged == account => length,
+                Some(charged) if charged.is_sampled() => {
+                    length.part(parts.get(&task).copied().unwrap_or_default())
+                }
+                _ => Ns::ZERO,
+            }
+        };
+        let shrinks = whatif.saving(&removal).high;
+        if shrinks < self.amount && self.amount > Ns::ZERO {
+            let part = |ns: Ns| {
+                let kept = u128::from(ns.0) * u128::from(shrinks.0) / u128::from(self.amount.0);
+                Ns(u64::try_from(kept).unwrap_or(u64::MAX))
+            };
+            // A wait that own work overlapped was already counted without the overlap.
+            self.saving = self.saving.min(part(self.amount.max(self.saving)));
+            self.range = (self.range.0.min(self.saving), self.range.1);
+        }
+    }
+
+    fn finish(self, found: &Inspection<'_, '_>, net: Ns) -> Finding {
+        let case = found.case;
+        let saving = self.saving.min(net);
+        Finding {
+            class: self.class.to_owned(),
+            title: self.title,
+            text: self.text,
+            process: case.name(self.process),
+            amount_ns: self.amount.0,
+            saving_ns: saving.0,
+            saving_share: saving.share_of(net),
+            low: self.range.0.min(saving).share_of(net),
+            high: self.range.1.max(saving).min(net).share_of(net),
+            how: match self.how {
+                How::Exact if !case.trace.meta.sees_both_ends() => How::Estimate,
+                how => how,
+            },
+            sites: self.sites,
+            evidence: self.evidence,
+            remedy: self.remedy,
+            removals: removals(found, self.class, self.process),
+            proofs: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What of a finding can be left out of the program's own binary, to try what it is worth.
+//!
+//! Calls and block instructions that clear memory, one place at a time; the checks of one loop; the
+//! lock prefixes of counts that only one thread changes. Copies are not tried: what they move is
+//! used. Not for the bytes (`asm::removal`), nor for what a trial says (`proof`).
+
+use crate::account::AccountId;
+use crate::cost::checked_loops;
+use crate::facts::call_site::{Spot, Weights, is_own, is_system_image, own_frame};
+use crate::facts::processes::ProcessId;
+use crate::inspect::Inspection;
+use crate::inspect::shares::Share;
+use crate::timeline::Timeline;
+use deadweight_code::Role;
+use deadweight_code::duty::Duty;
+use deadweight_code::machine::FunctionId;
+use deadweight_code::removal::{Obstacle, without_checks, without_fill, without_locks};
+use deadweight_report::report::Removal;
+use deadweight_report::wording::things;
+use deadweight_trace::ids::{ImageId, LocationId};
+use deadweight_trace::patch::Patch;
+use deadweight_trace::symbols::Symbols;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many places of a finding are worth a trial.
+const PLACES: usize = 3;
+/// A place with a smaller share of its finding is not.
+const SMALL: f64 = 0.1;
+/// Threads that have less of a process' CPU time than this do no work beside the one that has the
+/// rest.
+const BESIDE: f64 = 0.01;
+
+/// What can be left out of a finding of `class` in `process`, most of it first.
+pub(crate) fn removals(
+    found: &Inspection<'_, '_>,
+    class: &'static str,
+    process: ProcessId,
+) -> Vec<Removal> {
+    let account = AccountId::of_class(class);
+    let share = || Share::of(found.wall, account, process);
+    match class {
+        "zeroing" => share().map_or_else(Vec::new, |share| fills(found, process, &share)),
+        "atomics" => share().and_then(|share| locks(found, process, &share)).into_iter().collect(),
+        "bounds-checks" => checks(found, process),
+        _ => Vec::new(),
+    }
+}
+
+/// The binary that a location is in, if it is a file that is the program's own.
+fn own_image(symbols: &Symbols, image: ImageId) -> Option<&str> {
+    let path = symbols.images.get(image.index()).map(|image| symbols.name(image.path))?;
+    (path.starts_with('/') && !is_system_image(path)).then_some(path)
+}
+
+/// `main.cpp:11`, or the function where no line is known.
+fn place(symbols: &Symbols, spot: Spot) -> String {
+    let Some((_, frame)) = own_frame(symbols, spot) else { return "a place without a name".into() };
+    let file = symbols.name(frame.file).rsplit('/').next().unwrap_or_default();
+    if file.is_empty() || frame.line == 0 {
+        return symbols.name(frame.function).to_owned();
+    }
+    format!("{file}:{}", frame.line)
+}
+
+/// The largest of what was found, with shares. What a compiler made of one line in several places
+/// goes together.
+fn largest(parts: Vec<(u64, Removal)>) -> Vec<Removal> {
+    let all: u64 = parts.iter().map(|(weight, _)| weight).sum();
+    let mut lines: Vec<Removal> = Vec::new();
+    for (weight, mut part) in parts {
+        part.share = weight as f64 / all.max(1) as f64;
+        let same = |line: &&mut Removal| line.what == part.what && line.image == part.image;
+        match lines.iter_mut().find(same) {
+            None => lines.push(part),
+            Some(line) => match (&mut line.patches, part.patches) {
+                (Ok(patches), Ok(more)) => {
+                    patches.extend(more);
+                    patches.sort_by_key(|patch| patch.addr);
+                    patches.dedup();
+                    line.share += part.share;
+                }
+                (Err(_), Err(_)) => line.share += part.share,
+                (Err(_), Ok(more)) => (line.patches, line.share) = (Ok(more), part.share),
+                (Ok(_), Err(_)) => {}
+            },
+        }
+    }
+    lines.sort_by(|a, b| b.share.total_cmp(&a.share));
+    lines.truncate(PLACES);
+    lines.retain(|line| line.share >= SMALL);
+    lines
+}
+
+/// Each place where memory is cleared.
+fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<Removal> {
+    let (case, symbols) = (found.case, found.case.symbols());
+    let mut places: BTreeMap<LocationId, Weights> = BTreeMap::new();
+    for (spot, weight) in &share.places {
+        let Some(stack) = spot.stack() else { continue };
+        let sample = case.sample(stack);
+        let at = match sample.duty() {
+            Some(Duty::Fill) => symbols.stack(stack).get(1).copied(),
+            _ => Some(sample.waited.at),
+        };
+        places.entry(at.unwrap_or_default()).or_default().insert(*spot, *weight);
+    }
+    let amount = |places: &Weights| places.values().map(|w| w.amount).sum::<u64>();
+    let go = case.processes.get(process).language == "Go";
+    let removal = |(at, places): (LocationId, Weights)| {
+        let heaviest = places.iter().max_by_key(|(_, w)| w.amount).map(|(spot, _)| *spot);
+        let line = place(symbols, heaviest.unwrap_or_default());
+        let location = symbols.locations.get(at.index());
+        let image = location.and_then(|l| own_image(symbols, l.image));
+        let owner = location.and_then(|l| l.frames.last().map(|frame| (l, frame)));
+        let patches = match (image, owner) {
+            (None, _) => Err("the memory is cleared inside a library".to_owned()),
+            (_, Some((l, frame))) if go && !is_own(symbols, l, frame) => {
+                Err("Go's runtime clears the memory that it hands out, for all its callers".into())
+            }
+            _ => patches_at(found, at, &|code, names, addr| without_fill(code, names, addr)),
+        };
+        let image = image.unwrap_or_default().to_owned();
+        let what = format!("what clears memory at {line}");
+        (amount(&places), Removal { what, image, share: 0.0, patches })
+    };
+    largest(places.into_iter().map(removal).collect())
+}
+
+type Remove<'r> = dyn Fn(
+        &deadweight_code::Code<'_>,
+        &deadweight_code::Names<'_>,
+        deadweight_trace::units::FileAddr,
+    ) -> Result<Vec<Patch>, Obstacle>
+    + 'r;
+
+/// What a rule says of the code at a location.
+fn patches_at(
+    found: &Inspection<'_, '_>,
+    at: LocationId,
+    remove: &Remove<'_>,
+) -> Result<Vec<Patch>, String> {
+    let machine = &found.case.machine;
+    let addr = found.case.symbols().locations.get(at.index()).map(|l| l.addr);
+    match (machine.function_at(at), addr) {
+        (Some(function), Some(addr)) => machine
+            .reading(function, |code, names| remove(code, names, addr))
+            .map_err(|obstacle| obstacle.to_string()),
+        _ => Err("its machine code was not kept".to_owned()),
+    }
+}
+
+/// The loops whose indexes are checked.
+fn checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
+    let (case, symbols) = (found.case, found.case.symbols());
+    let mut parts = Vec::new();
+    for hot in checked_loops(found, process) {
+        let heaviest = hot.places.iter().max_by_key(|(_, w)| w.amount).map(|(spot, _)| *spot);
+        let line = place(symbols, heaviest.unwrap_or_default());
+        let image = case.machine.code(hot.function).image;
+        let Some(path) = own_image(symbols, image) else { continue };
+        let patches = case
+            .machine
+            .reading(hot.function, |code, names| without_checks(code, names, &hot.around))
+            .map_err(|obstacle| obstacle.to_string());
+        let what = format!("the checks of the loop at {line}");
+        parts.push((hot.samples, Removal { what, image: path.to_owned(), share: 0.0, patches }));
+    }
+    largest(parts)
+}
+
+/// The lock prefixes of the functions that samples hit: references are counted up in one place and
+/// down in another, and cost together.
+fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Option<Removal> {
+    let (case, symbols) = (found.case, found.case.symbols());
+    let mut images: BTreeMap<ImageId, (u64, BTreeSet<FunctionId>)> = BTreeMap::new();
+    let mut all = 0;
+    for (spot, weight) in &share.places {
+        all += weight.amount;
+        let Some(waited) = spot.stack().map(|stack| case.sample(stack).waited) else { continue };
+        let Some(function) = waited.function.filter(|_| waited.role == Role::Atomic) else {
+            continue;
+        };
+        let image = images.entry(case.machine.code(function).image).or_default();
+        image.0 += weight.amount;
+        image.1.insert(function);
+    }
+    let (image, (samples, functions)) = images.into_iter().max_by_key(|(_, (n, _))| *n)?;
+    let heaviest = share.places.iter().max_by_key(|(_, w)| w.amount).map(|(spot, _)| *spot);
+    let line = place(symbols, heaviest.unwrap_or_default());
+    let read = |function: &FunctionId| case.machine.reading(*function, without_locks);
+    let prefixes: Vec<Patch> = functions.iter().filter_map(|f| read(f).ok()).flatten().collect();
+    let path = own_image(symbols, image);
+    let patches = if path.is_none() {
+        Err("the instructions are in a library".to_owned())
+    } else if !is_alone(found, process) {
+        Err("several threads run, and between them the operations must be atomic".to_owned())
+    } else if prefixes.is_empty() {
+        Err(Obstacle::NoRoom.to_string())
+    } else {
+        Ok(prefixes)
+    };
+    let count = patches.as_ref().map_or(1, Vec::len) as u64;
+    Some(Removal {
+        what: format!("{} at and around {line}", things(count, "lock prefix").replace("xs", "xes")),
+        image: path.unwrap_or_default().to_owned(),
+        share: samples as f64 / all.max(1) as f64,
+        patches,
+    })
+}
+
+/// Whether one thread of a process has as good as all of its CPU time.
+fn is_alone(found: &Inspection<'_, '_>, process: ProcessId) -> bool {
+    let timeline: &Timeline = found.case.timeline;
+    let tasks = found.case.processes.get(process).tasks.iter();
+    let mut times: Vec<u64> = tasks.map(|task| timeline.task(*task).on_cpu().0).collect();
+    times.sort_unstable();
+    let most = times.pop().unwrap_or(0);
+    times.iter().sum::<u64>() as f64 <= BESIDE * most as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deadweight_trace::units::FileAddr;
+
+    fn part(weight: u64, what: &str, patches: Result<u64, &str>) -> (u64, Removal) {
+        let patch = |at| vec![Patch { addr: FileAddr(at), was: vec![0xf0], becomes: vec![0x3e] }];
+        let patches = patches.map(patch).map_err(str::to_owned);
+        (weight, Removal { what: what.into(), image: "/a".into(), share: 0.0, patches })
+    }
+
+    #[test]
+    fn what_one_line_became_in_several_places_goes_together() {
+        let parts = vec![
+            part(30, "a", Ok(9)),
+            part(5, "small", Ok(1)),
+            part(25, "a", Ok(3)),
+            part(10, "a", Err("library")),
+            part(30, "b", Err("library")),
+        ];
+        let found: Vec<_> = largest(parts)
+            .into_iter()
+            .map(|r| {
+                let at = |patches: Vec<Patch>| patches.iter().map(|p| p.addr.0).collect::<Vec<_>>();
+                (r.what, r.share, r.patches.map(at))
+            })
+            .collect();
+        let expected = [
+            ("a".to_owned(), 0.55, Ok(vec![3, 9])),
+            ("b".to_owned(), 0.3, Err("library".to_owned())),
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,133 @@
+//! What allocating takes of a process' time: the allocator, library functions that are mostly allocation, and waits
+//! for allocator and collector.
+//!
+//! `allocation`, `gc` and `growth` ask here. Not for judging whether it is worth a finding: that is those classes'.
+
+use super::shares::{Share, samples_of};
+use super::{Inspection, parts_of_tasks};
+use crate::account::{AccountId, Detail};
+use crate::facts::call_site::Spot;
+use crate::facts::processes::ProcessId;
+use crate::path::cpu_holder::Holder;
+use deadweight_code::duty::Duty;
+use deadweight_trace::ids::{NameId, TaskId};
+use deadweight_trace::symbols::SourceFrame;
+use deadweight_trace::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The class whose account the allocator's time is.
+const CLASS: &str = "allocation";
+/// A library function is made of allocation if so much of its time is.
+const MADE_OF_IT: f64 = 0.5;
+/// Which part of the rest, by the share of it all, goes with it: pairs of programs (C++ 26 and saved
+/// 33 %, Rust 48 to 52 and 57 to 60 %, Go 86 and 94 %).
+const WAITING: f64 = 0.35;
+/// A library function that copies fills what it allocates if so much of its time is allocation.
+const FILLS_IT: f64 = 0.2;
+/// Where samples lie outside the allocator, but in library functions that are made of it: judged
+/// by the line of the program that calls, and the function.
+pub(crate) fn made_of_it(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeSet<Spot> {
+    let account = AccountId::of_class(CLASS);
+    let mut calls: BTreeMap<Call, (u64, u64)> = BTreeMap::new();
+    for (claimed, spot, amount) in samples_of(found, process) {
+        let inside = u64::from(claimed == account) * amount;
+        for key in library_calls(found, spot) {
+            let call = calls.entry(key).or_default();
+            *call = (call.0 + amount, call.1 + inside);
+        }
+    }
+    let copies = AccountId::of_class("buffer-copies");
+    // A copy into what the same call allocates goes with it; growth is a story of its own.
+    let goes = |claimed: AccountId, spot: Spot| {
+        let grows = || spot.stack().is_some_and(|s| found.case.sample(s).under(Duty::Grow));
+        let least = if claimed == copies && !grows() { FILLS_IT } else { MADE_OF_IT };
+        library_calls(found, spot).iter().any(|call| {
+            let (all, inside) = calls.get(call).copied().unwrap_or_default();
+            inside as f64 >= least * all as f64
+        })
+    };
+    samples_of(found, process)
+        .filter(|(claimed, ..)| *claimed != account && *claimed != AccountId::of_class("gc"))
+        .filter(|(claimed, spot, _)| goes(*claimed, *spot))
+        .map(|(_, spot, _)| spot)
+        .collect()
+}
+
+/// The allocator's own time in a process, and what goes with it.
+pub(crate) struct Allocating {
+    /// In the allocator.
+    pub(crate) share: Share,
+    /// In library functions that are made of it.
+    pub(crate) beside: Ns,
+}
+
+impl Allocating {
+    pub(crate) fn of(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Self> {
+        let share = Share::of(found.wall, AccountId::of_class(CLASS), process)?;
+        let spots = made_of_it(found, process);
+        let with = samples_of(found, process).filter(|(_, spot, _)| spots.contains(spot));
+        let beside = share.time_of(with.map(|(.., amount)| amount).sum());
+        Some(Self { share, beside })
+    }
+
+    /// What goes with all of it, and with `more` beside: a part of the rest, too.
+    pub(crate) fn saving(&self, more: Ns) -> Ns {
+        self.share.with_the_rest(self.share.ns + self.beside + more, WAITING)
+    }
+}
+
+/// A line of the program, and a library function that it leads to.
+type Call = (SourceFrame, NameId);
+
+/// The library functions between a sample and the program's own innermost frame, with its line.
+fn library_calls(found: &Inspection<'_, '_>, spot: Spot) -> Vec<Call> {
+    let Some(stack) = spot.stack() else { return Vec::new() };
+    let sample = found.case.sample(stack);
+    let mut frames = sample.frames().map(|(_, frame)| *frame);
+    let library: Vec<SourceFrame> = frames.by_ref().take(sample.duties.len()).collect();
+    let Some(own) = frames.next().filter(|_| sample.own.is_some()) else { return Vec::new() };
+    let mut calls: Vec<Call> = library.iter().map(|frame| (own, frame.function)).collect();
+    calls.sort_unstable();
+    calls.dedup();
+    calls
+}
+
+/// What threads of a program with a collector wait for each other, and do in the kernel, for the
+/// sake of allocating and collecting: whichever of the two takes more tells of both.
+pub(crate) fn waited(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
+    let duties = [Duty::Allocate, Duty::Grow, Duty::Release, Duty::Collect];
+    for_its_sake(found, process, &[CLASS, "gc"], &duties)
+}
+
+/// For how long the process waited for the sake of these accounts' work, or was in the kernel for
+/// it: without a CPU while its own threads had it for that, and in calls, faults and waits under
+/// functions with these duties.
+pub(crate) fn for_its_sake(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    accounts: &[&str],
+    duties: &[Duty],
+) -> Ns {
+    let mut parts: BTreeMap<TaskId, f64> = BTreeMap::new();
+    for account in accounts {
+        for (task, part) in parts_of_tasks(found.case, AccountId::of_class(account), process) {
+            *parts.entry(task).or_default() += part;
+        }
+    }
+    let under = |spot: &Spot| {
+        let sample = spot.stack().map(|stack| found.case.sample(stack));
+        sample.is_some_and(|sample| duties.iter().any(|duty| sample.under(*duty)))
+    };
+    let entries = found.wall.entries.iter();
+    let unsampled = entries.filter(|e| e.process == process && !e.account.is_sampled());
+    let with_it = unsampled.map(|entry| match entry.detail {
+        Detail::Held(Holder::Own(task)) => entry.ns.part(parts.get(&task).copied().unwrap_or(0.0)),
+        // Who touches the memory next has its faults instead.
+        Detail::Held(_) | Detail::Faults => Ns::ZERO,
+        _ => {
+            let sites = entry.sites.iter().filter(|(spot, _)| under(spot));
+            Ns(sites.map(|(_, weight)| weight.amount).sum()).min(entry.ns)
+        }
+    });
+    with_it.sum()
+}

@@ -1,0 +1,73 @@
+//! What grows piece by piece in a program with a collector: a slice by append, a text by `+=`.
+//!
+//! Every step asks for memory, copies what was there and leaves the old memory to the collector: one
+//! cause, whose cost three accounts have. Where it is the reason for most of all three, the copies'
+//! finding tells of all. Not a class: `buffer_copies`, `allocation` and `gc` ask here.
+
+use super::Inspection;
+use super::allocating::{Allocating, waited};
+use super::shares::{Share, samples_of};
+use crate::account::AccountId;
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use deadweight_code::duty::{self, Duty};
+use deadweight_trace::units::Ns;
+
+/// It is the reason if so much of what the program's own lines allocate, copy and collect is growth.
+const MOST: f64 = 0.7;
+/// Where less of it is copies, allocating is what costs.
+const COPIES: f64 = 0.1;
+
+/// What a finding is called that is about blocks made larger by the program's own lines.
+pub(crate) const GROWTH: &str = "memory grown piece by piece";
+
+/// Whether a line of the program makes a block of memory larger itself, and this is the
+/// allocator's part of it. Containers know how to grow; theirs is told by what they do.
+pub(crate) fn is_by_hand(sample: &UserSample<'_>) -> bool {
+    let outermost = sample.duties.len().checked_sub(1).filter(|_| sample.own.is_some());
+    let Some((_, frame)) = outermost.and_then(|at| sample.frames().nth(at)) else { return false };
+    duty::is_realloc(sample.symbols.name(frame.function))
+}
+
+/// What goes with the copies of growth: allocating, collecting, and waiting for both. None if
+/// growth is not the reason for most of that.
+pub(crate) fn goes_with_it(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Ns> {
+    if !["Go", "Crystal"].contains(&&*found.case.processes.get(process).language) {
+        return None;
+    }
+    let account = AccountId::of_class;
+    let copies = account("buffer-copies");
+    let of_it = [account("allocation"), account("gc"), account("zeroing"), copies];
+    let (mut all, mut grown, mut copied) = (0_u64, 0_u64, 0_u64);
+    for (claimed, spot, amount) in samples_of(found, process) {
+        let sample = spot.stack().map(|stack| found.case.sample(stack));
+        let Some(sample) = sample.filter(|s| of_it.contains(&claimed) && s.own.is_some()) else {
+            continue;
+        };
+        all += amount;
+        if grows(&sample) {
+            grown += amount;
+            copied += u64::from(claimed == copies) * amount;
+        }
+    }
+    if grown == 0 || (grown as f64) < MOST * all as f64 || (copied as f64) < COPIES * grown as f64 {
+        return None;
+    }
+    let allocating = Allocating::of(found, process)?;
+    let own = |id| Share::of(found.wall, account(id), process).map_or(Ns::ZERO, |share| share.ns);
+    let waited = waited(found, process);
+    Some(allocating.share.ns + own("gc") + own("zeroing") + waited)
+}
+
+/// Whether something that holds elements or text is made larger.
+fn grows(sample: &UserSample<'_>) -> bool {
+    let concatenates = || {
+        let mut library = sample.frames().take(sample.duties.len());
+        library.any(|(_, f)| sample.symbols.name(f.function).starts_with("runtime.concatstring"))
+    };
+    let adds = || {
+        let line = sample.own_frame().map(|(_, frame)| sample.symbols.source_line(frame));
+        line.is_some_and(|line| line.contains("+="))
+    };
+    sample.under(Duty::Grow) || concatenates() && adds()
+}

@@ -1,0 +1,145 @@
+//! What a cost class is given to inspect a run, and what it gives back; and what several classes measure alike.
+//!
+//! In: what is known of a run, and its time, charged. Out: a [`Draft`] of a finding. It must not know the classes:
+//! what one of them looks for is in its own file in `cost`.
+
+pub(crate) mod allocating;
+pub(crate) mod growth;
+pub(crate) mod hot_code;
+pub(crate) mod page_faults;
+pub(crate) mod shares;
+pub(crate) mod syscall_entry_cost;
+pub(crate) mod waited_for;
+
+use crate::account::{AccountId, Attribution, Entry};
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weights, add, called_from};
+use crate::facts::processes::ProcessId;
+use crate::timeline::Sample;
+use deadweight_report::report::{How, Site};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What findings are made from.
+#[derive(Copy, Clone)]
+pub(crate) struct Inspection<'a, 't> {
+    /// What was gathered.
+    pub(crate) case: &'a Case<'t>,
+    /// The wall time, charged.
+    pub(crate) wall: &'a Attribution,
+    /// All CPU time, charged.
+    pub(crate) cpu: &'a Attribution,
+}
+
+/// A finding in the making: times are of the traced run.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    /// The class's id.
+    pub(crate) class: &'static str,
+    /// Where it happens.
+    pub(crate) process: ProcessId,
+    /// One line.
+    pub(crate) title: String,
+    /// A sentence or two.
+    pub(crate) text: String,
+    /// What it takes of the wall time.
+    pub(crate) amount: Ns,
+    /// The best single prediction.
+    pub(crate) saving: Ns,
+    /// Least and most that could be saved.
+    pub(crate) range: (Ns, Ns),
+    /// How it is known.
+    pub(crate) how: How,
+    /// Where.
+    pub(crate) sites: Vec<Site>,
+    /// What shows it.
+    pub(crate) evidence: Vec<String>,
+    /// What to do.
+    pub(crate) remedy: String,
+    /// Whether removing it may merely move the wait elsewhere: asked of the whole graph.
+    pub(crate) moves: bool,
+}
+
+/// Which part of each task's own time is an account's, as far as samples tell.
+pub(crate) fn parts_of_tasks(
+    case: &Case<'_>,
+    account: AccountId,
+    process: ProcessId,
+) -> BTreeMap<TaskId, f64> {
+    if !account.is_sampled() {
+        return BTreeMap::new();
+    }
+    let part = |task: &TaskId| {
+        let own = || case.timeline.task(*task).samples.iter().filter(|s| !s.kernel);
+        let claimed = |s: &&Sample| case.account_of_sample(Spot::Stack(s.stack)) == account;
+        own().filter(claimed).count() as f64 / own().count().max(1) as f64
+    };
+    case.processes.get(process).tasks.iter().map(|task| (*task, part(task))).collect()
+}
+
+/// Entries of the wall time with one account, summed by process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sum {
+    /// Time.
+    pub(crate) ns: Ns,
+    /// Without the part of waits during which another own task was on a CPU.
+    pub(crate) alone: Ns,
+    /// How many began.
+    pub(crate) count: u64,
+    /// Where.
+    pub(crate) places: Weights,
+}
+
+impl Sum {
+    /// The sum of these entries.
+    pub(crate) fn of<'e>(entries: impl Iterator<Item = &'e Entry>) -> Self {
+        let mut sum = Self::default();
+        for entry in entries {
+            sum.ns += entry.ns;
+            sum.alone += entry.alone;
+            sum.count += entry.count;
+            add(&mut sum.places, entry.places());
+        }
+        sum
+    }
+}
+
+/// `ns` spent in `count` events on the path, with the part of the way there and back, `way` ns
+/// each, that lies in the program's own time: at most half of that.
+pub(crate) fn with_the_way(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    ns: Ns,
+    count: u64,
+    way: u64,
+) -> Ns {
+    let own: Ns = found.wall.user_time_of(process).map(|e| e.ns).sum();
+    ns + Ns(count.saturating_mul(way)).min(Ns(own.0 / 2))
+}
+
+/// Own time of a process in library code that was called from the same lines as `places`: what a
+/// call needs around it (paths put together, buffers, descriptors) goes when the line goes.
+pub(crate) fn library_code_for(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    places: &Weights,
+) -> Ns {
+    let symbols = found.case.symbols();
+    let lines: BTreeSet<_> = places.keys().filter_map(|spot| called_from(symbols, *spot)).collect();
+    let entries = found.wall.user_time_of(process).map(|entry| {
+        let there = |spot: &Spot| called_from(symbols, *spot).is_some_and(|l| lines.contains(&l));
+        let samples = entry.samples.iter().filter(|(spot, _)| there(spot));
+        let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
+        entry.ns.part(samples as f64 / entry.sampled().max(1) as f64)
+    });
+    entries.sum()
+}
+
+/// The processes that an account's entries belong to, in order.
+pub(crate) fn processes_in<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<ProcessId> {
+    let mut found: Vec<ProcessId> = entries.map(|e| e.process).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}

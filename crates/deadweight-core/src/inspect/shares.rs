@@ -1,0 +1,122 @@
+//! What a class has of a process' own time, by samples: for findings that rest on them.
+//!
+//! Not for dividing the time (`attribute`), nor for predicting what a removal saves: each class
+//! knows how its share misleads.
+
+use crate::account::AccountId;
+use crate::account::Attribution;
+use crate::facts::call_site::{Spot, Weights, add, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::Inspection;
+use deadweight_report::report::Site;
+use deadweight_report::stats::proportion::proportion;
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+use std::collections::BTreeSet;
+
+/// A part of a process' own time that samples told apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    /// Its time.
+    pub(crate) ns: Ns,
+    /// The samples in it.
+    pub(crate) samples: u64,
+    /// Where they were taken.
+    pub(crate) places: Weights,
+    /// All of the process' own time, with its samples: what the part was drawn from.
+    pub(crate) whole: (Ns, u64),
+}
+
+/// All of a process' own time, with the samples that tell its parts.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Own {
+    /// The time.
+    pub(crate) ns: Ns,
+    /// Its samples.
+    pub(crate) samples: u64,
+}
+
+impl Own {
+    /// That of `process` on the path.
+    pub(crate) fn of(attribution: &Attribution, process: ProcessId) -> Self {
+        attribution.user_time_of(process).fold(Self::default(), |own, entry| Self {
+            ns: own.ns + entry.ns,
+            samples: own.samples + entry.sampled(),
+        })
+    }
+
+    /// The time that so many samples stand for.
+    pub(crate) fn part(&self, samples: f64) -> Ns {
+        self.ns.part(samples / self.samples.max(1) as f64)
+    }
+}
+
+impl Share {
+    /// What `account` has of the own time of `process`; none if it has nothing.
+    pub(crate) fn of(
+        attribution: &Attribution,
+        account: AccountId,
+        process: ProcessId,
+    ) -> Option<Self> {
+        let mut share =
+            Self { ns: Ns::ZERO, samples: 0, places: Weights::new(), whole: (Ns::ZERO, 0) };
+        for entry in attribution.user_time_of(process) {
+            share.whole = (share.whole.0 + entry.ns, share.whole.1 + entry.sampled());
+            if entry.account == account {
+                share.ns += entry.ns;
+                share.samples += entry.sampled();
+                add(&mut share.places, &entry.samples);
+            }
+        }
+        (share.samples > 0).then_some(share)
+    }
+
+    /// The time that `samples` of this share's process stand for.
+    pub(crate) fn time_of(&self, samples: u64) -> Ns {
+        self.whole.0.part(samples as f64 / self.whole.1.max(1) as f64)
+    }
+
+    /// The same without the samples of these places.
+    pub(crate) fn without(mut self, places: &BTreeSet<Spot>) -> Self {
+        self.places.retain(|spot, _| !places.contains(spot));
+        self.samples = self.places.values().map(|w| w.amount).sum();
+        self.ns = self.time_of(self.samples);
+        self
+    }
+
+    /// What removing `ns` of this process' own time saves, if a part of the rest goes with it: its
+    /// caches are colder and its pipeline emptier because of it, in proportion to its share.
+    /// `part` was measured on pairs of programs, for each class.
+    pub(crate) fn with_the_rest(&self, ns: Ns, part: f64) -> Ns {
+        ns + (self.whole.0 - ns).part(ns.share_of(self.whole.0) * part)
+    }
+
+    /// The 95 % interval of a time of this process that samples told.
+    pub(crate) fn interval(&self, ns: Ns) -> (Ns, Ns) {
+        let (low, high) = proportion(ns.share_of(self.whole.0), self.whole.1);
+        (self.whole.0.part(low), self.whole.0.part(high))
+    }
+
+    /// Where, most of it first.
+    pub(crate) fn sites(&self, symbols: &Symbols) -> Vec<Site> {
+        sampled_sites(symbols, &self.places)
+    }
+}
+
+/// The places of samples: they tell shares, and no counts.
+pub(crate) fn sampled_sites(symbols: &Symbols, places: &Weights) -> Vec<Site> {
+    let mut found = sites(symbols, places, 0);
+    found.iter_mut().for_each(|site| site.count = 0);
+    found
+}
+
+/// The samples of a process' own time on the path, with the account that has them.
+pub(crate) fn samples_of<'a>(
+    found: &Inspection<'a, '_>,
+    process: ProcessId,
+) -> impl Iterator<Item = (AccountId, Spot, u64)> {
+    found
+        .wall
+        .user_time_of(process)
+        .flat_map(|entry| entry.samples.iter().map(|(s, w)| (entry.account, *s, w.amount)))
+}

@@ -1,0 +1,124 @@
+//! What a system call costs on the program's side of the kernel's border.
+//!
+//! The kernel says when a call begins and ends in it; the way there and back lies outside of that,
+//! where it looks like the program's own time. A sample that falls due on the way is taken in the
+//! kernel's first or last steps, or at the first instruction behind the call: that is how such
+//! time is known. Not for what the kernel does for the call.
+
+use crate::facts::Case;
+use crate::facts::call_site::{Spot, Weights, called_from, is_own};
+use crate::facts::processes::ProcessId;
+use crate::inspect::Inspection;
+use crate::inspect::with_the_way;
+use deadweight_trace::ids::{ImageId, LocationId, NameId};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+use std::collections::BTreeSet;
+
+/// One sample must be little beside what is asked about: calls that took less than so many sample
+/// periods are too short for it.
+const PERIODS: u64 = 16;
+/// The part of a call's way in and out, in ns, that shows as the program's own time where the program is
+/// stopped at its calls. Elsewhere calibration puts the way into the call.
+const WAY: u64 = 60;
+/// Calibrations of one machine differ by so many ns a call.
+const UNSURE: u64 = 30;
+/// What taking a piece from a buffer, or putting it there, costs in place of a call.
+const NS_PER_PIECE: u64 = 2;
+
+/// `ns` that would not be spent in the kernel if `count` calls at these `places` became a few, with
+/// what then goes on the program's side. Too short for samples: as much as the way takes, at most half of it.
+pub(crate) fn with_the_border(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    ns: Ns,
+    count: u64,
+    places: &Weights,
+) -> Ns {
+    match own_side(found, process, ns, places) {
+        // The way is not longer than what is done at its end.
+        Some(own) => ns + (own.min(ns) - Ns(count.saturating_mul(NS_PER_PIECE))),
+        None => with_the_way(found, process, ns, count, way(found.case)),
+    }
+}
+
+/// What surely goes of `ns` in `count` calls: on which side of the border their time belongs is calibrated
+/// to some [`UNSURE`] ns each.
+pub(crate) fn at_least(ns: Ns, count: u64) -> Ns {
+    ns - Ns(count.saturating_mul(UNSURE)).min(ns.part(0.5))
+}
+
+/// What a call takes on the program's side of the border, in ns.
+pub(crate) fn way(case: &Case<'_>) -> u64 {
+    if case.trace.meta.rung == "stops" { WAY } else { 0 }
+}
+
+/// The process' own time on the way to and from the calls at these places: all that was not
+/// sampled elsewhere. Samples on the way itself are not counted, because recording a call takes
+/// time at the same place: that is taken out of the time, and cannot be of samples.
+fn own_side(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    ns: Ns,
+    places: &Weights,
+) -> Option<Ns> {
+    let case = found.case;
+    let period = case.trace.meta.sample_period;
+    if period == 0 || ns.0 / period < PERIODS {
+        return None;
+    }
+    let ways = Ways::of(case.symbols(), places);
+    let (mut own, mut elsewhere) = (Ns::ZERO, 0);
+    for entry in found.wall.user_time_of(process) {
+        own += entry.ns;
+        let on_the_way = entry.samples.iter().filter(|(spot, _)| ways.take(**spot));
+        elsewhere += entry.sampled().saturating_sub(on_the_way.map(|(_, w)| w.amount).sum());
+    }
+    let each = period.saturating_sub(case.observer.sample);
+    Some(own - Ns(elsewhere.saturating_mul(each)))
+}
+
+/// How calls go into the kernel.
+struct Ways<'s> {
+    symbols: &'s Symbols,
+    /// The addresses that they come from and return to.
+    at: BTreeSet<(ImageId, u64)>,
+    /// The library functions that make them, and the lines that call those.
+    wrappers: BTreeSet<Wrapper>,
+}
+
+/// A library function that makes calls, and the program's own line that it serves.
+type Wrapper = (ImageId, NameId, (NameId, NameId, u32));
+
+impl<'s> Ways<'s> {
+    fn of(symbols: &'s Symbols, places: &Weights) -> Self {
+        let mut ways = Self { symbols, at: BTreeSet::new(), wrappers: BTreeSet::new() };
+        for spot in places.keys() {
+            let Some(leaf) = leaf(symbols, *spot) else { continue };
+            let Some(location) = symbols.locations.get(leaf.index()) else { continue };
+            // A call's own address stands for it: one less than where it returns to. Samples that
+            // the kernel's entry and exit were met by have it, too.
+            ways.at.extend([0, 1].map(|more| (location.image, location.addr.0 + more)));
+            ways.wrappers.extend(wrapper(symbols, *spot));
+        }
+        ways
+    }
+
+    /// Whether a sample at this spot was taken on one of these ways.
+    fn take(&self, spot: Spot) -> bool {
+        let leaf = leaf(self.symbols, spot).and_then(|id| self.symbols.locations.get(id.index()));
+        leaf.is_some_and(|l| self.at.contains(&(l.image, l.addr.0)))
+            || wrapper(self.symbols, spot).is_some_and(|w| self.wrappers.contains(&w))
+    }
+}
+
+fn leaf(symbols: &Symbols, spot: Spot) -> Option<LocationId> {
+    symbols.stack(spot.stack()?).first().copied()
+}
+
+/// The innermost function, if it is a library's and serves a line of the program's own.
+fn wrapper(symbols: &Symbols, spot: Spot) -> Option<Wrapper> {
+    let location = symbols.locations.get(leaf(symbols, spot)?.index())?;
+    let frame = location.frames.last().filter(|frame| !is_own(symbols, location, frame))?;
+    Some((location.image, frame.function, called_from(symbols, spot)?))
+}

@@ -1,0 +1,66 @@
+//! Processes whose work another one of the program waits for.
+//!
+//! Not for how long it waits: that is `path`'s.
+
+use crate::facts::Case;
+use crate::facts::processes::ProcessId;
+use crate::timeline::kernel_stacks::WaitsFor;
+use crate::timeline::{Task, WokenBy};
+use deadweight_trace::ids::{TaskId, Tid};
+use deadweight_trace::syscall;
+use deadweight_trace::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The processes whose work another one waits for: it reads what they write or writes what they
+/// read, was blocked until they ended, or asked for their end when they were dead already.
+pub(crate) fn processes(case: &Case<'_>) -> BTreeSet<ProcessId> {
+    let mut waited = case.families.talking(|process| case.processes.get(process).own);
+    for block in &case.timeline.blocks {
+        if let (WaitsFor::Child, WokenBy::Task(task)) = (block.waits_for, block.woken_by) {
+            waited.insert(case.processes.of(task));
+        }
+    }
+    let ends = Ends::asked_for(case);
+    for (index, task) in case.timeline.tasks.iter().enumerate() {
+        if task.parent.is_some_and(|parent| ends.hold(case.timeline.task(parent).process, task)) {
+            waited.insert(case.processes.of(TaskId::at(index)));
+        }
+    }
+    waited
+}
+
+/// Ends of children that their parents asked for, by the parent's number.
+struct Ends {
+    /// A child's number.
+    told: BTreeSet<(Tid, i64)>,
+    /// When last it was not told which child's.
+    some: BTreeMap<Tid, Ns>,
+}
+
+impl Ends {
+    fn asked_for(case: &Case<'_>) -> Self {
+        let number = |name| syscall::number(case.trace.meta.arch, name);
+        let (wait4, waitid) = (number("wait4"), number("waitid"));
+        let mut ends = Self { told: BTreeSet::new(), some: BTreeMap::new() };
+        for call in &case.timeline.calls {
+            let parent = case.timeline.task(call.task).process;
+            match call.ret() {
+                Some(child) if child > 0 && Some(call.nr) == wait4 => {
+                    ends.told.insert((parent, child));
+                }
+                Some(0) if Some(call.nr) == waitid => {
+                    let last = ends.some.entry(parent).or_default();
+                    *last = call.end.max(*last);
+                }
+                _ => {}
+            }
+        }
+        ends
+    }
+
+    fn hold(&self, parent: Tid, child: &Task) -> bool {
+        let before = |last: &Ns| child.exit.is_some_and(|exit| exit < *last);
+        self.told.contains(&(parent, child.process.0.into()))
+            || self.some.get(&parent).is_some_and(before)
+    }
+}

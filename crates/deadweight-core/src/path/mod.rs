@@ -1,0 +1,141 @@
+//! The chain of spans that the wall time really consisted of.
+//!
+//! Walked backwards from the subject's end. A waker explains only the interval that was waited,
+//! then the walk returns to the waiter (`docs/method.md`). The pieces tile the wall time, so the
+//! law of the ledger holds by construction. Not for naming causes: pieces say whose spans fill
+//! an interval, the accounts are made of those.
+
+pub mod causes;
+pub mod cpu_holder;
+pub mod overlap;
+pub mod projection;
+mod subject;
+pub mod teams;
+#[cfg(test)]
+pub(crate) mod tests;
+mod walk;
+pub mod whatif;
+
+use crate::timeline::{Block, Run, Span, Timeline, WokenBy};
+use deadweight_trace::ids::{TaskId, Tid};
+use deadweight_trace::units::Ns;
+
+pub use subject::{Candidate, NoProcess};
+pub(crate) use walk::last_task;
+
+/// Whose wall time is divided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The process.
+    pub process: Tid,
+    /// Its first task.
+    pub root: TaskId,
+    /// Where its wall time starts.
+    pub start: Ns,
+    /// Where it ends.
+    pub end: Ns,
+    /// For each task of the timeline: whether it is the subject's own.
+    pub own: Vec<bool>,
+    /// Where the walk begins, if not with who was the last to die: of a process that lives on, the
+    /// task that ran most.
+    pub last: Option<TaskId>,
+    /// The processes that the wanted name fits, in order of their start; empty if none was named.
+    pub candidates: Vec<Candidate>,
+}
+
+/// The subject's wall time as a chain.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// Whose.
+    pub subject: Subject,
+    /// In order of time, without gap or overlap, from `subject.start` to `subject.end`.
+    pub pieces: Vec<Piece>,
+    /// Waits whose wakers fill them, in order of time.
+    pub joins: Vec<Join>,
+}
+
+/// An interval of the wall time, and the task that it is charged through.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// From when.
+    pub start: Ns,
+    /// Until when; later than `start`.
+    pub end: Ns,
+    /// The task whose spans in this interval are the content. `Run::OnCpu` spans are its work,
+    /// `Runnable` its wait for a CPU, `Blocked` a wait that ends outside the subject.
+    pub task: TaskId,
+    /// Why the task's own spans do not explain the interval, if they do not.
+    pub unexplained: bool,
+}
+
+/// A wait on the path that a task of the subject ended: what that task did fills it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The wait: an index into `Timeline::blocks`.
+    pub block: u32,
+    /// Who ended it.
+    pub waker: TaskId,
+    /// What part of it lies on the path.
+    pub start: Ns,
+    /// See `start`.
+    pub end: Ns,
+}
+
+impl Subject {
+    /// Whether `task` is the subject's own.
+    #[must_use]
+    pub fn owns(&self, task: TaskId) -> bool {
+        self.own.get(task.index()).copied().unwrap_or(false)
+    }
+
+    /// The subject's task that ended `block`, if one did.
+    #[must_use]
+    pub fn waker(&self, block: &Block) -> Option<TaskId> {
+        match block.woken_by {
+            WokenBy::Task(by) if self.owns(by) => Some(by),
+            _ => None,
+        }
+    }
+
+    /// The wall time.
+    #[must_use]
+    pub fn wall(&self) -> Ns {
+        self.end - self.start
+    }
+}
+
+impl Piece {
+    /// The parts of its task's spans that fill it, with their indices: `(from, to, index, span)`.
+    /// Nothing for what the task's life does not cover.
+    pub fn spans<'t>(
+        &self,
+        timeline: &'t Timeline,
+    ) -> impl Iterator<Item = (Ns, Ns, usize, &'t Span)> + use<'t> {
+        let (from, to) = (self.start, self.end);
+        let task = timeline.task(self.task);
+        let first = task.spans.partition_point(|s| s.start <= from).saturating_sub(1);
+        (first..task.spans.len())
+            .map_while(move |i| {
+                let span = &task.spans[i];
+                let (start, end) = (span.start.max(from), task.span_end(i).min(to));
+                (span.start < to).then_some((start, end, i, span))
+            })
+            .filter(|(start, end, _, _)| start < end)
+    }
+}
+
+impl Path {
+    /// The waits on the path that ended outside the subject: `(from, to, waiter, block index)`.
+    pub fn waits<'p>(
+        &'p self,
+        timeline: &'p Timeline,
+    ) -> impl Iterator<Item = (Ns, Ns, TaskId, u32)> + 'p {
+        self.pieces.iter().filter(|p| !p.unexplained).flat_map(move |piece| {
+            let task = piece.task;
+            piece.spans(timeline).filter_map(move |(start, end, _, span)| match span.run {
+                Run::Blocked(block) => Some((start, end, task, block)),
+                _ => None,
+            })
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! What the wall time would be if some work took no time: the recorded graph, scheduled anew.
+//!
+//! Every own task repeats what it did; births, wake-ups and exits keep their order; as many run
+//! at a time as the machine has CPUs. A saving that merely moves the wait elsewhere is thus not
+//! promised. Not seen are dependencies through shared flags: they leave no edge, so a task that
+//! only polls gives a range ([`Saving`]).
+
+mod replay;
+#[cfg(test)]
+mod tests;
+
+use crate::path::Subject;
+use crate::path::cpu_holder::{Holder, holders};
+use crate::timeline::{Run, Task, Timeline, WokenBy};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
+use replay::Replay;
+
+/// How much of its life a task must spend in waits that a clock ends for its end to count as
+/// polled: told by a flag rather than by work.
+const POLLING: f64 = 0.8;
+
+/// Says how much of a span of a task takes no time: `(task, span index, its length)`.
+pub type Removal<'r> = &'r dyn Fn(TaskId, usize, Ns) -> Ns;
+
+/// The recorded graph.
+#[derive(Debug)]
+pub struct WhatIf<'a> {
+    timeline: &'a Timeline,
+    subject: &'a Subject,
+    cpus: usize,
+    /// By task, in order of time: what others do because of it.
+    marks: Vec<Vec<Mark>>,
+    /// Whose end the subject's end waits for.
+    needed: Vec<bool>,
+    /// Tasks that only poll.
+    polling: Vec<bool>,
+    /// By task: spans that wait for a CPU, with how long that was not for another own task. The
+    /// schedule knows nothing of outsiders, so that time is repeated as it was.
+    delays: Vec<Vec<(usize, Ns)>>,
+    /// The replay's own wall time, with nothing removed.
+    base: Ns,
+}
+
+/// Something that a task does for another.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Mark {
+    at: Ns,
+    does: Does,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Does {
+    /// Gives birth.
+    Birth(TaskId),
+    /// Ends the wait with this index.
+    Wake(u32),
+}
+
+/// What removing something saves of the wall time.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Saving {
+    /// If every task still has to end as it did.
+    pub low: Ns,
+    /// If tasks that only poll end as soon as they are told to. Equal to `low` without such.
+    pub high: Ns,
+}
+
+impl<'a> WhatIf<'a> {
+    /// The graph of the subject's tasks, to be scheduled on `cpus` CPUs (at least one).
+    #[must_use]
+    pub fn new(timeline: &'a Timeline, subject: &'a Subject, cpus: u16) -> Self {
+        let mut graph = Self {
+            timeline,
+            subject,
+            cpus: usize::from(cpus.max(1)),
+            marks: marks(timeline, subject),
+            needed: needed(timeline, subject),
+            polling: polling(timeline, subject),
+            delays: delays(timeline, subject),
+            base: Ns::ZERO,
+        };
+        graph.base = Replay::new(&graph, &|_, _, _| Ns::ZERO, false).run();
+        graph
+    }
+
+    /// How far the replay with nothing removed is from the recorded wall time, as a share of it:
+    /// what the scheduler does not know of. Above 0.1 savings are to be doubted.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        let wall = self.subject.wall();
+        let off = (self.base - wall) + (wall - self.base);
+        off.share_of(wall)
+    }
+
+    /// What is saved if `removal` takes no time, everywhere.
+    #[must_use]
+    pub fn saving(&self, removal: Removal<'_>) -> Saving {
+        let low = self.saved(Replay::new(self, removal, false).run());
+        let polls = self.polling.iter().any(|p| *p);
+        let high = if polls { self.saved(Replay::new(self, removal, true).run()) } else { low };
+        Saving { low, high: high.max(low) }
+    }
+
+    /// The saving at the scale of the recorded wall time.
+    fn saved(&self, replayed: Ns) -> Ns {
+        if self.base == Ns::ZERO {
+            return Ns::ZERO;
+        }
+        let wall = u128::from(self.subject.wall().0);
+        let saved = u128::from((self.base - replayed).0);
+        let scaled = (saved * wall / u128::from(self.base.0)).min(wall);
+        Ns(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+}
+
+fn marks(timeline: &Timeline, subject: &Subject) -> Vec<Vec<Mark>> {
+    let mut marks: Vec<Vec<Mark>> = vec![Vec::new(); timeline.tasks.len()];
+    for (index, task) in timeline.tasks.iter().enumerate() {
+        let parent = task.parent.filter(|p| subject.own[index] && subject.owns(*p));
+        if let Some(parent) = parent {
+            let does = Does::Birth(TaskId::at(index));
+            marks[parent.index()].push(Mark { at: task.birth, does });
+        }
+    }
+    for (index, block) in timeline.blocks.iter().enumerate() {
+        let Ok(number) = u32::try_from(index) else { break };
+        if let Some(waker) = subject.waker(block).filter(|_| subject.owns(block.task)) {
+            marks[waker.index()].push(Mark { at: block.end, does: Does::Wake(number) });
+        }
+    }
+    for task in &mut marks {
+        task.sort_unstable();
+    }
+    marks
+}
+
+fn delays(timeline: &Timeline, subject: &Subject) -> Vec<Vec<(usize, Ns)>> {
+    let mut delays = vec![Vec::new(); timeline.tasks.len()];
+    for (index, task) in timeline.tasks.iter().enumerate().filter(|(i, _)| subject.own[*i]) {
+        for (span, _) in task.spans.iter().enumerate().filter(|(_, s)| s.run == Run::Runnable) {
+            let (from, to) = (task.spans[span].start, task.span_end(span));
+            let place = (TaskId::at(index), span);
+            let parts = holders(timeline, subject, place, from, to);
+            let delay = parts.iter().filter(|(_, who)| !matches!(who, Holder::Own(_)));
+            let delay: Ns = delay.map(|(ns, _)| *ns).sum();
+            if delay > Ns::ZERO {
+                delays[index].push((span, delay));
+            }
+        }
+    }
+    delays
+}
+
+/// Whoever ended by itself within the wall time was waited for, whether an edge shows it or not:
+/// who joins a thread that is already gone leaves none.
+fn needed(timeline: &Timeline, subject: &Subject) -> Vec<bool> {
+    let needed = |(index, task): (usize, &Task)| {
+        subject.own[index] && task.died && task.killed.is_none() && task.end <= subject.end
+    };
+    let mut needed: Vec<bool> = timeline.tasks.iter().enumerate().map(needed).collect();
+    let last = crate::path::last_task(timeline, subject);
+    needed[last.index()] = true;
+    needed
+}
+
+/// Tasks that ended by themselves, were never woken by another own task, and spent their lives
+/// in waits that a clock ended.
+fn polling(timeline: &Timeline, subject: &Subject) -> Vec<bool> {
+    let mut by_clock = vec![Ns::ZERO; timeline.tasks.len()];
+    let mut woken = vec![false; timeline.tasks.len()];
+    for block in &timeline.blocks {
+        let task = block.task.index();
+        match block.woken_by {
+            WokenBy::Interrupt(crate::timeline::kernel_stacks::Interrupt::Timer) => {
+                by_clock[task] += block.end - block.start;
+            }
+            WokenBy::Task(by) if subject.owns(by) => woken[task] = true,
+            _ => {}
+        }
+    }
+    let last = crate::path::last_task(timeline, subject);
+    let polls = |(index, task): (usize, &Task)| {
+        let life = task.end - task.birth;
+        subject.own[index]
+            && task.died
+            && task.self_exit
+            && TaskId::at(index) != last
+            && task.process == subject.process
+            && !woken[index]
+            && by_clock[index].share_of(life) >= POLLING
+            && task.spans.iter().filter(|s| matches!(s.run, Run::Blocked(_))).count() >= 2
+    };
+    timeline.tasks.iter().enumerate().map(polls).collect()
+}

@@ -1,0 +1,263 @@
+//! Reasons why the measurement itself misleads, each with what to do about it.
+//!
+//! Not for costs of the program: those are findings.
+
+mod readings;
+mod series;
+
+use crate::account::{AccountId, Attribution, Detail, OBSERVER};
+use crate::cost;
+use crate::facts::Case;
+use crate::facts::processes::ProcessId;
+use crate::path::cpu_holder::Holder;
+use deadweight_report::report::{Hazard, Stage};
+use deadweight_report::wording::{percent, time};
+use deadweight_trace::units::Ns;
+pub(crate) use series::of_series;
+
+/// A stage that waits this part of its life for input is timed with its producer.
+const PRODUCER: f64 = 0.2;
+/// A process with this part of the CPU time is the one that a wrapper was started for.
+const DOMINATES: f64 = 0.6;
+/// A run below this is mostly start-up and luck.
+const SHORT: Ns = Ns(10_000_000);
+/// Samples that a share needs to be worth printing: ± 10 points at 100.
+const SAMPLES: u64 = 100;
+/// Disturbance from outside above this part of the wall time is said.
+const DISTURBED: f64 = 0.05;
+/// Recording that takes more than this part bends the shares.
+const HEAVY: f64 = 0.3;
+
+/// What one traced run says about its own measurement.
+pub(crate) fn of_run(
+    case: &Case<'_>,
+    wall: &Attribution,
+    stages: &[Stage],
+    chosen: bool,
+    clean: bool,
+) -> Vec<Hazard> {
+    let mut found = Vec::new();
+    found.extend(cut(case));
+    found.extend(producer(case, wall, stages));
+    // Stages are shown each with its own clock: that the shell only starts them is plain.
+    if !chosen && stages.is_empty() {
+        found.extend(wrapper(case));
+    }
+    if !clean {
+        found.extend(too_short(case, wall));
+        found.extend(heavy(wall, case.trace.meta.attached));
+    }
+    found.extend(disturbed(case, wall));
+    found.extend(throttled(case, wall));
+    found.extend(readings::two(case));
+    found.extend(unoptimised(case));
+    // Of a recording that breaks off everybody was alive at the end.
+    if !case.trace.meta.attached && case.trace.meta.complete {
+        found.extend(survivors(case));
+    }
+    found
+}
+
+fn hazard(id: &str, text: String) -> Hazard {
+    Hazard { id: id.to_owned(), text }
+}
+
+/// The recorder was killed, or the file cut: nothing of it says so but that its last words are missing.
+fn cut(case: &Case<'_>) -> Option<Hazard> {
+    let meta = &case.trace.meta;
+    (!meta.complete).then(|| {
+        let text = format!(
+            "the recording ends {} after its start and before the program: deadweight was killed, or the file was \
+             cut. What the program did later, and how it ended, is not known.",
+            time(meta.end - meta.start)
+        );
+        hazard("breaks-off", text)
+    })
+}
+
+fn producer(case: &Case<'_>, wall: &Attribution, stages: &[Stage]) -> Option<Hazard> {
+    let account = AccountId::of_class("wait-input");
+    let waited = wall.of_process(account, case.subject());
+    let (ns, whom) = waited
+        .filter_map(|e| match e.detail {
+            Detail::Waits(_, Some(partner)) if !cost::is_idleness(case, &e.detail) => {
+                Some((e.ns, partner))
+            }
+            _ => None,
+        })
+        .max()
+        .unzip();
+    if let (Some(ns), Some(whom)) = (ns, whom)
+        && ns.share_of(wall.net()) >= PRODUCER
+        && !cost::is_server(case, case.subject())
+    {
+        let [reader, whom] = [case.name(case.subject()), case.name(whom)];
+        return Some(hazard("timed-the-producer", producer_text(&reader, &whom, ns)));
+    }
+    let stage = stages
+        .iter()
+        .filter(|s| !s.waited_for.is_empty())
+        .find(|s| Ns(s.input_wait_ns).share_of(Ns(s.alive_ns)) >= PRODUCER)?;
+    let text = producer_text(&stage.name, &stage.waited_for, Ns(stage.input_wait_ns));
+    Some(hazard("timed-the-producer", text))
+}
+
+fn producer_text(reader: &str, whom: &str, ns: Ns) -> String {
+    format!(
+        "{reader} waited {} for input from {whom}, and a timer inside {reader} counts that as its \
+         own. Write the input to a file first and feed {reader} from it.",
+        time(ns)
+    )
+}
+
+fn wrapper(case: &Case<'_>) -> Option<Hazard> {
+    let subject = case.subject();
+    if !case.processes.get(subject).is_launcher() {
+        return None;
+    }
+    let cpu = |id: ProcessId| -> Ns {
+        let tasks = &case.processes.get(id).tasks;
+        tasks.iter().map(|t| case.timeline.task(*t).on_cpu()).sum()
+    };
+    let own: Vec<(Ns, ProcessId)> = case
+        .processes
+        .ids()
+        .filter(|id| case.processes.get(*id).own)
+        .map(|id| (cpu(id), id))
+        .collect();
+    let all: Ns = own.iter().map(|(ns, _)| *ns).sum();
+    let (most, inner) = own.iter().max()?;
+    let inner_process = case.processes.get(*inner);
+    if *inner == subject || !inner_process.executed || most.share_of(all) < DOMINATES {
+        return None;
+    }
+    let [outer, name] = [case.name(subject), case.name(*inner)];
+    let wall = case.path.subject.end - case.path.subject.start;
+    let life = inner_process.end - inner_process.birth;
+    Some(hazard(
+        "timed-a-wrapper",
+        format!(
+            "{outer} only starts {name}, which lived {} of the {} and used {} of the CPU time. \
+             Weigh it alone with --of {name}.",
+            time(life),
+            time(wall),
+            percent(*most, all)
+        ),
+    ))
+}
+
+fn too_short(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
+    let samples: u64 =
+        wall.user_time().flat_map(|e| e.samples.values()).map(|weight| weight.count).sum();
+    let user = wall.user_time().map(|e| e.ns).sum::<Ns>().share_of(wall.total);
+    let few = case.trace.meta.sample_period > 0 && user > 0.2 && samples < SAMPLES;
+    if wall.total >= SHORT && !few {
+        return None;
+    }
+    let runs = (SAMPLES / samples.max(5)).clamp(10, 50);
+    Some(hazard(
+        "too-short-to-time",
+        format!(
+            "One run of {} is too short to trust its last digits. If it may be repeated: \
+             -r {runs}.",
+            time(wall.total)
+        ),
+    ))
+}
+
+fn heavy(wall: &Attribution, attached: bool) -> Option<Hazard> {
+    let observer = wall.of(OBSERVER);
+    let way_out = if attached {
+        "What the program does less often is seen less of than it would be."
+    } else {
+        "With -r 10 the wall time comes from runs without recording."
+    };
+    (observer.share_of(wall.total) >= HEAVY).then(|| {
+        hazard(
+            "traced-heavily",
+            format!(
+                "Recording took {} of this run; it is taken out by calibration. {way_out}",
+                percent(observer, wall.total)
+            ),
+        )
+    })
+}
+
+fn disturbed(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
+    let outside = wall.entries.iter().filter_map(|e| match e.detail {
+        Detail::Held(Holder::Outside(task)) => Some((e.ns, case.processes.of(task))),
+        _ => None,
+    });
+    // Who has the CPU while a quota holds the command back takes nothing from it.
+    let total = outside.clone().map(|(ns, _)| ns).sum::<Ns>() - case.trace.meta.throttled;
+    if total.share_of(wall.total) >= DISTURBED {
+        // Who does not see wakers does not see other programs either, only that there is one.
+        let worst = outside.max().filter(|_| case.trace.meta.sees_wakers());
+        let worst = worst.map_or(String::new(), |(_, p)| format!(", {} most,", case.name(p)));
+        let text = format!(
+            "Other programs{worst} held the CPU for {} of the wall time. Repeat on a \
+             quiet machine{}.",
+            percent(total, wall.total),
+            // What runs already cannot be run again.
+            if case.trace.meta.attached { "" } else { ", or with more runs (-r)" }
+        );
+        return Some(hazard("noisy", text));
+    }
+    let steal = case.trace.meta.steal;
+    (steal.share_of(wall.total) >= DISTURBED).then(|| {
+        let text = format!(
+            "The hypervisor took {} of CPU time away during the run. Repeat with more runs (-r).",
+            time(steal)
+        );
+        hazard("noisy", text)
+    })
+}
+
+/// A quota that kept the command from running: no other program, and no idle machine, did.
+fn throttled(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
+    let throttled = case.trace.meta.throttled;
+    (throttled.share_of(wall.total) >= DISTURBED).then(|| {
+        hazard(
+            "throttled",
+            format!(
+                "A CPU quota of the cgroup (a container's limit) kept its tasks from running for \
+                 {}, summed over CPUs: that is in the wait for a CPU, and no other program's \
+                 doing. Raise the quota (cpu.max, --cpus), or use no more threads than it pays for.",
+                time(throttled)
+            ),
+        )
+    })
+}
+
+fn unoptimised(case: &Case<'_>) -> Option<Hazard> {
+    let process = case.processes.get(case.subject());
+    case.build(process.image?)?.unoptimised.then(|| {
+        let text = format!(
+            "{} was built without optimisation: where its time goes says little about a release \
+             build. Build with optimisation first.",
+            process.name
+        );
+        hazard("unoptimised", text)
+    })
+}
+
+/// Own processes that outlive the subject.
+fn survivors(case: &Case<'_>) -> Option<Hazard> {
+    let end = case.path.subject.end;
+    let alive = case.processes.all.iter().find(|p| {
+        let tasks = p.tasks.iter().map(|t| case.timeline.task(*t));
+        p.own
+            && tasks.clone().all(|t| !t.died)
+            && p.end >= end
+            && p.birth < end
+            && p.pid != case.path.subject.process
+    })?;
+    Some(hazard(
+        "still-running",
+        format!(
+            "{} was still running when the command ended: what it does later is not in the \
+             ledger.",
+            alive.name
+        ),
+    ))
+}

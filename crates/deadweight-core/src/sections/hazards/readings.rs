@@ -1,0 +1,57 @@
+//! The hazard *two readings*: the wall time can be divided in two honest ways that differ much.
+//!
+//! The ledger follows the path. Where CPUs are short, or wake-ups are a scheduler's hand-overs,
+//! the simple projection reads the same run otherwise; then both are said. Not a third ledger.
+
+use crate::facts::Case;
+use crate::path::causes::{Cause, difference};
+use crate::path::projection::{TWO_READINGS, simple};
+use deadweight_report::report::Hazard;
+use deadweight_report::wording::percent;
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// The two readings, where they differ much.
+pub(crate) fn two(case: &Case<'_>) -> Option<Hazard> {
+    let subject = &case.path.subject;
+    // One task has one reading.
+    if subject.own.iter().filter(|own| **own).count() < 2 {
+        return None;
+    }
+    let along = case.path.causes(case.timeline);
+    let across = simple(case.timeline, subject);
+    if difference(&along, &across) < TWO_READINGS {
+        return None;
+    }
+    let (along, across) = (in_words(case, &along), in_words(case, &across));
+    let most = |reading: &BTreeMap<String, Ns>, other: &BTreeMap<String, Ns>| {
+        let more = |word: &String, ns: Ns| ns - other.get(word).copied().unwrap_or_default();
+        let most = reading.iter().max_by_key(|(word, ns)| more(word, **ns));
+        most.map(|(word, ns)| format!("{} {word}", percent(*ns, subject.wall())))
+    };
+    Some(Hazard {
+        id: "two-readings".into(),
+        text: format!(
+            "Followed along what the end waited for, the wall time is {}; shared among the tasks \
+             on a CPU at each instant, it is {}. Take the findings' ranges, not their middle.",
+            most(&along, &across)?,
+            most(&across, &along)?
+        ),
+    })
+}
+
+/// Causes in a few words.
+fn in_words(case: &Case<'_>, causes: &BTreeMap<Cause, Ns>) -> BTreeMap<String, Ns> {
+    let mut words: BTreeMap<String, Ns> = BTreeMap::new();
+    for (cause, ns) in causes {
+        let word = match cause {
+            Cause::Work(name, _) => format!("{} at work", case.symbols().name(*name)),
+            Cause::NoCpu(_) => "without a CPU".to_owned(),
+            Cause::Wait(name, ..) => format!("{} waiting", case.symbols().name(*name)),
+            Cause::Unrecorded => "not recorded".to_owned(),
+            Cause::Unexplained => "not explained".to_owned(),
+        };
+        *words.entry(word).or_default() += *ns;
+    }
+    words
+}

@@ -1,0 +1,148 @@
+//! What a series of undisturbed runs says against itself, with the cause where the kernel counted it.
+//!
+//! Nothing was traced in these runs, but the kernel counts some things of every program: CPU time,
+//! what was read from storage, how often another program was given the CPU, a quota's throttling.
+//! What the odd runs have more of than the others is why they are odd. Not for which runs are odd:
+//! that is `stats::spread`.
+
+use super::hazard;
+use crate::facts::clean_run::CleanRun;
+use deadweight_report::report::Hazard;
+use deadweight_report::stats::median::summarise;
+use deadweight_report::stats::spread::{Doubt, doubts, far};
+use deadweight_report::wording::{bytes, things, time};
+use deadweight_trace::units::Ns;
+
+/// A cause has to account for this part of what the odd runs took longer.
+const ENOUGH: f64 = 0.5;
+/// Bytes in the blocks that the kernel counts.
+const BLOCK: u64 = 512;
+/// Reading less than this more from storage is no cold cache.
+const NOTABLE_BLOCKS: u64 = 64;
+
+/// What the clean runs say about the measurement.
+pub(crate) fn of_series(clean: &[CleanRun]) -> Vec<Hazard> {
+    let walls: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
+    let told = |doubt: &Doubt| hazard("noisy", worded(doubt, &cause(doubt, clean, &walls)));
+    doubts(&walls).iter().map(told).collect()
+}
+
+fn worded(doubt: &Doubt, cause: &str) -> String {
+    let or = |unknown: &'static str| if cause.is_empty() { unknown } else { cause }.to_owned();
+    match doubt {
+        Doubt::ColdStart { factor } => format!(
+            "The first run took {factor:.1} times as long as the others{}. One more --warmup \
+             leaves it out.",
+            or(": caches were cold")
+        ),
+        Doubt::Outliers { count, factor } => format!(
+            "{} far from the rest (up to {factor:.1} times the median){cause}. The median bears it; \
+             more runs narrow the interval.",
+            if *count == 1 { "1 run was".to_owned() } else { format!("{count} runs were") }
+        ),
+        Doubt::TwoModes { fast, slow, slow_count } => format!(
+            "The runs fall into two groups, around {} and {} ({slow_count} slow ones){}. Look at the \
+             machine or the input before trusting the median.",
+            time(Ns(*fast)),
+            time(Ns(*slow)),
+            or(": something differs between runs")
+        ),
+        Doubt::Drift { factor } => format!(
+            "The later runs took {factor:.2} times as long as the earlier ones{}. Repeat.",
+            or(": the machine or the program's files changed meanwhile")
+        ),
+    }
+}
+
+/// Which runs are odd.
+fn odd(doubt: &Doubt, walls: &[u64]) -> Vec<bool> {
+    match doubt {
+        Doubt::ColdStart { .. } => (0..walls.len()).map(|at| at == 0).collect(),
+        Doubt::Outliers { .. } => far(walls),
+        Doubt::TwoModes { fast, slow, .. } => {
+            walls.iter().map(|wall| wall.abs_diff(*slow) < wall.abs_diff(*fast)).collect()
+        }
+        // The slower half, whichever it is.
+        Doubt::Drift { factor } => {
+            (0..walls.len()).map(|at| (at >= walls.len() / 2) == (*factor > 1.0)).collect()
+        }
+    }
+}
+
+/// What the odd runs have more of, with the words that lead to it; empty if nothing counted tells.
+fn cause(doubt: &Doubt, clean: &[CleanRun], walls: &[u64]) -> String {
+    let odd = odd(doubt, walls);
+    let middle = |which: bool, value: fn(&CleanRun) -> u64| {
+        let fitting = clean.iter().zip(&odd).filter(|(_, odd)| **odd == which);
+        summarise(&fitting.map(|(run, _)| value(run)).collect::<Vec<_>>()).interval.median
+    };
+    let more = |value| middle(true, value).saturating_sub(middle(false, value));
+    let longer = more(|run| run.wall.0);
+    if longer == 0 {
+        return String::new();
+    }
+    let explains = |ns: u64| ns as f64 >= ENOUGH * longer as f64;
+    let throttled = more(|run| run.luck.throttled.0);
+    let read = more(|run| run.luck.blocks_read);
+    let on_cpu = more(|run| (run.user + run.system).0);
+    let displaced = more(|run| run.luck.displaced);
+    if explains(throttled) {
+        format!(": a CPU quota of the cgroup kept them from running for {}", time(Ns(throttled)))
+    } else if read >= NOTABLE_BLOCKS {
+        format!(": they read {} from storage that the others had in memory", bytes(read * BLOCK))
+    } else if explains(on_cpu) {
+        format!(
+            ": they were {} longer on a CPU, so the CPU was slower (its clock, its caches, a \
+             neighbour) or there was more to do",
+            time(Ns(on_cpu))
+        )
+    } else if displaced > 0 {
+        let often = if displaced == 1 { "once".to_owned() } else { things(displaced, "time") };
+        format!(": other programs were given their CPU {often} more")
+    } else {
+        format!(": they waited {} longer without being on a CPU", time(Ns(longer - on_cpu)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::clean_run::Luck;
+
+    fn run(wall: u64, cpu: u64, luck: Luck) -> CleanRun {
+        CleanRun { wall: Ns(wall), user: Ns(cpu), luck, ..CleanRun::default() }
+    }
+
+    /// Nine like runs with one among them.
+    fn said(odd: CleanRun, at: usize) -> String {
+        let mut runs: Vec<CleanRun> =
+            (0..9).map(|i| run(1_000_000 + i, 900_000, Luck::default())).collect();
+        runs.insert(at, odd);
+        let found = of_series(&runs);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].text.clone()
+    }
+
+    #[test]
+    fn an_odd_run_is_told_with_what_it_met() {
+        let plain = Luck::default();
+        let read = Luck { blocks_read: 4096, ..plain };
+        let cold = said(run(3_000_000, 900_000, read), 4);
+        assert!(cold.contains("2 MiB from storage"), "{cold}");
+        let first = said(run(3_000_000, 900_000, read), 0);
+        assert!(first.contains("first run") && first.contains("from storage"), "{first}");
+        let displaced = Luck { displaced: 3, ..plain };
+        assert!(said(run(3_000_000, 900_000, displaced), 4).contains("their CPU 3 times more"));
+        let throttled = Luck { throttled: Ns(1_900_000), ..displaced };
+        assert!(said(run(3_000_000, 900_000, throttled), 4).contains("quota"));
+        assert!(said(run(3_000_000, 2_800_000, displaced), 4).contains("longer on a CPU"));
+        assert!(said(run(3_000_000, 900_000, plain), 4).contains("waited 2.00 ms longer"));
+    }
+
+    #[test]
+    fn an_even_series_says_nothing() {
+        let runs: Vec<CleanRun> =
+            (0..20).map(|i| run(1000 + (i * 37) % 50, 900, Luck::default())).collect();
+        assert_eq!(of_series(&runs), []);
+    }
+}

@@ -1,0 +1,188 @@
+//! Rows that add up to the wall time, exactly.
+//!
+//! Not for charging (`attribute`) nor for pooling several runs (`pool`): this only names the sums
+//! and says in a few words what lies behind each.
+
+use crate::account::AccountId;
+use crate::account::{Attribution, Detail, Entry};
+use crate::facts::Case;
+use crate::inspect::Sum;
+use crate::path::cpu_holder::Holder;
+use crate::timeline::kernel_stacks::WaitsFor;
+use deadweight_report::report::{Basis, Row};
+use deadweight_report::stats::proportion::proportion;
+use deadweight_report::wording::{bytes, count, percent, things};
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// Kinds of things that one note lists.
+const LISTED: usize = 3;
+
+/// The rows of an attribution, largest first. They add up to its total exactly.
+///
+/// # Panics
+/// If they do not: then the ledger is broken, and no report is better than a wrong one.
+pub(crate) fn rows(case: &Case<'_>, attribution: &Attribution) -> Vec<Row> {
+    let total = attribution.total;
+    let mut rows: Vec<Row> = AccountId::all()
+        .filter_map(|account| {
+            let ns = attribution.of(account);
+            let sampled = interval(attribution, account);
+            let (low, high) = sampled.unwrap_or((ns, ns));
+            (ns > Ns::ZERO).then(|| Row {
+                account: account.id().to_owned(),
+                group: account.group().to_owned(),
+                ns: ns.0,
+                share: ns.share_of(total),
+                basis: if sampled.is_some() { Basis::Sampled } else { Basis::Exact },
+                low_ns: low.0,
+                high_ns: high.0,
+                note: note(case, attribution, account),
+                each_ns: Vec::new(),
+            })
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    assert_eq!(rows.iter().map(|r| r.ns).sum::<u64>(), total.0, "the ledger must close");
+    rows
+}
+
+/// The 95 % interval of an account that samples divide: they are drawn from all of the program's
+/// own time, whose total is exact. None where there is no sample to divide by.
+pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<(Ns, Ns)> {
+    let whole: Ns = attribution.user_time().map(|e| e.ns).sum();
+    let samples: u64 = attribution.user_time().map(Entry::sampled).sum();
+    let ns: Ns = attribution.user_time().filter(|e| e.account == account).map(|e| e.ns).sum();
+    let exact = attribution.of(account) - ns;
+    let (low, high) = proportion(ns.share_of(whole), samples);
+    (account.is_sampled() && samples > 0)
+        .then(|| (exact + whole.part(low).min(ns), exact + whole.part(high).max(ns)))
+}
+
+/// A few words on what lies behind an account.
+fn note(case: &Case<'_>, attribution: &Attribution, account: AccountId) -> String {
+    let mut kinds: BTreeMap<Kind, (Ns, u64)> = BTreeMap::new();
+    for entry in attribution.in_account(account) {
+        if let Some(kind) = kind(case, entry) {
+            let (ns, times) = kinds.entry(kind).or_default();
+            *ns += entry.ns;
+            *times += entry.count;
+        }
+    }
+    let total = attribution.of(account);
+    let mut kinds: Vec<(Ns, String)> =
+        kinds.into_iter().map(|(kind, (ns, times))| (ns, kind.words(times))).collect();
+    kinds.sort_by(|a, b| b.cmp(a));
+    let calls = kinds.iter().filter(|(ns, _)| ns.share_of(total) >= 0.1).take(LISTED);
+    let listed: Vec<String> = calls.map(|(_, words)| words.clone()).collect();
+    let faults = Sum::of(attribution.in_account(account).filter(|e| e.detail == Detail::Faults));
+    match (listed.is_empty(), faults.count) {
+        (true, 0) => fixed_note(case, account).to_owned(),
+        (_, n) if n > 0 && account.is_sampled() => {
+            let part = format!("{} in {}", percent(faults.ns, total), things(n, "page fault"));
+            [vec![part], listed].concat().join(", ")
+        }
+        (true, n) => things(n, fault(account)),
+        (false, _) if account == AccountId::of_class("wait-cpu") => {
+            format!("a CPU, {}", listed.join(", ").replace(", held by ", ", "))
+        }
+        (false, _) => listed.join(", "),
+    }
+}
+
+/// What a page fault of an account is: rows of the same group are told apart by it.
+fn fault(account: AccountId) -> &'static str {
+    match account.id() {
+        "first-touch" => "first touch",
+        "page-faults" => "major page fault",
+        _ => "page fault",
+    }
+}
+
+fn fixed_note(case: &Case<'_>, account: AccountId) -> &'static str {
+    match account.id() {
+        "kernel-other" if !case.trace.meta.sees_wakers() => "system calls not seen apart",
+        "start-up" => "exec, linking and initialising",
+        "exit" => "memory taken down",
+        "observer" => "the cost of recording, calibrated",
+        "unrecorded" => "records were lost",
+        "kernel-other" => "interrupts and switches",
+        _ => "",
+    }
+}
+
+/// What entries of an account are, for its note.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Calls of this name, for so many bytes each where that is always the same.
+    Calls(&'static str, Option<u64>),
+    /// Anything else.
+    Words(String),
+}
+
+impl Kind {
+    fn words(self, times: u64) -> String {
+        match self {
+            Self::Calls(name, Some(each)) => {
+                format!("{name} ×{}, {} each", count(times), bytes(each))
+            }
+            Self::Calls(name, None) => format!("{name} ×{}", count(times)),
+            Self::Words(words) => words,
+        }
+    }
+}
+
+/// What an entry is; none if there is nothing to add.
+fn kind(case: &Case<'_>, entry: &Entry) -> Option<Kind> {
+    let words = match entry.detail {
+        Detail::Calls(_) if entry.account == AccountId::of_class("start-up") => return None,
+        Detail::Calls(family) => {
+            let family = case.families.get(family);
+            let (low, high) = family.sizes;
+            return Some(Kind::Calls(family.name, (low == high && high < 4096).then_some(low)));
+        }
+        Detail::Waits(kind, partner) => {
+            let whom = partner.map(|p| case.name(p));
+            waiting(kind, whom.as_deref(), entry.account)
+        }
+        Detail::Held(Holder::Own(task) | Holder::Outside(task)) => {
+            format!("held by {}", case.name(case.processes.of(task)))
+        }
+        Detail::Held(Holder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
+            match (case.trace.meta.throttled > Ns::ZERO, case.trace.meta.sees_wakers()) {
+                (true, _) => "held by a quota".to_owned(),
+                (false, true) => "held by nobody: held back".to_owned(),
+                (false, false) => "held by somebody unseen".to_owned(),
+            }
+        }
+        Detail::Held(Holder::Nobody | Holder::Recorder) | Detail::Faults | Detail::Plain => {
+            return None;
+        }
+    };
+    Some(Kind::Words(words))
+}
+
+/// What was waited for, in words.
+fn waiting(kind: WaitsFor, whom: Option<&str>, account: AccountId) -> String {
+    let sleeping = account == AccountId::of_class("wait-sleep");
+    match (kind, whom) {
+        _ if sleeping => "asleep until a clock ran out".into(),
+        (WaitsFor::PipeData | WaitsFor::SocketData | WaitsFor::Poll, Some(whom)) => {
+            format!("input from {whom}")
+        }
+        (WaitsFor::PipeData | WaitsFor::SocketData | WaitsFor::Poll, None) => "input".into(),
+        (WaitsFor::PipeRoom | WaitsFor::SocketRoom, Some(whom)) => format!("room, for {whom}"),
+        (WaitsFor::PipeRoom | WaitsFor::SocketRoom, None) => "room in its output".into(),
+        (WaitsFor::Terminal, _) => "the terminal".into(),
+        (WaitsFor::Futex, Some(whom)) => format!("a lock, for {whom}"),
+        (WaitsFor::Futex, None) => "a lock or signal".into(),
+        (WaitsFor::Sleep, _) => "asleep".into(),
+        (WaitsFor::Child | WaitsFor::Vfork, _) => "a child".into(),
+        (WaitsFor::Disk, _) => "the disk".into(),
+        (WaitsFor::Signal, _) => "stopped, or for a signal".into(),
+        (WaitsFor::KernelLock, _) => "a lock in the kernel".into(),
+        (WaitsFor::Recording, _) => "recording".into(),
+        (WaitsFor::Threads, _) => "threads to end".into(),
+        (WaitsFor::Other, _) => "something in the kernel".into(),
+    }
+}

@@ -1,0 +1,143 @@
+//! The processes of a pipeline, each with a clock of its own.
+//!
+//! Stages overlap: their times never add up to the wall time. Not for pipelines' wall time, which
+//! is the ledger's business.
+
+use crate::facts::Case;
+use crate::facts::processes::ProcessId;
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
+use crate::timeline::{Run, WokenBy};
+use deadweight_report::report::Stage;
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// More children than this are a loop, not a pipeline.
+const STAGES: usize = 12;
+
+/// The programs that the command started itself, in order, or none if it started at most one.
+/// With `of` chosen it is the program and whoever it waited for.
+pub(crate) fn stages(case: &Case<'_>, chosen: bool) -> Vec<Stage> {
+    let subject = case.subject();
+    let parent = if chosen { case.processes.get(subject).parent } else { Some(subject) };
+    let children: Vec<ProcessId> = case
+        .processes
+        .ids()
+        .filter(|id| {
+            let process = case.processes.get(*id);
+            process.parent.is_some() && process.parent == parent && process.executed
+        })
+        .collect();
+    let together = overlap(case, &children) || is_pipeline(case);
+    if !(2..=STAGES).contains(&children.len()) || !together {
+        return Vec::new();
+    }
+    children.into_iter().map(|id| stage(case, id)).collect()
+}
+
+/// Whether the command is a script of the shell with a pipe in it: on a busy machine its first
+/// stage may be over before the next one is born.
+fn is_pipeline(case: &Case<'_>) -> bool {
+    let [_, flag, script] = case.trace.meta.command.as_slice() else { return false };
+    flag == "-c" && script.replace("||", "").contains('|')
+}
+
+/// Whether any two of the processes lived at the same time.
+fn overlap(case: &Case<'_>, processes: &[ProcessId]) -> bool {
+    processes.windows(2).any(|two| {
+        let [a, b] = [case.processes.get(two[0]), case.processes.get(two[1])];
+        a.birth.max(b.birth) < a.end.min(b.end)
+    })
+}
+
+fn stage(case: &Case<'_>, id: ProcessId) -> Stage {
+    let process = case.processes.get(id);
+    let mut cpu = Ns::ZERO;
+    let mut input = Ns::ZERO;
+    let mut output = Ns::ZERO;
+    let mut whom: BTreeMap<ProcessId, Ns> = BTreeMap::new();
+    let tasks = process.tasks.iter().map(|t| case.timeline.task(*t));
+    for task in tasks {
+        cpu += task.on_cpu();
+        for span in &task.spans {
+            let Run::Blocked(block) = span.run else { continue };
+            let block = &case.timeline.blocks[block as usize];
+            let length = block.end - block.start;
+            let timer = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
+            match block.waits_for {
+                WaitsFor::PipeData | WaitsFor::Terminal => input += length,
+                WaitsFor::SocketData | WaitsFor::Poll if !timer => input += length,
+                WaitsFor::PipeRoom | WaitsFor::SocketRoom => {
+                    output += length;
+                    continue;
+                }
+                _ => continue,
+            }
+            if let Some(partner) = case.partner(block) {
+                *whom.entry(partner).or_default() += length;
+            }
+        }
+    }
+    let waited_for = whom.into_iter().max_by_key(|(_, ns)| *ns).map(|(p, _)| case.name(p));
+    let first_exec = process
+        .tasks
+        .iter()
+        .flat_map(|t| case.timeline.task(*t).execs.iter().map(|(at, _)| *at))
+        .min();
+    Stage {
+        name: case.name(id),
+        alive_ns: (process.end - first_exec.unwrap_or(process.birth)).0,
+        cpu_ns: cpu.0,
+        input_wait_ns: input.0,
+        waited_for: waited_for.unwrap_or_default(),
+        output_wait_ns: output.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
+
+    /// Two children, the first dead before the second is born.
+    const ONE_AFTER_THE_OTHER: &str = "task 1 sh
+             0 on
+            10 fork 2
+            20 off blocked wait4
+            60 on woken-by 2
+            70 fork 3
+            75 off blocked wait4
+           105 on woken-by 3
+           110 exit
+           120 off dead
+        task 2 a
+            21 on
+            25 exec /a
+            30 syscall exit_group
+            31 exit
+            60 off dead
+        task 3 b
+            76 on
+            78 exec /b
+            90 syscall exit_group
+            91 exit
+           105 off dead";
+
+    fn stages(script: &str) -> Vec<String> {
+        let mut trace = Trace::from_text(ONE_AFTER_THE_OTHER).unwrap();
+        trace.meta.command = ["/bin/sh", "-c", script].map(String::from).into();
+        let report =
+            weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }).unwrap();
+        report.stages.into_iter().map(|stage| stage.name).collect()
+    }
+
+    #[test]
+    fn a_pipeline_has_stages_even_if_one_was_over_before_the_next() {
+        assert_eq!(stages("a | b").len(), 2);
+    }
+
+    #[test]
+    fn commands_one_after_the_other_are_no_stages() {
+        assert_eq!(stages("a; b"), [""; 0]);
+        assert_eq!(stages("a || b"), [""; 0]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Code that ran and has no name or no line: said, so that nobody takes what is missing for what is
+//! not there.
+//!
+//! Only where it matters for what the reader sees: a good part of the program's own time. What is wrong
+//! with a file was said when it was sealed; that is not said again.
+
+use crate::account::Attribution;
+use crate::facts::Case;
+use crate::facts::call_site::is_system_image;
+use deadweight_trace::ids::ImageId;
+use deadweight_trace::symbols::is_c_library;
+use std::collections::BTreeMap;
+
+/// From this part of the program's own time on, the code of an image is spoken of.
+const LARGE: f64 = 0.1;
+/// Fewer samples say nothing.
+const SAMPLES: u64 = 20;
+
+/// What is not known of the code that the program's own time on the path was spent in.
+pub(crate) fn warnings(case: &Case<'_>, wall: &Attribution) -> Vec<String> {
+    let symbols = case.symbols();
+    let mut of_image: BTreeMap<ImageId, u64> = BTreeMap::new();
+    let samples = wall.user_time().flat_map(|entry| &entry.samples);
+    for (spot, weight) in samples.filter(|(spot, _)| spot.is_known()) {
+        if let Some((location, _)) = spot.frames(symbols).next() {
+            *of_image.entry(location.image).or_default() += weight.amount;
+        }
+    }
+    let all: u64 = of_image.values().sum();
+    let large = |samples: u64| samples >= SAMPLES && samples as f64 >= LARGE * all as f64;
+    let told = of_image.into_iter().filter(|(_, samples)| large(*samples));
+    let mut told: Vec<String> = told.filter_map(|(image, _)| about(case, image)).collect();
+    // Several processes may each have made code.
+    told.dedup();
+    told
+}
+
+/// What a program must be told to list the code that it makes, by how the file that runs it is called.
+const LISTERS: &[(&str, &str)] = &[
+    ("libjvm.so", "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+    ("node", "node --perf-basic-prof"),
+    ("libpython3", "python3 -X perf (3.12 or later)"),
+    ("python3", "python3 -X perf (3.12 or later)"),
+];
+
+/// How the code would have names.
+fn advice(case: &Case<'_>) -> &'static str {
+    let symbols = case.symbols();
+    let called = |name: &str| {
+        symbols.images.iter().any(|image| {
+            let file = symbols.name(image.path).rsplit('/').next().unwrap_or_default();
+            let version = file.strip_prefix(name);
+            version.is_some_and(|v| v.chars().all(|c| c.is_ascii_digit() || "so.".contains(c)))
+        })
+    };
+    let lister = LISTERS.iter().find(|(name, _)| called(name));
+    lister.map_or("an option of its compiler that writes /tmp/perf-PID.map", |(_, how)| how)
+}
+
+fn about(case: &Case<'_>, id: ImageId) -> Option<String> {
+    let symbols = case.symbols();
+    let image = symbols.images.get(id.index())?;
+    let path = symbols.name(image.path);
+    let said = |warning: &String| warning.starts_with(path) && !path.is_empty();
+    if ["[kernel]", "[vdso]", "[unknown]"].contains(&path)
+        || case.trace.meta.warnings.iter().any(said)
+    {
+        return None;
+    }
+    if path.starts_with('[') {
+        let how = advice(case);
+        return (!image.has_symbols).then(|| {
+            format!(
+                "code in {path} is in no file: the program, or a compiler in it, made it while it ran. \
+                 Nothing is concluded from its instructions; it would have names with {how}"
+            )
+        });
+    }
+    if !image.has_symbols && !is_c_library(path) {
+        return Some(format!(
+            "{path} has neither symbols nor debug information: what it does not export is named by \
+             where it begins. Build it with -g, or install its debug file"
+        ));
+    }
+    (!image.has_lines && !is_system_image(path)).then(|| {
+        format!(
+            "{path} has no debug information for what ran: places in it are functions, and what was \
+             inlined is not told apart. Build it with -g, or install its debug file"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
+    use std::fmt::Write;
+
+    /// What is said of a program that spends so many samples in each of these stacks.
+    fn told(images: &str, stacks: &[(u64, &str)]) -> String {
+        let mut text =
+            format!("{images}\nsample-period 1000\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n");
+        let samples = stacks.iter().flat_map(|(count, stack)| (0..*count).map(move |_| stack));
+        for (at, stack) in samples.enumerate() {
+            writeln!(text, "{} sample {stack}", at * 1000 + 500).unwrap();
+        }
+        write!(text, "99000 exit\n99000 off dead").unwrap();
+        let traces = [Trace::from_text(&text).unwrap()];
+        let report = weigh(&Weighing { traces: &traces, clean: &[], of: None, inside: None });
+        report.unwrap().warnings.join("\n")
+    }
+
+    #[test]
+    fn a_stripped_program_and_one_without_lines_are_said_to_be() {
+        let stacks = [(50, "work <- main"), (5, "inflate @libz.so.1 <- main")];
+        let image = "image app path /bin/app language C";
+        let small = "image libz.so.1 path /lib/libz.so.1 no-symbols no-lines";
+        assert_eq!(told(&format!("{image}\n{small}"), &stacks), "");
+        let told_of = |facts| told(&format!("{image} {facts}\n{small}"), &stacks);
+        assert!(told_of("no-lines").starts_with("/bin/app has no debug information"));
+        let stripped = told_of("no-symbols no-lines");
+        assert!(stripped.starts_with("/bin/app has neither") && stripped.lines().count() == 1);
+    }
+
+    #[test]
+    fn what_sealing_said_of_a_file_is_not_said_again() {
+        let images = "warning \"/bin/app: has broken debug information\"\n\
+             image app path /bin/app language C no-lines";
+        assert_eq!(told(images, &[(50, "main")]), "/bin/app: has broken debug information");
+    }
+
+    #[test]
+    fn libraries_that_are_told_by_name_need_no_lines() {
+        let images =
+            "image app path /bin/app\nimage libc.so.6 path /lib/libc.so.6 no-symbols no-lines";
+        assert_eq!(told(images, &[(50, "malloc @libc.so.6 <- main")]), "");
+    }
+
+    #[test]
+    fn code_made_while_running_is_said_to_be() {
+        let images =
+            "image app path /bin/app\nimage [anonymous] path [anonymous] no-symbols no-lines";
+        let told = told(images, &[(50, "? @[anonymous]+0x10 <- main")]);
+        assert!(told.starts_with("code in [anonymous] is in no file"), "{told}");
+    }
+}

@@ -1,0 +1,377 @@
+//! Every task's life as spans that tile it: what it did, what it waited for, who ended the wait.
+//!
+//! One pass over the events in order. Tids are resolved to [`TaskId`]s as they come, because the
+//! kernel uses them again. Not for deciding whose time the wall time is: that is `path`.
+//!
+//! Ten million events must fit into a GiB with everything that is concluded from them, so spans
+//! and calls are kept small, and equal arguments of calls are kept once.
+
+mod arguments;
+mod births;
+mod build;
+mod children;
+mod counted;
+pub mod descriptors;
+mod handover;
+mod holes;
+mod inferred_wakers;
+mod inside;
+pub mod kernel_stacks;
+mod repeated_timeouts;
+mod sleepers;
+mod state;
+mod switches;
+#[cfg(test)]
+mod tests;
+mod tids;
+mod wakes;
+
+use deadweight_trace::ids::{CallId, Cpu, LocationId, NameId, StackId, TaskId, Tid};
+use deadweight_trace::units::{LiveAddr, Ns};
+use descriptors::Objects;
+use kernel_stacks::{Interrupt, WaitsFor};
+
+/// All tasks, calls and waits of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Every life of every task that matters: the root, its descendants, and outsiders that woke
+    /// one of them or held a CPU.
+    pub tasks: Vec<Task>,
+    /// Every system call made by an own task.
+    pub calls: Vec<Call>,
+    /// Every page fault of an own task.
+    pub faults: Vec<Fault>,
+    /// Pages that were looked at from the side.
+    pub pages: Vec<Page>,
+    /// Every time an own task blocked.
+    pub blocks: Vec<Block>,
+    /// Who held each CPU, in order, one list per CPU.
+    pub held: Vec<Vec<Held>>,
+    /// What descriptors referred to.
+    pub objects: Objects,
+    /// Distinct arguments of calls, see [`Timeline::args`].
+    pub(crate) arguments: Vec<[u64; 4]>,
+    /// The root's task.
+    pub root: TaskId,
+    /// Records that were lost.
+    pub lost: u64,
+    /// Surprises met on the way, counted, in words.
+    pub warnings: Vec<String>,
+}
+
+/// One life of one task.
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    /// Its kernel id during this life (the leader's after an exec by another thread).
+    pub tid: Tid,
+    /// Kernel id of its process.
+    pub process: Tid,
+    /// Who gave birth to it (of a thread that a language's watchdog started: who had the work then);
+    /// none for the root and outsiders.
+    pub parent: Option<TaskId>,
+    /// Whether it is the root or descends from it.
+    pub own: bool,
+    /// Its names (`comm`) with the time from which each holds, in order.
+    pub names: Vec<(Ns, NameId)>,
+    /// Programs it executed: when, and the path.
+    pub execs: Vec<(Ns, NameId)>,
+    /// When `main` was reached after each exec, where a probe saw it.
+    pub mains: Vec<Ns>,
+    /// First instant known of it.
+    pub birth: Ns,
+    /// End of its last span: its death, or the end of the trace.
+    pub end: Ns,
+    /// Whether it died within the trace.
+    pub died: bool,
+    /// Whether it ended itself (rather than being killed by `exit_group`, exec or a signal).
+    pub self_exit: bool,
+    /// When it starts to die, if it was seen to.
+    pub exit: Option<Ns>,
+    /// When another task of the trace killed it, and which.
+    pub killed: Option<(Ns, TaskId)>,
+    /// Whether it belongs to the recorder: what it takes is the observer's cost.
+    pub observer: bool,
+    /// Its life, without gaps; each span lasts until the next one's start. Empty for outsiders.
+    pub spans: Vec<Span>,
+    /// Clock samples, in order.
+    pub samples: Vec<Sample>,
+}
+
+/// An interval of one task in one state. It ends where the next one starts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When it starts.
+    pub start: Ns,
+    /// Whether it ran, could have run, or waited.
+    pub run: Run,
+    /// What it was in the middle of: an axis of its own.
+    pub within: Within,
+}
+
+/// Whether a task ran, could have run, or waited.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// On this CPU.
+    OnCpu(Cpu),
+    /// Runnable, but no CPU: since its birth, a wake-up, a preemption or a yield.
+    Runnable,
+    /// Waiting: an index into [`Timeline::blocks`].
+    Blocked(u32),
+    /// Records were lost here: not known.
+    Unrecorded,
+}
+
+/// What a task was in the middle of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// Its own code.
+    User,
+    /// A system call.
+    Syscall(CallId),
+    /// A page fault (index into [`Timeline::faults`]), see [`Fault::call`].
+    Fault(u32),
+    /// The timer interrupt.
+    Interrupt,
+    /// Between being released towards exec and the first instruction of the program, or, for a
+    /// child, between its birth and its first record.
+    Starting,
+    /// From its exit to its last switch: memory being taken down.
+    Exiting,
+}
+
+/// A system call, or several alike that were counted together. Its arguments: [`Timeline::args`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// When it was entered.
+    pub start: Ns,
+    /// When it returned, or the end of what is known.
+    pub end: Ns,
+    /// What it returned, or [`Call::NEVER`].
+    pub(crate) ret: i64,
+    /// Who called.
+    pub task: TaskId,
+    /// The user stack it was made from, where it was taken; else 0.
+    pub site: StackId,
+    /// Index into `Timeline::arguments`.
+    pub(crate) args: u32,
+    /// Index into [`Objects::all`], or [`Call::NOTHING`].
+    pub(crate) object: u32,
+    /// How many calls it stands for that were counted together; 0 for a call that has its own begin and end.
+    pub(crate) counted: u32,
+    /// Whether the task's own time between calls that were counted together lies behind them, not ahead.
+    pub(crate) own_time_behind: bool,
+    /// Number on the trace's architecture.
+    pub nr: u16,
+}
+
+impl Call {
+    /// The result of a call that did not return. No call returns this number.
+    pub(crate) const NEVER: i64 = i64::MIN;
+    /// The object of a call that works on none.
+    pub(crate) const NOTHING: u32 = u32::MAX;
+
+    /// What it returned: negative errno on failure; none if it did not return.
+    #[must_use]
+    pub fn ret(&self) -> Option<i64> {
+        (self.ret != Self::NEVER).then_some(self.ret)
+    }
+
+    /// How many calls it stands for.
+    #[must_use]
+    pub fn times(&self) -> u64 {
+        self.counted.max(1).into()
+    }
+
+    /// What its descriptor referred to: an index into [`Objects::all`].
+    #[must_use]
+    pub fn object(&self) -> Option<u32> {
+        (self.object != Self::NOTHING).then_some(self.object)
+    }
+}
+
+/// A page fault.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The address touched.
+    pub addr: LiveAddr,
+    /// The instruction that touched it.
+    pub by: LocationId,
+    /// Whether storage was read for it.
+    pub major: bool,
+    /// Whether the kernel touched it on the task's behalf.
+    pub kernel: bool,
+    /// The user stack, where it was taken; else 0.
+    pub site: StackId,
+    /// The system call that it happened in.
+    pub call: Option<CallId>,
+}
+
+/// A wait of an own task, from its switch-out to its wake-up.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Who waited.
+    pub task: TaskId,
+    /// From when.
+    pub start: Ns,
+    /// Until when: the wake-up, or the end of what is known.
+    pub end: Ns,
+    /// What for, by the kernel stack and the system call.
+    pub waits_for: WaitsFor,
+    /// Who ended it.
+    pub woken_by: WokenBy,
+    /// When ended by a task: the system call that task was in.
+    pub waker_call: Option<CallId>,
+    /// The system call waited in.
+    pub call: Option<CallId>,
+    /// The user stack, where it was taken; else 0.
+    pub site: StackId,
+    /// Whether the waker was concluded rather than seen (or is who had the work that a watchdog
+    /// handed over).
+    pub inferred: bool,
+}
+
+/// Who ended a wait.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum WokenBy {
+    /// A task, own or outside.
+    Task(TaskId),
+    /// No task: a device or the clock.
+    Interrupt(Interrupt),
+    /// It never ended within the trace.
+    Nobody,
+    /// It ended, but the wake-up was not seen.
+    Unseen,
+}
+
+/// A tick of the sampling clock.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub at: Ns,
+    /// Whether in the kernel.
+    pub kernel: bool,
+    /// User stack.
+    pub stack: StackId,
+    /// Kernel stack, if in the kernel.
+    pub kernel_stack: StackId,
+}
+
+/// What a page of memory held at some instant.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// When.
+    pub at: Ns,
+    /// A task of the process whose memory it is.
+    pub task: TaskId,
+    /// Its first address.
+    pub addr: LiveAddr,
+    /// Whether all its bytes were zero.
+    pub zero: bool,
+}
+
+/// A task held a CPU from `start` until the next entry of that CPU's list.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// From when.
+    pub start: Ns,
+    /// By whom; none while the CPU was idle.
+    pub task: Option<TaskId>,
+}
+
+impl Timeline {
+    /// The arguments kept of a call, see [`deadweight_trace::syscall::kept`]; others are 0.
+    #[must_use]
+    pub fn args(&self, call: &Call) -> [u64; 4] {
+        self.arguments.get(call.args as usize).copied().unwrap_or_default()
+    }
+
+    /// How many samples of user code have each of so many stacks.
+    pub(crate) fn user_samples_by_stack(&self, stacks: usize) -> Vec<u32> {
+        let mut counts = vec![0_u32; stacks];
+        let samples = self.tasks.iter().flat_map(|task| &task.samples);
+        for sample in samples.filter(|sample| !sample.kernel) {
+            if let Some(count) = counts.get_mut(sample.stack.index()) {
+                *count = count.saturating_add(1);
+            }
+        }
+        counts
+    }
+
+    /// The task behind `id`.
+    ///
+    /// # Panics
+    /// If `id` is not of this timeline.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> &Task {
+        &self.tasks[id.index()]
+    }
+
+    /// Who held `cpu` between `from` and `to`: each holder with its share, in order of time.
+    /// None stands for an idle CPU. Empty for a CPU that nothing is known of.
+    pub fn holders(
+        &self,
+        cpu: Cpu,
+        from: Ns,
+        to: Ns,
+    ) -> impl Iterator<Item = (Ns, Ns, Option<TaskId>)> {
+        let held = self.held.get(usize::from(cpu.0)).map_or(&[][..], Vec::as_slice);
+        let first = held.partition_point(|h| h.start <= from).saturating_sub(1);
+        (first..held.len())
+            .map_while(move |i| {
+                let start = held[i].start.max(from);
+                let end = held.get(i + 1).map_or(to, |next| next.start.min(to));
+                (held[i].start < to).then_some((start, end, held[i].task))
+            })
+            .filter(|(start, end, _)| start < end)
+    }
+}
+
+impl Task {
+    /// The index of the span that covers `at`, with `start <= at < end`.
+    #[must_use]
+    pub fn span_at(&self, at: Ns) -> Option<usize> {
+        if at >= self.end {
+            return None;
+        }
+        self.spans.partition_point(|s| s.start <= at).checked_sub(1)
+    }
+
+    /// When span `index` ends.
+    #[must_use]
+    pub fn span_end(&self, index: usize) -> Ns {
+        self.spans.get(index + 1).map_or(self.end, |s| s.start)
+    }
+
+    /// Its time on a CPU.
+    #[must_use]
+    pub fn on_cpu(&self) -> Ns {
+        self.on_cpu_between(Ns::ZERO, Ns::MAX)
+    }
+
+    /// Its time on a CPU between `from` and `to`.
+    #[must_use]
+    pub fn on_cpu_between(&self, from: Ns, to: Ns) -> Ns {
+        let first = self.spans.partition_point(|s| s.start <= from).saturating_sub(1);
+        (first..self.spans.len())
+            .take_while(|i| self.spans[*i].start < to)
+            .filter(|i| matches!(self.spans[*i].run, Run::OnCpu(_)))
+            .map(|i| self.span_end(i).min(to) - self.spans[i].start.max(from))
+            .sum()
+    }
+
+    /// How often it was given a CPU.
+    #[must_use]
+    pub fn switches(&self) -> u64 {
+        let on = |span: &Span| matches!(span.run, Run::OnCpu(_));
+        let first = self.spans.first().is_some_and(on);
+        let later = self.spans.windows(2).filter(|pair| !on(&pair[0]) && on(&pair[1])).count();
+        u64::from(first) + u64::try_from(later).unwrap_or(0)
+    }
+
+    /// The task's name at `at`; `NameId(0)` if it never had one.
+    #[must_use]
+    pub fn name_at(&self, at: Ns) -> NameId {
+        let after = self.names.partition_point(|(from, _)| *from <= at);
+        self.names.get(after.saturating_sub(1)).map_or(NameId(0), |(_, n)| *n)
+    }
+}

@@ -1,0 +1,131 @@
+//! Waits for an event that look up now and then: a clock runs out, and the same wait begins again.
+//!
+//! A thread that waits for work by a condition variable often does so with a time-out, looks around, and
+//! waits on (Java's VM thread, a pool's idle worker, a logger). What it waited for is who ended the last of
+//! these waits, and so the clock is not what the ones before were for. Not for a loop that only the clock
+//! ever wakes: that is polling, and its sleep is a cost (`wait-sleep`).
+
+use super::handover::has_watchdog;
+use super::{Block, Run, Timeline, WokenBy};
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
+
+/// To look around takes no more CPU time than this; more is work that the clock is for.
+const LOOK: Ns = Ns(200_000);
+
+/// Gives waits that were begun again until a task of the program ended them to that task. Go's idle threads
+/// have rules of their own, see `handover`.
+pub(super) fn until_the_event(timeline: &mut Timeline, symbols: &Symbols) {
+    if has_watchdog(symbols) {
+        return;
+    }
+    for index in 0..timeline.tasks.len() {
+        if timeline.tasks[index].own {
+            of_task(timeline, TaskId::at(index));
+        }
+    }
+}
+
+fn of_task(timeline: &mut Timeline, task: TaskId) {
+    // Backwards: who ended the last wait is known before the ones that came to nothing.
+    let mut event: Option<(u64, TaskId)> = None;
+    let mut worked = Ns::ZERO;
+    for at in (0..timeline.task(task).spans.len()).rev() {
+        let entry = timeline.task(task);
+        match entry.spans[at].run {
+            Run::OnCpu(_) => worked += entry.span_end(at) - entry.spans[at].start,
+            Run::Runnable => {}
+            Run::Unrecorded => event = None,
+            Run::Blocked(block) => {
+                let looked = worked <= LOOK;
+                worked = Ns::ZERO;
+                let block = block as usize;
+                let waits = word(timeline, &timeline.blocks[block]);
+                event = match (waits, timeline.blocks[block].woken_by, event) {
+                    (Some(word), WokenBy::Interrupt(Interrupt::Timer), Some((same, by)))
+                        if looked && word == same =>
+                    {
+                        let block = &mut timeline.blocks[block];
+                        block.woken_by = WokenBy::Task(by);
+                        block.waker_call = None;
+                        block.inferred = true;
+                        event
+                    }
+                    (Some(word), WokenBy::Task(by), _) if timeline.task(by).own => Some((word, by)),
+                    _ => None,
+                };
+            }
+        }
+    }
+}
+
+/// The word that a wait for a futex is for.
+fn word(timeline: &Timeline, block: &Block) -> Option<u64> {
+    let call = block.call.filter(|_| block.waits_for == WaitsFor::Futex)?;
+    Some(timeline.args(&timeline.calls[call.index()])[0]).filter(|word| *word != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::timeline::{Timeline, WokenBy};
+    use deadweight_trace::Trace;
+
+    const CLOCK: &str = "interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt";
+
+    /// Who ended each wait of task 2, which looks up three times at word `third` and works for
+    /// `work` ns before the last wait.
+    fn ended(third: u64, work: u64, last: &str) -> Vec<String> {
+        let (a, b) = (3_000_000, 3_000_000 + work);
+        let text = format!(
+            "cpus 2
+             task 1 java
+                 0 cpu0 on
+                10 fork 2 thread
+               {end} exit
+               {end} off dead
+             task 2 java
+                15 cpu1 on
+                30 off blocked futex 9 393 0 0 : futex_do_wait
+           1000000 cpu1 on woken-by {CLOCK}
+           1000010 off blocked futex 9 393 0 0 : futex_do_wait
+           2000000 cpu1 on woken-by {CLOCK}
+           2000010 off blocked futex {third} 393 0 0 : futex_do_wait
+           {a} cpu1 on woken-by {CLOCK}
+           {b} off blocked futex 9 393 0 0 : futex_do_wait
+           9000000 cpu1 on woken-by {last}
+           9000010 exit
+           9000020 off dead",
+            end = 9_500_000
+        );
+        let trace = Trace::from_text(&text).unwrap();
+        let timeline = Timeline::build(&trace);
+        let by = |woken: WokenBy| match woken {
+            WokenBy::Task(_) => "task".to_owned(),
+            WokenBy::Interrupt(_) => "clock".to_owned(),
+            other => format!("{other:?}"),
+        };
+        timeline.blocks.iter().map(|block| by(block.woken_by)).collect()
+    }
+
+    #[test]
+    fn a_wait_that_was_begun_again_was_for_who_ended_it() {
+        assert_eq!(ended(9, 10, "1"), ["task", "task", "task", "task"]);
+    }
+
+    #[test]
+    fn a_wait_that_only_the_clock_ends_stays_a_sleep() {
+        assert_eq!(ended(9, 10, CLOCK), ["clock", "clock", "clock", "clock"]);
+    }
+
+    #[test]
+    fn work_after_the_clock_is_what_the_clock_was_for() {
+        assert_eq!(ended(9, 900_000, "1"), ["clock", "clock", "clock", "task"]);
+    }
+
+    #[test]
+    fn another_word_is_another_wait() {
+        assert_eq!(ended(8, 10, "1"), ["clock", "clock", "clock", "task"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! What is known of tasks and CPUs while the events are walked: data only.
+//!
+//! `build` drives the walk; `births`, `switches`, `wakes`, `inside`, `counted` and `holes` say what each kind of event
+//! changes.
+
+use super::arguments::Arguments;
+use super::descriptors::Descriptors;
+use super::kernel_stacks::KernelStacks;
+use super::sleepers::Sleeps;
+use super::tids::Tids;
+use super::{Timeline, Within, WokenBy};
+use deadweight_trace::Trace;
+use deadweight_trace::ids::{CallId, Cpu, TaskId, Tid};
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// What a user stack that follows belongs to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sited {
+    Nothing,
+    Call(CallId),
+    Fault(u32),
+    Block(u32),
+}
+
+/// What is left to place of a stretch.
+#[derive(Clone, Debug)]
+pub(super) struct Stretch {
+    pub(super) start: Ns,
+    /// Up to here all is placed.
+    pub(super) placed: Ns,
+    pub(super) end: Ns,
+    /// Whether the task is in a call just after `placed`.
+    pub(super) inside: bool,
+    pub(super) parts: Vec<Part>,
+}
+
+/// Calls that are alike.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Part {
+    pub(super) nr: u16,
+    pub(super) args: [u64; 4],
+    pub(super) ret: i64,
+    pub(super) count: u32,
+    pub(super) inside: Ns,
+    /// The latest piece of it that was placed.
+    pub(super) latest: Option<CallId>,
+}
+
+/// The holes so far, and what may yet turn out to lie in one.
+#[derive(Debug, Default)]
+pub(super) struct Holes {
+    /// From when until when records of some CPU were lost.
+    pub(super) lost: BTreeMap<Ns, Ns>,
+    /// Tasks that were seen on a CPU without a switch from the one that they were on: from which, and when last.
+    /// Whether records of that CPU were lost is told by a later event of it.
+    pub(super) moved: BTreeMap<TaskId, (Cpu, Ns)>,
+}
+
+/// Where a task is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    OnCpu(Cpu),
+    Runnable,
+    /// Index into `Timeline::blocks`.
+    Blocked(u32),
+    /// Records were lost.
+    Unrecorded,
+    /// Another task has its CPU, its own switch was not seen: the next event tells.
+    Away,
+    Dead,
+}
+
+/// A wake-up of a running task: it may have been meant for a switch-out that it raced.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Pending {
+    pub(super) at: Ns,
+    pub(super) woken_by: WokenBy,
+    pub(super) waker_call: Option<CallId>,
+}
+
+/// What is known of a task while the events are walked.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Live {
+    pub(super) state: State,
+    pub(super) call: Option<CallId>,
+    /// The call before: what `restart_syscall` goes on with.
+    pub(super) last_call: Option<CallId>,
+    pub(super) fault: Option<u32>,
+    pub(super) interrupt: bool,
+    pub(super) starting: bool,
+    pub(super) exiting: bool,
+    /// It gave birth, and nothing was seen of it since.
+    pub(super) gave_birth: bool,
+    /// What a user stack that follows belongs to.
+    pub(super) sited: Sited,
+    pub(super) pending: Option<Pending>,
+    /// The latest signal from a task of the trace.
+    pub(super) signalled: Option<(Ns, TaskId)>,
+}
+
+impl Live {
+    pub(super) fn new(state: State) -> Self {
+        Self {
+            state,
+            call: None,
+            last_call: None,
+            fault: None,
+            interrupt: false,
+            starting: true,
+            exiting: false,
+            gave_birth: false,
+            sited: Sited::Nothing,
+            pending: None,
+            signalled: None,
+        }
+    }
+
+    pub(super) fn within(&self) -> Within {
+        if self.interrupt {
+            Within::Interrupt
+        } else if self.exiting {
+            Within::Exiting
+        } else if self.starting {
+            Within::Starting
+        } else if let Some(fault) = self.fault {
+            Within::Fault(fault)
+        } else {
+            self.call.map_or(Within::User, Within::Syscall)
+        }
+    }
+}
+
+/// What is known of a CPU while the events are walked.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct OneCpu {
+    /// Who has it; none while it is idle or unknown.
+    pub(super) current: Option<TaskId>,
+    /// When its latest event was.
+    pub(super) last_event: Ns,
+    /// The same of what is lost together, see [`Holes::are_passed_by`].
+    pub(super) last_record: Ns,
+    /// When the one before its latest losses was, if nothing came after them.
+    pub(super) lost_since: Option<Ns>,
+}
+
+/// Surprises, counted.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Surprises {
+    pub(super) missing_off: u64,
+    pub(super) missing_on: u64,
+    pub(super) unseen_wakes: u64,
+    pub(super) inferred_wakes: u64,
+    pub(super) raced_wakes: u64,
+    pub(super) lost_records: u64,
+    pub(super) unborn: u64,
+    pub(super) replaced: u64,
+}
+
+/// The timeline in the making.
+pub(super) struct Builder<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) out: Timeline,
+    pub(super) live: Vec<Live>,
+    pub(super) tids: Tids,
+    pub(super) cpus: Vec<OneCpu>,
+    pub(super) kernel: KernelStacks<'a>,
+    pub(super) descriptors: Descriptors<'a>,
+    pub(super) arguments: Arguments,
+    /// Own tasks in being, by process.
+    pub(super) threads: BTreeMap<Tid, Vec<TaskId>>,
+    /// Who is ending all threads of a process (or all others), and since when.
+    pub(super) ending: BTreeMap<Tid, (Ns, TaskId)>,
+    /// Calls that were counted and have no place in time yet.
+    pub(super) counted: BTreeMap<TaskId, Stretch>,
+    pub(super) sleeps: Sleeps,
+    pub(super) holes: Holes,
+    pub(super) numbers: Numbers,
+    pub(super) surprises: Surprises,
+    pub(super) now: Ns,
+}
+
+/// Numbers of the system calls that the timeline itself must know.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Numbers {
+    pub(super) exit: Option<u16>,
+    pub(super) exit_group: Option<u16>,
+    pub(super) execve: Option<u16>,
+    pub(super) execveat: Option<u16>,
+    pub(super) restart: Option<u16>,
+    pub(super) futex: Option<u16>,
+}
