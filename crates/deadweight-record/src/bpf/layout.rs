@@ -22,14 +22,16 @@ pub(super) const RARELY: i32 = 256;
 
 /// A task's entry in the table of tasks: offsets in bytes. What is told is a copy of it.
 pub(crate) mod entry {
+    use crate::perf::schema::counted;
+
     /// The task that it belongs to, 0: nobody. 32 bits.
     pub(crate) const TASK: usize = 0;
     /// What is told: [`COUNTED`] or [`OPEN_CALL`]. 32 bits.
     pub(crate) const TOLD: usize = 4;
     /// The clock when it is told. All times are of `bpf_ktime_get_ns`.
-    pub(crate) const NOW: usize = 8;
+    pub(crate) const NOW: usize = counted::NOW;
     /// Since when it is counted, and until when; of an open call, when it was entered.
-    pub(crate) const SINCE: usize = 16;
+    pub(crate) const SINCE: usize = counted::SINCE;
     pub(crate) const UNTIL: usize = 24;
     pub(crate) const ENTERED: usize = 32;
     /// The latest call: number, arguments.

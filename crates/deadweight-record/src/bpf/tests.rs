@@ -35,7 +35,7 @@ impl Heard {
             no_kernel_chain: false,
             no_user_chain: false,
         };
-        let cpus = crate::proc::online_cpus();
+        let cpus = crate::procfs::online_cpus();
         let programs = Programs::start(&cpus)?;
         let mut schema = Schema::new(Programs::place(Offsets::default()));
         let (mut rings, mut events) = (vec![], vec![]);

@@ -64,7 +64,7 @@ impl Seen {
         let Some(fewer) = &self.crowd else { return };
         let mean = |cost: &mut u64, before: u32, all: u32, left: f64| {
             let before = f64::from(before.min(all)) / f64::from(all.max(1));
-            *cost = crate::calibrate::whole(*cost as f64 * (before + (1.0 - before) * left));
+            *cost = crate::timing::whole(*cost as f64 * (before + (1.0 - before) * left));
         };
         let left = fewer.left();
         mean(&mut observer.switch, fewer.switches, self.switches, left);

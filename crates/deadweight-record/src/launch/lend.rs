@@ -4,10 +4,10 @@
 //! time, and for as long as a small program takes to start. Whoever lends stands still meanwhile, so
 //! a program that has to wait for something is started by a thread of its own.
 
-use super::{AT_BARRIER, Child, Go, Running, Said, Waiting, ended_by, now, pipe};
+use super::signals::{self, Guard};
+use super::{AT_BARRIER, Child, Go, Request, Running, Said, Waiting, ended_by, pipe};
+use crate::clock::now;
 use crate::error::Error;
-use crate::launch::Request;
-use crate::signals::{self, Guard};
 use deadweight_trace::ids::Tid;
 use deadweight_trace::units::Ns;
 use std::fs::File;

@@ -3,8 +3,7 @@
 //! A record says by its id which event made it; [`Schema`] knows what that event's records hold.
 //! Not for concluding anything from them: that is `follow`.
 
-use super::schema::{Role, Schema, fields};
-use crate::bpf::high_rate::Told;
+use super::schema::{Role, Schema, counted, fields};
 
 /// A record.
 #[derive(Clone, Debug)]
@@ -297,8 +296,13 @@ fn sample<'a>(body: &'a [u8], header: &Header, schema: &Schema) -> Option<Record
         }
     }
     // It tells what has been going on for a while.
-    let at = if role == Role::Dense { at - Told(sample.raw).before()?.min(at) } else { at };
+    let at = if role == Role::Dense { at - counted_for(&sample)?.min(at) } else { at };
     Some(Record { at, process, task, cpu, body: Body::Sample(sample) })
+}
+
+/// For how long calls had been counted when this record of them was made, in ns.
+fn counted_for(sample: &Sample<'_>) -> Option<u64> {
+    Some(sample.raw_u64(counted::NOW)?.saturating_sub(sample.raw_u64(counted::SINCE)?))
 }
 
 /// `PERF_RECORD_*`.

@@ -3,11 +3,14 @@
 //! `sys` and `ring` are the only callers of the interface; `schema` and `decode` are pure and safe,
 //! so that a fuzz target can feed them anything.
 
-pub(crate) mod calls;
+pub(crate) mod call_tracepoints;
 pub mod decode;
-pub(crate) mod private;
+pub(crate) mod deferred_close;
+mod known_calls;
+mod private_dir;
+pub(crate) mod registers;
 pub(crate) mod ring;
 pub mod schema;
-mod scout;
 pub(crate) mod sys;
 pub(crate) mod tracefs;
+mod tracepoint_scan;

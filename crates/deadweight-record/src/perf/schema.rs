@@ -146,6 +146,12 @@ impl Default for Offsets {
     }
 }
 
+/// Where a record of counted calls has its times, in bytes: when it was made, and since when calls were counted.
+pub(crate) mod counted {
+    pub(crate) const NOW: usize = 8;
+    pub(crate) const SINCE: usize = 16;
+}
+
 /// What is needed to read records.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {

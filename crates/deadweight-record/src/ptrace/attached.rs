@@ -5,14 +5,14 @@ use super::backlog::Backlog;
 use super::clock::Clock;
 use super::tracer::Tracer;
 use super::{Costs, PERIOD, Traced, calibrate, record_by};
+use crate::clock::now;
 use crate::error::Error;
-use crate::launch::{Ended, now};
-use crate::limit;
-use crate::plan::Plan;
-use crate::present::Target;
-use crate::record::Outcome;
-use crate::room::first_to_go;
-use crate::signals::Interrupts;
+use crate::launch::Ended;
+use crate::launch::Outcome;
+use crate::launch::descriptor_limit;
+use crate::launch::signals::Interrupts;
+use crate::procfs::memory_budget::first_to_go;
+use crate::procfs::snapshot::Target;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::Sink;
 use deadweight_trace::{Exit, Meta, Usage};
@@ -22,10 +22,10 @@ use std::time::Duration;
 pub(crate) fn attach(
     target: &Target,
     time: Option<Duration>,
-    plan: &Plan,
+    facts: Meta,
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
-    limit::raise();
+    descriptor_limit::raise();
     first_to_go::volunteer();
     let costs = calibrate::costs()?;
     let interrupts = Interrupts::note();
@@ -35,7 +35,7 @@ pub(crate) fn attach(
         attached: true,
         sample_period: PERIOD,
         recorders: vec![Tid(std::process::id())],
-        ..plan.facts()
+        ..facts
     };
     record_by(meta, sink, |to| trace(target, time, costs, to, &interrupts))
 }

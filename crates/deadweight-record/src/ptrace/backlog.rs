@@ -2,7 +2,7 @@
 //! comes later is left out, and told to be, rather than memory filled or the program kept waiting.
 
 use super::note::{Note, What};
-use crate::room::memory_left;
+use crate::procfs::memory_budget::memory_left;
 use deadweight_trace::Off;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -4,10 +4,10 @@
 
 use super::requests::{self, AtCall, Go};
 use super::schedstat::Schedstat;
-use crate::affinity::Affinity;
+use crate::clock::now;
 use crate::error::Error;
-use crate::launch::now;
-use crate::untraceable::{self, Whose};
+use crate::permissions::yama::{self, Whose};
+use crate::procfs::affinity::Affinity;
 
 const CALLS: u32 = 100;
 /// Pages that are touched to know what one costs.
@@ -55,7 +55,7 @@ impl Costs {
 }
 
 /// Measures them. [`Error`] if tracing a child of ours is refused.
-pub(super) fn costs() -> Result<Costs, Error> {
+pub(crate) fn costs() -> Result<Costs, Error> {
     let before = Affinity::of_this_thread();
     let cpus: Vec<usize> = before.cpus().take(2).collect();
     let pinned = |cpu: Option<&usize>| cpu.and_then(|cpu| Affinity::only(*cpu));
@@ -189,7 +189,7 @@ impl Child {
         // SAFETY: waits for our own child, which stops itself.
         unsafe { libc::waitpid(child.0.cast_signed(), &mut status, libc::WUNTRACED) };
         requests::seize(child.0).map_err(|source| {
-            let known = untraceable::by_yama(Whose::Ours).map(|(why, _)| why);
+            let known = yama::by_yama(Whose::Ours).map(|(why, _)| why);
             let why = known.unwrap_or("refused, or strace or a debugger does already".into());
             Error::System { what: format!("cannot trace a child of ours ({why})"), source }
         })?;

@@ -20,19 +20,18 @@ mod schedstat;
 mod tracee;
 mod tracer;
 
+use crate::clock::now;
 use crate::error::Error;
-use crate::in_a_row::InARow;
-use crate::launch::{Ended, Request, Waiting, lend, now};
-use crate::limit;
-use crate::memory::Memory;
-use crate::plan::Plan;
-use crate::proc;
-use crate::record::{Outcome, Taken};
-use crate::room::first_to_go;
-use crate::signals::Guard;
+use crate::launch::descriptor_limit;
+use crate::launch::signals::Guard;
+use crate::launch::{Ended, Request, Waiting, lend};
+use crate::launch::{Outcome, Taken};
+use crate::procfs;
+use crate::procfs::memory::Memory;
+use crate::procfs::memory_budget::first_to_go;
 pub(crate) use attached::attach;
 use backlog::{Backlog, Batches};
-pub(crate) use calibrate::Costs;
+pub(crate) use calibrate::{Costs, costs};
 use clock::Clock;
 use deadweight_trace::Meta;
 use deadweight_trace::ids::Tid;
@@ -62,14 +61,14 @@ pub(crate) fn tried() -> Result<(), Error> {
 
 /// As [`crate::record_in`].
 pub(crate) fn record(
-    row: &mut InARow,
+    costs: impl FnOnce() -> Result<Costs, Error>,
     request: &Request,
-    plan: &Plan,
+    facts: Meta,
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
-    limit::raise();
+    descriptor_limit::raise();
     first_to_go::volunteer();
-    let costs = row.stops(calibrate::costs)?;
+    let costs = costs()?;
     let guard = Guard::install();
     let program = lend::behind_barrier(request, &guard)?;
     let root = program.pid().cast_unsigned();
@@ -78,7 +77,7 @@ pub(crate) fn record(
         root: Tid(root),
         sample_period: PERIOD,
         recorders: vec![Tid(std::process::id()), program.by],
-        ..plan.facts()
+        ..facts
     };
     record_by(meta, sink, move |to| trace(program, costs, to))
 }
@@ -180,7 +179,7 @@ fn not_watched(count: u64) -> Option<String> {
 /// Hands the notes on in order of time until there are no more, and looks from the side meanwhile.
 fn put_in_order(order: &mut Order<'_>, notes: &Batches, root: u32) {
     let mut memory = Memory::default();
-    let mut descriptors = proc::Descriptors::default();
+    let mut descriptors = procfs::Descriptors::default();
     let mut next = Instant::now() + LOOK;
     loop {
         match notes.from.recv_timeout(next.saturating_duration_since(Instant::now())) {
@@ -205,8 +204,8 @@ fn put_in_order(order: &mut Order<'_>, notes: &Batches, root: u32) {
 }
 
 /// What descriptors refer to, and pages of memory.
-fn looked(memory: &mut Memory, descriptors: &mut proc::Descriptors, root: u32) -> Vec<Note> {
-    let processes = proc::tree(root);
+fn looked(memory: &mut Memory, descriptors: &mut procfs::Descriptors, root: u32) -> Vec<Note> {
+    let processes = procfs::tree(root);
     let at = now();
     let new = descriptors.look(&processes).into_iter().map(|(process, fd, what)| Note {
         at,

@@ -20,8 +20,8 @@ use super::requests::{self, AtCall, Go, Told, Waited};
 use super::schedstat::{Counts, Schedstat};
 use super::tracee::{Doing, Tracee};
 use super::{maps, rights};
-use crate::launch::now;
-use crate::proc;
+use crate::clock::now;
+use crate::procfs;
 use aim::Aim;
 use aside::{effects, user_half};
 use joined::Unheld;
@@ -169,7 +169,7 @@ impl Tracer {
                     clock.has_ticked();
                     self.tick(clock);
                     let gone = !self.tasks.contains_key(&self.root);
-                    if over(gone) || gone && proc::has_ended(self.root) {
+                    if over(gone) || gone && procfs::has_ended(self.root) {
                         break;
                     }
                 }
@@ -459,11 +459,11 @@ impl Tracer {
         let path = path.to_string_lossy().into_owned();
         let mut note = |what| tracee.note(tracee.cursor, what, &mut self.notes);
         note(What::Exec { former, path });
-        if let Some(name) = proc::line(format!("/proc/{task}/comm")) {
+        if let Some(name) = procfs::line(format!("/proc/{task}/comm")) {
             note(What::Comm(name));
         }
         maps::all(task).into_iter().map(What::Map).for_each(&mut note);
-        let descriptors = proc::descriptors(task);
+        let descriptors = procfs::descriptors(task);
         for closed in (0..3).filter(|fd| descriptors.iter().all(|(open, _)| open != fd)) {
             note(What::Fd { fd: closed, what: String::new() });
         }

@@ -4,31 +4,30 @@
 //! the kernel is gone with us. Everybody else joins it by stops. Not for finding out what it is doing when we join:
 //! that is `present`.
 
-use super::{Outcome, Shared, Taken, conclude, run_threads};
+use super::{Shared, conclude, run_threads};
 use crate::bpf::{Programs, in_namespace_of_machine};
-use crate::calibrate;
-use crate::closer::Closer;
+use crate::clock::now;
 use crate::error::Error;
+use crate::follow::merge::Merge;
 use crate::follow::{Follow, Start};
-use crate::launch::{Ended, Request, now};
-use crate::limit;
-use crate::merge::Merge;
+use crate::launch::descriptor_limit;
+use crate::launch::signals::Interrupts;
+use crate::launch::{Ended, Outcome, Request, Taken};
+use crate::perf::deferred_close::Closer;
 use crate::plan::Plan;
-use crate::present::{Present, Target};
-use crate::probes;
-use crate::proc;
+use crate::plan::rung::Level;
+use crate::procfs;
+use crate::procfs::memory_budget::first_to_go;
+use crate::procfs::snapshot::{Present, Target};
 use crate::ptrace;
-use crate::room::first_to_go;
-use crate::rung::Level;
+use crate::session::calibrate;
+use crate::session::probes;
+use crate::session::self_test;
 use crate::session::{NOBODY, Session};
-use crate::sight;
-use crate::signals::Interrupts;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::Sink;
 use deadweight_trace::{Exit, Meta, Usage};
 use std::collections::HashSet;
-use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often it is looked whether the end has come by signal or time.
@@ -57,18 +56,18 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     plan.allows_recording()?;
     let target = Target::find(join.pid)?;
     if plan.rung.level == Level::Stops {
-        return ptrace::attach(&target, join.limit, plan, sink);
+        return ptrace::attach(&target, join.limit, plan.facts(), sink);
     }
     let interrupts = Interrupts::note();
-    limit::raise();
+    descriptor_limit::raise();
     first_to_go::volunteer();
     let request = Request { argv: vec![target.program().into()], ..Request::default() };
     let probes = probes::of_language(&request);
-    let cpus = proc::online_cpus();
+    let cpus = procfs::online_cpus();
     let unobserved = calibrate::unobserved()?;
     let programs = Programs::start(&cpus).ok();
-    let mut session = Session::open(plan.rung.level, NOBODY, &cpus, &[], &probes, programs)?;
-    let unseen = sight::unseen(&mut session)?;
+    let mut session = Session::open(NOBODY, &cpus, &[], &probes, programs, None)?;
+    let unseen = self_test::unseen(&mut session)?;
     session.open_switches(&unseen)?;
     let observed = calibrate::observed(&mut session, &unobserved)?;
     let observer = calibrate::observer(&unobserved, &observed);
@@ -146,25 +145,4 @@ fn wait(target: &Target, limit: Option<Duration>, interrupts: &Interrupts, start
     // On a busy machine we may be late: what lies beyond was not asked for.
     let (exit, usage) = (Exit::default(), Usage::default());
     Ended { start, end: now().min(until), exit, usage, blocks_read: 0, displaced: 0 }
-}
-
-/// The path of a process's program as it can be opened from here.
-pub(crate) fn reachable(pid: u32, path: &str) -> PathBuf {
-    let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    let is_file = path.starts_with('/') && !path.starts_with("//");
-    if is_file && space(&pid.to_string()) != space("self") {
-        return PathBuf::from(format!("/proc/{pid}/root{path}"));
-    }
-    PathBuf::from(path)
-}
-
-impl Target {
-    /// Whether it ends within this time.
-    pub(crate) fn ends_within(&self, time: Duration) -> bool {
-        let mut polled =
-            libc::pollfd { fd: self.handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one descriptor of ours.
-        unsafe { libc::poll(&mut polled, 1, ms) > 0 }
-    }
 }

@@ -1,10 +1,10 @@
 //! What the threads of a recording share: how far each of them is, and what they hand to each other.
 
-use super::crowd::Crowd;
+use super::fork_burst::Crowd;
 use crate::bpf::high_rate::Cost;
-use crate::launch::now;
-use crate::proc::Found;
-use crate::room::memory_left;
+use crate::clock::now;
+use crate::procfs::Found;
+use crate::procfs::memory_budget::memory_left;
 use deadweight_trace::ids::Tid;
 use std::fs::File;
 use std::path::PathBuf;

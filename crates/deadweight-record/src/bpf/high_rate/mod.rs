@@ -8,11 +8,11 @@ mod told;
 
 use crate::bpf::layout::{entry, kind};
 use crate::bpf::{AtSwitches, Programs};
-use crate::calibrate::{EMPTY, best, empty_calls, whole, with_the_border};
-use crate::launch::clock;
+use crate::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
+use crate::timing::{EMPTY, best, empty_calls, whole, with_the_border};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
 use std::io;
@@ -248,7 +248,7 @@ impl Counting {
         let mut inside = None;
         let call = best(EMPTY, || {
             // None of them is let through.
-            self.begin_at(me, clock(libc::CLOCK_MONOTONIC).0);
+            self.begin_at(me, clock::read(libc::CLOCK_MONOTONIC).0);
             empty_calls();
             self.end(me);
             let word = |offset| self.programs.tasks.read(entry + entry::FIRST_KIND + offset);

@@ -1,8 +1,8 @@
 //! Counting on this machine's kernel, of calls of our own thread. As root.
 
 use super::*;
-use crate::affinity::Affinity;
 use crate::bpf::tests::{Heard, me};
+use crate::procfs::affinity::Affinity;
 use std::sync::atomic::AtomicBool;
 
 /// All that counting needs, for this thread; none, loudly, where it cannot be had.

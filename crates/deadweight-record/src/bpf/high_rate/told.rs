@@ -27,11 +27,6 @@ impl<'a> Told<'a> {
         self.0.get(offset..)?.first_chunk().map(|b| u32::from_ne_bytes(*b))
     }
 
-    /// For how long what is told has been going on, in ns.
-    pub(crate) fn before(self) -> Option<u64> {
-        Some(self.word(entry::NOW)?.saturating_sub(self.word(entry::SINCE)?))
-    }
-
     /// Whose calls they are: the kernel may have forgotten the task of the record.
     pub(crate) fn task(self) -> Option<u32> {
         self.half(entry::TASK)

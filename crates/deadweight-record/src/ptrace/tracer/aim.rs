@@ -6,8 +6,8 @@
 //! the task several times as much, 0.3 ms: it is done for those whose calls or faults are so close that it matters.
 
 use super::{MANY, Tracer};
-use crate::affinity::Affinity;
-use crate::launch::now;
+use crate::clock::now;
+use crate::procfs::affinity::Affinity;
 use crate::ptrace::clock::Clock;
 use crate::ptrace::requests;
 use crate::ptrace::tracee::{Doing, Tracee};

@@ -1,7 +1,7 @@
 //! What a stopped task shows beside its stop: its user half, what its call changed.
 
 use crate::perf::sys::STACK_BYTES;
-use crate::proc;
+use crate::procfs;
 use crate::ptrace::maps;
 use crate::ptrace::note::{Mapping, User, What};
 use crate::ptrace::requests;
@@ -20,7 +20,7 @@ pub(super) fn effects(tracee: &mut Tracee, nr: u16, args: &[u64; 6], ret: i64) {
         tracee.pending.extend(maps::all(tracee.process).into_iter().filter(inside).map(What::Map));
     }
     if call == libc::SYS_prctl && args[0] == u64::from(libc::PR_SET_NAME.cast_unsigned()) {
-        let name = proc::line(format!("/proc/{}/task/{}/comm", tracee.process, tracee.task));
+        let name = procfs::line(format!("/proc/{}/task/{}/comm", tracee.process, tracee.task));
         tracee.pending.extend(name.map(What::Comm));
     }
 }

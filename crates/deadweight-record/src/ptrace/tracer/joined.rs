@@ -6,9 +6,10 @@
 //! mend it: until such a task runs for some time, it is told by the scheduler's counts.
 
 use super::Tracer;
+use crate::clock::now;
 use crate::error::Error;
-use crate::launch::now;
-use crate::present::{self, Present, Process, Target, Thread};
+use crate::permissions::yama::cannot_trace;
+use crate::procfs::snapshot::{self, Present, Process, Target, Thread};
 use crate::ptrace::note::{Mapping, What};
 use crate::ptrace::requests::{self, Told, Waited};
 use crate::ptrace::tracee::{Doing, Tracee};
@@ -78,7 +79,7 @@ impl Tracer {
                     // It is ours already if its parent was when it was born.
                     Ok(()) => _ = seized.insert(task),
                     Err(_) if is_ours(task) => _ = seized.insert(task),
-                    Err(error) if task == target.pid => return Err(target.refused(&error)),
+                    Err(error) if task == target.pid => return Err(cannot_trace(target, &error)),
                     Err(_) => _ = seized.insert(task),
                 }
             }
@@ -114,7 +115,7 @@ impl Tracer {
         note(What::Comm(first.name.clone()));
         note(What::Main);
         for map in &process.mappings {
-            let present::Mapping { start, len, offset, inode, ref path } = *map;
+            let snapshot::Mapping { start, len, offset, inode, ref path } = *map;
             let path = path.clone();
             note(What::Map(Mapping { start, len, offset, inode, path, executable: true }));
         }
@@ -151,15 +152,15 @@ impl Tracer {
             let counts = tracee.counts();
             let moved = std::mem::replace(&mut unheld.turns, counts.turns) != counts.turns;
             let runs = unheld.runs.take();
-            let ready = match present::doing_of(tracee.process, *task) {
-                Some(present::Doing::Running) => {
+            let ready = match snapshot::doing_of(tracee.process, *task) {
+                Some(snapshot::Doing::Running) => {
                     let waits = tracee.waits();
                     let since = runs.filter(|(_, before)| *before == waits).map(|(ran, _)| ran);
                     unheld.runs = Some((since.unwrap_or(counts.ran), waits));
                     since.is_some_and(|since| counts.ran.saturating_sub(since) > AT_LEAST)
                 }
-                Some(present::Doing::Waiting(Some((nr, args)))) if is_patient(nr, &args) => true,
-                Some(present::Doing::Waiting(Some((nr, args)))) if moved => {
+                Some(snapshot::Doing::Waiting(Some((nr, args)))) if is_patient(nr, &args) => true,
+                Some(snapshot::Doing::Waiting(Some((nr, args)))) if moved => {
                     tracee.waits_again(Doing::Call { nr, args }, at, &mut self.notes);
                     false
                 }
@@ -256,7 +257,7 @@ fn is_ours(task: u32) -> bool {
 /// The call that a thread waits in.
 fn call_of(thread: &Thread) -> Option<Doing> {
     match thread.doing {
-        present::Doing::Waiting(Some((nr, args))) => Some(Doing::Call { nr, args }),
+        snapshot::Doing::Waiting(Some((nr, args))) => Some(Doing::Call { nr, args }),
         _ => None,
     }
 }

@@ -1,0 +1,81 @@
+//! The first events of a recording that joins a running process: how it stands at that instant,
+//! told as if it had all just happened. Not for finding that out: see `present`.
+
+use super::{Follow, Task};
+use crate::perf::decode::{Body, Record};
+use crate::procfs::snapshot::{Doing, Present, Process, Thread};
+use deadweight_trace::Off;
+use deadweight_trace::ids::Tid;
+use deadweight_trace::raw::RawKind;
+
+impl Follow<'_> {
+    /// Tells all of it. To be called before the first record.
+    pub(crate) fn join(&mut self, present: &Present) {
+        // Its end is our leaving: nothing after it is its last step.
+        self.seen.root_dead = true;
+        for process in &present.processes {
+            self.join_process(present.at, process);
+        }
+        let threads =
+            || present.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)));
+        for (process, thread) in threads().filter(|(_, t)| t.doing != Doing::Running) {
+            self.join_waiting(present.at, process, thread);
+        }
+        // Last, so that each has its CPU from now on. Where several say so, nobody is known to.
+        let running = |t: &Thread| t.doing == Doing::Running;
+        for (process, thread) in threads().filter(|(_, t)| running(t)) {
+            let alone = threads().filter(|(_, t)| running(t) && t.cpu == thread.cpu).count() == 1;
+            let record = record(present.at, process, thread);
+            self.emit(&record, thread.tid, RawKind::On);
+            if !alone {
+                self.emit(&record, thread.tid, RawKind::Off { why: Off::Preempted, chain: &[] });
+            }
+        }
+    }
+
+    fn join_process(&mut self, at: u64, process: &Process) {
+        let Some(first) = process.threads.first() else { return };
+        let record = record(at, process, first);
+        let (pid, root) = (process.pid, process.pid == self.start.root);
+        if !root {
+            let kind = RawKind::Fork { child: Tid(pid), process: Tid(pid) };
+            self.emit(&record, process.parent, kind);
+        }
+        self.tasks.insert(pid, Task { own: true, process: pid, execs: 1, ..Task::default() });
+        let path = &*process.path;
+        self.emit(&record, pid, RawKind::Exec { former: Tid(pid), path });
+        self.named(&record, pid, first.name.as_bytes());
+        self.emit(&record, pid, RawKind::Main);
+        for m in &process.mappings {
+            let (start, len, offset, inode, path) = (m.start, m.len, m.offset, m.inode, &*m.path);
+            let executable = true;
+            self.emit(&record, pid, RawKind::Map { start, len, offset, inode, path, executable });
+        }
+        for (fd, what) in &process.descriptors {
+            self.emit(&record, pid, RawKind::Fd { fd: *fd, what });
+        }
+        for thread in &process.threads[1..] {
+            let kind = RawKind::Fork { child: Tid(thread.tid), process: Tid(pid) };
+            self.emit(&record, pid, kind);
+            self.tasks.insert(thread.tid, Task { own: true, process: pid, ..Task::default() });
+            self.named(&record, thread.tid, thread.name.as_bytes());
+        }
+        // What it really does comes next; so far it was only made to look busy.
+        self.emit(&record, pid, RawKind::Off { why: Off::Preempted, chain: &[] });
+    }
+
+    fn join_waiting(&mut self, at: u64, process: &Process, thread: &Thread) {
+        let record = record(at, process, thread);
+        let Doing::Waiting(call) = &thread.doing else { return };
+        self.emit(&record, thread.tid, RawKind::On);
+        if let Some((nr, args)) = *call {
+            self.emit(&record, thread.tid, RawKind::Syscall { nr, args });
+        }
+        self.emit(&record, thread.tid, RawKind::Off { why: Off::Blocked, chain: &[] });
+    }
+}
+
+fn record(at: u64, process: &Process, thread: &Thread) -> Record<'static> {
+    let (process, task, cpu) = (process.pid, thread.tid, thread.cpu.into());
+    Record { at, process, task, cpu, body: Body::Other }
+}

@@ -1,0 +1,145 @@
+//! What calls tell the sink of which one in so many was recorded. Not for how many there were: see
+//! `merge::nth`.
+
+use super::Follow;
+use super::merge::Untold;
+use super::user_stack::user_state;
+use crate::perf::decode::{Body, Record, Sample};
+use crate::perf::schema::Role;
+use deadweight_trace::raw::{Calls, RawKind};
+use std::collections::HashMap;
+
+/// A call that takes longer, in ns, is not one of those that come densely.
+const LONGEST: u64 = 10_000;
+/// The time in so many calls is remembered, and older ones count for half.
+const REMEMBERED: u64 = 4096;
+
+/// What is known of them.
+#[derive(Debug, Default)]
+pub(super) struct Thin {
+    /// What recording adds to the time between entry and return, in ns.
+    recording: u64,
+    /// Numbers of tasks that the events of all pass over, at some call, and since when.
+    passed: HashMap<u32, u64>,
+    /// By task and number: its calls.
+    of: HashMap<(u32, u16), Of>,
+    /// By number: calls that were recorded one by one, and the time in them.
+    inside: HashMap<u16, (u64, u64)>,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Of {
+    args: Option<[u64; 6]>,
+    ret: i64,
+    /// Calls that were told alone, with a stack, and are counted too.
+    alone: u32,
+}
+
+impl Thin {
+    pub(super) fn new(recording: u64) -> Self {
+        Self { recording, ..Self::default() }
+    }
+
+    /// Forgets the calls of tasks.
+    pub(super) fn forget(&mut self, of: impl Fn(u32) -> bool) {
+        self.of.retain(|(task, _), _| !of(*task));
+    }
+
+    /// The calls of which one in so many is recorded.
+    pub(super) fn calls(&self) -> impl Iterator<Item = u16> {
+        self.of.keys().map(|(_, nr)| *nr)
+    }
+
+    /// A call was recorded from its entry to its return.
+    pub(super) fn measured(&mut self, nr: u16, took: u64) {
+        if took > LONGEST {
+            return;
+        }
+        let (count, all) = self.inside.entry(nr).or_default();
+        if *count >= REMEMBERED {
+            (*count, *all) = (*count / 2, *all / 2);
+        }
+        (*count, *all) = (*count + 1, *all + took);
+    }
+
+    /// How long one takes of which neither was recorded, in ns.
+    fn each(&self, nr: u16) -> u64 {
+        let (count, all) = self.inside.get(&nr).copied().unwrap_or((0, 0));
+        (all / count.max(1)).saturating_sub(self.recording)
+    }
+}
+
+impl Follow<'_> {
+    /// A call of this task, and of whoever has its number, is recorded by events of its own only.
+    pub(crate) fn passes_over(&mut self, task: u32, since: u64) {
+        self.thin.passed.entry(task).or_insert(since);
+    }
+
+    /// This number is a new task's.
+    pub(super) fn numbered_anew(&mut self, task: u32, at: u64) {
+        if self.thin.passed.get(&task).is_some_and(|since| at > *since) {
+            self.thin.forget(|of| of == task);
+            self.seen.reborn += 1;
+        }
+    }
+
+    /// One in so many entries: the others have its arguments.
+    pub(super) fn enter_nth(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        let Some((nr, args)) = self.call_of(sample) else { return };
+        self.thin.of.entry((record.task, nr)).or_default().args = Some(args);
+    }
+
+    /// One in so many returns: it tells of those since the last.
+    pub(super) fn leave_nth(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        let Some((nr, _)) = self.call_of(sample) else { return };
+        let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
+        let Some(Untold { until, count, .. }) = self.untold.take() else { return };
+        let of = self.thin.of.entry((record.task, nr)).or_default();
+        of.ret = ret;
+        let count = count.saturating_sub(std::mem::take(&mut of.alone));
+        let called = self.tasks.get(&record.task).and_then(|task| task.called);
+        let before = called.filter(|(of, _)| *of == nr).map(|(_, args)| args);
+        let Some(args) = of.args.or(before) else {
+            self.seen.missed += u64::from(count);
+            return;
+        };
+        if count > 0 {
+            self.seen.thinned += u64::from(count);
+            // What was handed on meanwhile was later than their beginning.
+            let over = until.saturating_sub(self.last.max(record.at));
+            let inside = (self.thin.each(nr) * u64::from(count)).min(over);
+            let calls = Calls { nr, args, ret, count, inside, over };
+            self.emit(record, record.task, RawKind::Calls(calls));
+        }
+    }
+
+    /// The stack at a call of which only the entry is seen; whether it was one.
+    pub(super) fn site_alone(&mut self, record: &Record<'_>, sample: &Sample<'_>) -> bool {
+        let at_call = self.tasks.get(&record.task).is_some_and(|t| t.open == Some(Role::CallSite));
+        if sample.role != Role::CallSite || self.thin.of.is_empty() || at_call {
+            return false;
+        }
+        let Some((nr, args)) = self.call_of(sample) else { return false };
+        let Some(of) = self.thin.of.get_mut(&(record.task, nr)) else { return false };
+        of.alone += 1;
+        let ret = of.ret;
+        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+        let chain = std::mem::take(&mut self.user_chain);
+        self.emit(record, record.task, RawKind::Syscall { nr, args });
+        if let Some(user) = user_state(sample, &chain) {
+            self.emit(record, record.task, RawKind::Site(user));
+        }
+        // As long as one that is recorded: what has no length has no weight among places.
+        let at = self.last + self.thin.each(nr) + self.thin.recording;
+        let back = Record { at, body: Body::Other, ..*record };
+        self.emit(&back, record.task, RawKind::Back { ret });
+        self.user_chain = chain;
+        true
+    }
+
+    fn call_of(&self, sample: &Sample<'_>) -> Option<(u16, [u64; 6])> {
+        let nr = u16::try_from(sample.raw_u32(self.offsets.enter_nr)?).ok()?;
+        let arg = |i| sample.raw_u64(self.offsets.enter_args + 8 * i).unwrap_or(0);
+        Some((nr, std::array::from_fn(arg)))
+    }
+}

@@ -1,0 +1,221 @@
+//! Brings the records of all CPUs into order of time.
+//!
+//! Within a ring the order is nearly that of time: a record's time is taken before its place, and
+//! an interrupt may come between. So everything older than a safe horizon is sorted, not merged.
+
+mod nth;
+
+use super::{Exec, Follow};
+use crate::perf::decode::{self, Body};
+use crate::perf::schema::{Role, Schema};
+use crate::session::NTH;
+use crate::session::decimate::Begun;
+pub(crate) use nth::Untold;
+use nth::{Becomes, Nth};
+use std::collections::{HashMap, VecDeque};
+
+/// How long the record that announces an exec is held back for the one that names the file.
+const PATIENCE: u64 = 2_000_000_000;
+
+/// Records that may wait without asking for more room.
+const ROOM: usize = 1 << 16;
+
+/// Records that wait for their turn.
+pub(crate) struct Merge {
+    schema: Schema,
+    /// Whether each exec has a record that names the file.
+    names_execs: bool,
+    chunks: VecDeque<Chunk>,
+    /// Number of the chunk at the front.
+    first: u64,
+    /// Every waiting record.
+    waiting: Vec<Place>,
+    /// Execs whose file is known, in no particular order.
+    execs: Vec<Named>,
+    /// Nothing earlier is of interest: what was left from before the recording.
+    pub(crate) zero: u64,
+    unreadable: u64,
+    nth: Nth,
+    /// By chunk and place in it: records of calls that tell something else than themselves, and the time
+    /// that they had.
+    others: HashMap<(u64, usize), Becomes>,
+}
+
+struct Chunk {
+    bytes: Vec<u8>,
+    /// Its records that still wait.
+    left: usize,
+}
+
+#[derive(Copy, Clone)]
+struct Place {
+    at: u64,
+    chunk: u64,
+    offset: usize,
+}
+
+struct Named {
+    at: u64,
+    task: u32,
+    former: u32,
+    path: Vec<u8>,
+}
+
+impl Merge {
+    pub(crate) fn new(schema: Schema) -> Self {
+        Self {
+            names_execs: schema.has(Role::Exec),
+            schema,
+            chunks: VecDeque::new(),
+            first: 0,
+            waiting: Vec::new(),
+            execs: Vec::new(),
+            zero: 0,
+            unreadable: 0,
+            nth: Nth::default(),
+            others: HashMap::new(),
+        }
+    }
+
+    /// There are more events, in what is added from now on.
+    pub(crate) fn learn(&mut self, schema: Schema) {
+        self.schema = schema;
+    }
+
+    /// Of a task's call one in so many is recorded, in what is added from now on.
+    pub(crate) fn begin(&mut self, begun: &Begun) {
+        self.nth.begin(begun.task, begun.nr, begun.at);
+    }
+
+    /// Puts what tells of many calls to where they began.
+    fn place_untold(&mut self, horizon: u64) {
+        if self.nth.is_empty() {
+            return;
+        }
+        let due = self.waiting.partition_point(|place| place.at < horizon);
+        for place in &mut self.waiting[..due] {
+            let Place { at, chunk, offset } = *place;
+            let bytes = usize::try_from(chunk - self.first).ok().and_then(|i| self.chunks.get(i));
+            let Some(bytes) = bytes.and_then(|chunk| chunk.bytes.get(offset..)) else { continue };
+            let role = decode::peek(bytes, &self.schema).and_then(|(_, role)| role);
+            let Some(role @ (Role::Enter | Role::Leave | Role::LeaveNth)) = role else { continue };
+            let Some(record) = decode::record(bytes, &self.schema) else { continue };
+            let Body::Sample(sample) = record.body else { continue };
+            let nr = sample.raw_u32(self.schema.offsets.enter_nr);
+            let Some(nr) = nr.and_then(|nr| u16::try_from(nr).ok()) else { continue };
+            let becomes = self.nth.take(role, (record.task, nr, record.cpu), at, NTH);
+            if let Becomes::Tells(untold) = becomes {
+                place.at = untold.since;
+            }
+            if becomes != Becomes::Itself {
+                self.others.insert((chunk, offset), becomes);
+            }
+        }
+        self.waiting[..due].sort_by_key(|place| place.at);
+    }
+
+    /// Adds what was copied out of one ring.
+    pub(crate) fn add(&mut self, bytes: Vec<u8>) {
+        let chunk = self.first + self.chunks.len() as u64;
+        let mut left = 0;
+        let mut offset = 0;
+        while let Some(rest) = bytes.get(offset..)
+            && let Some(length) = decode::length(rest)
+        {
+            match decode::peek(rest, &self.schema) {
+                Some((at, role)) if at >= self.zero => {
+                    if role == Some(Role::Exec) {
+                        self.execs.extend(named(rest, &self.schema));
+                    }
+                    self.waiting.push(Place { at, chunk, offset });
+                    left += 1;
+                }
+                Some(_) => {}
+                None => self.unreadable += 1,
+            }
+            offset += length;
+        }
+        self.chunks.push_back(Chunk { bytes, left });
+    }
+
+    /// Hands on, in order, everything older than `horizon`: nothing older can still come.
+    /// Chunks that are used up go to `spent`, to be filled again.
+    pub(crate) fn hand_on(
+        &mut self,
+        horizon: u64,
+        follow: &mut Follow<'_>,
+        mut spent: impl FnMut(Vec<u8>),
+    ) {
+        // Stable: equal times keep the order in which they were recorded.
+        self.waiting.sort_by_key(|place| place.at);
+        self.place_untold(horizon);
+        let mut taken = 0;
+        for place in &self.waiting {
+            if place.at >= horizon {
+                break;
+            }
+            let Some(chunk) = usize::try_from(place.chunk - self.first)
+                .ok()
+                .and_then(|index| self.chunks.get_mut(index))
+            else {
+                break;
+            };
+            match chunk.bytes.get(place.offset..).and_then(|b| decode::record(b, &self.schema)) {
+                Some(mut record) => {
+                    match self.others.remove(&(place.chunk, place.offset)) {
+                        Some(Becomes::Tells(untold)) => {
+                            (record.at, follow.untold) = (place.at, Some(untold));
+                        }
+                        Some(Becomes::Nothing) => {
+                            chunk.left -= 1;
+                            taken += 1;
+                            continue;
+                        }
+                        Some(Becomes::Itself) | None => {}
+                    }
+                    let mut exec = None;
+                    if let Body::Comm { task, exec: true, .. } = record.body {
+                        let named = self.execs.iter().enumerate();
+                        let later = named.filter(|(_, e)| e.task == task && e.at >= place.at);
+                        exec = later.min_by_key(|(_, e)| e.at).map(|(index, _)| index);
+                        let patient = horizon != u64::MAX && horizon - place.at < PATIENCE;
+                        if exec.is_none() && patient && self.names_execs {
+                            break;
+                        }
+                    }
+                    let named = exec.map(|index| self.execs.swap_remove(index));
+                    let exec = named.as_ref().map(|n| Exec { former: n.former, path: &n.path });
+                    follow.take(&record, exec.as_ref());
+                }
+                None => self.unreadable += 1,
+            }
+            chunk.left -= 1;
+            taken += 1;
+        }
+        self.waiting.drain(..taken);
+        // After a busy time its room is given back.
+        self.waiting.shrink_to(4 * self.waiting.len() + ROOM);
+        // Who was not announced before this is not any more.
+        let next = self.waiting.first().map_or(horizon, |place| place.at.min(horizon));
+        self.execs.retain(|exec| exec.at >= next);
+        while self.chunks.front().is_some_and(|c| c.left == 0) {
+            if let Some(chunk) = self.chunks.pop_front() {
+                spent(chunk.bytes);
+            }
+            self.first += 1;
+        }
+        follow.seen.unreadable += std::mem::take(&mut self.unreadable);
+    }
+}
+
+/// What a `sched_process_exec` record says.
+fn named(bytes: &[u8], schema: &Schema) -> Option<Named> {
+    let record = decode::record(bytes, schema)?;
+    let Body::Sample(sample) = record.body else { return None };
+    Some(Named {
+        at: record.at,
+        task: record.task,
+        former: sample.raw_u32(schema.offsets.old_pid)?,
+        path: sample.raw_string(schema.offsets.filename)?.to_vec(),
+    })
+}

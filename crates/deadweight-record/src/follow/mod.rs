@@ -1,0 +1,499 @@
+//! Follows the program and its descendants through the records of the whole machine, and tells
+//! the sink what happened to them.
+//!
+//! Strangers appear only where they touch: they hold a CPU, or wake one of ours. Tids are used
+//! again, so who is ours is decided by births, in order of time.
+
+mod attached;
+mod counted_places;
+mod decimated;
+mod elevated;
+mod forget;
+mod fork_burst;
+mod full_rings;
+mod high_rate;
+pub(crate) mod merge;
+mod missed_switches;
+mod missing_ticks;
+mod pid_namespace;
+mod seen;
+mod sites;
+mod user_rung;
+mod user_stack;
+mod waking;
+
+use crate::launch::Probe;
+use crate::perf::decode::{Body, Record, Sample};
+use crate::perf::schema::{Offsets, Role};
+use crate::procfs::memory::Page;
+use crate::procfs::waits::Wait;
+use crate::procfs::{Descriptor, Found};
+use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
+
+use deadweight_trace::Off;
+use deadweight_trace::ids::{Cpu, Tid};
+use merge::Untold;
+pub(crate) use seen::Seen;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use user_stack::Site;
+
+/// What perf writes as the id of a task that was reaped already.
+const REAPED: u32 = u32::MAX;
+
+/// How the kernel states why a task left its CPU (`sched_switch`'s `prev_state`).
+mod state {
+    pub(super) const STOPPED: u64 = 0x4 | 0x8;
+    pub(super) const DEAD: u64 = 0x10 | 0x20;
+    /// Put aside while runnable. Bits below it are states; it moved when states were added.
+    pub(super) const PREEMPTED: u64 = 0x100 | 0x200 | 0x400 | 0x800;
+}
+
+/// Turns records into raw events.
+pub(crate) struct Follow<'s> {
+    pub(crate) sink: &'s mut dyn Sink,
+    offsets: Offsets,
+    probes: &'s [Probe],
+    start: Start,
+    tasks: HashMap<u32, Task>,
+    /// When there are so many, those that are gone are forgotten.
+    forget_at: usize,
+    cpus: Vec<Held>,
+    kernel_chain: Vec<u64>,
+    user_chain: Vec<u64>,
+    own: Option<user_rung::Own>,
+    thin: decimated::Thin,
+    crowd: fork_burst::Crowd,
+    numbers: pid_namespace::Numbers,
+    /// What the record that is taken tells of others.
+    pub(crate) untold: Option<Untold>,
+    /// What was read from the side and whose time has not come yet.
+    found: VecDeque<Found>,
+    /// Time of the latest event handed on: later ones are never earlier.
+    last: u64,
+    /// When the program's end was known; `u64::MAX` while it runs. Later, only the root's own
+    /// last steps count: what outlives the program is not part of the recording.
+    pub(crate) end: u64,
+    /// What was seen.
+    pub(crate) seen: Seen,
+}
+
+/// The program as it stands behind its barrier.
+#[derive(Default)]
+pub(crate) struct Start {
+    /// Its process id.
+    pub(crate) root: u32,
+    /// The descriptors that will survive its exec, as `/proc` names them.
+    pub(crate) descriptors: Vec<(i32, String)>,
+    /// Whether its own `main` is probed, so that the C library's entry says nothing new.
+    pub(crate) main_is_probed: bool,
+    /// How its tasks are seen on the user rung; none where the whole machine is.
+    pub(crate) own: Option<crate::session::OwnView>,
+    /// The calls that have events of their own.
+    pub(crate) single_calls: Vec<u16>,
+    /// Whether tasks have other numbers here than the machine's.
+    pub(crate) inside: bool,
+    /// The places that are counted.
+    pub(crate) counts: Vec<crate::session::counting::Reading>,
+}
+
+#[derive(Default)]
+struct Task {
+    own: bool,
+    process: u32,
+    name: [u8; 16],
+    /// In `sched_yield`: leaving the CPU runnable is then its own will.
+    yielding: bool,
+    /// In a call that waits for children.
+    waits_for_children: bool,
+    /// Its latest call that has a record, and since when it is in that.
+    called: Option<(u16, [u64; 6])>,
+    entered: Option<u64>,
+    /// In the call that makes it another program.
+    becoming: bool,
+    /// Has become one, and that call is not over; the kernel lets it have more rights than its user.
+    became: bool,
+    raised: bool,
+    /// Process of whoever gave birth to it.
+    parent: u32,
+    /// Programs it became; only kept for process leaders.
+    execs: u32,
+    /// Its process runs another program than the command; only kept for process leaders.
+    another: bool,
+    /// The latest event that a site can belong to, while it has none.
+    open: Option<Role>,
+    /// A site that came before its event.
+    early: Option<Site>,
+    /// When it was last seen on a CPU, dead.
+    gone: Option<u64>,
+    /// Was seen to leave its CPU, and not to come back.
+    off: bool,
+}
+
+#[derive(Copy, Clone, Default)]
+struct Held {
+    task: u32,
+    /// Its idle task left it with a tracepoint; without one (seen by a switch record only).
+    idle_seen: u32,
+    idle_unseen: u32,
+}
+
+/// What the kernel said about an exec, after the fact.
+pub(crate) struct Exec<'a> {
+    /// The tid that called exec.
+    pub(crate) former: u32,
+    /// The file, as it was asked for.
+    pub(crate) path: &'a [u8],
+}
+
+impl<'s> Follow<'s> {
+    pub(crate) fn new(
+        sink: &'s mut dyn Sink,
+        offsets: Offsets,
+        probes: &'s [Probe],
+        start: Start,
+        cpus: usize,
+    ) -> Self {
+        let mut tasks = HashMap::new();
+        let root = start.root;
+        tasks.insert(root, Task { own: true, process: root, ..Task::default() });
+        Self {
+            sink,
+            thin: decimated::Thin::new(start.own.map_or(0, |view| view.recording)),
+            crowd: fork_burst::Crowd::new(start.own.is_some()),
+            untold: None,
+            numbers: pid_namespace::Numbers::new(start.inside),
+            own: start.own.map(|view| user_rung::Own::new(view, cpus)),
+            offsets,
+            probes,
+            start,
+            tasks,
+            forget_at: forget::FEW,
+            cpus: vec![Held::default(); cpus],
+            kernel_chain: Vec::new(),
+            user_chain: Vec::new(),
+            found: VecDeque::new(),
+            last: 0,
+            end: u64::MAX,
+            seen: Seen::default(),
+        }
+    }
+
+    /// CPUs whose idle task was never seen leaving by tracepoint, though it left.
+    pub(crate) fn blind_cpus(&self) -> Vec<Cpu> {
+        let blind = |held: &Held| held.idle_unseen > 0 && held.idle_seen == 0;
+        (0..).zip(&self.cpus).filter(|(_, held)| blind(held)).map(|(cpu, _)| Cpu(cpu)).collect()
+    }
+
+    /// Takes one record, in order of time. `exec` belongs to the record that announces an exec.
+    pub(crate) fn take(&mut self, record: &Record<'_>, exec: Option<&Exec<'_>>) {
+        self.seen.records += 1;
+        self.catch_up(record);
+        while self.found.front().is_some_and(|found| found.at() <= record.at) {
+            match self.found.pop_front() {
+                Some(Found::Descriptor(found)) => self.descriptor(&found),
+                Some(Found::Wait(found)) => self.wait(&found),
+                Some(Found::Page(found)) => self.page(found),
+                Some(Found::CountingStopped(at)) => self.counting_stopped(at),
+                None => {}
+            }
+        }
+        match &record.body {
+            Body::Sample(sample) => self.sample(record, sample),
+            Body::Switched { out, runnable } if self.own.is_some() => {
+                self.own_switched(record, *out, *runnable);
+            }
+            Body::Switched { out, .. } => self.switched(record, *out),
+            Body::Fork { process, task, parent } => self.fork(record, *parent, *task, *process),
+            Body::Exit { task } if !self.owns(*task) => {}
+            Body::Exit { task } if self.own.is_some() => self.ends(record, *task),
+            Body::Exit { task } => self.exits(record, *task),
+            Body::Comm { task, exec: true, name } if self.own.is_some() => {
+                if self.owns(*task) {
+                    self.becomes(record, *task, name);
+                }
+            }
+            Body::Comm { task, exec: became, name } => {
+                if *became && self.owns(*task) {
+                    self.exec(record, *task, exec);
+                }
+                self.named(record, *task, name);
+            }
+            Body::Map { start, len, offset, inode, executable, path } => {
+                if self.owns(record.task) {
+                    let path = &*String::from_utf8_lossy(path);
+                    let (start, len, offset) = (*start, *len, *offset);
+                    let (inode, executable) = (*inode, *executable);
+                    let map = RawKind::Map { start, len, offset, inode, path, executable };
+                    self.emit(record, record.task, map);
+                }
+            }
+            Body::Lost(count) => {
+                self.seen.lost += count;
+                self.emit(record, 0, RawKind::Lost { count: *count });
+            }
+            Body::LostSamples(count) => self.seen.samples_lost += count,
+            Body::Throttled => self.seen.throttled += 1,
+            Body::Other => {}
+        }
+    }
+
+    /// Something about an own process that was read from the side; in order of time.
+    pub(crate) fn find(&mut self, found: Found) {
+        self.found.push_back(found);
+    }
+
+    /// The stack of a wait that still lasts, unless it had one from the start.
+    fn wait(&mut self, found: &Wait) {
+        let Wait { at, task, ip, sp, ref stack } = *found;
+        let known = self.tasks.get_mut(&task).filter(|t| t.own && t.open == Some(Role::WaitSite));
+        if let Some(known) = known {
+            known.open = None;
+            let record = Record { at, process: known.process, task, cpu: 0, body: Body::Other };
+            let user = UserState { ip, sp, fp: 0, lr: 0, stack, chain: &[] };
+            self.emit(&record, task, RawKind::Site(user));
+        }
+    }
+
+    fn page(&mut self, found: Page) {
+        let Page { at, process, addr, zero } = found;
+        if self.is_itself(process) {
+            let record = Record { at, process, task: process, cpu: 0, body: Body::Other };
+            self.emit(&record, process, RawKind::Page { addr, zero });
+        }
+    }
+
+    /// Whether it is one of the program's processes: before its exec the root still has
+    /// descriptors and memory of ours.
+    fn is_itself(&self, process: u32) -> bool {
+        let became = |task: &Task| task.own && (process != self.start.root || task.execs > 0);
+        self.tasks.get(&process).is_some_and(became)
+    }
+
+    /// Whether it is the root before it becomes the program.
+    fn is_ours_still(&self, task: u32) -> bool {
+        task == self.start.root && self.own.is_none() && !self.is_itself(task)
+    }
+
+    fn descriptor(&mut self, found: &Descriptor) {
+        let Descriptor { at, process, fd, ref what } = *found;
+        if self.is_itself(process) {
+            let record = Record { at, process, task: process, cpu: 0, body: Body::Other };
+            self.emit(&record, process, RawKind::Fd { fd, what });
+        }
+    }
+
+    fn owns(&self, task: u32) -> bool {
+        self.tasks.get(&task).is_some_and(|t| t.own)
+    }
+
+    fn emit(&mut self, record: &Record<'_>, task: u32, kind: RawKind<'_>) {
+        if record.at > self.end && (task != self.start.root || self.seen.root_dead) {
+            return;
+        }
+        self.last = self.last.max(record.at);
+        self.mind(task, &kind, self.last);
+        let process = self.tasks.get(&task).map_or(0, |t| t.process);
+        let cpu = Cpu(u16::try_from(record.cpu).unwrap_or(u16::MAX));
+        let event = RawEvent { at: self.last, cpu, process: Tid(process), task: Tid(task), kind };
+        self.sink.event(&event);
+    }
+
+    fn fork(&mut self, record: &Record<'_>, parent: u32, child: u32, process: u32) {
+        let parents = self.tasks.get(&parent).map(|p| (p.own, p.name, p.process));
+        let (own, name, parents) = parents.unwrap_or_default();
+        let another = self.tasks.get(&parents).is_some_and(|parent| parent.another);
+        let task = Task { own, process, name, parent: parents, another, ..Task::default() };
+        self.tasks.insert(child, task);
+        self.forget();
+        if own {
+            let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
+            self.emit(record, parent, kind);
+            self.numbered_anew(child, record.at);
+            self.another_born(record.at);
+        }
+    }
+
+    fn exec(&mut self, record: &Record<'_>, task: u32, exec: Option<&Exec<'_>>) {
+        let path = exec.map_or(Cow::Borrowed(""), |e| String::from_utf8_lossy(e.path));
+        let former = exec.and_then(|e| self.numbers.known(e.former));
+        let former = Tid(former.unwrap_or(task));
+        let root = self.start.root;
+        if let Some(known) = self.tasks.get_mut(&task) {
+            known.execs += 1;
+            known.another = task != root || known.execs > 1;
+            (known.open, known.early, known.yielding) = (None, None, false);
+            (known.becoming, known.became) = (false, true);
+        }
+        if let Some(known) = self.tasks.get_mut(&former.0).filter(|_| former != Tid(task)) {
+            known.gone = Some(record.at);
+        }
+        self.emit(record, task, RawKind::Exec { former, path: &path });
+        if task == self.start.root {
+            for (fd, what) in std::mem::take(&mut self.start.descriptors) {
+                self.emit(record, task, RawKind::Fd { fd, what: &what });
+            }
+        }
+    }
+
+    /// The task is called so: said if it is ours or known as a holder of a CPU, and new.
+    fn named(&mut self, record: &Record<'_>, task: u32, name: &[u8]) {
+        let Some(known) = self.tasks.get_mut(&task) else { return };
+        let mut padded = [0; 16];
+        let len = name.len().min(padded.len());
+        padded[..len].copy_from_slice(&name[..len]);
+        if known.name != padded {
+            known.name = padded;
+            self.emit(record, task, RawKind::Comm(&String::from_utf8_lossy(&name[..len])));
+        }
+    }
+
+    /// The record of the switch itself. The tracepoint told it all before, except where the idle
+    /// task's tracepoints are not delivered.
+    fn switched(&mut self, record: &Record<'_>, out: bool) {
+        let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
+        let known = held.task == record.task;
+        let foreign = self.numbers.differ() && record.task == 0;
+        if record.task == REAPED || foreign {
+            return;
+        }
+        if !out && !known {
+            held.idle_unseen += u32::from(held.task == 0);
+            self.numbers.learn(held.task, record.task);
+            held.task = record.task;
+            self.tasks.entry(record.task).or_default().process = record.process;
+            self.emit(record, record.task, RawKind::On);
+        }
+    }
+
+    fn sample(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        match sample.role {
+            Role::Switch => return self.switch(record, sample),
+            Role::Waking => return self.waking(record, sample),
+            Role::Dense => return self.counted(record, sample),
+            _ if !self.owns(record.task) => return,
+            // Programs in the kernel tell of it while it stands behind its barrier, too.
+            Role::Enter | Role::Leave | Role::CallSite if self.is_ours_still(record.task) => return,
+            // That it leaves its CPU was told already.
+            Role::WaitSite => {}
+            _ => self.is_there(record, record.task),
+        }
+        match sample.role {
+            Role::Enter => self.enter(record, sample),
+            Role::EnterNth => self.enter_nth(record, sample),
+            Role::LeaveNth => self.leave_nth(record, sample),
+            Role::Leave => {
+                let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
+                if let Some(task) = self.tasks.get_mut(&record.task) {
+                    (task.yielding, task.open) = (false, None);
+                    (task.waits_for_children, task.becoming, task.became) = (false, false, false);
+                    if let (Some((nr, _)), Some(at)) = (task.called, task.entered.take()) {
+                        let took = record.at.saturating_sub(at);
+                        self.thin.measured(nr, took);
+                        self.crowd.left(nr, took);
+                    }
+                }
+                self.emit(record, record.task, RawKind::Back { ret });
+            }
+            Role::Fault => {
+                let (addr, ip, kernel) = (sample.addr, sample.ip, sample.kernel);
+                self.emit(record, record.task, RawKind::Fault { addr, ip, kernel });
+                self.open(record, record.task, Role::FaultSite);
+            }
+            Role::MinorEnd | Role::MajorEnd => {
+                let major = sample.role == Role::MajorEnd;
+                if let Some(task) = self.tasks.get_mut(&record.task) {
+                    task.open = None;
+                }
+                self.emit(record, record.task, RawKind::FaultEnd { major });
+            }
+            Role::Timer => self.emit(record, record.task, RawKind::Timer),
+            Role::TimerEnd => self.emit(record, record.task, RawKind::TimerEnd),
+            Role::Clock => self.with_user(record, sample, |user, chain| RawKind::Sample {
+                kernel: sample.kernel,
+                user,
+                chain,
+            }),
+            Role::CallSite | Role::FaultSite | Role::WaitSite => self.site(record, sample),
+            Role::Main | Role::Probe(_) if self.is_misled(record.process) => {}
+            Role::Main | Role::CommonMain => self.main(record, sample.role),
+            Role::Probe(number) => self.probe(record, sample, number),
+            Role::Count(number) => self.count(record, sample, number, false),
+            Role::CountStack(number) => self.count(record, sample, number, true),
+            Role::Dummy | Role::Switch | Role::Waking | Role::Exec | Role::Dense => {}
+        }
+    }
+
+    fn switch(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        let offsets = self.offsets;
+        let (Some(prev), Some(state), Some(next), Some(name)) = (
+            sample.raw_u32(offsets.prev_pid),
+            sample.raw_u64(offsets.prev_state),
+            sample.raw_u32(offsets.next_pid),
+            sample.raw.get(offsets.next_comm..offsets.next_comm + 16),
+        ) else {
+            self.seen.unreadable += 1;
+            return;
+        };
+        let machines = prev;
+        self.numbers.learn(prev, if record.task == REAPED { 0 } else { record.task });
+        let (prev, next) = (self.numbers.here(prev), self.numbers.here(next));
+        if let Some(held) = self.cpus.get_mut(record.cpu as usize) {
+            held.task = next;
+            held.idle_seen += u32::from(prev == 0);
+        }
+        if self.owns(prev) {
+            let why = self.why(prev, state);
+            if why == Off::Dead {
+                self.numbers.forget(machines);
+            }
+            sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+            let chain = std::mem::take(&mut self.kernel_chain);
+            self.emit(record, prev, RawKind::Off { why, chain: &chain });
+            self.kernel_chain = chain;
+            self.open(record, prev, Role::WaitSite);
+            self.seen.root_dead |= prev == self.start.root && why == Off::Dead;
+        } else if record.process != REAPED {
+            self.tasks.entry(prev).or_default().process = record.process;
+        }
+        self.tasks.entry(next).or_default();
+        let name = name.split(|b| *b == 0).next().unwrap_or_default();
+        self.named(record, next, name);
+        self.emit(record, next, RawKind::On);
+    }
+
+    fn why(&self, task: u32, state: u64) -> Off {
+        if state & state::PREEMPTED != 0 {
+            Off::Preempted
+        } else if state == 0 {
+            // Runnable: on its way out of the kernel it made room, or it offered to.
+            let yielding = self.tasks.get(&task).is_some_and(|t| t.yielding);
+            if yielding { Off::Yielded } else { Off::Preempted }
+        } else if state & state::DEAD != 0 {
+            Off::Dead
+        } else if state & state::STOPPED != 0 {
+            Off::Stopped
+        } else {
+            Off::Blocked
+        }
+    }
+
+    fn enter(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        // Of the eight bytes the tracepoints of single calls fill in four.
+        let nr = sample.raw_u32(self.offsets.enter_nr).unwrap_or(u32::MAX);
+        let nr = u16::try_from(nr).unwrap_or(u16::MAX);
+        let args =
+            std::array::from_fn(|i| sample.raw_u64(self.offsets.enter_args + 8 * i).unwrap_or(0));
+        self.crowd.entered(nr);
+        self.calls(record.task);
+        if let Some(task) = self.tasks.get_mut(&record.task) {
+            let is = |call| libc::c_long::from(nr) == call;
+            (task.called, task.entered) = (Some((nr, args)), Some(record.at));
+            task.yielding = is(libc::SYS_sched_yield);
+            task.waits_for_children = is(libc::SYS_wait4) || is(libc::SYS_waitid);
+            task.becoming = is(libc::SYS_execve) || is(libc::SYS_execveat);
+        }
+        self.emit(record, record.task, RawKind::Syscall { nr, args });
+        self.open(record, record.task, Role::CallSite);
+    }
+}

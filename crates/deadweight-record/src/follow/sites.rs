@@ -1,0 +1,79 @@
+//! The user half of tasks: at samples, calls, faults and waits, and at probes.
+//!
+//! Not for reading it out of a record: see `site`.
+
+use super::Follow;
+use super::user_stack::{Site, user_state};
+use crate::perf::decode::{Record, Sample};
+use crate::perf::schema::Role;
+use deadweight_trace::raw::{RawKind, UserState};
+
+impl Follow<'_> {
+    /// An event that a site can belong to was handed on: its site follows if it came early.
+    pub(super) fn open(&mut self, record: &Record<'_>, task: u32, site: Role) {
+        let Some(known) = self.tasks.get_mut(&task) else { return };
+        known.open = Some(site);
+        if let Some(early) = known.early.take_if(|early| early.role == site) {
+            known.open = None;
+            self.emit(record, task, RawKind::Site(early.user()));
+        }
+    }
+
+    pub(super) fn site(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
+        if self.site_alone(record, sample) {
+            return;
+        }
+        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+        let chain = std::mem::take(&mut self.user_chain);
+        if let Some(user) = user_state(sample, &chain)
+            && let Some(task) = self.tasks.get_mut(&record.task)
+        {
+            if task.open == Some(sample.role) {
+                task.open = None;
+                self.emit(record, record.task, RawKind::Site(user));
+            } else {
+                task.early = Some(Site::keep(sample.role, &user));
+            }
+        }
+        self.user_chain = chain;
+    }
+
+    pub(super) fn with_user(
+        &mut self,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        kind: impl for<'b> FnOnce(Option<UserState<'b>>, &'b [u64]) -> RawKind<'b>,
+    ) {
+        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+        let kernel = std::mem::take(&mut self.kernel_chain);
+        let chain = std::mem::take(&mut self.user_chain);
+        let kind = kind(user_state(sample, &chain), &kernel);
+        self.emit(record, record.task, kind);
+        (self.kernel_chain, self.user_chain) = (kernel, chain);
+    }
+
+    /// `main` is reached. The C library's entry serves for programs that have no probe of their
+    /// own: all but the command itself.
+    pub(super) fn main(&mut self, record: &Record<'_>, role: Role) {
+        let root = self.start.root;
+        let commands_own =
+            record.process == root && self.tasks.get(&root).is_some_and(|t| t.execs <= 1);
+        if role == Role::Main || !(self.start.main_is_probed && commands_own) {
+            self.emit(record, record.task, RawKind::Main);
+        }
+    }
+
+    pub(super) fn probe(&mut self, record: &Record<'_>, sample: &Sample<'_>, number: u16) {
+        let probes = self.probes;
+        let Some(probe) = probes.get(usize::from(number)) else { return };
+        let args = probe.args.map(|arg| match arg {
+            crate::Register::Number(n) => sample.register(n).unwrap_or(0),
+            crate::Register::None => 0,
+        });
+        sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
+        let chain = std::mem::take(&mut self.user_chain);
+        let user = user_state(sample, &chain).filter(|_| probe.stack);
+        self.emit(record, record.task, RawKind::Probe { probe: &probe.name, args, user });
+        self.user_chain = chain;
+    }
+}

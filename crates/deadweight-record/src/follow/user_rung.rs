@@ -1,0 +1,332 @@
+//! What the records of the program's own tasks tell where nothing else is seen: the user rung.
+//!
+//! The kernel says there that a task left its CPU, not what for; it ends a task's records before
+//! its memory is taken down; it names a new program by its first mapping only. Not for who
+//! ended a wait: that is concluded from the whole recording.
+
+use super::missing_ticks::Ticks;
+use super::{Exec, Follow, Role};
+use crate::perf::decode::{Body, Record};
+use crate::session::OwnView;
+use deadweight_trace::Off;
+use deadweight_trace::raw::{RawKind, STRANGER, STRANGERS_NAME};
+use std::collections::HashMap;
+
+/// How long a process may take to die if nobody waits for it, in ns. Otherwise its parent's
+/// wake-up tells.
+const LONGEST_DEATH: u64 = 20_000_000;
+/// The same for a thread whose process lives on.
+const LONGEST_DEATH_OF_THREAD: u64 = 200_000;
+
+/// What is kept for that.
+pub(super) struct Own {
+    everyone: bool,
+    ticks: Ticks,
+    /// The root became the program: the clock runs.
+    started: bool,
+    /// Tasks that became a program which is not named yet.
+    execs: HashMap<u32, Named>,
+    dying: Vec<Dying>,
+    /// Since when tasks are on a CPU, and how long all of them have been.
+    on_since: HashMap<u32, u64>,
+    on_cpu: u64,
+    /// When and on which CPU the root's records ended.
+    root_ended: Option<(u64, u32)>,
+}
+
+struct Named {
+    record: Record<'static>,
+    name: Vec<u8>,
+}
+
+#[derive(Copy, Clone)]
+struct Dying {
+    task: u32,
+    process: u32,
+    parent: u32,
+    cpu: u32,
+    at: u64,
+}
+
+impl Own {
+    pub(super) fn new(view: OwnView, cpus: usize) -> Self {
+        Self {
+            everyone: view.everyone,
+            ticks: Ticks::new(view.period, cpus),
+            started: false,
+            execs: HashMap::new(),
+            dying: Vec::new(),
+            on_since: HashMap::new(),
+            on_cpu: 0,
+            root_ended: None,
+        }
+    }
+}
+
+impl Dying {
+    /// When it is dead, if nobody tells.
+    fn at_the_latest(&self) -> u64 {
+        let longest = match self.task == self.process {
+            true => LONGEST_DEATH,
+            false => LONGEST_DEATH_OF_THREAD,
+        };
+        self.at.saturating_add(longest)
+    }
+}
+
+impl Own {
+    fn leaves_cpu(&mut self, task: u32, at: u64) {
+        if let Some(since) = self.on_since.remove(&task) {
+            self.on_cpu += at.saturating_sub(since);
+        }
+    }
+}
+
+/// The same instant, and nothing of what happened then.
+fn instant(record: &Record<'_>) -> Record<'static> {
+    let Record { at, process, task, cpu, .. } = *record;
+    Record { at, process, task, cpu, body: Body::Other }
+}
+
+impl Follow<'_> {
+    /// What must have happened before this record.
+    pub(super) fn catch_up(&mut self, record: &Record<'_>) {
+        let Some(own) = &mut self.own else { return };
+        let task = record.task;
+        if own.execs.contains_key(&task) {
+            match &record.body {
+                Body::Map { executable: true, path, .. } => self.executed(task, path),
+                Body::Map { .. } | Body::Comm { .. } | Body::Exit { .. } => {}
+                _ => self.executed(task, b""),
+            }
+        }
+        self.missing_ticks(record);
+        let Some(own) = &mut self.own else { return };
+        if own.dying.is_empty() {
+            return;
+        }
+        let late: Vec<Dying> =
+            own.dying.extract_if(.., |dying| record.at > dying.at_the_latest()).collect();
+        late.into_iter().for_each(|dying| self.bury(record.at, dying));
+    }
+
+    /// Whether a place in the command's binary was reached by a process that runs another: a
+    /// breakpoint is an address.
+    pub(super) fn is_misled(&self, process: u32) -> bool {
+        self.own.is_some() && self.tasks.get(&process).is_none_or(|task| task.another)
+    }
+
+    fn missing_ticks(&mut self, record: &Record<'_>) {
+        let Some(own) = self.own.as_mut().filter(|own| own.started) else { return };
+        let sampled = matches!(&record.body, Body::Sample(sample) if sample.role == Role::Clock);
+        let missing = own.ticks.missing(record.cpu, record.task, record.at, sampled);
+        for _ in 0..missing.min(1 << 16) {
+            let tick = RawKind::Sample { kernel: true, user: None, chain: &[] };
+            self.emit(record, record.task, tick);
+        }
+    }
+
+    /// A task got a CPU or left it.
+    pub(super) fn own_switched(&mut self, record: &Record<'_>, out: bool, runnable: bool) {
+        let task = record.task;
+        let ours = self.owns(task);
+        let Some(own) = &mut self.own else { return };
+        if task == super::REAPED || !(ours || own.everyone) {
+            return;
+        }
+        if out && ours {
+            self.seen.switches += 1;
+            own.ticks.off(record.cpu, task, record.at);
+            own.leaves_cpu(task, record.at);
+            let dying = own.dying.extract_if(.., |dying| dying.task == task).next().is_some();
+            let yielding = self.tasks.get(&task).is_some_and(|t| t.yielding);
+            let why = match (runnable, yielding) {
+                _ if dying && !runnable => Off::Dead,
+                (true, true) => Off::Yielded,
+                (true, false) => Off::Preempted,
+                (false, _) => Off::Blocked,
+            };
+            self.emit(record, task, RawKind::Off { why, chain: &[] });
+            self.open(record, task, Role::WaitSite);
+            if runnable {
+                self.taken_over(record);
+            }
+            self.seen.root_dead |= task == self.start.root && why == Off::Dead;
+        } else if !out {
+            self.bury_before(record);
+            let known = self.tasks.contains_key(&task);
+            self.tasks.entry(task).or_default().process = record.process;
+            self.emit(record, task, RawKind::On);
+            if let Some(own) = self.own.as_mut().filter(|_| ours) {
+                own.ticks.on(record.cpu, task, record.at);
+                own.on_since.insert(task, record.at);
+            } else if !known && let Ok(name) = std::fs::read(format!("/proc/{task}/comm")) {
+                self.named(record, task, name.trim_ascii());
+            }
+        }
+    }
+
+    /// A task that could go on lost its CPU: somebody has it now, and where only our own tasks are
+    /// seen, it is another program until one of them shows up there.
+    fn taken_over(&mut self, record: &Record<'_>) {
+        if self.own.as_ref().is_some_and(|own| !own.everyone) {
+            self.tasks.entry(STRANGER).or_default();
+            self.named(record, STRANGER, STRANGERS_NAME.as_bytes());
+            self.emit(record, STRANGER, RawKind::On);
+        }
+    }
+
+    /// Who gets this CPU follows on whoever was dying there; and who waits for a child is woken
+    /// by its death.
+    fn bury_before(&mut self, record: &Record<'_>) {
+        let waits = self.tasks.get(&record.task).is_some_and(|t| t.waits_for_children);
+        let Some(own) = &mut self.own else { return };
+        let over = |dying: &Dying| {
+            dying.cpu == record.cpu
+                || waits && dying.parent == record.process
+                || dying.task != dying.process && dying.process == record.process
+        };
+        let over: Vec<Dying> = own.dying.extract_if(.., |dying| over(dying)).collect();
+        over.into_iter().for_each(|dying| self.bury(record.at, dying));
+    }
+
+    fn bury(&mut self, at: u64, dying: Dying) {
+        let Dying { task, process, cpu, .. } = dying;
+        if let Some(own) = &mut self.own {
+            own.ticks.forget(task);
+        }
+        let record = Record { at, process, task, cpu, body: Body::Other };
+        self.emit(&record, task, RawKind::Off { why: Off::Dead, chain: &[] });
+    }
+
+    /// The root's last steps, after its records ended: `used` is the kernel's count of all CPU time in ns.
+    /// What was not used of the time until `end` was spent without a CPU: it waited for one if it was `queued` as long
+    /// in all its life, and otherwise for something that is not seen.
+    pub(crate) fn last_steps(&mut self, used: u64, queued: Option<u64>, end: u64) {
+        self.bury_all(end);
+        let Some(own) = &self.own else { return };
+        let Some((at, cpu)) = own.root_ended else { return };
+        let idle_from = at.saturating_add(used.saturating_sub(own.on_cpu));
+        if own.everyone || idle_from >= end {
+            return;
+        }
+        let root = self.start.root;
+        let step = |at| Record { at, process: root, task: root, cpu, body: Body::Other };
+        let asleep = queued.is_some_and(|queued| queued < (end - idle_from) / 2);
+        let why = if asleep { Off::Blocked } else { Off::Preempted };
+        self.emit(&step(idle_from), root, RawKind::Off { why, chain: &[] });
+        if !asleep {
+            self.taken_over(&step(idle_from));
+        }
+        self.emit(&step(end), root, RawKind::On);
+        self.emit(&step(end), root, RawKind::Off { why: Off::Dead, chain: &[] });
+    }
+
+    /// Nothing that comes tells of their death any more: they would be seen dying until the end.
+    fn bury_all(&mut self, end: u64) {
+        let Some(own) = &mut self.own else { return };
+        let mut dying = std::mem::take(&mut own.dying);
+        dying.sort_by_key(Dying::at_the_latest);
+        for dying in dying {
+            let at = dying.at_the_latest().min(end);
+            self.bury(at, dying);
+        }
+    }
+
+    /// A task became a program: which one, its first mapping says.
+    pub(super) fn becomes(&mut self, record: &Record<'_>, task: u32, name: &[u8]) {
+        let Some(own) = &mut self.own else { return };
+        if task == self.start.root && !own.started {
+            own.started = true;
+            own.ticks.forget(task);
+            own.ticks.on(record.cpu, task, record.at);
+        }
+        own.execs.insert(task, Named { record: instant(record), name: name.to_vec() });
+    }
+
+    fn executed(&mut self, task: u32, path: &[u8]) {
+        let Some(named) = self.own.as_mut().and_then(|own| own.execs.remove(&task)) else { return };
+        let process = self.tasks.get(&task).map_or(task, |t| t.process);
+        let caller = self.tasks.iter().find(|(_, t)| t.own && t.process == process && t.becoming);
+        let former = caller.map_or(task, |(tid, _)| *tid);
+        self.exec(&named.record, task, Some(&Exec { former, path }));
+        self.named(&named.record, task, &named.name);
+    }
+
+    /// The records of a task end: it dies, or it became a program that an ordinary user may not
+    /// look into.
+    pub(super) fn ends(&mut self, record: &Record<'_>, task: u32) {
+        let Some(own) = &mut self.own else { return };
+        let hidden = own.execs.contains_key(&task);
+        own.leaves_cpu(task, record.at);
+        if let Some(ends) = self.tasks.get_mut(&task) {
+            ends.entered = None;
+        }
+        if task == self.start.root && !hidden {
+            own.root_ended = Some((record.at, record.cpu));
+        }
+        if task != self.start.root {
+            let (process, parent) =
+                self.tasks.get(&task).map_or((task, 0), |t| (t.process, t.parent));
+            own.dying.push(Dying { task, process, parent, cpu: record.cpu, at: record.at });
+        }
+        if hidden {
+            self.seen.hidden += 1;
+            self.executed(task, b"");
+            self.emit(record, task, RawKind::Lost { count: 1 });
+        } else {
+            self.emit(record, task, RawKind::Exit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Start;
+    use super::*;
+    use crate::perf::schema::Offsets;
+    use deadweight_trace::Meta;
+    use deadweight_trace::raw::{RawEvent, Sink};
+
+    /// Keeps who left a CPU, when and why.
+    #[derive(Default)]
+    struct Leaving(Vec<(u32, u64, Off)>);
+
+    impl Sink for Leaving {
+        fn begin(&mut self, _: &Meta) {}
+        fn event(&mut self, event: &RawEvent<'_>) {
+            if let RawKind::Off { why, .. } = event.kind {
+                self.0.push((event.task.0, event.at, why));
+            }
+        }
+        fn finish(&mut self, _: Meta) {}
+    }
+
+    /// A thread dies after its process's first, and nothing follows.
+    fn last_steps(queued: Option<u64>) -> Vec<(u32, u64, Off)> {
+        let mut leaving = Leaving::default();
+        let view = OwnView { everyone: false, period: 0, recording: 0 };
+        let start = Start { root: 7, own: Some(view), ..Start::default() };
+        let mut follow = Follow::new(&mut leaving, Offsets::default(), &[], start, 2);
+        let record = |at, task, body| Record { at, process: 7, task, cpu: 0, body };
+        let body = Body::Fork { process: 7, task: 8, parent: 7 };
+        follow.take(&record(1_000, 7, body), None);
+        follow.ends(&record(2_000, 7, Body::Other), 7);
+        follow.ends(&record(3_000, 8, Body::Other), 8);
+        follow.last_steps(1_000_000, queued, 5_000_000);
+        leaving.0
+    }
+
+    #[test]
+    fn a_thread_that_dies_as_the_last_one_is_not_dying_until_the_end() {
+        let thread = (8, 3_000 + LONGEST_DEATH_OF_THREAD, Off::Dead);
+        let root = [(7, 1_002_000, Off::Preempted), (7, 5_000_000, Off::Dead)];
+        assert_eq!(last_steps(None), [thread, root[0], root[1]]);
+    }
+
+    #[test]
+    fn who_was_hardly_ever_queued_did_not_wait_for_a_cpu_at_its_end() {
+        assert_eq!(last_steps(Some(3_000_000))[1], (7, 1_002_000, Off::Preempted));
+        assert_eq!(last_steps(Some(1_000_000))[1], (7, 1_002_000, Off::Blocked));
+    }
+}

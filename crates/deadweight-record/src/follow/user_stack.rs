@@ -1,0 +1,42 @@
+//! The user half of a task: read from a record, or kept until the event that it belongs to comes.
+
+use crate::perf::decode::Sample;
+use crate::perf::registers;
+use crate::perf::schema::Role;
+use deadweight_trace::raw::UserState;
+
+/// A user half, kept until the event that it belongs to comes.
+pub(crate) struct Site {
+    pub(crate) role: Role,
+    ip: u64,
+    sp: u64,
+    fp: u64,
+    lr: u64,
+    stack: Vec<u8>,
+    chain: Vec<u64>,
+}
+
+impl Site {
+    pub(crate) fn keep(role: Role, user: &UserState<'_>) -> Self {
+        let UserState { ip, sp, fp, lr, .. } = *user;
+        let (stack, chain) = (user.stack.to_vec(), user.chain.to_vec());
+        Self { role, ip, sp, fp, lr, stack, chain }
+    }
+
+    pub(crate) fn user(&self) -> UserState<'_> {
+        let Self { ip, sp, fp, lr, .. } = *self;
+        UserState { ip, sp, fp, lr, stack: &self.stack, chain: &self.chain }
+    }
+}
+
+/// What the record holds of it; none for a kernel thread.
+pub(crate) fn user_state<'a>(sample: &Sample<'a>, chain: &'a [u64]) -> Option<UserState<'a>> {
+    Some(UserState {
+        ip: sample.register(registers::IP)?,
+        sp: sample.register(registers::SP)?,
+        fp: sample.register(registers::FP)?,
+        lr: sample.register(registers::LR).unwrap_or(0),
+        stack: sample.stack,
+        chain,
+    })
+}

@@ -1,0 +1,418 @@
+//! Starts a program behind a barrier, lets it go, and waits for its end.
+//!
+//! The program must not notice us: same process group, environment, signal dispositions and mask;
+//! no descriptor of ours is open in it. A run that nobody watches needs no
+//! barrier.
+
+mod clean;
+mod confine;
+mod cpu_time_taken;
+pub(crate) mod descriptor_limit;
+pub(crate) mod lend;
+mod outcome;
+mod refusal;
+mod request;
+pub(crate) mod signals;
+mod substitute;
+mod time_limit;
+
+use crate::clock::{self, now};
+use crate::error::Error;
+use crate::procfs::memory_budget::first_to_go;
+pub use clean::{CleanRun, run_clean};
+pub use confine::confine;
+pub(crate) use cpu_time_taken::Taken;
+use deadweight_trace::ids::Tid;
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Exit, Usage};
+use lend::Lender;
+pub use outcome::Outcome;
+use refusal::Asked;
+pub use request::{Argument, Count, Probe, Register, Request, Stream};
+use signals::{Guard, Inherited, was_closed};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use substitute::Prepared;
+pub use substitute::StandIn;
+
+/// A child that waits behind the barrier.
+pub(crate) struct Waiting {
+    pid: i32,
+    barrier: File,
+    says: File,
+    asked: Asked,
+    lender: Lender,
+    /// The thread that lends to it.
+    pub(crate) by: Tid,
+}
+
+/// A program that was let go.
+pub(crate) struct Running {
+    pid: i32,
+    start: u64,
+    /// CPU time that it had used behind the barrier: ours, not the program's.
+    used_before: Ns,
+    says: File,
+    asked: Asked,
+    lender: Option<Lender>,
+}
+
+/// A program that ended.
+pub(crate) struct Ended {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) exit: Exit,
+    pub(crate) usage: Usage,
+    /// See [`CleanRun`](crate::CleanRun).
+    pub(crate) displaced: u64,
+    pub(crate) blocks_read: u64,
+}
+
+/// Everything that the child needs, which may not allocate.
+struct Child {
+    go: Go,
+    says: RawFd,
+    inherited: Inherited,
+    descriptors: Option<libc::rlimit>,
+    streams: [Option<RawFd>; 3],
+    dir: Option<CString>,
+    stand_in: Option<Prepared>,
+    candidates: Vec<*const libc::c_char>,
+    argv: Vec<*const libc::c_char>,
+    /// `sh`, a place for the candidate, the arguments: for a script without an interpreter line.
+    script_argv: Vec<*const libc::c_char>,
+    /// What the arguments' pointers lead to; `Asked` has the candidates'.
+    _words: Vec<CString>,
+}
+
+/// When the child becomes the program.
+enum Go {
+    /// When a byte comes from `here`. The other end is closed: while the child held it, our death would
+    /// not open the barrier.
+    Released { here: RawFd, other_end: RawFd },
+    /// When it is ready. It says at which instant, and how much CPU time it had used.
+    AtOnce { start: u64, used_before: Ns },
+}
+
+/// What the child says: that it is at the barrier, and its process id; or that it failed, the error's number,
+/// and where.
+struct Said {
+    number: i32,
+    /// One of these, or which candidate.
+    at: i32,
+}
+
+const AT_DIRECTORY: i32 = -1;
+const NOWHERE: i32 = -2;
+const AT_STAND_IN: i32 = -3;
+const AT_BARRIER: i32 = -4;
+
+impl Said {
+    fn read(from: &mut File) -> Option<Self> {
+        let mut said = [[0; 4]; 2];
+        from.read_exact(said.as_flattened_mut()).ok()?;
+        let [number, at] = said.map(i32::from_ne_bytes);
+        Some(Self { number, at })
+    }
+}
+
+impl Waiting {
+    /// Its process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Lets it go towards exec.
+    pub(crate) fn release(mut self) -> Result<Running, Error> {
+        let used_before = cpu_time(self.pid);
+        let start = now();
+        if let Err(source) = self.barrier.write_all(&[1]) {
+            let refused = Error::System { what: "cannot start the program".into(), source };
+            return Err(self.cancel(refused));
+        }
+        let Self { pid, says, asked, lender, .. } = self;
+        Ok(Running { pid, start, used_before, says, asked, lender: Some(lender) })
+    }
+
+    /// Gives up for this reason: the program is never run. If a signal ended it before that
+    /// (Ctrl-C goes to the whole group), that is why something failed.
+    pub(crate) fn cancel(self, why: Error) -> Error {
+        let Self { pid, barrier, lender, .. } = self;
+        drop(barrier);
+        let signal = ended_by(pid);
+        _ = lender.end();
+        signal.map_or(why, Error::Interrupted)
+    }
+}
+
+/// Waits for a child that never becomes the program: the signal that ended it, if one did.
+fn ended_by(pid: i32) -> Option<i32> {
+    let mut status = 0;
+    // SAFETY: waits for our own child, which ends by itself or once its barrier is closed.
+    let ended = unsafe { libc::waitpid(pid, &mut status, 0) } == pid;
+    (ended && libc::WIFSIGNALED(status)).then(|| libc::WTERMSIG(status))
+}
+
+impl Running {
+    /// Its process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Waits for its end; stops and continues are its own affair.
+    pub(crate) fn wait(self) -> Result<Ended, Error> {
+        let mut status = 0;
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        loop {
+            // SAFETY: waits for our own child; the kernel fills `status` and `usage`.
+            let got = unsafe { libc::wait4(self.pid, &mut status, 0, usage.as_mut_ptr()) };
+            if got == self.pid {
+                break;
+            }
+            if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return Err(Error::last("cannot wait for the program"));
+            }
+        }
+        let end = now();
+        // SAFETY: zeroed above and filled by wait4: plain numbers either way.
+        let usage = unsafe { usage.assume_init() };
+        self.reaped(status, &usage, end)
+    }
+
+    /// When it was let go.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// It ended, as `wait4` told at this instant.
+    pub(crate) fn reaped(
+        mut self,
+        status: i32,
+        usage: &libc::rusage,
+        end: u64,
+    ) -> Result<Ended, Error> {
+        _ = self.lender.take().map(Lender::end);
+        // Said into a close-on-exec pipe, and read only now: reading it earlier would wake us in the
+        // middle of the program's start.
+        if let Some(said) = Said::read(&mut self.says) {
+            return Err(self.asked.refused(said));
+        }
+        let exit = if libc::WIFSIGNALED(status) {
+            Exit { code: 0, signal: Some(libc::WTERMSIG(status)) }
+        } else {
+            Exit { code: libc::WEXITSTATUS(status), signal: None }
+        };
+        let (user, system) = (duration(usage.ru_utime), duration(usage.ru_stime));
+        let (displaced, blocks_read) =
+            (usage.ru_nivcsw.cast_unsigned(), usage.ru_inblock.cast_unsigned());
+        let usage = Usage {
+            user: user - (self.used_before - system),
+            system: system - self.used_before,
+            max_rss: usage.ru_maxrss.cast_unsigned() * 1024,
+        };
+        Ok(Ended { start: self.start, end, exit, usage, displaced, blocks_read })
+    }
+}
+
+impl Child {
+    /// Makes ready what the child needs; the pipe is for what it says.
+    fn prepare(
+        request: &Request,
+        guard: &Guard,
+        go: Go,
+    ) -> Result<(Self, Asked, (File, File)), Error> {
+        let argv = c_strings(&request.argv)?;
+        let candidates = candidates(&request.argv)?;
+        let dir = request.dir.as_ref().map(|d| c_string(d.as_os_str())).transpose()?;
+        let prepare = |s: &StandIn| s.prepare(&candidates, request.dir.as_deref());
+        let stand_in = request.stand_in.as_ref().map(prepare).transpose()?;
+        let says = pipe()?;
+        let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+            strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
+        };
+        let mut script_argv = vec![c"sh".as_ptr(), ptr::null()];
+        script_argv.extend(pointers(&argv[1..]));
+        let child = Self {
+            go,
+            says: says.1.as_raw_fd(),
+            inherited: guard.inherited(),
+            descriptors: descriptor_limit::of_program(),
+            streams: [&request.stdin, &request.stdout, &request.stderr].map(|s| match s {
+                Stream::Inherit => None,
+                Stream::File(file) => Some(file.as_raw_fd()),
+            }),
+            dir,
+            stand_in,
+            candidates: candidates.iter().map(|c| c.as_ptr()).collect(),
+            argv: pointers(&argv),
+            script_argv,
+            _words: argv,
+        };
+        let dir = request.dir.clone().unwrap_or_default();
+        let asked = Asked { name: request.argv[0].clone(), dir, candidates };
+        Ok((child, asked, says))
+    }
+
+    /// The child's whole life until exec. Async-signal-safe: no allocation, no locks.
+    fn run(&mut self) -> ! {
+        // SAFETY: plain system calls on descriptors and strings made ready before.
+        unsafe {
+            self.inherited.restore_in_child();
+            first_to_go::take_back();
+            if let Go::Released { other_end, .. } = self.go {
+                libc::close(other_end);
+            }
+            if let Some(limit) = &self.descriptors {
+                libc::setrlimit(libc::RLIMIT_NOFILE, limit);
+            }
+            for (fd, stream) in (0..).zip(self.streams) {
+                match stream {
+                    Some(file) if file == fd => _ = libc::fcntl(fd, libc::F_SETFD, 0),
+                    Some(file) => _ = libc::dup2(file, fd),
+                    None if was_closed(fd) => _ = libc::close(fd),
+                    None => {}
+                }
+            }
+            if let Some(dir) = &self.dir
+                && libc::chdir(dir.as_ptr()) != 0
+            {
+                self.fail(errno(), AT_DIRECTORY);
+            }
+            if let Some(stand_in) = &self.stand_in
+                && let Err(errno) = stand_in.put(&mut self.candidates)
+            {
+                self.fail(errno, AT_STAND_IN);
+            }
+            if let Go::Released { .. } = self.go {
+                self.say(libc::getpid(), AT_BARRIER);
+            }
+            match &mut self.go {
+                Go::Released { here, .. } => {
+                    let mut go = 0_u8;
+                    if libc::read(*here, (&raw mut go).cast(), 1) != 1 {
+                        libc::_exit(0);
+                    }
+                }
+                Go::AtOnce { start, used_before } => {
+                    *used_before = clock::read(libc::CLOCK_PROCESS_CPUTIME_ID);
+                    *start = now();
+                }
+            }
+            self.exec()
+        }
+    }
+
+    /// Tries each candidate as `execvp` does.
+    ///
+    /// # Safety
+    /// Only in the child.
+    unsafe fn exec(&mut self) -> ! {
+        unsafe extern "C" {
+            static environ: *const *const libc::c_char;
+        }
+        let mut failed = (libc::ENOENT, NOWHERE);
+        for (at, path) in (0..).zip(&self.candidates) {
+            // SAFETY: pointers into strings that outlive this, in arrays that end with a null.
+            unsafe { libc::execve(*path, self.argv.as_ptr(), environ) };
+            match errno() {
+                // It exists, so what is missing is its interpreter or loader.
+                // SAFETY: as above.
+                libc::ENOENT if unsafe { libc::access(*path, libc::F_OK) } == 0 => {
+                    self.fail(libc::ENOENT, at);
+                }
+                libc::ENOENT | libc::ENOTDIR => {}
+                // Another directory of PATH may hold one that can be executed.
+                libc::EACCES => failed = (libc::EACCES, at),
+                libc::ENOEXEC => {
+                    self.script_argv[1] = *path;
+                    // SAFETY: as above.
+                    unsafe {
+                        libc::execve(c"/bin/sh".as_ptr(), self.script_argv.as_ptr(), environ);
+                    }
+                    self.fail(errno(), at);
+                }
+                other => self.fail(other, at),
+            }
+        }
+        self.fail(failed.0, failed.1)
+    }
+
+    fn fail(&self, errno: i32, at: i32) -> ! {
+        self.say(errno, at);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(127) }
+    }
+
+    fn say(&self, number: i32, at: i32) {
+        let said = [number, at].map(i32::to_ne_bytes);
+        let said = said.as_flattened();
+        // SAFETY: writes eight bytes of the stack to our own pipe.
+        unsafe { libc::write(self.says, said.as_ptr().cast(), said.len()) };
+    }
+}
+
+/// The CPU time that a process has used.
+fn cpu_time(pid: i32) -> Ns {
+    let mut id = 0;
+    // SAFETY: the call only fills in `id`.
+    let known = unsafe { libc::clock_getcpuclockid(pid, &mut id) } == 0;
+    if known { clock::read(id) } else { Ns(0) }
+}
+
+fn errno() -> i32 {
+    // SAFETY: the C library's own thread-local.
+    unsafe { *libc::__errno_location() }
+}
+
+/// The files that the command may mean, in the order in which they are tried.
+fn candidates(argv: &[OsString]) -> Result<Vec<CString>, Error> {
+    let name = argv.first().filter(|n| !n.is_empty()).ok_or(Error::Command("it is empty"))?;
+    if name.as_bytes().contains(&b'/') {
+        return Ok(vec![c_string(name)?]);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    std::env::split_paths(&path).map(|dir| c_string(dir.join(name).as_os_str())).collect()
+}
+
+/// The file that would be executed for this command, if one is found.
+#[must_use]
+pub fn find(argv: &[OsString], dir: Option<&Path>) -> Option<PathBuf> {
+    let found = candidates(argv).ok()?.into_iter().find_map(|c| {
+        let path = PathBuf::from(OsString::from_vec(c.into_bytes()));
+        let path = dir.map_or_else(|| path.clone(), |d| d.join(&path));
+        let meta = path.metadata().ok()?;
+        (meta.is_file() && meta.permissions().mode() & 0o111 != 0).then_some(path)
+    })?;
+    std::path::absolute(found).ok()
+}
+
+fn c_strings(strings: &[OsString]) -> Result<Vec<CString>, Error> {
+    strings.iter().map(|s| c_string(s)).collect()
+}
+
+fn c_string(string: &OsStr) -> Result<CString, Error> {
+    CString::new(string.as_bytes()).map_err(|_| Error::Command("it contains a zero byte"))
+}
+
+/// A pipe whose ends no program of the user's inherits: read end, write end.
+fn pipe() -> Result<(File, File), Error> {
+    let mut ends = [0; 2];
+    // SAFETY: on success both ends are new descriptors that nobody else owns.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(Error::last("cannot make a pipe"));
+        }
+        Ok(ends.map(|end| File::from(OwnedFd::from_raw_fd(end))).into())
+    }
+}
+
+fn duration(time: libc::timeval) -> Ns {
+    Ns(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000)
+}

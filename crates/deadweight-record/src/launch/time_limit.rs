@@ -1,0 +1,58 @@
+//! An end to a program that takes too long, with its descendants.
+
+use crate::procfs::tree;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Does `wait`, which waits for the process `pid`, and kills that after `limit`.
+pub(crate) fn within<T>(limit: Option<Duration>, pid: i32, wait: impl FnOnce() -> T) -> T {
+    let Some(limit) = limit else { return wait() };
+    let (done, waiting) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if waiting.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                kill(pid);
+            }
+        });
+        let waited = wait();
+        drop(done);
+        waited
+    })
+}
+
+/// Kills a process and whatever it started.
+fn kill(root: i32) {
+    let tree = tree(root.cast_unsigned());
+    for pid in tree.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
+        // SAFETY: signals a process of ours, which nobody has waited for yet.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::time::Instant;
+
+    #[test]
+    fn what_takes_too_long_is_ended_with_what_it_started() {
+        let begun = Instant::now();
+        // The inner one holds the pipe that is read to its end.
+        let mut sleeper = Command::new("sh");
+        sleeper.args(["-c", "sleep 60 & sleep 60; :"]).stdout(std::process::Stdio::piped());
+        let child = sleeper.spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let out = within(Some(Duration::from_millis(200)), pid, || child.wait_with_output());
+        assert!(!out.unwrap().status.success());
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn what_ends_in_time_is_left_alone() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let status = within(Some(Duration::from_secs(60)), pid, || child.wait()).unwrap();
+        assert!(status.success());
+    }
+}

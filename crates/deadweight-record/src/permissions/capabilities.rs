@@ -1,0 +1,52 @@
+//! Which capabilities we have, or can be given. Not for what grants them: see `permissions`.
+
+use crate::procfs;
+
+/// The capabilities that matter to us, by their numbers.
+pub(super) const BITS: [(&str, u32); 9] = [
+    ("cap_dac_read_search", 2),
+    ("cap_ipc_lock", 14),
+    ("cap_sys_ptrace", 19),
+    ("cap_sys_admin", SYS_ADMIN),
+    ("cap_sys_nice", 23),
+    ("cap_sys_resource", 24),
+    ("cap_syslog", 34),
+    ("cap_perfmon", 38),
+    ("cap_bpf", 39),
+];
+
+/// The number of the capability that newer ones were split from.
+const SYS_ADMIN: u32 = 21;
+
+/// Whether we hold this capability, or the one that it was once part of.
+pub(crate) fn holds(name: &str) -> bool {
+    let admin = matches!(name, "cap_perfmon" | "cap_bpf" | "cap_syslog");
+    !in_user_namespace() && (is_in_set("CapEff:", name) || admin && has("CapEff:", SYS_ADMIN))
+}
+
+/// Whether a program of ours can be given this capability at all.
+pub(super) fn may_hold(name: &str) -> bool {
+    is_in_set("CapBnd:", name)
+}
+
+fn is_in_set(set: &str, name: &str) -> bool {
+    BITS.iter().any(|(known, bit)| *known == name && has(set, *bit))
+}
+
+fn has(set: &str, bit: u32) -> bool {
+    let set = status(set).and_then(|text| u64::from_str_radix(&text, 16).ok()).unwrap_or(0);
+    set & (1 << bit) != 0
+}
+
+/// A field of what the kernel says about us.
+pub(super) fn status(field: &str) -> Option<String> {
+    let text = procfs::line("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    Some(line.trim().to_owned())
+}
+
+/// Whether privileges are counted in a namespace that is not the machine's.
+pub(super) fn in_user_namespace() -> bool {
+    const FIRST: &str = "user:[4026531837]";
+    std::fs::read_link("/proc/self/ns/user").is_ok_and(|ns| ns.as_os_str() != FIRST)
+}

@@ -1,0 +1,218 @@
+//! The full examination of a machine: everything that recording may use, each thing tried.
+//!
+//! Slower than [`Plan::detect`], which runs before every recording and looks at what decides how
+//! to record. Nothing that is tried here outlives it.
+
+use super::hazards::{self, MachineHazard};
+use super::{Capability, Plan, plain};
+use crate::bpf;
+use crate::launch::descriptor_limit;
+use crate::perf::ring::Ring;
+use crate::perf::schema::fields;
+use crate::perf::sys::{Event, Source, Whom};
+use crate::perf::tracefs::Tracefs;
+use crate::permissions::{self, Need};
+use crate::procfs;
+use perf_event_open_sys::bindings as abi;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Open files that a recording needs for each CPU, and beside that.
+const FILES: [usize; 2] = [24, 64];
+
+/// What this machine lets us see, what it does not, and what to beware of.
+#[derive(Clone, Debug)]
+pub struct Examination {
+    /// How recording would go here.
+    pub plan: Plan,
+    /// Everything that was tried: what the plan rests on first.
+    pub capabilities: Vec<Capability>,
+    /// What makes measuring here misleading.
+    pub hazards: Vec<MachineHazard>,
+    /// The one command that gives everything that is missing, where there is one.
+    pub everything: Option<String>,
+}
+
+/// Tries everything. Takes some tenths of a second, because the kernel is slow to close
+/// tracepoints.
+#[must_use]
+pub fn examine() -> Examination {
+    // Before anything else: later it would be ourselves who keep a CPU busy.
+    let hazards = hazards::all();
+    let plan = Plan::detect();
+    let mut capabilities = plan.capabilities.clone();
+    // Whether there are any stood in the plan; here one is set.
+    capabilities.retain(|c| c.name != PLACES);
+    capabilities.extend([
+        places(),
+        faults(),
+        counted_places(),
+        dense_calls(),
+        stacks_of_waits(),
+        room(),
+        open_files(),
+        priority(),
+    ]);
+    for missing in capabilities.iter_mut().filter(|c| !c.available) {
+        missing.instead = plan.rung.level.instead(missing.name);
+    }
+    capabilities.sort_by_key(|c| (!c.available, c.instead.is_none()));
+    let missing = capabilities.iter().any(|c| !c.available);
+    let everything = if missing { permissions::everything() } else { None };
+    Examination { plan, capabilities, hazards, everything }
+}
+
+/// What the plan calls places in binaries.
+const PLACES: &str = "probes";
+
+fn places() -> Capability {
+    let gives = "start-up told apart from main, locks of Go programs";
+    Capability::tried(PLACES, gives, set_place(), Need::Places)
+}
+
+/// Sets a place at the start of our own file, where nobody passes: it is the ELF header.
+fn set_place() -> io::Result<()> {
+    let kind = procfs::line("/sys/bus/event_source/devices/uprobe/type");
+    let kind = kind.and_then(|text| text.parse().ok());
+    let kind = kind.ok_or_else(|| io::Error::other("this kernel has no uprobes"))?;
+    let ourselves = CString::new("/proc/self/exe")?;
+    plain(Source::Uprobe(kind, ourselves, 0), fields::BASE).open(Whom::Task(0), -1).map(drop)
+}
+
+fn faults() -> Capability {
+    let gives = "page faults, first touches, memory churn";
+    let source = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
+    let tried = plain(source, fields::BASE | fields::IP | fields::ADDR).open(Whom::Task(0), 0);
+    Capability::tried("page faults", gives, tried, Need::Perf)
+}
+
+fn counted_places() -> Capability {
+    let gives = "calls, bytes and allocations counted: --in, the allocation finding";
+    let opened = Tracefs::open().map_err(|error| match error {
+        crate::Error::System { source, .. } => source,
+        other => io::Error::other(other.to_string()),
+    });
+    let tried = opened.and_then(|tracefs| tracefs.places());
+    Capability::tried("counted places", gives, tried, Need::Places)
+}
+
+fn dense_calls() -> Capability {
+    let gives = "less tracing of calls that come densely";
+    Capability::tried("counting in the kernel", gives, bpf::is_allowed(), Need::Bpf)
+}
+
+fn stacks_of_waits() -> Capability {
+    let gives = "the line that waits, of waits after many others; attaching (--pid)";
+    Capability::tried("looking into processes", gives, look_into_a_stranger(), Need::Ptrace)
+}
+
+/// Lets one child of ours look into another: of a child of its own anyone may.
+fn look_into_a_stranger() -> io::Result<()> {
+    let stranger = Child::start(|| {
+        loop {
+            // SAFETY: sleeps until it is killed.
+            unsafe { libc::pause() };
+        }
+    })?;
+    let looked_at = stranger.0;
+    let looker = Child::start(move || {
+        let mut value = 0_u64;
+        let target = (&raw mut value).cast::<libc::c_void>();
+        let there = libc::iovec { iov_base: target, iov_len: size_of::<u64>() };
+        // SAFETY: the same address is mapped in both, which are copies of one process.
+        let got = unsafe { libc::process_vm_readv(looked_at, &there, 1, &there, 1, 0) };
+        // SAFETY: the C library's own thread-local.
+        if got == 8 { 0 } else { unsafe { *libc::__errno_location() } }
+    })?;
+    match looker.status() {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// A process of ours that ends with this value.
+struct Child(libc::pid_t);
+
+impl Child {
+    /// Forks; the child does `act`, which makes plain system calls only, and ends with its result.
+    fn start(act: impl FnOnce() -> i32) -> io::Result<Self> {
+        // SAFETY: the child makes plain system calls and ends.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            // SAFETY: ends the child.
+            0 => unsafe { libc::_exit(act()) },
+            pid => Ok(Self(pid)),
+        }
+    }
+
+    /// Waits for its end: the exit code.
+    fn status(self) -> i32 {
+        let mut status = 0;
+        // SAFETY: waits for our own child.
+        unsafe { libc::waitpid(self.0, &mut status, 0) };
+        std::mem::forget(self);
+        libc::WEXITSTATUS(status)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // SAFETY: ends and reaps our own child, which nobody has waited for.
+        unsafe {
+            libc::kill(self.0, libc::SIGKILL);
+            libc::waitpid(self.0, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+fn room() -> Capability {
+    let gives = "no holes (not recorded) where much happens";
+    let tried = || {
+        // Whoever may not look into the kernel has rings all the same.
+        let dummy = Event { no_kernel: true, ..plain(Source::Dummy, fields::BASE) };
+        let dummy = dummy.open(Whom::Task(0), 0)?;
+        let size = crate::session::RING_SIZES[0];
+        let map = Ring::map(&dummy, size).map(drop);
+        map.map_err(|error| match error.raw_os_error() {
+            // What the kernel says when locked memory is scarce.
+            Some(libc::EAGAIN | libc::ENOMEM) => io::Error::from_raw_os_error(libc::EPERM),
+            _ => error,
+        })
+    };
+    Capability::tried("room for records", gives, tried(), Need::LockedMemory)
+}
+
+fn open_files() -> Capability {
+    descriptor_limit::raise();
+    let wanted = FILES[0] * procfs::online_cpus().len() + FILES[1];
+    let tried = || -> io::Result<()> {
+        let null = File::open("/dev/null")?;
+        let mut copies = Vec::new();
+        for _ in 0..wanted {
+            // SAFETY: a copy of a descriptor of ours.
+            match unsafe { libc::fcntl(null.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0) } {
+                -1 => return Err(io::Error::last_os_error()),
+                // SAFETY: a new descriptor of ours.
+                copy => copies.push(unsafe { OwnedFd::from_raw_fd(copy) }),
+            }
+        }
+        Ok(())
+    };
+    Capability::tried("open files", "recording on all CPUs at once", tried(), Need::OpenFiles)
+}
+
+fn priority() -> Capability {
+    let gives = "no holes (not recorded) on a busy machine";
+    let tried = std::thread::spawn(|| {
+        let first = libc::sched_param { sched_priority: 1 };
+        // SAFETY: 0 is the calling thread, which ends right after.
+        match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    });
+    let tried = tried.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")));
+    Capability::tried("priority", gives, tried, Need::Priority)
+}

@@ -1,0 +1,305 @@
+//! What this machine lets us see, and how to get the rest: the ladder of rungs.
+//!
+//! Found out by trying, because settings, capabilities, containers and kernels each have a say.
+//! Below the lowest there is one sentence and the command that helps.
+
+mod doctor;
+mod hazards;
+pub(crate) mod rung;
+
+use crate::bpf::in_namespace_of_machine;
+use crate::error::Error;
+use crate::perf::call_tracepoints::chosen;
+use crate::perf::schema::{Layout, fields};
+use crate::perf::sys::{Event, Every, STACK_BYTES, Source, Whom};
+use crate::perf::tracefs::Tracefs;
+use crate::permissions::{self, Need};
+use crate::procfs;
+use crate::ptrace;
+use crate::session::Means;
+use deadweight_trace::Meta;
+use deadweight_trace::syscall::Arch;
+use std::io::{BufRead, BufReader};
+
+pub use doctor::{Examination, examine};
+pub use hazards::MachineHazard;
+pub use rung::{Lack, Level, Rung};
+
+/// Something that recording needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// What it is called, as `deadweight doctor` shows it.
+    pub name: &'static str,
+    /// Whether it is there.
+    pub available: bool,
+    /// Why, as found out.
+    pub why: String,
+    /// What in the ledger comes from it.
+    pub gives: &'static str,
+    /// The exact command that grants it; none if it is there or no command does.
+    pub grant: Option<String>,
+    /// Where it is missing: what the rung has in its place.
+    pub instead: Option<&'static str>,
+}
+
+/// What will be recorded, and why the rest is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// How much can be recorded.
+    pub rung: Rung,
+    /// Everything that was looked at, for `doctor`.
+    pub capabilities: Vec<Capability>,
+    /// What a reader of any report from here must know.
+    pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// What any recording by this plan is known by before it begins.
+    pub(crate) fn facts(&self) -> Meta {
+        Meta {
+            recorder: env!("CARGO_PKG_VERSION").into(),
+            arch: Arch::HOST,
+            cpus: u16::try_from(procfs::allowed_cpus()).unwrap_or(u16::MAX),
+            rung: self.rung.level.name().into(),
+            rung_why: self.rung.why.clone(),
+            lacks: self.rung.lacks_in_words(),
+            warnings: self.warnings.clone(),
+            ..Meta::default()
+        }
+    }
+
+    /// Looks at the machine. Cheap: opens a few events and closes them again.
+    #[must_use]
+    pub fn detect() -> Self {
+        let tracefs = Tracefs::open();
+        let capabilities = vec![
+            switches(),
+            wake_ups(tracefs.as_ref()),
+            calls(tracefs.as_ref()),
+            samples(),
+            probes(),
+            symbols(),
+        ];
+        // The first three carry the ledger; without the others it only says less.
+        let rung = match capabilities[..3].iter().find(|c| !c.available) {
+            None => Rung::root(),
+            Some(missing) => lower(format!("no {}: {}", missing.name, missing.why)),
+        };
+        let mut warnings: Vec<String> = capabilities
+            .iter()
+            // What a lower rung lacks is said with it.
+            .filter(|c| !c.available && rung.level == Level::Root)
+            .map(|c| format!("no {}: {}", c.name, c.why))
+            .collect();
+        if !in_namespace_of_machine() && rung.level == Level::Root {
+            warnings.push(
+                "inside a container with its own process ids: programs outside of it have names here and \
+                 nothing else, and calls that come densely are recorded one by one"
+                    .into(),
+            );
+        }
+        Self { rung, capabilities, warnings }
+    }
+
+    /// The same for a process that runs already: an ordinary user joins it by stops.
+    pub(crate) fn for_joining(&self) -> Self {
+        let mut plan = self.clone();
+        if plan.rung.level == Level::User {
+            plan.rung = lowest(plan.rung.why);
+        }
+        plan
+    }
+
+    /// Whether [`crate::record`] and [`crate::attach`] can work.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] with what is missing and the command that helps.
+    pub fn allows_recording(&self) -> Result<(), Error> {
+        if self.rung.level > Level::None {
+            return Ok(());
+        }
+        let missing = self.capabilities.iter().find(|c| !c.available);
+        let why = missing.map_or("recording is not possible here".into(), |c| {
+            // Below the lowest rung that one's refusal counts too.
+            let and = self.rung.why.split_once("; and ").map_or("", |(_, refused)| refused);
+            let and = if and.is_empty() { String::new() } else { format!("; and {and}") };
+            format!("cannot record {}: {}{and}", c.name, c.why)
+        });
+        // For one run the simplest; `doctor` knows how to do with less, and for good.
+        let sudo = (!permissions::is_root()).then(|| "sudo deadweight -- COMMAND".to_owned());
+        let command = sudo.or_else(|| missing.and_then(|c| c.grant.clone()));
+        let help = command
+            .map_or("`deadweight doctor` says what this machine allows".into(), |command| {
+                format!("This helps: {command}")
+            });
+        Err(Error::NotAllowed { why, help })
+    }
+}
+
+/// The rung where the highest cannot be had for this reason.
+fn lower(why: String) -> Rung {
+    let own = Event { no_kernel: true, ..plain(Source::Lives, fields::BASE) };
+    if own.open(Whom::Task(0), 0).is_err() {
+        return lowest(why);
+    }
+    // Some kernels are built without the tracepoints that this rung sees system calls by, others lock them away.
+    if let Err(error) = chosen(1) {
+        return lowest(format!("{why}; {error}"));
+    }
+    let [kernel, everyone] = Means::tried();
+    let lacks = [
+        (Lack::Wakers, false),
+        (Lack::Others, everyone),
+        (Lack::KernelStacks, kernel),
+        (Lack::RareCalls, false),
+        (Lack::Probes, false),
+    ];
+    let lacks = lacks.into_iter().filter(|(_, had)| !had).map(|(lack, _)| lack).collect();
+    Rung { level: Level::User, why, lacks }
+}
+
+/// The rung where no perf event can be had.
+fn lowest(why: String) -> Rung {
+    match ptrace::tried() {
+        Ok(()) => {
+            let lacks = [
+                Lack::Wakers,
+                Lack::Others,
+                Lack::KernelStacks,
+                Lack::Faults,
+                Lack::Samples,
+                Lack::Probes,
+            ];
+            Rung { level: Level::Stops, why, lacks: lacks.into() }
+        }
+        Err(refused) => {
+            let why = format!("{why}; and {refused}");
+            Rung { level: Level::None, why, lacks: vec![Lack::Everything] }
+        }
+    }
+}
+
+impl Capability {
+    /// What came of trying it.
+    pub(crate) fn tried<T>(
+        name: &'static str,
+        gives: &'static str,
+        tried: std::io::Result<T>,
+        need: Need,
+    ) -> Self {
+        match tried {
+            Ok(_) => Self {
+                name,
+                available: true,
+                why: "works".into(),
+                gives,
+                grant: None,
+                instead: None,
+            },
+            Err(error) => {
+                let (why, grant) = permissions::refused(&error, need);
+                Self { name, available: false, why, gives, grant, instead: None }
+            }
+        }
+    }
+}
+
+fn tried(name: &'static str, gives: &'static str, event: &Event, whom: Whom) -> Capability {
+    Capability::tried(name, gives, event.open(whom, 0), Need::Perf)
+}
+
+/// An event of everything, once each, without stacks.
+pub(crate) fn plain(source: Source, what: u64) -> Event {
+    Event {
+        source,
+        every: Every::Count(1),
+        layout: Layout { fields: what, registers: 0 },
+        dump: STACK_BYTES,
+        no_kernel: false,
+        no_kernel_chain: false,
+        no_user_chain: false,
+    }
+}
+
+fn switches() -> Capability {
+    let gives = "every row: who was on a CPU, and until when";
+    tried("context switches", gives, &plain(Source::Dummy, fields::BASE), Whom::Everyone)
+}
+
+fn traced(
+    tracefs: Result<&Tracefs, &Error>,
+    name: &'static str,
+    gives: &'static str,
+    tracepoint: &str,
+    whom: Whom,
+) -> Capability {
+    let no = |why: String, grant: Option<String>| Capability {
+        name,
+        available: false,
+        why,
+        gives,
+        grant,
+        instead: None,
+    };
+    match tracefs.map(|t| t.has(tracepoint)) {
+        // Who may open a software event for `whom` may open the tracepoint, given its number: so
+        // it is not opened here, because closing one takes the kernel 30 ms or more.
+        Ok(Ok(())) => tried(name, gives, &plain(Source::Dummy, fields::BASE), whom),
+        Ok(Err(error)) => no(
+            format!("the tracepoint {tracepoint} is missing: {error}"),
+            permissions::command_for(Need::Tracefs),
+        ),
+        Err(Error::System { what, source }) => {
+            let (why, grant) = permissions::refused(source, Need::Tracefs);
+            no(format!("{what}: {why}"), grant)
+        }
+        Err(error) => no(error.to_string(), permissions::command_for(Need::Tracefs)),
+    }
+}
+
+fn wake_ups(tracefs: Result<&Tracefs, &Error>) -> Capability {
+    let gives = "waiting rows: whom or what the program waited for";
+    traced(tracefs, "wake-ups", gives, "sched/sched_waking", Whom::Everyone)
+}
+
+fn calls(tracefs: Result<&Tracefs, &Error>) -> Capability {
+    let gives = "system calls, tiny reads and writes, files, start-up";
+    traced(tracefs, "system calls", gives, "raw_syscalls/sys_enter", Whom::Task(0))
+}
+
+fn samples() -> Capability {
+    let gives = "net work and everything inside user code";
+    let clock = Source::Software(perf_event_open_sys::bindings::PERF_COUNT_SW_CPU_CLOCK);
+    let event = Event { every: Every::Count(1_000_000), ..plain(clock, fields::BASE) };
+    tried("clock samples", gives, &event, Whom::Task(0))
+}
+
+fn probes() -> Capability {
+    let kind = procfs::line("/sys/bus/event_source/devices/uprobe/type");
+    Capability {
+        name: "probes",
+        available: kind.is_some(),
+        why: if kind.is_some() { "works" } else { "this kernel has no uprobes" }.into(),
+        gives: "start-up told apart from main, locks of Go programs",
+        grant: None,
+        instead: None,
+    }
+}
+
+fn symbols() -> Capability {
+    // The file has some 200 000 lines and is made as it is read: the first ones tell. Before Linux 6.15 the very first are
+    // variables of each CPU, whose places are told from zero on.
+    const LOOKED_AT: usize = 100;
+    let named = std::fs::File::open("/proc/kallsyms").is_ok_and(|file| {
+        let lines = BufReader::with_capacity(4096, file).lines().take(LOOKED_AT);
+        lines.map_while(Result::ok).any(|line| !line.starts_with("0000000000000000"))
+    });
+    Capability {
+        name: "kernel symbols",
+        available: named,
+        why: if named { "readable".into() } else { "the kernel hides its addresses".into() },
+        gives: "what a wait is for: disk, pipe, lock, timer",
+        grant: if named { None } else { permissions::command_for(Need::Symbols) },
+        instead: None,
+    }
+}

@@ -1,0 +1,52 @@
+//! What `/proc`, `/sys` and cgroups show of the machine and of processes: text in, values out.
+//!
+//! Comes in: process ids. Goes out: CPUs, descriptors, memory pages, stacks of long waits, a process's state when a
+//! recording attaches to it. Nothing is stopped for it. It must not know perf events, nor what a recording needs.
+
+pub(crate) mod affinity;
+pub(crate) mod cgroup;
+mod cpus;
+mod descriptors;
+pub(crate) mod executables;
+pub(crate) mod memory;
+pub(crate) mod memory_budget;
+mod processes;
+pub(crate) mod snapshot;
+pub(crate) mod waits;
+
+pub(crate) use cpus::{allowed_cpus, cpu_list, online_cpus, steal};
+pub(crate) use descriptors::{Descriptor, Descriptors, descriptors, inherited_descriptors};
+use memory::Page;
+pub(crate) use processes::{has_ended, queued_until_death, tree};
+use std::fs;
+use std::path::Path;
+use waits::Wait;
+
+/// What was read from the side.
+pub(crate) enum Found {
+    /// A descriptor.
+    Descriptor(Descriptor),
+    /// A long wait.
+    Wait(Wait),
+    /// A page of memory.
+    Page(Page),
+    /// Counting stopped then, because it had counted enough.
+    CountingStopped(u64),
+}
+
+impl Found {
+    /// When.
+    pub(crate) fn at(&self) -> u64 {
+        match self {
+            Self::Descriptor(found) => found.at,
+            Self::Wait(found) => found.at,
+            Self::Page(found) => found.at,
+            Self::CountingStopped(at) => *at,
+        }
+    }
+}
+
+/// A file's text without the line end; none if it cannot be read.
+pub(crate) fn line(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}

@@ -1,0 +1,428 @@
+//! One recorded run, from start to the last record.
+//!
+//! Four threads: one starts the program and waits for it, as in a clean run; one, of high
+//! priority, only copies the rings; one looks at descriptors and long waits now and then; and the caller's own
+//! decodes, at the lowest priority while the program runs, so that it takes no CPU from it.
+
+mod attached;
+mod fork_burst;
+mod priority;
+mod proc_sampler;
+mod series;
+mod shared;
+mod wake;
+
+use crate::bpf::in_namespace_of_machine;
+use crate::clock::now;
+use crate::error::Error;
+use crate::follow::merge::Merge;
+use crate::follow::{Follow, Seen, Start};
+use crate::launch::descriptor_limit;
+use crate::launch::signals::Guard;
+use crate::launch::{Ended, Outcome, Request, Taken, Waiting, lend};
+use crate::perf::deferred_close::{self, Closer};
+use crate::perf::ring::Ring;
+use crate::perf::schema::Schema;
+use crate::plan::Plan;
+use crate::plan::rung::Level;
+use crate::procfs::memory_budget::first_to_go;
+use crate::procfs::{self, Found};
+use crate::ptrace;
+use crate::session::counting::Reading;
+use crate::session::decimate::{Begun, Thin};
+use crate::session::probes;
+use crate::session::self_test;
+use crate::session::{Breakpoints, Means, Parted, Session};
+use deadweight_trace::Meta;
+use deadweight_trace::ids::Tid;
+use deadweight_trace::raw::Sink;
+use deadweight_trace::units::Ns;
+use priority::Lowered;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{OnceLock, PoisonError};
+use std::thread;
+
+pub use attached::{Join, attach};
+use proc_sampler::look_from_the_side;
+pub use series::{InARow, record};
+use shared::Shared;
+use wake::Wake;
+
+/// How often the drain looks whether a ring fills up, and calls come densely: some hundred such meanwhile.
+const LOOK_MS: i32 = 1;
+/// How often it copies the rings even so, in ns.
+const COPY_NS: u64 = 50_000_000;
+/// Decoding that is so many ns behind gets normal priority, on a machine whose CPUs are all busy:
+/// what is not decoded is lost if we are killed.
+const LAG: u64 = 500_000_000;
+
+/// Runs the program once, as one of several in a row, and tells `sink` what happened.
+///
+/// # Errors
+/// If this machine does not let us record ([`Error::NotAllowed`]), the program cannot be started, or
+/// the kernel refuses an event. The sink's `finish` is called only on success.
+pub fn record_in(
+    row: &mut InARow,
+    request: &Request,
+    plan: &Plan,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    plan.allows_recording()?;
+    if plan.rung.level == Level::Stops {
+        return ptrace::record(|| row.stops(), request, plan.facts(), sink);
+    }
+    first_to_go::volunteer();
+    let guard = Guard::install();
+    let waiting = lend::behind_barrier(request, &guard)?;
+    match Recording::prepare(request, plan, waiting.pid(), row) {
+        Ok(recording) => recording.run(waiting, row, sink),
+        Err(error) => Err(waiting.cancel(error)),
+    }
+}
+
+/// Everything open and ready, the program still behind its barrier.
+struct Recording {
+    /// Outlives the session: its end lets the events go for good.
+    closer: Closer,
+    /// Held while nobody may close tracepoints.
+    room: Option<File>,
+    session: Session,
+    root: u32,
+    probes: Vec<crate::Probe>,
+    counts: Vec<Reading>,
+    main_is_probed: bool,
+    meta: Meta,
+}
+
+/// Whom the drain tells what it has for them.
+struct Others {
+    decoder: Sender<Drained>,
+    part: Sender<Parted>,
+}
+
+/// From the drain to the decoder.
+enum Drained {
+    /// What one ring held.
+    Chunk(Vec<u8>),
+    /// This CPU's ring was full, and nothing followed: nobody told what did not fit.
+    Full(u32),
+    /// Nothing older than this will follow.
+    Horizon(u64),
+    /// There are more events.
+    Schema(Box<Schema>),
+    /// Of a task's call one in so many is recorded.
+    Begun(Begun),
+}
+
+impl Recording {
+    fn prepare(request: &Request, plan: &Plan, pid: i32, row: &mut InARow) -> Result<Self, Error> {
+        let root = pid.cast_unsigned();
+        descriptor_limit::raise();
+        let entries = probes::entries(request);
+        let mut probes = request.probes.clone();
+        probes.extend(probes::of_language(request));
+        let level = plan.rung.level;
+        let unobserved = row.unobserved()?;
+        let room = (level < Level::Root).then(deferred_close::make_room).flatten();
+        let cpus = procfs::online_cpus();
+        let programs = (level == Level::Root).then(|| row.programs(&cpus)).flatten();
+        let means = (level == Level::User).then(|| Means::find(cpus.len())).transpose()?;
+        let mut session = Session::open(pid, &cpus, &entries, &probes, programs, means)?;
+        if level == Level::Root {
+            let unseen = self_test::unseen(&mut session)?;
+            session.open_switches(&unseen)?;
+        }
+        let mut observer = row.observer(&mut session, unobserved.as_ref())?;
+        if level == Level::Root {
+            // There samples tell what the kernel did for recording.
+            observer.death = 0;
+        }
+        let sample_period = session.open_clock(pid, observer.sample)?;
+        let closer = Closer::hire(&session.opened())?;
+        session.open_counts(pid, &request.counts, request.counting)?;
+        let mut facts = plan.facts();
+        facts.warnings.append(&mut session.warnings);
+        let meta = Meta {
+            command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+            root: Tid(root),
+            sample_period,
+            observer,
+            ..facts
+        };
+        let counts = request.counts.iter().map(Reading::of).collect();
+        let main_is_probed = entries.iter().any(|e| !e.common);
+        Ok(Self { closer, room, session, root, probes, counts, main_is_probed, meta })
+    }
+
+    fn run(
+        self,
+        program: Waiting,
+        row: &mut InARow,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        let Self { closer, room, session, root, probes, counts, main_is_probed, mut meta } = self;
+        let descriptors = procfs::inherited_descriptors(root);
+        let own = session
+            .means
+            .as_ref()
+            .map(|m| m.view(meta.sample_period, meta.observer.syscall_kernel));
+        let single_calls = session.single_calls();
+        let inside = !in_namespace_of_machine();
+        let start = Start { root, descriptors, main_is_probed, counts, own, single_calls, inside };
+        let before = Taken::so_far();
+        let mut merge = Merge::new(session.schema.clone());
+        meta.zero = now();
+        merge.zero = meta.zero;
+        sink.begin(&meta);
+        let shared = Shared::new();
+        session.enable()?;
+        let cpus = 1 + session.cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
+        let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
+        shared.records(program.by);
+        let queued = OnceLock::new();
+        let until = || {
+            let running = program.release()?;
+            let told =
+                own.is_some_and(|own| !own.everyone).then(|| procfs::queued_until_death(root));
+            _ = queued.set(told.flatten());
+            running.wait()
+        };
+        let ended = {
+            let session = (session, &closer);
+            run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?
+        };
+        row.keep(closer);
+        drop(room);
+        let used = (ended.usage.user + ended.usage.system).0;
+        follow.last_steps(used, queued.into_inner().flatten(), ended.end);
+        meta.start = Ns(ended.start - meta.zero);
+        meta.exit = Some(ended.exit);
+        meta.rusage = Some(ended.usage);
+        meta.blind_cpus = follow.blind_cpus();
+        let seen = std::mem::take(&mut follow.seen);
+        Ok(conclude(sink, meta, &ended, shared, seen, &before))
+    }
+}
+
+/// Tells the sink what is known only at the end, and sums the recording up.
+fn conclude(
+    sink: &mut dyn Sink,
+    mut meta: Meta,
+    ended: &Ended,
+    shared: Shared,
+    seen: Seen,
+    before: &Taken,
+) -> Outcome {
+    before.until(ended, &mut meta);
+    let counted = *shared.counted.lock().unwrap_or_else(PoisonError::into_inner);
+    (meta.observer.counted_user, meta.observer.counted_kernel) = (counted.user, counted.kernel);
+    meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
+    meta.thinned = seen.thinned;
+    seen.lighten(&mut meta.observer);
+    meta.warnings.extend(seen.warnings());
+    meta.warnings.extend(shared.told.into_inner().unwrap_or_else(PoisonError::into_inner));
+    sink.finish(meta);
+    Outcome::new(ended, seen.records, seen.lost, shared.bytes.into_inner())
+}
+
+fn run_threads(
+    (session, closer): (Session, &Closer),
+    until: impl FnOnce() -> Result<Ended, Error> + Send,
+    root: u32,
+    shared: &Shared,
+    merge: &mut Merge,
+    follow: &mut Follow<'_>,
+    begin: impl FnOnce(&mut Follow<'_>),
+) -> Result<Ended, Error> {
+    let (to_decoder, from_drain) = mpsc::channel();
+    let (to_drain, spent) = mpsc::channel();
+    // Ready before the program starts, because to get one the drain may have to wait for the
+    // decoder: threads share a lock on their memory's map, and one that runs only where nothing
+    // else would may hold it for long.
+    for ring in session.rings.iter().chain(&session.rings) {
+        shared.give_back(ring.buffer(), &to_drain);
+    }
+    let spare = 2 * session.rings.len();
+    let wake = Wake::new()?;
+    shared.this_thread_records();
+    let priority = &Lowered::new();
+    thread::scope(|scope| {
+        let wake = &wake;
+        let (to_part, parted) = mpsc::channel();
+        if session.means.is_some() {
+            scope.spawn(move || fork_burst::part(&parted, shared, closer));
+        }
+        let to = Others { decoder: to_decoder, part: to_part };
+        scope.spawn(move || drain(session, shared, wake, priority, &to, &spent));
+        let looker = scope.spawn(move || look_from_the_side(root, shared, priority));
+        // The program is let go by the thread that waits for it, as in a clean run.
+        let waiter = scope.spawn(move || {
+            shared.this_thread_records();
+            let ended = until();
+            shared.end.store(ended.as_ref().map_or(1, |e| e.end), Ordering::SeqCst);
+            shared.ended.store(true, Ordering::SeqCst);
+            looker.thread().unpark();
+            wake.ring();
+            ended
+        });
+        // All others are there.
+        priority.lower();
+        begin(follow);
+        let spent = |bytes: Vec<u8>| {
+            shared.decoded(bytes.len());
+            if shared.spare.load(Ordering::Relaxed) < spare {
+                shared.give_back(bytes, &to_drain);
+            } else {
+                // The drain must not wait for the lock on our memory's map, see above.
+                priority.lift();
+                drop(bytes);
+            }
+        };
+        decode(&from_drain, &spent, shared, priority, merge, follow);
+        priority.lift();
+        waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Copies the rings, and nothing else. Ends after the program did, and stops the events.
+fn drain(
+    mut session: Session,
+    shared: &Shared,
+    wake: &Wake,
+    decoder: &Lowered,
+    to: &Others,
+    spent: &Receiver<Vec<u8>>,
+) {
+    shared.this_thread_records();
+    priority::raise();
+    let mut dense = session.dense();
+    let mut rings = std::mem::take(&mut session.rings);
+    let mut thin = Thin::new(&session);
+    let mut breakpoints = Breakpoints::of(&session, &rings);
+    let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // A record may have its time but not its place yet when a round starts; one round later it is
+    // there. So what is safe to hand on is what is older than the previous round.
+    let mut before = 0;
+    let mut known = session.schema.events();
+    loop {
+        // SAFETY: one descriptor of ours.
+        unsafe { libc::poll(&mut polled, 1, LOOK_MS) };
+        let ended = shared.ended.load(Ordering::SeqCst);
+        if ended {
+            // A failure leaves events running until they are closed just below.
+            _ = session.disable();
+        }
+        let start = now();
+        if session.counting.stop_if_enough() {
+            shared.find([Found::CountingStopped(start)]);
+        }
+        if start.saturating_sub(shared.decoded_until.load(Ordering::Relaxed)) > LAG {
+            decoder.lift();
+        }
+        if !ended && let Some(cost) = dense.look(&rings, &session.schema) {
+            *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+        }
+        for begun in if ended { Vec::new() } else { thin.look(&rings, &mut session) } {
+            *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = begun.cost;
+            _ = to.decoder.send(Drained::Begun(begun));
+        }
+        if session.schema.events() != known {
+            // Before what they record: a decoder that is gone panicked, which the caller will see.
+            known = session.schema.events();
+            _ = to.decoder.send(Drained::Schema(Box::new(session.schema.clone())));
+        }
+        if let Some(calls) = shared.crowd.take() {
+            // It ends only after us.
+            _ = to.part.send(session.part(&calls));
+        }
+        if let Some(breakpoints) = breakpoints.as_mut().filter(|_| !ended) {
+            breakpoints.look(&rings, &session);
+        }
+        let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
+        if !(ended || due && shared.has_room()) {
+            continue;
+        }
+        copy_rings(&mut rings, shared, decoder, &to.decoder, spent);
+        let full = rings.iter().zip(&session.cpus).filter(|(ring, _)| ended && ring.may_lack());
+        full.for_each(|(_, cpu)| _ = to.decoder.send(Drained::Full(cpu.cast_unsigned())));
+        let horizon = if ended { u64::MAX } else { before };
+        shared.begin_round();
+        if to.decoder.send(Drained::Horizon(horizon)).is_err() || ended {
+            break;
+        }
+        before = start;
+    }
+    if let Some(told) = breakpoints.and_then(|breakpoints| breakpoints.told(&session)) {
+        shared.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+    }
+}
+
+fn copy_rings(
+    rings: &mut [Ring],
+    shared: &Shared,
+    decoder: &Lowered,
+    to_decoder: &Sender<Drained>,
+    spent: &Receiver<Vec<u8>>,
+) {
+    for ring in rings {
+        let mut bytes = shared.take_spare(spent);
+        bytes.clear();
+        if bytes.capacity() < ring.filled() {
+            decoder.lift();
+        }
+        ring.copy_to(&mut bytes);
+        shared.copied(bytes.len());
+        // A decoder that is gone panicked: the caller will see that.
+        _ = to_decoder.send(Drained::Chunk(bytes));
+    }
+}
+
+fn decode(
+    from_drain: &Receiver<Drained>,
+    spent: &dyn Fn(Vec<u8>),
+    shared: &Shared,
+    priority: &Lowered,
+    merge: &mut Merge,
+    follow: &mut Follow<'_>,
+) {
+    let mut told = false;
+    let mut full = Vec::new();
+    while let Ok(drained) = from_drain.recv() {
+        if shared.is_pressing() || shared.ended.load(Ordering::Relaxed) {
+            priority.lift();
+        } else if shared.is_at_ease() {
+            priority.lower();
+        }
+        match drained {
+            Drained::Chunk(bytes) => merge.add(bytes),
+            Drained::Schema(schema) => merge.learn(*schema),
+            Drained::Begun(begun) => {
+                follow.passes_over(begun.task, begun.at);
+                merge.begin(&begun);
+            }
+            Drained::Full(cpu) => full.push(cpu),
+            Drained::Horizon(horizon) => {
+                for (path, file) in shared.take_executables() {
+                    follow.sink.executable(path, file);
+                }
+                shared.take_found().into_iter().for_each(|found| follow.find(found));
+                follow.end = match shared.end.load(Ordering::SeqCst) {
+                    0 => u64::MAX,
+                    end => end,
+                };
+                merge.hand_on(horizon, follow, spent);
+                full.drain(..).for_each(|cpu| follow.lost_to_the_end(cpu));
+                follow.flush();
+                shared.crowd.tell(follow, horizon, &mut told);
+                shared.end_round();
+                shared.decoded_until.store(now(), Ordering::Relaxed);
+                if horizon == u64::MAX {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What is read from `/proc` while the program runs: descriptors, long waits, memory. Not for the rings.
+
+use super::Shared;
+use super::priority::{Lowered, be_nice};
+use crate::clock::now;
+use crate::perf::sys::STACK_BYTES;
+use crate::procfs::executables::Executables;
+use crate::procfs::memory::Memory;
+use crate::procfs::waits::Waits;
+use crate::procfs::{self, Descriptor, Found};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+/// The shortest time between two looks from the side; a look may take a twentieth of it.
+const LOOK: Duration = Duration::from_millis(25);
+
+pub(super) fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
+    shared.this_thread_records();
+    // Little work, but it should be done while the wait that is looked for still lasts.
+    be_nice(-10);
+    let mut descriptors = procfs::Descriptors::default();
+    let mut waits = Waits::new(STACK_BYTES as usize);
+    let mut memory = Memory::default();
+    let mut executables = Executables::default();
+    let mut pause = Duration::from_millis(2);
+    loop {
+        thread::park_timeout(pause);
+        if shared.ended.load(Ordering::SeqCst) {
+            return;
+        }
+        let before = thread_time();
+        // It may hold the lock on our memory's map, see `run_threads`, and must not keep it.
+        let was_low = decoder.lift();
+        let processes = procfs::tree(root);
+        shared.keep(executables.look(&processes));
+        // The instant before: what is done to a descriptor while we look comes after it.
+        let at = now();
+        let new = descriptors.look(&processes);
+        let waits = waits.look(&processes);
+        let pages = memory.look(&processes);
+        let descriptor = |(process, fd, what)| Descriptor { at, process, fd, what };
+        shared.find(new.into_iter().map(descriptor).map(Found::Descriptor));
+        shared.find(waits.into_iter().map(Found::Wait));
+        shared.find(pages.into_iter().map(Found::Page));
+        if was_low {
+            decoder.lower();
+        }
+        pause = LOOK.max(20 * (thread_time() - before));
+    }
+}
+
+/// CPU time that the calling thread has used.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call only writes `time`.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::from_secs(time.tv_sec.cast_unsigned())
+        + Duration::from_nanos(time.tv_nsec.cast_unsigned())
+}

@@ -1,0 +1,62 @@
+//! What programs in the kernel tell a session of system calls. Not for the programs: see `crate::bpf`.
+
+use super::{Session, root_rung};
+use crate::bpf::Programs;
+use crate::bpf::high_rate::Dense;
+use crate::perf::sys::{Open, Whom};
+use deadweight_trace::Observer;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// The programs, and the events that are records of what they tell. Nobody is followed any more at its end.
+pub(super) struct Told {
+    pub(super) events: Vec<Open>,
+    programs: Arc<Programs>,
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.programs.follow_all(false);
+    }
+}
+
+impl Session {
+    /// Opens what the programs tell, on each CPU. Nobody makes records there but they.
+    pub(super) fn open_told(&mut self, programs: Arc<Programs>) -> io::Result<()> {
+        let mut events = Vec::new();
+        for (role, event) in root_rung::told_events() {
+            let opened = self.open_everywhere(role, Ok(&event), Whom::Everyone)?;
+            for (cpu, open) in self.cpus.iter().zip(&opened) {
+                open.enable()?;
+                programs.tell(role, cpu.cast_unsigned(), open.as_raw_fd())?;
+            }
+            events.extend(opened);
+        }
+        self.schema.offsets = Programs::place(self.schema.offsets);
+        self.told = Some(Told { events, programs });
+        Ok(())
+    }
+
+    /// This task's calls are told, and those of its descendants, where programs tell.
+    pub(super) fn tell_of(&self, task: i32) {
+        self.told.iter().for_each(|told| told.programs.follow(task.cast_unsigned()));
+    }
+
+    /// Everybody's are.
+    pub(super) fn tell_of_all(&self) {
+        self.told.iter().for_each(|told| told.programs.follow_all(true));
+    }
+
+    /// Takes note of what an empty call takes that nobody observes, in ns, and of what recording one costs.
+    pub(crate) fn calibrated(&mut self, bare_call: f64, observer: &Observer) {
+        self.bare_call = bare_call;
+        self.recording_call = observer.syscall_user + observer.syscall_kernel;
+    }
+
+    /// Who is to count dense calls, where that can be had.
+    pub(crate) fn dense(&self) -> Dense {
+        let programs = self.told.as_ref().map(|told| told.programs.clone());
+        Dense::new(self.cpus.len(), programs, (self.bare_call, self.recording_call))
+    }
+}

@@ -1,0 +1,273 @@
+//! Breakpoints that are in the way: when they are armed on a processor on which that is not free.
+//!
+//! Some processors (seen on Intel's Sapphire Rapids) take twelve times as long for each store across two cache
+//! lines while any breakpoint is armed, wherever it is: a Go program that copied structs took four times its time.
+//! Where a try shows that, the one at `main` goes once it was hit, and those where Go waits are armed for a
+//! moment at a time: at the start, while threads often use futexes, while nothing runs, and longer as long as they are hit.
+//! Not for where they are: that is `session::own`.
+
+use super::Session;
+use crate::clock::now;
+use crate::perf::decode::{self, Body};
+use crate::perf::ring::Ring;
+use crate::perf::schema::{Role, Schema};
+use crate::perf::sys::Open;
+use crate::timing::best;
+use std::hint::black_box;
+
+/// They are armed so long at least, in ns; and as long counts what is seen.
+const WINDOW: u64 = 20_000_000;
+/// So long after a hit they still are.
+const AFTER_HIT: u64 = 200_000_000;
+/// In vain, they are not armed again for so long; twice as long each time, up to the second.
+const PAUSES: [u64; 2] = [100_000_000, 3_200_000_000];
+/// Uses of futexes in a window that make it likely that somebody waits for a lock.
+const FUTEXES: u32 = 8;
+/// Without a sample for so long nothing runs.
+const IDLE: u64 = 10_000_000;
+/// Bytes of a ring that are looked at.
+const LOOKED_AT: usize = 1 << 20;
+/// Breakpoints are in the way if stores take so many times as long.
+const SLOW: f64 = 2.0;
+
+/// How many times as long a store across two cache lines takes while this breakpoint, which nothing ever meets, is
+/// armed; none if it cannot be told, or is nothing to speak of.
+pub(crate) fn slowdown(never_met: &Open) -> Option<f64> {
+    const LINES: usize = 64;
+    const ROUNDS: u64 = 64;
+    const STORES: u64 = ROUNDS * (LINES as u64 - 1);
+    #[repr(align(64))]
+    struct Lines([u8; 64 * LINES]);
+    let mut lines = Lines([0; 64 * LINES]);
+    let mut stores = || {
+        for value in 0..ROUNDS {
+            // From four bytes before the end of each line.
+            for across in lines.0[60..].chunks_exact_mut(64) {
+                across[..8].copy_from_slice(&value.to_ne_bytes());
+            }
+            black_box(&mut lines.0);
+        }
+    };
+    let free = best(STORES, &mut stores);
+    never_met.enable().ok()?;
+    let armed = best(STORES, &mut stores);
+    let times = armed / free;
+    (free > 0.0 && times > SLOW).then_some(times)
+}
+
+/// When those of a recording are armed.
+#[derive(Debug)]
+pub(crate) struct Breakpoints {
+    looked: Vec<u64>,
+    slowdown: f64,
+    began: u64,
+    /// Main's are armed still.
+    main: bool,
+    waits: Waits,
+}
+
+/// When those are armed that are where Go waits.
+#[derive(Debug)]
+struct Waits {
+    armed: Option<Armed>,
+    /// Not before then again.
+    rest: u64,
+    pause: u64,
+    /// Since when futexes are counted.
+    since: u64,
+    futexes: u32,
+    /// Something ran last.
+    ran: u64,
+    /// How long they were armed before.
+    before: u64,
+}
+
+/// While they are.
+#[derive(Debug)]
+struct Armed {
+    since: u64,
+    until: u64,
+    /// They were hit since.
+    hit: bool,
+}
+
+/// What was seen in the newest records.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+struct Look {
+    main: bool,
+    hit: bool,
+    futexes: u32,
+    ran: bool,
+}
+
+impl Breakpoints {
+    /// None where they are not in the way, or there are none.
+    pub(crate) fn of(session: &Session, rings: &[Ring]) -> Option<Self> {
+        let slowdown = session.places.slowdown?;
+        let looked = vec![0; rings.len()];
+        let began = now();
+        Some(Self { looked, slowdown, began, main: true, waits: Waits::new(began) })
+    }
+
+    /// Looks at the newest records, arms and disarms.
+    pub(crate) fn look(&mut self, rings: &[Ring], session: &Session) {
+        if !self.main && session.places.waits().next().is_none() {
+            return;
+        }
+        let mut seen = Look::default();
+        for (ring, looked) in rings.iter().zip(&mut self.looked) {
+            if let Some(bytes) = ring.newest(looked, 1, LOOKED_AT) {
+                seen.at(&bytes, &session.schema);
+            }
+        }
+        if self.main && seen.main {
+            self.main = false;
+            session.places.main().for_each(|open| _ = open.disable());
+        }
+        match self.waits.next(seen, now()) {
+            Some(true) => session.places.waits().for_each(|open| _ = open.enable()),
+            Some(false) => session.places.waits().for_each(|open| _ = open.disable()),
+            None => {}
+        }
+    }
+
+    /// What is to be said of it in the end, if there were any where Go waits and they were not armed for long.
+    pub(crate) fn told(&self, session: &Session) -> Option<String> {
+        session.places.waits().next()?;
+        let all = now() - self.began;
+        let armed = self.waits.armed_until(now());
+        (armed < all / 10 * 9).then(|| {
+            format!(
+                "waits for Go's locks and its sleeps were looked for {} % of the time only: meanwhile each store \
+                 across two cache lines takes {:.0} times as long on this processor. As root all of them are seen",
+                100 * armed / all.max(1),
+                self.slowdown
+            )
+        })
+    }
+}
+
+impl Waits {
+    /// They start with the program.
+    fn new(at: u64) -> Self {
+        let began = Armed { since: at, until: at + WINDOW, hit: false };
+        Self {
+            armed: Some(began),
+            rest: 0,
+            pause: PAUSES[0],
+            since: at,
+            futexes: 0,
+            ran: at,
+            before: 0,
+        }
+    }
+
+    /// How long they were armed, in ns.
+    fn armed_until(&self, at: u64) -> u64 {
+        self.before + self.armed.as_ref().map_or(0, |armed| at - armed.since)
+    }
+
+    /// Whether they are to be armed or disarmed now; none if they stay as they are.
+    fn next(&mut self, seen: Look, at: u64) -> Option<bool> {
+        if at > self.since + WINDOW {
+            (self.since, self.futexes) = (at, 0);
+        }
+        self.futexes += seen.futexes;
+        if seen.ran {
+            self.ran = at;
+        }
+        let idle = at > self.ran + IDLE;
+        match &mut self.armed {
+            Some(armed) if seen.hit => {
+                (armed.until, armed.hit, self.pause) = (at + AFTER_HIT, true, PAUSES[0]);
+                None
+            }
+            Some(armed) if idle => {
+                armed.until = armed.until.max(at + WINDOW);
+                None
+            }
+            Some(armed) if at > armed.until => {
+                self.before += at - armed.since;
+                if !armed.hit {
+                    self.pause = (2 * self.pause).min(PAUSES[1]);
+                }
+                (self.armed, self.rest) = (None, at + self.pause);
+                Some(false)
+            }
+            None if at > self.rest && (idle || self.futexes >= FUTEXES) => {
+                self.armed = Some(Armed { since: at, until: at + WINDOW, hit: false });
+                Some(true)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Look {
+    fn at(&mut self, bytes: &[u8], schema: &Schema) {
+        for record in decode::records(bytes, schema) {
+            let Body::Sample(sample) = record.body else { continue };
+            match sample.role {
+                Role::Main => self.main = true,
+                Role::Probe(_) => self.hit = true,
+                Role::Clock => self.ran = true,
+                Role::Enter => {
+                    let nr = sample.raw_u32(schema.offsets.enter_nr);
+                    self.futexes += u32::from(nr.map(i64::from) == Some(libc::SYS_futex));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// How long they are armed in a second of looks each 2 ms that see this.
+    fn armed(seen: impl Fn(u64) -> Look) -> u64 {
+        let mut waits = Waits::new(0);
+        let mut on = true;
+        let mut armed = 0;
+        for at in (1..=500).map(|look| 2 * look * MS) {
+            armed += if on { 2 } else { 0 };
+            let seen = seen(at / MS);
+            on = waits.next(Look { hit: seen.hit && on, ..seen }, at).unwrap_or(on);
+        }
+        assert!(waits.armed_until(1000 * MS).abs_diff(armed * MS) <= 4 * MS);
+        armed
+    }
+
+    #[test]
+    fn a_program_that_only_computes_has_them_for_a_moment() {
+        assert!(armed(|_| Look { ran: true, ..Look::default() }) <= 24);
+    }
+
+    #[test]
+    fn one_whose_futexes_are_for_nothing_they_see_has_them_seldom() {
+        let collects = |_| Look { ran: true, futexes: 3, ..Look::default() };
+        assert!((40..=110).contains(&armed(collects)));
+    }
+
+    #[test]
+    fn one_that_waits_for_locks_keeps_them() {
+        let waits = |_| Look { ran: true, futexes: 3, hit: true, ..Look::default() };
+        assert_eq!(armed(waits), 1000);
+        let later = |at| Look {
+            ran: true,
+            futexes: if at > 500 { 3 } else { 0 },
+            hit: at > 500,
+            main: false,
+        };
+        assert!(armed(later) >= 480);
+    }
+
+    #[test]
+    fn one_that_sleeps_has_them_when_it_sleeps_again() {
+        let sleeps = |at| Look { ran: at % 50 < 5, hit: at % 50 == 4, ..Look::default() };
+        assert!(armed(sleeps) >= 950);
+    }
+}

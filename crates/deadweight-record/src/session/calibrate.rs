@@ -1,0 +1,413 @@
+//! What being observed costs a program, measured on this machine just before the run.
+//!
+//! A child of ours does a little of everything, once before any event exists and once under the
+//! same set of events; the differences are the observer's cost. All in all some 15 ms.
+
+use super::Session;
+use crate::clock::now;
+use crate::error::Error;
+use crate::perf::decode::{self, Body};
+use crate::perf::schema::{Role, Schema};
+use crate::perf::sys::Open;
+use crate::procfs::affinity::Affinity;
+use crate::procfs::has_ended;
+use crate::timing::{EMPTY, TRIES, best, empty_calls, whole, with_the_border};
+use deadweight_trace::Observer;
+use std::hint::black_box;
+use std::ptr;
+
+/// Parts of the child's work: calls, rounds, lives, calls again, spins.
+const PARTS: u32 = 5;
+const PAGES: u64 = 60;
+const ROUNDS: u64 = 16;
+/// Steps of a spin that is timed to find how many make [`SPIN`].
+const STEPS: u64 = 2_000;
+/// Length of the spin in ns.
+const SPIN: f64 = 450_000.0;
+/// Period in ns at which the spin is sampled: often enough to show, also where a sample takes 15 µs,
+/// and seldom enough that it does not fill a ring.
+const DENSE: u64 = 60_000;
+
+/// What the child's work took, in ns.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Measured {
+    /// One empty system call.
+    pub(crate) call: f64,
+    /// One first touch of a page.
+    fault: f64,
+    /// One round trip between two processes on one CPU: two switches, four calls.
+    round: f64,
+    /// One birth and death of a child, waited for, and of that the call that gives birth.
+    life: f64,
+    birth: f64,
+    /// One spin of so many steps.
+    spin: f64,
+    steps: u64,
+    /// Between the records of a call's entry and return, in the best try; 0 if unobserved.
+    call_inside: f64,
+    /// Samples taken during one spin; 0 if unobserved.
+    spin_samples: f64,
+}
+
+impl Measured {
+    /// Tries the two that are over soonest. A processor may be slow for some milliseconds, and so for all tries of
+    /// one thing that follow each other.
+    fn calls_and_faults(&mut self) {
+        self.call = self.call.min(best(EMPTY, empty_calls));
+        self.fault = self.fault.min(best(PAGES, touch_pages));
+    }
+}
+
+/// The observer's cost per event, from a run without and a run with the events.
+pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
+    let call = (with.call - without.call).max(0.0);
+    // What an empty call does between its two records is next to nothing.
+    let inside = with.call_inside.min(call);
+    let [around, inside] = with_the_border(without.call, call - inside, inside);
+    let fault = (with.fault - without.fault).max(0.0);
+    let switch = ((with.round - without.round - 4.0 * call) / 2.0).max(0.0);
+    let sample = if with.spin_samples < 1.0 {
+        0.0
+    } else {
+        ((with.spin - without.spin) / with.spin_samples).max(0.0)
+    };
+    Observer {
+        syscall_user: whole(around),
+        syscall_kernel: whole(inside),
+        counted_user: 0,
+        counted_kernel: 0,
+        // Two records of like size, the first before and the second after the service; a record's
+        // time is taken before it is written, so each cost falls behind its own record.
+        fault_user: whole(fault / 2.0),
+        fault_kernel: whole(fault / 2.0),
+        switch: whole(switch),
+        sample: whole(sample),
+        death: whole((with.life - with.birth - (without.life - without.birth)).max(0.0)),
+    }
+}
+
+/// Lets a child do its work without any event.
+pub(crate) fn unobserved() -> Result<Measured, Error> {
+    let spin = best(1, || spin(STEPS));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some 100 000")]
+    let steps = (STEPS as f64 * SPIN / spin.max(1.0)) as u64;
+    measure(None, steps)
+}
+
+/// Lets a child do the same work under the session's task events.
+pub(crate) fn observed(session: &mut Session, unobserved: &Measured) -> Result<Measured, Error> {
+    measure(Some(session), unobserved.steps)
+}
+
+fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Error> {
+    let page = SharedPage::new()?;
+    let mut go = [0; 2];
+    // SAFETY: fills in two descriptors, closed below.
+    if unsafe { libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(Error::last("cannot make a pipe"));
+    }
+    // SAFETY: the child makes plain system calls and writes to the shared page only.
+    let child = match unsafe { libc::fork() } {
+        -1 => return Err(Error::last("cannot fork")),
+        // SAFETY: we are that child.
+        0 => unsafe { work(page.0, go, steps) },
+        child => child,
+    };
+    let events = session.as_deref_mut().map(|s| Events::open(s, child)).transpose();
+    let mut seen = Seen::default();
+    // SAFETY: our descriptors and our child. Each byte lets the child do one part of its work.
+    unsafe {
+        libc::close(go[0]);
+        if let Ok(events) = &events {
+            events.iter().for_each(Events::start);
+            for part in 1..PARTS {
+                libc::write(go[1], [1_u8].as_ptr().cast(), 1);
+                page.wait_for(part, child);
+                seen.read_back(session.as_deref_mut(), child);
+            }
+            events.iter().for_each(Events::only_dense);
+            libc::write(go[1], [1_u8].as_ptr().cast(), 1);
+        }
+        libc::close(go[1]);
+        let mut status = 0;
+        libc::waitpid(child, &mut status, 0);
+    }
+    drop(events?);
+    let mut measured = page.measured();
+    seen.read_back(session, child);
+    (measured.call_inside, measured.spin_samples) = seen.measured();
+    Ok(measured)
+}
+
+/// The events that the child is observed with.
+struct Events {
+    set: Vec<Open>,
+    dense: Vec<Open>,
+}
+
+impl Events {
+    fn open(session: &mut Session, child: i32) -> Result<Self, Error> {
+        Ok(Self {
+            set: session.open_task_events(child)?,
+            dense: session.open_clock_for(child, DENSE)?,
+        })
+    }
+
+    fn start(&self) {
+        // An event that cannot be started only makes the observer look cheaper.
+        self.set.iter().for_each(|e| _ = e.enable());
+    }
+
+    fn only_dense(&self) {
+        self.set.iter().for_each(|e| _ = e.disable());
+        self.dense.iter().for_each(|e| _ = e.enable());
+    }
+}
+
+/// What the rings told of the child. They are read after each part: small ones hold no more, and what a full one
+/// refuses costs the child less.
+#[derive(Default)]
+struct Seen {
+    /// Time inside each empty call, in ns.
+    inside: Vec<u64>,
+    /// Of the last part, which are the spins.
+    samples: u64,
+}
+
+impl Seen {
+    /// Takes the records out of the rings; of them all, not of this child alone.
+    fn read_back(&mut self, session: Option<&mut Session>, child: i32) {
+        let Some(session) = session else { return };
+        self.samples = 0;
+        for ring in &mut session.rings {
+            let mut bytes = Vec::new();
+            ring.copy_to(&mut bytes);
+            ring.start_anew();
+            self.read(&bytes, &session.schema, child.cast_unsigned());
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8], schema: &Schema, child: u32) {
+        let mut entered = None;
+        for record in decode::records(bytes, schema).filter(|r| r.task == child) {
+            match record.body {
+                Body::Sample(sample) if sample.role == Role::Enter => {
+                    let nr = sample.raw_u32(schema.offsets.enter_nr);
+                    let empty = nr.is_some_and(|nr| libc::c_long::from(nr) == libc::SYS_lseek);
+                    entered = empty.then_some(record.at);
+                }
+                Body::Sample(sample) if sample.role == Role::Leave => {
+                    if let Some(at) = entered.take() {
+                        self.inside.push(record.at.saturating_sub(at));
+                    }
+                }
+                Body::Sample(sample) if sample.role == Role::Clock => self.samples += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Time inside a call in the best try, in ns, and samples per spin.
+    fn measured(&self) -> (f64, f64) {
+        let tries = self.inside.chunks(usize::try_from(EMPTY).unwrap_or(1));
+        let tries = tries.map(|calls| calls.iter().sum::<u64>() as f64 / calls.len() as f64);
+        (tries.reduce(f64::min).unwrap_or(0.0), self.samples as f64 / TRIES as f64)
+    }
+}
+
+/// The child's life. Ends the process.
+///
+/// # Safety
+/// Only in a forked child; `page` must be shared with the parent.
+unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
+    // SAFETY: plain system calls; the page outlives the child.
+    unsafe {
+        libc::close(go[1]);
+        await_byte(go[0]);
+        stay_alone_on_this_cpu();
+        let mut measured =
+            Measured { call: f64::MAX, fault: f64::MAX, steps, ..Measured::default() };
+        measured.calls_and_faults();
+        end_part(page, go[0]);
+        measured.round = rounds();
+        end_part(page, go[0]);
+        (measured.birth, measured.life) = lives();
+        end_part(page, go[0]);
+        measured.calls_and_faults();
+        (*page).measured = measured;
+        end_part(page, go[0]);
+        (*page).measured.spin = best(1, || spin(steps));
+        libc::_exit(0)
+    }
+}
+
+/// Lets the parent read the rings.
+unsafe fn end_part(page: *mut Page, go: i32) {
+    // SAFETY: the page outlives the child.
+    unsafe {
+        (*page).parts.fetch_add(1, std::sync::atomic::Ordering::Release);
+        await_byte(go);
+    }
+}
+
+unsafe fn await_byte(fd: i32) {
+    let mut byte = 0_u8;
+    // SAFETY: reads one byte to the stack.
+    if unsafe { libc::read(fd, (&raw mut byte).cast(), 1) } != 1 {
+        // SAFETY: ends the child, whose parent gave up.
+        unsafe { libc::_exit(1) }
+    }
+}
+
+fn spin(steps: u64) {
+    let mut value = 1_u64;
+    for step in 0..steps {
+        value = black_box(value.wrapping_mul(3) ^ step);
+    }
+}
+
+fn touch_pages() {
+    let len = usize::try_from(PAGES * 4096).unwrap_or(4096);
+    // SAFETY: touches one byte in each page of a mapping of our own, then unmaps it.
+    unsafe {
+        let at = libc::mmap(
+            ptr::null_mut(),
+            len,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        if at == libc::MAP_FAILED {
+            return;
+        }
+        libc::madvise(at, len, libc::MADV_NOHUGEPAGE);
+        for offset in (0..len).step_by(4096) {
+            at.cast::<u8>().add(offset).write_volatile(1);
+        }
+        libc::munmap(at, len);
+    }
+}
+
+/// Mean time of a round trip of one byte between this process and a child on the same CPU.
+///
+/// # Safety
+/// Only in a forked child.
+unsafe fn rounds() -> f64 {
+    let (mut there, mut back) = ([0; 2], [0; 2]);
+    let mut byte = 0_u8;
+    let byte = (&raw mut byte).cast::<libc::c_void>();
+    // SAFETY: pipes and a child of our own; one byte on the stack.
+    unsafe {
+        if libc::pipe(there.as_mut_ptr()) != 0 || libc::pipe(back.as_mut_ptr()) != 0 {
+            return 0.0;
+        }
+        let partner = libc::fork();
+        if partner == 0 {
+            libc::close(there[1]);
+            while libc::read(there[0], byte, 1) == 1 {
+                libc::write(back[1], byte, 1);
+            }
+            libc::_exit(0);
+        }
+        let best = best(ROUNDS, || {
+            for _ in 0..ROUNDS {
+                libc::write(there[1], byte, 1);
+                libc::read(back[0], byte, 1);
+            }
+        });
+        libc::close(there[1]);
+        let mut status = 0;
+        libc::waitpid(partner, &mut status, 0);
+        best
+    }
+}
+
+/// Shortest times until a child is born, and until it is dead and that is known.
+///
+/// # Safety
+/// Only in a forked child.
+unsafe fn lives() -> (f64, f64) {
+    let (mut birth, mut life) = (f64::MAX, f64::MAX);
+    for _ in 0..TRIES {
+        let start = now();
+        // SAFETY: the child ends at once, and is waited for.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::_exit(0);
+            }
+            birth = birth.min((now() - start) as f64);
+            libc::waitpid(child, ptr::null_mut(), 0);
+        }
+        life = life.min((now() - start) as f64);
+    }
+    (birth, life)
+}
+
+/// For some 10 ms: what is measured must not be what others do meanwhile.
+unsafe fn stay_alone_on_this_cpu() {
+    let first = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter is on the stack; refusal only makes the result less steady.
+    unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &first);
+        let cpu = usize::try_from(libc::sched_getcpu()).ok();
+        if let Some(here) = cpu.and_then(Affinity::only) {
+            here.apply_to(0);
+        }
+    }
+}
+
+/// Memory that parent and child both see.
+struct SharedPage(*mut Page);
+
+#[repr(C)]
+struct Page {
+    measured: Measured,
+    parts: std::sync::atomic::AtomicU32,
+}
+
+impl SharedPage {
+    fn new() -> Result<Self, Error> {
+        // SAFETY: a new mapping, zero-filled: a valid `Page`.
+        let at = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                size_of::<Page>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(Error::last("cannot map memory"));
+        }
+        Ok(Self(at.cast()))
+    }
+
+    /// Waits for the end of the child's part, some seconds at most, and not if it was killed.
+    fn wait_for(&self, part: u32, child: i32) {
+        for _ in 0..30_000 {
+            // SAFETY: the page is alive and the field is atomic.
+            let done = unsafe { (*self.0).parts.load(std::sync::atomic::Ordering::Acquire) };
+            if done >= part || has_ended(child.cast_unsigned()) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+    }
+
+    fn measured(&self) -> Measured {
+        // SAFETY: the child is gone; plain numbers.
+        unsafe { (*self.0).measured }
+    }
+}
+
+impl Drop for SharedPage {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `new` mapped, once.
+        unsafe { libc::munmap(self.0.cast(), size_of::<Page>()) };
+    }
+}

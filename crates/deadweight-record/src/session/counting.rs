@@ -1,0 +1,292 @@
+//! Counts how often places in binaries are reached by the program and its descendants.
+//!
+//! Each place is made a tracepoint of the kernel's (`uprobe_events`), because only those follow
+//! a program into its threads and children and leave every other process alone: a probe that perf
+//! makes itself can be told to watch one task or the whole machine. A hit makes a short record; some hits a
+//! second one with the user stack. After [`MOST_HITS`] all places are closed at once. Not for the
+//! few probes of each recording (`probes`), and never part of a run whose time counts.
+
+use super::Session;
+use crate::error::Error;
+use crate::launch::{Argument, Count};
+use crate::perf::decode::Sample;
+use crate::perf::registers;
+use crate::perf::schema::{Layout, Role, fields};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::perf::tracefs::Tracefs;
+use deadweight_trace::probe::Mark;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Hits of all places together after which they are closed: at 0.7 µs each, some three seconds.
+const MOST_HITS: u64 = 4_000_000;
+/// A run that takes longer than this has so many hits at the most: where the kernel must step over the
+/// first instruction, which in a virtual machine may leave the guest, a hit takes 13 µs.
+const MOST_HITS_OF_LONG: u64 = 100_000;
+/// See [`MOST_HITS_OF_LONG`]; less where the caller says so.
+const LONG: Duration = Duration::from_secs(10);
+/// User stacks per second, place, task and CPU. The first ones are always taken.
+const STACKS_PER_SECOND: u64 = 2000;
+/// What our tracepoints' groups are called, with our process id behind it.
+const GROUP: &str = "deadweight_";
+
+/// As the kernel's probes call the register of an argument; none for one that is not in a register.
+fn register(argument: Argument) -> Option<&'static str> {
+    let (c, go): (&[_], &[_]) = if cfg!(target_arch = "aarch64") {
+        (&["%x0", "%x1", "%x2"], &["%x0", "%x1", "%x2"])
+    } else {
+        (&["%di", "%si", "%dx"], &["%ax", "%bx", "%cx"])
+    };
+    match argument {
+        Argument::C(n) => c.get(usize::from(n)).copied(),
+        Argument::Go(n) => go.get(usize::from(n)).copied(),
+    }
+}
+
+/// Places that are being counted.
+#[derive(Default)]
+pub(crate) struct Counting {
+    open: Option<Opened>,
+    /// Closes them, which the kernel takes its time for.
+    closing: Option<JoinHandle<()>>,
+}
+
+/// Open places.
+struct Opened {
+    /// Of every hit.
+    hits: Vec<Open>,
+    /// Of some, with stacks.
+    stacks: Vec<Open>,
+    /// Goes last: the kernel refuses to forget a place that is open.
+    _places: Places,
+    since: Instant,
+    /// See [`LONG`].
+    long: Duration,
+}
+
+/// How to read the records of a place.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    mark: Mark,
+    factors: usize,
+    conditional: bool,
+}
+
+/// Where the values lie in a record's data: behind the tracepoint's common part and the address.
+mod data {
+    pub(super) const STACK_POINTER: usize = 16;
+    pub(super) const CALLER: usize = 24;
+    pub(super) const VALUES: usize = 32;
+}
+
+impl Reading {
+    pub(crate) fn of(count: &Count) -> Self {
+        Self {
+            mark: count.mark,
+            factors: count.factors.len(),
+            conditional: count.unless_zero.is_some(),
+        }
+    }
+
+    /// The probe's name and arguments: bytes, and a number that is the same for hits from one
+    /// caller at one depth of a stack. None if the hit does not count.
+    pub(crate) fn read(
+        &self,
+        sample: &Sample<'_>,
+        stack: bool,
+    ) -> Option<(&'static str, [u64; 2])> {
+        let value = |number: usize| sample.raw_u64(data::VALUES + 8 * number);
+        if self.conditional && value(self.factors)? == 0 {
+            return None;
+        }
+        let bytes = (0..self.factors).try_fold(1_u64, |all, n| Some(all.saturating_mul(value(n)?)));
+        let bytes = if self.factors == 0 { 0 } else { bytes? };
+        let (sp, caller) = (sample.raw_u64(data::STACK_POINTER)?, sample.raw_u64(data::CALLER)?);
+        let name = if stack { self.mark.stack() } else { self.mark.hit() };
+        Some((name, [bytes, sp.rotate_left(20) ^ caller]))
+    }
+}
+
+impl Session {
+    /// Opens these places for the program behind the barrier: they count from its exec on.
+    pub(crate) fn open_counts(
+        &mut self,
+        program: i32,
+        counts: &[Count],
+        long: Option<Duration>,
+    ) -> Result<(), Error> {
+        if counts.is_empty() {
+            return Ok(());
+        }
+        let failed = |source| Error::System { what: "cannot count calls".into(), source };
+        let tracefs = Tracefs::open()?;
+        let mut places = Places::new(&tracefs).map_err(failed)?;
+        let (mut hits, mut stacks) = (Vec::new(), Vec::new());
+        let whom = Whom::FromExec(program);
+        for (number, count) in (0_u16..).zip(counts) {
+            let defined = places.define(number, count);
+            let id = defined.and_then(|name| Ok(tracefs.tracepoint(&name)?.id)).map_err(failed)?;
+            let stack = self.open_everywhere(Role::CountStack(number), Ok(&stack(id)), whom);
+            stacks.extend(stack.map_err(failed)?);
+            let hit = self.open_everywhere(Role::Count(number), Ok(&hit(id)), whom);
+            hits.extend(hit.map_err(failed)?);
+        }
+        let (since, long) = (Instant::now(), long.unwrap_or(LONG));
+        self.counting.open = Some(Opened { hits, stacks, _places: places, since, long });
+        Ok(())
+    }
+}
+
+impl Counting {
+    /// Stops all places at one instant, as far as that goes, if they have counted enough; true if
+    /// so.
+    pub(crate) fn stop_if_enough(&mut self) -> bool {
+        let Some(open) = self.open.take_if(|open| open.is_enough()) else { return false };
+        for event in open.hits.iter().chain(&open.stacks) {
+            // What goes on in spite of it is closed soon.
+            _ = event.disable();
+        }
+        self.closing = Some(thread::spawn(move || drop(open)));
+        true
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        if let Some(closing) = self.closing.take() {
+            // Its end is all that is waited for.
+            _ = closing.join();
+        }
+    }
+}
+
+impl Opened {
+    fn is_enough(&self) -> bool {
+        let hits: u64 = self.hits.iter().map(|event| event.count().unwrap_or(0)).sum();
+        hits >= MOST_HITS || hits >= MOST_HITS_OF_LONG && self.since.elapsed() >= self.long
+    }
+}
+
+fn hit(id: u64) -> Event {
+    Event {
+        source: Source::Tracepoint(id),
+        every: Every::Count(1),
+        layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
+        dump: STACK_BYTES,
+        no_kernel: false,
+        no_kernel_chain: true,
+        no_user_chain: true,
+    }
+}
+
+fn stack(id: u64) -> Event {
+    let what = fields::RAW | fields::CHAIN | fields::REGISTERS | fields::STACK;
+    Event {
+        every: Every::PerSecond(STACKS_PER_SECOND),
+        layout: Layout { fields: fields::BASE | what, registers: registers::ALL },
+        no_user_chain: false,
+        ..hit(id)
+    }
+}
+
+/// The tracepoints that we made; they are of the whole machine, and go with this value.
+struct Places {
+    list: File,
+    made: Vec<String>,
+}
+
+impl Places {
+    fn new(tracefs: &Tracefs) -> io::Result<Self> {
+        let mut places = Self { list: tracefs.places()?, made: Vec::new() };
+        places.forget_those_of_the_dead()?;
+        Ok(places)
+    }
+
+    /// Makes a tracepoint; returns its name with its group.
+    fn define(&mut self, number: u16, count: &Count) -> io::Result<String> {
+        let name = format!("{GROUP}{}/c{number}", std::process::id());
+        // By descriptor: a path may hold blanks, which the kernel's grammar has no way to quote.
+        let file = File::open(&count.path)?;
+        let place = format!("/proc/self/fd/{}:{:#x}", file.as_raw_fd(), count.file_offset);
+        let line = format!("p:{name} {place}{}", values(count));
+        self.list.write_all(line.as_bytes())?;
+        self.made.push(name.clone());
+        Ok(name)
+    }
+
+    /// Removes what a deadweight left behind that was killed.
+    fn forget_those_of_the_dead(&mut self) -> io::Result<()> {
+        let mut text = String::new();
+        self.list.read_to_string(&mut text)?;
+        for name in left_behind(&text, |pid| Path::new("/proc").join(pid).exists()) {
+            // In another namespace of processes its owner may be alive: then the kernel refuses.
+            _ = self.list.write_all(format!("-:{name}").as_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        for name in &self.made {
+            // What cannot be removed now is removed by the next one of us.
+            _ = self.list.write_all(format!("-:{name}").as_bytes());
+        }
+    }
+}
+
+/// What a record holds, as the kernel's grammar says it: the two that tell where from, then the
+/// factors, then the condition. See [`data`].
+fn values(count: &Count) -> String {
+    let registers = count.factors.iter().chain(&count.unless_zero).copied().filter_map(register);
+    let caller = if cfg!(target_arch = "aarch64") { "%x30" } else { "+0(%sp)" };
+    let mut text = format!(" sp=%sp:u64 caller={caller}:u64");
+    for (number, register) in registers.enumerate() {
+        text.push_str(&format!(" v{number}={register}:u64"));
+    }
+    text
+}
+
+/// The names of our tracepoints in the kernel's list whose makers are not alive.
+pub(crate) fn left_behind(list: &str, alive: impl Fn(&str) -> bool) -> Vec<&str> {
+    let ours = |line: &'_ str| {
+        let name = line.strip_prefix("p:")?.split_whitespace().next()?;
+        let pid = name.strip_prefix(GROUP)?.split('/').next()?;
+        let numeric = !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit());
+        (numeric && !alive(pid)).then_some(name.len())
+    };
+    list.lines().filter_map(|line| ours(line).map(|len| &line[2..2 + len])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_place_is_defined_with_what_its_hits_must_tell() {
+        let mut count = Count {
+            mark: Mark::Allocation,
+            path: PathBuf::new(),
+            file_offset: 0,
+            factors: vec![Argument::C(0), Argument::C(1)],
+            unless_zero: None,
+        };
+        let text = values(&count);
+        assert!(text.contains(" v0=%") && text.contains(" v1=%") && !text.contains(" v2="));
+        count.unless_zero = Some(Argument::C(0));
+        assert!(values(&count).contains(" v2=%"));
+    }
+
+    #[test]
+    fn only_what_the_dead_left_is_removed() {
+        let list = "p:deadweight_7/c0 /bin/a:0x10 sp=%sp:u64\np:deadweight_8/c1 /bin/b:0x20\n\
+                    p:probes/mine /bin/c:0x30\nr:deadweight_9x/c0 /bin/d:0\np:deadweight_/c0 /e:0\n";
+        assert_eq!(left_behind(list, |pid| pid == "8"), ["deadweight_7/c0"]);
+        assert!(left_behind("", |_| false).is_empty());
+    }
+}

@@ -1,0 +1,467 @@
+//! The set of events that a recording consists of, opened and writing to one ring per CPU.
+//!
+//! Two halves. *Wide* events see every task: wake-ups come from interrupts and strangers, and
+//! switches are needed past a task's own last event (its exit tail). *Task* events follow the
+//! program and its descendants only: system calls and faults of strangers must not be slowed. What programs of ours in
+//! the kernel tell of calls is wide too, and they know whom to tell of: see `crate::bpf`.
+//!
+//! Every task event costs each fork and each switch, so what strangers do not notice is wide: the
+//! timer interrupt, faults served from storage, and the sampling clock, which as a task event
+//! would set a hardware timer at every switch (it doubled the cost of one) and never see a process
+//! that lives shorter than its period. On machines with many CPUs it is a task event all the
+//! same: there the stacks of busy strangers would fill the rings. Places in binaries are wide too: the kernel cannot
+//! inherit them (it looks for the path's text in the memory of whoever forks, and fails the fork).
+//! The one in the C library is passed once by each program that starts; setting it took 1 ms with
+//! 130 processes that map it.
+
+mod attached;
+mod bpf_events;
+mod breakpoints;
+pub(crate) mod calibrate;
+mod call_events;
+pub(crate) mod counting;
+pub(crate) mod decimate;
+mod decimated_call;
+pub(crate) mod probes;
+mod root_rung;
+mod sampling_clock;
+pub(crate) mod self_test;
+mod user_rung;
+
+use crate::bpf::Programs;
+use crate::error::Error;
+use crate::launch::{Probe, Register};
+use crate::perf::deferred_close::Opened;
+use crate::perf::registers;
+use crate::perf::ring::Ring;
+use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::perf::tracefs::Tracefs;
+use crate::procfs::memory_budget::memory_left;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) use breakpoints::Breakpoints;
+pub(crate) use call_events::Parted;
+use counting::Counting;
+pub(crate) use decimated_call::NTH;
+pub(crate) use user_rung::{Means, OwnView, Places};
+
+/// User halves per second, task and CPU, of calls and of faults. The first ones are always taken;
+/// beyond that, what comes often is caught often enough.
+const SITES_PER_SECOND: u64 = 1000;
+/// Switches of tasks that block: those that are put aside while runnable have state 0 or, since
+/// they are marked so, one beyond all states. Without it their number would crowd out the waits.
+const BLOCKS: &CStr = c"prev_state > 0 && prev_state < 256";
+/// The rank of events that cost nobody anything once they are disabled.
+const HARMLESS: u8 = 3;
+/// Bytes of a ring, tried in this order. A busy CPU fills 16 MiB in about 100 ms.
+/// What an ordinary user may lock is less.
+pub(crate) const RING_SIZES: [usize; 7] =
+    [16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
+
+/// The largest ring for each of so many CPUs, given what memory is left: what is copied out of all rings takes a
+/// sixteenth of it, twice, and so it is with those for samples.
+fn fitting(cpus: usize, left: u64) -> usize {
+    let each = usize::try_from(left / 16).unwrap_or(usize::MAX) / cpus.max(1);
+    RING_SIZES.into_iter().find(|size| *size <= each).unwrap_or(RING_SIZES[RING_SIZES.len() - 1])
+}
+
+/// In place of a program: nobody is followed yet, see `joined`.
+pub(crate) const NOBODY: i32 = 0;
+
+/// Open events and their rings.
+pub(crate) struct Session {
+    /// How to read their records.
+    pub(crate) schema: Schema,
+    /// One per CPU, then those of the sampling clock, if it has its own.
+    pub(crate) rings: Vec<Ring>,
+    /// What could not be had, in words.
+    pub(crate) warnings: Vec<String>,
+    /// The CPUs that are watched.
+    pub(crate) cpus: Vec<i32>,
+    /// What is counted; most recordings count nothing.
+    pub(crate) counting: Counting,
+    /// The events that own the rings, one per CPU.
+    leaders: Vec<Open>,
+    /// The same of the sampling clock's own.
+    samplers: Vec<Open>,
+    wide: Vec<Open>,
+    task: Vec<Open>,
+    /// What programs in the kernel tell of calls; none where perf's own events record them.
+    told: Option<bpf_events::Told>,
+    /// Events at single calls, and one for each of their tracepoints that keeps it in use.
+    points: Vec<call_events::Point>,
+    holders: Vec<Open>,
+    /// In the place of probes, on the user rung.
+    pub(crate) places: Places,
+    /// One empty system call that nobody observes, in ns; 0 if not measured.
+    pub(crate) bare_call: f64,
+    /// How much longer one takes that is recorded, in ns; 0 if not measured.
+    recording_call: u64,
+    /// What may be seen on the user rung; none on the root rung.
+    pub(crate) means: Option<Means>,
+}
+
+/// Where the program's own code begins, in a binary.
+pub(crate) struct Entry {
+    /// The binary.
+    pub(crate) path: std::path::PathBuf,
+    /// Offset in the file.
+    pub(crate) offset: u64,
+    /// Its address in memory, where that is the same in each run.
+    pub(crate) fixed: Option<u64>,
+    /// Whether it is the C library's common entry rather than the command's own `main`.
+    pub(crate) common: bool,
+}
+
+impl Session {
+    /// Opens everything for the process behind the barrier. Wide events still need
+    /// [`Session::enable`]; the others start at its exec.
+    pub(crate) fn open(
+        program: i32,
+        cpus: &[i32],
+        entries: &[Entry],
+        probes: &[Probe],
+        programs: Option<Arc<Programs>>,
+        means: Option<Means>,
+    ) -> Result<Self, Error> {
+        let mut session = Self {
+            schema: Schema::new(Offsets::default()),
+            rings: Vec::new(),
+            warnings: Vec::new(),
+            cpus: cpus.to_vec(),
+            counting: Counting::default(),
+            leaders: Vec::new(),
+            samplers: Vec::new(),
+            wide: Vec::new(),
+            task: Vec::new(),
+            told: None,
+            points: Vec::new(),
+            holders: Vec::new(),
+            places: Places::default(),
+            bare_call: 0.0,
+            recording_call: 0,
+            means,
+        };
+        match session.means.clone() {
+            None => session.open_machine(program, entries, probes, programs)?,
+            Some(means) => session.open_own(program, &means, entries, probes)?,
+        }
+        Ok(session)
+    }
+
+    fn open_machine(
+        &mut self,
+        program: i32,
+        entries: &[Entry],
+        probes: &[Probe],
+        programs: Option<Arc<Programs>>,
+    ) -> Result<(), Error> {
+        let tracefs = Tracefs::open()?;
+        self.schema = Schema::new(root_rung::offsets(&tracefs)?);
+        self.map_rings(&sampled(Source::Dummy, fields::BASE), Whom::Everyone)?;
+        for (role, event, needed) in root_rung::wide_events(&tracefs) {
+            let opened = self.open_everywhere(role, event.as_ref(), Whom::Everyone);
+            let opened = self.tolerate(role, opened, needed)?;
+            self.wide.extend(opened);
+        }
+        // Where they cannot be had, perf's events record each call.
+        _ = programs.map(|programs| self.open_told(programs));
+        let events = root_rung::task_events(&tracefs, self.told.is_none()).into_iter();
+        if program != NOBODY {
+            self.tell_of(program);
+        }
+        for (role, event) in events.filter(|_| program != NOBODY) {
+            let opened = self.open_everywhere(role, event.as_ref(), Whom::FromExec(program));
+            // Not every architecture has the tracepoint.
+            let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
+            self.task.extend(opened);
+        }
+        self.open_places(entries, probes)
+    }
+
+    fn open_own(
+        &mut self,
+        program: i32,
+        means: &Means,
+        entries: &[Entry],
+        probes: &[Probe],
+    ) -> Result<(), Error> {
+        let (leader, whom) = means.leader(program);
+        self.map_rings(&leader, whom)?;
+        for (role, event) in means.events() {
+            if let Source::Tracepoint(tracepoint) = event.source {
+                self.open_point(role, (&event, tracepoint), Whom::FromExec(program))?;
+                continue;
+            }
+            let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
+            let opened = self.tolerate(role, opened, false)?;
+            self.task.extend(opened);
+        }
+        self.hold_points();
+        self.set_breakpoints(program, entries, probes);
+        Ok(())
+    }
+
+    fn map_rings(&mut self, event: &Event, whom: Whom) -> Result<(), Error> {
+        let fitting = fitting(self.cpus.len(), memory_left());
+        'sizes: for size in RING_SIZES.into_iter().filter(|size| *size <= fitting) {
+            self.leaders.clear();
+            self.rings.clear();
+            for cpu in &self.cpus {
+                let system =
+                    |source| Error::System { what: "cannot open perf events".into(), source };
+                let leader = event.open(whom, *cpu).map_err(system)?;
+                match Ring::map(&leader, size) {
+                    Ok(ring) => self.rings.push(ring),
+                    Err(_) if size > RING_SIZES[RING_SIZES.len() - 1] => continue 'sizes,
+                    Err(source) => {
+                        let what = "cannot map memory for the kernel's records".into();
+                        return Err(Error::System { what, source });
+                    }
+                }
+                self.schema.add(leader.id, Role::Dummy, event.layout);
+                self.leaders.push(leader);
+            }
+            let usual = RING_SIZES[if self.means.is_some() { 2 } else { 0 }];
+            let kib = size >> 10;
+            if size < usual.min(fitting) {
+                self.warnings.push(format!(
+                    "the kernel granted only {kib} KiB per CPU for its records: more may be lost"
+                ));
+            } else if size < usual {
+                self.warnings.push(format!(
+                    "little memory was left: records had only {kib} KiB per CPU, more may be lost"
+                ));
+            }
+            break;
+        }
+        Ok(())
+    }
+
+    fn open_places(&mut self, entries: &[Entry], probes: &[Probe]) -> Result<(), Error> {
+        let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        let Some(kind) = kind else {
+            if !entries.is_empty() || !probes.is_empty() {
+                self.warnings.push("this kernel has no uprobes: start-up is not told apart".into());
+            }
+            return Ok(());
+        };
+        for entry in entries {
+            let role = if entry.common { Role::CommonMain } else { Role::Main };
+            let source = uprobe(kind, &entry.path, entry.offset);
+            let place = source.map(|source| sampled(source, fields::BASE));
+            let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
+            let opened = self.tolerate(role, opened, false)?;
+            self.wide.extend(opened);
+        }
+        for (number, probe) in (0..).zip(probes) {
+            let source = uprobe(kind, &probe.path, probe.file_offset);
+            let place = source.map(|source| noting(probe, source));
+            let role = Role::Probe(number);
+            let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
+            let opened = self.tolerate(role, opened, false)?;
+            self.wide.extend(opened);
+        }
+        Ok(())
+    }
+
+    /// Opens an event on every CPU, its records going to that CPU's ring.
+    pub(crate) fn open_everywhere(
+        &mut self,
+        role: Role,
+        event: Result<&Event, &std::io::Error>,
+        whom: Whom,
+    ) -> std::io::Result<Vec<Open>> {
+        let event = event.map_err(|e| e.kind())?;
+        let mut opened = Vec::new();
+        let apart = role == Role::Clock && !self.samplers.is_empty();
+        let leaders = if apart { &self.samplers } else { &self.leaders };
+        for (cpu, leader) in self.cpus.iter().zip(leaders) {
+            let open = event.open(whom, *cpu)?;
+            open.write_to(leader)?;
+            if role == Role::WaitSite {
+                open.filter(BLOCKS)?;
+            }
+            if role == Role::FaultSite && self.means.is_some() {
+                self.schema.add_fault_site(open.id, event.layout);
+            } else {
+                self.schema.add(open.id, role, event.layout);
+            }
+            opened.push(open);
+        }
+        Ok(opened)
+    }
+
+    /// An event that is missing is a warning, or the end if nothing can be said without it.
+    fn tolerate(
+        &mut self,
+        role: Role,
+        opened: std::io::Result<Vec<Open>>,
+        needed: bool,
+    ) -> Result<Vec<Open>, Error> {
+        match opened {
+            Ok(opened) => Ok(opened),
+            Err(source) if needed => {
+                Err(Error::System { what: format!("cannot record {}", role.words()), source })
+            }
+            Err(source) => {
+                let why = match source.kind() {
+                    std::io::ErrorKind::NotFound => "this kernel has no such tracepoint".into(),
+                    _ => source.to_string(),
+                };
+                self.warnings.push(format!("{} not recorded: {why}", role.words()));
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// A second set of task events for another process, to see what the set costs.
+    pub(crate) fn open_task_events(&mut self, task: i32) -> Result<Vec<Open>, Error> {
+        let events = match &self.means {
+            Some(means) => {
+                means.events().into_iter().map(|(role, event)| (role, Ok(event))).collect()
+            }
+            None => root_rung::task_events(&Tracefs::open()?, self.told.is_none()),
+        };
+        self.tell_of(task);
+        let mut all = Vec::new();
+        for (role, event) in events {
+            let opened = self.open_everywhere(role, event.as_ref(), Whom::Task(task));
+            // What could not be opened for the program was said then.
+            all.extend(opened.unwrap_or_default());
+        }
+        Ok(all)
+    }
+
+    /// Opens the records of switches on these CPUs. They say less than the tracepoint and cost as
+    /// much, so they are only for CPUs where it is not always seen.
+    pub(crate) fn open_switches(&mut self, cpus: &[i32]) -> Result<(), Error> {
+        let event = sampled(Source::Switches, fields::BASE);
+        for (cpu, leader) in self.cpus.iter().zip(&self.leaders).filter(|(c, _)| cpus.contains(c)) {
+            let opened = event.open(Whom::Everyone, *cpu).and_then(|open| {
+                open.write_to(leader)?;
+                Ok(open)
+            });
+            let opened = opened.map_err(|source| Error::System {
+                what: format!("cannot record {}", Role::Dummy.words()),
+                source,
+            })?;
+            self.schema.add(opened.id, Role::Dummy, event.layout);
+            self.wide.push(opened);
+        }
+        Ok(())
+    }
+
+    /// Everything that must be closed in the end, and in which order.
+    pub(crate) fn opened(&self) -> Opened {
+        let owners = self.leaders.iter().chain(&self.samplers);
+        let all = owners
+            .chain(&self.wide)
+            .chain(&self.task)
+            .chain(self.told.iter().flat_map(|told| &told.events))
+            .chain(self.events_at_calls());
+        let all = all.chain(self.places.all());
+        let ranked = |open: &Open| {
+            let rank = match self.schema.role(open.id) {
+                // They slow every system call down as long as one of them is open. What is in no ring keeps
+                // them in use.
+                Some(Role::Enter | Role::Leave | Role::CallSite) | None => 0,
+                Some(Role::Main | Role::CommonMain | Role::Probe(_)) => 1,
+                Some(Role::Switch | Role::Waking | Role::Exec | Role::Timer | Role::TimerEnd) => {
+                    HARMLESS
+                }
+                _ => 2,
+            };
+            (rank, open.as_raw_fd())
+        };
+        let mut files: Vec<_> = all.map(ranked).collect();
+        files.sort_unstable();
+        let harmless = files.split_off(files.partition_point(|(rank, _)| *rank < HARMLESS));
+        let bare = |files: Vec<(u8, RawFd)>| files.into_iter().map(|(_, fd)| fd).collect();
+        Opened { slowing: bare(files), harmless: bare(harmless) }
+    }
+
+    /// Starts the wide events.
+    pub(crate) fn enable(&self) -> Result<(), Error> {
+        self.each_wide(Open::enable, "cannot start recording")
+    }
+
+    /// Stops the wide events; the others have ended with the program, or are left to the closer.
+    pub(crate) fn disable(&self) -> Result<(), Error> {
+        self.each_wide(Open::disable, "cannot stop recording")
+    }
+
+    fn each_wide(
+        &self,
+        act: impl Fn(&Open) -> std::io::Result<()>,
+        what: &str,
+    ) -> Result<(), Error> {
+        for event in self.leaders.iter().chain(&self.wide) {
+            act(event).map_err(|source| Error::System { what: what.into(), source })?;
+        }
+        Ok(())
+    }
+}
+
+impl Role {
+    /// What is missing without it.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Dummy | Self::Switch => "context switches",
+            Self::Waking => "wake-ups",
+            Self::Exec => "programs' paths",
+            Self::Enter | Self::Leave | Self::CallSite => "system calls",
+            Self::Fault | Self::MinorEnd | Self::MajorEnd => "page faults",
+            Self::FaultSite => "stacks of page faults",
+            Self::Timer | Self::TimerEnd => "timer interrupts",
+            Self::Clock => "clock samples",
+            Self::WaitSite => "stacks of waits",
+            Self::Main | Self::CommonMain => "the start of main",
+            Self::Probe(_) => "a probe",
+            Self::Count(_) | Self::CountStack(_) => "calls",
+            Self::Dense => "counts of dense calls",
+            Self::EnterNth | Self::LeaveNth => "dense calls",
+        }
+    }
+}
+
+/// An event of which every occurrence makes a record.
+fn sampled(source: Source, what: u64) -> Event {
+    Event {
+        source,
+        every: Every::Count(1),
+        layout: Layout {
+            fields: what,
+            registers: if what & fields::REGISTERS == 0 { 0 } else { registers::ALL },
+        },
+        dump: STACK_BYTES,
+        no_kernel: false,
+        no_kernel_chain: false,
+        no_user_chain: false,
+    }
+}
+
+/// A probe's event: the user half, with what the probe is to note.
+fn noting(probe: &Probe, source: Source) -> Event {
+    let mut what = fields::BASE | fields::REGISTERS;
+    if probe.stack {
+        what |= fields::STACK | fields::CHAIN;
+    }
+    let mut event = Event { no_kernel_chain: true, ..sampled(source, what) };
+    event.layout.registers |= probe.args.iter().fold(0, |mask, arg| match arg {
+        Register::Number(n) if *n < 64 => mask | 1 << n,
+        _ => mask,
+    });
+    event
+}
+
+fn uprobe(kind: u32, path: &Path, offset: u64) -> std::io::Result<Source> {
+    Ok(Source::Uprobe(kind, CString::new(path.as_os_str().as_bytes())?, offset))
+}

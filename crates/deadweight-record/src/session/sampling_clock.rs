@@ -1,0 +1,101 @@
+//! The sampling clock, and the rings that its stacks have to themselves: a stack is a hundred times as long as a
+//! record of a switch, and a ring that stacks have filled up would lose switches, hence time. What is lost of
+//! samples makes shares less sure and nothing else.
+
+use super::{Session, fitting, sampled};
+use crate::error::Error;
+use crate::perf::ring::Ring;
+use crate::perf::schema::{Role, fields};
+use crate::perf::sys::{DEEP_STACK_BYTES, Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::procfs::memory_budget::memory_left;
+use perf_event_open_sys::bindings as abi;
+use std::io;
+
+/// Shortest and longest period of the sampling clock in ns: 5 kHz to 1 kHz. Between them it is so
+/// long that samples take [`SAMPLE_SHARE`] of the CPU: the interrupt alone is 3 µs on a bare
+/// machine and may be 15 µs in a virtual one. Odd, so as not to be in step with any kernel tick.
+const SAMPLE_PERIODS: [u64; 2] = [199_933, 999_983];
+/// One part in so many, as calibrated: between other work a sample costs nearly twice as much.
+const SAMPLE_SHARE: u64 = 80;
+/// Up to so many CPUs the sampling clock watches everyone: 40 MB/s for each that is busy.
+const WIDE_CLOCK_CPUS: usize = 8;
+/// Bytes of a ring for samples: 50 ms of a busy CPU with the deepest stacks.
+const SAMPLE_RING: usize = 8 << 20;
+
+impl Session {
+    /// A dense sampling clock for another process, to see what a sample costs.
+    pub(crate) fn open_clock_for(&mut self, task: i32, period: u64) -> Result<Vec<Open>, Error> {
+        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Whom::Task(task));
+        self.tolerate(Role::Clock, opened, true)
+    }
+
+    /// Opens the program's sampling clock, given what a sample costs in ns; returns its period.
+    pub(crate) fn open_clock(&mut self, program: i32, cost: u64) -> Result<u64, Error> {
+        self.set_clock_apart();
+        let period = period(cost);
+        let wide = self.has_wide_clock();
+        let whom = if wide { Whom::Everyone } else { Whom::FromExec(program) };
+        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), whom);
+        let opened = self.tolerate(Role::Clock, opened, true)?;
+        if wide { &mut self.wide } else { &mut self.task }.extend(opened);
+        Ok(period)
+    }
+
+    /// The same for tasks that run already.
+    pub(crate) fn open_clock_of(&mut self, tasks: &[i32], cost: u64) -> Result<u64, Error> {
+        if self.has_wide_clock() {
+            return self.open_clock(super::NOBODY, cost);
+        }
+        self.set_clock_apart();
+        let period = period(cost);
+        for task in tasks {
+            // One that is gone has nothing left to sample.
+            let opened =
+                self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Whom::Task(*task));
+            self.task.extend(opened.unwrap_or_default());
+        }
+        Ok(period)
+    }
+
+    fn has_wide_clock(&self) -> bool {
+        self.cpus.len() <= WIDE_CLOCK_CPUS && self.means.is_none()
+    }
+
+    fn clock(&self, period: u64) -> Event {
+        let user = fields::IP | fields::CHAIN | fields::REGISTERS | fields::STACK;
+        let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
+        let no_kernel = self.means.as_ref().is_some_and(|means| !means.kernel);
+        let event = sampled(source, fields::BASE | user);
+        let dump = if self.samplers.is_empty() { STACK_BYTES } else { DEEP_STACK_BYTES };
+        Event { every: Every::Count(period), no_kernel, dump, ..event }
+    }
+
+    /// Gives the clock rings of its own. What an ordinary user may lock is too little; where the kernel refuses
+    /// them to others, samples go to the rings of everything else, with shorter stacks.
+    fn set_clock_apart(&mut self) {
+        if self.means.is_none()
+            && let Ok((owners, rings)) = self.sample_rings()
+        {
+            self.schema.set_clock_apart();
+            self.samplers = owners;
+            self.rings.extend(rings);
+        }
+    }
+
+    fn sample_rings(&self) -> io::Result<(Vec<Open>, Vec<Ring>)> {
+        // Nobody tells anything to these: they only own the rings.
+        let owner = sampled(Source::Told, fields::BASE);
+        let size = SAMPLE_RING.min(fitting(2 * self.cpus.len(), memory_left()));
+        let each = self.cpus.iter().map(|cpu| {
+            let owner = owner.open(Whom::Everyone, *cpu)?;
+            let ring = Ring::map(&owner, size)?;
+            Ok((owner, ring))
+        });
+        each.collect()
+    }
+}
+
+/// The sampling clock's period, given what a sample costs in ns.
+fn period(cost: u64) -> u64 {
+    ((cost * SAMPLE_SHARE) | 1).clamp(SAMPLE_PERIODS[0], SAMPLE_PERIODS[1])
+}

@@ -1,0 +1,45 @@
+//! Whether the tracepoints of each CPU's idle task reach us: on some machines those of one CPU do
+//! not, and what runs there next would seem to wait on.
+//!
+//! Tried just before the run: we sleep on each CPU for a moment and look whether its idle task was
+//! seen making room for us again. A CPU that was not idle proves nothing.
+
+use super::Session;
+use crate::error::Error;
+use crate::perf::decode::{self, Body, Record};
+use crate::perf::schema::Role;
+use crate::procfs::affinity::Affinity;
+use std::thread;
+use std::time::Duration;
+
+/// Long enough for a CPU to become idle.
+const NAP: Duration = Duration::from_micros(50);
+
+/// The session's CPUs whose idle task was not seen.
+pub(crate) fn unseen(session: &mut Session) -> Result<Vec<i32>, Error> {
+    session.enable()?;
+    let before = Affinity::of_this_thread();
+    for cpu in &session.cpus {
+        let only = usize::try_from(*cpu).ok().and_then(Affinity::only);
+        if only.is_some_and(|cpu| cpu.apply_to(0)) {
+            thread::sleep(NAP);
+        }
+    }
+    before.apply_to(0);
+    session.disable()?;
+    let idle_left = session.schema.offsets.prev_pid;
+    let mut bytes = Vec::new();
+    let mut unseen = session.cpus.clone();
+    for (ring, cpu) in session.rings.iter_mut().zip(&session.cpus) {
+        bytes.clear();
+        ring.copy_to(&mut bytes);
+        let leaves_idle = |record: Record<'_>| {
+            matches!(record.body, Body::Sample(sample)
+                if sample.role == Role::Switch && sample.raw_u32(idle_left) == Some(0))
+        };
+        if decode::records(&bytes, &session.schema).any(leaves_idle) {
+            unseen.retain(|other| other != cpu);
+        }
+    }
+    Ok(unseen)
+}

@@ -1,0 +1,171 @@
+//! The events of the user rung: what the kernel tells anybody about his own programs.
+//!
+//! Switches, births, programs, mappings and deaths of the program's own tasks, chosen system calls,
+//! page faults of user code, and its samples. Where the kernel lets us see its own side too
+//! (`kernel.perf_event_paranoid` 1 or less, CAP_PERFMON), samples show that, and where it lets us watch
+//! whole CPUs (0 or less), the switches are those of everybody. Not for opening: that is `session`.
+
+use super::breakpoints;
+use super::{Entry, SITES_PER_SECOND, Session, noting, sampled};
+use crate::error::Error;
+use crate::launch::Probe;
+use crate::perf::call_tracepoints::{self, Pair};
+use crate::perf::schema::{Role, fields};
+use crate::perf::sys::{Event, Every, Open, Source, Whom};
+use perf_event_open_sys::bindings as abi;
+
+/// User halves per second, task and CPU, of each call: there are twenty.
+const SITES_OF_CALL: u64 = 100;
+
+/// Breakpoints of a CPU.
+const BREAKPOINTS: usize = 4;
+
+/// Breakpoints in the place of probes, which only root may set: on what has the same address in
+/// each run, the first of `probes` before others, and the program's main if there is one left.
+fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
+    let own = |event| Event { no_kernel: true, ..event };
+    let probes = (0..).zip(probes).filter_map(|(number, probe)| {
+        Some((Role::Probe(number), own(noting(probe, Source::Breakpoint(probe.fixed?)))))
+    });
+    let mains = entries.iter().filter(|entry| !entry.common).filter_map(|entry| {
+        Some((Role::Main, own(sampled(Source::Breakpoint(entry.fixed?), fields::BASE))))
+    });
+    probes.chain(mains).take(BREAKPOINTS).collect()
+}
+
+/// Breakpoints that are set, on each CPU.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    set: Vec<(Role, Open)>,
+    /// How much longer some stores take while one of them is armed, where that is so.
+    pub(crate) slowdown: Option<f64>,
+}
+
+impl Places {
+    /// All, by what they are for.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Open> {
+        self.set.iter().map(|(_, open)| open)
+    }
+
+    /// Those at the start of main.
+    pub(crate) fn main(&self) -> impl Iterator<Item = &Open> {
+        self.set.iter().filter(|(role, _)| *role == Role::Main).map(|(_, open)| open)
+    }
+
+    /// Those at probes.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = &Open> {
+        self.set.iter().filter(|(role, _)| *role != Role::Main).map(|(_, open)| open)
+    }
+}
+
+impl Session {
+    /// Sets breakpoints, as many as may be had: who debugs the program may have them all.
+    pub(super) fn set_breakpoints(&mut self, program: i32, entries: &[Entry], probes: &[Probe]) {
+        for (role, event) in places(entries, probes) {
+            let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
+            self.places.set.extend(opened.unwrap_or_default().into_iter().map(|open| (role, open)));
+        }
+        if !self.places.set.is_empty() {
+            // Nothing is executed there.
+            let data = &raw const NOT_CODE as u64;
+            let event =
+                Event { no_kernel: true, ..sampled(Source::Breakpoint(data), fields::BASE) };
+            let never_met = event.open(Whom::Alone(0), -1).ok();
+            self.places.slowdown = never_met.and_then(|open| breakpoints::slowdown(&open));
+        }
+    }
+}
+
+/// Where a breakpoint is never hit.
+static NOT_CODE: u64 = 0;
+
+/// How the recording sees its tasks.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct OwnView {
+    /// Switches are everybody's.
+    pub(crate) everyone: bool,
+    /// Period of the sampling clock in ns, if it leaves no record in the kernel; else 0.
+    pub(crate) period: u64,
+    /// What recording a call adds to the time between its entry and its return, in ns.
+    pub(crate) recording: u64,
+}
+
+/// What may be seen of a program by who is not root, as tried.
+#[derive(Clone, Debug)]
+pub(crate) struct Means {
+    /// The calls that are recorded.
+    pub(super) calls: Vec<Pair>,
+    /// The kernel's side of samples and faults.
+    pub(crate) kernel: bool,
+    /// Everybody's switches.
+    pub(crate) everyone: bool,
+}
+
+impl Means {
+    /// Finds out what may be had.
+    pub(crate) fn find(cpus: usize) -> Result<Self, Error> {
+        let [kernel, everyone] = Self::tried();
+        Ok(Self { calls: call_tracepoints::chosen(cpus)?, kernel, everyone })
+    }
+
+    /// Whether the kernel's side, and everybody's switches, may be seen.
+    pub(crate) fn tried() -> [bool; 2] {
+        let clock = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
+        let clock = Event { every: Every::Count(1_000_000), ..sampled(clock, fields::BASE) };
+        let everyone = sampled(Source::Lives, fields::BASE).open(Whom::Everyone, 0);
+        [clock.open(Whom::Task(0), -1).is_ok(), everyone.is_ok()]
+    }
+
+    /// What of it those need who read the records.
+    pub(crate) fn view(&self, period: u64, recording: u64) -> OwnView {
+        let period = if self.kernel { 0 } else { period };
+        OwnView { everyone: self.everyone, period, recording }
+    }
+
+    /// The events that own the rings, and whom they watch.
+    pub(super) fn leader(&self, program: i32) -> (Event, Whom) {
+        let lives = Event { no_kernel: !self.kernel, ..sampled(Source::Lives, fields::BASE) };
+        (lives, if self.everyone { Whom::Everyone } else { Whom::Task(program) })
+    }
+
+    /// The events of the program.
+    pub(super) fn events(&self) -> Vec<(Role, Event)> {
+        let raw = fields::BASE | fields::RAW;
+        let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
+        let own = |event| Event { no_kernel: !self.kernel, ..event };
+        let software = |which, what| own(sampled(Source::Software(which), what));
+        let sometimes = |event, rate| Event {
+            every: Every::PerSecond(rate),
+            no_kernel: true,
+            no_kernel_chain: true,
+            ..event
+        };
+        // Before the other count of the same faults: the kernel serves what was opened last first,
+        // and whoever follows a record with a stack would be given its length.
+        let faults = abi::PERF_COUNT_SW_PAGE_FAULTS;
+        let mut events = vec![
+            (Role::FaultSite, sometimes(software(faults, user), SITES_PER_SECOND)),
+            (Role::Fault, software(faults, fields::BASE | fields::IP | fields::ADDR)),
+            (Role::MinorEnd, software(abi::PERF_COUNT_SW_PAGE_FAULTS_MIN, fields::BASE)),
+            (
+                Role::MajorEnd,
+                software(abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ, fields::BASE | fields::ADDR),
+            ),
+        ];
+        for pair in &self.calls {
+            let tracepoint = |id, what| {
+                let event = sampled(Source::Tracepoint(id), what);
+                Event { no_kernel: true, ..event }
+            };
+            if pair.sited {
+                events.push((
+                    Role::CallSite,
+                    sometimes(tracepoint(pair.enter, user | fields::RAW), SITES_OF_CALL),
+                ));
+            }
+            events.push((Role::Enter, tracepoint(pair.enter, raw)));
+            events.push((Role::Leave, tracepoint(pair.leave, raw)));
+        }
+        events
+    }
+}
