@@ -3,16 +3,16 @@
 use super::{page, print};
 use crate::cli::Doctor;
 use crate::failure::{Failure, OURS};
-use crate::render::checkup;
+use crate::render;
 use deadweight_record::examine;
 
 /// The exit code says whether anything can be recorded at all.
-pub(crate) fn doctor(wish: &Doctor) -> Result<u8, Failure> {
+pub(crate) fn doctor(options: &Doctor) -> Result<u8, Failure> {
     let examination = examine();
-    let text = if wish.json {
-        checkup::json(&examination)
+    let text = if options.json {
+        render::doctor::json(&examination)
     } else {
-        checkup::render(&examination, page::page(&std::io::stdout(), &wish.style))
+        render::doctor::render(&examination, page::page(&std::io::stdout(), &options.style))
     };
     print("the examination", &text)?;
     Ok(if examination.plan.allows_recording().is_ok() { 0 } else { OURS })

@@ -12,18 +12,18 @@ use deadweight_trace::units::Ns;
 use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
-pub(crate) fn dump(wish: &Dump) -> Result<u8, Failure> {
+pub(crate) fn dump(options: &Dump) -> Result<u8, Failure> {
     deadweight_record::confine();
-    let trace = recording::read(&wish.file)?;
-    if !wish.text {
+    let trace = recording::read(&options.file)?;
+    if !options.text {
         print("the recording", &summary(&trace))?;
         return Ok(0);
     }
-    let trace = match wish.between.as_deref() {
+    let trace = match options.between.as_deref() {
         Some([from, to]) => trace.cut(Ns(from.0), Ns(to.0)),
         _ => trace,
     };
-    let part = TextOptions { task: wish.task.map(Tid), addresses: wish.addresses };
+    let part = TextOptions { task: options.task.map(Tid), addresses: options.addresses };
     let mut out = Out { to: BufWriter::new(std::io::stdout().lock()), error: None };
     let _ = trace.write_text(part, &mut out);
     let written = out.error.map_or_else(|| out.to.flush(), Err);

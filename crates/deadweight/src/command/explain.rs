@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::render::article;
 use deadweight_core::cost;
 
-pub(crate) fn explain(wish: &Explain) -> Result<u8, Failure> {
-    let page = page::page(&std::io::stdout(), &wish.style);
-    let text = match &wish.class {
+pub(crate) fn explain(options: &Explain) -> Result<u8, Failure> {
+    let page = page::page(&std::io::stdout(), &options.style);
+    let text = match &options.class {
         None => article::list(cost::ids().map(|id| (id, headline(id))), page),
         Some(id) => {
             let markdown = cost::explain(id).ok_or_else(|| unknown(id))?;

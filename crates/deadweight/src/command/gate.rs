@@ -2,7 +2,7 @@
 //!
 //! It never passes because it broke: what cannot be read or asked is an error of its own.
 
-use super::compare::report_of;
+use super::weighing::report_of;
 use crate::cli::Gate;
 use crate::failure::Failure;
 use crate::render::page::printable;
@@ -13,9 +13,9 @@ use std::path::Path;
 /// Exit code when a condition does not hold.
 const FAILED: u8 = 1;
 
-pub(crate) fn gate(wish: &Gate) -> Result<u8, Failure> {
+pub(crate) fn gate(options: &Gate) -> Result<u8, Failure> {
     let (reports, conditions): (Vec<_>, Vec<_>) =
-        wish.words.iter().partition(|word| is_report(word));
+        options.words.iter().partition(|word| is_report(word));
     if conditions.is_empty() {
         let example = "give one, such as 'run.wall < 3 ms'";
         return Err(Failure::Unknown(format!("there is no condition to ask: {example}")));
@@ -35,7 +35,7 @@ pub(crate) fn gate(wish: &Gate) -> Result<u8, Failure> {
         let word = if outcome.holds { "holds" } else { "FAILS" };
         lines.push_str(&format!("{word}  {text}   ({})\n", printable(&outcome.seen)));
     }
-    if !wish.quiet {
+    if !options.quiet {
         match super::print("the outcome", &lines) {
             // A reader who left early changes nothing about the outcome.
             Err(failure) if failure.is_broken_pipe() => {}

@@ -6,11 +6,11 @@ use crate::failure::Failure;
 use clap::CommandFactory;
 use clap_complete::{Shell, generate as complete};
 
-pub(crate) fn generate(wish: &Generate) -> Result<u8, Failure> {
+pub(crate) fn generate(options: &Generate) -> Result<u8, Failure> {
     let mut definitions = Cli::command();
     let mut text = Vec::new();
     let mut completions = |shell| complete(shell, &mut definitions, "deadweight", &mut text);
-    match wish.what {
+    match options.what {
         Generated::Bash => completions(Shell::Bash),
         Generated::Zsh => completions(Shell::Zsh),
         Generated::Fish => completions(Shell::Fish),

@@ -2,7 +2,6 @@
 //!
 //! Not for parsing (`cli`) or for how things look (`render`).
 
-mod benchmarks;
 mod compare;
 mod destination;
 mod doctor;
@@ -15,8 +14,8 @@ mod record;
 mod recording;
 mod report;
 mod run;
-mod sides;
 mod view;
+mod weighing;
 
 use crate::cli::{Cli, Verb};
 use crate::failure::Failure;
@@ -37,15 +36,15 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let done = match &cli.verb {
         None => run::run(&cli.run),
-        Some(Verb::Run(wish)) => run::run(wish),
-        Some(Verb::Record(wish)) => record::record(wish),
-        Some(Verb::Report(wish)) => report::report(wish),
-        Some(Verb::Compare(wish)) => compare::compare(wish),
-        Some(Verb::Gate(wish)) => gate::gate(wish),
-        Some(Verb::Dump(wish)) => dump::dump(wish),
-        Some(Verb::Explain(wish)) => explain::explain(wish),
-        Some(Verb::Doctor(wish)) => doctor::doctor(wish),
-        Some(Verb::Generate(wish)) => generate::generate(wish),
+        Some(Verb::Run(options)) => run::run(options),
+        Some(Verb::Record(options)) => record::record(options),
+        Some(Verb::Report(options)) => report::report(options),
+        Some(Verb::Compare(options)) => compare::compare(options),
+        Some(Verb::Gate(options)) => gate::gate(options),
+        Some(Verb::Dump(options)) => dump::dump(options),
+        Some(Verb::Explain(options)) => explain::explain(options),
+        Some(Verb::Doctor(options)) => doctor::doctor(options),
+        Some(Verb::Generate(options)) => generate::generate(options),
     };
     done.unwrap_or_else(|failure| {
         if failure.is_broken_pipe() {

@@ -1,6 +1,6 @@
 //! What the place that we print to can take: columns, colours, characters.
 //!
-//! The only reader of the environment's wishes (NO_COLOR, COLUMNS, the locale).
+//! The only reader of the environment's settings (NO_COLOR, COLUMNS, the locale).
 
 use crate::cli::{Color, Style};
 use crate::render::page::Page;
@@ -29,8 +29,8 @@ pub(crate) fn page(to: &(impl AsFd + IsTerminal), style: &Style) -> Page {
 }
 
 /// Whether to use colours there.
-pub(crate) fn colours(to: &impl IsTerminal, wish: Color) -> bool {
-    match wish {
+pub(crate) fn colours(to: &impl IsTerminal, when: Color) -> bool {
+    match when {
         Color::Always => true,
         Color::Never => false,
         Color::Auto => {

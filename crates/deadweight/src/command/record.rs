@@ -10,26 +10,26 @@ use crate::running::program;
 use deadweight_record::{Request, find};
 use std::path::Path;
 
-pub(crate) fn record(wish: &Record) -> Result<u8, Failure> {
-    let request = Request { argv: program::argv(&wish.command), ..Request::default() };
-    let whom = joined(&wish.join).map_or(Whom::Command(&request), Whom::Process);
+pub(crate) fn record(options: &Record) -> Result<u8, Failure> {
+    let request = Request { argv: program::argv(&options.command), ..Request::default() };
+    let whom = joined(&options.join).map_or(Whom::Command(&request), Whom::Process);
     let recorder = Recorder::ready()?;
-    let destination = Destination::open("the recording", &wish.output)?;
+    let destination = Destination::open("the recording", &options.output)?;
     // A mistyped command or number must not cost the recording that is there already.
-    let runs = match wish.join.pid {
+    let runs = match options.join.pid {
         None => find(&request.argv, None).is_some(),
         Some(pid) => Path::new("/proc").join(pid.to_string()).exists(),
     };
-    let most = wish.max_size.map_or(u64::MAX, |size| size.0);
+    let most = options.max_size.map_or(u64::MAX, |size| size.0);
     if !runs {
         // It is not there: what is wrong with it is found out by trying, and nothing is written.
         recorder.take(&whom)?;
         let late = "was not there when it was looked for: its recording was not kept";
         return Err(Failure::Unknown(format!("the command {late}")));
     }
-    let exit = recorder.take_to(&whom, (destination.into_file()?, most), &wish.output)?;
-    if !wish.quiet {
-        let file = wish.output.display();
+    let exit = recorder.take_to(&whom, (destination.into_file()?, most), &options.output)?;
+    if !options.quiet {
+        let file = options.output.display();
         say(&format!("deadweight: recorded to {file}; read it with: deadweight report {file}"));
     }
     Ok(exit_code(exit))

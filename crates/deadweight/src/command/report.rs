@@ -1,34 +1,34 @@
 //! `report F`: the report of a recording made earlier, perhaps elsewhere.
 
 use super::recording;
-use super::run::weighed_traces;
 use super::view::{Reader, Usually};
+use super::weighing::weighed_traces;
 use crate::cli::{Report, View};
 use crate::failure::Failure;
 use crate::inlining;
 use deadweight_report::report::Report as Weighed;
 use deadweight_trace::Trace;
 
-pub(crate) fn report(wish: &Report) -> Result<u8, Failure> {
-    let bytes = recording::bytes(&wish.file)?;
-    let report = if wish.view.explain_inlining {
-        let mut trace = recording::of(&bytes, &wish.file)?;
+pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
+    let bytes = recording::bytes(&options.file)?;
+    let report = if options.view.explain_inlining {
+        let mut trace = recording::of(&bytes, &options.file)?;
         inlining::ask(std::slice::from_mut(&mut trace));
-        weigh(trace, wish)?
+        weigh(trace, options)?
     } else {
-        without_rights(|| weigh(recording::of(&bytes, &wish.file)?, wish))?
+        without_rights(|| weigh(recording::of(&bytes, &options.file)?, options))?
     };
     // Only now: of what is no recording no file is left.
-    let reader = Reader::open(&wish.view, Usually::Stdout)?;
-    if !wish.view.explain_inlining {
+    let reader = Reader::open(&options.view, Usually::Stdout)?;
+    if !options.view.explain_inlining {
         deadweight_record::confine();
     }
     reader.give(&report)?;
     Ok(0)
 }
 
-fn weigh(trace: Trace, wish: &Report) -> Result<Weighed, Failure> {
-    let View { of, inside, .. } = &wish.view;
+fn weigh(trace: Trace, options: &Report) -> Result<Weighed, Failure> {
+    let View { of, inside, .. } = &options.view;
     weighed_traces(std::slice::from_ref(&trace), &[], of.as_ref(), inside.as_deref())
 }
 

@@ -5,8 +5,8 @@
 
 pub mod article;
 pub mod benchmarks;
-pub mod checkup;
 pub mod comparison;
+pub mod doctor;
 pub mod exports;
 pub mod ips;
 pub mod json;

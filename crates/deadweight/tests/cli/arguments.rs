@@ -1,6 +1,6 @@
 //! Verbs, options, help: what the command line says back without recording anything.
 
-use crate::workshop::{Bench, run};
+use crate::support::{Bench, run};
 
 #[test]
 fn help_teaches_with_examples_and_exit_codes() {

@@ -1,6 +1,6 @@
 //! `--pid`: programs that run already, joined and left again as if nobody had been there.
 
-use crate::workshop::{Bench, Said, deadweight, live, run, said};
+use crate::support::{Bench, Said, deadweight, live, run, said};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

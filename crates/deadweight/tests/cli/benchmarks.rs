@@ -1,6 +1,6 @@
 //! Files of benchmark programs as sides: of all kinds, and what cannot be compared.
 
-use crate::workshop::{Bench, Said, deadweight, said};
+use crate::support::{Bench, Said, deadweight, said};
 use std::path::Path;
 
 fn compare(directory: &Path, words: &str) -> Said {

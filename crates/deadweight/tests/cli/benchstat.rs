@@ -3,7 +3,7 @@
 //! Its published test data and its source are read from Go's module cache; without them these
 //! tests skip and say how to get them.
 
-use crate::workshop::{Bench, deadweight, said};
+use crate::support::{Bench, deadweight, said};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! `compare`: what is run, what is said, and the exit code that a script can rely on.
 
-use crate::workshop::{Bench, Said, deadweight, live, said};
+use crate::support::{Bench, Said, deadweight, live, said};
 use serde_json::Value;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 //! capabilities, namespaces, cgroups and limits as they occur. Nothing here is pretended, except
 //! for hardware that this machine does not have: its files are put in place in a namespace.
 
-use crate::workshop::{Bench, FILTER, Said, USER, limited, live, said, within};
+use crate::support::{Bench, FILTER, Said, USER, limited, live, said, within};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -58,7 +58,7 @@ fn hazard(wrapper: &[&str], id: &str, words: &[&str]) {
 #[test]
 fn root_has_everything() {
     live!();
-    let said = said(&crate::workshop::deadweight().args(["doctor", "--json"]).output().unwrap());
+    let said = said(&crate::support::deadweight().args(["doctor", "--json"]).output().unwrap());
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.contains("\"rung\": \"root\""), "{}", said.out);
     assert!(said.out.contains("\"records\": true"), "{}", said.out);

@@ -1,6 +1,6 @@
 //! Much, long, and under bad conditions: the program goes on and ends as ever, and the recording opens.
 
-use crate::workshop::{Bench, live, mode, run, said};
+use crate::support::{Bench, live, mode, run, said};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ fn what_did_not_fit_into_the_rings_is_a_row_and_said() {
     live!();
     let bench = Bench::new();
     let file = bench.path("t.dwt");
-    let mut command = crate::workshop::deadweight();
+    let mut command = crate::support::deadweight();
     command.args(["record", "-q", "-o"]).arg(&file).args(["--", "python3", "-c", TURNS]);
     command.current_dir(bench.path(".")).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();

@@ -1,6 +1,6 @@
 //! What goes wrong, each with one clear sentence and the right exit code.
 
-use crate::workshop::{Bench, deadweight, live, mode, run, said};
+use crate::support::{Bench, deadweight, live, mode, run, said};
 use std::ffi::OsStr;
 use std::process::Stdio;
 

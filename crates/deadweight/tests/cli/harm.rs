@@ -1,7 +1,7 @@
 //! Signals from outside, dying on either side, and disks that fill up: the program is not harmed,
 //! and what is left of the recording is said.
 
-use crate::workshop::{Bench, Said, deadweight, live, run, said};
+use crate::support::{Bench, Said, deadweight, live, run, said};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,6 @@
 //! `--explain-inlining`: the compiler is quoted where its user allows it, and asked nowhere else.
 
-use crate::workshop::{Bench, deadweight, live, said};
+use crate::support::{Bench, deadweight, live, said};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

@@ -16,10 +16,10 @@ mod endurance;
 mod errors;
 #[path = "../shared/group.rs"]
 mod group;
-mod habits;
 mod harm;
+mod hyperfine;
 mod inlining;
 mod memory;
 mod repeating;
+mod support;
 mod transparency;
-mod workshop;

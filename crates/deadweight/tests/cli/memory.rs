@@ -1,7 +1,7 @@
 //! Little memory: the program goes on and ends as ever, what was recorded opens, and what is missing is said.
 
 use crate::group::Group;
-use crate::workshop::{Bench, FILTER, Said, USER, deadweight, limited, live, run, said, within};
+use crate::support::{Bench, FILTER, Said, USER, deadweight, limited, live, run, said, within};
 use deadweight_report::report::Report;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};

@@ -1,6 +1,6 @@
 //! `-r`: how often the command runs, with which input, and what is said when runs differ.
 
-use crate::workshop::{Bench, Said, deadweight, live, run, said};
+use crate::support::{Bench, Said, deadweight, live, run, said};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! A program behaves the same with and without us: what it sees, what it gets, what it gives.
 
-use crate::workshop::{Bench, Said, deadweight, live, run, said};
+use crate::support::{Bench, Said, deadweight, live, run, said};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};

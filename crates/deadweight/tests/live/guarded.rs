@@ -14,7 +14,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = program::workshop().join(format!("{name}-{}", std::process::id()));
+        let path = program::scratch_folder().join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }

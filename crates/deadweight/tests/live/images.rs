@@ -22,7 +22,7 @@ fn told_once(truth: Truth, place: &str, words: &'static str) -> Truth {
 
 /// What a program of ours is, copied for a test that damages it.
 fn copy(name: &str, called: &str) -> Result<PathBuf, String> {
-    let path = program::workshop().join(called);
+    let path = program::scratch_folder().join(called);
     fs::copy(program::build(name)?, &path).map_err(|error| error.to_string())?;
     Ok(path)
 }
@@ -64,7 +64,7 @@ fn of(path: Result<PathBuf, String>, arguments: &str) -> (Truth, String) {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_32_bit_program_is_timed_and_its_calls_are_not_guessed() {
-    let path = program::workshop().join("narrow");
+    let path = program::scratch_folder().join("narrow");
     told_once(Truth::of("@narrow"), &path.display().to_string(), "is a 32-bit program")
         .rows(&["net-work", "wait-cpu"], 0.9..=1.0)
         .expect("no call is named".to_owned(), |report| {
@@ -124,7 +124,7 @@ fn functions_of_a_script_have_the_names_that_node_lists() {
         eprintln!("SKIPPED the names of node's functions: {reason}");
         return;
     }
-    let script = program::workshop().join("steps.js");
+    let script = program::scratch_folder().join("steps.js");
     let text = "function steps(n) { let s = 0; while (n !== 1) { n = n % 2 ? 3 * n + 1 : n / 2; s++; } return s; }
         let most = 0;
         for (let i = 1; i < 400000; i++) most = Math.max(most, steps(i));
@@ -143,7 +143,7 @@ fn functions_of_a_script_have_the_names_that_node_lists() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn code_that_a_program_changes_is_not_read_from_its_file() {
-    let path = program::workshop().join("patched");
+    let path = program::scratch_folder().join("patched");
     told_once(Truth::of("@patched"), &path.display().to_string(), "may have changed it")
         .silent()
         .check();

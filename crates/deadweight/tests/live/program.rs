@@ -17,7 +17,7 @@ pub(crate) fn source(name: &str) -> PathBuf {
 }
 
 /// A folder for built programs and for what they write.
-pub(crate) fn workshop() -> PathBuf {
+pub(crate) fn scratch_folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live");
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
     folder
@@ -72,13 +72,13 @@ pub(crate) fn build(name: &str) -> Result<PathBuf, String> {
     let file = source.file_name().and_then(|f| f.to_str()).unwrap_or_default();
     let command = if plain { compiler(file) } else { debug_compiler(file) };
     let Some(command) = command else { return Ok(source) };
-    let program = workshop().join(name);
+    let program = scratch_folder().join(name);
     let age = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
     if age(&program) > age(&source) {
         return Ok(program);
     }
     let mut compile = Command::new(command[0]);
-    compile.args(&command[1..]).current_dir(workshop());
+    compile.args(&command[1..]).current_dir(scratch_folder());
     match command[0] {
         "python3" => compile.arg(format!("-femit-bin={}", program.display())),
         _ => compile.arg("-o").arg(&program),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// A file of `count` bytes.
 fn bytes(count: usize) -> PathBuf {
-    let file = program::workshop().join(format!("{count}.bytes"));
+    let file = program::scratch_folder().join(format!("{count}.bytes"));
     std::fs::write(&file, vec![b'x'; count]).expect("the target folder can be written");
     file
 }
@@ -177,7 +177,7 @@ fn first_touches_are_found_in_their_line() {
 
 #[test]
 fn a_sync_per_row_is_found_in_its_line() {
-    let table = program::workshop().join("rows.csv");
+    let table = program::scratch_folder().join("rows.csv");
     Truth::of(&format!("@synced_rows {} 200", table.display()))
         .rows(&["wait-disk", "system-calls"], 0.6..=1.0)
         .first_finding(&["wait-disk"])
@@ -187,7 +187,7 @@ fn a_sync_per_row_is_found_in_its_line() {
 
 #[test]
 fn a_write_per_line_is_found_in_its_line() {
-    let table = program::workshop().join("lines.txt");
+    let table = program::scratch_folder().join("lines.txt");
     Truth::of(&format!("@unbuffered {} 100000", table.display()))
         .rows(&["tiny-writes"], 0.4..=1.0)
         .first_finding(&["tiny-writes"])

@@ -85,7 +85,7 @@ fn without_perf_a_pipeline_says_whom_it_waited_for() {
 #[test]
 fn without_perf_tiny_reads_are_found_at_their_line() {
     let Some(_alone) = leave(None) else { return };
-    let input = program::workshop().join("stops-input");
+    let input = program::scratch_folder().join("stops-input");
     std::fs::write(&input, vec![b'x'; 100_000]).unwrap();
     let line = format!("{} < {}", built("count_bytes").display(), input.display());
     in_some_attempt("EPERM", &["sh", "-c", &line], |report| {
@@ -191,7 +191,7 @@ fn a_program_with_more_rights_keeps_them_though_it_cannot_be_traced() {
 #[test]
 fn a_program_goes_on_when_its_tracer_is_killed() {
     let Some(_alone) = leave(None) else { return };
-    let mark = program::workshop().join("stops-mark");
+    let mark = program::scratch_folder().join("stops-mark");
     for delay in [0, 1, 10, 50, 100] {
         let _ = std::fs::remove_file(&mark);
         let busy = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); read x < /dev/null; done";
@@ -223,7 +223,7 @@ fn comes(path: &Path, wanted: &str) -> bool {
 fn two_thousand_threads_at_once_are_all_told() {
     let Some(_alone) = leave(None) else { return };
     let Some(mut command) = deadweight("EPERM") else { return };
-    let file = program::workshop().join("crowd.dwt");
+    let file = program::scratch_folder().join("crowd.dwt");
     command.args(["record", "-o"]).arg(&file).arg("--").arg(built("crowd"));
     let out = command.arg("2000").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "2000\n");

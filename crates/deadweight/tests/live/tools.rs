@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// A fresh folder of this name.
 fn folder(name: &str) -> PathBuf {
-    let folder = program::workshop().join(name);
+    let folder = program::scratch_folder().join(name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
     folder
@@ -59,7 +59,7 @@ fn git_log_is_gits_own_work() {
         }
     }
     Truth::of("git --no-pager log --stat")
-        .within(&program::workshop().join("repository"))
+        .within(&program::scratch_folder().join("repository"))
         .needs(&["git"])
         .rows(&["wait-sleep", "wait-lock", "wait-input"], 0.0..=0.02)
         .check();

@@ -53,7 +53,7 @@ impl Truth {
             command: Vec::new(),
             options: Vec::new(),
             input: None,
-            folder: program::workshop(),
+            folder: program::scratch_folder(),
             group: None,
             missing: None,
             before: None,

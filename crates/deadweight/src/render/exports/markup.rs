@@ -151,13 +151,13 @@ mod tests {
 
     #[test]
     fn in_the_unit_and_order_that_are_asked_for() {
-        let wish = Shown { unit: Some(TimeUnit::Second), fastest_first: true };
+        let shown_as = Shown { unit: Some(TimeUnit::Second), fastest_first: true };
         expect![[r#"
             | Command | Mean [s] | Min [s] | Max [s] | Relative |
             |:---|---:|---:|---:|---:|
             | `a` | 0.011 ± 0.001 | 0.010 | 0.012 | 1.00 |
             | `x \| y` | 0.022 ± 0.003 | 0.020 | 0.024 | 2.00 ± 0.36 |
         "#]]
-        .assert_eq(&shown(Markup::Markdown, wish));
+        .assert_eq(&shown(Markup::Markdown, shown_as));
     }
 }

@@ -3,12 +3,14 @@
 //! Sides are commands, run here by turns, or reports and recordings made before; files of benchmark
 //! programs are handed to `benchmarks`. Not for judging: that is `deadweight_report::compare`.
 
+mod benchmarks;
+mod sides;
+
 use super::destination::Destination;
 use super::gate::read_conditions;
-use super::run::{weighed, weighed_traces};
-use super::sides::{self, Side};
-use super::{benchmarks, page, recording};
-use crate::cli::{Compare, Of, Sort};
+use super::page;
+use super::weighing::{report_of, weighed};
+use crate::cli::{Compare, Sort};
 use crate::failure::Failure;
 use crate::recorder::Recorder;
 use crate::render;
@@ -24,14 +26,15 @@ use deadweight_record::InARow;
 use deadweight_report::compare::{Comparison, Verdict, compare as weigh_up};
 use deadweight_report::gate::{Condition, GateError, Reports};
 use deadweight_report::report::Report;
+use sides::Side;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Exit code when B is slower.
-pub(super) const SLOWER: u8 = 1;
+const SLOWER: u8 = 1;
 /// Exit code when too little is known.
-pub(super) const CANNOT_TELL: u8 = 3;
+const CANNOT_TELL: u8 = 3;
 
 /// One side with its name.
 struct Named {
@@ -43,33 +46,33 @@ struct Named {
     unlike: Option<String>,
 }
 
-pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
-    let wish = &sides::usual(wish);
-    let wanted = sides::sides(wish)?;
-    if let Some(sides) = benchmarks::sides(wish)? {
-        no_habits(wish)?;
-        return benchmarks::compare(wish, &sides);
+pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
+    let options = &sides::usual(options);
+    let wanted = sides::sides(options)?;
+    if let Some(sides) = benchmarks::sides(options)? {
+        refuse_run_options(options)?;
+        return benchmarks::compare(options, &sides);
     }
-    if let Some(option) = benchmarks::own_option(wish) {
+    if let Some(option) = benchmarks::own_option(options) {
         return Err(Failure::Unknown(format!(
             "{option} is for results of benchmark programs, and none of the sides is a file of them"
         )));
     }
     if let [only] = &wanted[..] {
-        return alone(wish, only);
+        return alone(options, only);
     }
-    let conditions = read_conditions(&wish.fail_if)?;
+    let conditions = read_conditions(&options.fail_if)?;
     must_name_sides(&conditions, &wanted)?;
     let rowed = conditions.iter().find(|(_, condition)| condition.asks_ledger());
-    if let Some((text, _)) = rowed.filter(|_| wish.no_why) {
+    if let Some((text, _)) = rowed.filter(|_| options.no_why) {
         return Err(Failure::Unknown(format!(
             "--no-why makes no traced runs, and `{text}` asks for what only they show"
         )));
     }
-    let json = wish.export_json.as_deref();
+    let json = options.export_json.as_deref();
     let json = json.map(|path| Destination::open("the comparison", path)).transpose()?;
-    let exports = Exports::open(wish)?;
-    let sides = weigh_all(wish, &wanted, exports)?;
+    let exports = Exports::open(options)?;
+    let sides = weigh_all(options, &wanted, exports)?;
     let Some((a, others)) = sides.split_first() else {
         return Err(Failure::Unknown("give at least two sides to compare".into()));
     };
@@ -82,9 +85,12 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
         })?;
         to.write(&render::json::escaped(&text))?;
     }
-    if !wish.quiet {
-        let page = page::page(&std::io::stdout(), &wish.style);
-        match super::print("the comparison", &comparison::render(&comparisons, page, shown(wish))) {
+    if !options.quiet {
+        let page = page::page(&std::io::stdout(), &options.style);
+        match crate::command::print(
+            "the comparison",
+            &comparison::render(&comparisons, page, shown(options)),
+        ) {
             Err(failure) if failure.is_broken_pipe() => {}
             printed => printed?,
         }
@@ -96,7 +102,7 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
     let named = letters.iter().zip(&sides).map(|(letter, side)| (letter.as_str(), &side.report));
     let given = sides.iter().map(|side| (side.name.as_str(), &side.report));
     let failing = failing(&conditions, &given.chain(named).collect())?;
-    failing.iter().for_each(|line| super::say(line));
+    failing.iter().for_each(|line| crate::command::say(line));
     // Too few runs tell nothing, and a gate must not pass because of that.
     let unsure = comparisons.iter().any(|c| c.verdict == Verdict::CannotTell);
     Ok(match (failing.is_empty(), unsure) {
@@ -107,28 +113,34 @@ pub(crate) fn compare(wish: &Compare) -> Result<u8, Failure> {
 }
 
 /// One command: nothing to compare it with, so it is timed.
-fn alone(wish: &Compare, only: &Side) -> Result<u8, Failure> {
+fn alone(options: &Compare, only: &Side) -> Result<u8, Failure> {
     let two = |why: &str| Failure::Unknown(format!("give at least two sides to compare: {why}"));
-    if made_before(&only.words, wish)?.is_some() {
+    if made_before(&only.words, options)?.is_some() {
         return Err(two("`deadweight report` prints one"));
     }
-    if wish.export_json.is_some() || !wish.fail_if.is_empty() || wish.of.is_some() {
+    if options.export_json.is_some() || !options.fail_if.is_empty() || options.of.is_some() {
         return Err(two("`deadweight -r auto -- COMMAND` weighs one, with --export-json and --of"));
     }
-    let exports = Exports::open(wish)?;
-    let shown = shown(wish);
-    let wish = Compare { no_why: true, ..wish.clone() };
-    let named = weigh_all(&wish, std::slice::from_ref(only), exports)?;
-    let page = page::page(&std::io::stdout(), &wish.style);
-    let Some(side) = named.first().filter(|_| !wish.quiet) else { return Ok(0) };
-    match super::print("the time", &comparison::alone(&side.name, &side.report, page, shown.unit)) {
+    let exports = Exports::open(options)?;
+    let shown = shown(options);
+    let options = Compare { no_why: true, ..options.clone() };
+    let named = weigh_all(&options, std::slice::from_ref(only), exports)?;
+    let page = page::page(&std::io::stdout(), &options.style);
+    let Some(side) = named.first().filter(|_| !options.quiet) else { return Ok(0) };
+    match crate::command::print(
+        "the time",
+        &comparison::alone(&side.name, &side.report, page, shown.unit),
+    ) {
         Err(failure) if !failure.is_broken_pipe() => Err(failure),
         _ => Ok(0),
     }
 }
 
-fn shown(wish: &Compare) -> Shown {
-    Shown { unit: wish.habits.time_unit, fastest_first: wish.habits.sort == Sort::MeanTime }
+fn shown(options: &Compare) -> Shown {
+    Shown {
+        unit: options.hyperfine.time_unit,
+        fastest_first: options.hyperfine.sort == Sort::MeanTime,
+    }
 }
 
 fn letters<T>(sides: &[T]) -> Vec<String> {
@@ -189,22 +201,22 @@ fn exit_code(comparisons: &[Comparison]) -> u8 {
 }
 
 /// Options for commands where none is run.
-fn no_habits(wish: &Compare) -> Result<(), Failure> {
-    let Some(option) = wish.habits.given() else { return Ok(()) };
+fn refuse_run_options(options: &Compare) -> Result<(), Failure> {
+    let Some(option) = options.hyperfine.given() else { return Ok(()) };
     Err(Failure::Unknown(format!(
         "{option} is for commands that are run, and none of the sides is one"
     )))
 }
 
 /// Reads what was made before, and runs the rest.
-fn weigh_all(wish: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Named>, Failure> {
+fn weigh_all(options: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Named>, Failure> {
     let mut made: Vec<Option<Report>> =
-        wanted.iter().map(|side| made_before(&side.words, wish)).collect::<Result<_, _>>()?;
+        wanted.iter().map(|side| made_before(&side.words, options)).collect::<Result<_, _>>()?;
     let fresh: Vec<usize> = (0..made.len()).filter(|i| made[*i].is_none()).collect();
     if fresh.is_empty() {
-        no_habits(wish)?;
+        refuse_run_options(options)?;
     }
-    let mut contenders = run(wish, wanted, &fresh)?;
+    let mut contenders = run(options, wanted, &fresh)?;
     exports.write(&timed(wanted, &fresh, &contenders))?;
     let differing = differing(wanted, &fresh, &contenders);
     let mut sides = Vec::new();
@@ -214,7 +226,7 @@ fn weigh_all(wish: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Na
         let by_turns = fresh.contains(&index) && turns;
         let report = match made[index].take() {
             Some(report) => report,
-            None => report(&side.words, contenders.remove(0), wish)?,
+            None => report(&side.words, contenders.remove(0), options)?,
         };
         let differs = differing.iter().find(|(of, _)| *of == index);
         let unlike = differs.map(|(_, text)| text.clone());
@@ -224,10 +236,10 @@ fn weigh_all(wish: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Na
 }
 
 /// The report of a command that was run; without a ledger if nothing of it was to be explained.
-fn report(words: &OsString, contender: Contender, wish: &Compare) -> Result<Report, Failure> {
+fn report(words: &OsString, contender: Contender, options: &Compare) -> Result<Report, Failure> {
     let ran = contender.ran;
     if !ran.traces.is_empty() {
-        return weighed(ran, wish.of.as_ref(), None);
+        return weighed(ran, options.of.as_ref(), None);
     }
     let mut report = report_of_times(vec![lossy(words)], &ran.clean);
     report.hazards.extend(ran.hazards);
@@ -248,12 +260,12 @@ fn timed(wanted: &[Side], fresh: &[usize], ran: &[Contender]) -> Vec<Timed> {
     fresh.iter().zip(ran).map(one).collect()
 }
 
-pub(super) fn lossy(side: &OsString) -> String {
+fn lossy(side: &OsString) -> String {
     side.to_string_lossy().into_owned()
 }
 
 /// A report or recording, if the side is one rather than a command.
-fn made_before(side: &OsString, wish: &Compare) -> Result<Option<Report>, Failure> {
+fn made_before(side: &OsString, options: &Compare) -> Result<Option<Report>, Failure> {
     let path = Path::new(side);
     let kind = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if !["json", "dwt"].contains(&kind) {
@@ -267,52 +279,40 @@ fn made_before(side: &OsString, wish: &Compare) -> Result<Option<Report>, Failur
         let source = std::io::ErrorKind::NotFound.into();
         return Err(Failure::Read { path: path.to_owned(), source });
     }
-    report_of(path, wish.of.as_ref()).map(Some)
-}
-
-/// The report in a file, or of the recording in it.
-pub(super) fn report_of(path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
-    if path.extension().is_some_and(|e| e == "dwt") {
-        let trace = recording::read(path)?;
-        return weighed_traces(std::slice::from_ref(&trace), &[], of, None);
-    }
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Failure::Read { path: path.to_owned(), source })?;
-    let not = |why: String| Failure::Unknown(format!("{} is no report: {why}", path.display()));
-    Report::from_json(&text).map_err(not)
+    report_of(path, options.of.as_ref()).map(Some)
 }
 
 /// Runs the sides that are commands.
-fn run(wish: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender>, Failure> {
+fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender>, Failure> {
     if fresh.is_empty() {
         return Ok(Vec::new());
     }
-    let wishes: Vec<(Wish, Around)> = fresh
+    let commands: Vec<(Wish, Around)> = fresh
         .iter()
         .map(|i| {
-            let wish = Wish {
-                argv: wanted[*i].argv(wish)?,
-                runs: wish.runs,
-                warmup: wish.warmup,
-                ignore: wish.ignore_failure.clone().unwrap_or_default(),
-                quiet: wish.quiet,
+            let options = Wish {
+                argv: wanted[*i].argv(options)?,
+                runs: options.runs,
+                warmup: options.warmup,
+                ignore: options.ignore_failure.clone().unwrap_or_default(),
+                quiet: options.quiet,
                 stand_in: None,
                 limit: None,
             };
-            Ok((wish, wanted[*i].around.clone()))
+            Ok((options, wanted[*i].around.clone()))
         })
         .collect::<Result<_, Failure>>()?;
     let manner = Manner {
-        input: wish.habits.input.clone(),
+        input: options.hyperfine.input.clone(),
         outputs: fresh.iter().map(|at| wanted[*at].output.clone()).collect(),
-        fewest: wish.habits.min_runs,
-        most: wish.habits.max_runs,
-        why: why(wish, fresh.len() < wanted.len()),
+        fewest: options.hyperfine.min_runs,
+        most: options.hyperfine.max_runs,
+        why: why(options, fresh.len() < wanted.len()),
     };
     // Whoever may not record can compare times all the same.
-    let recorder = if wish.no_why { None } else { Some(Recorder::ready()?) };
+    let recorder = if options.no_why { None } else { Some(Recorder::ready()?) };
     let mut row = InARow::default();
-    let ran = interleave(&wishes, &manner, &mut |request| match &recorder {
+    let ran = interleave(&commands, &manner, &mut |request| match &recorder {
         Some(recorder) => recorder.record_in(&mut row, request),
         None => Err(Failure::Unknown("--no-why makes no traced runs".into())),
     });
@@ -326,9 +326,9 @@ fn run(wish: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender
 }
 
 /// Which sides are traced: those that differ, unless somebody reads all ledgers.
-fn why(wish: &Compare, beside_reports: bool) -> Why {
-    let read = wish.export_json.is_some() || !wish.fail_if.is_empty();
-    match (wish.no_why, read || beside_reports || wish.of.is_some()) {
+fn why(options: &Compare, beside_reports: bool) -> Why {
+    let read = options.export_json.is_some() || !options.fail_if.is_empty();
+    match (options.no_why, read || beside_reports || options.of.is_some()) {
         (true, _) => Why::Never,
         (false, true) => Why::Always,
         (false, false) => Why::IfDifferent,
@@ -342,18 +342,22 @@ type Form = fn(&[Timed], Shown) -> String;
 struct Exports(Vec<(Destination, Form)>, Shown);
 
 impl Exports {
-    fn open(wish: &Compare) -> Result<Self, Failure> {
-        let habits = &wish.habits;
+    fn open(options: &Compare) -> Result<Self, Failure> {
+        let hyperfine = &options.hyperfine;
         let wanted: [(_, Form); 5] = [
-            (&habits.export_csv, |times, _| exports::csv(times)),
-            (&habits.export_markdown, |times, shown| markup::table(times, Markup::Markdown, shown)),
-            (&habits.export_asciidoc, |times, shown| markup::table(times, Markup::AsciiDoc, shown)),
-            (&habits.export_orgmode, |times, shown| markup::table(times, Markup::Org, shown)),
-            (&habits.export_hyperfine, |times, _| exports::hyperfine(times)),
+            (&hyperfine.export_csv, |times, _| exports::csv(times)),
+            (&hyperfine.export_markdown, |times, shown| {
+                markup::table(times, Markup::Markdown, shown)
+            }),
+            (&hyperfine.export_asciidoc, |times, shown| {
+                markup::table(times, Markup::AsciiDoc, shown)
+            }),
+            (&hyperfine.export_orgmode, |times, shown| markup::table(times, Markup::Org, shown)),
+            (&hyperfine.export_hyperfine, |times, _| exports::hyperfine(times)),
         ];
         let given = wanted.into_iter().filter_map(|(path, form)| Some((path.as_ref()?, form)));
         let open = |(path, form): (&PathBuf, _)| Ok((Destination::open("the times", path)?, form));
-        given.map(open).collect::<Result<_, _>>().map(|files| Self(files, shown(wish)))
+        given.map(open).collect::<Result<_, _>>().map(|files| Self(files, shown(options)))
     }
 
     fn write(self, times: &[Timed]) -> Result<(), Failure> {

@@ -56,7 +56,7 @@ pub(crate) fn can_record(test: &str) -> bool {
 /// Skips the test it stands in, loudly, where nothing can be recorded.
 macro_rules! live {
     () => {
-        if !$crate::workshop::can_record(concat!(module_path!(), ":", line!())) {
+        if !$crate::support::can_record(concat!(module_path!(), ":", line!())) {
             return;
         }
     };

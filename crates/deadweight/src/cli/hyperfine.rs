@@ -12,7 +12,7 @@ const EXPORT: &str = "Exports in hyperfine's forms";
 
 /// What hyperfine's users know.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Habits {
+pub struct HyperfineOptions {
     /// A shell command before the first run of each command.
     #[arg(short, long, value_name = "COMMAND", help_heading = AROUND)]
     pub setup: Option<OsString>,
@@ -96,7 +96,7 @@ pub struct Habits {
     pub export_hyperfine: Option<PathBuf>,
 }
 
-impl Habits {
+impl HyperfineOptions {
     /// An option that is given and only of use for commands that are run.
     #[must_use]
     pub fn given(&self) -> Option<&'static str> {

@@ -2,11 +2,11 @@
 //!
 //! Not for commands or reports of ours: those have ledgers, and are compared in `compare`.
 
-use super::compare::{CANNOT_TELL, SLOWER, lossy};
-use super::destination::Destination;
-use super::gate::read_conditions;
-use super::page;
+use super::{CANNOT_TELL, SLOWER, lossy};
 use crate::cli::Compare;
+use crate::command::destination::Destination;
+use crate::command::gate::read_conditions;
+use crate::command::{page, print, say};
 use crate::failure::Failure;
 use crate::render::{self, benchmarks, ips};
 use deadweight_report::benchmarks::asking::{Asked, ask};
@@ -25,21 +25,21 @@ const LARGEST: u64 = 64 << 20;
 const DEEPEST: u32 = 8;
 
 /// An option that is given and only of use here.
-pub(super) fn own_option(wish: &Compare) -> Option<&'static str> {
+pub(super) fn own_option(options: &Compare) -> Option<&'static str> {
     let given = [
-        (wish.ips, "--ips"),
-        (!wish.row.is_empty(), "--row"),
-        (wish.col.is_some(), "--col"),
-        (!wish.ignore.is_empty(), "--ignore"),
+        (options.ips, "--ips"),
+        (!options.row.is_empty(), "--row"),
+        (options.col.is_some(), "--col"),
+        (!options.ignore.is_empty(), "--ignore"),
     ];
     given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
 }
 
 /// The sides with what they are called, if they are files of benchmark programs; None if none is.
-pub(super) fn sides(wish: &Compare) -> Result<Option<Vec<(String, Results)>>, Failure> {
-    let read: Vec<Option<Results>> = wish.sides.iter().map(results).collect::<Result<_, _>>()?;
+pub(super) fn sides(options: &Compare) -> Result<Option<Vec<(String, Results)>>, Failure> {
+    let read: Vec<Option<Results>> = options.sides.iter().map(results).collect::<Result<_, _>>()?;
     let of_kind = |is: bool| {
-        let side = wish.sides.iter().zip(&read).find(|(_, read)| read.is_some() == is);
+        let side = options.sides.iter().zip(&read).find(|(_, read)| read.is_some() == is);
         side.map(|(side, _)| lossy(side))
     };
     match (of_kind(true), of_kind(false)) {
@@ -53,25 +53,25 @@ pub(super) fn sides(wish: &Compare) -> Result<Option<Vec<(String, Results)>>, Fa
         (Some(_), None) => {}
     }
     let named = read.into_iter().flatten().enumerate().map(|(at, results)| {
-        let given = wish.names.get(at).cloned();
-        let side = &wish.sides[at];
-        let before = wish.sides[..at].iter().filter(|other| *other == side).count();
-        let again = wish.sides.iter().filter(|other| *other == side).count() > 1;
+        let given = options.names.get(at).cloned();
+        let side = &options.sides[at];
+        let before = options.sides[..at].iter().filter(|other| *other == side).count();
+        let again = options.sides.iter().filter(|other| *other == side).count() > 1;
         let plain = if again { format!("{}#{before}", lossy(side)) } else { lossy(side) };
         (given.unwrap_or(plain), results)
     });
     Ok(Some(named.collect()))
 }
 
-pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8, Failure> {
-    let conditions = read_conditions(&wish.fail_if)?;
-    let path = wish.export_json.as_deref();
+pub(super) fn compare(options: &Compare, sides: &[(String, Results)]) -> Result<u8, Failure> {
+    let conditions = read_conditions(&options.fail_if)?;
+    let path = options.export_json.as_deref();
     let json = path.map(|path| Destination::open("the comparison", path)).transpose()?;
     let usual = Layout::default();
     let layout = Layout {
-        row: if wish.row.is_empty() { usual.row } else { wish.row.clone() },
-        col: wish.col.clone().unwrap_or(usual.col),
-        ignore: wish.ignore.clone(),
+        row: if options.row.is_empty() { usual.row } else { options.row.clone() },
+        col: options.col.clone().unwrap_or(usual.col),
+        ignore: options.ignore.clone(),
     };
     let tables = lay_out(sides, &layout).map_err(|Unusable(why)| Failure::Unknown(why))?;
     let answers: Vec<(&str, Asked)> = conditions
@@ -86,10 +86,10 @@ pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8,
         })?;
         to.write(&render::json::escaped(&text))?;
     }
-    if !wish.quiet {
-        let page = page::page(&std::io::stdout(), &wish.style);
-        let render = if wish.ips { ips::render } else { benchmarks::render };
-        match super::print("the comparison", &render(&tables, page)) {
+    if !options.quiet {
+        let page = page::page(&std::io::stdout(), &options.style);
+        let render = if options.ips { ips::render } else { benchmarks::render };
+        match print("the comparison", &render(&tables, page)) {
             Err(failure) if failure.is_broken_pipe() => {}
             printed => printed?,
         }
@@ -111,10 +111,10 @@ pub(super) fn compare(wish: &Compare, sides: &[(String, Results)]) -> Result<u8,
 fn answered(answers: &[(&str, Asked)]) -> u8 {
     for (text, asked) in answers {
         for row in &asked.holds {
-            super::say(&format!("deadweight: failed, for {text} ({row})"));
+            say(&format!("deadweight: failed, for {text} ({row})"));
         }
         for row in &asked.unsure {
-            super::say(&format!("deadweight: cannot tell {text}: too few measurements ({row})"));
+            say(&format!("deadweight: cannot tell {text}: too few measurements ({row})"));
         }
     }
     let any = |which: fn(&Asked) -> &Vec<String>| answers.iter().any(|(_, a)| !which(a).is_empty());

@@ -26,11 +26,11 @@ pub(super) struct Side {
 
 impl Side {
     /// The words to execute, if it is a command.
-    pub(super) fn argv(&self, wish: &Compare) -> Result<Vec<OsString>, Failure> {
+    pub(super) fn argv(&self, options: &Compare) -> Result<Vec<OsString>, Failure> {
         let line = self.words.to_string_lossy();
-        match wish.habits.shell.as_deref() {
+        match options.hyperfine.shell.as_deref() {
             Some("none") => words(&line),
-            _ if wish.habits.no_shell => words(&line),
+            _ if options.hyperfine.no_shell => words(&line),
             None | Some("default") => Ok(program::argv(std::slice::from_ref(&self.words))),
             Some(shell) => {
                 let mut argv = words(shell)?;
@@ -51,57 +51,57 @@ fn words(line: &str) -> Result<Vec<OsString>, Failure> {
 }
 
 /// The same with hyperfine's other ways to say it put in their places.
-pub(super) fn usual(wish: &Compare) -> Compare {
-    let mut wish = wish.clone();
-    if let Some(reference) = wish.habits.reference.take() {
-        wish.sides.insert(0, reference.clone());
-        let named = wish.habits.reference_name.take();
-        if named.is_some() || !wish.names.is_empty() {
+pub(super) fn usual(options: &Compare) -> Compare {
+    let mut options = options.clone();
+    if let Some(reference) = options.hyperfine.reference.take() {
+        options.sides.insert(0, reference.clone());
+        let named = options.hyperfine.reference_name.take();
+        if named.is_some() || !options.names.is_empty() {
             let name = named.unwrap_or_else(|| reference.to_string_lossy().into_owned());
-            wish.names.insert(0, name);
+            options.names.insert(0, name);
         }
     }
-    if wish.habits.show_output {
-        wish.habits.output = vec!["inherit".into()];
+    if options.hyperfine.show_output {
+        options.hyperfine.output = vec!["inherit".into()];
     }
-    match wish.habits.style.as_deref() {
-        Some("none") => wish.quiet = true,
-        Some("basic" | "nocolor") => wish.style.no_color = true,
-        Some("color") => wish.style.color = Color::Always,
+    match options.hyperfine.style.as_deref() {
+        Some("none") => options.quiet = true,
+        Some("basic" | "nocolor") => options.style.no_color = true,
+        Some("color") => options.style.color = Color::Always,
         _ => {}
     }
-    wish
+    options
 }
 
 /// Every side with every combination of parameters, in hyperfine's order.
-pub(super) fn sides(wish: &Compare) -> Result<Vec<Side>, Failure> {
-    let habits = &wish.habits;
-    let step = habits.parameter_step_size.as_deref();
-    let combinations = combinations(&habits.parameter_scan, step, &habits.parameter_list)
+pub(super) fn sides(options: &Compare) -> Result<Vec<Side>, Failure> {
+    let hyperfine = &options.hyperfine;
+    let step = hyperfine.parameter_step_size.as_deref();
+    let combinations = combinations(&hyperfine.parameter_scan, step, &hyperfine.parameter_list)
         .map_err(Failure::Unknown)?;
-    let all = combinations.len() * wish.sides.len();
-    if let Some(name) = wish.names.get(all) {
+    let all = combinations.len() * options.sides.len();
+    if let Some(name) = options.names.get(all) {
         return Err(Failure::Unknown(format!(
             "there are more names than sides to compare: nothing is left for `{name}`"
         )));
     }
-    let prepare = one_each("--prepare", &habits.prepare, wish.sides.len())?;
-    let conclude = one_each("--conclude", &habits.conclude, wish.sides.len())?;
-    let output = one_each("--output", &habits.output, wish.sides.len())?;
+    let prepare = one_each("--prepare", &hyperfine.prepare, options.sides.len())?;
+    let conclude = one_each("--conclude", &hyperfine.conclude, options.sides.len())?;
+    let output = one_each("--output", &hyperfine.output, options.sides.len())?;
     let mut sides = Vec::with_capacity(all);
     for chosen in combinations {
         let filled = |line: Option<&OsString>| line.map(|line| fill(line, &chosen));
-        for (at, words) in wish.sides.iter().enumerate() {
-            let of_all = wish.names.get(sides.len()).filter(|_| wish.names.len() == all);
-            let given = of_all.or(wish.names.get(at)).map(OsString::from);
+        for (at, words) in options.sides.iter().enumerate() {
+            let of_all = options.names.get(sides.len()).filter(|_| options.names.len() == all);
+            let given = of_all.or(options.names.get(at)).map(OsString::from);
             sides.push(Side {
                 words: fill(words, &chosen),
                 name: parameters::name(given.as_ref().unwrap_or(words), &chosen),
                 around: Around {
-                    setup: filled(habits.setup.as_ref()),
+                    setup: filled(hyperfine.setup.as_ref()),
                     prepare: filled(prepare[at]),
                     conclude: filled(conclude[at]),
-                    cleanup: filled(habits.cleanup.as_ref()),
+                    cleanup: filled(hyperfine.cleanup.as_ref()),
                 },
                 output: filled(output[at]).map(PathBuf::from),
                 chosen: chosen.clone(),

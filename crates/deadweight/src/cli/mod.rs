@@ -3,12 +3,12 @@
 //! Nothing is looked up or decided here: what a command line *means* on this machine is the
 //! business of `command`. Help, man page and completions all derive from these definitions.
 
-mod habits;
+mod hyperfine;
 mod values;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_report::benchmarks::keys::Key;
-pub use habits::Habits;
+pub use hyperfine::HyperfineOptions;
 use std::ffi::OsString;
 use std::path::PathBuf;
 pub use values::{Ignore, Moment, Of, Runs, Size, Sort, TimeUnit};
@@ -246,7 +246,7 @@ pub struct Compare {
     pub warmup: u32,
     /// What hyperfine's users know.
     #[command(flatten)]
-    pub habits: Habits,
+    pub hyperfine: HyperfineOptions,
     /// What to call a side; in their order.
     #[arg(short = 'n', long = "name", alias = "command-name", value_name = "NAME")]
     pub names: Vec<String>,

@@ -1,7 +1,7 @@
 //! Options of `compare` that hyperfine's users bring: what is run when, with what, and what is
 //! written about it.
 
-use crate::workshop::{Bench, Said, deadweight, live, said};
+use crate::support::{Bench, Said, deadweight, live, said};
 use serde_json::Value;
 use std::path::Path;
 

@@ -1,0 +1,66 @@
+//! Runs, recordings and report files turned into reports.
+//!
+//! Does not run anything and prints nothing.
+
+use super::recording;
+use crate::cli::Of;
+use crate::failure::Failure;
+use crate::running::repeat::Ran;
+use deadweight_core::runners;
+use deadweight_core::{CleanRun, Weighing, weigh};
+use deadweight_report::benchmarks::operation;
+use deadweight_report::report::{Operation, Report};
+use deadweight_trace::Trace;
+use std::path::Path;
+
+/// The report of a command's runs, with what was odd about them.
+pub(super) fn weighed(ran: Ran, of: Option<&Of>, inside: Option<&str>) -> Result<Report, Failure> {
+    let mut report = weighed_traces(&ran.traces, &ran.clean, of, inside)?;
+    report.hazards.extend(ran.hazards);
+    if ran.said.iter().chain(&ran.said_traced).any(|text| operation::is_benchmark(text)) {
+        // Times are what it writes.
+        report.hazards.retain(|hazard| hazard.id != "output-differs");
+    }
+    if let Some(inside) = &mut report.inside {
+        let undisturbed = per_operation(&inside.function, &ran.said);
+        inside.operation = undisturbed.or(per_operation(&inside.function, &ran.said_traced));
+    }
+    Ok(report)
+}
+
+/// What the runs of a benchmark program say of an operation of this function.
+fn per_operation(function: &str, said: &[String]) -> Option<Operation> {
+    let mut told: Vec<_> =
+        said.iter().filter_map(|text| operation::of_function(function, text)).collect();
+    told.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    let middle = told.get(told.len() / 2)?;
+    Some(Operation { name: middle.name.clone(), ns: middle.ns })
+}
+
+/// The report of the process called `of`; if none is named, of what the command built and ran if it is
+/// known for that, and else of the command.
+pub(super) fn weighed_traces(
+    traces: &[Trace],
+    clean: &[CleanRun],
+    of: Option<&Of>,
+    inside: Option<&str>,
+) -> Result<Report, Failure> {
+    let built = traces.first().filter(|_| of.is_none()).and_then(runners::built);
+    let given = of.map(ToString::to_string);
+    let of = given.as_deref().or(built.as_ref().map(|built| built.of.as_str()));
+    let mut report = weigh(&Weighing { traces, clean, of, inside })?;
+    report.warnings.splice(0..0, built.map(|built| built.said));
+    Ok(report)
+}
+
+/// The report in a file, or of the recording in it.
+pub(super) fn report_of(path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
+    if path.extension().is_some_and(|e| e == "dwt") {
+        let trace = recording::read(path)?;
+        return weighed_traces(std::slice::from_ref(&trace), &[], of, None);
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| Failure::Read { path: path.to_owned(), source })?;
+    let not = |why: String| Failure::Unknown(format!("{} is no report: {why}", path.display()));
+    Report::from_json(&text).map_err(not)
+}
