@@ -16,7 +16,7 @@ pub fn read_as_any(text: &str) -> usize {
         cgroup::throttled_in(text) > 0,
         cgroup::quota_in(text).is_some(),
         Tracepoint::parse(text).offset("prev_pid", usize::MAX) < usize::MAX,
-        ptrace::reads_maps(text) > 0,
+        ptrace::count_mappings(text) > 0,
         snapshot::call(text).is_some(),
         text.lines().any(|line| snapshot::mapping(0, line).is_some()),
         !counting::left_behind(text, |_| false).is_empty(),

@@ -24,10 +24,10 @@ pub(super) struct Label(usize);
 
 /// How two values compare, unsigned but for the last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum If {
+pub(super) enum Cond {
     Equal = 0x10,
     Greater = 0x20,
-    Different = 0x50,
+    NotEqual = 0x50,
     Less = 0xa0,
     LessSigned = 0xc0,
 }
@@ -41,44 +41,44 @@ pub(super) enum Op {
     ShiftLeft = 0x60,
     ShiftRight = 0x70,
     Xor = 0xa0,
-    Set = 0xb0,
+    Mov = 0xb0,
 }
 
 /// What is done to bits in memory without being divided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Bits {
+pub(super) enum AtomicOp {
     Or = 0x40,
     And = 0x50,
 }
 
 /// Classes and modes of `linux/bpf_common.h` and `linux/bpf.h`.
 mod code {
-    pub(super) const LOAD_MAP: u8 = 0x18;
+    pub(super) const LOAD_IMM_64: u8 = 0x18;
     pub(super) const LOAD_32: u8 = 0x61;
     pub(super) const LOAD_64: u8 = 0x79;
     pub(super) const STORE_32: u8 = 0x63;
     pub(super) const STORE_64: u8 = 0x7b;
-    pub(super) const PUT_32: u8 = 0x62;
-    pub(super) const PUT_64: u8 = 0x7a;
+    pub(super) const STORE_IMM_32: u8 = 0x62;
+    pub(super) const STORE_IMM_64: u8 = 0x7a;
     pub(super) const JUMP: u8 = 0x05;
     pub(super) const CALL: u8 = 0x85;
     pub(super) const EXIT: u8 = 0x95;
-    pub(super) const OP_64: u8 = 0x07;
-    pub(super) const SET_32: u8 = 0xb4;
-    pub(super) const COPY_32: u8 = 0xbc;
+    pub(super) const ALU_64: u8 = 0x07;
+    pub(super) const MOV32_IMM: u8 = 0xb4;
+    pub(super) const MOV32_REG: u8 = 0xbc;
     /// What the value says is done at once, whatever other CPUs do there.
-    pub(super) const UNDIVIDED_64: u8 = 0xdb;
+    pub(super) const ATOMIC_64: u8 = 0xdb;
     /// Added where the right side is a register.
     pub(super) const BY_REGISTER: u8 = 0x08;
     /// `BPF_PSEUDO_MAP_FD`.
-    pub(super) const MAP: u8 = 1;
+    pub(super) const PSEUDO_MAP_FD: u8 = 1;
 }
 
 /// A program in the making.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     code: Vec<Instruction>,
-    places: Vec<Option<usize>>,
+    targets: Vec<Option<usize>>,
     jumps: Vec<(usize, Label)>,
 }
 
@@ -89,23 +89,23 @@ impl Program {
     }
 
     /// `to op= value`.
-    pub(super) fn by(&mut self, op: Op, to: R, value: i32) {
-        self.push(code::OP_64 | op as u8, to, R(0), 0, value);
+    pub(super) fn op_imm(&mut self, op: Op, to: R, value: i32) {
+        self.push(code::ALU_64 | op as u8, to, R(0), 0, value);
     }
 
     /// `to op= from`.
-    pub(super) fn with(&mut self, op: Op, to: R, from: R) {
-        self.push(code::OP_64 | code::BY_REGISTER | op as u8, to, from, 0, 0);
+    pub(super) fn op_reg(&mut self, op: Op, to: R, from: R) {
+        self.push(code::ALU_64 | code::BY_REGISTER | op as u8, to, from, 0, 0);
     }
 
     /// `to = value`, the upper half 0.
-    pub(super) fn set_32(&mut self, to: R, value: i32) {
-        self.push(code::SET_32, to, R(0), 0, value);
+    pub(super) fn mov32_imm(&mut self, to: R, value: i32) {
+        self.push(code::MOV32_IMM, to, R(0), 0, value);
     }
 
     /// `to = from`, the upper half 0.
-    pub(super) fn copy_32(&mut self, to: R, from: R) {
-        self.push(code::COPY_32, to, from, 0, 0);
+    pub(super) fn mov32_reg(&mut self, to: R, from: R) {
+        self.push(code::MOV32_REG, to, from, 0, 0);
     }
 
     /// `to = *(from + offset)`.
@@ -129,23 +129,23 @@ impl Program {
     }
 
     /// `*(to + offset) = value`.
-    pub(super) fn put(&mut self, to: R, offset: i16, value: i32) {
-        self.push(code::PUT_64, to, R(0), offset, value);
+    pub(super) fn store_imm(&mut self, to: R, offset: i16, value: i32) {
+        self.push(code::STORE_IMM_64, to, R(0), offset, value);
     }
 
     /// The same with 32 bits.
-    pub(super) fn put_32(&mut self, to: R, offset: i16, value: i32) {
-        self.push(code::PUT_32, to, R(0), offset, value);
+    pub(super) fn store32_imm(&mut self, to: R, offset: i16, value: i32) {
+        self.push(code::STORE_IMM_32, to, R(0), offset, value);
     }
 
     /// `*(to + offset) |= from`, or `&=`, undivided.
-    pub(super) fn undivided(&mut self, what: Bits, to: R, offset: i16, from: R) {
-        self.push(code::UNDIVIDED_64, to, from, offset, what as i32);
+    pub(super) fn atomic(&mut self, what: AtomicOp, to: R, offset: i16, from: R) {
+        self.push(code::ATOMIC_64, to, from, offset, what as i32);
     }
 
-    /// `to = map`, by its descriptor.
-    pub(super) fn map(&mut self, to: R, descriptor: i32) {
-        self.push(code::LOAD_MAP, to, R(code::MAP), 0, descriptor);
+    /// `to = load_map`, by its descriptor.
+    pub(super) fn load_map(&mut self, to: R, descriptor: i32) {
+        self.push(code::LOAD_IMM_64, to, R(code::PSEUDO_MAP_FD), 0, descriptor);
         self.push(0, R(0), R(0), 0, 0);
     }
 
@@ -156,19 +156,19 @@ impl Program {
 
     /// Ends.
     pub(super) fn exit(&mut self) {
-        self.by(Op::Set, R(0), 0);
+        self.op_imm(Op::Mov, R(0), 0);
         self.push(code::EXIT, R(0), R(0), 0, 0);
     }
 
-    /// A place that will be told by [`Program::here`].
+    /// A place that will be told by [`Program::bind`].
     pub(super) fn label(&mut self) -> Label {
-        self.places.push(None);
-        Label(self.places.len() - 1)
+        self.targets.push(None);
+        Label(self.targets.len() - 1)
     }
 
     /// The label stands here.
-    pub(super) fn here(&mut self, label: Label) {
-        self.places[label.0] = Some(self.code.len());
+    pub(super) fn bind(&mut self, label: Label) {
+        self.targets[label.0] = Some(self.code.len());
     }
 
     /// Goes on there.
@@ -178,21 +178,22 @@ impl Program {
     }
 
     /// Goes on there if the register compares so with the value.
-    pub(super) fn jump_if(&mut self, left: R, how: If, right: i32, to: Label) {
+    pub(super) fn jump_if(&mut self, left: R, cond: Cond, right: i32, to: Label) {
         self.jumps.push((self.code.len(), to));
-        self.push(code::JUMP | how as u8, left, R(0), 0, right);
+        self.push(code::JUMP | cond as u8, left, R(0), 0, right);
     }
 
     /// Goes on there if the registers compare so.
-    pub(super) fn jump_if_both(&mut self, left: R, how: If, right: R, to: Label) {
+    pub(super) fn jump_if_both(&mut self, left: R, cond: Cond, right: R, to: Label) {
         self.jumps.push((self.code.len(), to));
-        self.push(code::JUMP | code::BY_REGISTER | how as u8, left, right, 0, 0);
+        self.push(code::JUMP | code::BY_REGISTER | cond as u8, left, right, 0, 0);
     }
 
     /// The instructions, with their jumps; none if one leads nowhere, or too far.
     pub(super) fn finish(mut self) -> Option<Vec<Instruction>> {
         for (at, label) in self.jumps {
-            let distance = i64::try_from(self.places[label.0]?).ok()? - i64::try_from(at).ok()? - 1;
+            let distance =
+                i64::try_from(self.targets[label.0]?).ok()? - i64::try_from(at).ok()? - 1;
             self.code[at].offset = i16::try_from(distance).ok()?;
         }
         Some(self.code)
@@ -207,9 +208,9 @@ mod tests {
     fn jumps_are_counted_from_the_instruction_behind() {
         let mut program = Program::default();
         let end = program.label();
-        program.jump_if(R(1), If::Equal, 7, end);
-        program.map(R(2), 5);
-        program.here(end);
+        program.jump_if(R(1), Cond::Equal, 7, end);
+        program.load_map(R(2), 5);
+        program.bind(end);
         program.exit();
         let code = program.finish().unwrap();
         assert_eq!(code.len(), 5);

@@ -13,18 +13,18 @@ mod kind {
     pub(super) const UNION: u32 = 5;
     pub(super) const ENUM: u32 = 6;
     pub(super) const TYPEDEF: u32 = 8;
-    pub(super) const PROTOTYPE: u32 = 13;
-    pub(super) const VARIABLE: u32 = 14;
-    pub(super) const SECTION: u32 = 15;
-    pub(super) const TAG: u32 = 17;
-    pub(super) const ENUM_64: u32 = 19;
+    pub(super) const FUNC_PROTO: u32 = 13;
+    pub(super) const VAR: u32 = 14;
+    pub(super) const DATASEC: u32 = 15;
+    pub(super) const DECL_TAG: u32 = 17;
+    pub(super) const ENUM64: u32 = 19;
 }
 
 /// First bytes, in this machine's order.
 const MAGIC: u16 = 0xeb9f;
 /// Bytes of a type's head, and of a member of a structure.
-const HEAD: usize = 12;
-const MEMBER: usize = 12;
+const HEADER_SIZE: usize = 12;
+const MEMBER_SIZE: usize = 12;
 
 /// A description.
 pub(super) struct Types {
@@ -43,23 +43,23 @@ struct Type {
     members: usize,
     name: usize,
     /// Behind its head.
-    rest: usize,
+    body: usize,
 }
 
 impl Types {
     /// The running kernel's.
     pub(super) fn of_kernel() -> io::Result<Self> {
         let bytes = fs::read("/sys/kernel/btf/vmlinux").map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => undescribed(),
+            io::ErrorKind::NotFound => no_btf(),
             _ => error,
         })?;
-        Self::read(bytes).ok_or_else(undescribed)
+        Self::read(bytes).ok_or_else(no_btf)
     }
 
     fn read(bytes: Vec<u8>) -> Option<Self> {
         let magic = u16::from_ne_bytes(*bytes.first_chunk()?);
-        let [header, types, length, strings] =
-            [4, 8, 12, 16].map(|at| word(&bytes, at).and_then(|value| usize::try_from(value).ok()));
+        let [header, types, length, strings] = [4, 8, 12, 16]
+            .map(|at| read_u32(&bytes, at).and_then(|value| usize::try_from(value).ok()));
         let (first, strings) = (header?.checked_add(types?)?, header?.checked_add(strings?)?);
         let types = [first, first.checked_add(length?)?];
         (magic == MAGIC && types[1] <= bytes.len()).then_some(Self { bytes, types, strings })
@@ -74,16 +74,16 @@ impl Types {
     pub(super) fn member(&self, structure: &str, member: &str) -> Option<u32> {
         let found = self.find(kind::STRUCT, structure)?;
         (0..found.members).find_map(|at| {
-            let at = found.rest + at * MEMBER;
-            let bits = word(&self.bytes, at + 8)?;
+            let at = found.body + at * MEMBER_SIZE;
+            let bits = read_u32(&self.bytes, at + 8)?;
             let bits = if found.has_bit_fields { bits & 0xff_ffff } else { bits };
-            let is = self.is_called(usize::try_from(word(&self.bytes, at)?).ok()?, member);
-            (is && bits.is_multiple_of(8)).then_some(bits / 8)
+            let matches = self.has_name(usize::try_from(read_u32(&self.bytes, at)?).ok()?, member);
+            (matches && bits.is_multiple_of(8)).then_some(bits / 8)
         })
     }
 
     fn find(&self, kind: u32, name: &str) -> Option<Type> {
-        self.all().find(|found| found.kind == kind && self.is_called(found.name, name))
+        self.all().find(|found| found.kind == kind && self.has_name(found.name, name))
     }
 
     fn all(&self) -> impl Iterator<Item = Type> {
@@ -91,25 +91,25 @@ impl Types {
         std::iter::from_fn(move || {
             // 0 is the type without a value.
             number += 1;
-            let found = self.at(at, number).filter(|found| found.rest <= self.types[1])?;
-            at = found.rest.checked_add(found.length()?)?;
+            let found = self.at(at, number).filter(|found| found.body <= self.types[1])?;
+            at = found.body.checked_add(found.body_length()?)?;
             Some(found)
         })
     }
 
     fn at(&self, at: usize, number: u32) -> Option<Type> {
-        let info = word(&self.bytes, at + 4)?;
+        let info = read_u32(&self.bytes, at + 4)?;
         Some(Type {
             number,
             kind: info >> 24 & 0x1f,
             has_bit_fields: info >> 31 != 0,
             members: usize::try_from(info & 0xffff).ok()?,
-            name: usize::try_from(word(&self.bytes, at)?).ok()?,
-            rest: at + HEAD,
+            name: usize::try_from(read_u32(&self.bytes, at)?).ok()?,
+            body: at + HEADER_SIZE,
         })
     }
 
-    fn is_called(&self, name: usize, wanted: &str) -> bool {
+    fn has_name(&self, name: usize, wanted: &str) -> bool {
         let found = self.strings.checked_add(name).and_then(|at| self.bytes.get(at..));
         let rest = found.and_then(|found| found.strip_prefix(wanted.as_bytes()));
         rest.is_some_and(|rest| rest.first() == Some(&0))
@@ -118,25 +118,25 @@ impl Types {
 
 impl Type {
     /// What follows its head, in bytes; none of a kind that is not known.
-    fn length(self) -> Option<usize> {
+    fn body_length(self) -> Option<usize> {
         Some(match self.kind {
-            kind::INT | kind::VARIABLE | kind::TAG => 4,
+            kind::INT | kind::VAR | kind::DECL_TAG => 4,
             kind::ARRAY => 12,
-            kind::STRUCT | kind::UNION | kind::SECTION | kind::ENUM_64 => self.members * 12,
-            kind::ENUM | kind::PROTOTYPE => self.members * 8,
-            other if other < kind::ENUM_64 => 0,
+            kind::STRUCT | kind::UNION | kind::DATASEC | kind::ENUM64 => self.members * 12,
+            kind::ENUM | kind::FUNC_PROTO => self.members * 8,
+            other if other < kind::ENUM64 => 0,
             _ => return None,
         })
     }
 }
 
 /// What is said where something is not described.
-pub(super) fn undescribed() -> io::Error {
+pub(super) fn no_btf() -> io::Error {
     io::Error::other("this kernel does not describe its own types (BTF) as we need them")
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word))
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|read_u32| u32::from_ne_bytes(*read_u32))
 }
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
         .concat();
         let length = u32::try_from(4 * types.len()).unwrap();
         let header = [u32::from(MAGIC) | 1 << 16, 24, 0, length, length, 27];
-        let words = header.iter().chain(&types).flat_map(|word| word.to_ne_bytes());
+        let words = header.iter().chain(&types).flat_map(|read_u32| read_u32.to_ne_bytes());
         words.chain(strings.iter().copied()).collect()
     }
 

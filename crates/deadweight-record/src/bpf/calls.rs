@@ -5,194 +5,195 @@
 //!
 //! Not for choosing kinds and tasks: that is `dense`.
 
-use super::assembler::{If, Instruction, Label, Op, Program, R};
-use super::counted::{
-    AFTER_PAUSE, APART, count_as, count_as_latest, earlier, one_more, read_clock, tell_counted,
-    time, time_each,
+use super::assembler::{Cond, Instruction, Label, Op, Program, R};
+use super::call_counts::{
+    MAX_CALL_GAP, TIME_AFTER_PAUSE, count_as, count_as_latest, increment, min_time, output_counts,
+    read_clock, time_each, time_return,
 };
-use super::layout::{entry, kind};
-use super::recorded::{record_entry, record_return};
-use super::registers;
-use super::who::{WHO, ask_again, is_followed, who_calls};
+use super::call_records::{record_entry, record_return};
+use super::current_task::{TID, calling_task, forget_current, require_followed};
+use super::layout::{call_filter, task_entry};
+use super::pt_regs;
 use super::{
-    CONTEXT, MANY, REGISTERS, STACK, TASK, TIMED, Tables, VALUE, at, begin, kind_at, look_up, whole,
+    CONTEXT, Maps, REGISTERS, REPORT_AFTER, STACK, TASK, TIME_ONE_IN, VALUE, at, imm, kind_at,
+    lookup, prologue,
 };
 
 /// A counted task has a call recorded after so many ns, for its user half.
-const LONG: i32 = 1_000_000;
+const RECORD_EVERY: i32 = 1_000_000;
 
 /// At `sys_enter`.
-pub(super) fn entering(tables: Tables) -> Option<Vec<Instruction>> {
-    let mut p = begin();
-    let (alone, tell_first, record, end) = (p.label(), p.label(), p.label(), p.label());
-    who_calls(&mut p, tables, alone);
-    let (call, now, saved) = (R(7), R(8), R(3));
-    p.put(TASK, at(entry::OPEN), 0);
-    p.put(TASK, at(entry::TAKEN), 0);
+pub(super) fn on_sys_enter(maps: Maps) -> Option<Vec<Instruction>> {
+    let mut p = prologue();
+    let (uncounted, report_first, record, end) = (p.label(), p.label(), p.label(), p.label());
+    calling_task(&mut p, maps, uncounted);
+    let (call, now, regs) = (R(7), R(8), R(3));
+    p.store_imm(TASK, at(task_entry::OPEN), 0);
+    p.store_imm(TASK, at(task_entry::OPEN_REPORTED), 0);
     p.load(call, CONTEXT, VALUE);
-    p.jump_if(call, If::Greater, whole(kind::CALLS) - 1, tell_first);
-    when_entered(&mut p, tables, now, tell_first);
-    let alike = like_the_latest(&mut p, call);
+    p.jump_if(call, Cond::Greater, imm(call_filter::CALLS) - 1, report_first);
+    entry_time(&mut p, maps, now, report_first);
+    let same_as_latest = matches_latest(&mut p, call);
     p.store_32(STACK, -4, call);
-    look_up(&mut p, tables.kinds);
-    p.jump_if(R(0), If::Equal, 0, tell_first);
-    p.load(R(1), R(0), at(kind::COUNTABLE));
-    p.jump_if(R(1), If::Equal, 0, tell_first);
-    p.load(saved, CONTEXT, REGISTERS);
-    registers::if_narrow(&mut p, saved, tell_first);
-    for (i, register) in registers::ARGS.into_iter().take(4).enumerate() {
-        p.load(R(1), saved, register);
-        p.load(R(2), R(0), at(kind::LIMIT + 8 * i));
-        p.with(Op::And, R(2), R(1));
-        p.jump_if(R(2), If::Different, 0, tell_first);
-        p.load(R(2), R(0), at(kind::MASK + 8 * i));
-        p.store(TASK, at(entry::MASKS + 8 * i), R(2));
-        p.with(Op::And, R(1), R(2));
-        p.store(TASK, at(entry::ARGS + 8 * i), R(1));
+    lookup(&mut p, maps.call_filters);
+    p.jump_if(R(0), Cond::Equal, 0, report_first);
+    p.load(R(1), R(0), at(call_filter::COUNTABLE));
+    p.jump_if(R(1), Cond::Equal, 0, report_first);
+    p.load(regs, CONTEXT, REGISTERS);
+    pt_regs::jump_if_compat(&mut p, regs, report_first);
+    for (i, register) in pt_regs::ARGS.into_iter().take(4).enumerate() {
+        p.load(R(1), regs, register);
+        p.load(R(2), R(0), at(call_filter::LIMIT + 8 * i));
+        p.op_reg(Op::And, R(2), R(1));
+        p.jump_if(R(2), Cond::NotEqual, 0, report_first);
+        p.load(R(2), R(0), at(call_filter::MASK + 8 * i));
+        p.store(TASK, at(task_entry::MASKS + 8 * i), R(2));
+        p.op_reg(Op::And, R(1), R(2));
+        p.store(TASK, at(task_entry::ARGS + 8 * i), R(1));
     }
-    p.store(TASK, at(entry::NR), call);
-    p.here(alike);
-    p.store(TASK, at(entry::ENTERED), now);
-    let goes_on = p.label();
-    p.load(R(1), TASK, at(entry::PENDING));
-    p.jump_if(R(1), If::Different, 0, goes_on);
-    p.load(R(1), TASK, at(entry::LAST));
-    earlier(&mut p, R(1), now);
-    p.store(TASK, at(entry::SINCE), R(1));
-    p.here(goes_on);
-    p.put(TASK, at(entry::OPEN), 1);
+    p.store(TASK, at(task_entry::NR), call);
+    p.bind(same_as_latest);
+    p.store(TASK, at(task_entry::ENTERED), now);
+    let pending = p.label();
+    p.load(R(1), TASK, at(task_entry::PENDING));
+    p.jump_if(R(1), Cond::NotEqual, 0, pending);
+    p.load(R(1), TASK, at(task_entry::LAST));
+    min_time(&mut p, R(1), now);
+    p.store(TASK, at(task_entry::SINCE), R(1));
+    p.bind(pending);
+    p.store_imm(TASK, at(task_entry::OPEN), 1);
     p.exit();
-    p.here(tell_first);
-    ask_again(&mut p, tables);
+    p.bind(report_first);
+    forget_current(&mut p, maps);
     read_clock(&mut p, now);
-    p.store(TASK, at(entry::RECORDED), now);
-    tell_counted(&mut p, tables, entry::LAST);
-    p.load_32(WHO, TASK, at(entry::TASK));
+    p.store(TASK, at(task_entry::RECORDED), now);
+    output_counts(&mut p, maps, task_entry::LAST);
+    p.load_32(TID, TASK, at(task_entry::TASK));
     p.jump(record);
-    p.here(alone);
-    is_followed(&mut p, tables, end);
-    p.here(record);
-    record_entry(&mut p, tables);
-    p.here(end);
+    p.bind(uncounted);
+    require_followed(&mut p, maps, end);
+    p.bind(record);
+    record_entry(&mut p, maps);
+    p.bind(end);
     p.exit();
     p.finish()
 }
 
 /// Goes on at the label if this call is like the latest, and that was counted: nothing has to be looked up and noted then.
-fn like_the_latest(p: &mut Program, call: R) -> Label {
-    let (alike, other, saved) = (p.label(), p.label(), R(3));
-    p.load(R(1), TASK, at(entry::LATEST));
-    p.jump_if(R(1), If::Equal, 0, other);
-    p.load(R(1), TASK, at(entry::NR));
-    p.jump_if_both(R(1), If::Different, call, other);
-    p.load(saved, CONTEXT, REGISTERS);
-    for (i, register) in registers::ARGS.into_iter().take(4).enumerate() {
-        p.load(R(1), saved, register);
-        p.load(R(2), TASK, at(entry::MASKS + 8 * i));
-        p.with(Op::And, R(1), R(2));
-        p.load(R(2), TASK, at(entry::ARGS + 8 * i));
-        p.jump_if_both(R(1), If::Different, R(2), other);
+fn matches_latest(p: &mut Program, call: R) -> Label {
+    let (same_as_latest, differs, regs) = (p.label(), p.label(), R(3));
+    p.load(R(1), TASK, at(task_entry::LATEST_KIND));
+    p.jump_if(R(1), Cond::Equal, 0, differs);
+    p.load(R(1), TASK, at(task_entry::NR));
+    p.jump_if_both(R(1), Cond::NotEqual, call, differs);
+    p.load(regs, CONTEXT, REGISTERS);
+    for (i, register) in pt_regs::ARGS.into_iter().take(4).enumerate() {
+        p.load(R(1), regs, register);
+        p.load(R(2), TASK, at(task_entry::MASKS + 8 * i));
+        p.op_reg(Op::And, R(1), R(2));
+        p.load(R(2), TASK, at(task_entry::ARGS + 8 * i));
+        p.jump_if_both(R(1), Cond::NotEqual, R(2), differs);
     }
-    p.jump(alike);
-    p.here(other);
-    p.put(TASK, at(entry::LATEST), 0);
-    alike
+    p.jump(same_as_latest);
+    p.bind(differs);
+    p.store_imm(TASK, at(task_entry::LATEST_KIND), 0);
+    same_as_latest
 }
 
 /// `now` becomes the time of an entry: read, or of most calls taken to be as long after the latest return as the one
-/// that was timed. After a millisecond it goes on at `tell_first`.
-fn when_entered(p: &mut Program, tables: Tables, now: R, tell_first: Label) {
-    let (timed, near, after_a_record, done) = (p.label(), p.label(), p.label(), p.label());
-    p.load(R(1), TASK, at(entry::UNTIMED));
-    p.jump_if(R(1), If::Equal, 0, timed);
-    p.jump_if(R(1), If::Equal, TIMED - 1, timed);
-    p.load(now, TASK, at(entry::LAST));
-    p.jump_if(now, If::Equal, 0, timed);
-    p.load(R(1), TASK, at(entry::GAP));
-    p.with(Op::Add, now, R(1));
-    p.put(TASK, at(entry::EXACT), 0);
+/// that was timed. After a millisecond it goes on at `report_first`.
+fn entry_time(p: &mut Program, maps: Maps, now: R, report_first: Label) {
+    let (timed, soon, after_record, done) = (p.label(), p.label(), p.label(), p.label());
+    p.load(R(1), TASK, at(task_entry::UNTIMED));
+    p.jump_if(R(1), Cond::Equal, 0, timed);
+    p.jump_if(R(1), Cond::Equal, TIME_ONE_IN - 1, timed);
+    p.load(now, TASK, at(task_entry::LAST));
+    p.jump_if(now, Cond::Equal, 0, timed);
+    p.load(R(1), TASK, at(task_entry::RETURN_TO_ENTRY));
+    p.op_reg(Op::Add, now, R(1));
+    p.store_imm(TASK, at(task_entry::ENTRY_TIMED), 0);
     p.jump(done);
-    p.here(timed);
+    p.bind(timed);
     read_clock(p, now);
-    p.put(TASK, at(entry::EXACT), 1);
-    p.with(Op::Set, R(1), now);
-    p.load(R(2), TASK, at(entry::RECORDED));
-    p.with(Op::Subtract, R(1), R(2));
-    p.jump_if(R(1), If::Greater, LONG - 1, tell_first);
+    p.store_imm(TASK, at(task_entry::ENTRY_TIMED), 1);
+    p.op_reg(Op::Mov, R(1), now);
+    p.load(R(2), TASK, at(task_entry::RECORDED));
+    p.op_reg(Op::Subtract, R(1), R(2));
+    p.jump_if(R(1), Cond::Greater, RECORD_EVERY - 1, report_first);
     // After a pause another stretch begins: where in it the calls were would not be known.
-    p.load(R(2), TASK, at(entry::LAST));
-    p.with(Op::Set, R(1), now);
-    p.with(Op::Subtract, R(1), R(2));
-    p.jump_if(R(1), If::LessSigned, APART, near);
-    p.jump_if(R(2), If::Equal, 0, after_a_record);
-    time_each(p, AFTER_PAUSE);
-    tell_counted(p, tables, entry::LAST);
-    p.here(after_a_record);
-    p.store(TASK, at(entry::LAST), now);
+    p.load(R(2), TASK, at(task_entry::LAST));
+    p.op_reg(Op::Mov, R(1), now);
+    p.op_reg(Op::Subtract, R(1), R(2));
+    p.jump_if(R(1), Cond::LessSigned, MAX_CALL_GAP, soon);
+    p.jump_if(R(2), Cond::Equal, 0, after_record);
+    time_each(p, TIME_AFTER_PAUSE);
+    output_counts(p, maps, task_entry::LAST);
+    p.bind(after_record);
+    p.store(TASK, at(task_entry::LAST), now);
     p.jump(done);
-    p.here(near);
-    p.load(R(2), TASK, at(entry::UNTIMED));
-    p.jump_if(R(2), If::Different, TIMED - 1, done);
-    p.store(TASK, at(entry::GAP), R(1));
-    p.here(done);
+    p.bind(soon);
+    p.load(R(2), TASK, at(task_entry::UNTIMED));
+    p.jump_if(R(2), Cond::NotEqual, TIME_ONE_IN - 1, done);
+    p.store(TASK, at(task_entry::RETURN_TO_ENTRY), R(1));
+    p.bind(done);
 }
 
 /// At `sys_exit`.
-pub(super) fn leaving(tables: Tables) -> Option<Vec<Instruction>> {
-    let mut p = begin();
-    let (counted, timed, told, end) = (p.label(), p.label(), p.label(), p.label());
-    let (recorded, alone, record) = (p.label(), p.label(), p.label());
-    who_calls(&mut p, tables, alone);
+pub(super) fn on_sys_exit(maps: Maps) -> Option<Vec<Instruction>> {
+    let mut p = prologue();
+    let (counted, timed, report, end) = (p.label(), p.label(), p.label(), p.label());
+    let (recorded, uncounted, record) = (p.label(), p.label(), p.label());
+    calling_task(&mut p, maps, uncounted);
     let (now, kind) = (R(7), R(8));
     // Without an undivided exchange, which costs as much as all this: an interrupt between the first two that
     // tells of the call is seen by the third, and one after them finds nothing to tell.
-    p.load(R(1), TASK, at(entry::OPEN));
-    p.put(TASK, at(entry::OPEN), 0);
-    p.load(R(2), TASK, at(entry::TAKEN));
-    p.jump_if(R(1), If::Equal, 0, recorded);
-    p.jump_if(R(2), If::Different, 0, recorded);
-    one_more(&mut p, TASK, entry::RUN);
+    p.load(R(1), TASK, at(task_entry::OPEN));
+    p.store_imm(TASK, at(task_entry::OPEN), 0);
+    p.load(R(2), TASK, at(task_entry::OPEN_REPORTED));
+    p.jump_if(R(1), Cond::Equal, 0, recorded);
+    p.jump_if(R(2), Cond::NotEqual, 0, recorded);
+    increment(&mut p, TASK, task_entry::CALLS_PER_WAIT);
     p.load(R(5), CONTEXT, VALUE);
     count_as_latest(&mut p, kind, counted);
-    for index in 0..entry::KINDS {
+    for index in 0..task_entry::KINDS {
         count_as(&mut p, index, kind, counted, timed);
     }
-    one_more(&mut p, TASK, entry::MISSED);
+    increment(&mut p, TASK, task_entry::MISSED);
     read_clock(&mut p, now);
-    p.store(TASK, at(entry::LAST), now);
-    p.jump(told);
-    p.here(counted);
-    p.load(R(1), TASK, at(entry::PENDING));
-    p.jump_if(R(1), If::Greater, MANY - 2, timed);
-    p.load(R(2), TASK, at(entry::UNTIMED));
-    p.jump_if(R(2), If::Equal, 0, timed);
-    p.by(Op::Add, R(1), 1);
-    p.store(TASK, at(entry::PENDING), R(1));
-    p.by(Op::Subtract, R(2), 1);
-    p.store(TASK, at(entry::UNTIMED), R(2));
-    p.load(R(1), TASK, at(entry::ENTERED));
-    p.load(R(2), kind, at(entry::KIND_LATEST));
-    p.with(Op::Add, R(1), R(2));
-    p.store(TASK, at(entry::LAST), R(1));
+    p.store(TASK, at(task_entry::LAST), now);
+    p.jump(report);
+    p.bind(counted);
+    p.load(R(1), TASK, at(task_entry::PENDING));
+    p.jump_if(R(1), Cond::Greater, REPORT_AFTER - 2, timed);
+    p.load(R(2), TASK, at(task_entry::UNTIMED));
+    p.jump_if(R(2), Cond::Equal, 0, timed);
+    p.op_imm(Op::Add, R(1), 1);
+    p.store(TASK, at(task_entry::PENDING), R(1));
+    p.op_imm(Op::Subtract, R(2), 1);
+    p.store(TASK, at(task_entry::UNTIMED), R(2));
+    p.load(R(1), TASK, at(task_entry::ENTERED));
+    p.load(R(2), kind, at(task_entry::KIND_LATEST));
+    p.op_reg(Op::Add, R(1), R(2));
+    p.store(TASK, at(task_entry::LAST), R(1));
     p.jump(end);
-    p.here(timed);
-    time(&mut p, kind, now);
-    one_more(&mut p, TASK, entry::PENDING);
-    p.jump_if(R(1), If::Greater, MANY - 1, told);
-    p.load(R(1), TASK, kind_at(entry::KINDS - 1, entry::KIND_COUNT));
-    p.jump_if(R(1), If::Equal, 0, end);
-    p.here(told);
-    tell_counted(&mut p, tables, entry::LAST);
+    p.bind(timed);
+    time_return(&mut p, kind, now);
+    increment(&mut p, TASK, task_entry::PENDING);
+    p.jump_if(R(1), Cond::Greater, REPORT_AFTER - 1, report);
+    p.load(R(1), TASK, kind_at(task_entry::KINDS - 1, task_entry::KIND_COUNT));
+    p.jump_if(R(1), Cond::Equal, 0, end);
+    p.bind(report);
+    output_counts(&mut p, maps, task_entry::LAST);
     p.jump(end);
-    p.here(recorded);
+    p.bind(recorded);
     // What is counted next begins at its own entry.
-    p.put(TASK, at(entry::LAST), 0);
+    p.store_imm(TASK, at(task_entry::LAST), 0);
     p.jump(record);
-    p.here(alone);
-    is_followed(&mut p, tables, end);
-    p.here(record);
-    record_return(&mut p, tables);
-    p.here(end);
+    p.bind(uncounted);
+    require_followed(&mut p, maps, end);
+    p.bind(record);
+    record_return(&mut p, maps);
+    p.bind(end);
     p.exit();
     p.finish()
 }

@@ -9,37 +9,37 @@
 
 mod assembler;
 mod btf;
+mod call_counts;
+mod call_records;
 mod calls;
-mod counted;
+mod current_task;
 pub(crate) mod high_rate;
-mod kernel;
 pub(crate) mod layout;
-mod recorded;
-mod registers;
-mod switches;
-mod who;
+mod pt_regs;
+mod sched;
+mod sys;
 
 use crate::perf::schema::{Offsets, Role};
 use assembler::{Instruction, Op, Program, R};
-use btf::{Types, undescribed};
-use kernel::{Attached, Loaded, SharedTable, Table};
-use layout::{FOLLOWED, entry, kind, recorded as record};
+use btf::{Types, no_btf};
+use layout::{FOLLOWED_WORDS, call_filter, call_record, task_entry};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use sys::{Attachment, LoadedProgram, Map, SharedMap};
 
 /// Dense calls are told after so many, or after a millisecond.
-pub(crate) const MANY: i32 = 512;
+pub(crate) const REPORT_AFTER: i32 = 512;
 /// Of dense calls one in so many is timed, at its entry and its return. A prime: programs repeat themselves, and seldom so.
-pub(crate) const TIMED: i32 = 29;
+pub(crate) const TIME_ONE_IN: i32 = 29;
 /// The process ids in records are those of the machine in this namespace alone.
-const MACHINE: &str = "pid:[4026531836]";
+const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Functions of the kernel, `enum bpf_func_id`.
-const LOOK_UP: i32 = 1;
-const CLOCK: i32 = 5;
-const TELL: i32 = 25;
+const MAP_LOOKUP_ELEM: i32 = 1;
+const KTIME_GET_NS: i32 = 5;
+const PERF_EVENT_OUTPUT: i32 = 25;
 /// `BPF_F_CURRENT_CPU`.
 const THIS_CPU: i32 = -1;
 
@@ -53,44 +53,44 @@ const REGISTERS: i16 = 0;
 const VALUE: i16 = 8;
 
 /// What programs tell, each by an event of its own on each CPU.
-pub(crate) const TOLD: [Role; 4] = [Role::Enter, Role::Leave, Role::CallSite, Role::Dense];
+pub(crate) const OUTPUT_ROLES: [Role; 4] = [Role::Enter, Role::Leave, Role::CallSite, Role::Dense];
 
 /// The tables that the programs share, as descriptors.
 #[derive(Copy, Clone, Debug)]
-struct Tables {
+struct Maps {
     /// Whose calls are counted, and what was.
     tasks: i32,
-    kinds: i32,
+    call_filters: i32,
     /// Whose calls are told, a bit for each task.
     followed: i32,
     /// By CPU, the task that runs there if its calls are counted and that is known, otherwise 0.
     running: i32,
     /// When stacks of calls were taken.
-    sited: i32,
+    stack_times: i32,
     enters: i32,
     leaves: i32,
     sites: i32,
-    told: i32,
+    counts: i32,
 }
 
 /// The programs at work, and the tables that they share with us. They end with this.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    /// By [`entry`].
-    pub(crate) tasks: SharedTable,
-    /// By [`kind`].
-    pub(crate) kinds: SharedTable,
-    followed: SharedTable,
-    running: Table,
-    sited: Table,
-    /// In the order of [`TOLD`].
-    events: [Table; 4],
-    _attached: Vec<Attached>,
+    /// By [`task_entry`].
+    pub(crate) tasks: SharedMap,
+    /// By [`call_filter`].
+    pub(crate) call_filters: SharedMap,
+    followed: SharedMap,
+    running: Map,
+    stack_times: Map,
+    /// In the order of [`OUTPUT_ROLES`].
+    events: [Map; 4],
+    _attached: Vec<Attachment>,
 }
 
 /// More programs at work, at switches and wake-ups. They end with this.
 #[derive(Debug)]
-pub(crate) struct AtSwitches(#[expect(dead_code, reason = "closed at its end")] [Attached; 2]);
+pub(crate) struct SchedPrograms(#[expect(dead_code, reason = "closed at its end")] [Attachment; 2]);
 
 /// Whether programs of ours may run in the kernel here: loads them, and lets them go again.
 ///
@@ -100,38 +100,38 @@ pub(crate) fn is_allowed() -> io::Result<()> {
     Programs::load(1).map(drop)
 }
 
-pub(crate) fn in_namespace_of_machine() -> bool {
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == MACHINE)
+pub(crate) fn in_initial_pid_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == INIT_PID_NAMESPACE)
 }
 
 impl Programs {
     /// They are not at work yet.
-    fn load(cpus: usize) -> io::Result<(Self, [Loaded; 3])> {
-        if !in_namespace_of_machine() {
+    fn load(cpus: usize) -> io::Result<(Self, [LoadedProgram; 3])> {
+        if !in_initial_pid_namespace() {
             return Err(io::Error::other("process ids here are not those of the machine"));
         }
-        let events = || Table::of_events(cpus);
+        let events = || Map::perf_event_array(cpus);
         let programs = Self {
-            tasks: SharedTable::new(entry::SIZE, entry::TASKS)?,
-            kinds: SharedTable::new(kind::SIZE, kind::CALLS)?,
-            followed: SharedTable::new(8, FOLLOWED)?,
-            running: Table::of_words()?,
-            sited: Table::of(record::SITED)?,
+            tasks: SharedMap::new(task_entry::SIZE, task_entry::TASKS)?,
+            call_filters: SharedMap::new(call_filter::SIZE, call_filter::CALLS)?,
+            followed: SharedMap::new(8, FOLLOWED_WORDS)?,
+            running: Map::per_cpu_words()?,
+            stack_times: Map::array(call_record::STACK_SLOTS)?,
             events: [events()?, events()?, events()?, events()?],
             _attached: Vec::new(),
         };
         let types = Types::of_kernel()?;
-        let tables = programs.tables();
+        let maps = programs.map_fds();
         let typed = |tracepoint: &str, code: Option<Vec<Instruction>>| {
             let number = types.definition(&format!("btf_trace_{tracepoint}"));
-            Loaded::at_typed(&code.ok_or_else(undescribed)?, number.ok_or_else(undescribed)?)
+            LoadedProgram::typed_tracepoint(&code.ok_or_else(no_btf)?, number.ok_or_else(no_btf)?)
         };
-        let own_number = types.member("task_struct", "pid").and_then(|at| i16::try_from(at).ok());
-        let giving_birth = own_number.and_then(|number| who::giving_birth(tables, number));
+        let pid_offset = types.member("task_struct", "pid").and_then(|at| i16::try_from(at).ok());
+        let on_fork = pid_offset.and_then(|number| current_task::on_fork(maps, number));
         let loaded = [
-            typed("sched_process_fork", giving_birth)?,
-            typed("sys_exit", calls::leaving(tables))?,
-            typed("sys_enter", calls::entering(tables))?,
+            typed("sched_process_fork", on_fork)?,
+            typed("sys_exit", calls::on_sys_exit(maps))?,
+            typed("sys_enter", calls::on_sys_enter(maps))?,
         ];
         Ok((programs, loaded))
     }
@@ -152,23 +152,26 @@ impl Programs {
     ///
     /// # Errors
     /// What the kernel refused with.
-    pub(crate) fn start_at_switches(&self) -> io::Result<AtSwitches> {
+    pub(crate) fn start_sched_programs(&self) -> io::Result<SchedPrograms> {
         let start = |name, code: Option<Vec<_>>| {
             let code = code.ok_or(io::ErrorKind::InvalidData)?;
-            Loaded::at_raw_tracepoint(&code)?.attach(Some(name))
+            LoadedProgram::raw_tracepoint(&code)?.attach(Some(name))
         };
-        Ok(AtSwitches([
-            start(c"sched_switch", switches::switching(self.tables()))?,
-            start(c"sched_waking", switches::waking(self.tables()))?,
+        Ok(SchedPrograms([
+            start(c"sched_switch", sched::on_switch(self.map_fds()))?,
+            start(c"sched_waking", sched::on_waking(self.map_fds()))?,
         ]))
     }
 
-    /// What is told on this CPU in this role (one of [`TOLD`]) becomes a record of this event.
+    /// What is told on this CPU in this role (one of [`OUTPUT_ROLES`]) becomes a record of this event.
     ///
     /// # Errors
     /// What the kernel refused with.
-    pub(crate) fn tell(&self, role: Role, cpu: u32, event: RawFd) -> io::Result<()> {
-        let at = TOLD.iter().position(|told| *told == role).ok_or(io::ErrorKind::InvalidInput)?;
+    pub(crate) fn set_output(&self, role: Role, cpu: u32, event: RawFd) -> io::Result<()> {
+        let at = OUTPUT_ROLES
+            .iter()
+            .position(|known| *known == role)
+            .ok_or(io::ErrorKind::InvalidInput)?;
         self.events[at].set_event(cpu, event)
     }
 
@@ -182,32 +185,32 @@ impl Programs {
 
     /// The calls of everybody are told, or of nobody.
     pub(crate) fn follow_all(&self, all: bool) {
-        let words = (0..FOLLOWED).filter_map(|at| self.followed.shared_word(8 * at));
+        let words = (0..FOLLOWED_WORDS).filter_map(|at| self.followed.shared_word(8 * at));
         words.for_each(|word| word.store(if all { u64::MAX } else { 0 }, Ordering::Release));
     }
 
     /// Where what is told of a call has its fields.
-    pub(crate) fn place(offsets: Offsets) -> Offsets {
+    pub(crate) fn with_record_offsets(offsets: Offsets) -> Offsets {
         Offsets {
-            enter_nr: record::NR,
-            enter_args: record::ARGS,
-            leave_ret: record::RESULT,
+            enter_nr: call_record::NR,
+            enter_args: call_record::ARGS,
+            leave_ret: call_record::RESULT,
             ..offsets
         }
     }
 
-    fn tables(&self) -> Tables {
-        let [enters, leaves, sites, told] = self.events.each_ref().map(Table::fd);
-        Tables {
+    fn map_fds(&self) -> Maps {
+        let [enters, leaves, sites, counts] = self.events.each_ref().map(Map::fd);
+        Maps {
             tasks: self.tasks.fd(),
-            kinds: self.kinds.fd(),
+            call_filters: self.call_filters.fd(),
             followed: self.followed.fd(),
             running: self.running.fd(),
-            sited: self.sited.fd(),
+            stack_times: self.stack_times.fd(),
             enters,
             leaves,
             sites,
-            told,
+            counts,
         }
     }
 }
@@ -219,43 +222,43 @@ const fn at(offset: usize) -> i16 {
 }
 
 /// The same as a value.
-const fn whole(size: usize) -> i32 {
+const fn imm(size: usize) -> i32 {
     at(size) as i32
 }
 
 const fn kind_at(index: usize, offset: usize) -> i16 {
-    at(entry::FIRST_KIND + index * entry::KIND_SIZE + offset)
+    at(task_entry::FIRST_KIND + index * task_entry::KIND_SIZE + offset)
 }
 
 /// A program, whose tracepoint's arguments are where [`CONTEXT`] says.
-fn begin() -> Program {
+fn prologue() -> Program {
     let mut p = Program::default();
-    p.with(Op::Set, CONTEXT, R(1));
+    p.op_reg(Op::Mov, CONTEXT, R(1));
     p
 }
 
 /// Register 0 becomes the entry with the number at the top of the stack.
-fn look_up(p: &mut Program, table: i32) {
-    p.map(R(1), table);
-    p.with(Op::Set, R(2), STACK);
-    p.by(Op::Add, R(2), -4);
-    p.call(LOOK_UP);
+fn lookup(p: &mut Program, table: i32) {
+    p.load_map(R(1), table);
+    p.op_reg(Op::Mov, R(2), STACK);
+    p.op_imm(Op::Add, R(2), -4);
+    p.call(MAP_LOOKUP_ELEM);
 }
 
 /// Tells so many bytes of the task's entry.
-fn tell(p: &mut Program, events: i32, size: usize) {
-    tell_from(p, events, (TASK, 0), size);
+fn output(p: &mut Program, events: i32, size: usize) {
+    output_from(p, events, (TASK, 0), size);
 }
 
 /// Tells so many bytes from there.
-fn tell_from(p: &mut Program, events: i32, (base, offset): (R, i16), size: usize) {
-    p.with(Op::Set, R(1), CONTEXT);
-    p.map(R(2), events);
-    p.set_32(R(3), THIS_CPU);
-    p.with(Op::Set, R(4), base);
-    p.by(Op::Add, R(4), offset.into());
-    p.by(Op::Set, R(5), whole(size));
-    p.call(TELL);
+fn output_from(p: &mut Program, events: i32, (base, offset): (R, i16), size: usize) {
+    p.op_reg(Op::Mov, R(1), CONTEXT);
+    p.load_map(R(2), events);
+    p.mov32_imm(R(3), THIS_CPU);
+    p.op_reg(Op::Mov, R(4), base);
+    p.op_imm(Op::Add, R(4), offset.into());
+    p.op_imm(Op::Mov, R(5), imm(size));
+    p.call(PERF_EVENT_OUTPUT);
 }
 
 #[cfg(test)]

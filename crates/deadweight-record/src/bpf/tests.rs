@@ -8,14 +8,14 @@ use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use std::os::fd::AsRawFd;
 
 /// Programs, and what they tell; none, loudly, where they cannot be had.
-pub(crate) struct Heard {
+pub(crate) struct Output {
     pub(crate) programs: Arc<Programs>,
     schema: Schema,
     rings: Vec<Ring>,
     _events: Vec<Open>,
 }
 
-impl Heard {
+impl Output {
     /// Follows the calling thread.
     pub(crate) fn new() -> Option<Self> {
         let made = Self::made();
@@ -37,18 +37,18 @@ impl Heard {
         };
         let cpus = crate::procfs::online_cpus();
         let programs = Programs::start(&cpus)?;
-        let mut schema = Schema::new(Programs::place(Offsets::default()));
+        let mut schema = Schema::new(Programs::with_record_offsets(Offsets::default()));
         let (mut rings, mut events) = (vec![], vec![]);
         for cpu in cpus {
             let leader = event(Source::Dummy).open(Whom::Everyone, cpu)?;
             rings.push(Ring::map(&leader, 1 << 20)?);
-            for role in TOLD {
+            for role in OUTPUT_ROLES {
                 let event = event(Source::Told);
                 let open = event.open(Whom::Everyone, cpu)?;
                 open.write_to(&leader)?;
                 open.enable()?;
                 schema.add(open.id, role, event.layout);
-                programs.tell(role, cpu.cast_unsigned(), open.as_raw_fd())?;
+                programs.set_output(role, cpu.cast_unsigned(), open.as_raw_fd())?;
                 events.push(open);
             }
             events.push(leader);
@@ -114,40 +114,40 @@ const GETPGID: u64 = libc::SYS_getpgid.cast_unsigned();
 
 #[test]
 fn a_call_is_told_with_its_arguments_and_its_result() {
-    let Some(mut heard) = Heard::new() else { return };
+    let Some(mut output) = Output::new() else { return };
     unsafe { libc::syscall(libc::SYS_getpgid, -1_i64, 2, 3, 4, 5, u64::MAX) };
-    let (calls, sites) = heard.calls(me());
-    let told = (GETPGID, [u64::MAX, 2, 3, 4, 5, u64::MAX], -i64::from(libc::ESRCH));
-    assert!(calls.contains(&told), "{calls:?}");
+    let (calls, sites) = output.calls(me());
+    let expected = (GETPGID, [u64::MAX, 2, 3, 4, 5, u64::MAX], -i64::from(libc::ESRCH));
+    assert!(calls.contains(&expected), "{calls:?}");
     assert!(sites > 0);
 }
 
 #[test]
 fn stacks_of_calls_are_told_at_first_and_then_now_and_then() {
-    let Some(mut heard) = Heard::new() else { return };
+    let Some(mut output) = Output::new() else { return };
     let start = std::time::Instant::now();
     (0..2000).for_each(|_| _ = unsafe { libc::syscall(libc::SYS_getpgid, -1) });
     let quarters = usize::try_from(start.elapsed().as_micros() / 250).unwrap();
-    let (calls, sites) = heard.calls(me());
+    let (calls, sites) = output.calls(me());
     assert!(calls.len() >= 2000);
     assert!((16..=quarters + 18).contains(&sites), "{sites} in {quarters}");
 }
 
 #[test]
 fn children_of_who_is_followed_are_followed() {
-    let Some(mut heard) = Heard::new() else { return };
+    let Some(mut output) = Output::new() else { return };
     let child = child_that_calls();
-    let (calls, _) = heard.calls(child);
+    let (calls, _) = output.calls(child);
     assert!(calls.iter().any(|call| call.0 == GETPGID), "{calls:?}");
 }
 
 #[test]
 fn who_is_born_of_a_stranger_is_none_whoever_had_that_number() {
-    let Some(mut heard) = Heard::new() else { return };
+    let Some(mut output) = Output::new() else { return };
     // Whatever number the next child gets, somebody with it was followed, and we are not.
-    heard.programs.follow_all(true);
-    let ours = heard.programs.followed.shared_word(8 * (me() as usize / 64)).unwrap();
+    output.programs.follow_all(true);
+    let ours = output.programs.followed.shared_word(8 * (me() as usize / 64)).unwrap();
     ours.fetch_and(!(1 << (me() % 64)), Ordering::Relaxed);
     let child = child_that_calls();
-    assert_eq!(heard.calls(child).0, []);
+    assert_eq!(output.calls(child).0, []);
 }

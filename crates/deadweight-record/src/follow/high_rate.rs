@@ -1,14 +1,14 @@
 //! What calls that were counted in the kernel tell the sink. Not for counting them: see `dense`.
 
 use super::Follow;
-use crate::bpf::high_rate::{Alike, Told};
+use crate::bpf::high_rate::{CallCount, CountRecord};
 use crate::perf::decode::{Record, Sample};
 use crate::perf::schema::Role;
 use deadweight_trace::raw::{Calls, RawKind};
 
 impl Follow<'_> {
     pub(super) fn counted(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        let told = Told(sample.raw);
+        let told = CountRecord(sample.raw);
         let Some(task) = told.task().filter(|task| self.owns(*task)) else { return };
         self.is_there(record, task);
         if let Some((nr, args)) = told.open_call() {
@@ -16,8 +16,10 @@ impl Follow<'_> {
             self.open(record, task, Role::CallSite);
         }
         self.seen.missed += told.missed();
-        let Some(until) = told.over().map(|over| record.at.saturating_add(over)) else { return };
-        for Alike { nr, args, ret, count, inside } in told.counted() {
+        let Some(until) = told.duration().map(|duration| record.at.saturating_add(duration)) else {
+            return;
+        };
+        for CallCount { nr, args, ret, count, inside } in told.counts() {
             self.seen.counted += u64::from(count);
             // What was handed on meanwhile was later than their beginning.
             let over = until.saturating_sub(self.last.max(record.at));

@@ -1,6 +1,6 @@
 //! What was seen of a recording as a whole, and what of it a report must say. Not for what happened to tasks.
 
-use crate::bpf::{MANY, TIMED};
+use crate::bpf::{REPORT_AFTER, TIME_ONE_IN};
 use crate::session::NTH;
 use deadweight_trace::Observer;
 
@@ -91,8 +91,8 @@ impl Seen {
         }
         if self.counted > 0 {
             warnings.push(format!(
-                "{} calls came so densely that the kernel counted them, up to {MANY} at a time: in which order \
-                 those came is not recorded, and how long they took is known of one in {TIMED} at least",
+                "{} calls came so densely that the kernel counted them, up to {REPORT_AFTER} at a time: in which order \
+                 those came is not recorded, and how long they took is known of one in {TIME_ONE_IN} at least",
                 self.counted
             ));
         }

@@ -7,7 +7,7 @@ mod doctor;
 mod hazards;
 pub(crate) mod rung;
 
-use crate::bpf::in_namespace_of_machine;
+use crate::bpf::in_initial_pid_namespace;
 use crate::error::Error;
 use crate::perf::call_tracepoints::chosen;
 use crate::perf::schema::{Layout, fields};
@@ -91,7 +91,7 @@ impl Plan {
             .filter(|c| !c.available && rung.level == Level::Root)
             .map(|c| format!("no {}: {}", c.name, c.why))
             .collect();
-        if !in_namespace_of_machine() && rung.level == Level::Root {
+        if !in_initial_pid_namespace() && rung.level == Level::Root {
             warnings.push(
                 "inside a container with its own process ids: programs outside of it have names here and \
                  nothing else, and calls that come densely are recorded one by one"
@@ -160,7 +160,7 @@ fn lower(why: String) -> Rung {
 
 /// The rung where no perf event can be had.
 fn lowest(why: String) -> Rung {
-    match ptrace::tried() {
+    match ptrace::check_available() {
         Ok(()) => {
             let lacks = [
                 Lack::Wakers,

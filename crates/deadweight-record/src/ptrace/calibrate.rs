@@ -2,7 +2,7 @@
 //!
 //! Of what the task itself uses of a CPU; for how long it is stopped is told at every stop.
 
-use super::requests::{self, AtCall, Go};
+use super::requests::{self, Resume, SyscallStop};
 use super::schedstat::Schedstat;
 use crate::clock::now;
 use crate::error::Error;
@@ -14,109 +14,111 @@ const CALLS: u32 = 100;
 const PAGES: usize = 64;
 /// What a program does between two calls that are both watched, in ns: the longer a CPU is idle, the more it takes to
 /// wake it.
-const OWN: u64 = 100_000;
+const WORK: u64 = 100_000;
 /// Where it takes so many times as long to let a task go on another CPU as on ours, the two are told apart.
-const APART: u64 = 2;
+const DISTINCT_RATIO: u64 = 2;
 
 /// What stops take of the stopped tasks' own time.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Costs {
+pub(crate) struct StopCosts {
     /// Where the tracer sleeps on the same CPU, or does not sleep.
-    near: Stop,
+    same_cpu: StopCost,
     /// Where it sleeps on another one and is woken there: on a virtual machine that takes its host, and often ten times
     /// as long.
-    far: Stop,
+    other_cpu: StopCost,
     /// A page fault that is served from memory, without any stop.
-    pub(crate) fault: u64,
+    pub(crate) page_fault: u64,
 }
 
 /// What a stop takes, in ns.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stop {
+pub(super) struct StopCost {
     /// Of the time in the task's own code before it.
     pub(super) user: u64,
     /// Of the time in the call that it stops after.
     pub(super) call: u64,
     /// The tracer's CPU time to let it go.
-    pub(super) letting_go: u64,
+    pub(super) resume_time: u64,
 }
 
-impl Costs {
+impl StopCosts {
     /// Of a stop of a task that was let go in so much of our CPU time, if we slept until it stopped.
-    pub(super) fn of(&self, letting_go: u64, slept: bool) -> Stop {
-        if slept && self.is_far(letting_go) { self.far } else { self.near }
+    pub(super) fn of(&self, resume_time: u64, slept: bool) -> StopCost {
+        if slept && self.was_on_other_cpu(resume_time) { self.other_cpu } else { self.same_cpu }
     }
 
     /// Whether a task that was let go in so much of our CPU time was on another CPU, if that makes a difference.
-    fn is_far(&self, letting_go: u64) -> bool {
-        let [near, far] = [self.near.letting_go.max(1), self.far.letting_go];
-        far >= APART * near && letting_go.saturating_mul(letting_go) > near * far
+    fn was_on_other_cpu(&self, resume_time: u64) -> bool {
+        let [same_cpu, other_cpu] = [self.same_cpu.resume_time.max(1), self.other_cpu.resume_time];
+        other_cpu >= DISTINCT_RATIO * same_cpu
+            && resume_time.saturating_mul(resume_time) > same_cpu * other_cpu
     }
 }
 
 /// Measures them. [`Error`] if tracing a child of ours is refused.
-pub(crate) fn costs() -> Result<Costs, Error> {
+pub(crate) fn costs() -> Result<StopCosts, Error> {
     let before = Affinity::of_this_thread();
     let cpus: Vec<usize> = before.cpus().take(2).collect();
-    let pinned = |cpu: Option<&usize>| cpu.and_then(|cpu| Affinity::only(*cpu));
-    let (here, there) = (pinned(cpus.first()), pinned(cpus.last()));
+    let only_on = |cpu: Option<&usize>| cpu.and_then(|cpu| Affinity::only(*cpu));
+    let (first_pinned, second_pinned) = (only_on(cpus.first()), only_on(cpus.last()));
     // Where this is refused, both are measured wherever we are.
-    _ = here.is_some_and(|cpu| cpu.apply_to(0));
-    let both = stops(here, 0).and_then(|near| Ok((near, stops(there, OWN)?)));
+    _ = first_pinned.is_some_and(|cpu| cpu.apply_to(0));
+    let both = measure_stops(first_pinned, 0)
+        .and_then(|same_cpu| Ok((same_cpu, measure_stops(second_pinned, WORK)?)));
     before.apply_to(0);
-    let (near, mut far) = both?;
+    let (same_cpu, mut other_cpu) = both?;
     // Of what it does between its calls nobody knows to the microsecond how long it takes.
-    far.user = far.call + near.user.saturating_sub(near.call);
-    Ok(Costs { near, far, fault: fault() })
+    other_cpu.user = other_cpu.call + same_cpu.user.saturating_sub(same_cpu.call);
+    Ok(StopCosts { same_cpu, other_cpu, page_fault: page_fault_cost() })
 }
 
-/// The stops of a child on that CPU, in the median, which does `own` ns of work between its calls.
-fn stops(cpu: Option<Affinity>, own: u64) -> Result<Stop, Error> {
-    let alone = undisturbed();
-    let child = Child::start(own)?;
+/// The stops of a child on that CPU, in the median, which does `work` ns of work between its calls.
+fn measure_stops(cpu: Option<Affinity>, work: u64) -> Result<StopCost, Error> {
+    let empty_call_time = empty_call();
+    let child = Child::start(work)?;
     let task = child.0;
     _ = cpu.is_some_and(|cpu| cpu.apply_to(task));
-    let (mut inside, mut outside, mut letting_go) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut in_calls, mut in_user_code, mut resume_time) = (Vec::new(), Vec::new(), Vec::new());
     let scheduled = Schedstat::of(task, task);
     let mut before = None;
-    let mut within = false;
-    while child.stops() {
-        let ran = scheduled.read().map(|counts| counts.ran);
+    let mut in_call = false;
+    while child.wait_for_stop() {
+        let ran = scheduled.read().map(|counts| counts.cpu_time);
         if let (Some(before), Some(ran)) = (before, ran) {
-            let list = if within { &mut inside } else { &mut outside };
+            let list = if in_call { &mut in_calls } else { &mut in_user_code };
             list.push(ran - before);
         }
         before = ran;
-        within = matches!(requests::at_call(task), AtCall::Entry { .. });
-        let start = thread_time();
-        if requests::go(task, Go::On(0)).is_err() {
+        in_call = matches!(requests::syscall_stop(task), SyscallStop::Entry { .. });
+        let start = thread_cpu_time();
+        if requests::resume(task, Resume::ToNextCall(0)).is_err() {
             break;
         }
-        letting_go.push(thread_time() - start);
+        resume_time.push(thread_cpu_time() - start);
     }
-    let [inside, outside, letting_go] = [inside, outside, letting_go].map(median);
-    Ok(Stop { user: outside, call: inside.saturating_sub(alone), letting_go })
+    let [in_calls, in_user_code, resume_time] = [in_calls, in_user_code, resume_time].map(median);
+    Ok(StopCost { user: in_user_code, call: in_calls.saturating_sub(empty_call_time), resume_time })
 }
 
 /// CPU time of the calling thread, in ns.
-pub(super) fn thread_time() -> u64 {
+pub(super) fn thread_cpu_time() -> u64 {
     time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// CPU time of all our threads, in ns.
-pub(super) fn our_time() -> u64 {
+pub(super) fn process_cpu_time() -> u64 {
     time(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-fn time(clock: libc::clockid_t) -> u64 {
+fn time(timer: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call only writes `time`.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    unsafe { libc::clock_gettime(timer, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 /// An empty call, in ns.
-fn undisturbed() -> u64 {
+fn empty_call() -> u64 {
     let start = now();
     for _ in 0..CALLS {
         // SAFETY: asks for a number.
@@ -131,11 +133,11 @@ fn median(mut all: Vec<u64>) -> u64 {
 }
 
 /// What the first touch of a page takes, in ns: the kernel zeroes and maps it.
-fn fault() -> u64 {
-    (0..3).filter_map(|_| touched()).min().unwrap_or(500)
+fn page_fault_cost() -> u64 {
+    (0..3).filter_map(|_| touch_pages()).min().unwrap_or(500)
 }
 
-fn touched() -> Option<u64> {
+fn touch_pages() -> Option<u64> {
     const PAGE: usize = 4096;
     let len = PAGES * PAGE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -161,8 +163,8 @@ fn touched() -> Option<u64> {
 pub(super) struct Child(u32);
 
 impl Child {
-    /// It stands stopped, traced by this thread, and will do `own` ns of work before each call.
-    pub(super) fn start(own: u64) -> Result<Self, Error> {
+    /// It stands stopped, traced by this thread, and will do `work` ns of work before each call.
+    pub(super) fn start(work: u64) -> Result<Self, Error> {
         // SAFETY: asks for a number.
         let us = unsafe { libc::getpid() };
         // SAFETY: the child makes plain system calls only.
@@ -177,8 +179,8 @@ impl Child {
                 }
                 libc::raise(libc::SIGSTOP);
                 for _ in 0..CALLS {
-                    let until = now() + own;
-                    while own > 0 && now() < until {}
+                    let until = now() + work;
+                    while work > 0 && now() < until {}
                     libc::getppid();
                 }
                 libc::_exit(0)
@@ -199,7 +201,7 @@ impl Child {
     }
 
     /// Waits for its next stop; false at its end.
-    fn stops(&self) -> bool {
+    fn wait_for_stop(&self) -> bool {
         let mut status = 0;
         // SAFETY: waits for our own child.
         let got = unsafe { libc::waitpid(self.0.cast_signed(), &mut status, libc::__WALL) };

@@ -1,23 +1,23 @@
 //! What is mapped in a process, as `/proc` lists it, and by a call that just returned.
 
-use super::note::Mapping;
+use super::event::Mapping;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 /// Everything that is mapped with a name, or can be executed.
-pub(super) fn all(process: u32) -> Vec<Mapping> {
+pub(super) fn of_process(process: u32) -> Vec<Mapping> {
     let text = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
-    listed(&String::from_utf8_lossy(&text))
+    parse(&String::from_utf8_lossy(&text))
 }
 
 /// What a list says.
-pub(super) fn listed(text: &str) -> Vec<Mapping> {
-    text.lines().filter_map(line).collect()
+pub(super) fn parse(text: &str) -> Vec<Mapping> {
+    text.lines().filter_map(parse_line).collect()
 }
 
 /// One line: `start-end perms offset device inode path`.
-fn line(line: &str) -> Option<Mapping> {
-    let mut words = line.splitn(6, ' ');
+fn parse_line(text: &str) -> Option<Mapping> {
+    let mut words = text.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let (start, end) = (hex(start)?, hex(end)?);
@@ -39,7 +39,7 @@ fn line(line: &str) -> Option<Mapping> {
 }
 
 /// What `mmap` with these arguments put at `start`.
-pub(super) fn mapped(process: u32, args: &[u64; 6], start: u64) -> Option<Mapping> {
+pub(super) fn from_mmap(process: u32, args: &[u64; 6], start: u64) -> Option<Mapping> {
     let [_, len, access, flags, fd, offset] = *args;
     let executable = access & libc::PROT_EXEC.cast_unsigned() as u64 != 0;
     let anonymous = flags & libc::MAP_ANONYMOUS.cast_unsigned() as u64 != 0;
@@ -61,15 +61,15 @@ mod tests {
     #[test]
     fn lines_of_proc_maps_are_read() {
         let text = "55d8c0a00000-55d8c0a25000 r-xp 00001000 fe:00 131 /usr/bin/with space";
-        let map = line(text).unwrap();
+        let map = parse_line(text).unwrap();
         assert_eq!((map.start, map.len, map.offset), (0x55d8_c0a0_0000, 0x25000, 0x1000));
         assert_eq!(
             (map.inode, map.path.as_str(), map.executable),
             (131, "/usr/bin/with space", true)
         );
-        assert_eq!(line("7f00-7f10 rw-p 00000000 00:00 0 "), None);
-        let jit = line("7f00-7f10 rwxp 00000000 00:00 0 ").unwrap();
+        assert_eq!(parse_line("7f00-7f10 rw-p 00000000 00:00 0 "), None);
+        let jit = parse_line("7f00-7f10 rwxp 00000000 00:00 0 ").unwrap();
         assert_eq!(jit.path, "//anon");
-        assert_eq!(line("nonsense"), None);
+        assert_eq!(parse_line("nonsense"), None);
     }
 }

@@ -6,25 +6,25 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 /// The unit of CPU times in `/proc`, in ns: a hundredth of a second on every machine.
-pub(super) const USER_TIME: u64 = 10_000_000;
+pub(super) const CPU_TIME_UNIT: u64 = 10_000_000;
 
 /// The scheduler's counts since the task's birth.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct SchedCounts {
     /// ns on a CPU.
-    pub(super) ran: u64,
+    pub(super) cpu_time: u64,
     /// ns runnable without one.
-    pub(super) waited: u64,
+    pub(super) run_delay: u64,
     /// How often it got one.
-    pub(super) turns: u64,
+    pub(super) timeslices: u64,
 }
 
 /// How a task stands.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Standing {
+pub(super) struct TaskState {
     /// Whether it is on a CPU or could be.
     pub(super) runs: bool,
-    /// Its CPU time in user code so far, in ns: where the kernel's own clock found it, which is to within [`USER_TIME`].
+    /// Its CPU time in user code so far, in ns: where the kernel's own clock found it, which is to within [`CPU_TIME_UNIT`].
     pub(super) user_time: u64,
     /// The CPU that it is on, was on last, or waits for.
     pub(super) cpu: usize,
@@ -50,7 +50,7 @@ impl Schedstat {
     }
 
     /// The counts now; none if the task is gone or this kernel does not count.
-    pub(super) fn read(&self) -> Option<Counts> {
+    pub(super) fn read(&self) -> Option<SchedCounts> {
         let mut bytes = [0; 80];
         let len = match &self.file {
             Some(file) => file.read_at(&mut bytes, 0).ok()?,
@@ -62,16 +62,16 @@ impl Schedstat {
         };
         let mut words = bytes.get(..len)?.split(u8::is_ascii_whitespace).map(number);
         let mut next = || words.next().flatten();
-        Some(Counts { ran: next()?, waited: next()?, turns: next()? })
+        Some(SchedCounts { cpu_time: next()?, run_delay: next()?, timeslices: next()? })
     }
 
     /// How often it was put aside while it could have gone on.
-    pub(super) fn pushed(&self) -> Option<u64> {
+    pub(super) fn involuntary_switches(&self) -> Option<u64> {
         self.switches("nonvoluntary_ctxt_switches:")
     }
 
     /// How often it left its CPU to wait.
-    pub(super) fn waits(&self) -> Option<u64> {
+    pub(super) fn voluntary_switches(&self) -> Option<u64> {
         self.switches("voluntary_ctxt_switches:")
     }
 
@@ -81,31 +81,31 @@ impl Schedstat {
     }
 
     /// Calls that read and calls that wrote so far.
-    pub(super) fn transfers(&self) -> Option<[u64; 2]> {
+    pub(super) fn io_calls(&self) -> Option<[u64; 2]> {
         let io = fs::read_to_string(format!("{}/io", self.folder)).ok()?;
         let count = |name| io.lines().find_map(|l| l.strip_prefix(name))?.trim().parse().ok();
         Some([count("syscr:")?, count("syscw:")?])
     }
 
     /// Page faults served from memory so far.
-    pub(super) fn faults(&self) -> Option<u64> {
-        self.fields([7])?[0].parse().ok()
+    pub(super) fn minor_faults(&self) -> Option<u64> {
+        self.stat_fields([7])?[0].parse().ok()
     }
 
     /// Whether it is on a CPU or could be.
     pub(super) fn runs(&self) -> bool {
-        self.fields([0]).is_some_and(|[state]| state == "R")
+        self.stat_fields([0]).is_some_and(|[letter]| letter == "R")
     }
 
     /// How it stands now.
-    pub(super) fn standing(&self) -> Option<Standing> {
-        let [state, ticks, cpu] = self.fields([0, 11, 36])?;
-        let user_time = ticks.parse::<u64>().ok()? * USER_TIME;
-        Some(Standing { runs: state == "R", user_time, cpu: cpu.parse().ok()? })
+    pub(super) fn state(&self) -> Option<TaskState> {
+        let [letter, ticks, cpu] = self.stat_fields([0, 11, 36])?;
+        let user_time = ticks.parse::<u64>().ok()? * CPU_TIME_UNIT;
+        Some(TaskState { runs: letter == "R", user_time, cpu: cpu.parse().ok()? })
     }
 
     /// Words of its line in `/proc`, counted from its state: what comes before may hold anything.
-    fn fields<const N: usize>(&self, numbers: [usize; N]) -> Option<[String; N]> {
+    fn stat_fields<const N: usize>(&self, numbers: [usize; N]) -> Option<[String; N]> {
         let stat = fs::read(format!("{}/stat", self.folder)).ok()?;
         let name = stat.iter().rposition(|byte| *byte == b')')?;
         let after = String::from_utf8_lossy(stat.get(name + 1..)?);
@@ -125,13 +125,13 @@ fn number(digits: &[u8]) -> Option<u64> {
     (!digits.is_empty()).then_some(value)
 }
 
-impl Counts {
+impl SchedCounts {
     /// What was added since `before`.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
-            ran: self.ran.saturating_sub(before.ran),
-            waited: self.waited.saturating_sub(before.waited),
-            turns: self.turns.saturating_sub(before.turns),
+            cpu_time: self.cpu_time.saturating_sub(before.cpu_time),
+            run_delay: self.run_delay.saturating_sub(before.run_delay),
+            timeslices: self.timeslices.saturating_sub(before.timeslices),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! that is `present`.
 
 use super::{Shared, conclude, run_threads};
-use crate::bpf::{Programs, in_namespace_of_machine};
+use crate::bpf::{Programs, in_initial_pid_namespace};
 use crate::clock::now;
 use crate::error::Error;
 use crate::follow::merge::Merge;
@@ -84,7 +84,7 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     (meta.zero, merge.zero) = (present.at, present.at);
     sink.begin(&meta);
     let shared = Shared::new();
-    let inside = !in_namespace_of_machine();
+    let inside = !in_initial_pid_namespace();
     let start = Start { root: join.pid, inside, ..Start::default() };
     let cpus = 1 + cpus.into_iter().max().unwrap_or(0).cast_unsigned() as usize;
     let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);

@@ -12,7 +12,7 @@ mod series;
 mod shared;
 mod wake;
 
-use crate::bpf::in_namespace_of_machine;
+use crate::bpf::in_initial_pid_namespace;
 use crate::clock::now;
 use crate::error::Error;
 use crate::follow::merge::Merge;
@@ -170,7 +170,7 @@ impl Recording {
             .as_ref()
             .map(|m| m.view(meta.sample_period, meta.observer.syscall_kernel));
         let single_calls = session.single_calls();
-        let inside = !in_namespace_of_machine();
+        let inside = !in_initial_pid_namespace();
         let start = Start { root, descriptors, main_is_probed, counts, own, single_calls, inside };
         let before = Taken::so_far();
         let mut merge = Merge::new(session.schema.clone());
@@ -322,7 +322,7 @@ fn drain(
         if start.saturating_sub(shared.decoded_until.load(Ordering::Relaxed)) > LAG {
             decoder.lift();
         }
-        if !ended && let Some(cost) = dense.look(&rings, &session.schema) {
+        if !ended && let Some(cost) = dense.scan(&rings, &session.schema) {
             *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = cost;
         }
         for begun in if ended { Vec::new() } else { thin.look(&rings, &mut session) } {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::launch::{Outcome, Request};
 use crate::perf::deferred_close::Closer;
 use crate::plan::Plan;
-use crate::ptrace::{self, Costs};
+use crate::ptrace::{self, StopCosts};
 use crate::session::Session;
 use crate::session::calibrate::{self, Measured};
 use deadweight_trace::Observer;
@@ -36,7 +36,7 @@ pub struct InARow {
     /// One empty system call that nobody observes, in ns.
     bare_call: f64,
     programs: Option<Arc<Programs>>,
-    stops: Option<Costs>,
+    stops: Option<StopCosts>,
 }
 
 impl InARow {
@@ -72,7 +72,7 @@ impl InARow {
     }
 
     /// What a stop costs, measured the first time.
-    pub(crate) fn stops(&mut self) -> Result<Costs, Error> {
+    pub(crate) fn stops(&mut self) -> Result<StopCosts, Error> {
         if self.stops.is_none() {
             self.stops = Some(ptrace::costs()?);
         }

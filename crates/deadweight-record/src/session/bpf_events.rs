@@ -2,7 +2,7 @@
 
 use super::{Session, root_rung};
 use crate::bpf::Programs;
-use crate::bpf::high_rate::Dense;
+use crate::bpf::high_rate::HighRate;
 use crate::perf::sys::{Open, Whom};
 use deadweight_trace::Observer;
 use std::io;
@@ -29,11 +29,11 @@ impl Session {
             let opened = self.open_everywhere(role, Ok(&event), Whom::Everyone)?;
             for (cpu, open) in self.cpus.iter().zip(&opened) {
                 open.enable()?;
-                programs.tell(role, cpu.cast_unsigned(), open.as_raw_fd())?;
+                programs.set_output(role, cpu.cast_unsigned(), open.as_raw_fd())?;
             }
             events.extend(opened);
         }
-        self.schema.offsets = Programs::place(self.schema.offsets);
+        self.schema.offsets = Programs::with_record_offsets(self.schema.offsets);
         self.told = Some(Told { events, programs });
         Ok(())
     }
@@ -55,8 +55,8 @@ impl Session {
     }
 
     /// Who is to count dense calls, where that can be had.
-    pub(crate) fn dense(&self) -> Dense {
+    pub(crate) fn dense(&self) -> HighRate {
         let programs = self.told.as_ref().map(|told| told.programs.clone());
-        Dense::new(self.cpus.len(), programs, (self.bare_call, self.recording_call))
+        HighRate::new(self.cpus.len(), programs, (self.bare_call, self.recording_call))
     }
 }

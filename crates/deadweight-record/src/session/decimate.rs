@@ -9,8 +9,8 @@
 
 use super::Session;
 use super::decimated_call::AtCall;
-use crate::bpf::high_rate::{self, CALLS, Cost, EACH, GROWN, LOOKED_AT};
-use crate::bpf::in_namespace_of_machine;
+use crate::bpf::high_rate::{self, Cost, MAX_INTERVAL, MIN_CALLS, SCAN_AFTER, SCAN_BYTES};
+use crate::bpf::in_initial_pid_namespace;
 use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
@@ -92,8 +92,8 @@ impl Thin {
     pub(crate) fn new(session: &Session) -> Self {
         Self {
             looked: vec![0; session.cpus.len()],
-            allowed: session.means.is_some() && in_namespace_of_machine(),
-            kept: high_rate::kept_of_countable(),
+            allowed: session.means.is_some() && in_initial_pid_namespace(),
+            kept: high_rate::countable_args(),
             thinned: Vec::new(),
             looks: 0,
             cost: None,
@@ -105,10 +105,10 @@ impl Thin {
         if !self.allowed {
             return Vec::new();
         }
-        let grown = if self.thinned.iter().any(|t| t.looks.is_some()) { 1 } else { GROWN };
+        let grown = if self.thinned.iter().any(|t| t.looks.is_some()) { 1 } else { SCAN_AFTER };
         let mut look = Look::default();
         for (ring, looked) in rings.iter().zip(&mut self.looked) {
-            if let Some(bytes) = ring.newest(looked, grown, LOOKED_AT) {
+            if let Some(bytes) = ring.newest(looked, grown, SCAN_BYTES) {
                 look.at(&bytes, &session.schema, &self.kept);
             }
         }
@@ -250,8 +250,8 @@ impl Thinned {
 
 impl Seen {
     fn is_dense(&self) -> bool {
-        let quick = self.last.saturating_sub(self.first) <= EACH * u64::from(self.calls);
-        quick && !self.unlike && self.calls >= CALLS
+        let quick = self.last.saturating_sub(self.first) <= MAX_INTERVAL * u64::from(self.calls);
+        quick && !self.unlike && self.calls >= MIN_CALLS
     }
 
     fn returned(&mut self, at: u64, args: [u64; 6], ret: i64) {

@@ -3,7 +3,7 @@
 //! Not for opening them: that is `session`.
 
 use super::{SITES_PER_SECOND, sampled};
-use crate::bpf::TOLD;
+use crate::bpf::OUTPUT_ROLES;
 use crate::error::Error;
 use crate::perf::schema::{Offsets, Role, fields};
 use crate::perf::sys::{Event, Every, Source};
@@ -44,7 +44,7 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
 pub(super) fn told_events() -> [(Role, Event); 4] {
     let raw = sampled(Source::Told, fields::BASE | fields::RAW);
     let site = Event { no_kernel_chain: true, ..sampled(Source::Told, USER_HALF) };
-    TOLD.map(|role| (role, if role == Role::CallSite { site.clone() } else { raw.clone() }))
+    OUTPUT_ROLES.map(|role| (role, if role == Role::CallSite { site.clone() } else { raw.clone() }))
 }
 
 /// The events of a task; those at its calls where no program tells of them.

@@ -1,13 +1,13 @@
 //! Counting on this machine's kernel, of calls of our own thread. As root.
 
 use super::*;
-use crate::bpf::tests::{Heard, me};
+use crate::bpf::tests::{Output, me};
 use crate::procfs::affinity::Affinity;
 use std::sync::atomic::AtomicBool;
 
 /// All that counting needs, for this thread; none, loudly, where it cannot be had.
 struct Bench {
-    heard: Heard,
+    output: Output,
     /// Records of the user half that [`Self::seen`] met.
     sites: u64,
     /// Time in the calls that it met as counted.
@@ -17,12 +17,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Option<Self> {
-        let heard = Heard::new()?;
-        let counting = Counting::start(heard.programs.clone()).unwrap();
-        Some(Self { heard, sites: 0, inside: 0, counting })
+        let output = Output::new()?;
+        let counting = Counting::start(output.programs.clone()).unwrap();
+        Some(Self { output, sites: 0, inside: 0, counting })
     }
 
-    fn begin(&self) {
+    fn prologue(&self) {
         self.counting.begin(me());
     }
 
@@ -30,7 +30,7 @@ impl Bench {
     fn seen(&mut self, nr: libc::c_long) -> [u64; 4] {
         let mut seen = [0; 4];
         let mut in_it = false;
-        self.heard.take(me(), |record| {
+        self.output.take(me(), |record| {
             let Body::Sample(sample) = &record.body else { return };
             match sample.role {
                 Role::Enter => {
@@ -40,16 +40,16 @@ impl Bench {
                 Role::Leave => seen[1] += u64::from(std::mem::take(&mut in_it)),
                 Role::CallSite => self.sites += 1,
                 _ => {
-                    let told = Told(sample.raw);
-                    if let Some((open, _)) = told.open_call() {
+                    let record = CountRecord(sample.raw);
+                    if let Some((open, _)) = record.open_call() {
                         in_it = libc::c_long::from(open) == nr;
                         seen[2] += u64::from(in_it);
                     }
-                    for alike in told.counted().filter(|a| libc::c_long::from(a.nr) == nr) {
-                        seen[3] += u64::from(alike.count);
-                        self.inside += alike.inside;
+                    for call_count in record.counts().filter(|a| libc::c_long::from(a.nr) == nr) {
+                        seen[3] += u64::from(call_count.count);
+                        self.inside += call_count.inside;
                     }
-                    assert_eq!(told.missed(), 0);
+                    assert_eq!(record.missed(), 0);
                 }
             }
         });
@@ -65,7 +65,7 @@ fn call() {
 #[test]
 fn each_call_is_either_recorded_or_counted() {
     let Some(mut bench) = Bench::new() else { return };
-    bench.begin();
+    bench.prologue();
     (0..100_000).for_each(|_| call());
     // Another kind tells what was counted until then.
     unsafe { libc::syscall(libc::SYS_getppid, 0) };
@@ -101,7 +101,7 @@ fn who_shares_a_cpu_with_the_counted_is_not_counted() {
     // What is born of us is followed, too, and would fill the rings.
     bench.counting.programs.follow_all(false);
     bench.counting.programs.follow(me());
-    bench.begin();
+    bench.prologue();
     (0..100_000).for_each(|_| call());
     done.store(true, Ordering::Relaxed);
     drop(std::fs::File::open("/dev/null"));
@@ -115,15 +115,15 @@ fn who_shares_a_cpu_with_the_counted_is_not_counted() {
 fn a_call_that_wakes_or_waits_is_told_by_itself() {
     let Some(mut bench) = Bench::new() else { return };
     let (mut reader, mut writer) = std::io::pipe().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let echo = std::thread::spawn(move || {
-        tell.send(unsafe { libc::gettid() }).unwrap();
+        sender.send(unsafe { libc::gettid() }).unwrap();
         let mut byte = [0];
         while std::io::Read::read(&mut reader, &mut byte).is_ok_and(|read| read == 1) {}
     });
-    let echoes = format!("/proc/self/task/{}/stat", told.recv().unwrap());
+    let echoes = format!("/proc/self/task/{}/stat", receiver.recv().unwrap());
     let sleeps = || std::fs::read_to_string(&echoes).unwrap().contains(") S ");
-    bench.begin();
+    bench.prologue();
     for _ in 0..5 {
         (0..1000).for_each(|_| call());
         while !sleeps() {
@@ -154,7 +154,7 @@ fn who_waits_or_wakes_often_is_counted_no_more() {
             std::io::Write::write_all(&mut back.1, &byte).unwrap();
         }
     });
-    bench.begin();
+    bench.prologue();
     for _ in 0..20 {
         std::io::Write::write_all(&mut there.1, &[1]).unwrap();
         std::io::Read::read_exact(&mut back.0, &mut [0]).unwrap();
@@ -177,7 +177,7 @@ fn long_calls_among_short_ones_keep_their_time() {
         assert_eq!(found, 0);
         u64::try_from(start.elapsed().as_nanos()).unwrap()
     };
-    bench.begin();
+    bench.prologue();
     let (mut all, mut shortest) = (0, u64::MAX);
     for _ in 0..100 {
         let took = look(&long);
@@ -195,7 +195,7 @@ fn long_calls_among_short_ones_keep_their_time() {
 #[test]
 fn who_is_counted_no_more_is_recorded() {
     let Some(mut bench) = Bench::new() else { return };
-    bench.begin();
+    bench.prologue();
     (0..1000).for_each(|_| call());
     bench.counting.end(me());
     (0..100).for_each(|_| call());

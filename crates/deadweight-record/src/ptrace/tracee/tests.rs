@@ -1,69 +1,87 @@
 //! What is told of a task, from made-up clocks and counts.
 
-use super::{Counts, Doing, Tracee};
-use crate::ptrace::calibrate::Stop;
-use crate::ptrace::dense::Watched;
-use crate::ptrace::note::{Note, What};
+use super::{Activity, SchedCounts, Tracee};
+use crate::ptrace::calibrate::StopCost;
+use crate::ptrace::event::{EventKind, TaskEvent};
+use crate::ptrace::high_rate::ObservedCall;
 
 /// Nobody has this number, so that only what is made up is known of it.
 const NOBODY: u32 = u32::MAX - 7;
 
 /// What a task is told to have done that was let go at 1 ms and stopped at `at`.
-fn told(doing: Doing, at: u64, ran: u64, waited: u64, turns: u64) -> Vec<String> {
-    let mut notes = Vec::new();
-    stop(let_go(doing), at, Counts { ran, waited, turns }, &mut notes);
-    words(&notes)
+fn account_events(
+    activity: Activity,
+    at: u64,
+    cpu_time: u64,
+    run_delay: u64,
+    timeslices: u64,
+) -> Vec<String> {
+    let mut events = Vec::new();
+    stop(
+        resumed_tracee(activity),
+        at,
+        SchedCounts { cpu_time, run_delay, timeslices },
+        &mut events,
+    );
+    words(&events)
 }
 
-fn let_go(doing: Doing) -> Tracee {
-    Tracee { doing, ..Tracee::new(NOBODY, NOBODY, 1_000_000) }
+fn resumed_tracee(activity: Activity) -> Tracee {
+    Tracee { activity, ..Tracee::new(NOBODY, NOBODY, 1_000_000) }
 }
 
-fn stop(mut tracee: Tracee, at: u64, counts: Counts, notes: &mut Vec<Note>) {
-    let cost = Stop { user: 1_000, call: 2_000, letting_go: 0 };
-    tracee.tell(at, Some(counts), cost, notes);
-    tracee.hold(notes);
+fn stop(mut tracee: Tracee, at: u64, counts: SchedCounts, events: &mut Vec<TaskEvent>) {
+    let cost = StopCost { user: 1_000, call: 2_000, resume_time: 0 };
+    tracee.account(at, Some(counts), cost, events);
+    tracee.enter_ptrace_stop(events);
 }
 
-fn words(notes: &[Note]) -> Vec<String> {
-    let word = |note: &Note| match &note.what {
-        What::On => "on".to_owned(),
-        What::Held => "held".to_owned(),
-        What::Displaced => "displaced".to_owned(),
+fn words(events: &[TaskEvent]) -> Vec<String> {
+    let word = |event: &TaskEvent| match &event.kind {
+        EventKind::On => "on".to_owned(),
+        EventKind::PtraceStop => "held".to_owned(),
+        EventKind::Preempted => "displaced".to_owned(),
         other => format!("{other:?}"),
     };
-    notes.iter().map(|note| format!("{} {}", note.at - 1_000_000, word(note))).collect()
+    events.iter().map(|event| format!("{} {}", event.at - 1_000_000, word(event))).collect()
 }
 
-const READ: Doing = Doing::Call { nr: 0, args: [0; 6] };
+const READ: Activity = Activity::Call { nr: 0, args: [0; 6] };
 
 #[test]
 fn a_quick_call_is_on_a_cpu_and_then_held() {
     // It waited 4 us for the CPU because we had it; 2 us of what it ran are the stop's.
-    assert_eq!(told(READ, 1_030_000, 12_000, 4_000, 1), ["4000 on", "14000 held"]);
+    assert_eq!(account_events(READ, 1_030_000, 12_000, 4_000, 1), ["4000 on", "14000 held"]);
 }
 
 #[test]
 fn a_stop_that_cost_less_than_usual_leaves_the_call_a_moment() {
-    assert_eq!(told(READ, 1_030_000, 1_500, 0, 1), ["0 on", "50 held"]);
+    assert_eq!(account_events(READ, 1_030_000, 1_500, 0, 1), ["0 on", "50 held"]);
 }
 
 #[test]
 fn a_call_that_blocks_does_so_in_its_middle() {
-    let told = told(READ, 6_000_000, 42_000, 0, 2);
-    assert_eq!(told, ["0 on", "20000 Off(Blocked)", "4974000 on", "4994000 held"]);
+    let words = account_events(READ, 6_000_000, 42_000, 0, 2);
+    assert_eq!(words, ["0 on", "20000 Off(Blocked)", "4974000 on", "4994000 held"]);
 }
 
 #[test]
 fn who_runs_past_calls_blocked_before_each_of_its_turns_but_the_first() {
-    let mut tracee = let_go(Doing::User);
-    let read = Watched { nr: 0, args: [0; 6], ret: 1 };
-    tracee.dense.watch(read);
-    tracee.dense.begin(1_000_000, None, None);
-    let mut notes = Vec::new();
-    stop(tracee, 2_001_000, Counts { ran: 401_000, waited: 0, turns: 4 }, &mut notes);
-    notes.retain(|note| matches!(note.what, What::On | What::Off(_) | What::Held));
-    let told = words(&notes);
+    let mut tracee = resumed_tracee(Activity::UserSnapshot);
+    let read = ObservedCall { nr: 0, args: [0; 6], ret: 1 };
+    tracee.high_rate.observe(read);
+    tracee.high_rate.start_free_run(1_000_000, None, None);
+    let mut events = Vec::new();
+    stop(
+        tracee,
+        2_001_000,
+        SchedCounts { cpu_time: 401_000, run_delay: 0, timeslices: 4 },
+        &mut events,
+    );
+    events.retain(|event| {
+        matches!(event.kind, EventKind::On | EventKind::Off(_) | EventKind::PtraceStop)
+    });
+    let words = words(&events);
     let expected = [
         "0 on",
         "100001 Off(Blocked)",
@@ -74,24 +92,24 @@ fn who_runs_past_calls_blocked_before_each_of_its_turns_but_the_first() {
         "901004 on",
         "1001000 held",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(words, expected);
 }
 
 #[test]
 fn who_waited_longer_for_a_cpu_than_because_of_us_was_displaced() {
-    let told = told(Doing::User, 2_611_000, 501_000, 1_100_000, 2);
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert!(told[1].ends_with("displaced") && told[3].ends_with("held"), "{told:?}");
+    let words = account_events(Activity::UserSnapshot, 2_611_000, 501_000, 1_100_000, 2);
+    assert_eq!(words.len(), 4, "{words:?}");
+    assert!(words[1].ends_with("displaced") && words[3].ends_with("held"), "{words:?}");
 }
 
 #[test]
 fn what_was_told_of_it_from_the_side_leaves_its_wait_for_a_cpu_as_long_as_it_was() {
-    let mut tracee = let_go(Doing::User);
-    let mut notes = Vec::new();
-    tracee.begin(1_100_000, &mut notes);
-    tracee.reach(9_100_000);
-    let counts = Counts { ran: 10_001_000, waited: 58_999_000, turns: 900 };
-    stop(tracee, 70_000_000, counts, &mut notes);
-    let told = words(&notes);
-    assert_eq!(told, ["100000 on", "8100000 displaced", "66999000 on", "68999000 held"]);
+    let mut tracee = resumed_tracee(Activity::UserSnapshot);
+    let mut events = Vec::new();
+    tracee.get_cpu(1_100_000, &mut events);
+    tracee.advance_to(9_100_000);
+    let counts = SchedCounts { cpu_time: 10_001_000, run_delay: 58_999_000, timeslices: 900 };
+    stop(tracee, 70_000_000, counts, &mut events);
+    let words = words(&events);
+    assert_eq!(words, ["100000 on", "8100000 displaced", "66999000 on", "68999000 held"]);
 }

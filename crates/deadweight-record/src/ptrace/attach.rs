@@ -1,16 +1,15 @@
 //! Recording a process that runs already, by stops: from seizing it to leaving it. Not for what is done
 //! with each of its tasks: that is `tracer::joined`.
 
-use super::backlog::Backlog;
-use super::clock::Clock;
+use super::event_queue::EventSender;
+use super::sample_timer::SampleTimer;
 use super::tracer::Tracer;
-use super::{Costs, PERIOD, Traced, calibrate, record_by};
+use super::{PERIOD, StopCosts, TraceResult, calibrate, record_with};
 use crate::clock::now;
 use crate::error::Error;
-use crate::launch::Ended;
-use crate::launch::Outcome;
 use crate::launch::descriptor_limit;
 use crate::launch::signals::Interrupts;
+use crate::launch::{Ended, Outcome};
 use crate::procfs::memory_budget::first_to_go;
 use crate::procfs::snapshot::Target;
 use deadweight_trace::ids::Tid;
@@ -37,28 +36,28 @@ pub(crate) fn attach(
         recorders: vec![Tid(std::process::id())],
         ..facts
     };
-    record_by(meta, sink, |to| trace(target, time, costs, to, &interrupts))
+    record_with(meta, sink, |to| trace(target, time, costs, to, &interrupts))
 }
 
 /// The tracing thread's work. Its end lets everybody go who was not let go before.
 fn trace(
     target: &Target,
     time: Option<Duration>,
-    costs: Costs,
-    to: Backlog,
+    costs: StopCosts,
+    to: EventSender,
     interrupts: &Interrupts,
-) -> Result<Traced, Error> {
+) -> Result<TraceResult, Error> {
     let limit = time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let mut tracer = Tracer::new(target.pid, PERIOD, costs, to);
-    let clock = Clock::start(PERIOD)?;
-    let start = tracer.join(target, limit)?;
+    let timer = SampleTimer::start(PERIOD)?;
+    let start = tracer.attach(target, limit)?;
     let until = limit.map_or(u64::MAX, |limit| start.saturating_add(limit));
     let over =
         |gone: bool| interrupts.seen().is_some() || now() >= until || gone && target.has_ended();
-    let end = tracer.run(&clock, &over).map_or_else(now, |end| end.at).min(until);
-    tracer.leave_all();
-    drop(clock);
+    let end = tracer.run(&timer, &over).map_or_else(now, |end| end.at).min(until);
+    tracer.detach_all();
+    drop(timer);
     let (exit, usage) = (Exit::default(), Usage::default());
     let ended = Ended { start, end, exit, usage, blocks_read: 0, displaced: 0 };
-    Ok(Traced::new(ended, &tracer))
+    Ok(TraceResult::new(ended, &tracer))
 }

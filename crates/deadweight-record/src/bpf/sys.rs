@@ -14,12 +14,12 @@ const PERF_EVENT_ARRAY: u32 = 4;
 const ARRAY: u32 = 2;
 const ARRAY_PER_CPU: u32 = 6;
 /// `BPF_F_MMAPABLE`.
-const MAPPABLE: u32 = 1 << 10;
+const MMAPABLE: u32 = 1 << 10;
 /// `BPF_PROG_TYPE_*`.
-const AT_RAW_TRACEPOINT: u32 = 17;
+const RAW_TRACEPOINT: u32 = 17;
 const TRACING: u32 = 26;
 /// `BPF_TRACE_RAW_TP`: a tracepoint whose arguments have types.
-const TYPED: u32 = 23;
+const BTF_TRACEPOINT: u32 = 23;
 
 /// Commands of `bpf(2)`.
 #[derive(Copy, Clone)]
@@ -32,30 +32,30 @@ enum Command {
 
 /// A table that the kernel's programs read and write.
 #[derive(Debug)]
-pub(super) struct Table(OwnedFd);
+pub(super) struct Map(OwnedFd);
 
 /// A table in memory that we see too: no call is needed to look at it or change it. A call would keep the
 /// kernel's programs from running on that CPU for as long as it takes, and what they should let through lost.
 #[derive(Debug)]
-pub(crate) struct SharedTable {
-    table: Table,
+pub(crate) struct SharedMap {
+    map: Map,
     base: *mut u8,
     size: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone; the kernel's side of it is accessed by atomics.
-unsafe impl Send for SharedTable {}
+unsafe impl Send for SharedMap {}
 // SAFETY: what is not accessed by atomics is volatile, and an entry that nobody uses, or of the kinds, which are the
 // same whoever writes them.
-unsafe impl Sync for SharedTable {}
+unsafe impl Sync for SharedMap {}
 
 /// A program that was accepted.
 #[derive(Debug)]
-pub(super) struct Loaded(OwnedFd);
+pub(super) struct LoadedProgram(OwnedFd);
 
 /// A program that runs at a tracepoint for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Attached(#[expect(dead_code, reason = "closed at its end")] OwnedFd);
+pub(super) struct Attachment(#[expect(dead_code, reason = "closed at its end")] OwnedFd);
 
 /// Calls `bpf(2)` with these 64-bit words as its attributes.
 fn bpf(command: Command, attributes: &[u64]) -> io::Result<i64> {
@@ -71,7 +71,7 @@ fn bpf(command: Command, attributes: &[u64]) -> io::Result<i64> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-fn descriptor(result: i64) -> io::Result<OwnedFd> {
+fn owned_fd(result: i64) -> io::Result<OwnedFd> {
     let fd = RawFd::try_from(result).map_err(|_| io::ErrorKind::InvalidData)?;
     // SAFETY: a new descriptor of ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -86,30 +86,30 @@ fn pair(first: u32, second: u32) -> u64 {
     u64::from_ne_bytes(both)
 }
 
-fn narrow(size: usize) -> io::Result<u32> {
+fn as_u32(size: usize) -> io::Result<u32> {
     u32::try_from(size).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-impl Table {
+impl Map {
     fn new(kind: u32, value: usize, entries: usize, flags: u32) -> io::Result<Self> {
-        let (value, entries) = (narrow(value)?, narrow(entries)?);
+        let (value, entries) = (as_u32(value)?, as_u32(entries)?);
         // map_type, key_size; value_size, max_entries; map_flags, inner_map_fd.
         let words = [pair(kind, 4), pair(value, entries), pair(flags, 0)];
-        Ok(Self(descriptor(bpf(Command::MapCreate, &words)?)?))
+        Ok(Self(owned_fd(bpf(Command::MapCreate, &words)?)?))
     }
 
     /// One perf event for each CPU up to this many: what is told by a program becomes its record.
-    pub(super) fn of_events(cpus: usize) -> io::Result<Self> {
+    pub(super) fn perf_event_array(cpus: usize) -> io::Result<Self> {
         Self::new(PERF_EVENT_ARRAY, 4, cpus, 0)
     }
 
     /// One word for each CPU, zero. Programs alone use it.
-    pub(super) fn of_words() -> io::Result<Self> {
+    pub(super) fn per_cpu_words() -> io::Result<Self> {
         Self::new(ARRAY_PER_CPU, 8, 1, 0)
     }
 
     /// So many words, zero. Programs alone use it.
-    pub(super) fn of(words: usize) -> io::Result<Self> {
+    pub(super) fn array(words: usize) -> io::Result<Self> {
         Self::new(ARRAY, 8, words, 0)
     }
 
@@ -130,10 +130,10 @@ impl Table {
     }
 }
 
-impl SharedTable {
+impl SharedMap {
     /// `entries` of `value` bytes (a multiple of 8), all zero.
     pub(super) fn new(value: usize, entries: usize) -> io::Result<Self> {
-        let table = Table::new(ARRAY, value, entries, MAPPABLE)?;
+        let map = Map::new(ARRAY, value, entries, MMAPABLE)?;
         let size = (value * entries).next_multiple_of(4096);
         // SAFETY: a new shared mapping at an address of the kernel's choice.
         let base = unsafe {
@@ -142,18 +142,18 @@ impl SharedTable {
                 size,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
-                table.fd(),
+                map.fd(),
                 0,
             )
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { table, base: base.cast(), size })
+        Ok(Self { map, base: base.cast(), size })
     }
 
     pub(super) fn fd(&self) -> RawFd {
-        self.table.fd()
+        self.map.fd()
     }
 
     /// Writes a word at this offset, of an entry that no program uses yet.
@@ -188,31 +188,35 @@ impl SharedTable {
     }
 }
 
-impl Drop for SharedTable {
+impl Drop for SharedMap {
     fn drop(&mut self) {
         // SAFETY: unmaps what `new` mapped, once.
         unsafe { libc::munmap(self.base.cast(), self.size) };
     }
 }
 
-impl Loaded {
+impl LoadedProgram {
     /// For a tracepoint, whose arguments are numbers to it.
-    pub(super) fn at_raw_tracepoint(code: &[Instruction]) -> io::Result<Self> {
-        Self::new(AT_RAW_TRACEPOINT, code, [0, 0])
+    pub(super) fn raw_tracepoint(code: &[Instruction]) -> io::Result<Self> {
+        Self::new(RAW_TRACEPOINT, code, [0, 0])
     }
 
     /// For the tracepoint that this type describes, by its number: what its arguments point to may be read.
-    pub(super) fn at_typed(code: &[Instruction], number: u32) -> io::Result<Self> {
-        Self::new(TRACING, code, [TYPED, number])
+    pub(super) fn typed_tracepoint(code: &[Instruction], btf_id: u32) -> io::Result<Self> {
+        Self::new(TRACING, code, [BTF_TRACEPOINT, btf_id])
     }
 
-    fn new(kind: u32, code: &[Instruction], [how, number]: [u32; 2]) -> io::Result<Self> {
+    fn new(
+        kind: u32,
+        code: &[Instruction],
+        [expected_attach_type, btf_id]: [u32; 2],
+    ) -> io::Result<Self> {
         // Telling through perf's rings is for programs that say so.
         const LICENSE: &CStr = c"Dual MIT/GPL";
         // prog_type, insn_cnt; insns; license; log_level, log_size; log_buf; kern_version, prog_flags; prog_name, two;
         // prog_ifindex, expected_attach_type; four that tell of lines; line_info_cnt, attach_btf_id; attach_prog_fd.
         let words = [
-            pair(kind, narrow(code.len())?),
+            pair(kind, as_u32(code.len())?),
             code.as_ptr() as u64,
             LICENSE.as_ptr() as u64,
             0,
@@ -220,21 +224,21 @@ impl Loaded {
             0,
             0,
             0,
-            pair(0, how),
+            pair(0, expected_attach_type),
             0,
             0,
             0,
             0,
-            pair(0, number),
+            pair(0, btf_id),
             0,
         ];
-        Ok(Self(descriptor(bpf(Command::ProgramLoad, &words)?)?))
+        Ok(Self(owned_fd(bpf(Command::ProgramLoad, &words)?)?))
     }
 
     /// Runs it at the tracepoint with this name; none where its type says so.
-    pub(super) fn attach(&self, tracepoint: Option<&CStr>) -> io::Result<Attached> {
+    pub(super) fn attach(&self, tracepoint: Option<&CStr>) -> io::Result<Attachment> {
         let name = tracepoint.map_or(0, |name| name.as_ptr() as u64);
         let words = [name, pair(self.0.as_raw_fd().cast_unsigned(), 0)];
-        Ok(Attached(descriptor(bpf(Command::RawTracepointOpen, &words)?)?))
+        Ok(Attachment(owned_fd(bpf(Command::RawTracepointOpen, &words)?)?))
     }
 }

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A running clock; gone with the value.
-pub(super) struct Clock {
+pub(super) struct SampleTimer {
     timer: libc::timer_t,
     before: libc::sigaction,
 }
@@ -23,7 +23,7 @@ extern "C" fn tick(_: i32) {
     TICKED.store(true, Ordering::Relaxed);
 }
 
-impl Clock {
+impl SampleTimer {
     /// Starts it for this thread, with this period in ns.
     pub(super) fn start(period: u64) -> Result<Self, Error> {
         let mut before = MaybeUninit::<libc::sigaction>::zeroed();
@@ -42,24 +42,24 @@ impl Clock {
             if libc::timer_create(libc::CLOCK_MONOTONIC, event, &mut timer) != 0 {
                 return Err(Error::last("cannot make a timer"));
             }
-            let clock = Self { timer, before: before.assume_init() };
-            clock.set(period);
-            Ok(clock)
+            let timer = Self { timer, before: before.assume_init() };
+            timer.set_period(period);
+            Ok(timer)
         }
     }
 
     /// Whether it has ticked since this was asked last, be it while nobody waited.
-    pub(super) fn has_ticked(&self) -> bool {
+    pub(super) fn take_tick(&self) -> bool {
         TICKED.swap(false, Ordering::Relaxed)
     }
 
     /// Gives it another period.
-    pub(super) fn set(&self, period: u64) {
-        self.once_after(period, period);
+    pub(super) fn set_period(&self, period: u64) {
+        self.set_first(period, period);
     }
 
     /// It ticks on this CPU after so many ns, and from then on with this period.
-    pub(super) fn once_after(&self, first: u64, period: u64) {
+    pub(super) fn set_first(&self, first: u64, period: u64) {
         let spec = |time: u64| libc::timespec {
             tv_sec: (time / 1_000_000_000).cast_signed(),
             tv_nsec: (time % 1_000_000_000).cast_signed(),
@@ -70,7 +70,7 @@ impl Clock {
     }
 }
 
-impl Drop for Clock {
+impl Drop for SampleTimer {
     fn drop(&mut self) {
         // SAFETY: a timer of ours, and what the kernel told us earlier.
         unsafe {

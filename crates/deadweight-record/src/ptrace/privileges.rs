@@ -11,14 +11,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// CAP_SYS_PTRACE.
-const PTRACE: u32 = 19;
+const CAP_SYS_PTRACE: u32 = 19;
 
 /// Whether tracing takes nothing from the traced.
-pub(super) fn may_trace_anybody() -> bool {
+pub(super) fn can_trace_any() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let caps = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let caps = caps.and_then(|caps| u64::from_str_radix(caps.trim(), 16).ok());
-    caps.is_some_and(|caps| caps & 1 << PTRACE != 0)
+    caps.is_some_and(|caps| caps & 1 << CAP_SYS_PTRACE != 0)
 }
 
 /// The process that a task belongs to.
@@ -29,8 +29,8 @@ pub(super) fn process_of(task: u32) -> Option<u32> {
 
 /// Whether the program that a task is about to become, named at this address, would get rights
 /// that its user has not.
-pub(super) fn more_than_ours(task: u32, dir: i32, name: u64) -> bool {
-    let Some(path) = program(task, dir, name) else { return false };
+pub(super) fn gains_privileges(task: u32, dir: i32, name: u64) -> bool {
+    let Some(path) = executable(task, dir, name) else { return false };
     let Ok(file) = fs::metadata(&path) else { return false };
     let mode = file.mode();
     let (user, group) = (mode & libc::S_ISUID != 0, mode & libc::S_ISGID != 0);
@@ -40,9 +40,9 @@ pub(super) fn more_than_ours(task: u32, dir: i32, name: u64) -> bool {
 }
 
 /// The file as it can be reached from here.
-fn program(task: u32, dir: i32, name: u64) -> Option<PathBuf> {
+fn executable(task: u32, dir: i32, name: u64) -> Option<PathBuf> {
     let mut bytes = [0; 4096];
-    let len = requests::memory(task, name, &mut bytes);
+    let len = requests::read_memory(task, name, &mut bytes);
     let end = bytes[..len].iter().position(|b| *b == 0)?;
     let name = Path::new(OsStr::from_bytes(&bytes[..end]));
     let base = match (name.is_absolute(), dir) {
@@ -62,23 +62,23 @@ fn has_capabilities(path: &Path) -> bool {
     unsafe { libc::getxattr(path.as_ptr(), name, std::ptr::null_mut(), 0) > 0 }
 }
 
-/// Who is going to be traced by a `ptrace` call of the program.
-pub(super) enum Traced {
+/// Who is going to be traced by a `requests` call of the program.
+pub(super) enum TraceTarget {
     /// The caller.
-    Itself,
+    Caller,
     /// This one.
     Other(u32),
     /// Nobody new.
-    Nobody,
+    None,
 }
 
-pub(super) fn traced_by(args: &[u64; 6]) -> Traced {
+pub(super) fn trace_target(args: &[u64; 6]) -> TraceTarget {
     const TRACEME: u64 = 0;
     const ATTACH: u64 = 16;
     const SEIZE: u64 = 0x4206;
     match args[0] {
-        TRACEME => Traced::Itself,
-        ATTACH | SEIZE => u32::try_from(args[1]).map_or(Traced::Nobody, Traced::Other),
-        _ => Traced::Nobody,
+        TRACEME => TraceTarget::Caller,
+        ATTACH | SEIZE => u32::try_from(args[1]).map_or(TraceTarget::None, TraceTarget::Other),
+        _ => TraceTarget::None,
     }
 }

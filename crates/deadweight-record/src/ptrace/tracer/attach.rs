@@ -10,25 +10,25 @@ use crate::clock::now;
 use crate::error::Error;
 use crate::permissions::yama::cannot_trace;
 use crate::procfs::snapshot::{self, Present, Process, Target, Thread};
-use crate::ptrace::note::{Mapping, What};
-use crate::ptrace::requests::{self, Told, Waited};
-use crate::ptrace::tracee::{Doing, Tracee};
+use crate::ptrace::event::{EventKind, Mapping};
+use crate::ptrace::requests::{self, StopKind, WaitResult};
+use crate::ptrace::tracee::{Activity, Tracee};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashSet;
 use std::fs;
 
 /// How often tasks are listed again to find those that were born meanwhile.
-const ROUNDS: usize = 64;
+const LIST_ROUNDS: usize = 64;
 /// Who has run for so many ns without waiting is out of a call that it waited in: it may be interrupted.
-const AT_LEAST: u64 = 300_000;
+const MIN_RUN: u64 = 300_000;
 /// So long we wait in the end for whom we have asked to stop, in ns: they do so at once.
-const LAST_STOPS: u64 = 200_000_000;
+const STOP_TIMEOUT: u64 = 200_000_000;
 /// What a call returns that the kernel goes on with by itself, as it says among its own.
-const GOES_ON: [i64; 4] = [-512, -513, -514, -516];
+const RESTART_CODES: [i64; 4] = [-512, -513, -514, -516];
 
 /// Calls that the kernel goes on with after an interruption, with what is left of their time. Not those that
 /// may wait at a socket: one with a time-out of its own (`SO_RCVTIMEO`) fails with `EINTR`.
-const PATIENT: [&str; 10] = [
+const RESTARTABLE_WAITS: [&str; 10] = [
     "clock_nanosleep",
     "futex",
     "nanosleep",
@@ -43,32 +43,32 @@ const PATIENT: [&str; 10] = [
 
 /// What is known of a joined task that does not stop at its calls yet.
 #[derive(Debug, Default)]
-pub(super) struct Unheld {
+pub(super) struct PendingAttach {
     /// Turns on a CPU until the latest look.
-    turns: u64,
+    timeslices: u64,
     /// If it ran then: for how long in all when it was first seen so, and how often it had waited.
-    runs: Option<(u64, Option<u64>)>,
+    running_since: Option<(u64, Option<u64>)>,
 }
 
 /// Whether a task that waits in this call can be interrupted without the program's noticing.
-fn is_patient(nr: u16, args: &[u64; 6]) -> bool {
+fn is_restartable(nr: u16, args: &[u64; 6]) -> bool {
     let name = syscall::name(Arch::HOST, nr).unwrap_or("");
     let plain_wait =
         [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET].map(|op| u64::from(op.cast_unsigned()));
     let partly = name == "futex" && !plain_wait.contains(&(args[1] & 0x7f));
-    PATIENT.contains(&name) && !partly
+    RESTARTABLE_WAITS.contains(&name) && !partly
 }
 
 impl Tracer {
     /// Seizes all tasks of the process and its descendants, and tells how they stand. Told until then
     /// is nothing; after `limit` ns from now, none without an end, nothing is.
-    pub(in crate::ptrace) fn join(
+    pub(in crate::ptrace) fn attach(
         &mut self,
         target: &Target,
         limit: Option<u64>,
     ) -> Result<u64, Error> {
         let mut seized = HashSet::new();
-        for _ in 0..ROUNDS {
+        for _ in 0..LIST_ROUNDS {
             let new: Vec<u32> =
                 target.tasks().into_iter().filter(|task| !seized.contains(task)).collect();
             if new.is_empty() {
@@ -78,164 +78,177 @@ impl Tracer {
                 match requests::seize(task) {
                     // It is ours already if its parent was when it was born.
                     Ok(()) => _ = seized.insert(task),
-                    Err(_) if is_ours(task) => _ = seized.insert(task),
+                    Err(_) if is_traced_by_us(task) => _ = seized.insert(task),
                     Err(error) if task == target.pid => return Err(cannot_trace(target, &error)),
                     Err(_) => _ = seized.insert(task),
                 }
             }
         }
         let present = Present::look(target)?;
-        self.until = limit.map_or(u64::MAX, |limit| present.at.saturating_add(limit));
+        self.record_until = limit.map_or(u64::MAX, |limit| present.at.saturating_add(limit));
         for process in &present.processes {
-            self.join_process(present.at, process);
+            self.attach_process(present.at, process);
         }
         let threads =
             || present.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)));
-        for waits in [true, false] {
-            for (process, thread) in threads().filter(|(_, t)| call_of(t).is_some() == waits) {
-                self.join_thread(present.at, process, thread);
+        for waiting in [true, false] {
+            for (process, thread) in
+                threads().filter(|(_, t)| blocking_call(t).is_some() == waiting)
+            {
+                self.attach_thread(present.at, process, thread);
             }
         }
-        self.take_hold();
+        self.interrupt_pending();
         Ok(present.at)
     }
 
-    fn join_process(&mut self, at: u64, process: &Process) {
+    fn attach_process(&mut self, at: u64, process: &Process) {
         let Some(first) = process.threads.first() else { return };
         let pid = process.pid;
         if pid != self.root {
-            let birth = What::Fork { child: pid, process: pid };
+            let on_fork = EventKind::Fork { child: pid, process: pid };
             let mut parent = Tracee::new(process.parent, process.parent, at);
-            parent.note(at, birth, &mut self.notes);
+            parent.emit(at, on_fork, &mut self.events);
         }
         let mut tracee = Tracee::new(pid, pid, at);
-        tracee.join(None, &mut self.notes);
-        let mut note = |what| tracee.note(at, what, &mut self.notes);
-        note(What::Exec { former: pid, path: process.path.clone() });
-        note(What::Comm(first.name.clone()));
-        note(What::Main);
+        tracee.attach(None, &mut self.events);
+        let mut emit = |kind| tracee.emit(at, kind, &mut self.events);
+        emit(EventKind::Exec { former: pid, path: process.path.clone() });
+        emit(EventKind::Comm(first.name.clone()));
+        emit(EventKind::Main);
         for map in &process.mappings {
             let snapshot::Mapping { start, len, offset, inode, ref path } = *map;
             let path = path.clone();
-            note(What::Map(Mapping { start, len, offset, inode, path, executable: true }));
+            emit(EventKind::Map(Mapping { start, len, offset, inode, path, executable: true }));
         }
-        for (fd, what) in &process.descriptors {
-            note(What::Fd { fd: *fd, what: what.clone() });
+        for (fd, target) in &process.descriptors {
+            emit(EventKind::Fd { fd: *fd, target: target.clone() });
         }
         for thread in &process.threads[1..] {
-            note(What::Fork { child: thread.tid, process: pid });
+            emit(EventKind::Fork { child: thread.tid, process: pid });
         }
-        tracee.put_off(&mut self.notes);
+        tracee.preempt_at_attach(&mut self.events);
         for thread in &process.threads[1..] {
             let mut tracee = Tracee::new(pid, thread.tid, at);
-            tracee.note(at, What::Comm(thread.name.clone()), &mut self.notes);
+            tracee.emit(at, EventKind::Comm(thread.name.clone()), &mut self.events);
         }
     }
 
-    fn join_thread(&mut self, at: u64, process: &Process, thread: &Thread) {
+    fn attach_thread(&mut self, at: u64, process: &Process, thread: &Thread) {
         let mut tracee = Tracee::new(process.pid, thread.tid, at);
-        tracee.forget_the_past(at);
-        tracee.join(call_of(thread), &mut self.notes);
+        tracee.reset_counters(at);
+        tracee.attach(blocking_call(thread), &mut self.events);
         self.tasks.insert(thread.tid, tracee);
-        if is_ours(thread.tid) {
-            self.unheld.insert(thread.tid, Unheld::default());
+        if is_traced_by_us(thread.tid) {
+            self.pending_attach.insert(thread.tid, PendingAttach::default());
         }
     }
 
     /// Asks those to stop for the first time that can be.
-    pub(super) fn take_hold(&mut self) {
+    pub(super) fn interrupt_pending(&mut self) {
         let at = now();
-        for (task, unheld) in &mut self.unheld {
-            let Some(tracee) = self.tasks.get_mut(task).filter(|t| !t.asked && !t.stopped) else {
+        for (task, pending_attach) in &mut self.pending_attach {
+            let Some(tracee) = self.tasks.get_mut(task).filter(|t| !t.interrupt_sent && !t.stopped)
+            else {
                 continue;
             };
-            let counts = tracee.counts();
-            let moved = std::mem::replace(&mut unheld.turns, counts.turns) != counts.turns;
-            let runs = unheld.runs.take();
-            let ready = match snapshot::doing_of(tracee.process, *task) {
+            let now_counts = tracee.sched_counts();
+            let has_run = std::mem::replace(&mut pending_attach.timeslices, now_counts.timeslices)
+                != now_counts.timeslices;
+            let running_since = pending_attach.running_since.take();
+            let may_interrupt = match snapshot::doing_of(tracee.process, *task) {
                 Some(snapshot::Doing::Running) => {
-                    let waits = tracee.waits();
-                    let since = runs.filter(|(_, before)| *before == waits).map(|(ran, _)| ran);
-                    unheld.runs = Some((since.unwrap_or(counts.ran), waits));
-                    since.is_some_and(|since| counts.ran.saturating_sub(since) > AT_LEAST)
+                    let switches = tracee.voluntary_switches();
+                    let since = running_since
+                        .filter(|(_, sched_before)| *sched_before == switches)
+                        .map(|(cpu_time, _)| cpu_time);
+                    pending_attach.running_since =
+                        Some((since.unwrap_or(now_counts.cpu_time), switches));
+                    since.is_some_and(|since| now_counts.cpu_time.saturating_sub(since) > MIN_RUN)
                 }
-                Some(snapshot::Doing::Waiting(Some((nr, args)))) if is_patient(nr, &args) => true,
-                Some(snapshot::Doing::Waiting(Some((nr, args)))) if moved => {
-                    tracee.waits_again(Doing::Call { nr, args }, at, &mut self.notes);
+                Some(snapshot::Doing::Waiting(Some((nr, args)))) if is_restartable(nr, &args) => {
+                    true
+                }
+                Some(snapshot::Doing::Waiting(Some((nr, args)))) if has_run => {
+                    tracee.blocks_again(Activity::Call { nr, args }, at, &mut self.events);
                     false
                 }
                 _ => false,
             };
-            tracee.asked = ready && requests::interrupt(*task).is_ok();
+            tracee.interrupt_sent = may_interrupt && requests::interrupt(*task).is_ok();
         }
     }
 
     /// A joined task stands stopped for the first time; from now on it stops at its calls.
-    pub(super) fn first_stop(&mut self, task: u32, told: Told) {
+    pub(super) fn first_stop(&mut self, task: u32, kind: StopKind) {
         let Some(tracee) = self.tasks.get_mut(&task) else { return };
-        if let Doing::Call { .. } = tracee.doing {
-            let ret = if told == Told::Interrupted { goes_on(task) } else { Ok(-4) };
+        if let Activity::Call { .. } = tracee.activity {
+            let ret = if kind == StopKind::Interrupted { restart_result(task) } else { Ok(-4) };
             match ret {
-                Err(GoesOn) => tracee.resumes = Some(tracee.doing),
+                Err(Restarts) => tracee.resumed_call = Some(tracee.activity),
                 Ok(ret) => {
-                    tracee.doing = Doing::User;
-                    tracee.pending.push(What::Back(ret));
+                    tracee.activity = Activity::UserSnapshot;
+                    tracee.pending.push(EventKind::CallReturn(ret));
                 }
             }
-        } else if told == Told::Interrupted {
+        } else if kind == StopKind::Interrupted {
             // Between our look and its stop it may have begun to wait.
-            _ = goes_on(task);
+            _ = restart_result(task);
         }
-        self.strict(task, told, None);
+        self.syscall_traced_stop(task, kind, None);
     }
 
     /// Leaves everybody. Who runs or waits is left by the kernel itself when this thread ends, and is not
     /// even interrupted for that; whom we have asked to stop may need help to go on.
-    pub(in crate::ptrace) fn leave_all(&mut self) {
-        let deadline = now() + LAST_STOPS;
-        while self.tasks.values().any(|tracee| tracee.asked && !tracee.stopped) && now() < deadline
+    pub(in crate::ptrace) fn detach_all(&mut self) {
+        let deadline = now() + STOP_TIMEOUT;
+        while self.tasks.values().any(|tracee| tracee.interrupt_sent && !tracee.stopped)
+            && now() < deadline
         {
             match requests::wait() {
-                Waited::Task(task, told) => {
+                WaitResult::Stopped(task, kind) => {
                     if let Some(tracee) = self.tasks.get_mut(&task) {
-                        (tracee.asked, tracee.stopped) = (false, true);
+                        (tracee.interrupt_sent, tracee.stopped) = (false, true);
                     }
-                    if self.unheld.contains_key(&task) && told == Told::Interrupted {
-                        _ = goes_on(task);
+                    if self.pending_attach.contains_key(&task) && kind == StopKind::Interrupted {
+                        _ = restart_result(task);
                     }
-                    let signal = if let Told::Signal(signal) = told { signal } else { 0 };
+                    let signal = if let StopKind::Signal(signal) = kind { signal } else { 0 };
                     _ = requests::detach(task, signal);
                 }
-                Waited::Gone { task, .. } => _ = self.tasks.remove(&task),
-                Waited::Tick => {}
-                Waited::Nobody => break,
+                WaitResult::Ended { task, .. } => _ = self.tasks.remove(&task),
+                WaitResult::Tick => {}
+                WaitResult::NoTracees => break,
             }
         }
     }
 }
 
 /// The call goes on when its task does.
-struct GoesOn;
+struct Restarts;
 
 /// What the call returned that a task was interrupted in, unless it goes on; 0 if it is in none. One that failed
 /// because of us is begun again.
-fn goes_on(task: u32) -> Result<i64, GoesOn> {
+fn restart_result(task: u32) -> Result<i64, Restarts> {
     const INTERRUPTED: i64 = -(libc::EINTR as i64);
     let Some(registers) = requests::registers(task) else { return Ok(0) };
     if requests::interrupted_call(task, &registers).is_none() {
         return Ok(0);
     }
-    if GOES_ON.contains(&registers.ret) {
-        return Err(GoesOn);
+    if RESTART_CODES.contains(&registers.ret) {
+        return Err(Restarts);
     }
-    if registers.ret == INTERRUPTED && !has_signal(task) && requests::repeat_call(task).is_ok() {
-        return Err(GoesOn);
+    if registers.ret == INTERRUPTED
+        && !has_pending_signal(task)
+        && requests::restart_call(task).is_ok()
+    {
+        return Err(Restarts);
     }
     Ok(registers.ret)
 }
 
 /// Whether a signal waits to be delivered to it.
-fn has_signal(task: u32) -> bool {
+fn has_pending_signal(task: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
     let set = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -245,19 +258,21 @@ fn has_signal(task: u32) -> bool {
 }
 
 /// Whether this thread traces it.
-fn is_ours(task: u32) -> bool {
+fn is_traced_by_us(task: u32) -> bool {
     // SAFETY: asks for a number.
-    let we = unsafe { libc::gettid() }.cast_unsigned();
+    let own_tid = unsafe { libc::gettid() }.cast_unsigned();
     let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
     // The kernel names the process of a tracer or its thread, depending on its age.
-    tracer.is_some_and(|line| [we, std::process::id()].iter().any(|n| line.trim() == n.to_string()))
+    tracer.is_some_and(|line| {
+        [own_tid, std::process::id()].iter().any(|n| line.trim() == n.to_string())
+    })
 }
 
 /// The call that a thread waits in.
-fn call_of(thread: &Thread) -> Option<Doing> {
+fn blocking_call(thread: &Thread) -> Option<Activity> {
     match thread.doing {
-        snapshot::Doing::Waiting(Some((nr, args))) => Some(Doing::Call { nr, args }),
+        snapshot::Doing::Waiting(Some((nr, args))) => Some(Activity::Call { nr, args }),
         _ => None,
     }
 }
@@ -267,16 +282,16 @@ fn call_of(thread: &Thread) -> Option<Doing> {
 mod tests {
     use super::*;
 
-    fn patient(name: &str, args: [u64; 6]) -> bool {
-        is_patient(syscall::number(Arch::X86_64, name).unwrap(), &args)
+    fn restartable(name: &str, args: [u64; 6]) -> bool {
+        is_restartable(syscall::number(Arch::X86_64, name).unwrap(), &args)
     }
 
     #[test]
     fn only_waits_that_the_kernel_goes_on_with_are_interrupted() {
-        assert!(patient("poll", [0; 6]));
-        assert!(patient("futex", [0, 128, 0, 0, 0, 0]));
-        assert!(!patient("futex", [0, 128 | 11, 0, 0, 0, 0]));
-        assert!(!patient("recvfrom", [3, 0, 9, 0, 0, 0]) && !patient("read", [0; 6]));
-        assert!(!patient("write", [1; 6]) && !patient("epoll_wait", [3; 6]));
+        assert!(restartable("poll", [0; 6]));
+        assert!(restartable("futex", [0, 128, 0, 0, 0, 0]));
+        assert!(!restartable("futex", [0, 128 | 11, 0, 0, 0, 0]));
+        assert!(!restartable("recvfrom", [3, 0, 9, 0, 0, 0]) && !restartable("read", [0; 6]));
+        assert!(!restartable("write", [1; 6]) && !restartable("epoll_wait", [3; 6]));
     }
 }
