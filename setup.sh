@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Gets a Debian-like machine ready: `./setup.sh` for building, `./setup.sh tests` for all tests,
 # `./setup.sh cases` for the cases and their benches.
-# Installs only what is missing, and can be run again. Says what it cannot get, and goes on: what
-# then fails says why. `cases` fails if it lacks a toolchain.
+# Installs only what is missing, and can be run again. If something cannot be installed, it says so and goes on; the
+# step that needs it fails later. `cases` fails if a toolchain is missing.
 set -uo pipefail
 
 sudo=""
@@ -27,7 +27,7 @@ apt() {
         --no-install-recommends "$@" >/dev/null 2>&1
 }
 
-# Rust as old as Cargo.toml allows, or newer.
+# Rust of the oldest version that Cargo.toml allows, or newer.
 rust() {
     [ -e "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
     local needed have
@@ -57,8 +57,8 @@ crystal_toolchain() {
     "$(dirname "${BASH_SOURCE[0]}")/cases/crystal-blake3/setup.sh"
 }
 
-# A Go that the cases can be built with: of a Debian with an older one, the newer comes through the
-# module proxy, as Go itself would fetch it.
+# A Go that can build the cases: where Debian's is older, a newer one is fetched through the module
+# proxy, as Go itself would do.
 go_toolchain() {
     local needed=1.24 wanted=1.26.8 have module folder
     install go:golang-go
@@ -72,7 +72,7 @@ go_toolchain() {
         echo "setup: could not install Go $wanted" >&2
 }
 
-# A distribution's own kernel and a driver of it, for machines that tests emulate. Unpacked, not installed.
+# A distribution's kernel and one of its drivers, for the machines that tests emulate. Unpacked, not installed.
 stock_kernel() {
     local folder package
     folder="$(dirname "${BASH_SOURCE[0]}")/target/stock-kernel"
@@ -87,7 +87,7 @@ stock_kernel() {
     rm -rf "$folder/unpacked" "$folder"/*.deb
 }
 
-# Everything that a case or its bench asks for; fails with the names of what is missing.
+# Everything that a case or its bench needs; fails with the names of missing tools.
 cases() {
     install g++:g++ make:make python3:python3 clang-format:clang-format xxd:xxd javac:openjdk-17-jdk-headless
     crystal_toolchain
@@ -106,7 +106,7 @@ cases() {
 
 install gcc:gcc
 rust
-# Tracepoints are found through tracefs; some images do not mount it.
+# Tracepoints are found in tracefs; some images do not mount it.
 if [ "$(id -u)" = 0 ] && [ ! -e /sys/kernel/tracing/events ]; then
     mount -t tracefs tracefs /sys/kernel/tracing || echo "setup: tracefs cannot be mounted" >&2
 fi
@@ -118,7 +118,7 @@ if [ "${1:-}" = tests ]; then
     stock_kernel
     zig
     crystal_toolchain
-    # benchstat, with its published test data: what ours is compared with.
+    # benchstat, with its published test data: tests compare deadweight's statistics with it.
     (cd / && go mod download golang.org/x/perf@v0.0.0-20260908200009-22c9c6c9d4da) ||
         echo "setup: could not fetch benchstat" >&2
 fi

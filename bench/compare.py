@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`deadweight compare` beside hyperfine: what a comparison costs, whether both see the same times, and
-how often two runs of the same command are told apart. Writes bench/COMPARE.md.
+how often two runs of the same command seem to differ. Writes bench/COMPARE.md.
 
     cargo build --release -p deadweight
     cargo build --release -p deadweight-report --example statistics_speed
@@ -29,7 +29,7 @@ LOADS = [
 
 
 def timed(command):
-    """Wall time, exit code, and CPU time of the tool and all that it ran: that bears a busy machine."""
+    """Wall time, exit code, and CPU time of the tool and its children, which a busy machine disturbs less."""
     begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     took, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -67,7 +67,7 @@ def costs(hyperfine, rounds):
 
 
 def medians(hyperfine, directory):
-    """Both tools on the same two commands, in turns."""
+    """Both tools on the same two commands, alternating."""
     print("same medians", flush=True)
     commands = ["sleep 0.01", "sleep 0.03"]
     seen = {"hyperfine": [], "deadweight": []}
@@ -97,7 +97,7 @@ def alike(pairs):
     try:
         codes = [timed([DEADWEIGHT, "compare", "-q", "--no-why", "-N", "-r", "20", "true", "true"])[1]
                  for _ in range(pairs // 2)]
-        # The exit code tells slower; the other way round tells faster.
+        # The exit code shows slower; swapped commands show faster.
         report = os.path.join(tempfile.gettempdir(), f"deadweight-aa-{os.getpid()}.json")
         faster = 0
         for _ in range(pairs - pairs // 2):
@@ -124,13 +124,13 @@ def main():
             f"Written by `bench/compare.py`. {version.strip()}, {os.cpu_count()} CPUs, load average "
             f"{load:.1f} at the start.", "", "## Start to finish", "",
             "Milliseconds from start to finish, and after the semicolon on a CPU, with the commands; median of "
-            "the rounds and in brackets the least; tools by turns. `--no-why` does what hyperfine does. Without "
+            "the rounds and in brackets the minimum; tools alternate. `--no-why` does what hyperfine does. Without "
             "it commands are traced too, but only where a difference is shown: in the last row. Where another "
-            "program records on the machine, an undisturbed run of ours waits for its tracepoints to close, "
+            "program records on the machine, a clean run waits until its tracepoints are closed, "
             "which hyperfine does not.", ""]
     page += costs(given.hyperfine, given.rounds)
     with tempfile.TemporaryDirectory() as directory:
-        page += ["", "## The same times", "", "Medians of three rounds by turns.", ""]
+        page += ["", "## The same times", "", "Medians of three alternating rounds.", ""]
         page += medians(given.hyperfine, directory)
     pairs, alarms = alike(given.pairs)
     page += ["", "## The same command twice", "",

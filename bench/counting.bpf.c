@@ -1,8 +1,8 @@
-/* Peer of `bench/high_rate.py`, kernel half: time and number of system calls by number and descriptor's kind, in
- * maps, as one writes it with libbpf. No order, no sizes, no stacks, no records.
+/* Peer of `bench/high_rate.py`, kernel part: time and number of system calls by number and descriptor's kind, in
+ * maps, as is usual with libbpf. No order, no sizes, no stacks, no records.
  *
- * With IDLE the programs at calls do nothing: what the kernel's way to them costs, below which nobody gets who sees
- * both ends of each call. */
+ * With IDLE the programs at calls do nothing: this measures the kernel's cost of calling them, the least cost of
+ * seeing both ends of each call. */
 #include "vmlinux.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>

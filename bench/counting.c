@@ -1,5 +1,5 @@
-/* counting COMMAND...: peer of `bench/high_rate.py`, user half. Prints the sums of `counting.bpf.c` to stderr; exits
- * with 1 if they cannot be had. */
+/* counting COMMAND...: peer of `bench/high_rate.py`, user-space part. Prints the sums of `counting.bpf.c` to stderr; exits
+ * with 1 if they are not available. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/types.h>

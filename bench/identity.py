@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs programs watched and not, on each rung, and says where one differs.
+"""Runs programs recorded and not, on each rung, and reports differences.
 
   bench/identity.py [--times N] [--rungs root,user,stops] [--only NAME,NAME] [--binary FILE]
 
-Compared are exit code, the program's standard output and error, and what is left behind: processes of ours,
-processes that are traced, uprobes, trace instances, programs in the kernel, mounts, descriptors of this script that it did not open, and
+Compares exit code, the program's standard output and error, and what is left behind: deadweight's processes,
+processes that are traced, uprobes, trace instances, BPF programs, mounts, descriptors of this script that it did not open, and
 files in the folder that the programs run in. A run that takes longer than a minute counts as hanging. As root;
 `user` becomes an ordinary user by setpriv, `stops` too and is refused perf events by a filter of system calls.
 """
@@ -38,7 +38,7 @@ PROGRAMS = [
 
 
 def run(words, given, folder):
-    """Exit code as Python tells it, and what it wrote."""
+    """Exit code as Python reports it, and the output."""
     environment = dict(os.environ, HOME=folder, XDG_CACHE_HOME=os.path.join(folder, ".cache"))
     try:
         done = subprocess.run(words, input=given, capture_output=True, cwd=folder, env=environment, timeout=60)
@@ -48,7 +48,7 @@ def run(words, given, folder):
 
 
 def as_a_shell_says(result):
-    """A program that a signal ended is answered for by 128 and its number."""
+    """A program that a signal ended has exit code 128 plus its number."""
     code, out, err = result
     return (128 - code if isinstance(code, int) and code < 0 else code), out, err
 
@@ -67,7 +67,7 @@ OTHERS = kernel_programs()
 
 
 def left_behind(folder, binary):
-    """Processes that run our binary, and what the kernel keeps for tracers."""
+    """Processes that run deadweight's binary, and what the kernel keeps for tracers."""
     ours = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -86,7 +86,7 @@ def left_behind(folder, binary):
 
 
 def settled(folder, binary):
-    """What is left once events that are let go of in the background have had their time."""
+    """What is left after the time that closing events in the background takes."""
     for _ in range(100):
         left = left_behind(folder, binary)
         if not left: break
@@ -95,17 +95,17 @@ def settled(folder, binary):
 
 
 def check_rungs(rungs, binary, filtered, folder):
-    """Each rung is the one that it is called after, or nothing would be said of it."""
+    """Each rung is the expected one; otherwise the results would mean nothing."""
     for rung in rungs:
         words = before_it(rung, filtered) + [binary, "--export-json", "-", "--", "true"]
         said = run(words, b"", folder)[1].decode()
-        # Of the highest rung a report has nothing to say.
-        told = '"recording"' not in said if rung == "root" else f'"rung": "{rung}"' in said
-        assert told and said.strip().endswith("}"), f"{rung}: {said[-300:]}"
+        # A report does not mention the highest rung.
+        as_expected = '"recording"' not in said if rung == "root" else f'"rung": "{rung}"' in said
+        assert as_expected and said.strip().endswith("}"), f"{rung}: {said[-300:]}"
 
 
 def before_it(rung, filtered, refused="user"):
-    """What puts a command onto a rung; `refused` is who is refused perf events: an ordinary `user`, or `root`."""
+    """The words before a command that select a rung; `refused` is the user without perf events: an ordinary `user`, or `root`."""
     become = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
     return {"root": [], "user": become, "stops": (become if refused == "user" else []) + [filtered, "EPERM"]}[rung]
 

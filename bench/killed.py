@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Kills the recorder at random instants and says what became of the program, the recording and the machine.
+"""Kills the recorder at random instants and reports the state of the program, the recording and the machine.
 
   bench/killed.py [--times N] [--rungs root,user,stops] [--longest MS] [--binary FILE]
 
 The program writes a line when it starts, forks and reads meanwhile, and writes its last line before it ends with a
-code of its own; both must be there once it was let go, and nobody may be left waiting. The recording must open or be
+code of its own; once it was released, both lines must exist, and no process may be left waiting. The recording must open or be
 refused in one sentence. Afterwards nothing may be left: processes, perf events of dead owners, uprobes, trace
 instances, mounts. As root; `user` becomes an ordinary user by setpriv, `stops` is root behind a filter that
 refuses perf events.
@@ -12,7 +12,7 @@ refuses perf events.
 import argparse, os, random, shutil, signal, subprocess, sys, time
 from identity import ROOT, before_it, settled, workshop
 
-# Its standard streams are not ours: a writer that we leave would end by a broken pipe.
+# It has standard streams of its own: a killed reader would end it by a broken pipe.
 PROGRAM = """echo $$ > began; i=0; while [ $i -lt 12 ]; do i=$((i+1)); ls / > /dev/null; read x < /dev/null; done
 (exit 7); echo $? > ended"""
 
@@ -45,7 +45,7 @@ def one(words, folder, delay):
     until = time.monotonic() + 60
     time.sleep(0.02)
     began = content(os.path.join(folder, "began"))
-    # Who was behind the barrier ends at once; who was let go goes on to its end.
+    # A program at the start barrier ends at once; one that was released runs to its end.
     while began and alive(began) and time.monotonic() < until: time.sleep(0.005)
     wrong = []
     if began and alive(began): wrong.append(f"process {began} does not end")

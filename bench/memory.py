@@ -3,9 +3,9 @@
 
   bench/memory.py [--limits MIB,MIB] [--times N] [--rungs root,user,stops] [--binary FILE]
 
-Two Python processes wake each other by turns, 50 000 times each, in a memory cgroup. Told are runs in which the
-program did not end as it does, or the recorder was killed, the largest use of the group, the program's time beside
-the one alone in the same group, and what was not recorded; of several runs the worst, and of times the median. As
+Two Python processes wake each other in turn, 50 000 times each, in a memory cgroup. Reports the runs in which the
+program did not end as usual, or the recorder was killed, the largest use of the group, the program's time beside
+its time alone in the same group, and the share not recorded; of several runs the worst, and of times the median. As
 root; `user` becomes an ordinary user by setpriv, `stops` is root behind a filter that refuses perf events.
 """
 import argparse, json, os, shutil, statistics, subprocess, sys, time
@@ -54,10 +54,10 @@ def lost(ours, mode, folder):
     report = os.path.join(folder, "r.json")
     if mode == "record":
         subprocess.run([ours, "report", "t.dwt", "--export-json", report], cwd=folder, capture_output=True)
-    try: told = json.load(open(report))
+    try: weighed = json.load(open(report))
     except (OSError, ValueError): return 1.0
-    dark = sum(row["ns"] for row in told["ledger"] if row["account"] == "unrecorded")
-    return dark / max(told["wall_ns"], 1)
+    dark = sum(row["ns"] for row in weighed["ledger"] if row["account"] == "unrecorded")
+    return dark / max(weighed["wall_ns"], 1)
 
 
 def main():

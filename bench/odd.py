@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs programs in odd environments watched and not, on each rung, and says where one differs.
+"""Runs programs in odd environments, recorded and not, on each rung, and reports differences.
 
   bench/odd.py [--times N] [--rungs root,user,stops] [--only NAME,NAME] [--binary FILE]
 
 Set-user-id programs, tracers, filters of system calls, namespaces, 32-bit programs, many threads, builds with
 vfork: compared are exit code, output, and what is left behind, as `identity.py` does for plain programs. As root;
 `user` becomes an ordinary user by setpriv, `stops` is root behind a filter that refuses perf events. Needs a C
-compiler; what is not installed is said to be left out.
+compiler; says which programs are not installed and left out.
 """
 import argparse, os, shutil, subprocess, sys, time
 from identity import ROOT, as_a_shell_says, before_it, run, settled, workshop

@@ -4,7 +4,7 @@
     bench/stops.py DEADWEIGHT [RUNS]
 
 Runs commands alone, under deadweight as root, and under deadweight behind a seccomp filter that refuses perf_event_open
-and bpf (tests/programs/refuse_perf.c), in turns, and prints medians as a table for RESULTS.md.
+and bpf (tests/programs/refuse_perf.c), alternating, and prints medians as a table for RESULTS.md.
 """
 import os, resource, statistics, subprocess, sys, tempfile, time
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Weighs builds and programs that make their code while they run, on each rung, beside a run without.
+"""Weighs builds and programs that generate code while they run, on each rung, beside a run without deadweight.
 
   bench/targets.py [--rungs root,user,stops] [--only NAME,NAME] [--binary FILE]
 
-make with two jobs, cargo, Java, node and Python 3.12, each with its perf map, git, sqlite3 and the go tool. Told are
+make with two jobs, cargo, Java, node and Python 3.12, each with its perf map, git, sqlite3 and the go tool. Reports
 exit codes and outputs that differ, the time alone, recorded, and from call to return, the recorder's largest memory,
 the part of the samples that has a function's name, the shares that were lost or not seen, and the first finding. As
-root; `user` becomes an ordinary user by setpriv, `stops` is root behind a filter that refuses perf events. What is
-not installed is said to be left out.
+root; `user` becomes an ordinary user by setpriv, `stops` is root behind a filter that refuses perf events. Says
+which programs are not installed and left out.
 """
 import argparse, glob, json, os, re, shutil, subprocess, sys, time
 from identity import ROOT, before_it, workshop
@@ -135,14 +135,14 @@ def main():
             watched, seen, whole, _ = timed(become + [ours, "-q", "-o", "/dev/null", "--export-json", report, "--"] + words, folder)
             if (watched, seen) != (code, out): print(f"{name} on {rung} differs: {watched} instead of {code}")
             timed(become + [ours, "record", "-q", "-o", recording, "--"] + words, folder)
-            told = json.load(open(report))
-            rows = sorted(told["ledger"], key=lambda row: -row["ns"])
-            dark = sum(row["ns"] for row in rows if row["account"] in DARK) / told["wall_ns"]
-            finding = told["findings"][0] if told["findings"] else None
+            weighed = json.load(open(report))
+            rows = sorted(weighed["ledger"], key=lambda row: -row["ns"])
+            dark = sum(row["ns"] for row in rows if row["account"] in DARK) / weighed["wall_ns"]
+            finding = weighed["findings"][0] if weighed["findings"] else None
             first = f'{finding["class"]} {100 * finding["saving_share"]:.0f} %' if finding else ""
             size = os.path.getsize(recording) / 1e6 if os.path.exists(recording) else 0
-            print(f'| {name} | {rung} | {alone:.2f} s | {told["wall_ns"] / 1e9:.2f} s | {whole:.2f} s | {size:.1f} MB | {100 * named(ours, recording):.0f} % | '
-                  f'{100 * dark:.1f} % | {rows[0]["account"]} {100 * rows[0]["ns"] / told["wall_ns"]:.0f} % | {first} |', flush=True)
+            print(f'| {name} | {rung} | {alone:.2f} s | {weighed["wall_ns"] / 1e9:.2f} s | {whole:.2f} s | {size:.1f} MB | {100 * named(ours, recording):.0f} % | '
+                  f'{100 * dark:.1f} % | {rows[0]["account"]} {100 * rows[0]["ns"] / weighed["wall_ns"]:.0f} % | {first} |', flush=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the forms on a machine that has other work: by turns, CPU time, the least of all rounds.
+"""Compares the forms on a machine with other load: alternating, CPU time, minimum of all rounds.
 
 Usage: bench.py FORMS [ROUNDS]. `FORMS ips` gives the usual table, for a quiet machine.
 """

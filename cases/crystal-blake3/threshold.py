@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""From which size is a struct copied that a constructor built? In five languages, for four types.
+"""Measures from which size a struct is copied after its constructor, in five languages, for four types.
 
-Usage: threshold.py FOLDER. Builds `threshold/programs.py` there and prints the table. "Copied" is
-asked of the running program: the value has another address after its construction than during it.
-How often and with what is read from the machine code, and what it takes is measured: CPU time of a
-construction less that of the same value filled in place, the least of some rounds by turns.
+Usage: threshold.py FOLDER. Builds `threshold/programs.py` there and prints the table. The running
+program shows a copy: the value has another address after its construction than during it. The machine code
+shows how often and how it is copied. The cost is measured: CPU time of a construction minus that of filling
+the same value in place, minimum of some alternating rounds.
 """
 import hashlib
 import os

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The forms beside what others use: bench.py OUT [DEPTH [ROUNDS]]; OUT holds the Go programs.
+"""The forms beside other languages: bench.py OUT [DEPTH [ROUNDS]]; OUT holds the Go programs.
 
-C++ with new and with std::pmr, Rust with Box and with bumpalo, Java with two collectors. By turns; the
-medians of wall and CPU time, the largest memory, and how many times as fast as the pointer form.
+C++ with new and with std::pmr, Rust with Box and with bumpalo, Java with two collectors. Alternating; the
+medians of wall and CPU time, the largest memory, and the speed relative to the pointer form.
 """
 
 import os

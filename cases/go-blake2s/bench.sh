@@ -1,7 +1,7 @@
 #!/bin/sh
 # The stages beside each other (`bench.sh stage`), or the package beside golang.org/x/crypto
-# (`bench.sh by`), as benchstat's table. Ten rounds by turns, so that a slow moment of the machine
-# falls on all. Built in $OUT, with vectors where the compiler has them.
+# (`bench.sh by`), as benchstat's table. Ten alternating rounds, so that a slow moment of the machine
+# affects all. Built in $OUT, with vectors where the compiler has them.
 set -eu
 benchstat=golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 

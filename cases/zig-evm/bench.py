@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The interpreter beside geth's `evm run --bench` and revm's loop: bench.py EVM PROGRAMS [ROUNDS].
 
-All three run the same code again and again in one process, from the same start, and time the run
-only; geth's figure includes copying its (empty) state. Interleaved; the median of rounds is shown,
-with the least and the most. Peers are built once into a cache.
+All three run the same code repeatedly in one process, from the same state, and time only the
+run; geth's figure includes copying its (empty) state. Interleaved; the median of rounds is shown,
+with minimum and maximum. Peers are built once into a cache.
 """
 
 import os

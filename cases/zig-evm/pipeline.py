@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What the program's own timer says, by what is on the other side of its input.
+"""The time of the program's own timer, by the kind of its input.
 
 pipeline.py BIN PROGRAM.bin [ROUNDS]: BIN holds the built programs. Forms are interleaved, and whole
-distributions shown: in a pipe, who wins the race is luck, and a single number is one throw.
+distributions shown: in a pipe, chance decides which side wins the race, and a single number is one sample.
 """
 
 import os

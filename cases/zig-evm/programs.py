@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the programs that the case weighs and the bench runs, as hex and as bytes: programs.py FOLDER.
 
-Each returns one word, so that what it computed can be compared.
+Each returns one word, so that results can be compared.
 """
 
 import pathlib

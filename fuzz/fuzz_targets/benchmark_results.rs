@@ -1,4 +1,4 @@
-//! What benchmark programs wrote, as text and as JSON: whatever it is, it is laid out or refused.
+//! Results of benchmark programs, as text and as JSON: any input is laid out as tables or refused. Not the statistics on them.
 #![no_main]
 
 use deadweight_report::benchmarks::table::{Layout, lay_out};

@@ -1,4 +1,4 @@
-//! A binary as sealing meets it: whatever its bytes are, addresses resolve to something.
+//! ELF and DWARF readers of sealing: with any bytes as a binary, all addresses get an answer. Not the recording of a binary.
 #![no_main]
 
 use deadweight_seal::{Detail, Files, called_names, resolve, unwind_rules, value_types};

@@ -1,4 +1,4 @@
-//! The kernel's records as they lie in a ring: any bytes, one record after the other.
+//! perf records as in a ring buffer: any bytes, one record after the other. Not what follows from the records.
 #![no_main]
 
 use deadweight_record::perf::decode::{Body, length, peek, record};
@@ -26,7 +26,7 @@ const ROLES: [Role; 18] = [
     Role::Probe(7),
 ];
 
-/// What records may hold beside the base, by the upper half of an event's id.
+/// Optional fields of records, by the upper half of an event's id.
 const LAYOUTS: [u64; 5] = [
     0,
     fields::RAW,

@@ -1,4 +1,4 @@
-//! A report as JSON, as `compare` and `gate` read it back: whatever it says, it is compared, asked and shown, or refused.
+//! A report as JSON, as `compare` and `gate` read it: any input is compared, tested and rendered, or refused. Not how reports are made.
 #![no_main]
 
 use deadweight::render::page::Page;

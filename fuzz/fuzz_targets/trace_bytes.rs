@@ -1,4 +1,4 @@
-//! A trace file, as it is and with right checksums: read, written again, weighed.
+//! A trace file, unchanged and with right checksums: read, written again, weighed. Not the text form: see `trace_text`.
 #![no_main]
 
 use deadweight_trace::Trace;
@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
     read(&framed(data));
 });
 
-/// Whatever is read can be written in both forms and be weighed, and its rows add up.
+/// A trace that can be read can be written in both forms and be weighed, and its rows add up.
 fn read(bytes: &[u8]) {
     let Ok((trace, _)) = Trace::from_bytes(bytes) else { return };
     if trace.is_empty() {
@@ -27,7 +27,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// The input as blocks: kind, 16 bits of length, content, again and again.
+/// The input as a sequence of blocks: kind, 16 bits of length, content.
 fn framed(mut data: &[u8]) -> Vec<u8> {
     let mut out = b"\x89dwt\r\n\x1a\n\x01\x00".to_vec();
     while let Some((start, rest)) = data.split_at_checked(3) {

@@ -1,4 +1,4 @@
-//! A trace as text: read, written in both forms, weighed.
+//! A trace as text: read, written in both forms, weighed. Not the file form: see `trace_bytes`.
 #![no_main]
 
 use deadweight_trace::Trace;

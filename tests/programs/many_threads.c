@@ -1,4 +1,4 @@
-/* crowd THREADS: so many threads are there at once, compute a little, meet at a barrier and end. */
+/* many_threads THREADS: so many threads exist at once, compute a little, meet at a barrier and end. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
     pthread_barrier_init(&meeting, NULL, threads + 1);
     for (unsigned i = 0; i < threads; i++)
         if (pthread_create(&each[i], &small, compute, (void *)(size_t)i) != 0) {
-            perror("crowd");
+            perror("many_threads");
             exit(1);
         }
     pthread_barrier_wait(&meeting);

@@ -1,4 +1,4 @@
-//! Texts of the kernel, of cgroups, and of programs that list the code they made.
+//! Text files of the kernel and of cgroups, and programs' lists of generated code (perf maps). Not the trace's text form.
 #![no_main]
 
 use deadweight_seal::named_by_list;
