@@ -18,5 +18,5 @@ pub mod timeline;
 mod visit_count;
 pub mod weigh;
 
-pub use facts::clean_run::{CleanRun, Luck};
+pub use facts::clean_run::{CleanRun, RunCounters};
 pub use weigh::{WeighError, Weighing, weigh};

@@ -5,22 +5,22 @@
 
 #[cfg(test)]
 thread_local! {
-    static LOOKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    static VISITED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// So many things are looked at.
 #[cfg(test)]
-pub(crate) fn look(things: usize) {
-    LOOKED_AT.with(|n| n.set(n.get() + u64::try_from(things).unwrap_or(u64::MAX)));
+pub(crate) fn visit(things: usize) {
+    VISITED.with(|n| n.set(n.get() + u64::try_from(things).unwrap_or(u64::MAX)));
 }
 
 /// So many things are looked at.
 #[cfg(not(test))]
 #[inline]
-pub(crate) fn look(_: usize) {}
+pub(crate) fn visit(_: usize) {}
 
 /// How many things were looked at since the last time this was asked.
 #[cfg(test)]
-pub(crate) fn looked_at() -> u64 {
-    LOOKED_AT.with(std::cell::Cell::take)
+pub(crate) fn take() -> u64 {
+    VISITED.with(std::cell::Cell::take)
 }

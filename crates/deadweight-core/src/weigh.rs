@@ -4,7 +4,7 @@
 
 use crate::account::Attribution;
 use crate::account::inside::Function;
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::clean_run::CleanRun;
 use crate::facts::overhead;
 use crate::inspect::Inspection;
@@ -138,12 +138,12 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
     }
     let subject = Subject::choose(trace, &timeline, of)?;
     let path = Path::walk(&timeline, &subject);
-    let observer = overhead::fitted(trace, &timeline, clean);
-    let case = Case::gather(trace, &timeline, &path, observer, clean, cost::account_of_sample);
-    let (wall, cpu) = both_accounts(&case);
+    let overhead = overhead::fitted(trace, &timeline, clean);
+    let facts = Facts::gather(trace, &timeline, &path, overhead, clean, cost::account_of_sample);
+    let (wall, cpu) = both_accounts(&facts);
     let whole = (wall.net(), cpu.net());
     let (wall, cpu) = match inside {
-        Some(name) => within(&case, name, [&wall, &cpu])?,
+        Some(name) => within(&facts, name, [&wall, &cpu])?,
         None => (wall, cpu),
     };
     let (whole_wall, whole_cpu) = match of {
@@ -151,18 +151,18 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         None => whole,
     };
     let part = (wall.net().share_of(whole_wall), cpu.net().share_of(whole_cpu));
-    let stages = stages::stages(&case, of.is_some());
-    let findings = findings::inspect(&Inspection { case: &case, wall: &wall, cpu: &cpu });
+    let stages = stages::stages(&facts, of.is_some());
+    let findings = findings::inspect(&Inspection { facts: &facts, wall: &wall, cpu: &cpu });
     let mut warnings = trace.meta.warnings.clone();
     warnings.extend(timeline.warnings.iter().cloned());
-    warnings.extend(several(&subject, &case));
-    warnings.extend(unnamed::warnings(&case, &wall));
+    warnings.extend(several(&subject, &facts));
+    warnings.extend(unnamed::warnings(&facts, &wall));
     let exit = trace.meta.exit.unwrap_or_default();
     let report = Report {
         schema: SCHEMA,
         deadweight: trace.meta.recorder.clone(),
         command: trace.meta.command.clone(),
-        subject: subject_info(&case),
+        subject: subject_info(&facts),
         exit: ExitInfo { code: exit.code, signal: exit.signal },
         runs: Runs { traced: traced(trace, &timeline, &subject), ..Runs::default() },
         recording: Recording {
@@ -181,21 +181,21 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         allocations: None,
         wall_ns: wall.total.0,
         net_ns: wall.net().0,
-        ledger: ledger::rows(&case, &wall),
-        cpu_ledger: ledger::rows(&case, &cpu),
+        ledger: ledger::rows(&facts, &wall),
+        cpu_ledger: ledger::rows(&facts, &cpu),
         cpu_ns: cpu.total.0,
         findings,
         withdrawn: Vec::new(),
-        hazards: hazards::of_run(&case, &wall, &stages, of.is_some(), !clean.is_empty()),
-        top: top::functions(&case, &wall),
-        work: work::by_function(&case, &wall),
+        hazards: hazards::of_run(&facts, &wall, &stages, of.is_some(), !clean.is_empty()),
+        top: top::functions(&facts, &wall),
+        work: work::by_function(&facts, &wall),
         stages,
         warnings,
     };
     Ok(TracedRun { report, disturbed_ns: wall.disturbed().0, part })
 }
 
-/// The whole command's wall and CPU time without the observer, where one process of it is weighed:
+/// The whole command's wall and CPU time without the overhead, where one process of it is weighed:
 /// the clean runs know no other.
 fn whole_command(
     trace: &Trace,
@@ -207,39 +207,39 @@ fn whole_command(
     }
     let subject = Subject::choose(trace, timeline, None)?;
     let path = Path::walk(timeline, &subject);
-    let observer = overhead::fitted(trace, timeline, weighing.clean);
-    let case =
-        Case::gather(trace, timeline, &path, observer, weighing.clean, cost::account_of_sample);
-    let (wall, cpu) = both_accounts(&case);
+    let overhead = overhead::fitted(trace, timeline, weighing.clean);
+    let facts =
+        Facts::gather(trace, timeline, &path, overhead, weighing.clean, cost::account_of_sample);
+    let (wall, cpu) = both_accounts(&facts);
     Ok((wall.net(), cpu.net()))
 }
 
 /// What of both lies under the function called `name`.
 fn within(
-    case: &Case<'_>,
+    facts: &Facts<'_>,
     name: &str,
     [wall, cpu]: [&Attribution; 2],
 ) -> Result<(Attribution, Attribution), WeighError> {
-    let function = Function::named(case.symbols(), name);
-    let wall = wall.inside(case.symbols(), &function);
+    let function = Function::named(facts.symbols(), name);
+    let wall = wall.inside(facts.symbols(), &function);
     if wall.total == Ns::ZERO {
         return Err(WeighError::NoFunction(name.to_owned()));
     }
-    Ok((wall, cpu.inside(case.symbols(), &function)))
+    Ok((wall, cpu.inside(facts.symbols(), &function)))
 }
 
 /// The wall time and all CPU time, charged side by side: neither needs the other.
-fn both_accounts(case: &Case<'_>) -> (Attribution, Attribution) {
+fn both_accounts(facts: &Facts<'_>) -> (Attribution, Attribution) {
     std::thread::scope(|scope| {
-        let cpu = scope.spawn(|| attribute::cpu_time(case));
-        let wall = attribute::along_path(case);
+        let cpu = scope.spawn(|| attribute::cpu_time(facts));
+        let wall = attribute::along_path(facts);
         (wall, cpu.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-fn subject_info(case: &Case<'_>) -> SubjectInfo {
-    let process = case.processes.get(case.subject());
-    let symbols = case.symbols();
+fn subject_info(facts: &Facts<'_>) -> SubjectInfo {
+    let process = facts.processes.get(facts.subject());
+    let symbols = facts.symbols();
     let image = process.image.and_then(|id| symbols.images.get(id.index()));
     SubjectInfo {
         name: process.name.clone(),
@@ -268,11 +268,11 @@ fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
 }
 
 /// Says which of several processes of the wanted name was taken.
-fn several(subject: &Subject, case: &Case<'_>) -> Option<String> {
+fn several(subject: &Subject, facts: &Facts<'_>) -> Option<String> {
     if subject.candidates.len() < 2 {
         return None;
     }
-    let name = case.name(case.subject());
+    let name = facts.name(facts.subject());
     let listed: Vec<String> = subject
         .candidates
         .iter()

@@ -6,7 +6,7 @@
 //! outside.
 
 use super::{AccountId, Attribution, Detail, EXIT, Entry, OBSERVER, in_process};
-use crate::facts::call_site::{Spot, Weights};
+use crate::facts::call_site::{CallSite, Weights};
 use crate::facts::processes::ProcessId;
 use deadweight_trace::ids::NameId;
 use deadweight_trace::symbols::{SourceFrame, Symbols};
@@ -33,8 +33,8 @@ impl Function {
         self.names.contains(&frame.function)
     }
 
-    fn holds(&self, symbols: &Symbols, spot: Spot) -> bool {
-        spot.frames(symbols).any(|(_, frame)| self.is(frame))
+    fn holds(&self, symbols: &Symbols, site: CallSite) -> bool {
+        site.frames(symbols).any(|(_, frame)| self.is(frame))
     }
 }
 
@@ -54,11 +54,11 @@ fn fits(function: &str, name: &str) -> bool {
 impl Attribution {
     /// What of it was spent under `function`. Empty if the function was not seen.
     pub(crate) fn inside(&self, symbols: &Symbols, function: &Function) -> Self {
-        let holds = |spot: &Spot| function.holds(symbols, *spot);
+        let holds = |site: &CallSite| function.holds(symbols, *site);
         let mut own: BTreeMap<ProcessId, (u64, u64)> = BTreeMap::new();
         for entry in self.user_time() {
             let sum = own.entry(entry.process).or_default();
-            let inside = entry.samples.iter().filter(|(spot, _)| holds(spot));
+            let inside = entry.samples.iter().filter(|(site, _)| holds(site));
             sum.0 += inside.map(|(_, weight)| weight.amount).sum::<u64>();
             sum.1 += entry.sampled();
         }
@@ -77,15 +77,15 @@ impl Attribution {
 
 impl Entry {
     /// The part of it that `holds`; `share` is that of its process' own time.
-    fn part(&self, share: f64, holds: &dyn Fn(&Spot) -> bool) -> Option<Self> {
+    fn part(&self, share: f64, holds: &dyn Fn(&CallSite) -> bool) -> Option<Self> {
         let outside = [OBSERVER, EXIT, AccountId::of_class("start-up")];
         if outside.contains(&self.account) || self.is_disturbance() {
             return None;
         }
         let sum = |weights: &Weights| weights.values().map(|w| w.amount).sum::<u64>();
         let kept = |weights: &Weights| {
-            let kept = weights.iter().filter(|(spot, _)| holds(spot));
-            kept.map(|(spot, weight)| (*spot, *weight)).collect::<Weights>()
+            let kept = weights.iter().filter(|(site, _)| holds(site));
+            kept.map(|(site, weight)| (*site, *weight)).collect::<Weights>()
         };
         let (sites, samples) = (kept(&self.sites), kept(&self.samples));
         let part = match self.detail {

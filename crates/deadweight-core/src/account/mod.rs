@@ -5,10 +5,10 @@
 
 pub(crate) mod inside;
 
-use crate::facts::call_groups::FamilyId;
+use crate::facts::call_groups::CallGroupId;
 use crate::facts::call_site::Weights;
 use crate::facts::processes::ProcessId;
-use crate::path::cpu_holder::Holder;
+use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::visit_count;
 pub(crate) use deadweight_report::account::{AccountId, EXIT, KERNEL_OTHER, NET_WORK, OBSERVER};
@@ -38,7 +38,7 @@ pub(crate) enum What {
     /// The program's own code.
     User,
     /// The kernel worked in a system call.
-    Call(FamilyId, CallId),
+    Call(CallGroupId, CallId),
     /// A page fault was served.
     Fault(u32),
     /// The timer interrupt.
@@ -50,7 +50,7 @@ pub(crate) enum What {
     /// Blocked, or woken on an idle CPU and not yet running.
     Wait(u32),
     /// Runnable, without a CPU, because of this holder.
-    Ready(Holder),
+    Ready(CpuHolder),
     /// Records were lost.
     Unrecorded,
     /// The path has no explanation.
@@ -62,12 +62,12 @@ pub(crate) enum What {
 pub(crate) enum Detail {
     /// Nothing.
     Plain,
-    /// Calls of one family.
-    Calls(FamilyId),
+    /// Calls of one group.
+    Calls(CallGroupId),
     /// Waits of one kind, ended by this process.
     Waits(WaitsFor, Option<ProcessId>),
     /// The holder of the CPU.
-    Held(Holder),
+    Held(CpuHolder),
     /// Page faults.
     Faults,
 }
@@ -144,14 +144,14 @@ impl Attribution {
     /// The entries of a process, in all accounts.
     pub(crate) fn in_process(&self, process: ProcessId) -> impl Iterator<Item = &Entry> {
         let entries = self.in_process.get(process.0 as usize).map_or(&[][..], Vec::as_slice);
-        visit_count::look(entries.len());
+        visit_count::visit(entries.len());
         entries.iter().filter_map(|at| self.entries.get(*at as usize))
     }
 
     fn range(&self, from: (AccountId, ProcessId), to: (AccountId, ProcessId)) -> &[Entry] {
         let start = self.entries.partition_point(|e| (e.account, e.process) < from);
         let length = self.entries[start..].partition_point(|e| (e.account, e.process) <= to);
-        visit_count::look(length);
+        visit_count::visit(length);
         &self.entries[start..start + length]
     }
 
@@ -212,7 +212,7 @@ impl Entry {
 
     /// Whether another program held the CPU.
     pub(crate) fn is_disturbance(&self) -> bool {
-        matches!(self.detail, Detail::Held(Holder::Outside(_)))
+        matches!(self.detail, Detail::Held(CpuHolder::Outside(_)))
     }
 
     /// Where its time was spent: by stacks taken at its events, else by samples.

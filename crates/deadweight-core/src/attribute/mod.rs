@@ -10,8 +10,8 @@ mod waits;
 
 use crate::account::{AccountId, Attribution, Detail, Entry, OBSERVER, Slice, What};
 use crate::cost;
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weight};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weight};
 use crate::facts::overhead;
 use crate::facts::processes::ProcessId;
 use crate::path::Piece;
@@ -21,19 +21,19 @@ use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Charges the path.
-pub(crate) fn along_path(case: &Case<'_>) -> Attribution {
-    let mut charge = Charge::new(case, false);
-    for piece in &case.path.pieces {
+pub(crate) fn along_path(facts: &Facts<'_>) -> Attribution {
+    let mut charge = Charge::new(facts, false);
+    for piece in &facts.path.pieces {
         charge.piece(piece);
     }
     charge.finish()
 }
 
 /// Charges all CPU time of the subject's tasks while the wall time ran.
-pub(crate) fn cpu_time(case: &Case<'_>) -> Attribution {
-    let mut charge = Charge::new(case, true);
-    let subject = &case.path.subject;
-    for (index, task) in case.timeline.tasks.iter().enumerate() {
+pub(crate) fn cpu_time(facts: &Facts<'_>) -> Attribution {
+    let mut charge = Charge::new(facts, true);
+    let subject = &facts.path.subject;
+    for (index, task) in facts.timeline.tasks.iter().enumerate() {
         let start = task.birth.max(subject.start);
         let end = task.end.min(subject.end);
         if subject.own.get(index).copied().unwrap_or(false) && start < end {
@@ -45,26 +45,26 @@ pub(crate) fn cpu_time(case: &Case<'_>) -> Attribution {
 }
 
 /// The account of a whole span; none where the span has no single one (a wait for a CPU).
-pub(crate) fn account_of_span(case: &Case<'_>, task: TaskId, index: usize) -> Option<AccountId> {
-    let in_task = case.timeline.task(task);
+pub(crate) fn account_of_span(facts: &Facts<'_>, task: TaskId, index: usize) -> Option<AccountId> {
+    let in_task = facts.timeline.task(task);
     let span = in_task.spans.get(index)?;
     let what = match span.run {
-        Run::OnCpu(_) => doing(case, span.within),
+        Run::OnCpu(_) => doing(facts, span.within),
         Run::Blocked(block) => What::Wait(block),
         Run::Runnable | Run::Unrecorded => return None,
     };
-    let process = case.processes.of(task);
-    let starting = case.processes.get(process).starting(span.start);
+    let process = facts.processes.of(task);
+    let starting = facts.processes.get(process).starting(span.start);
     let (start, end) = (span.start, in_task.span_end(index));
-    Some(cost::account(case, &Slice { task, process, start, end, what, starting }))
+    Some(cost::account(facts, &Slice { task, process, start, end, what, starting }))
 }
 
 /// What a task on a CPU does.
-fn doing(case: &Case<'_>, within: Within) -> What {
+fn doing(facts: &Facts<'_>, within: Within) -> What {
     match within {
         Within::User => What::User,
-        Within::Syscall(call) => match case.families.id(call) {
-            Some(family) => What::Call(family, call),
+        Within::Syscall(call) => match facts.call_groups.id(call) {
+            Some(group) => What::Call(group, call),
             None => What::Unexplained,
         },
         Within::Fault(fault) => What::Fault(fault),
@@ -77,7 +77,7 @@ fn doing(case: &Case<'_>, within: Within) -> What {
 type Key = (AccountId, ProcessId, Detail);
 
 struct Charge<'a, 't> {
-    case: &'a Case<'t>,
+    facts: &'a Facts<'t>,
     cpu_only: bool,
     index: BTreeMap<Key, usize>,
     /// The entries charged last: in loops the same few take turns.
@@ -87,22 +87,22 @@ struct Charge<'a, 't> {
 }
 
 impl<'a, 't> Charge<'a, 't> {
-    fn new(case: &'a Case<'t>, cpu_only: bool) -> Self {
+    fn new(facts: &'a Facts<'t>, cpu_only: bool) -> Self {
         let index = BTreeMap::new();
-        Self { case, cpu_only, index, latest: [None; 4], oldest: 0, entries: Vec::new() }
+        Self { facts, cpu_only, index, latest: [None; 4], oldest: 0, entries: Vec::new() }
     }
 
     fn finish(mut self) -> Attribution {
         self.take_out_recording();
         self.take_out_kernel();
         self.open_user_time();
-        Attribution::new(self.entries, self.case.processes.all.len())
+        Attribution::new(self.entries, self.facts.processes.all.len())
     }
 
     fn piece(&mut self, piece: &Piece) {
-        let timeline = self.case.timeline;
+        let timeline = self.facts.timeline;
         let task = &timeline.tasks[piece.task.index()];
-        let process = self.case.processes.of(piece.task);
+        let process = self.facts.processes.of(piece.task);
         let slice = |start, end, what| Slice {
             task: piece.task,
             process,
@@ -145,7 +145,7 @@ impl<'a, 't> Charge<'a, 't> {
         if self.cpu_only && !matches!(span.run, Run::OnCpu(_)) {
             return;
         }
-        let processes = &self.case.processes;
+        let processes = &self.facts.processes;
         slice.starting = processes.get(slice.process).starting(slice.start);
         match span.run {
             Run::Runnable => self.ready(task, index, slice),
@@ -155,7 +155,7 @@ impl<'a, 't> Charge<'a, 't> {
                 self.add(&Slice { what: What::Wait(block), ..slice }, observed, &[]);
             }
             Run::OnCpu(_) => {
-                slice.what = doing(self.case, span.within);
+                slice.what = doing(self.facts, span.within);
                 let observed = self.observed(task, index, &slice, samples.len());
                 self.add(&slice, observed, samples);
             }
@@ -164,11 +164,11 @@ impl<'a, 't> Charge<'a, 't> {
 
     /// What observing cost within the slice: the events at its span's start, and its samples.
     fn observed(&self, task: &Task, index: usize, slice: &Slice, samples: usize) -> Ns {
-        let cost = &self.case.observer;
+        let cost = &self.facts.overhead;
         if task.spans[index].start != slice.start {
             return overhead::sampling(cost, samples);
         }
-        overhead::in_span(self.case.timeline, cost, task, index, samples)
+        overhead::in_span(self.facts.timeline, cost, task, index, samples)
     }
 
     /// Charges a slice; `observed` of it goes to the observer.
@@ -181,15 +181,15 @@ impl<'a, 't> Charge<'a, 't> {
             entry.ns += observed;
             entry.count += 1;
         }
-        let account = cost::account(self.case, slice);
+        let account = cost::account(self.facts, slice);
         let ns = length - observed;
         let alone = match slice.what {
-            What::Wait(_) | What::Ready(_) => ns - self.case.busy.within(slice.start, slice.end),
+            What::Wait(_) | What::Ready(_) => ns - self.facts.busy.within(slice.start, slice.end),
             _ => ns,
         };
         let (site, began) = self.site(slice);
         let detail = self.detail(slice);
-        let ours = samples.iter().filter(|s| self.case.is_recording(s.kernel_stack)).count();
+        let ours = samples.iter().filter(|s| self.facts.is_recording(s.kernel_stack)).count();
         let entry = self.entry((account, slice.process, detail));
         entry.ns += ns;
         entry.alone += alone;
@@ -206,7 +206,7 @@ impl<'a, 't> Charge<'a, 't> {
         entry.in_kernel += u64::try_from(hidden).unwrap_or(0);
         entry.recording.1 += u64::try_from(ours).unwrap_or(0);
         for sample in samples.iter().filter(|s| s.stack != StackId(0)) {
-            let weight = entry.samples.entry(Spot::Stack(sample.stack)).or_default();
+            let weight = entry.samples.entry(CallSite::Stack(sample.stack)).or_default();
             *weight = Weight { count: weight.count + 1, amount: weight.amount + 1 };
         }
     }
@@ -227,35 +227,35 @@ impl<'a, 't> Charge<'a, 't> {
     }
 
     /// Where a slice's event was taken, and how many such begin in it.
-    fn site(&self, slice: &Slice) -> (Spot, u64) {
-        let timeline = self.case.timeline;
+    fn site(&self, slice: &Slice) -> (CallSite, u64) {
+        let timeline = self.facts.timeline;
         match slice.what {
             What::Call(_, call) => {
                 let call = &timeline.calls[call.index()];
-                (Spot::Stack(call.site), u64::from(call.start == slice.start) * call.times())
+                (CallSite::Stack(call.site), u64::from(call.start == slice.start) * call.times())
             }
             What::Fault(fault) => {
                 let fault = &timeline.faults[fault as usize];
                 // Of each fault the instruction is known, of some the stack.
                 let user = fault.site == StackId(0) && !fault.kernel;
-                (if user { Spot::At(fault.by) } else { Spot::Stack(fault.site) }, 1)
+                (if user { CallSite::At(fault.by) } else { CallSite::Stack(fault.site) }, 1)
             }
             What::Wait(block) => {
                 let block = &timeline.blocks[block as usize];
-                (Spot::Stack(self.case.site_of(block)), u64::from(block.start == slice.start))
+                (CallSite::Stack(self.facts.site_of(block)), u64::from(block.start == slice.start))
             }
-            _ => (Spot::default(), 1),
+            _ => (CallSite::default(), 1),
         }
     }
 
     fn detail(&self, slice: &Slice) -> Detail {
         match slice.what {
-            What::Call(family, _) => Detail::Calls(family),
+            What::Call(group, _) => Detail::Calls(group),
             What::Fault(_) => Detail::Faults,
             What::Ready(holder) => Detail::Held(holder),
             What::Wait(block) => {
-                let block = &self.case.timeline.blocks[block as usize];
-                Detail::Waits(block.waits_for, self.case.partner(block))
+                let block = &self.facts.timeline.blocks[block as usize];
+                Detail::Waits(block.waits_for, self.facts.peer(block))
             }
             _ => Detail::Plain,
         }

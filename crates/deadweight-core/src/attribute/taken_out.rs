@@ -5,7 +5,7 @@
 
 use super::Charge;
 use crate::account::{Detail, Entry, KERNEL_OTHER, NET_WORK, OBSERVER};
-use crate::facts::Case;
+use crate::facts::Facts;
 use deadweight_trace::units::Ns;
 
 impl Charge<'_, '_> {
@@ -15,7 +15,7 @@ impl Charge<'_, '_> {
         for at in 0..self.entries.len() {
             let entry = &mut self.entries[at];
             let (all, ours) = entry.recording;
-            if ours == 0 || !is_of_life(self.case, entry) {
+            if ours == 0 || !is_of_life(self.facts, entry) {
                 continue;
             }
             let part = u128::from(entry.ns.0) * u128::from(ours) / u128::from(all);
@@ -31,7 +31,7 @@ impl Charge<'_, '_> {
     /// own time: as much of it as of the clock's ticks, without those that observing took, was
     /// the kernel's.
     pub(super) fn take_out_kernel(&mut self) {
-        let period = self.case.trace.meta.sample_period;
+        let period = self.facts.trace.meta.sample_period;
         for at in 0..self.entries.len() {
             let entry = &mut self.entries[at];
             if entry.account != NET_WORK || entry.in_kernel == 0 {
@@ -54,10 +54,10 @@ impl Charge<'_, '_> {
 }
 
 /// Whether an entry is the start or end of tasks and programs.
-fn is_of_life(case: &Case<'_>, entry: &Entry) -> bool {
+fn is_of_life(facts: &Facts<'_>, entry: &Entry) -> bool {
     match entry.detail {
-        Detail::Calls(family) => matches!(
-            case.families.get(family).name,
+        Detail::Calls(group) => matches!(
+            facts.call_groups.get(group).name,
             "clone" | "clone3" | "fork" | "vfork" | "execve" | "execveat" | "exit" | "exit_group"
         ),
         Detail::Plain => entry.account != NET_WORK,

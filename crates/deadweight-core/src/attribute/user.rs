@@ -20,10 +20,10 @@ impl Charge<'_, '_> {
             }
             let process = self.entries[at].process;
             let mut parts: BTreeMap<AccountId, Weights> = BTreeMap::new();
-            for (spot, weight) in std::mem::take(&mut self.entries[at].samples) {
-                let account = self.case.account_of_sample(spot);
-                let spot = spot.stack().map_or(spot, |stack| self.case.spot_of_sample(stack));
-                parts.entry(account).or_default().insert(spot, weight);
+            for (site, weight) in std::mem::take(&mut self.entries[at].samples) {
+                let account = self.facts.account_of_sample(site);
+                let site = site.stack().map_or(site, |stack| self.facts.site_of_sample(stack));
+                parts.entry(account).or_default().insert(site, weight);
             }
             let all = self.entries[at].recording.0;
             let amount = |weights: &Weights| weights.values().map(|w| w.amount).sum::<u64>();

@@ -2,8 +2,8 @@
 
 use super::Charge;
 use crate::account::{Slice, What};
-use crate::facts::Case;
-use crate::path::cpu_holder::{Holder, held_up, holders};
+use crate::facts::Facts;
+use crate::path::cpu_holder::{CpuHolder, held_up, holders};
 use crate::timeline::{Run, Task, WokenBy};
 use deadweight_trace::units::Ns;
 
@@ -13,12 +13,12 @@ const LATE: Ns = Ns(1_000_000);
 impl Charge<'_, '_> {
     /// For how long whom it waits for was held up by the recorder, where it is not seen when that one ended the wait.
     pub(super) fn held_up(&self, block: u32, slice: &Slice) -> Ns {
-        let Case { timeline, path, processes, .. } = self.case;
+        let Facts { timeline, path, processes, .. } = self.facts;
         let block = &timeline.blocks[block as usize];
         if block.woken_by != WokenBy::Unseen {
             return Ns::ZERO;
         }
-        match self.case.partner(block).map(|partner| &*processes.get(partner).tasks) {
+        match self.facts.peer(block).map(|peer| &*processes.get(peer).tasks) {
             Some([one]) => held_up(timeline, &path.subject, *one, slice.start, slice.end),
             _ => Ns::ZERO,
         }
@@ -26,20 +26,20 @@ impl Charge<'_, '_> {
 
     /// Divides a time without CPU by who held the CPU that the task then got.
     pub(super) fn ready(&mut self, task: &Task, index: usize, slice: Slice) {
-        let subject = &self.case.path.subject;
+        let subject = &self.facts.path.subject;
         let at_span = (slice.task, index);
         // Woken on an idle CPU: the time until it runs belongs to the wait. Where others are not seen, it was not idle
         // if that took long.
         let long = slice.end - slice.start > LATE;
-        let seen = |block: u32| !self.case.timeline.blocks[block as usize].inferred;
+        let seen = |block: u32| !self.facts.timeline.blocks[block as usize].inferred;
         let idle = match index.checked_sub(1).map(|i| task.spans[i].run) {
             Some(Run::Blocked(block)) if seen(block) || !long => What::Wait(block),
-            _ => What::Ready(Holder::Nobody),
+            _ => What::Ready(CpuHolder::Nobody),
         };
         let mut start = slice.start;
-        for (ns, holder) in holders(self.case.timeline, subject, at_span, start, slice.end) {
-            let what = if holder == Holder::Nobody { idle } else { What::Ready(holder) };
-            let observed = if holder == Holder::Recorder { ns } else { Ns::ZERO };
+        for (ns, holder) in holders(self.facts.timeline, subject, at_span, start, slice.end) {
+            let what = if holder == CpuHolder::Nobody { idle } else { What::Ready(holder) };
+            let observed = if holder == CpuHolder::Recorder { ns } else { Ns::ZERO };
             self.add(&Slice { start, end: start + ns, what, ..slice }, observed, &[]);
             start += ns;
         }

@@ -29,7 +29,7 @@
 //! In `tests/programs`: `string_fields.rs`, `node_per_item.cpp`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::facts::call_site::Spot;
+use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::allocating::{Allocating, waited};
@@ -69,21 +69,21 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 /// Whether a process that must give memory back itself hardly does: then it keeps what it
 /// allocates, and the allocations are its data.
 fn keeps(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> bool {
-    let collected = ["Go", "Crystal"].contains(&&*found.case.processes.get(process).language);
+    let collected = ["Go", "Crystal"].contains(&&*found.facts.processes.get(process).language);
     // What an allocator does while it takes something back may have any name.
-    let releases = |spot: &Spot| {
-        let sample = spot.stack().map(|stack| found.case.sample(stack));
+    let releases = |site: &CallSite| {
+        let sample = site.stack().map(|stack| found.facts.sample(stack));
         sample.is_some_and(|s| s.under(Duty::Release) || s.under(Duty::Grow))
     };
-    let released = share.places.iter().filter(|(spot, _)| releases(spot));
+    let released = share.places.iter().filter(|(site, _)| releases(site));
     let released: u64 = released.map(|(_, weight)| weight.amount).sum();
     !collected && (released as f64) < RELEASED * share.samples as f64
 }
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
-    if growth::goes_with_it(found, process).is_some() {
+    if growth::saved_with_growth(found, process).is_some() {
         return None;
     }
     let allocating = Allocating::of(found, process)?;
@@ -91,7 +91,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     // What the collector does goes with what is allocated; one of the two tells of both.
     let gc = AccountId::of_class("gc");
     let on_path = Share::of(found.wall, gc, process).map_or(Ns::ZERO, |gc| gc.ns);
-    let tells = !super::gc::tells_of_both(on_path, share.ns);
+    let tells = !super::gc::reports_both(on_path, share.ns);
     let collected =
         Share::of(found.cpu, gc, process).map_or(Ns::ZERO, |_| on_path + waited(found, process));
     if keeps(found, share, process) {
@@ -104,7 +104,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let saving = allocating.saving(with_it);
     let (low, _) = share.interval(share.ns);
     let (_, high) = share.interval(saving);
-    let name = case.name(process);
+    let name = facts.name(process);
     let mut evidence = vec![format!(
         "{} samples of {} in the allocator; removing them has saved 5 to 10 points more than all that goes with them",
         share.samples, share.whole.1
@@ -137,9 +137,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         saving,
         range: (low, high),
         how: How::Estimate,
-        sites: share.sites(case.symbols()),
+        sites: share.sites(facts.symbols()),
         evidence,
-        remedy: remedy(&case.processes.get(process).language).into(),
+        remedy: remedy(&facts.processes.get(process).language).into(),
     })
 }
 

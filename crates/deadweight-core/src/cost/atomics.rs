@@ -29,7 +29,7 @@
 //! In `tests/programs`: `shared_by_value.cpp`, `arc_clones.rs`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::facts::call_site::Spot;
+use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::hot_code::hot_code;
@@ -113,9 +113,9 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 /// What most of the share's samples are for.
 fn main_purpose(found: &Inspection<'_, '_>, share: &Share) -> Purpose {
     let mut purposes: BTreeMap<Purpose, u64> = BTreeMap::new();
-    for (spot, weight) in &share.places {
-        if let Some(stack) = spot.stack() {
-            *purposes.entry(purpose(&found.case.sample(stack))).or_default() += weight.amount;
+    for (site, weight) in &share.places {
+        if let Some(stack) = site.stack() {
+            *purposes.entry(purpose(&found.facts.sample(stack))).or_default() += weight.amount;
         }
     }
     purposes.into_iter().max_by_key(|(_, n)| *n).map_or(Purpose::Other, |(purpose, _)| purpose)
@@ -123,19 +123,19 @@ fn main_purpose(found: &Inspection<'_, '_>, share: &Share) -> Purpose {
 
 /// Whether more than one thread of a process spends a tenth of its samples in the account.
 fn is_shared(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> bool {
-    let case = found.case;
-    let tasks = case.processes.get(process).tasks.iter();
+    let facts = found.facts;
+    let tasks = facts.processes.get(process).tasks.iter();
     let busy = tasks.filter(|task| {
-        let own = || case.timeline.task(**task).samples.iter().filter(|s| !s.kernel);
+        let own = || facts.timeline.task(**task).samples.iter().filter(|s| !s.kernel);
         let claimed =
-            own().filter(|s| case.account_of_sample(Spot::Stack(s.stack)) == account).count();
+            own().filter(|s| facts.account_of_sample(CallSite::Stack(s.stack)) == account).count();
         claimed > 0 && claimed * 10 >= own().count()
     });
     busy.count() > 1
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
     if share.ns.share_of(net) < LARGE {
@@ -154,7 +154,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         share.whole.1,
         if shared { ", in several threads: each fetches what another has changed" } else { "" }
     )];
-    evidence.extend(hot_code(case, &share.places));
+    evidence.extend(hot_code(facts, &share.places));
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -162,7 +162,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: if counts { "counted references copied" } else { "atomic operations" }.into(),
         text: format!(
             "{} spent {} of its {} in atomic operations ({}){}.",
-            case.name(process),
+            facts.name(process),
             time(share.ns),
             time(net),
             percent(share.ns, net),
@@ -176,9 +176,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving: share.ns,
         range: if counts { (low.part(LEAST), waits(high)) } else { (Ns::ZERO, waits(high)) },
         how: if counts { How::Estimate } else { How::Candidate },
-        sites: share.sites(case.symbols()),
+        sites: share.sites(facts.symbols()),
         evidence,
-        remedy: remedy(&case.processes.get(process).language, purpose).into(),
+        remedy: remedy(&facts.processes.get(process).language, purpose).into(),
     })
 }
 

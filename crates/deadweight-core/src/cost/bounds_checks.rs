@@ -31,7 +31,7 @@
 //! In `tests/programs`: `checked_rows.rs`, `stencil.go`; refused in `chase.rs`.
 
 use super::{AccountId, Claim, Class, Inspection, NET_WORK};
-use crate::facts::call_site::{Spot, Weights, add, own_frame};
+use crate::facts::call_site::{CallSite, Weights, add, own_frame};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::hot_code::hot_code;
@@ -124,17 +124,18 @@ impl Checked {
 
     /// Its samples on lines that have a check; all of them where no line is known.
     fn on_checked_lines(&self, found: &Inspection<'_, '_>) -> Weights {
-        let (case, symbols) = (found.case, found.case.symbols());
-        let image = case.machine.code(self.function).image;
-        let checks = case.machine.function(self.function).checks_in(&self.around);
+        let (facts, symbols) = (found.facts, found.facts.symbols());
+        let image = facts.machine.code(self.function).image;
+        let checks = facts.machine.function(self.function).checks_in(&self.around);
         let lines: BTreeSet<SourceFrame> = checks
-            .filter_map(|addr| case.machine.location(image, addr))
-            .filter_map(|at| own_frame(symbols, Spot::At(at)).map(|(_, frame)| *frame))
+            .filter_map(|addr| facts.machine.location(image, addr))
+            .filter_map(|at| own_frame(symbols, CallSite::At(at)).map(|(_, frame)| *frame))
             .collect();
-        let checked = |spot: &Spot| own_frame(symbols, *spot).is_some_and(|f| lines.contains(f.1));
+        let checked =
+            |site: &CallSite| own_frame(symbols, *site).is_some_and(|f| lines.contains(f.1));
         let mut places = self.places.clone();
         if places.keys().any(checked) {
-            places.retain(|spot, _| checked(spot));
+            places.retain(|site, _| checked(site));
         }
         places
     }
@@ -143,19 +144,19 @@ impl Checked {
 /// The loops of a process that have many checks, hottest first, with the samples in them that no
 /// other class has.
 fn loops(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Checked> {
-    let case = found.case;
+    let facts = found.facts;
     let account = AccountId::of_class(CLASS.id);
     let mut loops: BTreeMap<(FunctionId, FileAddr), Checked> = BTreeMap::new();
-    for (of, spot, amount) in samples_of(found, process) {
+    for (of, site, amount) in samples_of(found, process) {
         if of != account && of != NET_WORK {
             continue;
         }
-        let Some(sample) = spot.stack().map(|stack| case.sample(stack)) else { continue };
+        let Some(sample) = site.stack().map(|stack| facts.sample(stack)) else { continue };
         let waited = sample.waited;
         if sample.own != Some(waited.at) || sample.unoptimised {
             continue;
         }
-        let Some((function, around)) = case.machine.loop_around(waited) else { continue };
+        let Some((function, around)) = facts.machine.loop_around(waited) else { continue };
         let checked = loops.entry((function, around.first)).or_insert_with(|| Checked {
             function,
             around,
@@ -167,7 +168,7 @@ fn loops(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Checked> {
             Role::BoundsCheck { .. } => checked.checks += amount,
             _ => *checked.others.entry(waited.at).or_default() += amount,
         }
-        checked.places.entry(spot).or_default().amount += amount;
+        checked.places.entry(site).or_default().amount += amount;
     }
     let mut loops: Vec<Checked> = loops.into_values().filter(Checked::is_about_checks).collect();
     loops.sort_by_key(|checked| std::cmp::Reverse(checked.all()));
@@ -210,13 +211,13 @@ fn vectorises(language: &str) -> bool {
 }
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
     let own = Own::of(found.wall, process);
     let loops = loops(found, process);
     let hottest = &loops.first()?.around;
     let sum = |part: &dyn Fn(&Checked) -> f64| own.part(loops.iter().map(part).sum());
-    let language = case.processes.get(process).language.as_str();
+    let language = facts.processes.get(process).language.as_str();
     let amount = sum(&|checked| checked.share(language));
     if amount.share_of(net) < LARGE {
         return None;
@@ -244,7 +245,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
                 .into(),
         );
     }
-    evidence.extend(hot_code(case, &places));
+    evidence.extend(hot_code(facts, &places));
     let in_loops = own.part(in_loops as f64);
     Some(Draft {
         class: CLASS.id,
@@ -255,7 +256,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         text: format!(
             "{} spent {} of its {} ({}) in loops that compare indexes with lengths: {} of the \
              hottest one's {}. What their removal saves, only trying tells.",
-            case.name(process),
+            facts.name(process),
             time(in_loops),
             time(net),
             percent(in_loops, net),
@@ -266,7 +267,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         saving,
         range: (Ns::ZERO, saving.max(amount)),
         how: How::Candidate,
-        sites: sampled_sites(case.symbols(), &places),
+        sites: sampled_sites(facts.symbols(), &places),
         evidence,
         remedy: remedy(language).into(),
     })

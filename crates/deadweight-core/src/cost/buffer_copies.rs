@@ -32,10 +32,10 @@
 //! In `tests/programs`: `erase_front.cpp`, `realloc_line.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::facts::call_site::Spot;
+use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
-use crate::inspect::allocating::made_of_it;
+use crate::inspect::allocating::mostly_allocation;
 use crate::inspect::growth;
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in};
@@ -103,20 +103,20 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
-    let growth = growth::goes_with_it(found, process);
+    let growth = growth::saved_with_growth(found, process);
     let with_it = growth.unwrap_or_default();
     let share = match growth {
         Some(_) => share,
-        None => share.without(&made_of_it(found, process)),
+        None => share.without(&mostly_allocation(found, process)),
     };
     if (share.ns + with_it).share_of(net) < LARGE {
         return None;
     }
     let (low, high) = share.interval(share.ns);
-    let enlarging = part(&share, &|spot| found.case.sample(spot).duty() != Some(Duty::Copy));
+    let enlarging = part(&share, &|site| found.facts.sample(site).duty() != Some(Duty::Copy));
     let is_growth = enlarging >= MOSTLY;
     // What copies leave behind goes with them; a block that merely stays leaves nothing.
     let saved = |ns: Ns, of_it: f64| {
@@ -130,7 +130,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: if is_growth { growth::GROWTH } else { "bytes copied from buffer to buffer" }.into(),
         text: format!(
             "{} spent {} of its {} {} ({}).",
-            case.name(process),
+            facts.name(process),
             time(share.ns),
             time(net),
             if is_growth {
@@ -145,11 +145,11 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         range: (low.part(1.0 - enlarging), saved(high, 1.0)),
         how: How::Estimate,
         evidence: evidence(found, &share, is_growth, with_it),
-        sites: share.sites(case.symbols()),
+        sites: share.sites(facts.symbols()),
         remedy: if is_growth {
             LARGER_STEPS
         } else {
-            remedy(&case.processes.get(process).language)
+            remedy(&facts.processes.get(process).language)
         }
         .into(),
     })
@@ -157,8 +157,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 
 /// The part of the share's samples whose stack is `chosen`.
 fn part(share: &Share, chosen: &dyn Fn(StackId) -> bool) -> f64 {
-    let chosen = |spot: &Spot| spot.stack().is_some_and(chosen);
-    let sum = share.places.iter().filter(|(spot, _)| chosen(spot)).map(|(_, w)| w.amount).sum();
+    let chosen = |site: &CallSite| site.stack().is_some_and(chosen);
+    let sum = share.places.iter().filter(|(site, _)| chosen(site)).map(|(_, w)| w.amount).sum();
     let sum: u64 = sum;
     sum as f64 / share.samples.max(1) as f64
 }
@@ -176,7 +176,7 @@ fn evidence(
     };
     let mut evidence =
         vec![format!("{} samples of {} in it; {known}", share.samples, share.whole.1)];
-    let grown = part(share, &|stack| found.case.sample(stack).under(Duty::Grow));
+    let grown = part(share, &|stack| found.facts.sample(stack).under(Duty::Grow));
     if grown > 0.0 && !is_growth {
         evidence.push(format!(
             "{} of it while something grew beyond its memory",

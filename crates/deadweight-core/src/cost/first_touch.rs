@@ -26,11 +26,11 @@
 
 use super::{AccountId, Claim, Class, Inspection, zeroing};
 use crate::account::{Slice, What};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::page_faults::{WAY, faults_of, taken_down};
-use crate::inspect::{Draft, Sum, processes_in, with_the_way};
+use crate::inspect::{Draft, Sum, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, things, time};
 use deadweight_trace::units::Ns;
@@ -53,11 +53,11 @@ const PAGE: u64 = 4096;
 /// A fault this near behind the one before walks on through the same memory.
 const STEP: u64 = 16 * PAGE;
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Fault(fault) = slice.what else { return false };
     !slice.starting
-        && !case.timeline.faults[fault as usize].major
-        && !zeroing::is_in_vain(case, slice)
+        && !facts.timeline.faults[fault as usize].major
+        && !zeroing::is_in_vain(facts, slice)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -77,16 +77,16 @@ struct Walk {
     onward: u64,
 }
 
-fn walk(case: &Case<'_>, process: ProcessId) -> Walk {
+fn walk(facts: &Facts<'_>, process: ProcessId) -> Walk {
     let mut walk = Walk::default();
-    let in_process = case.processes.get(process);
+    let in_process = facts.processes.get(process);
     for id in &in_process.tasks {
         let mut before: Option<u64> = None;
-        for (at, fault) in faults_of(case, *id) {
-            if at < in_process.began() || case.churn.again(fault) {
+        for (at, fault) in faults_of(facts, *id) {
+            if at < in_process.began() || facts.churn.again(fault) {
                 continue;
             }
-            let addr = case.timeline.faults[fault as usize].addr.0;
+            let addr = facts.timeline.faults[fault as usize].addr.0;
             walk.onward += u64::from(before.is_some_and(|b| addr > b && addr - b <= STEP));
             before = Some(addr);
             walk.at.push(at);
@@ -97,23 +97,23 @@ fn walk(case: &Case<'_>, process: ProcessId) -> Walk {
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let sum = Sum::of(found.wall.of_process(account, process));
     if sum.count < MANY || sum.ns.share_of(found.wall.net()) < LARGE {
         return None;
     }
-    let walk = walk(case, process);
+    let walk = walk(facts, process);
     let count = walk.at.len();
     let (early, late) = (*walk.at.get(count / 10)?, *walk.at.get(count * 9 / 10)?);
-    let in_process = case.processes.get(process);
-    let life = life_after_main(case, process);
+    let in_process = facts.processes.get(process);
+    let life = life_after_main(facts, process);
     let spread = (late - early).share_of(life);
     let onward = walk.onward * 2 > u64::try_from(count).unwrap_or(u64::MAX);
     if spread < SPREAD || !onward {
         return None;
     }
     let down = taken_down(found, process, sum.count);
-    let saving = with_the_way(found, process, sum.ns, sum.count, WAY) + down;
+    let saving = with_user_side(found, process, sum.ns, sum.count, WAY) + down;
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -121,7 +121,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: "fresh memory, page after page".into(),
         text: format!(
             "{} touched {} of fresh memory: {}, spread over {} of its life after main.",
-            case.name(process),
+            facts.name(process),
             bytes(sum.count * PAGE),
             things(sum.count, "page fault"),
             percent(late - early, life),
@@ -130,7 +130,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving,
         range: (Ns::ZERO, saving),
         how: How::Estimate,
-        sites: sites(case.symbols(), &sum.places, sum.count),
+        sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![
             format!(
                 "{} per fault: the kernel zeroes and maps the page",
@@ -143,9 +143,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 }
 
 /// From a process' main until it began to die: how long that takes is the kernel's affair.
-fn life_after_main(case: &Case<'_>, process: ProcessId) -> Ns {
-    let process = case.processes.get(process);
-    let exits = process.tasks.iter().filter_map(|task| case.timeline.task(*task).exit);
+fn life_after_main(facts: &Facts<'_>, process: ProcessId) -> Ns {
+    let process = facts.processes.get(process);
+    let exits = process.tasks.iter().filter_map(|task| facts.timeline.task(*task).exit);
     exits.max().unwrap_or(process.end).min(process.end) - process.began()
 }
 

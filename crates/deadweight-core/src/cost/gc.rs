@@ -34,7 +34,7 @@ use crate::account::Detail;
 use crate::facts::call_site::{Weights, add};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
-use crate::inspect::allocating::{Allocating, for_its_sake, waited};
+use crate::inspect::allocating::{Allocating, waited, waits_caused_by};
 use crate::inspect::growth;
 use crate::inspect::shares::{Share, sampled_sites};
 use crate::inspect::{Draft, processes_in};
@@ -62,7 +62,7 @@ const PAGE: u64 = 4096;
 const LARGER: f64 = 1.3;
 
 /// Whether the collector's finding tells of the allocations too, or theirs of it.
-pub(super) fn tells_of_both(collecting: Ns, allocating: Ns) -> bool {
+pub(super) fn reports_both(collecting: Ns, allocating: Ns) -> bool {
     collecting > allocating.part(LARGER)
 }
 
@@ -79,9 +79,9 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
-    if growth::goes_with_it(found, process).is_some() {
+    if growth::saved_with_growth(found, process).is_some() {
         return None;
     }
     let everywhere = Share::of(found.cpu, account, process)?;
@@ -91,7 +91,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     // One that works beside the program, on a CPU that nobody else wants, takes little of its time: then what is
     // allocated is no part of its story.
     let allocating = Allocating::of(found, process)
-        .filter(|a| ns.share_of(net) >= LARGE && tells_of_both(ns, a.share.ns));
+        .filter(|a| ns.share_of(net) >= LARGE && reports_both(ns, a.share.ns));
     let with_it = allocating.as_ref().map_or(Ns::ZERO, |a| a.share.ns + a.beside);
     let (held, instead, saving) = match &allocating {
         Some(allocating) => {
@@ -99,7 +99,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             (waited, Ns::ZERO, allocating.saving(ns + waited))
         }
         None => {
-            let held = for_its_sake(found, process, &[CLASS.id], &[Duty::Collect]);
+            let held = waits_caused_by(found, process, &[CLASS.id], &[Duty::Collect]);
             let instead = faults_instead(found, process);
             (held, instead, ns + held - instead)
         }
@@ -108,7 +108,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         return None;
     }
     let (low, high) = on_path.as_ref().map_or((ns, ns), |share| share.interval(ns));
-    let name = case.name(process);
+    let name = facts.name(process);
     let all = percent(everywhere.ns, found.cpu.net());
     let mut evidence = evidence(net, (beside, &all), held, instead);
     if with_it > Ns::ZERO {
@@ -134,9 +134,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving,
         range: ((low - instead).min(saving), (high + held).max(saving)),
         how: How::Estimate,
-        sites: sampled_sites(case.symbols(), &lines(found, process)),
+        sites: sampled_sites(facts.symbols(), &lines(found, process)),
         evidence,
-        remedy: remedy(&case.processes.get(process).language).into(),
+        remedy: remedy(&facts.processes.get(process).language).into(),
     })
 }
 
@@ -189,8 +189,9 @@ fn lines(found: &Inspection<'_, '_>, process: ProcessId) -> Weights {
             add(&mut places, &share.places);
         }
     }
-    places
-        .retain(|spot, _| spot.stack().is_some_and(|stack| found.case.sample(stack).own.is_some()));
+    places.retain(|site, _| {
+        site.stack().is_some_and(|stack| found.facts.sample(stack).own.is_some())
+    });
     places
 }
 

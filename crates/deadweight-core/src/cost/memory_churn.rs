@@ -24,10 +24,10 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights, is_runtime, sites};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
-use crate::inspect::{Draft, Sum, processes_in, with_the_way};
+use crate::inspect::{Draft, Sum, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, things, time};
 use deadweight_trace::units::Ns;
@@ -46,23 +46,23 @@ const FAULTS: u64 = 64;
 /// The part of a fault's way in and out that shows as the program's own time.
 const WAY: u64 = 150;
 
-fn churns(case: &Case<'_>, process: ProcessId) -> bool {
-    let churn = case.churn.of(process);
+fn churns(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let churn = facts.churn.of(process);
     churn.releases >= RELEASES && churn.faults >= FAULTS
 }
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     if slice.starting {
         return false;
     }
     match slice.what {
-        What::Fault(fault) => case.churn.again(fault) && churns(case, slice.process),
-        What::Call(family, _) => {
-            let name = case.families.get(family).name;
+        What::Fault(fault) => facts.churn.again(fault) && churns(facts, slice.process),
+        What::Call(group, _) => {
+            let name = facts.call_groups.get(group).name;
             let mapping = matches!(name, "munmap" | "mmap");
             let memory = matches!(name, "brk" | "madvise" | "mremap");
-            let churn = case.churn.of(slice.process);
-            churns(case, slice.process) && (memory || mapping && churn.files <= churn.releases)
+            let churn = facts.churn.of(slice.process);
+            churns(facts, slice.process) && (memory || mapping && churn.files <= churn.releases)
         }
         _ => false,
     }
@@ -77,26 +77,26 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
-    let case = found.case;
+    let facts = found.facts;
     let entries = || found.wall.of_process(account, process);
     let calls = Sum::of(entries().filter(|e| matches!(e.detail, Detail::Calls(_))));
     let faults = Sum::of(entries().filter(|e| e.detail == Detail::Faults));
-    let churn = case.churn.of(process);
+    let churn = facts.churn.of(process);
     let amount = calls.ns + faults.ns;
-    let saving = with_the_way(found, process, amount, faults.count, WAY);
+    let saving = with_user_side(found, process, amount, faults.count, WAY);
     // The line that allocates is the one to change; the lines that touch come after it. What a
     // language's runtime gives back by itself is nobody's line.
-    let runtime = |spot: &Spot| is_runtime(case.symbols(), *spot);
+    let runtime = |site: &CallSite| is_runtime(facts.symbols(), *site);
     let mut own = calls.places.clone();
-    own.retain(|spot, _| !runtime(spot) || faults.places.keys().all(runtime));
+    own.retain(|site, _| !runtime(site) || faults.places.keys().all(runtime));
     let taken = |places: &Weights| places.values().map(|w| w.count).sum::<u64>();
     let counted = calls.count * taken(&own) / taken(&calls.places).max(1);
-    let mut places = sites(case.symbols(), &own, counted);
+    let mut places = sites(facts.symbols(), &own, counted);
     let share = |ns: Ns| ns.share_of(amount);
     for site in &mut places {
         site.share *= share(calls.ns);
     }
-    for mut site in sites(case.symbols(), &faults.places, faults.count) {
+    for mut site in sites(facts.symbols(), &faults.places, faults.count) {
         site.share *= share(faults.ns);
         if places.iter().all(|p| p.function != site.function || p.line != site.line) {
             places.push(site);
@@ -109,7 +109,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: "memory given back and taken again".into(),
         text: format!(
             "{} gave memory back to the kernel {}, {} each on average, and faulted it in again: {}.",
-            case.name(process),
+            facts.name(process),
             things(churn.releases, "time"),
             bytes(churn.bytes / churn.releases.max(1)),
             things(churn.faults, "page fault"),
@@ -123,7 +123,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             format!("{} per fault in the kernel", time(Ns(faults.ns.0 / faults.count.max(1)))),
             format!("{} in the calls themselves", time(calls.ns)),
         ],
-        remedy: remedy(&case.processes.get(process).language).into(),
+        remedy: remedy(&facts.processes.get(process).language).into(),
     }
 }
 

@@ -30,8 +30,8 @@
 //! In `tests/programs`: `far_getter.c`, `over_budget.go`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights, add};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, add};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::hot_code::hot_code;
@@ -136,24 +136,24 @@ fn functions(
     process: ProcessId,
 ) -> Vec<(FunctionId, Small)> {
     let mut functions: BTreeMap<FunctionId, Small> = BTreeMap::new();
-    for (spot, weight) in &share.places {
-        let Some(sample) = spot.stack().map(|stack| found.case.sample(stack)) else { continue };
+    for (site, weight) in &share.places {
+        let Some(sample) = site.stack().map(|stack| found.facts.sample(stack)) else { continue };
         let Some(called) = called(&sample) else { continue };
         let small = functions.entry(called.function).or_default();
         small.calling += weight.amount;
         small.through_pointer |= called.through_pointer;
         if sample.waited.function != Some(called.function) {
-            small.caller = small.caller.or(machine_frame(found, *spot));
+            small.caller = small.caller.or(machine_frame(found, *site));
         }
     }
     let account = AccountId::of_class(CLASS.id);
-    for (_, spot, amount) in samples_of(found, process).filter(|(of, ..)| *of != account) {
-        let Some(sample) = spot.stack().map(|stack| found.case.sample(stack)) else { continue };
+    for (_, site, amount) in samples_of(found, process).filter(|(of, ..)| *of != account) {
+        let Some(sample) = site.stack().map(|stack| found.facts.sample(stack)) else { continue };
         let Some(small) = sample.waited.function.and_then(|id| functions.get_mut(&id)) else {
             continue;
         };
         *small.inside.entry(sample.waited.at).or_default() += amount;
-        small.own = small.own.or(machine_frame(found, spot));
+        small.own = small.own.or(machine_frame(found, site));
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
     functions.sort_by_key(|(_, small)| std::cmp::Reverse(small.calling));
@@ -161,31 +161,31 @@ fn functions(
 }
 
 /// The source frame of the function that has the machine code.
-fn machine_frame(found: &Inspection<'_, '_>, spot: Spot) -> Option<SourceFrame> {
-    let symbols = found.case.symbols();
-    let leaf = *symbols.stack(spot.stack()?).first()?;
+fn machine_frame(found: &Inspection<'_, '_>, site: CallSite) -> Option<SourceFrame> {
+    let symbols = found.facts.symbols();
+    let leaf = *symbols.stack(site.stack()?).first()?;
     symbols.locations.get(leaf.index())?.frames.last().copied()
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
     let functions = functions(found, &share, process);
     let (first, small) = functions.first()?;
-    let language = case.processes.get(process).language.as_str();
+    let language = facts.processes.get(process).language.as_str();
     let inside: u64 = functions.iter().map(|(_, small)| small.inside()).sum();
     let most = share.ns + share.time_of(inside);
     let shared: Ns =
-        functions.iter().map(|(id, s)| share.time_of(s.inside()).part(part(case, *id))).sum();
+        functions.iter().map(|(id, s)| share.time_of(s.inside()).part(part(facts, *id))).sum();
     let saving = (share.ns + share.ns.part(TOGETHER) + shared).min(share.whole.0.part(MOST));
     let seen = share.ns.share_of(net) >= SEEN || share.samples >= SOME && take_turns(&functions);
     if !seen || saving.share_of(net) < LARGE {
         return None;
     }
     let (low, high) = share.interval(share.ns);
-    let symbols = case.symbols();
-    let name = symbols.name(case.machine.code(*first).name);
+    let symbols = facts.symbols();
+    let name = symbols.name(facts.machine.code(*first).name);
     let mut evidence = vec![format!(
         "{} samples of {} in calls of {}, {} more in them; inlining has given back the calls and, \
          of tiny functions, most of the rest",
@@ -196,7 +196,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     )];
     let said = symbols.not_inlined.get(name);
     evidence.push(said.cloned().unwrap_or_else(|| reason(found, small, name, language)));
-    evidence.extend(hot_code(case, &callers(found, &share.places)));
+    evidence.extend(hot_code(facts, &callers(found, &share.places)));
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -204,7 +204,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: "small function called, not inlined".into(),
         text: format!(
             "{} spent {} of its {} calling {name} and returning from it ({}), and {} in it.",
-            case.name(process),
+            facts.name(process),
             time(share.ns),
             time(net),
             percent(share.ns, net),
@@ -221,38 +221,38 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 }
 
 /// Which part of a small function goes with its calls.
-fn part(case: &Case<'_>, id: FunctionId) -> f64 {
-    if case.machine.stays_in_memory(id) {
+fn part(facts: &Facts<'_>, id: FunctionId) -> f64 {
+    if facts.machine.stays_in_memory(id) {
         return 0.0;
     }
-    let working = case.machine.function(id).working().clamp(TINY, WORKING);
+    let working = facts.machine.function(id).working().clamp(TINY, WORKING);
     MOST * (WORKING - working) as f64 / (WORKING - TINY) as f64
 }
 
 /// The places of callers, if there are any: what they do for the call is what goes.
 fn callers(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
-    let calls = |spot: &Spot| {
-        let role = spot.stack().map(|stack| found.case.sample(stack).waited.role);
+    let calls = |site: &CallSite| {
+        let role = site.stack().map(|stack| found.facts.sample(stack).waited.role);
         matches!(role, Some(Role::Arguments | Role::Call))
     };
     let callers: Weights =
-        places.iter().filter(|(spot, _)| calls(spot)).map(|(s, w)| (*s, *w)).collect();
+        places.iter().filter(|(site, _)| calls(site)).map(|(s, w)| (*s, *w)).collect();
     if callers.is_empty() { places.clone() } else { callers }
 }
 
 /// The places with those before a function's first instruction at its call: nothing else came before.
 fn at_the_calls(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
-    let (case, symbols) = (found.case, found.case.symbols());
+    let (facts, symbols) = (found.facts, found.facts.symbols());
     let entering = |stack: StackId| {
         let leaf = symbols.locations.get(symbols.stack(stack).first()?.index())?;
-        let waited = case.sample(stack).waited;
-        let first = case.machine.code(waited.function?).addr;
+        let waited = facts.sample(stack).waited;
+        let first = facts.machine.code(waited.function?).addr;
         Some(waited.role == Role::Prologue && leaf.addr == first)
     };
     let mut moved = Weights::new();
-    for (spot, weight) in places {
-        let called = spot.stack().filter(|stack| entering(*stack) == Some(true));
-        let weight = BTreeMap::from([(called.map_or(*spot, Spot::Caller), *weight)]);
+    for (site, weight) in places {
+        let called = site.stack().filter(|stack| entering(*stack) == Some(true));
+        let weight = BTreeMap::from([(called.map_or(*site, CallSite::Caller), *weight)]);
         add(&mut moved, &weight);
     }
     moved
@@ -260,7 +260,7 @@ fn at_the_calls(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
 
 /// Why it was not inlined, as far as that shows.
 fn reason(found: &Inspection<'_, '_>, small: &Small, name: &str, language: &str) -> String {
-    let symbols = found.case.symbols();
+    let symbols = found.facts.symbols();
     let file = |frame: Option<SourceFrame>| {
         frame.map(|f| symbols.name(f.file)).filter(|file| !file.is_empty())
     };

@@ -2,7 +2,7 @@
 //!
 //! A class knows how to claim slices for its account, what it is mistaken for, and what to do
 //! about it. The first class that claims a slice has it; what none claims goes to a fixed
-//! account. A class never looks at the trace itself, only at what `case` gathered.
+//! account. A class never looks at the trace itself, only at the `Facts`.
 
 mod allocation;
 mod atomics;
@@ -28,7 +28,7 @@ mod wait_sleep;
 mod zeroing;
 
 use crate::account::{AccountId, EXIT, KERNEL_OTHER, NET_WORK, OBSERVER, Slice, What};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::user_time::UserSample;
 use crate::inspect::{Draft, Inspection};
 use deadweight_report::account::{PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, UNRECORDED};
@@ -52,12 +52,12 @@ pub(crate) struct Class {
 /// How a class says what is its cost.
 #[derive(Copy, Clone)]
 pub(crate) enum Claim {
-    /// Whether a slice is. Of calls, every slice of a family has the same answer.
-    Slices(fn(&Case<'_>, &Slice) -> bool),
+    /// Whether a slice is. Of calls, every slice of a group has the same answer.
+    Slices(fn(&Facts<'_>, &Slice) -> bool),
     /// Whether a sample of the program's own time is. Every sample of a stack has the same answer.
     Samples(fn(&UserSample<'_>) -> bool),
     /// Both: samples, and page faults that come with them.
-    SamplesAndFaults(fn(&UserSample<'_>) -> bool, fn(&Case<'_>, &Slice) -> bool),
+    SamplesAndFaults(fn(&UserSample<'_>) -> bool, fn(&Facts<'_>, &Slice) -> bool),
 }
 
 /// All classes. The order is precedence.
@@ -87,27 +87,27 @@ pub(crate) const CLASSES: &[Class] = &[
 ];
 
 /// The account of a slice.
-pub(crate) fn account(case: &Case<'_>, slice: &Slice) -> AccountId {
+pub(crate) fn account(facts: &Facts<'_>, slice: &Slice) -> AccountId {
     match slice.what {
         What::Unrecorded => return UNRECORDED,
         What::Unexplained => return UNEXPLAINED,
         What::Exiting => return EXIT,
-        What::Wait(block) if case.waits_for_recording(block) => return OBSERVER,
+        What::Wait(block) if facts.waits_for_recording(block) => return OBSERVER,
         // Samples divide it later, see `account_of_sample`: no class claims it as a whole.
         What::User if !slice.starting => {
-            debug_assert_eq!(claimed(case, slice), NET_WORK);
+            debug_assert_eq!(claimed(facts, slice), NET_WORK);
             return NET_WORK;
         }
-        // Millions of calls, few families: each is judged once.
-        What::Call(family, _) => return case.verdict(family, || claimed(case, slice)),
+        // Millions of calls, few call_groups: each is judged once.
+        What::Call(group, _) => return facts.verdict(group, || claimed(facts, slice)),
         _ => {}
     }
-    claimed(case, slice)
+    claimed(facts, slice)
 }
 
-fn claimed(case: &Case<'_>, slice: &Slice) -> AccountId {
+fn claimed(facts: &Facts<'_>, slice: &Slice) -> AccountId {
     let claimed = CLASSES.iter().zip(AccountId::all()).find(|(class, _)| match class.claim {
-        Claim::Slices(claims) | Claim::SamplesAndFaults(_, claims) => claims(case, slice),
+        Claim::Slices(claims) | Claim::SamplesAndFaults(_, claims) => claims(facts, slice),
         Claim::Samples(_) => false,
     });
     match (claimed, slice.what) {

@@ -25,12 +25,12 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
-use crate::facts::Case;
-use crate::facts::call_groups::Family;
+use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
-use crate::inspect::syscall_entry_cost::{at_least, way};
-use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_the_way};
+use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
+use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
 use deadweight_code::duty::Duty;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
@@ -75,38 +75,38 @@ fn topic(name: &str) -> Option<Topic> {
     }
 }
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Call(id, _) = slice.what else { return false };
-    let family = case.families.get(id);
+    let group = facts.call_groups.get(id);
     // Go's runtime asks it before each signal that interrupts a goroutine.
-    let runtimes = family.name == "getpid" && case.processes.get(family.process).language == "Go";
-    if family.starting || runtimes || locks(family) || is_collectors(case, family) {
+    let runtimes = group.name == "getpid" && facts.processes.get(group.process).language == "Go";
+    if group.starting || runtimes || locks(group) || is_collectors(facts, group) {
         return false;
     }
-    match topic(family.name) {
-        Some(Topic::Settings) => family.calls >= MANY,
-        Some(Topic::Paths) => same_files(case, family.process),
+    match topic(group.name) {
+        Some(Topic::Settings) => group.calls >= MANY,
+        Some(Topic::Paths) => same_files(facts, group.process),
         // What is read between open and close belongs to the repetition.
-        None => is_read_of_files(family) && same_files(case, family.process),
+        None => is_read_of_files(group) && same_files(facts, group.process),
     }
 }
 
 /// Whether files are locked by it, which is no question: a database locks for each transaction.
-fn locks(family: &Family) -> bool {
+fn locks(group: &CallGroup) -> bool {
     /// `F_SETLK`, `F_SETLKW`, and the same for open files (`F_OFD_SETLK`, `F_OFD_SETLKW`).
     const LOCKING: [u64; 4] = [6, 7, 37, 38];
-    family.name == "fcntl" && family.questions.iter().any(|args| LOCKING.contains(&args[1]))
+    group.name == "fcntl" && group.questions.iter().any(|args| LOCKING.contains(&args[1]))
 }
 
 /// Whether a collector or an allocator asks, which holds signals back while it works.
-fn is_collectors(case: &Case<'_>, family: &Family) -> bool {
+fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
     /// Stacks that are looked at.
     const ENOUGH: usize = 8;
     let theirs = |stack: StackId| {
-        let sample = case.sample(stack);
+        let sample = facts.sample(stack);
         [Duty::Collect, Duty::Allocate, Duty::Grow].into_iter().any(|duty| sample.under(duty))
     };
-    let known = family.sites.iter().filter(|(stack, _)| **stack != StackId(0)).take(ENOUGH);
+    let known = group.sites.iter().filter(|(stack, _)| **stack != StackId(0)).take(ENOUGH);
     let (mut of_theirs, mut all) = (0, 0);
     for (stack, calls) in known {
         all += calls;
@@ -115,23 +115,23 @@ fn is_collectors(case: &Case<'_>, family: &Family) -> bool {
     of_theirs * 2 > all
 }
 
-fn is_read_of_files(family: &Family) -> bool {
-    let reads = matches!(family.name, "read" | "pread64" | "mmap" | "munmap" | "lseek");
-    reads && family.objects.len() > 1 && family.per_object() <= 8
+fn is_read_of_files(group: &CallGroup) -> bool {
+    let reads = matches!(group.name, "read" | "pread64" | "mmap" | "munmap" | "lseek");
+    reads && group.objects.len() > 1 && group.per_object() <= 8
 }
 
 /// Whether a process asks about the same few files by path again and again.
-fn same_files(case: &Case<'_>, process: ProcessId) -> bool {
+fn same_files(facts: &Facts<'_>, process: ProcessId) -> bool {
     let mut opens = 0;
     let mut stats = 0;
     let mut walks = 0;
     let mut reads = 0;
-    for (_, family) in case.families.of_process(process) {
-        match family.name {
-            "open" | "openat" | "openat2" => opens += family.calls,
-            "getdents64" | "getdents" => walks += family.calls,
-            "read" | "pread64" if is_read_of_files(family) => reads += family.calls,
-            name if topic(name) == Some(Topic::Paths) => stats += family.calls,
+    for (_, group) in facts.call_groups.of_process(process) {
+        match group.name {
+            "open" | "openat" | "openat2" => opens += group.calls,
+            "getdents64" | "getdents" => walks += group.calls,
+            "read" | "pread64" if is_read_of_files(group) => reads += group.calls,
+            name if topic(name) == Some(Topic::Paths) => stats += group.calls,
             _ => {}
         }
     }
@@ -140,19 +140,20 @@ fn same_files(case: &Case<'_>, process: ProcessId) -> bool {
     }
     if opens < MANY || reads == 0 {
         // Nothing but questions by path: the same ones if they come from one place.
-        return stats >= MANY && opens * 4 < stats && few_questions(case, process);
+        return stats >= MANY && opens * 4 < stats && few_questions(facts, process);
     }
     // What reading gave says something of a file only if it was read.
     if reads < opens - opens / 4 {
         return false;
     }
-    let answers = u64::try_from(case.families.answers(process).max(1)).unwrap_or(1);
+    let answers = u64::try_from(facts.call_groups.answers(process).max(1)).unwrap_or(1);
     opens / answers >= SAME
 }
 
 /// Whether questions by path have few different arguments.
-fn few_questions(case: &Case<'_>, process: ProcessId) -> bool {
-    case.families
+fn few_questions(facts: &Facts<'_>, process: ProcessId) -> bool {
+    facts
+        .call_groups
         .of_process(process)
         .filter(|(_, f)| topic(f.name) == Some(Topic::Paths) && f.calls >= MANY)
         .all(|(_, f)| f.calls / u64::try_from(f.questions.len()).unwrap_or(1).max(1) >= SAME)
@@ -162,19 +163,19 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let account = AccountId::of_class(CLASS.id);
     processes_in(found.wall.in_account(account))
         .into_iter()
-        .filter(|p| !found.case.processes.get(*p).is_launcher())
+        .filter(|p| !found.facts.processes.get(*p).is_launcher())
         .map(|process| draft(found, account, process))
         .collect()
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
-    let case = found.case;
+    let facts = found.facts;
     let entries = || found.wall.of_process(account, process);
     let sum = Sum::of(entries());
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
     for entry in entries() {
-        if let Detail::Calls(family) = entry.detail {
-            *by_name.entry(case.families.get(family).name).or_default() += entry.count;
+        if let Detail::Calls(group) = entry.detail {
+            *by_name.entry(facts.call_groups.get(group).name).or_default() += entry.count;
         }
     }
     let mut by_name: Vec<(u64, &str)> = by_name.into_iter().map(|(n, c)| (c, n)).collect();
@@ -183,9 +184,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let calls: Vec<String> = calls.collect();
     let files = by_name.iter().any(|(_, n)| topic(n) == Some(Topic::Paths));
     let around = library_code_for(found, process, &sum.places);
-    let saving = with_the_way(found, process, sum.ns, sum.count, way(case)) + around;
-    let answers = case.families.answers(process);
-    let name = case.name(process);
+    let saving =
+        with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
+    let answers = facts.call_groups.answers(process);
+    let name = facts.name(process);
     Draft {
         class: CLASS.id,
         moves: true,
@@ -204,7 +206,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving,
         range: (at_least(sum.ns, sum.count), saving),
         how: How::Exact,
-        sites: sites(case.symbols(), &sum.places, sum.count),
+        sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: [
             Some(format!("{} per call in the kernel", time(Ns(sum.ns.0 / sum.count.max(1))))),
             (around > Ns::ZERO)
@@ -215,7 +217,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         .into_iter()
         .flatten()
         .collect(),
-        remedy: remedy(&case.processes.get(process).language, files),
+        remedy: remedy(&facts.processes.get(process).language, files),
     }
 }
 

@@ -23,7 +23,7 @@
 use super::wait_child::{children, entries_of, is_call_for_children};
 use super::{AccountId, Claim, Class, EXIT, Inspection};
 use crate::account::{Detail, Slice, What};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum};
 use deadweight_report::report::{How, Site};
@@ -46,7 +46,7 @@ const LARGE: f64 = 0.2;
 /// matters only in a loop.
 const LONG: Ns = Ns(3_000_000);
 
-fn claim(_: &Case<'_>, slice: &Slice) -> bool {
+fn claim(_: &Facts<'_>, slice: &Slice) -> bool {
     match slice.what {
         What::Starting => true,
         What::User | What::Call(..) | What::Fault(_) => slice.starting,
@@ -55,13 +55,13 @@ fn claim(_: &Case<'_>, slice: &Slice) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let case = found.case;
-    let mut drafts: Vec<Draft> = case
+    let facts = found.facts;
+    let mut drafts: Vec<Draft> = facts
         .processes
         .ids()
-        .filter(|id| case.processes.get(*id).own && case.processes.get(*id).is_launcher())
+        .filter(|id| facts.processes.get(*id).own && facts.processes.get(*id).is_launcher())
         .filter_map(|parent| {
-            let children = children(case, parent);
+            let children = children(facts, parent);
             (children.len() >= LOOP).then(|| of_many(found, parent, &children))
         })
         .collect();
@@ -73,27 +73,27 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 
 /// A script that starts a program per line.
 fn of_many(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) -> Draft {
-    let case = found.case;
+    let facts = found.facts;
     let start_up = AccountId::of_class(CLASS.id);
-    let below = case.processes.below(children);
+    let below = facts.processes.below(children);
     let amount: Ns = entries_of(found, parent, &below)
         .filter(|e| {
             e.account == start_up
                 || e.account == EXIT
                 || e.process == parent
                 || matches!(e.detail, Detail::Calls(f)
-                    if is_call_for_children(case.families.get(f).name))
+                    if is_call_for_children(facts.call_groups.get(f).name))
         })
         .map(|e| e.ns)
         .sum();
     let count = u64::try_from(children.len()).unwrap_or(u64::MAX);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
     for child in children {
-        *names.entry(case.name(*child)).or_default() += 1;
+        *names.entry(facts.name(*child)).or_default() += 1;
     }
     let name = names.into_iter().max_by_key(|(_, n)| *n).map_or(String::new(), |(name, _)| name);
     let saving = Ns(amount.0 - amount.0 / count.max(1));
-    let script = case.name(parent);
+    let script = facts.name(parent);
     Draft {
         class: CLASS.id,
         moves: false,
@@ -110,7 +110,7 @@ fn of_many(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]
         how: How::Exact,
         sites: vec![Site {
             function: "(script)".into(),
-            image: case.processes.get(parent).path.clone(),
+            image: facts.processes.get(parent).path.clone(),
             share: 1.0,
             count,
             ..Site::default()
@@ -125,8 +125,8 @@ fn of_many(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]
 
 /// The subject's own start-up, where it is a large part of a short run.
 fn of_one(found: &Inspection<'_, '_>) -> Option<Draft> {
-    let case = found.case;
-    let process = case.subject();
+    let facts = found.facts;
+    let process = facts.subject();
     let account = AccountId::of_class(CLASS.id);
     let sum = Sum::of(found.wall.of_process(account, process));
     if sum.ns < LONG || sum.ns.share_of(found.wall.net()) < LARGE {
@@ -139,7 +139,7 @@ fn of_one(found: &Inspection<'_, '_>) -> Option<Draft> {
         .filter(|e| e.detail != Detail::Plain)
         .map(|e| e.ns)
         .sum::<Ns>();
-    let name = case.name(process);
+    let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,
         moves: false,

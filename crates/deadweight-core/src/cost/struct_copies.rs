@@ -117,9 +117,9 @@ type Copying<'s> = (&'s SourceFrame, u64, BTreeSet<Run>, NameId);
 /// The lines that copy, most samples first.
 fn lines<'s>(found: &Inspection<'s, '_>, share: &Share) -> Vec<Copying<'s>> {
     let mut lines: BTreeMap<&SourceFrame, (u64, BTreeSet<Run>, NameId)> = BTreeMap::new();
-    for (spot, weight) in &share.places {
-        let Some(stack) = spot.stack() else { continue };
-        let sample = found.case.sample(stack);
+    for (site, weight) in &share.places {
+        let Some(stack) = site.stack() else { continue };
+        let sample = found.facts.sample(stack);
         let (Some(run), Some((at, frame))) = (moved(&sample), sample.own_frame()) else { continue };
         let line = lines.entry(frame).or_default();
         line.0 += weight.amount;
@@ -157,7 +157,7 @@ fn passes(found: &Inspection<'_, '_>, lines: &[Copying<'_>]) -> Option<String> {
     let lines = lines.iter().map(|(frame, _, runs, _)| (frame, large(runs)));
     let lines: Vec<_> = lines.filter(|(_, sizes)| !sizes.is_empty()).take(TOLD).collect();
     let told = lines.iter().map(|(frame, sizes)| {
-        let name = found.case.symbols().name(frame.function);
+        let name = found.facts.symbols().name(frame.function);
         let pieces =
             if sizes.len() > 1 { format!(" in {} pieces", sizes.len()) } else { String::new() };
         format!("{name} {}{pieces}", bytes(sizes.iter().sum()))
@@ -168,7 +168,7 @@ fn passes(found: &Inspection<'_, '_>, lines: &[Copying<'_>]) -> Option<String> {
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
     let lines = lines(found, &share);
@@ -183,8 +183,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         share.samples, share.whole.1
     )];
     evidence.extend(passes(found, &lines));
-    evidence.extend(hot_code(case, &share.places));
-    let sites = share.sites(case.symbols());
+    evidence.extend(hot_code(facts, &share.places));
+    let sites = share.sites(facts.symbols());
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -192,23 +192,23 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: "values copied whole".into(),
         text: format!(
             "{} spent {} of its {} moving values as a whole ({}): {}{} at a time{}.",
-            case.name(process),
+            facts.name(process),
             time(share.ns),
             time(net),
             percent(share.ns, net),
             bytes(moved.bytes),
             lines
                 .first()
-                .and_then(|line| type_of(case.symbols(), line.3, moved.bytes))
+                .and_then(|line| type_of(facts.symbols(), line.3, moved.bytes))
                 .unwrap_or_default(),
-            way(moved.from, moved.to),
+            user_side_per_call(moved.from, moved.to),
         ),
         amount: share.ns,
         saving: waits(share.ns),
         range: (low, waits(high)),
         how: How::Estimate,
         evidence,
-        remedy: remedy(written_in(&sites, &case.processes.get(process).language)).into(),
+        remedy: remedy(written_in(&sites, &facts.processes.get(process).language)).into(),
         sites,
     })
 }
@@ -229,7 +229,7 @@ fn type_of(symbols: &Symbols, function: NameId, moved: u64) -> Option<String> {
 }
 
 /// Where from and where to, as far as the code tells.
-fn way(from: Place, to: Place) -> String {
+fn user_side_per_call(from: Place, to: Place) -> String {
     let word = |place| match place {
         Place::Unknown => None,
         Place::Frame => Some("its own stack frame"),

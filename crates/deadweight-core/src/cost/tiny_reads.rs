@@ -24,11 +24,11 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Entry, Slice, What};
-use crate::facts::Case;
-use crate::facts::call_groups::Family;
+use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
-use crate::inspect::syscall_entry_cost::{at_least, with_the_border};
+use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::How;
@@ -53,29 +53,29 @@ pub(super) const NS_PER_10_BYTES: u64 = 1;
 /// The block that advice is about.
 pub(super) const BLOCK: u64 = 65_536;
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
-    matches!(slice.what, What::Call(family, _) if is_tiny(case.families.get(family)))
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
+    matches!(slice.what, What::Call(group, _) if is_tiny(facts.call_groups.get(group)))
 }
 
-fn is_tiny(family: &Family) -> bool {
-    let reads = matches!(family.name, "read" | "pread64" | "recvfrom");
-    let source = !matches!(family.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
+fn is_tiny(group: &CallGroup) -> bool {
+    let reads = matches!(group.name, "read" | "pread64" | "recvfrom");
+    let source = !matches!(group.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
     reads
         && source
-        && !family.starting
-        && family.calls >= MANY
-        && family.per_object() >= PER_OBJECT
-        && family.mean_asked() <= TINY
-        && family.blocked * 2 < family.calls
-        && family.failed * 2 < family.calls
+        && !group.starting
+        && group.calls >= MANY
+        && group.per_object() >= PER_OBJECT
+        && group.mean_asked() <= TINY
+        && group.blocked * 2 < group.calls
+        && group.failed * 2 < group.calls
 }
 
 /// How the sizes asked for read in a sentence.
-pub(super) fn sizes(family: &Family) -> String {
-    match family.sizes {
+pub(super) fn sizes(group: &CallGroup) -> String {
+    match group.sizes {
         (low, high) if low == high => format!("{} each", bytes(low)),
         (low, high) => {
-            format!("{low} to {}, {} on average", bytes(high), bytes(family.mean_asked()))
+            format!("{low} to {}, {} on average", bytes(high), bytes(group.mean_asked()))
         }
     }
 }
@@ -88,13 +88,13 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// The family with most time among these entries.
-pub(super) fn main_family<'e, 'c>(
+/// The group with most time among these entries.
+pub(super) fn main_group<'e, 'c>(
     entries: impl Iterator<Item = &'e Entry>,
-    case: &'c Case<'_>,
-) -> Option<&'c Family> {
+    facts: &'c Facts<'_>,
+) -> Option<&'c CallGroup> {
     entries.max_by_key(|e| e.ns).and_then(|e| match e.detail {
-        Detail::Calls(family) => Some(case.families.get(family)),
+        Detail::Calls(group) => Some(facts.call_groups.get(group)),
         _ => None,
     })
 }
@@ -107,14 +107,14 @@ pub(super) fn saved(busy: Ns, calls: u64, moved: u64) -> Ns {
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let sum = Sum::of(found.wall.of_process(account, process));
-    let family = main_family(found.wall.of_process(account, process), case)?;
-    let moved = family.bytes / family.calls.max(1) * sum.count;
+    let group = main_group(found.wall.of_process(account, process), facts)?;
+    let moved = group.bytes / group.calls.max(1) * sum.count;
     let saving = saved(sum.ns, sum.count, moved);
-    let saving = with_the_border(found, process, saving, sum.count, &sum.places);
+    let saving = with_syscall_entry(found, process, saving, sum.count, &sum.places);
     let per_call = Ns(sum.ns.0 / sum.count.max(1));
-    let needed = family.bytes / BLOCK + 1;
+    let needed = group.bytes / BLOCK + 1;
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -122,23 +122,23 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: "tiny reads".into(),
         text: format!(
             "{} was called {} for {}; {} of up to 64 KiB would do the same.",
-            family.name,
-            things(family.calls, "time"),
-            sizes(family),
+            group.name,
+            things(group.calls, "time"),
+            sizes(group),
             things(needed, "call"),
         ),
         amount: sum.ns,
         saving,
         range: (at_least(saving.min(sum.ns), sum.count), saving),
         how: How::Exact,
-        sites: sites(case.symbols(), &family.places(&sum.places), family.calls),
+        sites: sites(facts.symbols(), &group.places(&sum.places), group.calls),
         evidence: vec![format!(
             "{} calls, {} in all, {} per call in the kernel",
-            count(family.calls),
-            bytes(family.bytes),
+            count(group.calls),
+            bytes(group.bytes),
             time(per_call)
         )],
-        remedy: remedy(&case.processes.get(process).language).into(),
+        remedy: remedy(&facts.processes.get(process).language).into(),
     })
 }
 

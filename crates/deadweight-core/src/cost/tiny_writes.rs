@@ -21,16 +21,16 @@
 //! `println!` per row into a pipe: one write of 40 bytes for each of 300 000 rows.
 //! In `tests/programs`: `unbuffered.go`.
 
-use super::tiny_reads::{BLOCK, MANY, PER_OBJECT, TINY, main_family, saved, sizes};
+use super::tiny_reads::{BLOCK, MANY, PER_OBJECT, TINY, main_group, saved, sizes};
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Entry, Slice, What};
-use crate::facts::Case;
-use crate::facts::call_groups::Family;
+use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
-use crate::inspect::syscall_entry_cost::{at_least, with_the_border};
+use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
 use crate::inspect::{Draft, Sum, processes_in};
-use crate::path::cpu_holder::Holder;
+use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, count, things, time};
@@ -44,54 +44,54 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
-    let What::Call(family, _) = slice.what else { return false };
-    let family = case.families.get(family);
-    is_tiny(case, family) || is_fed_by_tiny_writes(case, family)
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
+    let What::Call(group, _) = slice.what else { return false };
+    let group = facts.call_groups.get(group);
+    is_tiny(facts, group) || is_fed_by_tiny_writes(facts, group)
 }
 
-fn is_tiny(case: &Case<'_>, family: &Family) -> bool {
-    let writes = matches!(family.name, "write" | "pwrite64" | "sendto" | "writev");
-    let sink = !matches!(family.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
+fn is_tiny(facts: &Facts<'_>, group: &CallGroup) -> bool {
+    let writes = matches!(group.name, "write" | "pwrite64" | "sendto" | "writev");
+    let sink = !matches!(group.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
     writes
         && sink
-        && !family.starting
-        && family.calls >= MANY
-        && family.per_object() >= PER_OBJECT
-        && family.mean_asked().max(family.bytes / family.calls) <= TINY
-        && family.failed * 2 < family.calls
-        && !is_dialogue(case, family)
+        && !group.starting
+        && group.calls >= MANY
+        && group.per_object() >= PER_OBJECT
+        && group.mean_asked().max(group.bytes / group.calls) <= TINY
+        && group.failed * 2 < group.calls
+        && !is_dialogue(facts, group)
 }
 
 /// Whether the writer waits for an answer about as often as it writes.
-fn is_dialogue(case: &Case<'_>, family: &Family) -> bool {
-    if matches!(family.kind, Some(ObjectKind::File | ObjectKind::Device)) {
+fn is_dialogue(facts: &Facts<'_>, group: &CallGroup) -> bool {
+    if matches!(group.kind, Some(ObjectKind::File | ObjectKind::Device)) {
         return false;
     }
-    let answers: u64 = case
-        .families
-        .of_process(family.process)
+    let answers: u64 = facts
+        .call_groups
+        .of_process(group.process)
         .filter(|(_, f)| matches!(f.name, "read" | "recvfrom" | "recvmsg" | "readv"))
         .map(|(_, f)| f.blocked)
         .sum();
-    answers * 2 > family.calls
+    answers * 2 > group.calls
 }
 
 /// Small reads, though much was asked for, at the other end of a pipe that is written in pieces.
-fn is_fed_by_tiny_writes(case: &Case<'_>, family: &Family) -> bool {
-    family.name == "read"
-        && family.kind == Some(ObjectKind::Pipe)
-        && family.calls >= MANY
-        && family.bytes / family.calls <= TINY
-        && family.mean_asked() > TINY
-        && case.families.writing(family).any(|w| w.name == "write" && is_tiny(case, w))
+fn is_fed_by_tiny_writes(facts: &Facts<'_>, group: &CallGroup) -> bool {
+    group.name == "read"
+        && group.kind == Some(ObjectKind::Pipe)
+        && group.calls >= MANY
+        && group.bytes / group.calls <= TINY
+        && group.mean_asked() > TINY
+        && facts.call_groups.writing(group).any(|w| w.name == "write" && is_tiny(facts, w))
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let account = AccountId::of_class(CLASS.id);
     let fed = fed_by(found, account);
     let writers = processes_in(found.wall.in_account(account).filter(
-        |e| matches!(e.detail, Detail::Calls(f) if found.case.families.get(f).name != "read"),
+        |e| matches!(e.detail, Detail::Calls(f) if found.facts.call_groups.get(f).name != "read"),
     ));
     // Who passes on what it is fed piece by piece writes in such pieces because of that.
     let passes_on = |process: &ProcessId| {
@@ -113,13 +113,13 @@ fn fed_by(
     found: &Inspection<'_, '_>,
     account: AccountId,
 ) -> BTreeMap<ProcessId, BTreeSet<ProcessId>> {
-    let case = found.case;
+    let facts = found.facts;
     let mut fed: BTreeMap<ProcessId, BTreeSet<ProcessId>> = BTreeMap::new();
     for entry in found.wall.in_account(account) {
-        let Detail::Calls(family) = entry.detail else { continue };
-        let family = case.families.get(family);
-        if family.name == "read" {
-            for writer in case.families.writing(family).filter(|w| w.process != entry.process) {
+        let Detail::Calls(group) = entry.detail else { continue };
+        let group = facts.call_groups.get(group);
+        if group.name == "read" {
+            for writer in facts.call_groups.writing(group).filter(|w| w.process != entry.process) {
                 fed.entry(writer.process).or_default().insert(entry.process);
             }
         }
@@ -131,9 +131,9 @@ fn fed_by(
 fn writes_as_it_reads(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> bool {
     let (mut reads, mut writes) = (0_u64, 0_u64);
     for entry in found.wall.of_process(account, process) {
-        let Detail::Calls(family) = entry.detail else { continue };
-        let family = found.case.families.get(family);
-        *(if family.name == "read" { &mut reads } else { &mut writes }) += family.calls;
+        let Detail::Calls(group) = entry.detail else { continue };
+        let group = found.facts.call_groups.get(group);
+        *(if group.name == "read" { &mut reads } else { &mut writes }) += group.calls;
     }
     writes <= reads + reads / 4
 }
@@ -146,15 +146,15 @@ fn of_readers(
     writer: ProcessId,
     readers: &BTreeSet<ProcessId>,
 ) -> (Ns, Ns) {
-    let case = found.case;
+    let facts = found.facts;
     let calls: Ns =
         readers.iter().flat_map(|r| found.wall.of_process(account, *r)).map(|e| e.ns).sum();
     let wait_cpu = AccountId::of_class("wait-cpu");
     let among = |process: ProcessId| process == writer || readers.contains(&process);
     let waits = readers.iter().chain([&writer]).flat_map(|p| found.wall.of_process(wait_cpu, *p));
     let between = waits.filter(|e| match e.detail {
-        Detail::Held(Holder::Own(task)) => {
-            let holder = case.processes.of(task);
+        Detail::Held(CpuHolder::Own(task)) => {
+            let holder = facts.processes.of(task);
             holder != e.process && among(holder)
         }
         _ => false,
@@ -168,23 +168,23 @@ fn draft(
     process: ProcessId,
     readers: &BTreeSet<ProcessId>,
 ) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let entries = || {
-        let writes = |e: &&Entry| matches!(e.detail, Detail::Calls(f) if case.families.get(f).name != "read");
+        let writes = |e: &&Entry| matches!(e.detail, Detail::Calls(f) if facts.call_groups.get(f).name != "read");
         found.wall.of_process(account, process).filter(writes)
     };
     let sum = Sum::of(entries());
-    let family = main_family(entries(), case)?;
-    let moved = family.bytes / family.calls.max(1) * sum.count;
+    let group = main_group(entries(), facts)?;
+    let moved = group.bytes / group.calls.max(1) * sum.count;
     let saving = saved(sum.ns, sum.count, moved);
-    let saving = with_the_border(found, process, saving, sum.count, &sum.places);
+    let saving = with_syscall_entry(found, process, saving, sum.count, &sum.places);
     let (reads, between) = of_readers(found, account, process, readers);
     let amount = sum.ns + reads + between;
     let saving = saving + reads + between;
     let mut evidence = vec![format!(
         "{} calls, {} in all, {} per call in the kernel",
-        count(family.calls),
-        bytes(family.bytes),
+        count(group.calls),
+        bytes(group.bytes),
         time(Ns(sum.ns.0 / sum.count.max(1)))
     )];
     if reads + between > Ns::ZERO {
@@ -202,18 +202,18 @@ fn draft(
         title: "tiny writes".into(),
         text: format!(
             "{} was called {} for {}; {} of up to 64 KiB would do the same.",
-            family.name,
-            things(family.calls, "time"),
-            sizes(family),
-            things(family.bytes / BLOCK + 1, "call"),
+            group.name,
+            things(group.calls, "time"),
+            sizes(group),
+            things(group.bytes / BLOCK + 1, "call"),
         ),
         amount,
         saving,
         range: (at_least(saving.min(sum.ns), sum.count), saving),
         how: How::Exact,
-        sites: sites(case.symbols(), &family.places(&sum.places), family.calls),
+        sites: sites(facts.symbols(), &group.places(&sum.places), group.calls),
         evidence,
-        remedy: remedy(&case.processes.get(process).language).into(),
+        remedy: remedy(&facts.processes.get(process).language).into(),
     })
 }
 

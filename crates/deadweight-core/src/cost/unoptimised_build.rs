@@ -70,17 +70,17 @@ fn gain(language: &str) -> (f64, f64, f64) {
 /// All samples in unoptimised code, whatever account has them.
 fn places(found: &Inspection<'_, '_>, process: ProcessId) -> Weights {
     let mut places = Weights::new();
-    for (_, spot, amount) in samples_of(found, process) {
-        let Some(stack) = spot.stack() else { continue };
-        if found.case.sample(stack).unoptimised {
-            places.entry(spot).or_default().amount += amount;
+    for (_, site, amount) in samples_of(found, process) {
+        let Some(stack) = site.stack() else { continue };
+        if found.facts.sample(stack).unoptimised {
+            places.entry(site).or_default().amount += amount;
         }
     }
     places
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
     let places = places(found, process);
@@ -88,7 +88,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if ns.share_of(net) < LARGE {
         return None;
     }
-    let in_process = case.processes.get(process);
+    let in_process = facts.processes.get(process);
     let (least, typical, most) = gain(&in_process.language);
     let (low, high) = share.interval(ns);
     Some(Draft {
@@ -98,7 +98,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: "built without optimisation".into(),
         text: format!(
             "{} spent {} of its {} in code that no optimiser has seen ({}).",
-            case.name(process),
+            facts.name(process),
             time(ns),
             time(net),
             percent(ns, net),
@@ -107,21 +107,21 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving: ns.part(typical),
         range: (low.part(least), high.part(most)),
         how: How::Estimate,
-        sites: sampled_sites(case.symbols(), &places),
+        sites: sampled_sites(facts.symbols(), &places),
         evidence: evidence(found, process),
         remedy: remedy(&in_process.language).into(),
     })
 }
 
 fn evidence(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<String> {
-    let case = found.case;
-    let Some(id) = case.processes.get(process).image else { return Vec::new() };
+    let facts = found.facts;
+    let Some(id) = facts.processes.get(process).image else { return Vec::new() };
     let mut evidence = Vec::new();
-    let image = case.symbols().images.get(id.index());
+    let image = facts.symbols().images.get(id.index());
     if let Some(image) = image.filter(|image| image.optimised == Some(false)) {
-        evidence.push(format!("built by {}", case.symbols().name(image.producer)));
+        evidence.push(format!("built by {}", facts.symbols().name(image.producer)));
     }
-    if let Some(build) = case.build(id).filter(|build| build.shape.functions > 0) {
+    if let Some(build) = facts.build(id).filter(|build| build.shape.functions > 0) {
         evidence.push(format!(
             "{:.0} % of the instructions in hot functions work on their own frame, {:.0} % of the \
              functions put their arguments away first",

@@ -24,8 +24,8 @@
 
 use super::{AccountId, Claim, Class, Inspection, OBSERVER};
 use crate::account::{Detail, Entry, Slice, What};
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights, sites};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
 use crate::timeline::WokenBy;
@@ -45,9 +45,9 @@ pub(super) const CLASS: Class = Class {
 /// Fewer children than this are no loop over items.
 const ITEMS: usize = 5;
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
-    let waits_for = case.timeline.blocks[block as usize].waits_for;
+    let waits_for = facts.timeline.blocks[block as usize].waits_for;
     matches!(waits_for, WaitsFor::Child | WaitsFor::Vfork)
 }
 
@@ -69,12 +69,12 @@ pub(super) fn is_call_for_children(name: &str) -> bool {
 }
 
 /// The children of a process that executed a program themselves or started one that did.
-pub(super) fn children(case: &Case<'_>, parent: ProcessId) -> Vec<ProcessId> {
+pub(super) fn children(facts: &Facts<'_>, parent: ProcessId) -> Vec<ProcessId> {
     let executed = |id: &&ProcessId| {
-        let child = case.processes.get(**id);
+        let child = facts.processes.get(**id);
         child.own && child.executed
     };
-    case.processes.get(parent).children.iter().filter(executed).copied().collect()
+    facts.processes.get(parent).children.iter().filter(executed).copied().collect()
 }
 
 /// Entries of the wall time that lie in processes `below` a parent, or in the calls by which it
@@ -84,10 +84,10 @@ pub(super) fn entries_of<'a>(
     parent: ProcessId,
     below: &'a [ProcessId],
 ) -> impl Iterator<Item = &'a Entry> {
-    let (case, wall) = (found.case, found.wall);
+    let (facts, wall) = (found.facts, found.wall);
     let wait_child = AccountId::of_class(CLASS.id);
     let started = wall.in_process(parent).filter(move |e| match e.detail {
-        Detail::Calls(family) => is_call_for_children(case.families.get(family).name),
+        Detail::Calls(group) => is_call_for_children(facts.call_groups.get(group).name),
         _ => e.account == wait_child,
     });
     let below = below.iter().flat_map(move |id| wall.in_process(*id));
@@ -95,28 +95,29 @@ pub(super) fn entries_of<'a>(
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let case = found.case;
-    case.processes
+    let facts = found.facts;
+    facts
+        .processes
         .ids()
-        .filter(|id| case.processes.get(*id).own && !case.processes.get(*id).is_launcher())
+        .filter(|id| facts.processes.get(*id).own && !facts.processes.get(*id).is_launcher())
         .filter_map(|parent| {
-            let children = children(case, parent);
+            let children = children(facts, parent);
             (children.len() >= ITEMS).then(|| draft(found, parent, &children))
         })
         .collect()
 }
 
 fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) -> Draft {
-    let case = found.case;
-    let below = case.processes.below(children);
+    let facts = found.facts;
+    let below = facts.processes.below(children);
     let all: Ns = entries_of(found, parent, &below).map(|e| e.ns).sum();
     let work: Ns = entries_of(found, parent, &below)
-        .filter(|e| e.is_sampled() && !case.processes.get(e.process).is_launcher())
+        .filter(|e| e.is_sampled() && !facts.processes.get(e.process).is_launcher())
         .map(|e| e.ns)
         .sum();
     let mut names: BTreeMap<String, u64> = BTreeMap::new();
-    for id in children.iter().filter(|id| case.processes.get(**id).executed) {
-        *names.entry(case.name(*id)).or_default() += 1;
+    for id in children.iter().filter(|id| facts.processes.get(**id).executed) {
+        *names.entry(facts.name(*id)).or_default() += 1;
     }
     let mut names: Vec<(u64, String)> = names.into_iter().map(|(n, c)| (c, n)).collect();
     names.sort_by(|a, b| b.cmp(a));
@@ -124,7 +125,7 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) 
         names.iter().take(4).map(|(n, name)| format!("{name} ×{n}")).collect();
     let count = u64::try_from(children.len()).unwrap_or(u64::MAX);
     let lives: Ns =
-        children.iter().map(|c| case.processes.get(*c).end - case.processes.get(*c).birth).sum();
+        children.iter().map(|c| facts.processes.get(*c).end - facts.processes.get(*c).birth).sum();
     Draft {
         class: CLASS.id,
         moves: false,
@@ -132,7 +133,7 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) 
         title: format!("starts a program {}", things(count, "time")),
         text: format!(
             "{} started {} and waited for them: {}. Each lived {}.",
-            case.name(parent),
+            facts.name(parent),
             things(count, "program"),
             listed.join(", "),
             time(Ns(lives.0 / count.max(1))),
@@ -141,35 +142,35 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) 
         saving: all - work,
         range: (all - work, all),
         how: How::Exact,
-        sites: sites(case.symbols(), &waits(case, parent, &below), 0),
+        sites: sites(facts.symbols(), &waits(facts, parent, &below), 0),
         evidence: vec![format!(
             "{} of {} in the children is their own work; the rest is starting, linking and ending",
             time(work),
             time(all)
         )],
-        remedy: remedy(&case.processes.get(parent).language).into(),
+        remedy: remedy(&facts.processes.get(parent).language).into(),
     }
 }
 
 /// Where the parent waited for its children or started them.
-fn waits(case: &Case<'_>, parent: ProcessId, below: &[ProcessId]) -> Weights {
+fn waits(facts: &Facts<'_>, parent: ProcessId, below: &[ProcessId]) -> Weights {
     let mut weights = Weights::new();
-    for block in case.waits_of(parent) {
+    for block in facts.waits_of(parent) {
         let WokenBy::Task(waker) = block.woken_by else { continue };
-        if below.binary_search(&case.processes.of(waker)).is_ok() {
-            let weight = weights.entry(Spot::Stack(case.site_of(block))).or_default();
+        if below.binary_search(&facts.processes.of(waker)).is_ok() {
+            let weight = weights.entry(CallSite::Stack(facts.site_of(block))).or_default();
             weight.count += 1;
             weight.amount += (block.end - block.start).0;
         }
     }
-    for (_, family) in case.families.of_process(parent) {
-        if is_call_for_children(family.name) {
-            for (site, calls) in &family.sites {
-                weights.entry(Spot::Stack(*site)).or_default().amount += calls;
+    for (_, group) in facts.call_groups.of_process(parent) {
+        if is_call_for_children(group.name) {
+            for (site, calls) in &group.sites {
+                weights.entry(CallSite::Stack(*site)).or_default().amount += calls;
             }
         }
     }
-    weights.remove(&Spot::default());
+    weights.remove(&CallSite::default());
     weights
 }
 

@@ -25,12 +25,12 @@
 
 use super::{AccountId, Claim, Class, Inspection, OBSERVER};
 use crate::account::{Detail, Entry, Slice, What};
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights, is_runtime, own_frame, sites};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, is_runtime, own_frame, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::waited_for;
 use crate::inspect::{Draft, Sum, processes_in};
-use crate::path::cpu_holder::Holder;
+use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::{Run, Within};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -61,14 +61,14 @@ const BACKGROUND: f64 = 0.2;
 /// of the same work, wherever it was started.
 const ALIKE: f64 = 0.5;
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     match slice.what {
-        What::Ready(Holder::Own(_) | Holder::Outside(_)) => true,
+        What::Ready(CpuHolder::Own(_) | CpuHolder::Outside(_)) => true,
         // An idle CPU takes a task within microseconds, unless the task is held back.
-        What::Ready(Holder::Nobody) => slice.end - slice.start >= HELD_BACK,
-        What::Call(family, _) => {
-            let family = case.families.get(family);
-            family.name == "sched_yield" && family.calls >= STORM
+        What::Ready(CpuHolder::Nobody) => slice.end - slice.start >= HELD_BACK,
+        What::Call(group, _) => {
+            let group = facts.call_groups.get(group);
+            group.name == "sched_yield" && group.calls >= STORM
         }
         _ => false,
     }
@@ -76,7 +76,7 @@ fn claim(case: &Case<'_>, slice: &Slice) -> bool {
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let account = AccountId::of_class(CLASS.id);
-    let main = Main::of(found.case);
+    let main = Main::of(found.facts);
     processes_in(found.wall.in_account(account))
         .into_iter()
         .filter_map(|process| {
@@ -103,47 +103,48 @@ struct Main {
 }
 
 impl Main {
-    fn of(case: &Case<'_>) -> Option<Self> {
+    fn of(facts: &Facts<'_>) -> Option<Self> {
         let mut on_path: BTreeMap<TaskId, Ns> = BTreeMap::new();
-        for piece in &case.path.pieces {
+        for piece in &facts.path.pieces {
             *on_path.entry(piece.task).or_default() += piece.end - piece.start;
         }
         let task = *on_path.iter().max_by_key(|(_, ns)| **ns)?.0;
         Some(Self {
             task,
-            start: start_of(case, task),
-            work: functions_of(case, task),
+            start: start_of(facts, task),
+            work: functions_of(facts, task),
             on_path,
-            waited_for: waited_for::processes(case),
+            waited_for: waited_for::processes(facts),
             background: RefCell::default(),
         })
     }
 
     /// Whether a task does something else than the main one, and little of it on the path. Read once
     /// a task: many processes may have waited for it.
-    fn is_beside(&self, case: &Case<'_>, task: TaskId) -> bool {
+    fn is_beside(&self, facts: &Facts<'_>, task: TaskId) -> bool {
         *self.background.borrow_mut().entry(task).or_insert_with(|| {
             let shown = self.on_path.get(&task).copied().unwrap_or_default();
-            shown.share_of(on_cpu(case, task)) < BACKGROUND
+            shown.share_of(on_cpu(facts, task)) < BACKGROUND
                 && task != self.task
-                && !works_alike(case, task, self)
+                && !works_alike(facts, task, self)
         })
     }
 }
 
 /// Spinning tasks of a process: how many, how often they yielded, user time spent looking.
-fn spinners(case: &Case<'_>, process: ProcessId) -> (usize, Ns) {
+fn spinners(facts: &Facts<'_>, process: ProcessId) -> (usize, Ns) {
     let yields = |within| match within {
-        Within::Syscall(call) => {
-            case.families.id(call).is_some_and(|f| case.families.get(f).name == "sched_yield")
-        }
+        Within::Syscall(call) => facts
+            .call_groups
+            .id(call)
+            .is_some_and(|f| facts.call_groups.get(f).name == "sched_yield"),
         _ => false,
     };
-    let cost = Ns(case.observer.syscall_user);
+    let cost = Ns(facts.overhead.syscall_user);
     let mut tasks = 0;
     let mut gaps: Vec<Ns> = Vec::new();
-    for id in &case.processes.get(process).tasks {
-        let task = &case.timeline.tasks[id.index()];
+    for id in &facts.processes.get(process).tasks {
+        let task = &facts.timeline.tasks[id.index()];
         let before = gaps.len();
         for (i, three) in task.spans.windows(3).enumerate() {
             let on_cpu = matches!(three[1].run, Run::OnCpu(_)) && three[1].within == Within::User;
@@ -166,12 +167,12 @@ fn looks(mut gaps: Vec<Ns>) -> Ns {
 }
 
 fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
-    let cpus = usize::from(case.trace.meta.cpus.max(1));
-    let yields = case.families.of_process(process).find(|(_, f)| f.name == "sched_yield")?.1;
-    let (tasks, looking) = spinners(case, process);
+    let facts = found.facts;
+    let cpus = usize::from(facts.trace.meta.cpus.max(1));
+    let yields = facts.call_groups.of_process(process).find(|(_, f)| f.name == "sched_yield")?.1;
+    let (tasks, looking) = spinners(facts, process);
     // Only Go's runtime yields in a Go program: its collector's workers, at their ends.
-    let runtimes = case.processes.get(process).language == "Go";
+    let runtimes = facts.processes.get(process).language == "Go";
     if yields.calls < STORM || tasks <= cpus || runtimes {
         return None;
     }
@@ -181,11 +182,11 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
     let all: Ns = of_process().filter(|e| e.account != OBSERVER).map(|e| e.ns).sum();
     let spun: Ns =
         of_process().filter(|e| e.account == account).map(|e| e.ns).sum::<Ns>() + looking;
-    let work = (all - spun).min(longest_work(case, process, yields.calls).unwrap_or(Ns(u64::MAX)));
+    let work = (all - spun).min(longest_work(facts, process, yields.calls).unwrap_or(Ns(u64::MAX)));
     let ideal = Ns(work.0 / u64::try_from(cpus).unwrap_or(1));
     // Tracing makes every yield longer, and the work hardly: what is left of a run is told by a clean one.
     let net = found.wall.net();
-    let left = ideal.share_of(case.clean_wall.map_or(net, |clean| clean.min(net)));
+    let left = ideal.share_of(facts.clean_wall.map_or(net, |clean| clean.min(net)));
     let saving = net.part(1.0 - left.min(1.0)).min(sum.ns + looking);
     let mut places = Weights::new();
     for entry in found.wall.of_process(account, process) {
@@ -193,7 +194,7 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
             crate::facts::call_site::add(&mut places, entry.places());
         }
     }
-    if places.keys().all(|spot| is_runtime(case.symbols(), *spot)) && !places.is_empty() {
+    if places.keys().all(|site| is_runtime(facts.symbols(), *site)) && !places.is_empty() {
         return None;
     }
     Some(Draft {
@@ -204,14 +205,14 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
         text: format!(
             "{tasks} threads of {} called sched_yield {} in turn while the threads they wait for \
              had no CPU.",
-            case.name(process),
+            facts.name(process),
             things(yields.calls, "time"),
         ),
         amount: sum.ns,
         saving,
         range: (Ns::ZERO, saving),
         how: How::Estimate,
-        sites: sites(case.symbols(), &places, yields.calls),
+        sites: sites(facts.symbols(), &places, yields.calls),
         evidence: vec![
             format!("{} of the CPU time is yielding and looking", percent(spun, all)),
             format!("the work itself is {}, or {} on {cpus} CPUs", time(work), time(ideal)),
@@ -225,29 +226,29 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
 
 /// Where next to all calls are yields, the kernel does none of the work: it is no longer than a clean run's time in user
 /// code. What was traced may tell more, where yields are not seen one by one.
-fn longest_work(case: &Case<'_>, process: ProcessId, yields: u64) -> Option<Ns> {
+fn longest_work(facts: &Facts<'_>, process: ProcessId, yields: u64) -> Option<Ns> {
     /// From this part of a process's calls on.
     const NEARLY_ALL: f64 = 0.95;
-    let calls: u64 = case.families.of_process(process).map(|(_, f)| f.calls).sum();
+    let calls: u64 = facts.call_groups.of_process(process).map(|(_, f)| f.calls).sum();
     let none_else = yields as f64 >= NEARLY_ALL * calls as f64;
-    case.clean_user.filter(|user| none_else && *user > Ns::ZERO)
+    facts.clean_user.filter(|user| none_else && *user > Ns::ZERO)
 }
 
 /// The function that a task started in, as its samples show it.
-fn start_of(case: &Case<'_>, task: TaskId) -> String {
-    let samples = &case.timeline.tasks[task.index()].samples;
+fn start_of(facts: &Facts<'_>, task: TaskId) -> String {
+    let samples = &facts.timeline.tasks[task.index()].samples;
     let stack = samples.iter().map(|s| s.stack).find(|s| *s != StackId(0)).unwrap_or_default();
-    let symbols = case.symbols();
+    let symbols = facts.symbols();
     let own = symbols.frames(stack).filter(|(l, f)| crate::facts::call_site::is_own(symbols, l, f));
     own.last().map_or(String::new(), |(_, f)| symbols.name(f.function).to_owned())
 }
 
 /// The program's functions that a task was in, each with its part of the samples.
-fn functions_of(case: &Case<'_>, task: TaskId) -> BTreeMap<NameId, f64> {
-    let samples = &case.timeline.tasks[task.index()].samples;
+fn functions_of(facts: &Facts<'_>, task: TaskId) -> BTreeMap<NameId, f64> {
+    let samples = &facts.timeline.tasks[task.index()].samples;
     let mut functions = BTreeMap::new();
     for sample in samples {
-        if let Some((_, frame)) = own_frame(case.symbols(), Spot::Stack(sample.stack)) {
+        if let Some((_, frame)) = own_frame(facts.symbols(), CallSite::Stack(sample.stack)) {
             *functions.entry(frame.function).or_default() += 1.0 / samples.len() as f64;
         }
     }
@@ -255,11 +256,11 @@ fn functions_of(case: &Case<'_>, task: TaskId) -> BTreeMap<NameId, f64> {
 }
 
 /// Whether a task does what the main one does.
-fn works_alike(case: &Case<'_>, task: TaskId, main: &Main) -> bool {
-    let common = functions_of(case, task)
+fn works_alike(facts: &Facts<'_>, task: TaskId, main: &Main) -> bool {
+    let common = functions_of(facts, task)
         .into_iter()
         .map(|(function, part)| main.work.get(&function).map_or(0.0, |of_main| part.min(*of_main)));
-    start_of(case, task) == main.start || common.sum::<f64>() >= ALIKE
+    start_of(facts, task) == main.start || common.sum::<f64>() >= ALIKE
 }
 
 /// Own tasks that held the CPU while the path waited, though nobody waits for their work.
@@ -269,27 +270,27 @@ fn background(
     process: ProcessId,
     main: &Main,
 ) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     // Goroutines move between threads: who holds a CPU there says nothing about whose work it is.
-    if case.processes.get(process).language == "Go" {
+    if facts.processes.get(process).language == "Go" {
         return None;
     }
     let entries = || found.wall.of_process(account, process);
     let elsewhere_waited_for = |holder| holder != process && main.waited_for.contains(&holder);
     let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
     for entry in entries() {
-        if let Detail::Held(Holder::Own(task)) = entry.detail {
+        if let Detail::Held(CpuHolder::Own(task)) = entry.detail {
             *held.entry(task).or_default() += entry.ns;
         }
     }
     held.retain(|task, ns| {
-        ns.0 > 0 && main.is_beside(case, *task) && !elsewhere_waited_for(case.processes.of(*task))
+        ns.0 > 0 && main.is_beside(facts, *task) && !elsewhere_waited_for(facts.processes.of(*task))
     });
     let ns: Ns = held.values().copied().sum();
     let (worst, _) = held.iter().max_by_key(|(_, ns)| **ns)?;
-    let worst_name = case.symbols().name(case.timeline.tasks[worst.index()].name_at(Ns::MAX));
-    let places = work_of(case, &held.keys().copied().collect());
-    let top = sites(case.symbols(), &places, 0);
+    let worst_name = facts.symbols().name(facts.timeline.tasks[worst.index()].name_at(Ns::MAX));
+    let places = work_of(facts, &held.keys().copied().collect());
+    let top = sites(facts.symbols(), &places, 0);
     let doing = top.first().map_or(String::new(), |s| format!(" for {}", s.function));
     Some(Draft {
         class: CLASS.id,
@@ -298,10 +299,10 @@ fn background(
         title: format!("background work of {worst_name} holds the CPU"),
         text: format!(
             "{} was ready to run for {} while {} of its own held the CPU{doing}. {}",
-            case.name(process),
+            facts.name(process),
             time(ns),
             things(u64::try_from(held.len()).ok()?, "background task"),
-            awaited(case, main, held.keys()),
+            awaited(facts, main, held.keys()),
         ),
         amount: ns,
         saving: ns,
@@ -316,10 +317,10 @@ fn background(
 }
 
 /// How much of these tasks' work the run waited for.
-fn awaited<'a>(case: &Case<'_>, main: &Main, tasks: impl Iterator<Item = &'a TaskId>) -> String {
+fn awaited<'a>(facts: &Facts<'_>, main: &Main, tasks: impl Iterator<Item = &'a TaskId>) -> String {
     let (shown, whole) = tasks.fold((Ns::ZERO, Ns::ZERO), |(shown, whole), task| {
         let on_path = main.on_path.get(task).copied().unwrap_or_default();
-        (shown + on_path, whole + on_cpu(case, *task))
+        (shown + on_path, whole + on_cpu(facts, *task))
     });
     if shown.share_of(whole) < 0.01 {
         return "Nobody waits for what that does.".into();
@@ -327,19 +328,19 @@ fn awaited<'a>(case: &Case<'_>, main: &Main, tasks: impl Iterator<Item = &'a Tas
     format!("The run waited for {} of that work.", percent(shown, whole))
 }
 
-fn on_cpu(case: &Case<'_>, task: TaskId) -> Ns {
-    let task = &case.timeline.tasks[task.index()];
+fn on_cpu(facts: &Facts<'_>, task: TaskId) -> Ns {
+    let task = &facts.timeline.tasks[task.index()];
     let on = task.spans.iter().enumerate().filter(|(_, s)| matches!(s.run, Run::OnCpu(_)));
     on.map(|(i, s)| task.span_end(i) - s.start).sum()
 }
 
 /// What these tasks did, by samples.
-fn work_of(case: &Case<'_>, tasks: &BTreeSet<TaskId>) -> Weights {
+fn work_of(facts: &Facts<'_>, tasks: &BTreeSet<TaskId>) -> Weights {
     let mut weights = Weights::new();
     for task in tasks {
-        for sample in &case.timeline.tasks[task.index()].samples {
-            if own_frame(case.symbols(), Spot::Stack(sample.stack)).is_some() {
-                let weight = weights.entry(Spot::Stack(sample.stack)).or_default();
+        for sample in &facts.timeline.tasks[task.index()].samples {
+            if own_frame(facts.symbols(), CallSite::Stack(sample.stack)).is_some() {
+                let weight = weights.entry(CallSite::Stack(sample.stack)).or_default();
                 weight.amount += 1;
             }
         }

@@ -24,9 +24,9 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::call_groups::READS;
-use crate::facts::call_site::{Spot, Weights, add, sites};
+use crate::facts::call_site::{CallSite, Weights, add, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::Block;
@@ -52,15 +52,15 @@ fn is_sync(name: &str) -> bool {
     matches!(name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
 }
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     match slice.what {
         What::Wait(block) => {
-            let block = &case.timeline.blocks[block as usize];
-            block.waits_for == WaitsFor::Disk || is_sync(case.call_of(block))
+            let block = &facts.timeline.blocks[block as usize];
+            block.waits_for == WaitsFor::Disk || is_sync(facts.call_of(block))
         }
-        What::Call(family, _) => {
-            let family = case.families.get(family);
-            is_sync(family.name) && family.calls >= FREQUENT
+        What::Call(group, _) => {
+            let group = facts.call_groups.get(group);
+            is_sync(group.name) && group.calls >= FREQUENT
         }
         _ => false,
     }
@@ -82,15 +82,15 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 
 /// What syncs have of the account in a process, and what waited for the disk otherwise.
 fn sums(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> [Sum; 2] {
-    let case = found.case;
-    let in_sync = |block: &&Block| is_sync(case.call_of(block));
-    let stacks: BTreeSet<Spot> =
-        case.waits_of(process).filter(in_sync).map(|block| Spot::Stack(block.site)).collect();
+    let facts = found.facts;
+    let in_sync = |block: &&Block| is_sync(facts.call_of(block));
+    let stacks: BTreeSet<CallSite> =
+        facts.waits_of(process).filter(in_sync).map(|block| CallSite::Stack(block.site)).collect();
     let mut sums = [Sum::default(), Sum::default()];
     for entry in found.wall.of_process(account, process) {
         let calls = matches!(entry.detail, Detail::Calls(_));
         let (syncs, others): (Weights, Weights) =
-            entry.places().iter().partition(|(spot, _)| calls || stacks.contains(spot));
+            entry.places().iter().partition(|(site, _)| calls || stacks.contains(site));
         let amount = |places: &Weights| Ns(places.values().map(|w| w.amount).sum());
         let all = amount(&syncs) + amount(&others);
         let part = if calls { 1.0 } else { amount(&syncs).share_of(all) };
@@ -116,15 +116,15 @@ fn joined(mut sum: Sum, more: Sum) -> Sum {
 
 /// A sync after each of many pieces.
 fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
-    let case = found.case;
-    let families = || case.families.of_process(process).map(|(_, family)| family);
-    let syncs = || families().filter(|f| is_sync(f.name));
+    let facts = found.facts;
+    let call_groups = || facts.call_groups.of_process(process).map(|(_, group)| group);
+    let syncs = || call_groups().filter(|f| is_sync(f.name));
     let calls: u64 = syncs().map(|f| f.calls).sum();
     let call = syncs().max_by_key(|f| f.calls).map_or("fsync", |f| f.name);
     if calls < FREQUENT || sum.ns == Ns::ZERO {
         return None;
     }
-    let bytes: u64 = families()
+    let bytes: u64 = call_groups()
         .filter(|f| matches!(f.name, "write" | "pwrite64" | "writev" | "pwritev"))
         .map(|f| f.bytes)
         .sum();
@@ -142,7 +142,7 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
         },
         text: format!(
             "{} called {call} {} and waited {} each time for the disk.",
-            case.name(process),
+            facts.name(process),
             things(calls, "time"),
             time(Ns(sum.ns.0 / calls)),
         ),
@@ -150,7 +150,7 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
         saving,
         range: (saving - (sum.ns - sum.alone), saving),
         how: How::Exact,
-        sites: sites(case.symbols(), &sum.places, calls),
+        sites: sites(facts.symbols(), &sum.places, calls),
         evidence: vec![format!("{} bytes written per {call}", count(bytes / calls))],
         remedy: format!(
             "Call {call} once per batch or when the file is complete; a crash then loses the \
@@ -162,9 +162,9 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
 
 /// Waits for storage that no sync made.
 fn without_syncs(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
-    let case = found.case;
-    let name = case.name(process);
-    let cold = reading(case, process).share_of(sum.ns) > 0.5;
+    let facts = found.facts;
+    let name = facts.name(process);
+    let cold = reading(facts, process).share_of(sum.ns) > 0.5;
     (sum.count >= FREQUENT).then(|| Draft {
         class: CLASS.id,
         moves: true,
@@ -187,7 +187,7 @@ fn without_syncs(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> O
         saving: sum.alone,
         range: (Ns::ZERO, sum.ns),
         how: How::Exact,
-        sites: sites(case.symbols(), &sum.places, sum.count),
+        sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![format!("{} on average", time(Ns(sum.ns.0 / sum.count.max(1))))],
         remedy: if cold { COLD } else { REMEDY }.into(),
     })
@@ -196,20 +196,20 @@ fn without_syncs(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> O
 const REMEDY: &str = "Read in larger blocks and ahead of need (posix_fadvise, readahead), or keep \
                       the data in memory; for writes, leave the flushing to the kernel.";
 const COLD: &str = "A second run finds the files in memory: measure with -w 1 if that is the usual \
-                    case. If the first run counts, read less, in larger blocks, or ahead of need \
+                    facts. If the first run counts, read less, in larger blocks, or ahead of need \
                     (posix_fadvise, readahead).";
 
 /// How long a process waited for storage in order to read.
-fn reading(case: &Case<'_>, process: ProcessId) -> Ns {
+fn reading(facts: &Facts<'_>, process: ProcessId) -> Ns {
     let reads = |block: &&Block| {
         block.waits_for == WaitsFor::Disk
-            && match case.call_of(block) {
+            && match facts.call_of(block) {
                 // A page of a mapped file, or of the program itself.
                 "" => true,
                 name => READS.contains(&name) || LOOKS.contains(&name),
             }
     };
-    case.waits_of(process).filter(reads).map(|block| block.end - block.start).sum()
+    facts.waits_of(process).filter(reads).map(|block| block.end - block.start).sum()
 }
 
 /// Calls that need what is known of a file, rather than what is in it.

@@ -23,7 +23,7 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
@@ -40,9 +40,9 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
-    let block = &case.timeline.blocks[block as usize];
+    let block = &facts.timeline.blocks[block as usize];
     let timed_out = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
     match block.waits_for {
         WaitsFor::PipeData | WaitsFor::Terminal => true,
@@ -52,8 +52,9 @@ fn claim(case: &Case<'_>, slice: &Slice) -> bool {
 }
 
 /// Whether the process takes connections: its waits for input are idleness.
-pub(crate) fn is_server(case: &Case<'_>, process: ProcessId) -> bool {
-    case.families
+pub(crate) fn is_server(facts: &Facts<'_>, process: ProcessId) -> bool {
+    facts
+        .call_groups
         .of_process(process)
         .any(|(_, f)| matches!(f.name, "accept" | "accept4" | "listen") && f.calls > f.failed)
 }
@@ -62,27 +63,27 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let account = AccountId::of_class(CLASS.id);
     processes_in(found.wall.in_account(account))
         .into_iter()
-        .filter(|process| !is_server(found.case, *process))
+        .filter(|process| !is_server(found.facts, *process))
         .filter_map(|process| draft(found, account, process))
         .collect()
 }
 
 /// A person at a terminal takes the time that a person takes, and a program that was running before
 /// we came mostly waits for work: rows, no findings. Only a pipe's other end is known to be slow.
-pub(crate) fn is_idleness(case: &Case<'_>, detail: &Detail) -> bool {
+pub(crate) fn is_idleness(facts: &Facts<'_>, detail: &Detail) -> bool {
     match detail {
         Detail::Waits(WaitsFor::Terminal, _) => true,
-        Detail::Waits(WaitsFor::PipeData, partner) => case.trace.meta.attached && partner.is_none(),
-        Detail::Waits(..) => case.trace.meta.attached,
+        Detail::Waits(WaitsFor::PipeData, peer) => facts.trace.meta.attached && peer.is_none(),
+        Detail::Waits(..) => facts.trace.meta.attached,
         _ => false,
     }
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let entries = || {
         let entries = found.wall.of_process(account, process);
-        entries.filter(|e| !is_idleness(case, &e.detail))
+        entries.filter(|e| !is_idleness(facts, &e.detail))
     };
     let sum = Sum::of(entries());
     if sum.ns == Ns::ZERO {
@@ -90,12 +91,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     }
     let slowest = entries()
         .filter_map(|e| match e.detail {
-            Detail::Waits(_, partner) => Some((e.ns, partner)),
+            Detail::Waits(_, peer) => Some((e.ns, peer)),
             _ => None,
         })
         .max();
-    let producer = slowest.and_then(|(_, partner)| partner).map(|p| case.name(p));
-    let name = case.name(process);
+    let producer = slowest.and_then(|(_, peer)| peer).map(|p| facts.name(p));
+    let name = facts.name(process);
     let whom = producer.as_deref().unwrap_or("its input");
     // A wait of which only the end is on the path is one too.
     let times = sum.count.max(1);
@@ -114,12 +115,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving: sum.alone,
         range: (sum.alone, sum.ns),
         // Where wake-ups are not seen it may have been something else that ended a wait.
-        how: if case.trace.meta.sees_wakers() || producer.is_some() {
+        how: if facts.trace.meta.sees_wakers() || producer.is_some() {
             How::Exact
         } else {
             How::Estimate
         },
-        sites: sites(case.symbols(), &sum.places, sum.count),
+        sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![format!(
             "{} of the time no part of the measured command was on a CPU",
             percent(sum.alone, sum.ns)

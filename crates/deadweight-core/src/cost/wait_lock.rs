@@ -25,8 +25,8 @@
 
 use super::{Claim, Class, Inspection};
 use crate::account::{Slice, What};
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights, sites};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::locks::LockWait;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
@@ -45,16 +45,16 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
-    let block = &case.timeline.blocks[block as usize];
+    let block = &facts.timeline.blocks[block as usize];
     let by_clock = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
     matches!(block.waits_for, WaitsFor::Futex | WaitsFor::KernelLock) && !by_clock
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let mut locks: BTreeMap<(ProcessId, u64), Vec<LockWait>> = BTreeMap::new();
-    for wait in &found.case.locks.waits {
+    for wait in &found.facts.locks.waits {
         locks.entry((wait.process, wait.word)).or_default().push(*wait);
     }
     let mut drafts: Vec<Draft> =
@@ -84,25 +84,25 @@ enum Change {
 
 /// The time on the path during which the lock was waited for, and what of it would go if the
 /// waiters had run beside the holder, on as many CPUs as there are.
-fn serialised(case: &Case<'_>, process: ProcessId, waits: &[LockWait]) -> (Ns, Ns) {
+fn serialised(facts: &Facts<'_>, process: ProcessId, waits: &[LockWait]) -> (Ns, Ns) {
     let (Some(first), Some(last)) =
         (waits.iter().map(|w| w.start).min(), waits.iter().map(|w| w.end).max())
     else {
         return (Ns::ZERO, Ns::ZERO);
     };
-    let mut changes = running(case, first, last);
+    let mut changes = running(facts, first, last);
     for wait in waits {
         changes.push((wait.start, Change::Waiting(1)));
         changes.push((wait.end, Change::Waiting(-1)));
     }
-    for piece in &case.path.pieces {
-        if case.processes.of(piece.task) == process && piece.end > first && piece.start < last {
+    for piece in &facts.path.pieces {
+        if facts.processes.of(piece.task) == process && piece.end > first && piece.start < last {
             changes.push((piece.start, Change::OnPath(1)));
             changes.push((piece.end, Change::OnPath(-1)));
         }
     }
     changes.sort_unstable();
-    let cpus = i32::from(case.trace.meta.cpus.clamp(1, 512));
+    let cpus = i32::from(facts.trace.meta.cpus.clamp(1, 512));
     let (mut running, mut waiting, mut on_path) = (0_i32, 0_i32, 0_i32);
     let mut at = first;
     let (mut amount, mut saving) = (Ns::ZERO, 0.0_f64);
@@ -135,12 +135,12 @@ fn part(ns: Ns, share: f64) -> Ns {
 }
 
 /// When own tasks begin and cease to be on a CPU.
-fn running(case: &Case<'_>, from: Ns, to: Ns) -> Vec<(Ns, Change)> {
+fn running(facts: &Facts<'_>, from: Ns, to: Ns) -> Vec<(Ns, Change)> {
     let mut changes = Vec::new();
-    for held in &case.timeline.held {
+    for held in &facts.timeline.held {
         for (i, h) in held.iter().enumerate() {
             let end = held.get(i + 1).map_or(to, |next| next.start);
-            let is_own = h.task.is_some_and(|t| case.path.subject.owns(t));
+            let is_own = h.task.is_some_and(|t| facts.path.subject.owns(t));
             if is_own && end > from && h.start < to {
                 changes.push((h.start, Change::Running(1)));
                 changes.push((end, Change::Running(-1)));
@@ -151,10 +151,10 @@ fn running(case: &Case<'_>, from: Ns, to: Ns) -> Vec<(Ns, Change)> {
 }
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> Draft {
-    let case = found.case;
+    let facts = found.facts;
     // What others took of the wall time, and what recording took, lies in this stretch too.
     let undisturbed = found.wall.net().share_of(found.wall.total);
-    let (amount, saving) = serialised(case, process, waits);
+    let (amount, saving) = serialised(facts, process, waits);
     let [amount, saving] = [amount, saving].map(|ns| part(ns, undisturbed));
     let mut waiters = Weights::new();
     let mut holders = Weights::new();
@@ -162,7 +162,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         for (weights, site) in [(&mut waiters, wait.waiter_site), (&mut holders, wait.holder_site)]
         {
             if site != StackId(0) {
-                let weight = weights.entry(Spot::Stack(site)).or_default();
+                let weight = weights.entry(CallSite::Stack(site)).or_default();
                 weight.count += 1;
                 weight.amount += (wait.end - wait.start).0;
             }
@@ -170,16 +170,16 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
     }
     let count = u64::try_from(waits.len()).unwrap_or(u64::MAX);
     let total: Ns = waits.iter().map(|w| w.end - w.start).sum();
-    let symbols = case.symbols();
+    let symbols = facts.symbols();
     let mut places = sites(symbols, &holders, count);
-    let under = sites(symbols, &work_under(case, waits), 0);
+    let under = sites(symbols, &work_under(facts, waits), 0);
     let work = under.first().map_or(String::new(), |s| format!(", mostly in {}", s.function));
     for place in sites(symbols, &waiters, count) {
         if !places.iter().any(|p| same_place(p, &place)) {
             places.push(place);
         }
     }
-    let name = case.name(process);
+    let name = facts.name(process);
     Draft {
         class: CLASS.id,
         moves: false,
@@ -197,10 +197,10 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         sites: places,
         evidence: vec![format!(
             "the lock was waited for during {} of the wall time, {} waits in all",
-            percent(amount, case.path.subject.end - case.path.subject.start),
+            percent(amount, facts.path.subject.end - facts.path.subject.start),
             time(total)
         )],
-        remedy: remedy(&case.processes.get(process).language),
+        remedy: remedy(&facts.processes.get(process).language),
     }
 }
 
@@ -209,16 +209,16 @@ fn same_place(a: &Site, b: &Site) -> bool {
 }
 
 /// What the holders did while others waited, by samples.
-fn work_under(case: &Case<'_>, waits: &[LockWait]) -> Weights {
+fn work_under(facts: &Facts<'_>, waits: &[LockWait]) -> Weights {
     let mut weights = Weights::new();
     for wait in waits {
-        let task = &case.timeline.tasks[wait.holder.index()];
+        let task = &facts.timeline.tasks[wait.holder.index()];
         let from = task.samples.partition_point(|s| s.at < wait.start);
         let during = task.samples[from..].iter().take_while(|s| s.at < wait.end);
         for sample in during.filter(|s| s.stack != StackId(0)) {
             let on_cpu = task.span_at(sample.at).map(|i| task.spans[i].run);
             if matches!(on_cpu, Some(Run::OnCpu(_))) {
-                weights.entry(Spot::Stack(sample.stack)).or_default().amount += 1;
+                weights.entry(CallSite::Stack(sample.stack)).or_default().amount += 1;
             }
         }
     }

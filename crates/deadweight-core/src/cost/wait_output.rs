@@ -22,7 +22,7 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::kernel_stacks::WaitsFor;
@@ -36,24 +36,24 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
-    let waits_for = case.timeline.blocks[block as usize].waits_for;
+    let waits_for = facts.timeline.blocks[block as usize].waits_for;
     matches!(waits_for, WaitsFor::PipeRoom | WaitsFor::SocketRoom)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let account = AccountId::of_class(CLASS.id);
     let mut drafts = Vec::new();
     for process in processes_in(found.wall.in_account(account)) {
         let entries = || found.wall.of_process(account, process);
         let sum = Sum::of(entries());
         let reader = entries().max_by_key(|e| e.ns).and_then(|e| match e.detail {
-            Detail::Waits(_, partner) => partner.map(|p| case.name(p)),
+            Detail::Waits(_, peer) => peer.map(|p| facts.name(p)),
             _ => None,
         });
-        let name = case.name(process);
+        let name = facts.name(process);
         let whom = reader.unwrap_or_else(|| "whoever reads its output".into());
         drafts.push(Draft {
             class: CLASS.id,
@@ -68,7 +68,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             saving: sum.alone,
             range: (sum.alone, sum.ns),
             how: How::Exact,
-            sites: sites(case.symbols(), &sum.places, sum.count),
+            sites: sites(facts.symbols(), &sum.places, sum.count),
             evidence: Vec::new(),
             remedy: format!("Make {whom} faster, or let {name} write to a file."),
         });

@@ -23,8 +23,8 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Entry, Slice, What};
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights, is_runtime, sites};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
@@ -46,9 +46,9 @@ const LOOP: usize = 8;
 /// What waiting for the event costs instead of a sleep: a wake-up and two switches.
 const WAKE_UP: Ns = Ns(20_000);
 
-fn claim(case: &Case<'_>, slice: &Slice) -> bool {
+fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
-    is_sleep(&case.timeline.blocks[block as usize])
+    is_sleep(&facts.timeline.blocks[block as usize])
 }
 
 fn is_sleep(block: &Block) -> bool {
@@ -72,43 +72,43 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 
 /// Whether a language's scheduler sleeps for its own purposes, between spins: Go's threads do so
 /// with `nanosleep`, while goroutines that sleep leave a thread waiting on a futex or in a poll.
-fn is_scheduler(case: &Case<'_>, block: &Block) -> bool {
-    let spot = Spot::Stack(case.site_of(block));
+fn is_scheduler(facts: &Facts<'_>, block: &Block) -> bool {
+    let site = CallSite::Stack(facts.site_of(block));
     let sleeps = || {
-        case.processes.get(case.processes.of(block.task)).language == "Go"
-            || is_runtime(case.symbols(), spot)
+        facts.processes.get(facts.processes.of(block.task)).language == "Go"
+            || is_runtime(facts.symbols(), site)
     };
-    (block.waits_for == WaitsFor::Sleep && sleeps()) || is_collector(case, &spot)
+    (block.waits_for == WaitsFor::Sleep && sleeps()) || is_collector(facts, &site)
 }
 
 /// Whether the wait is one of the collector's or the allocator's: those have it in their findings.
-fn is_collector(case: &Case<'_>, spot: &Spot) -> bool {
-    let Some(stack) = spot.stack() else { return false };
-    let sample = case.sample(stack);
+fn is_collector(facts: &Facts<'_>, site: &CallSite) -> bool {
+    let Some(stack) = site.stack() else { return false };
+    let sample = facts.sample(stack);
     sample.under(Duty::Collect) || sample.under(Duty::Allocate)
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
-    let case = found.case;
-    let go = case.processes.get(process).language == "Go";
+    let facts = found.facts;
+    let go = facts.processes.get(process).language == "Go";
     let scheduler = |e: &&Entry| go && matches!(e.detail, Detail::Waits(WaitsFor::Sleep, _));
     let entries = found.wall.of_process(account, process);
     let mut sum = Sum::of(entries.filter(|e| !scheduler(e)));
     let (others, own): (Weights, Weights) =
-        sum.places.iter().partition(|(spot, _)| is_collector(case, spot));
+        sum.places.iter().partition(|(site, _)| is_collector(facts, site));
     let others = Ns(others.values().map(|weight| weight.amount).sum());
     sum.alone = (sum.alone - others).min(sum.ns - others);
     sum.ns -= others;
     sum.places = own;
-    let mut lengths: Vec<Ns> = case
+    let mut lengths: Vec<Ns> = facts
         .waits_of(process)
         .filter(|b| is_sleep(b))
-        .filter(|b| !is_scheduler(case, b))
+        .filter(|b| !is_scheduler(facts, b))
         .map(|b| b.end - b.start)
         .collect();
     lengths.sort_unstable();
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
-    let name = case.name(process);
+    let name = facts.name(process);
     let polls = lengths.len() >= LOOP;
     let stays = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
     let times = things(u64::try_from(lengths.len()).unwrap_or(u64::MAX), "time");
@@ -130,12 +130,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving: sum.alone - stays,
         range: (sum.alone - stays, sum.ns),
         how: How::Exact,
-        sites: sites(case.symbols(), &sum.places, sum.count),
+        sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![format!(
             "{} of the time no part of the measured command was on a CPU",
             percent(sum.alone, sum.ns)
         )],
-        remedy: remedy(&case.processes.get(process).language, polls),
+        remedy: remedy(&facts.processes.get(process).language, polls),
     }
 }
 

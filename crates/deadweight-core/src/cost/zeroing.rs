@@ -35,13 +35,13 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Entry, Slice, What};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::facts::zeroed::Fate;
 use crate::inspect::page_faults::{WAY, gives_back, taken_down};
 use crate::inspect::shares::Share;
-use crate::inspect::{Draft, processes_in, with_the_way};
+use crate::inspect::{Draft, processes_in, with_user_side};
 use deadweight_code::Role;
 use deadweight_code::duty::Duty;
 use deadweight_report::report::How;
@@ -103,17 +103,17 @@ fn is_inlined(sample: &UserSample<'_>) -> bool {
 
 /// Whether a page fault only served to clear memory that nobody then used, or a call gives such
 /// memory back.
-pub(super) fn is_in_vain(case: &Case<'_>, slice: &Slice) -> bool {
-    if slice.starting || !case.cleared(slice.process).is_in_vain() {
+pub(super) fn is_in_vain(facts: &Facts<'_>, slice: &Slice) -> bool {
+    if slice.starting || !facts.zeroed(slice.process).is_in_vain() {
         return false;
     }
     match slice.what {
         What::Fault(fault) => {
-            let fault = &case.timeline.faults[fault as usize];
-            !fault.major && case.clears(fault)
+            let fault = &facts.timeline.faults[fault as usize];
+            !fault.major && facts.zeroes(fault)
         }
-        What::Call(family, _) => {
-            gives_back(case.families.get(family).name) && case.cleared(slice.process).most
+        What::Call(group, _) => {
+            gives_back(facts.call_groups.get(group).name) && facts.zeroed(slice.process).most
         }
         _ => false,
     }
@@ -133,15 +133,15 @@ fn faults(found: &Inspection<'_, '_>, process: ProcessId) -> (Ns, u64) {
     entries
         .filter(|e| e.detail == Detail::Faults)
         .flat_map(|e| &e.sites)
-        .filter(|(spot, _)| found.case.duty_at(**spot) == Some(Duty::Fill))
+        .filter(|(site, _)| found.facts.duty_at(**site) == Some(Duty::Fill))
         .fold((Ns::ZERO, 0), |sum, (_, weight)| (sum.0 + Ns(weight.amount), sum.1 + weight.count))
 }
 
 /// What of the page faults removing the zeroing saves, with their way in and out and the pages
 /// taken down again: surely, probably and at most.
 fn saved(found: &Inspection<'_, '_>, process: ProcessId, (ns, count): (Ns, u64)) -> (Ns, Ns, Ns) {
-    let fate = found.case.cleared(process);
-    let all = with_the_way(found, process, ns, count, WAY) + taken_down(found, process, count);
+    let fate = found.facts.zeroed(process);
+    let all = with_user_side(found, process, ns, count, WAY) + taken_down(found, process, count);
     if !fate.is_known() {
         return (Ns::ZERO, Ns::ZERO, all);
     }
@@ -150,7 +150,7 @@ fn saved(found: &Inspection<'_, '_>, process: ProcessId, (ns, count): (Ns, u64))
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
-    let case = found.case;
+    let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
     let own_faults = exact(found, account, process, |e| e.detail == Detail::Faults);
@@ -159,10 +159,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         return None;
     }
     let met = faults(found, process);
-    let fate = case.cleared(process);
+    let fate = facts.zeroed(process);
     let (surely, probably, at_most) = saved(found, process, met);
     let (low, high) = share.interval(share.ns);
-    let name = case.name(process);
+    let name = facts.name(process);
     let mut evidence = vec![format!(
         "{} samples of {} in it; removing it has saved 0.8 to 3 times its share",
         share.samples, share.whole.1
@@ -190,9 +190,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving: share.with_the_rest(share.ns, WAITING) + probably,
         range: (low + surely, share.with_the_rest(high, WAITING) + at_most),
         how: How::Estimate,
-        sites: share.sites(case.symbols()),
+        sites: share.sites(facts.symbols()),
         evidence,
-        remedy: remedy(&case.processes.get(process).language).into(),
+        remedy: remedy(&facts.processes.get(process).language).into(),
     })
 }
 

@@ -3,7 +3,7 @@
 //! Not for what allocation is or costs: `cost/allocation.rs`.
 
 use super::tally::{Sum, Tally};
-use crate::facts::call_site::{Spot, own_frame};
+use crate::facts::call_site::{CallSite, own_frame};
 use deadweight_report::report::{AllocationSite, Allocations, CountBasis, Finding, Site};
 use deadweight_report::wording::{bytes, things, time};
 use deadweight_trace::units::Ns;
@@ -24,7 +24,7 @@ pub(super) fn sites(tally: &Tally<'_>) -> Vec<AllocationSite> {
     let symbols = tally.symbols();
     let mut lines: BTreeMap<(&str, &str, u32), Sum> = BTreeMap::new();
     for (stack, sum) in tally.allocations.by_stack() {
-        let Some((_, frame)) = own_frame(symbols, Spot::Stack(stack)) else { continue };
+        let Some((_, frame)) = own_frame(symbols, CallSite::Stack(stack)) else { continue };
         let line = (symbols.name(frame.function), symbols.name(frame.file), frame.line);
         *lines.entry(line).or_default() += sum;
     }

@@ -1,9 +1,9 @@
-//! System calls in families: the same call of the same process on the same thing, counted once.
+//! System calls in call_groups: the same call of the same process on the same thing, counted once.
 //!
-//! Ten million calls become a few dozen families; cost classes judge families, never single
+//! Ten million calls become a few dozen call_groups; cost classes judge call_groups, never single
 //! calls. Not for time on the path: that is `attribute`.
 
-use crate::facts::call_site::{Spot, Weight, Weights};
+use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::{Call, Timeline};
@@ -13,7 +13,7 @@ use deadweight_trace::syscall::{self, Arch};
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Distinct sizes and objects that are remembered per family: enough to tell few from many.
+/// Distinct sizes and objects that are remembered per group: enough to tell few from many.
 const REMEMBERED: usize = 4096;
 
 /// Calls that put bytes into what their descriptor refers to.
@@ -22,26 +22,26 @@ pub(crate) const WRITES: &[&str] = &["write", "writev", "sendto", "sendmsg", "sp
 /// Calls that take bytes from what their descriptor refers to.
 pub(crate) const READS: &[&str] = &["read", "readv", "recvfrom", "recvmsg"];
 
-/// An index into [`Families::all`].
+/// An index into [`CallGroups::all`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FamilyId(pub(crate) u32);
+pub(crate) struct CallGroupId(pub(crate) u32);
 
-/// All families of a timeline.
+/// All call_groups of a timeline.
 #[derive(Debug, Default)]
-pub(crate) struct Families {
+pub(crate) struct CallGroups {
     /// In order of their first call.
-    pub(crate) all: Vec<Family>,
+    pub(crate) all: Vec<CallGroup>,
     of_call: Vec<u32>,
-    /// By process: its families. Whoever looked through all of them for each process would take
+    /// By process: its call_groups. Whoever looked through all of them for each process would take
     /// the square of the time on a script that starts programs by the thousand.
-    in_process: Vec<Vec<FamilyId>>,
-    /// By thing: the families that write to it.
-    writing: BTreeMap<u32, Vec<FamilyId>>,
+    in_process: Vec<Vec<CallGroupId>>,
+    /// By thing: the call_groups that write to it.
+    writing: BTreeMap<u32, Vec<CallGroupId>>,
 }
 
 /// The same call of the same process on the same kind of thing.
 #[derive(Clone, Debug)]
-pub(crate) struct Family {
+pub(crate) struct CallGroup {
     /// Who called.
     pub(crate) process: ProcessId,
     /// Name of the call, `?` if the tables don't know it.
@@ -108,7 +108,7 @@ impl Two {
 
 type Key = (ProcessId, u16, bool, Option<ObjectKind>, NameId);
 
-impl Families {
+impl CallGroups {
     /// Counts all calls of the timeline.
     pub(crate) fn gather(timeline: &Timeline, processes: &Processes, arch: Arch) -> Self {
         let mut found = Self {
@@ -124,7 +124,7 @@ impl Families {
             let id = match latest {
                 Some((k, id)) if k == key => id,
                 _ => *index.entry(key).or_insert_with(|| {
-                    found.all.push(Family::new(key, arch));
+                    found.all.push(CallGroup::new(key, arch));
                     u32::try_from(found.all.len() - 1).unwrap_or(u32::MAX)
                 }),
             };
@@ -133,17 +133,17 @@ impl Families {
             found.all[id as usize].count(timeline, call);
         }
         for block in &timeline.blocks {
-            let Some(family) = block.call.and_then(|call| found.id(call)) else { continue };
-            let family = &mut found.all[family.0 as usize];
-            family.blocked += 1;
-            family.busy -= block.end - block.start;
+            let Some(group) = block.call.and_then(|call| found.id(call)) else { continue };
+            let group = &mut found.all[group.0 as usize];
+            group.blocked += 1;
+            group.busy -= block.end - block.start;
         }
-        for (id, family) in (0u32..).map(FamilyId).zip(&found.all) {
-            if let Some(families) = found.in_process.get_mut(family.process.0 as usize) {
-                families.push(id);
+        for (id, group) in (0u32..).map(CallGroupId).zip(&found.all) {
+            if let Some(call_groups) = found.in_process.get_mut(group.process.0 as usize) {
+                call_groups.push(id);
             }
-            if WRITES.contains(&family.name) {
-                for object in &family.objects {
+            if WRITES.contains(&group.name) {
+                for object in &group.objects {
                     found.writing.entry(*object).or_default().push(id);
                 }
             }
@@ -151,65 +151,65 @@ impl Families {
         found
     }
 
-    /// The families that write to what this one works on.
-    pub(crate) fn writing(&self, family: &Family) -> impl Iterator<Item = &Family> {
-        let writing = family.objects.iter().filter_map(|object| self.writing.get(object));
-        writing.flatten().map(|id| self.get(*id)).inspect(|_| visit_count::look(1))
+    /// The call_groups that write to what this one works on.
+    pub(crate) fn writing(&self, group: &CallGroup) -> impl Iterator<Item = &CallGroup> {
+        let writing = group.objects.iter().filter_map(|object| self.writing.get(object));
+        writing.flatten().map(|id| self.get(*id)).inspect(|_| visit_count::visit(1))
     }
 
-    /// The family of a call.
-    pub(crate) fn id(&self, call: CallId) -> Option<FamilyId> {
-        self.of_call.get(call.index()).map(|id| FamilyId(*id))
+    /// The group of a call.
+    pub(crate) fn id(&self, call: CallId) -> Option<CallGroupId> {
+        self.of_call.get(call.index()).map(|id| CallGroupId(*id))
     }
 
-    /// The family behind `id`.
-    pub(crate) fn get(&self, id: FamilyId) -> &Family {
+    /// The group behind `id`.
+    pub(crate) fn get(&self, id: CallGroupId) -> &CallGroup {
         &self.all[id.0 as usize]
     }
 
-    /// The families of one process after its start, with their ids.
+    /// The call_groups of one process after its start, with their ids.
     pub(crate) fn of_process(
         &self,
         process: ProcessId,
-    ) -> impl Iterator<Item = (FamilyId, &Family)> {
-        let families = self.in_process.get(process.0 as usize).map_or(&[][..], Vec::as_slice);
-        visit_count::look(families.len());
-        families.iter().map(|id| (*id, self.get(*id))).filter(|(_, f)| !f.starting)
+    ) -> impl Iterator<Item = (CallGroupId, &CallGroup)> {
+        let call_groups = self.in_process.get(process.0 as usize).map_or(&[][..], Vec::as_slice);
+        visit_count::visit(call_groups.len());
+        call_groups.iter().map(|id| (*id, self.get(*id))).filter(|(_, f)| !f.starting)
     }
 
     /// The processes that read what another one of those that are `own` writes, or write what such a
     /// one reads.
     pub(crate) fn talking(&self, own: impl Fn(ProcessId) -> bool) -> BTreeSet<ProcessId> {
         let mut ends: BTreeMap<u32, [Two; 2]> = BTreeMap::new();
-        let of = |family: &Family| {
-            [READS.contains(&family.name) && !family.starting, WRITES.contains(&family.name)]
+        let of = |group: &CallGroup| {
+            [READS.contains(&group.name) && !group.starting, WRITES.contains(&group.name)]
         };
-        for family in self.all.iter().filter(|family| own(family.process)) {
-            visit_count::look(family.objects.len());
-            for (end, _) in of(family).into_iter().enumerate().filter(|(_, used)| *used) {
-                for object in &family.objects {
-                    ends.entry(*object).or_default()[end].add(family.process);
+        for group in self.all.iter().filter(|group| own(group.process)) {
+            visit_count::visit(group.objects.len());
+            for (end, _) in of(group).into_iter().enumerate().filter(|(_, used)| *used) {
+                for object in &group.objects {
+                    ends.entry(*object).or_default()[end].add(group.process);
                 }
             }
         }
-        let talks = |family: &&Family| {
-            let [reads, writes] = of(family);
-            let mut ends = family.objects.iter().filter_map(|object| ends.get(object));
+        let talks = |group: &&CallGroup| {
+            let [reads, writes] = of(group);
+            let mut ends = group.objects.iter().filter_map(|object| ends.get(object));
             ends.any(|[readers, writers]| {
-                reads && writers.has_other_than(family.process)
-                    || writes && readers.has_other_than(family.process)
+                reads && writers.has_other_than(group.process)
+                    || writes && readers.has_other_than(group.process)
             })
         };
-        self.all.iter().filter(talks).map(|family| family.process).collect()
+        self.all.iter().filter(talks).map(|group| group.process).collect()
     }
 
     /// How many different results reading files by path gave a process (0 if it read none).
     pub(crate) fn answers(&self, process: ProcessId) -> usize {
         let mut answers: BTreeSet<i64> = BTreeSet::new();
-        for (_, family) in self.of_process(process) {
-            let reads = matches!(family.name, "read" | "pread64");
-            if reads && family.objects.len() > 1 && family.per_object() <= 8 {
-                answers.extend(family.answers.iter().filter(|a| **a > 0));
+        for (_, group) in self.of_process(process) {
+            let reads = matches!(group.name, "read" | "pread64");
+            if reads && group.objects.len() > 1 && group.per_object() <= 8 {
+                answers.extend(group.answers.iter().filter(|a| **a > 0));
             }
         }
         answers.len()
@@ -223,15 +223,15 @@ fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
     (process, call.nr, starting, object.map(|o| o.kind), object.map_or(NameId(0), |o| o.name))
 }
 
-impl Family {
+impl CallGroup {
     /// The places of its calls on the path; where none of them is known, those of its other calls: of dense calls few
     /// stacks are taken, perhaps all while something else was waited for.
     pub(crate) fn places(&self, on_path: &Weights) -> Weights {
-        if on_path.keys().any(|spot| spot.is_known()) {
+        if on_path.keys().any(|site| site.is_known()) {
             return on_path.clone();
         }
         let weight = |calls: u64| Weight { count: calls, amount: calls };
-        self.sites.iter().map(|(site, calls)| (Spot::Stack(*site), weight(*calls))).collect()
+        self.sites.iter().map(|(site, calls)| (CallSite::Stack(*site), weight(*calls))).collect()
     }
 
     fn new((process, nr, starting, kind, _): Key, arch: Arch) -> Self {

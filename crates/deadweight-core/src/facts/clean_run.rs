@@ -19,12 +19,12 @@ pub struct CleanRun {
     /// How it ended.
     pub exit: Exit,
     /// What it had to do with the rest of the machine, where that is known.
-    pub luck: Luck,
+    pub counters: RunCounters,
 }
 
 /// What a run met with, by the kernel's counts: what tells why one took longer than its like.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Luck {
+pub struct RunCounters {
     /// How often another task was given its CPU while it could have gone on.
     pub displaced: u64,
     /// Blocks of 512 bytes that had to be read from storage.

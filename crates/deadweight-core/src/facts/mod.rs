@@ -1,6 +1,6 @@
 //! Everything that is known about one run, gathered before time is charged.
 //!
-//! In: a recording, its timeline and its path. Out: [`Case`], from which cost classes judge. It must not know the classes:
+//! In: a recording, its timeline and its path. Out: [`Facts`], from which cost classes judge. It must not know the classes:
 //! the judgement that it keeps per stack is passed in. Not for results: those are `account::Attribution` and drafts.
 
 pub(crate) mod builds;
@@ -18,8 +18,8 @@ use crate::path::Path;
 use crate::timeline::kernel_stacks::{WaitsFor, is_for_recording};
 use crate::timeline::{Block, Fault, Run, Timeline, WokenBy};
 use builds::{Build, Builds};
-use call_groups::{Families, Family, FamilyId, READS, WRITES};
-use call_site::{Spot, own_frame};
+use call_groups::{CallGroup, CallGroupId, CallGroups, READS, WRITES};
+use call_site::{CallSite, own_frame};
 use churn::Churn;
 use clean_run::CleanRun;
 use deadweight_code::duty::Duty;
@@ -35,10 +35,10 @@ use processes::{ProcessId, Processes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use user_time::{Readings, UserSample};
-use zeroed::{Cleared, Fate};
+use zeroed::{Fate, Zeroed};
 
 /// One traced run with all that was gathered about it.
-pub(crate) struct Case<'a> {
+pub(crate) struct Facts<'a> {
     /// The recording.
     pub(crate) trace: &'a Trace,
     /// Every task's life.
@@ -47,8 +47,8 @@ pub(crate) struct Case<'a> {
     pub(crate) path: &'a Path,
     /// The processes.
     pub(crate) processes: Processes,
-    /// System calls in families.
-    pub(crate) families: Families,
+    /// System calls in call_groups.
+    pub(crate) call_groups: CallGroups,
     /// Memory that was given back and taken again.
     pub(crate) churn: Churn,
     /// Proven locks.
@@ -56,7 +56,7 @@ pub(crate) struct Case<'a> {
     /// When any task of the subject was on a CPU.
     pub(crate) busy: Busy,
     /// What observing cost per event.
-    pub(crate) observer: Observer,
+    pub(crate) overhead: Observer,
     /// The median wall time, and CPU time in user code, of runs that were not observed, if there were any.
     pub(crate) clean_wall: Option<Ns>,
     pub(crate) clean_user: Option<Ns>,
@@ -68,7 +68,7 @@ pub(crate) struct Case<'a> {
     readings: Readings,
     builds: Builds,
     allocating: OnceLock<BTreeSet<NameId>>,
-    cleared: OnceLock<Cleared>,
+    zeroed: OnceLock<Zeroed>,
     of_stack: Vec<OnceLock<AccountId>>,
     recording: Vec<bool>,
     judge: Judge,
@@ -128,37 +128,37 @@ fn median(clean: &[CleanRun], of: impl Fn(&CleanRun) -> Ns) -> Option<Ns> {
     (!each.is_empty()).then(|| Ns(summarise(&each).interval.median))
 }
 
-impl<'a> Case<'a> {
+impl<'a> Facts<'a> {
     /// Gathers what is known.
     pub(crate) fn gather(
         trace: &'a Trace,
         timeline: &'a Timeline,
         path: &'a Path,
-        observer: Observer,
+        overhead: Observer,
         clean: &[CleanRun],
         judge: Judge,
     ) -> Self {
         let processes = Processes::gather(timeline, &path.subject, &trace.symbols);
-        let families = Families::gather(timeline, &processes, trace.meta.arch);
+        let call_groups = CallGroups::gather(timeline, &processes, trace.meta.arch);
         let churn = Churn::gather(trace, timeline, &processes);
         let locks = Locks::gather(trace, timeline, &processes);
         let busy = Busy::gather(timeline, &path.subject.own);
         let mut writers = BTreeMap::new();
         let mut readers = BTreeMap::new();
-        for family in &families.all {
-            let ends = match family.name {
+        for group in &call_groups.all {
+            let ends = match group.name {
                 name if WRITES.contains(&name) => &mut writers,
                 name if READS.contains(&name) => &mut readers,
                 _ => continue,
             };
-            for object in &family.objects {
-                ends.entry(*object).or_insert(family.process);
+            for object in &group.objects {
+                ends.entry(*object).or_insert(group.process);
             }
         }
         let recording = (0..trace.symbols.stacks.len())
             .map(|stack| trace.symbols.functions(StackId::at(stack)).any(is_for_recording))
             .collect();
-        let verdicts = vec![OnceLock::new(); families.all.len()];
+        let verdicts = vec![OnceLock::new(); call_groups.all.len()];
         let readings = Readings::new(&trace.symbols);
         let samples = timeline.user_samples_by_stack(trace.symbols.stacks.len());
         let machine = Machine::new(&trace.symbols, trace.meta.arch, samples);
@@ -169,11 +169,11 @@ impl<'a> Case<'a> {
             timeline,
             path,
             processes,
-            families,
+            call_groups,
             churn,
             locks,
             busy,
-            observer,
+            overhead,
             clean_wall: median(clean, |run| run.wall),
             clean_user: median(clean, |run| run.user),
             machine,
@@ -183,16 +183,20 @@ impl<'a> Case<'a> {
             readings,
             builds,
             allocating: OnceLock::new(),
-            cleared: OnceLock::new(),
+            zeroed: OnceLock::new(),
             of_stack,
             recording,
             judge,
         }
     }
 
-    /// The account of a family's calls: judged the first time that it is asked for.
-    pub(crate) fn verdict(&self, family: FamilyId, judge: impl FnOnce() -> AccountId) -> AccountId {
-        *self.verdicts[family.0 as usize].get_or_init(judge)
+    /// The account of a group's calls: judged the first time that it is asked for.
+    pub(crate) fn verdict(
+        &self,
+        group: CallGroupId,
+        judge: impl FnOnce() -> AccountId,
+    ) -> AccountId {
+        *self.verdicts[group.0 as usize].get_or_init(judge)
     }
 
     /// What a stack of the program's own time was taken in.
@@ -218,13 +222,13 @@ impl<'a> Case<'a> {
     }
 
     /// What became of the memory that a process cleared as it first touched it.
-    pub(crate) fn cleared(&self, process: ProcessId) -> Fate {
-        let gather = || Cleared::gather(self.timeline, &self.processes, |fault| self.clears(fault));
-        self.cleared.get_or_init(gather).of(process)
+    pub(crate) fn zeroed(&self, process: ProcessId) -> Fate {
+        let gather = || Zeroed::gather(self.timeline, &self.processes, |fault| self.zeroes(fault));
+        self.zeroed.get_or_init(gather).of(process)
     }
 
     /// Whether a page fault was met while memory was being cleared.
-    pub(crate) fn clears(&self, fault: &Fault) -> bool {
+    pub(crate) fn zeroes(&self, fault: &Fault) -> bool {
         let symbols = self.symbols();
         let leaf = symbols.stack(fault.site).first().copied().unwrap_or(fault.by);
         !fault.kernel && self.readings.duty(symbols, leaf) == Some(Duty::Fill)
@@ -236,29 +240,29 @@ impl<'a> Case<'a> {
     }
 
     /// The place that a sample of the program's own time stands for.
-    pub(crate) fn spot_of_sample(&self, stack: StackId) -> Spot {
+    pub(crate) fn site_of_sample(&self, stack: StackId) -> CallSite {
         match self.trace.symbols.stack(stack).first() {
             Some(leaf) => match self.machine.waited(*leaf).at {
-                at if at == *leaf => Spot::Stack(stack),
-                at => Spot::Waited(stack, at),
+                at if at == *leaf => CallSite::Stack(stack),
+                at => CallSite::Waited(stack, at),
             },
-            None => Spot::Stack(stack),
+            None => CallSite::Stack(stack),
         }
     }
 
-    /// What the innermost functions at a spot are there for, where that says something.
-    pub(crate) fn duty_at(&self, spot: Spot) -> Option<Duty> {
-        match spot {
-            Spot::Stack(stack) | Spot::Waited(stack, _) | Spot::Caller(stack) => {
+    /// What the innermost functions at a site are there for, where that says something.
+    pub(crate) fn duty_at(&self, site: CallSite) -> Option<Duty> {
+        match site {
+            CallSite::Stack(stack) | CallSite::Waited(stack, _) | CallSite::Caller(stack) => {
                 self.sample(stack).duty()
             }
-            Spot::At(location) => self.readings.duty(&self.trace.symbols, location),
+            CallSite::At(location) => self.readings.duty(&self.trace.symbols, location),
         }
     }
 
     /// The account of the program's own time that was sampled here.
-    pub(crate) fn account_of_sample(&self, spot: Spot) -> AccountId {
-        let Some(stack) = spot.stack() else { return NET_WORK };
+    pub(crate) fn account_of_sample(&self, site: CallSite) -> AccountId {
+        let Some(stack) = site.stack() else { return NET_WORK };
         let judge = || (self.judge)(&self.sample(stack));
         self.of_stack.get(stack.index()).map_or(NET_WORK, |account| *account.get_or_init(judge))
     }
@@ -303,25 +307,25 @@ impl<'a> Case<'a> {
         if own != StackId(0) {
             return own;
         }
-        let family = self.families.id(call).map(|id| self.families.get(id));
-        family.and_then(|family| self.only_place(family)).unwrap_or_default()
+        let group = self.call_groups.id(call).map(|id| self.call_groups.get(id));
+        group.and_then(|group| self.only_place(group)).unwrap_or_default()
     }
 
-    /// A stack from the only line of the program's own that a family of calls is made at, as far as was seen.
-    fn only_place(&self, family: &Family) -> Option<StackId> {
+    /// A stack from the only line of the program's own that a group of calls is made at, as far as was seen.
+    fn only_place(&self, group: &CallGroup) -> Option<StackId> {
         /// Fewer stacks than this may be of one place by chance, and more than so many different ones are not looked at.
         const SEEN: u64 = 8;
         const STACKS: usize = 8;
-        if family.sites.len() > STACKS || family.sites.values().sum::<u64>() < SEEN {
+        if group.sites.len() > STACKS || group.sites.values().sum::<u64>() < SEEN {
             return None;
         }
         let line = |stack: &StackId| {
-            let (_, frame) = own_frame(self.symbols(), Spot::Stack(*stack))?;
+            let (_, frame) = own_frame(self.symbols(), CallSite::Stack(*stack))?;
             Some((frame.function, frame.file, frame.line))
         };
-        let mut lines = family.sites.keys().map(line);
+        let mut lines = group.sites.keys().map(line);
         let first = lines.next()??;
-        let most = family.sites.iter().max_by_key(|(_, count)| **count)?;
+        let most = group.sites.iter().max_by_key(|(_, count)| **count)?;
         lines.all(|other| other == Some(first)).then_some(*most.0)
     }
 
@@ -329,12 +333,12 @@ impl<'a> Case<'a> {
     pub(crate) fn call_of(&self, block: &Block) -> &'static str {
         block
             .call
-            .and_then(|c| self.families.id(c))
-            .map_or("", |family| self.families.get(family).name)
+            .and_then(|c| self.call_groups.id(c))
+            .map_or("", |group| self.call_groups.get(group).name)
     }
 
     /// Who is at the other end of a wait: who ended it, else who uses the other end of the pipe.
-    pub(crate) fn partner(&self, block: &Block) -> Option<ProcessId> {
+    pub(crate) fn peer(&self, block: &Block) -> Option<ProcessId> {
         // Whoever delivers what a person types is nobody to wait for.
         if block.waits_for == WaitsFor::Terminal {
             return None;

@@ -1,6 +1,6 @@
 //! What being observed cost a task: per span, and fitted to runs that were not observed.
 //!
-//! The recorder calibrates a cost per event on an idle spot of the machine; what a program really
+//! The recorder calibrates a cost per event on an idle site of the machine; what a program really
 //! pays depends on its caches and on how busy the machine is. Where the same command also ran
 //! without recording, the kernel's count of its CPU time says what is left when the observer is
 //! taken out, so the calibrated costs are scaled until they leave that. Not for moving the time

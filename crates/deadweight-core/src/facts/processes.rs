@@ -145,7 +145,7 @@ impl Processes {
             found.extend(&self.get(id).children);
             next += 1;
         }
-        visit_count::look(found.len());
+        visit_count::visit(found.len());
         found.sort_unstable();
         found.dedup();
         found
@@ -153,7 +153,7 @@ impl Processes {
 
     /// All ids, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = ProcessId> {
-        visit_count::look(self.all.len());
+        visit_count::visit(self.all.len());
         (0..self.all.len()).map(|i| ProcessId(u32::try_from(i).unwrap_or(u32::MAX)))
     }
 }

@@ -5,7 +5,7 @@
 //! per code address, so that a million samples take a million look-ups. Not for deciding what is
 //! a cost (`cost`), nor for charging (`attribute`).
 
-use crate::facts::call_site::{Spot, is_own};
+use crate::facts::call_site::{CallSite, is_own};
 use deadweight_code::Role;
 use deadweight_code::duty::{self, Duty};
 use deadweight_code::machine::{Called, Machine, Waited};
@@ -155,7 +155,7 @@ impl<'s> UserSample<'s> {
 
     /// The source frames, innermost first, from the instruction on that it waited for.
     pub(crate) fn frames(&self) -> impl Iterator<Item = (&'s Location, &'s SourceFrame)> {
-        Spot::Waited(self.stack, self.waited.at).frames(self.symbols)
+        CallSite::Waited(self.stack, self.waited.at).frames(self.symbols)
     }
 
     /// The program's own innermost function.

@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 
 /// By process: the fate of memory whose first touch was to clear it.
 #[derive(Debug, Default)]
-pub(crate) struct Cleared {
+pub(crate) struct Zeroed {
     of: BTreeMap<ProcessId, Fate>,
 }
 
@@ -52,7 +52,7 @@ impl Fate {
     }
 }
 
-impl Cleared {
+impl Zeroed {
     /// Joins looks with the page fault that brought each page in; `clears` says whether a fault was
     /// met while clearing.
     pub(crate) fn gather(

@@ -7,7 +7,7 @@ mod removals;
 use crate::account::AccountId;
 use crate::attribute;
 use crate::cost::CLASSES;
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::inspect::shares::Own;
 use crate::inspect::{Draft, Inspection, parts_of_tasks};
 use crate::path::whatif::WhatIf;
@@ -26,18 +26,18 @@ const DOUBTFUL: f64 = 0.1;
 /// other programs took: that is what a quiet, unobserved run would save.
 pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     let net = inspection.wall.net();
-    let case = inspection.case;
+    let facts = inspection.facts;
     let mut drafts: Vec<Draft> =
         CLASSES.iter().flat_map(|class| (class.inspect)(inspection)).collect();
     drafts.retain(|draft| draft.saving.max(draft.range.1).share_of(net) >= WORTH);
     drafts.retain(|draft| draft.is_seen_often(inspection));
     if drafts.iter().any(|draft| draft.moves)
-        && case.path.subject.own.iter().filter(|own| **own).count() > 1
+        && facts.path.subject.own.iter().filter(|own| **own).count() > 1
     {
-        let cpus = case.trace.meta.cpus;
-        let whatif = WhatIf::new(case.timeline, &case.path.subject, cpus);
+        let cpus = facts.trace.meta.cpus;
+        let whatif = WhatIf::new(facts.timeline, &facts.path.subject, cpus);
         if whatif.error() < DOUBTFUL {
-            let replayed = |draft: &&mut Draft| draft.moves && draft.can_be_replayed(case);
+            let replayed = |draft: &&mut Draft| draft.moves && draft.can_be_replayed(facts);
             drafts.iter_mut().filter(replayed).for_each(|d| d.limit(inspection, &whatif));
         }
     }
@@ -75,21 +75,21 @@ impl Draft {
 
     /// Whether the graph shows what hangs on the draft's slices. Go's scheduler hands goroutines
     /// from thread to thread through memory: of its work, only waits leave their edges.
-    fn can_be_replayed(&self, case: &Case<'_>) -> bool {
-        case.processes.get(self.process).language != "Go" || self.class.starts_with("wait-")
+    fn can_be_replayed(&self, facts: &Facts<'_>) -> bool {
+        facts.processes.get(self.process).language != "Go" || self.class.starts_with("wait-")
     }
 
     /// Takes back what would only move the wait elsewhere: the draft saves at most what the whole
     /// graph shrinks by when all slices of its account in its process take no time, everywhere.
     fn limit(&mut self, found: &Inspection<'_, '_>, whatif: &WhatIf<'_>) {
-        let case = found.case;
+        let facts = found.facts;
         let account = AccountId::of_class(self.class);
-        let parts = parts_of_tasks(case, account, self.process);
+        let parts = parts_of_tasks(facts, account, self.process);
         let removal = |task, index, length: Ns| {
-            if case.processes.of(task) != self.process {
+            if facts.processes.of(task) != self.process {
                 return Ns::ZERO;
             }
-            match attribute::account_of_span(case, task, index) {
+            match attribute::account_of_span(facts, task, index) {
                 Some(charged) if charged == account => length,
                 Some(charged) if charged.is_sampled() => {
                     length.part(parts.get(&task).copied().unwrap_or_default())
@@ -110,20 +110,20 @@ impl Draft {
     }
 
     fn finish(self, found: &Inspection<'_, '_>, net: Ns) -> Finding {
-        let case = found.case;
+        let facts = found.facts;
         let saving = self.saving.min(net);
         Finding {
             class: self.class.to_owned(),
             title: self.title,
             text: self.text,
-            process: case.name(self.process),
+            process: facts.name(self.process),
             amount_ns: self.amount.0,
             saving_ns: saving.0,
             saving_share: saving.share_of(net),
             low: self.range.0.min(saving).share_of(net),
             high: self.range.1.max(saving).min(net).share_of(net),
             how: match self.how {
-                How::Exact if !case.trace.meta.sees_both_ends() => How::Estimate,
+                How::Exact if !facts.trace.meta.sees_both_ends() => How::Estimate,
                 how => how,
             },
             sites: self.sites,

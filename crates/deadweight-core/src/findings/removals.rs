@@ -6,7 +6,7 @@
 
 use crate::account::AccountId;
 use crate::cost::checked_loops;
-use crate::facts::call_site::{Spot, Weights, is_own, is_system_image, own_frame};
+use crate::facts::call_site::{CallSite, Weights, is_own, is_system_image, own_frame};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::shares::Share;
@@ -53,8 +53,8 @@ fn own_image(symbols: &Symbols, image: ImageId) -> Option<&str> {
 }
 
 /// `main.cpp:11`, or the function where no line is known.
-fn place(symbols: &Symbols, spot: Spot) -> String {
-    let Some((_, frame)) = own_frame(symbols, spot) else { return "a place without a name".into() };
+fn place(symbols: &Symbols, site: CallSite) -> String {
+    let Some((_, frame)) = own_frame(symbols, site) else { return "a place without a name".into() };
     let file = symbols.name(frame.file).rsplit('/').next().unwrap_or_default();
     if file.is_empty() || frame.line == 0 {
         return symbols.name(frame.function).to_owned();
@@ -93,21 +93,21 @@ fn largest(parts: Vec<(u64, Removal)>) -> Vec<Removal> {
 
 /// Each place where memory is cleared.
 fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<Removal> {
-    let (case, symbols) = (found.case, found.case.symbols());
+    let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut places: BTreeMap<LocationId, Weights> = BTreeMap::new();
-    for (spot, weight) in &share.places {
-        let Some(stack) = spot.stack() else { continue };
-        let sample = case.sample(stack);
+    for (site, weight) in &share.places {
+        let Some(stack) = site.stack() else { continue };
+        let sample = facts.sample(stack);
         let at = match sample.duty() {
             Some(Duty::Fill) => symbols.stack(stack).get(1).copied(),
             _ => Some(sample.waited.at),
         };
-        places.entry(at.unwrap_or_default()).or_default().insert(*spot, *weight);
+        places.entry(at.unwrap_or_default()).or_default().insert(*site, *weight);
     }
     let amount = |places: &Weights| places.values().map(|w| w.amount).sum::<u64>();
-    let go = case.processes.get(process).language == "Go";
+    let go = facts.processes.get(process).language == "Go";
     let removal = |(at, places): (LocationId, Weights)| {
-        let heaviest = places.iter().max_by_key(|(_, w)| w.amount).map(|(spot, _)| *spot);
+        let heaviest = places.iter().max_by_key(|(_, w)| w.amount).map(|(site, _)| *site);
         let line = place(symbols, heaviest.unwrap_or_default());
         let location = symbols.locations.get(at.index());
         let image = location.and_then(|l| own_image(symbols, l.image));
@@ -139,8 +139,8 @@ fn patches_at(
     at: LocationId,
     remove: &Remove<'_>,
 ) -> Result<Vec<Patch>, String> {
-    let machine = &found.case.machine;
-    let addr = found.case.symbols().locations.get(at.index()).map(|l| l.addr);
+    let machine = &found.facts.machine;
+    let addr = found.facts.symbols().locations.get(at.index()).map(|l| l.addr);
     match (machine.function_at(at), addr) {
         (Some(function), Some(addr)) => machine
             .reading(function, |code, names| remove(code, names, addr))
@@ -151,14 +151,14 @@ fn patches_at(
 
 /// The loops whose indexes are checked.
 fn checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
-    let (case, symbols) = (found.case, found.case.symbols());
+    let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut parts = Vec::new();
     for hot in checked_loops(found, process) {
-        let heaviest = hot.places.iter().max_by_key(|(_, w)| w.amount).map(|(spot, _)| *spot);
+        let heaviest = hot.places.iter().max_by_key(|(_, w)| w.amount).map(|(site, _)| *site);
         let line = place(symbols, heaviest.unwrap_or_default());
-        let image = case.machine.code(hot.function).image;
+        let image = facts.machine.code(hot.function).image;
         let Some(path) = own_image(symbols, image) else { continue };
-        let patches = case
+        let patches = facts
             .machine
             .reading(hot.function, |code, names| without_checks(code, names, &hot.around))
             .map_err(|obstacle| obstacle.to_string());
@@ -171,23 +171,23 @@ fn checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
 /// The lock prefixes of the functions that samples hit: references are counted up in one place and
 /// down in another, and cost together.
 fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Option<Removal> {
-    let (case, symbols) = (found.case, found.case.symbols());
+    let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut images: BTreeMap<ImageId, (u64, BTreeSet<FunctionId>)> = BTreeMap::new();
     let mut all = 0;
-    for (spot, weight) in &share.places {
+    for (site, weight) in &share.places {
         all += weight.amount;
-        let Some(waited) = spot.stack().map(|stack| case.sample(stack).waited) else { continue };
+        let Some(waited) = site.stack().map(|stack| facts.sample(stack).waited) else { continue };
         let Some(function) = waited.function.filter(|_| waited.role == Role::Atomic) else {
             continue;
         };
-        let image = images.entry(case.machine.code(function).image).or_default();
+        let image = images.entry(facts.machine.code(function).image).or_default();
         image.0 += weight.amount;
         image.1.insert(function);
     }
     let (image, (samples, functions)) = images.into_iter().max_by_key(|(_, (n, _))| *n)?;
-    let heaviest = share.places.iter().max_by_key(|(_, w)| w.amount).map(|(spot, _)| *spot);
+    let heaviest = share.places.iter().max_by_key(|(_, w)| w.amount).map(|(site, _)| *site);
     let line = place(symbols, heaviest.unwrap_or_default());
-    let read = |function: &FunctionId| case.machine.reading(*function, without_locks);
+    let read = |function: &FunctionId| facts.machine.reading(*function, without_locks);
     let prefixes: Vec<Patch> = functions.iter().filter_map(|f| read(f).ok()).flatten().collect();
     let path = own_image(symbols, image);
     let patches = if path.is_none() {
@@ -210,8 +210,8 @@ fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Optio
 
 /// Whether one thread of a process has as good as all of its CPU time.
 fn is_alone(found: &Inspection<'_, '_>, process: ProcessId) -> bool {
-    let timeline: &Timeline = found.case.timeline;
-    let tasks = found.case.processes.get(process).tasks.iter();
+    let timeline: &Timeline = found.facts.timeline;
+    let tasks = found.facts.processes.get(process).tasks.iter();
     let mut times: Vec<u64> = tasks.map(|task| timeline.task(*task).on_cpu().0).collect();
     times.sort_unstable();
     let most = times.pop().unwrap_or(0);

@@ -6,9 +6,9 @@
 use super::shares::{Share, samples_of};
 use super::{Inspection, parts_of_tasks};
 use crate::account::{AccountId, Detail};
-use crate::facts::call_site::Spot;
+use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
-use crate::path::cpu_holder::Holder;
+use crate::path::cpu_holder::CpuHolder;
 use deadweight_code::duty::Duty;
 use deadweight_trace::ids::{NameId, TaskId};
 use deadweight_trace::symbols::SourceFrame;
@@ -26,30 +26,33 @@ const WAITING: f64 = 0.35;
 const FILLS_IT: f64 = 0.2;
 /// Where samples lie outside the allocator, but in library functions that are made of it: judged
 /// by the line of the program that calls, and the function.
-pub(crate) fn made_of_it(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeSet<Spot> {
+pub(crate) fn mostly_allocation(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+) -> BTreeSet<CallSite> {
     let account = AccountId::of_class(CLASS);
     let mut calls: BTreeMap<Call, (u64, u64)> = BTreeMap::new();
-    for (claimed, spot, amount) in samples_of(found, process) {
+    for (claimed, site, amount) in samples_of(found, process) {
         let inside = u64::from(claimed == account) * amount;
-        for key in library_calls(found, spot) {
+        for key in library_calls(found, site) {
             let call = calls.entry(key).or_default();
             *call = (call.0 + amount, call.1 + inside);
         }
     }
     let copies = AccountId::of_class("buffer-copies");
     // A copy into what the same call allocates goes with it; growth is a story of its own.
-    let goes = |claimed: AccountId, spot: Spot| {
-        let grows = || spot.stack().is_some_and(|s| found.case.sample(s).under(Duty::Grow));
+    let goes = |claimed: AccountId, site: CallSite| {
+        let grows = || site.stack().is_some_and(|s| found.facts.sample(s).under(Duty::Grow));
         let least = if claimed == copies && !grows() { FILLS_IT } else { MADE_OF_IT };
-        library_calls(found, spot).iter().any(|call| {
+        library_calls(found, site).iter().any(|call| {
             let (all, inside) = calls.get(call).copied().unwrap_or_default();
             inside as f64 >= least * all as f64
         })
     };
     samples_of(found, process)
         .filter(|(claimed, ..)| *claimed != account && *claimed != AccountId::of_class("gc"))
-        .filter(|(claimed, spot, _)| goes(*claimed, *spot))
-        .map(|(_, spot, _)| spot)
+        .filter(|(claimed, site, _)| goes(*claimed, *site))
+        .map(|(_, site, _)| site)
         .collect()
 }
 
@@ -64,8 +67,8 @@ pub(crate) struct Allocating {
 impl Allocating {
     pub(crate) fn of(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Self> {
         let share = Share::of(found.wall, AccountId::of_class(CLASS), process)?;
-        let spots = made_of_it(found, process);
-        let with = samples_of(found, process).filter(|(_, spot, _)| spots.contains(spot));
+        let sites = mostly_allocation(found, process);
+        let with = samples_of(found, process).filter(|(_, site, _)| sites.contains(site));
         let beside = share.time_of(with.map(|(.., amount)| amount).sum());
         Some(Self { share, beside })
     }
@@ -80,9 +83,9 @@ impl Allocating {
 type Call = (SourceFrame, NameId);
 
 /// The library functions between a sample and the program's own innermost frame, with its line.
-fn library_calls(found: &Inspection<'_, '_>, spot: Spot) -> Vec<Call> {
-    let Some(stack) = spot.stack() else { return Vec::new() };
-    let sample = found.case.sample(stack);
+fn library_calls(found: &Inspection<'_, '_>, site: CallSite) -> Vec<Call> {
+    let Some(stack) = site.stack() else { return Vec::new() };
+    let sample = found.facts.sample(stack);
     let mut frames = sample.frames().map(|(_, frame)| *frame);
     let library: Vec<SourceFrame> = frames.by_ref().take(sample.duties.len()).collect();
     let Some(own) = frames.next().filter(|_| sample.own.is_some()) else { return Vec::new() };
@@ -96,13 +99,13 @@ fn library_calls(found: &Inspection<'_, '_>, spot: Spot) -> Vec<Call> {
 /// sake of allocating and collecting: whichever of the two takes more tells of both.
 pub(crate) fn waited(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     let duties = [Duty::Allocate, Duty::Grow, Duty::Release, Duty::Collect];
-    for_its_sake(found, process, &[CLASS, "gc"], &duties)
+    waits_caused_by(found, process, &[CLASS, "gc"], &duties)
 }
 
 /// For how long the process waited for the sake of these accounts' work, or was in the kernel for
 /// it: without a CPU while its own threads had it for that, and in calls, faults and waits under
 /// functions with these duties.
-pub(crate) fn for_its_sake(
+pub(crate) fn waits_caused_by(
     found: &Inspection<'_, '_>,
     process: ProcessId,
     accounts: &[&str],
@@ -110,22 +113,24 @@ pub(crate) fn for_its_sake(
 ) -> Ns {
     let mut parts: BTreeMap<TaskId, f64> = BTreeMap::new();
     for account in accounts {
-        for (task, part) in parts_of_tasks(found.case, AccountId::of_class(account), process) {
+        for (task, part) in parts_of_tasks(found.facts, AccountId::of_class(account), process) {
             *parts.entry(task).or_default() += part;
         }
     }
-    let under = |spot: &Spot| {
-        let sample = spot.stack().map(|stack| found.case.sample(stack));
+    let under = |site: &CallSite| {
+        let sample = site.stack().map(|stack| found.facts.sample(stack));
         sample.is_some_and(|sample| duties.iter().any(|duty| sample.under(*duty)))
     };
     let entries = found.wall.entries.iter();
     let unsampled = entries.filter(|e| e.process == process && !e.account.is_sampled());
     let with_it = unsampled.map(|entry| match entry.detail {
-        Detail::Held(Holder::Own(task)) => entry.ns.part(parts.get(&task).copied().unwrap_or(0.0)),
+        Detail::Held(CpuHolder::Own(task)) => {
+            entry.ns.part(parts.get(&task).copied().unwrap_or(0.0))
+        }
         // Who touches the memory next has its faults instead.
         Detail::Held(_) | Detail::Faults => Ns::ZERO,
         _ => {
-            let sites = entry.sites.iter().filter(|(spot, _)| under(spot));
+            let sites = entry.sites.iter().filter(|(site, _)| under(site));
             Ns(sites.map(|(_, weight)| weight.amount).sum()).min(entry.ns)
         }
     });

@@ -31,16 +31,16 @@ pub(crate) fn is_by_hand(sample: &UserSample<'_>) -> bool {
 
 /// What goes with the copies of growth: allocating, collecting, and waiting for both. None if
 /// growth is not the reason for most of that.
-pub(crate) fn goes_with_it(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Ns> {
-    if !["Go", "Crystal"].contains(&&*found.case.processes.get(process).language) {
+pub(crate) fn saved_with_growth(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Ns> {
+    if !["Go", "Crystal"].contains(&&*found.facts.processes.get(process).language) {
         return None;
     }
     let account = AccountId::of_class;
     let copies = account("buffer-copies");
     let of_it = [account("allocation"), account("gc"), account("zeroing"), copies];
     let (mut all, mut grown, mut copied) = (0_u64, 0_u64, 0_u64);
-    for (claimed, spot, amount) in samples_of(found, process) {
-        let sample = spot.stack().map(|stack| found.case.sample(stack));
+    for (claimed, site, amount) in samples_of(found, process) {
+        let sample = site.stack().map(|stack| found.facts.sample(stack));
         let Some(sample) = sample.filter(|s| of_it.contains(&claimed) && s.own.is_some()) else {
             continue;
         };

@@ -3,8 +3,8 @@
 //! Never a single instruction: which one of a few neighbours a sample hits is chance. Not for
 //! choosing what is a cost (`cost`), nor for decoding (`machine`).
 
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights};
 use deadweight_code::machine::FunctionId;
 use deadweight_trace::ids::LocationId;
 use deadweight_trace::symbols::SourceFrame;
@@ -16,25 +16,26 @@ const INSTRUCTION: usize = 32;
 
 /// The hottest run of instructions among these samples: a line that says where, then one per
 /// instruction with its samples and, where it begins, its line of source. None without code.
-pub(crate) fn hot_code(case: &Case<'_>, places: &Weights) -> Option<String> {
-    let symbols = case.symbols();
+pub(crate) fn hot_code(facts: &Facts<'_>, places: &Weights) -> Option<String> {
+    let symbols = facts.symbols();
     let mut functions: BTreeMap<FunctionId, Vec<(LocationId, u64)>> = BTreeMap::new();
-    for (spot, weight) in places {
-        let leaf = spot.stack().and_then(|stack| symbols.stack(stack).first());
+    for (site, weight) in places {
+        let leaf = site.stack().and_then(|stack| symbols.stack(stack).first());
         let Some(leaf) = leaf else { continue };
-        if let Some(function) = case.machine.function_at(*leaf) {
+        if let Some(function) = facts.machine.function_at(*leaf) {
             functions.entry(function).or_default().push((*leaf, weight.amount));
         }
     }
     let sum = |samples: &[(LocationId, u64)]| samples.iter().map(|s| s.1).sum::<u64>();
     let (id, samples) = functions.into_iter().max_by_key(|(_, samples)| sum(samples))?;
-    let code = case.machine.code(id);
+    let code = facts.machine.code(id);
     let mut text = format!("hottest code, in {}:", symbols.name(code.name));
     let mut shown: Option<SourceFrame> = None;
-    for line in case.machine.listing(id, &samples) {
+    for line in facts.machine.listing(id, &samples) {
         let _ = write!(text, "\n{:>6}  {:INSTRUCTION$}", line.hits, line.text);
-        let at = case.machine.location(code.image, line.addr);
-        let frame = at.and_then(|at| Spot::At(at).frames(symbols).next()).map(|(_, frame)| *frame);
+        let at = facts.machine.location(code.image, line.addr);
+        let frame =
+            at.and_then(|at| CallSite::At(at).frames(symbols).next()).map(|(_, frame)| *frame);
         if let Some(frame) = frame.filter(|f| f.line > 0 && Some(*f) != shown) {
             // The file's name only where it is another than before: lines are short.
             let file = symbols.name(frame.file);

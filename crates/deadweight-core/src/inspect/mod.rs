@@ -12,8 +12,8 @@ pub(crate) mod syscall_entry_cost;
 pub(crate) mod waited_for;
 
 use crate::account::{AccountId, Attribution, Entry};
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights, add, called_from};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, add, called_from};
 use crate::facts::processes::ProcessId;
 use crate::timeline::Sample;
 use deadweight_report::report::{How, Site};
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Copy, Clone)]
 pub(crate) struct Inspection<'a, 't> {
     /// What was gathered.
-    pub(crate) case: &'a Case<'t>,
+    pub(crate) facts: &'a Facts<'t>,
     /// The wall time, charged.
     pub(crate) wall: &'a Attribution,
     /// All CPU time, charged.
@@ -63,7 +63,7 @@ pub(crate) struct Draft {
 
 /// Which part of each task's own time is an account's, as far as samples tell.
 pub(crate) fn parts_of_tasks(
-    case: &Case<'_>,
+    facts: &Facts<'_>,
     account: AccountId,
     process: ProcessId,
 ) -> BTreeMap<TaskId, f64> {
@@ -71,11 +71,11 @@ pub(crate) fn parts_of_tasks(
         return BTreeMap::new();
     }
     let part = |task: &TaskId| {
-        let own = || case.timeline.task(*task).samples.iter().filter(|s| !s.kernel);
-        let claimed = |s: &&Sample| case.account_of_sample(Spot::Stack(s.stack)) == account;
+        let own = || facts.timeline.task(*task).samples.iter().filter(|s| !s.kernel);
+        let claimed = |s: &&Sample| facts.account_of_sample(CallSite::Stack(s.stack)) == account;
         own().filter(claimed).count() as f64 / own().count().max(1) as f64
     };
-    case.processes.get(process).tasks.iter().map(|task| (*task, part(task))).collect()
+    facts.processes.get(process).tasks.iter().map(|task| (*task, part(task))).collect()
 }
 
 /// Entries of the wall time with one account, summed by process.
@@ -107,15 +107,15 @@ impl Sum {
 
 /// `ns` spent in `count` events on the path, with the part of the way there and back, `way` ns
 /// each, that lies in the program's own time: at most half of that.
-pub(crate) fn with_the_way(
+pub(crate) fn with_user_side(
     found: &Inspection<'_, '_>,
     process: ProcessId,
     ns: Ns,
     count: u64,
-    way: u64,
+    each: u64,
 ) -> Ns {
     let own: Ns = found.wall.user_time_of(process).map(|e| e.ns).sum();
-    ns + Ns(count.saturating_mul(way)).min(Ns(own.0 / 2))
+    ns + Ns(count.saturating_mul(each)).min(Ns(own.0 / 2))
 }
 
 /// Own time of a process in library code that was called from the same lines as `places`: what a
@@ -125,11 +125,12 @@ pub(crate) fn library_code_for(
     process: ProcessId,
     places: &Weights,
 ) -> Ns {
-    let symbols = found.case.symbols();
-    let lines: BTreeSet<_> = places.keys().filter_map(|spot| called_from(symbols, *spot)).collect();
+    let symbols = found.facts.symbols();
+    let lines: BTreeSet<_> = places.keys().filter_map(|site| called_from(symbols, *site)).collect();
     let entries = found.wall.user_time_of(process).map(|entry| {
-        let there = |spot: &Spot| called_from(symbols, *spot).is_some_and(|l| lines.contains(&l));
-        let samples = entry.samples.iter().filter(|(spot, _)| there(spot));
+        let there =
+            |site: &CallSite| called_from(symbols, *site).is_some_and(|l| lines.contains(&l));
+        let samples = entry.samples.iter().filter(|(site, _)| there(site));
         let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
         entry.ns.part(samples as f64 / entry.sampled().max(1) as f64)
     });

@@ -4,7 +4,7 @@
 
 use super::Inspection;
 use crate::account::{AccountId, Detail, EXIT};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::timeline::Within;
 use deadweight_report::account::SYSTEM_CALLS;
@@ -15,9 +15,9 @@ use deadweight_trace::units::Ns;
 pub(crate) const WAY: u64 = 150;
 
 /// The page faults of a task, each with the time of its first span.
-pub(crate) fn faults_of(case: &Case<'_>, task: TaskId) -> impl Iterator<Item = (Ns, u32)> {
+pub(crate) fn faults_of(facts: &Facts<'_>, task: TaskId) -> impl Iterator<Item = (Ns, u32)> {
     let mut latest = None;
-    case.timeline.tasks[task.index()].spans.iter().filter_map(move |span| match span.within {
+    facts.timeline.tasks[task.index()].spans.iter().filter_map(move |span| match span.within {
         Within::Fault(fault) if latest != Some(fault) => {
             latest = Some(fault);
             Some((span.start, fault))
@@ -29,14 +29,14 @@ pub(crate) fn faults_of(case: &Case<'_>, task: TaskId) -> impl Iterator<Item = (
 /// What taking down the pages of so many faults cost: their part of the process' end, and what
 /// gives memory back before it.
 pub(crate) fn taken_down(found: &Inspection<'_, '_>, process: ProcessId, faults: u64) -> Ns {
-    let case = found.case;
-    let tasks = &case.processes.get(process).tasks;
-    let all: usize = tasks.iter().map(|task| faults_of(case, *task).count()).sum();
+    let facts = found.facts;
+    let tasks = &facts.processes.get(process).tasks;
+    let all: usize = tasks.iter().map(|task| faults_of(facts, *task).count()).sum();
     let part = faults as f64 / (all.max(1) as f64);
     let end: Ns = found.wall.of_process(EXIT, process).map(|e| e.ns).sum();
     let accounts = [SYSTEM_CALLS, AccountId::of_class("zeroing")];
     let calls = accounts.into_iter().flat_map(|a| found.wall.of_process(a, process)).filter(
-        |e| matches!(e.detail, Detail::Calls(family) if gives_back(case.families.get(family).name)),
+        |e| matches!(e.detail, Detail::Calls(group) if gives_back(facts.call_groups.get(group).name)),
     );
     end.part(part) + calls.map(|e| e.ns).sum()
 }

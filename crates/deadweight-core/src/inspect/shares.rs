@@ -5,7 +5,7 @@
 
 use crate::account::AccountId;
 use crate::account::Attribution;
-use crate::facts::call_site::{Spot, Weights, add, sites};
+use crate::facts::call_site::{CallSite, Weights, add, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use deadweight_report::report::Site;
@@ -77,8 +77,8 @@ impl Share {
     }
 
     /// The same without the samples of these places.
-    pub(crate) fn without(mut self, places: &BTreeSet<Spot>) -> Self {
-        self.places.retain(|spot, _| !places.contains(spot));
+    pub(crate) fn without(mut self, places: &BTreeSet<CallSite>) -> Self {
+        self.places.retain(|site, _| !places.contains(site));
         self.samples = self.places.values().map(|w| w.amount).sum();
         self.ns = self.time_of(self.samples);
         self
@@ -114,7 +114,7 @@ pub(crate) fn sampled_sites(symbols: &Symbols, places: &Weights) -> Vec<Site> {
 pub(crate) fn samples_of<'a>(
     found: &Inspection<'a, '_>,
     process: ProcessId,
-) -> impl Iterator<Item = (AccountId, Spot, u64)> {
+) -> impl Iterator<Item = (AccountId, CallSite, u64)> {
     found
         .wall
         .user_time_of(process)

@@ -5,11 +5,11 @@
 //! kernel's first or last steps, or at the first instruction behind the call: that is how such
 //! time is known. Not for what the kernel does for the call.
 
-use crate::facts::Case;
-use crate::facts::call_site::{Spot, Weights, called_from, is_own};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, called_from, is_own};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
-use crate::inspect::with_the_way;
+use crate::inspect::with_user_side;
 use deadweight_trace::ids::{ImageId, LocationId, NameId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
@@ -28,7 +28,7 @@ const NS_PER_PIECE: u64 = 2;
 
 /// `ns` that would not be spent in the kernel if `count` calls at these `places` became a few, with
 /// what then goes on the program's side. Too short for samples: as much as the way takes, at most half of it.
-pub(crate) fn with_the_border(
+pub(crate) fn with_syscall_entry(
     found: &Inspection<'_, '_>,
     process: ProcessId,
     ns: Ns,
@@ -38,7 +38,7 @@ pub(crate) fn with_the_border(
     match own_side(found, process, ns, places) {
         // The way is not longer than what is done at its end.
         Some(own) => ns + (own.min(ns) - Ns(count.saturating_mul(NS_PER_PIECE))),
-        None => with_the_way(found, process, ns, count, way(found.case)),
+        None => with_user_side(found, process, ns, count, user_side_per_call(found.facts)),
     }
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn at_least(ns: Ns, count: u64) -> Ns {
 }
 
 /// What a call takes on the program's side of the border, in ns.
-pub(crate) fn way(case: &Case<'_>) -> u64 {
-    if case.trace.meta.rung == "stops" { WAY } else { 0 }
+pub(crate) fn user_side_per_call(facts: &Facts<'_>) -> u64 {
+    if facts.trace.meta.rung == "stops" { WAY } else { 0 }
 }
 
 /// The process' own time on the way to and from the calls at these places: all that was not
@@ -62,19 +62,19 @@ fn own_side(
     ns: Ns,
     places: &Weights,
 ) -> Option<Ns> {
-    let case = found.case;
-    let period = case.trace.meta.sample_period;
+    let facts = found.facts;
+    let period = facts.trace.meta.sample_period;
     if period == 0 || ns.0 / period < PERIODS {
         return None;
     }
-    let ways = Ways::of(case.symbols(), places);
+    let ways = Ways::of(facts.symbols(), places);
     let (mut own, mut elsewhere) = (Ns::ZERO, 0);
     for entry in found.wall.user_time_of(process) {
         own += entry.ns;
-        let on_the_way = entry.samples.iter().filter(|(spot, _)| ways.take(**spot));
+        let on_the_way = entry.samples.iter().filter(|(site, _)| ways.take(**site));
         elsewhere += entry.sampled().saturating_sub(on_the_way.map(|(_, w)| w.amount).sum());
     }
-    let each = period.saturating_sub(case.observer.sample);
+    let each = period.saturating_sub(facts.overhead.sample);
     Some(own - Ns(elsewhere.saturating_mul(each)))
 }
 
@@ -93,32 +93,32 @@ type Wrapper = (ImageId, NameId, (NameId, NameId, u32));
 impl<'s> Ways<'s> {
     fn of(symbols: &'s Symbols, places: &Weights) -> Self {
         let mut ways = Self { symbols, at: BTreeSet::new(), wrappers: BTreeSet::new() };
-        for spot in places.keys() {
-            let Some(leaf) = leaf(symbols, *spot) else { continue };
+        for site in places.keys() {
+            let Some(leaf) = leaf(symbols, *site) else { continue };
             let Some(location) = symbols.locations.get(leaf.index()) else { continue };
             // A call's own address stands for it: one less than where it returns to. Samples that
             // the kernel's entry and exit were met by have it, too.
             ways.at.extend([0, 1].map(|more| (location.image, location.addr.0 + more)));
-            ways.wrappers.extend(wrapper(symbols, *spot));
+            ways.wrappers.extend(wrapper(symbols, *site));
         }
         ways
     }
 
-    /// Whether a sample at this spot was taken on one of these ways.
-    fn take(&self, spot: Spot) -> bool {
-        let leaf = leaf(self.symbols, spot).and_then(|id| self.symbols.locations.get(id.index()));
+    /// Whether a sample at this site was taken on one of these ways.
+    fn take(&self, site: CallSite) -> bool {
+        let leaf = leaf(self.symbols, site).and_then(|id| self.symbols.locations.get(id.index()));
         leaf.is_some_and(|l| self.at.contains(&(l.image, l.addr.0)))
-            || wrapper(self.symbols, spot).is_some_and(|w| self.wrappers.contains(&w))
+            || wrapper(self.symbols, site).is_some_and(|w| self.wrappers.contains(&w))
     }
 }
 
-fn leaf(symbols: &Symbols, spot: Spot) -> Option<LocationId> {
-    symbols.stack(spot.stack()?).first().copied()
+fn leaf(symbols: &Symbols, site: CallSite) -> Option<LocationId> {
+    symbols.stack(site.stack()?).first().copied()
 }
 
 /// The innermost function, if it is a library's and serves a line of the program's own.
-fn wrapper(symbols: &Symbols, spot: Spot) -> Option<Wrapper> {
-    let location = symbols.locations.get(leaf(symbols, spot)?.index())?;
+fn wrapper(symbols: &Symbols, site: CallSite) -> Option<Wrapper> {
+    let location = symbols.locations.get(leaf(symbols, site)?.index())?;
     let frame = location.frames.last().filter(|frame| !is_own(symbols, location, frame))?;
-    Some((location.image, frame.function, called_from(symbols, spot)?))
+    Some((location.image, frame.function, called_from(symbols, site)?))
 }

@@ -2,7 +2,7 @@
 //!
 //! Not for how long it waits: that is `path`'s.
 
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Task, WokenBy};
@@ -13,17 +13,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The processes whose work another one waits for: it reads what they write or writes what they
 /// read, was blocked until they ended, or asked for their end when they were dead already.
-pub(crate) fn processes(case: &Case<'_>) -> BTreeSet<ProcessId> {
-    let mut waited = case.families.talking(|process| case.processes.get(process).own);
-    for block in &case.timeline.blocks {
+pub(crate) fn processes(facts: &Facts<'_>) -> BTreeSet<ProcessId> {
+    let mut waited = facts.call_groups.talking(|process| facts.processes.get(process).own);
+    for block in &facts.timeline.blocks {
         if let (WaitsFor::Child, WokenBy::Task(task)) = (block.waits_for, block.woken_by) {
-            waited.insert(case.processes.of(task));
+            waited.insert(facts.processes.of(task));
         }
     }
-    let ends = Ends::asked_for(case);
-    for (index, task) in case.timeline.tasks.iter().enumerate() {
-        if task.parent.is_some_and(|parent| ends.hold(case.timeline.task(parent).process, task)) {
-            waited.insert(case.processes.of(TaskId::at(index)));
+    let ends = Ends::asked_for(facts);
+    for (index, task) in facts.timeline.tasks.iter().enumerate() {
+        if task.parent.is_some_and(|parent| ends.hold(facts.timeline.task(parent).process, task)) {
+            waited.insert(facts.processes.of(TaskId::at(index)));
         }
     }
     waited
@@ -38,12 +38,12 @@ struct Ends {
 }
 
 impl Ends {
-    fn asked_for(case: &Case<'_>) -> Self {
-        let number = |name| syscall::number(case.trace.meta.arch, name);
+    fn asked_for(facts: &Facts<'_>) -> Self {
+        let number = |name| syscall::number(facts.trace.meta.arch, name);
         let (wait4, waitid) = (number("wait4"), number("waitid"));
         let mut ends = Self { told: BTreeSet::new(), some: BTreeMap::new() };
-        for call in &case.timeline.calls {
-            let parent = case.timeline.task(call.task).process;
+        for call in &facts.timeline.calls {
+            let parent = facts.timeline.task(call.task).process;
             match call.ret() {
                 Some(child) if child > 0 && Some(call.nr) == wait4 => {
                     ends.told.insert((parent, child));

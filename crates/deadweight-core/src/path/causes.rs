@@ -3,7 +3,7 @@
 //! The path and the simple projection are counted in the same causes, so that they can be held
 //! against each other. Not the accounts of the ledger: those know files, sites and costs.
 
-use crate::path::cpu_holder::{Holder, holders};
+use crate::path::cpu_holder::{CpuHolder, holders};
 use crate::path::{Path, Subject};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Run, Span, Timeline, Within, WokenBy};
@@ -147,10 +147,10 @@ pub(crate) fn count(
     }
     for (time, holder) in holders(timeline, subject, (task, index), from, to) {
         let held = match holder {
-            Holder::Own(_) => Held::Own,
-            Holder::Outside(who) => Held::Outside(timeline.task(who).name_at(from)),
-            Holder::Recorder => Held::Recorder,
-            Holder::Nobody => Held::Nobody,
+            CpuHolder::Own(_) => Held::Own,
+            CpuHolder::Outside(who) => Held::Outside(timeline.task(who).name_at(from)),
+            CpuHolder::Recorder => Held::Recorder,
+            CpuHolder::Nobody => Held::Nobody,
         };
         totals.add(Cause::NoCpu(held), time);
     }

@@ -9,7 +9,7 @@ use deadweight_trace::units::Ns;
 
 /// Who had a CPU that a task of the subject waited for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holder {
+pub enum CpuHolder {
     /// A task of the subject.
     Own(TaskId),
     /// Another task of the machine.
@@ -29,17 +29,17 @@ pub fn holders(
     (task, index): (TaskId, usize),
     from: Ns,
     to: Ns,
-) -> Vec<(Ns, Holder)> {
+) -> Vec<(Ns, CpuHolder)> {
     let mut parts = Vec::new();
     let mut reached = from;
     if let Some(cpu) = next_cpu(timeline, task, index) {
         for (start, end, who) in timeline.holders(cpu, from, to) {
-            push(&mut parts, start - reached, Holder::Nobody);
+            push(&mut parts, start - reached, CpuHolder::Nobody);
             push(&mut parts, end - start, holder(timeline, subject, who));
             reached = end;
         }
     }
-    push(&mut parts, to - reached, Holder::Nobody);
+    push(&mut parts, to - reached, CpuHolder::Nobody);
     parts
 }
 
@@ -60,19 +60,19 @@ pub(crate) fn held_up(
         let (start, end) = (of.spans[index].start.max(from), of.span_end(index).min(to));
         holders(timeline, subject, (task, index), start, end)
     });
-    parts.filter(|(_, who)| *who == Holder::Recorder).map(|(ns, _)| ns).sum()
+    parts.filter(|(_, who)| *who == CpuHolder::Recorder).map(|(ns, _)| ns).sum()
 }
 
-fn holder(timeline: &Timeline, subject: &Subject, who: Option<TaskId>) -> Holder {
+fn holder(timeline: &Timeline, subject: &Subject, who: Option<TaskId>) -> CpuHolder {
     match who {
-        None => Holder::Nobody,
-        Some(task) if subject.owns(task) => Holder::Own(task),
-        Some(task) if timeline.task(task).observer => Holder::Recorder,
-        Some(task) => Holder::Outside(task),
+        None => CpuHolder::Nobody,
+        Some(task) if subject.owns(task) => CpuHolder::Own(task),
+        Some(task) if timeline.task(task).observer => CpuHolder::Recorder,
+        Some(task) => CpuHolder::Outside(task),
     }
 }
 
-fn push(parts: &mut Vec<(Ns, Holder)>, time: Ns, holder: Holder) {
+fn push(parts: &mut Vec<(Ns, CpuHolder)>, time: Ns, holder: CpuHolder) {
     match parts.last_mut() {
         _ if time == Ns::ZERO => {}
         Some((ns, last)) if *last == holder => *ns += time,
@@ -105,7 +105,7 @@ mod tests {
         let at = (TaskId::at(0), index);
         let subject = &read.path.subject;
         let parts = holders(&read.timeline, subject, at, Ns(200), Ns(900));
-        assert_eq!(parts, [(Ns(700), Holder::Outside(TaskId::at(1)))]);
+        assert_eq!(parts, [(Ns(700), CpuHolder::Outside(TaskId::at(1)))]);
     }
 
     #[test]

@@ -5,9 +5,9 @@
 
 use crate::account::AccountId;
 use crate::account::{Attribution, Detail, Entry};
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::inspect::Sum;
-use crate::path::cpu_holder::Holder;
+use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::{Basis, Row};
 use deadweight_report::stats::proportion::proportion;
@@ -22,7 +22,7 @@ const LISTED: usize = 3;
 ///
 /// # Panics
 /// If they do not: then the ledger is broken, and no report is better than a wrong one.
-pub(crate) fn rows(case: &Case<'_>, attribution: &Attribution) -> Vec<Row> {
+pub(crate) fn rows(facts: &Facts<'_>, attribution: &Attribution) -> Vec<Row> {
     let total = attribution.total;
     let mut rows: Vec<Row> = AccountId::all()
         .filter_map(|account| {
@@ -37,7 +37,7 @@ pub(crate) fn rows(case: &Case<'_>, attribution: &Attribution) -> Vec<Row> {
                 basis: if sampled.is_some() { Basis::Sampled } else { Basis::Exact },
                 low_ns: low.0,
                 high_ns: high.0,
-                note: note(case, attribution, account),
+                note: note(facts, attribution, account),
                 each_ns: Vec::new(),
             })
         })
@@ -60,10 +60,10 @@ pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<
 }
 
 /// A few words on what lies behind an account.
-fn note(case: &Case<'_>, attribution: &Attribution, account: AccountId) -> String {
+fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> String {
     let mut kinds: BTreeMap<Kind, (Ns, u64)> = BTreeMap::new();
     for entry in attribution.in_account(account) {
-        if let Some(kind) = kind(case, entry) {
+        if let Some(kind) = kind(facts, entry) {
             let (ns, times) = kinds.entry(kind).or_default();
             *ns += entry.ns;
             *times += entry.count;
@@ -77,7 +77,7 @@ fn note(case: &Case<'_>, attribution: &Attribution, account: AccountId) -> Strin
     let listed: Vec<String> = calls.map(|(_, words)| words.clone()).collect();
     let faults = Sum::of(attribution.in_account(account).filter(|e| e.detail == Detail::Faults));
     match (listed.is_empty(), faults.count) {
-        (true, 0) => fixed_note(case, account).to_owned(),
+        (true, 0) => fixed_note(facts, account).to_owned(),
         (_, n) if n > 0 && account.is_sampled() => {
             let part = format!("{} in {}", percent(faults.ns, total), things(n, "page fault"));
             [vec![part], listed].concat().join(", ")
@@ -99,9 +99,9 @@ fn fault(account: AccountId) -> &'static str {
     }
 }
 
-fn fixed_note(case: &Case<'_>, account: AccountId) -> &'static str {
+fn fixed_note(facts: &Facts<'_>, account: AccountId) -> &'static str {
     match account.id() {
-        "kernel-other" if !case.trace.meta.sees_wakers() => "system calls not seen apart",
+        "kernel-other" if !facts.trace.meta.sees_wakers() => "system calls not seen apart",
         "start-up" => "exec, linking and initialising",
         "exit" => "memory taken down",
         "observer" => "the cost of recording, calibrated",
@@ -133,29 +133,29 @@ impl Kind {
 }
 
 /// What an entry is; none if there is nothing to add.
-fn kind(case: &Case<'_>, entry: &Entry) -> Option<Kind> {
+fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
     let words = match entry.detail {
         Detail::Calls(_) if entry.account == AccountId::of_class("start-up") => return None,
-        Detail::Calls(family) => {
-            let family = case.families.get(family);
-            let (low, high) = family.sizes;
-            return Some(Kind::Calls(family.name, (low == high && high < 4096).then_some(low)));
+        Detail::Calls(group) => {
+            let group = facts.call_groups.get(group);
+            let (low, high) = group.sizes;
+            return Some(Kind::Calls(group.name, (low == high && high < 4096).then_some(low)));
         }
-        Detail::Waits(kind, partner) => {
-            let whom = partner.map(|p| case.name(p));
+        Detail::Waits(kind, peer) => {
+            let whom = peer.map(|p| facts.name(p));
             waiting(kind, whom.as_deref(), entry.account)
         }
-        Detail::Held(Holder::Own(task) | Holder::Outside(task)) => {
-            format!("held by {}", case.name(case.processes.of(task)))
+        Detail::Held(CpuHolder::Own(task) | CpuHolder::Outside(task)) => {
+            format!("held by {}", facts.name(facts.processes.of(task)))
         }
-        Detail::Held(Holder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
-            match (case.trace.meta.throttled > Ns::ZERO, case.trace.meta.sees_wakers()) {
+        Detail::Held(CpuHolder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
+            match (facts.trace.meta.throttled > Ns::ZERO, facts.trace.meta.sees_wakers()) {
                 (true, _) => "held by a quota".to_owned(),
                 (false, true) => "held by nobody: held back".to_owned(),
                 (false, false) => "held by somebody unseen".to_owned(),
             }
         }
-        Detail::Held(Holder::Nobody | Holder::Recorder) | Detail::Faults | Detail::Plain => {
+        Detail::Held(CpuHolder::Nobody | CpuHolder::Recorder) | Detail::Faults | Detail::Plain => {
             return None;
         }
     };

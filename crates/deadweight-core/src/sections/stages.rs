@@ -3,7 +3,7 @@
 //! Stages overlap: their times never add up to the wall time. Not for pipelines' wall time, which
 //! is the ledger's business.
 
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Run, WokenBy};
@@ -16,51 +16,51 @@ const STAGES: usize = 12;
 
 /// The programs that the command started itself, in order, or none if it started at most one.
 /// With `of` chosen it is the program and whoever it waited for.
-pub(crate) fn stages(case: &Case<'_>, chosen: bool) -> Vec<Stage> {
-    let subject = case.subject();
-    let parent = if chosen { case.processes.get(subject).parent } else { Some(subject) };
-    let children: Vec<ProcessId> = case
+pub(crate) fn stages(facts: &Facts<'_>, chosen: bool) -> Vec<Stage> {
+    let subject = facts.subject();
+    let parent = if chosen { facts.processes.get(subject).parent } else { Some(subject) };
+    let children: Vec<ProcessId> = facts
         .processes
         .ids()
         .filter(|id| {
-            let process = case.processes.get(*id);
+            let process = facts.processes.get(*id);
             process.parent.is_some() && process.parent == parent && process.executed
         })
         .collect();
-    let together = overlap(case, &children) || is_pipeline(case);
+    let together = overlap(facts, &children) || is_pipeline(facts);
     if !(2..=STAGES).contains(&children.len()) || !together {
         return Vec::new();
     }
-    children.into_iter().map(|id| stage(case, id)).collect()
+    children.into_iter().map(|id| stage(facts, id)).collect()
 }
 
 /// Whether the command is a script of the shell with a pipe in it: on a busy machine its first
 /// stage may be over before the next one is born.
-fn is_pipeline(case: &Case<'_>) -> bool {
-    let [_, flag, script] = case.trace.meta.command.as_slice() else { return false };
+fn is_pipeline(facts: &Facts<'_>) -> bool {
+    let [_, flag, script] = facts.trace.meta.command.as_slice() else { return false };
     flag == "-c" && script.replace("||", "").contains('|')
 }
 
 /// Whether any two of the processes lived at the same time.
-fn overlap(case: &Case<'_>, processes: &[ProcessId]) -> bool {
+fn overlap(facts: &Facts<'_>, processes: &[ProcessId]) -> bool {
     processes.windows(2).any(|two| {
-        let [a, b] = [case.processes.get(two[0]), case.processes.get(two[1])];
+        let [a, b] = [facts.processes.get(two[0]), facts.processes.get(two[1])];
         a.birth.max(b.birth) < a.end.min(b.end)
     })
 }
 
-fn stage(case: &Case<'_>, id: ProcessId) -> Stage {
-    let process = case.processes.get(id);
+fn stage(facts: &Facts<'_>, id: ProcessId) -> Stage {
+    let process = facts.processes.get(id);
     let mut cpu = Ns::ZERO;
     let mut input = Ns::ZERO;
     let mut output = Ns::ZERO;
     let mut whom: BTreeMap<ProcessId, Ns> = BTreeMap::new();
-    let tasks = process.tasks.iter().map(|t| case.timeline.task(*t));
+    let tasks = process.tasks.iter().map(|t| facts.timeline.task(*t));
     for task in tasks {
         cpu += task.on_cpu();
         for span in &task.spans {
             let Run::Blocked(block) = span.run else { continue };
-            let block = &case.timeline.blocks[block as usize];
+            let block = &facts.timeline.blocks[block as usize];
             let length = block.end - block.start;
             let timer = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
             match block.waits_for {
@@ -72,19 +72,19 @@ fn stage(case: &Case<'_>, id: ProcessId) -> Stage {
                 }
                 _ => continue,
             }
-            if let Some(partner) = case.partner(block) {
-                *whom.entry(partner).or_default() += length;
+            if let Some(peer) = facts.peer(block) {
+                *whom.entry(peer).or_default() += length;
             }
         }
     }
-    let waited_for = whom.into_iter().max_by_key(|(_, ns)| *ns).map(|(p, _)| case.name(p));
+    let waited_for = whom.into_iter().max_by_key(|(_, ns)| *ns).map(|(p, _)| facts.name(p));
     let first_exec = process
         .tasks
         .iter()
-        .flat_map(|t| case.timeline.task(*t).execs.iter().map(|(at, _)| *at))
+        .flat_map(|t| facts.timeline.task(*t).execs.iter().map(|(at, _)| *at))
         .min();
     Stage {
-        name: case.name(id),
+        name: facts.name(id),
         alive_ns: (process.end - first_exec.unwrap_or(process.birth)).0,
         cpu_ns: cpu.0,
         input_wait_ns: input.0,

@@ -3,7 +3,7 @@
 //! Not for judging them: that is the cost classes' business.
 
 use crate::account::Attribution;
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::call_site::Weights;
 use deadweight_report::report::TopFunction;
 use deadweight_report::stats::apportion::apportion;
@@ -17,16 +17,16 @@ const SHOWN: usize = 10;
 type Lines<'s> = BTreeMap<(u32, &'s str), u64>;
 
 /// The functions with most of it, by the innermost frame of each sample.
-pub(crate) fn functions(case: &Case<'_>, wall: &Attribution) -> Vec<TopFunction> {
+pub(crate) fn functions(facts: &Facts<'_>, wall: &Attribution) -> Vec<TopFunction> {
     let user: Ns = wall.user_time().map(|e| e.ns).sum();
     let mut samples = Weights::new();
     for entry in wall.user_time() {
         crate::facts::call_site::add(&mut samples, &entry.samples);
     }
-    let symbols = case.symbols();
+    let symbols = facts.symbols();
     let mut functions: BTreeMap<(&str, &str), (u64, Lines<'_>)> = BTreeMap::new();
-    for (spot, weight) in samples.iter().filter(|(spot, _)| spot.is_known()) {
-        let Some((location, frame)) = spot.frames(symbols).next() else { continue };
+    for (site, weight) in samples.iter().filter(|(site, _)| site.is_known()) {
+        let Some((location, frame)) = site.frames(symbols).next() else { continue };
         let image = symbols.images.get(location.image.index()).map(|i| symbols.name(i.path));
         let key = (symbols.name(frame.function), image.unwrap_or(""));
         let place = functions.entry(key).or_default();

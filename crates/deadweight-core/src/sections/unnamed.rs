@@ -5,7 +5,7 @@
 //! with a file was said when it was sealed; that is not said again.
 
 use crate::account::Attribution;
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::call_site::is_system_image;
 use deadweight_trace::ids::ImageId;
 use deadweight_trace::symbols::is_c_library;
@@ -17,19 +17,19 @@ const LARGE: f64 = 0.1;
 const SAMPLES: u64 = 20;
 
 /// What is not known of the code that the program's own time on the path was spent in.
-pub(crate) fn warnings(case: &Case<'_>, wall: &Attribution) -> Vec<String> {
-    let symbols = case.symbols();
+pub(crate) fn warnings(facts: &Facts<'_>, wall: &Attribution) -> Vec<String> {
+    let symbols = facts.symbols();
     let mut of_image: BTreeMap<ImageId, u64> = BTreeMap::new();
     let samples = wall.user_time().flat_map(|entry| &entry.samples);
-    for (spot, weight) in samples.filter(|(spot, _)| spot.is_known()) {
-        if let Some((location, _)) = spot.frames(symbols).next() {
+    for (site, weight) in samples.filter(|(site, _)| site.is_known()) {
+        if let Some((location, _)) = site.frames(symbols).next() {
             *of_image.entry(location.image).or_default() += weight.amount;
         }
     }
     let all: u64 = of_image.values().sum();
     let large = |samples: u64| samples >= SAMPLES && samples as f64 >= LARGE * all as f64;
     let told = of_image.into_iter().filter(|(_, samples)| large(*samples));
-    let mut told: Vec<String> = told.filter_map(|(image, _)| about(case, image)).collect();
+    let mut told: Vec<String> = told.filter_map(|(image, _)| about(facts, image)).collect();
     // Several processes may each have made code.
     told.dedup();
     told
@@ -44,8 +44,8 @@ const LISTERS: &[(&str, &str)] = &[
 ];
 
 /// How the code would have names.
-fn advice(case: &Case<'_>) -> &'static str {
-    let symbols = case.symbols();
+fn advice(facts: &Facts<'_>) -> &'static str {
+    let symbols = facts.symbols();
     let called = |name: &str| {
         symbols.images.iter().any(|image| {
             let file = symbols.name(image.path).rsplit('/').next().unwrap_or_default();
@@ -57,18 +57,18 @@ fn advice(case: &Case<'_>) -> &'static str {
     lister.map_or("an option of its compiler that writes /tmp/perf-PID.map", |(_, how)| how)
 }
 
-fn about(case: &Case<'_>, id: ImageId) -> Option<String> {
-    let symbols = case.symbols();
+fn about(facts: &Facts<'_>, id: ImageId) -> Option<String> {
+    let symbols = facts.symbols();
     let image = symbols.images.get(id.index())?;
     let path = symbols.name(image.path);
     let said = |warning: &String| warning.starts_with(path) && !path.is_empty();
     if ["[kernel]", "[vdso]", "[unknown]"].contains(&path)
-        || case.trace.meta.warnings.iter().any(said)
+        || facts.trace.meta.warnings.iter().any(said)
     {
         return None;
     }
     if path.starts_with('[') {
-        let how = advice(case);
+        let how = advice(facts);
         return (!image.has_symbols).then(|| {
             format!(
                 "code in {path} is in no file: the program, or a compiler in it, made it while it ran. \

@@ -7,7 +7,7 @@
 use crate::account::Attribution;
 use crate::account::NET_WORK;
 use crate::cost::called_small;
-use crate::facts::Case;
+use crate::facts::Facts;
 use deadweight_report::report::{FunctionWork, Report};
 use deadweight_report::stats::apportion::apportion;
 use deadweight_trace::symbols::Symbols;
@@ -26,13 +26,13 @@ struct Code<'s> {
 }
 
 /// The functions of the wall time.
-pub(crate) fn by_function(case: &Case<'_>, wall: &Attribution) -> Vec<FunctionWork> {
-    let symbols: &Symbols = case.symbols();
+pub(crate) fn by_function(facts: &Facts<'_>, wall: &Attribution) -> Vec<FunctionWork> {
+    let symbols: &Symbols = facts.symbols();
     let mut functions: BTreeMap<&str, Code<'_>> = BTreeMap::new();
     for entry in wall.user_time() {
-        for (spot, weight) in &entry.samples {
-            let Some(sample) = spot.stack().map(|stack| case.sample(stack)) else { continue };
-            let name = |id| symbols.name(case.machine.code(id).name);
+        for (site, weight) in &entry.samples {
+            let Some(sample) = site.stack().map(|stack| facts.sample(stack)) else { continue };
+            let name = |id| symbols.name(facts.machine.code(id).name);
             let Some(function) = sample.waited.function.map(name) else { continue };
             let code = functions.entry(function).or_default();
             let at = symbols.locations.get(sample.waited.at.index());

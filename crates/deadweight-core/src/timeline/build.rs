@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
             // That none was seen is no surprise.
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
             let exact = self.trace.meta.rung != "stops";
-            super::inferred_wakers::conclude(&mut self.out, self.trace.meta.arch, exact);
+            super::inferred_wakers::infer(&mut self.out, self.trace.meta.arch, exact);
         }
         self.sleeps.place(&mut self.out);
         self.out.warnings = self.surprises.in_words();

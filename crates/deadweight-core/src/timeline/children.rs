@@ -13,7 +13,7 @@ use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Deaths that are looked at for one wait, back from its end.
-const LOOKED_AT: usize = 64;
+const VISITED: usize = 64;
 
 /// A child's last steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ pub(super) fn end_polls(timeline: &mut Timeline, arch: Arch) {
         let Some(deaths) = deaths.get(&timeline.task(block.task).process) else { continue };
         // Where the wait's end is concluded it may be too early; the call's is always seen.
         let before = deaths.partition_point(|death| death.exit <= call.end);
-        let mut recent = deaths[..before].iter().rev().take(LOOKED_AT);
+        let mut recent = deaths[..before].iter().rev().take(VISITED);
         if recent.any(|death| death.interrupted(&block)) {
             timeline.blocks[index].waits_for = WaitsFor::Child;
         }

@@ -15,7 +15,7 @@ use super::output::{Outputs, Written};
 use super::progress::Progress;
 use crate::cli::{Ignore, Runs};
 use crate::failure::Failure;
-use deadweight_core::{CleanRun, Luck};
+use deadweight_core::{CleanRun, RunCounters};
 use deadweight_record::{Count, Request, StandIn, run_clean};
 use deadweight_report::report::Hazard;
 use deadweight_trace::{Exit, Trace};
@@ -190,12 +190,12 @@ impl<'w> Series<'w> {
         self.run(|request| {
             let run = run_clean(request)?;
             let deadweight_record::CleanRun { wall, user, system, max_rss, exit, .. } = run;
-            let luck = Luck {
+            let counters = RunCounters {
                 displaced: run.displaced,
                 blocks_read: run.blocks_read,
                 throttled: run.throttled,
             };
-            Ok((CleanRun { wall, user, system, max_rss, exit, luck }, exit))
+            Ok((CleanRun { wall, user, system, max_rss, exit, counters }, exit))
         })
     }
 

@@ -4,7 +4,7 @@
 //! library's, `memmove` for instance, the stacks that were taken in the same function say for whom
 //! it works: what has no stack is divided among them. Not for instructions of the program's own.
 
-use super::{Spot, Weight, Weights, is_own};
+use super::{CallSite, Weight, Weights, is_own};
 use deadweight_report::stats::apportion::apportion;
 use deadweight_trace::symbols::Symbols;
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 /// Divides the weights of library instructions among the stacks taken in the same function. Counts
 /// and amounts keep their sums; where no stack was taken, nothing changes.
 pub(super) fn divided(symbols: &Symbols, weights: &Weights) -> Weights {
-    let mut stacks: BTreeMap<&str, Vec<(Spot, Weight)>> = BTreeMap::new();
-    for (spot, weight) in weights.iter().filter(|(s, _)| matches!(s, Spot::Stack(_))) {
-        if let Some(function) = library(symbols, *spot) {
-            stacks.entry(function).or_default().push((*spot, *weight));
+    let mut stacks: BTreeMap<&str, Vec<(CallSite, Weight)>> = BTreeMap::new();
+    for (site, weight) in weights.iter().filter(|(s, _)| matches!(s, CallSite::Stack(_))) {
+        if let Some(function) = library(symbols, *site) {
+            stacks.entry(function).or_default().push((*site, *weight));
         }
     }
     let (mut all, mut alone) = (Weights::new(), BTreeMap::<&str, Weight>::new());
-    for (spot, weight) in weights {
-        let function = matches!(spot, Spot::At(_)).then(|| library(symbols, *spot)).flatten();
+    for (site, weight) in weights {
+        let function = matches!(site, CallSite::At(_)).then(|| library(symbols, *site)).flatten();
         match function.filter(|function| stacks.contains_key(function)) {
             Some(function) => sum(alone.entry(function).or_default(), *weight),
-            None => sum(all.entry(*spot).or_default(), *weight),
+            None => sum(all.entry(*site).or_default(), *weight),
         }
     }
     // One division a function, however many of its instructions and stacks there are.
@@ -33,13 +33,13 @@ pub(super) fn divided(symbols: &Symbols, weights: &Weights) -> Weights {
     all
 }
 
-fn divide(all: &mut Weights, weight: Weight, stacks: &[(Spot, Weight)]) {
+fn divide(all: &mut Weights, weight: Weight, stacks: &[(CallSite, Weight)]) {
     let amounts: Vec<u64> = stacks.iter().map(|(_, w)| w.amount.max(1)).collect();
     let counts = apportion(weight.count, &amounts);
-    for (((spot, _), count), amount) in
+    for (((site, _), count), amount) in
         stacks.iter().zip(counts).zip(apportion(weight.amount, &amounts))
     {
-        sum(all.entry(*spot).or_default(), Weight { count, amount });
+        sum(all.entry(*site).or_default(), Weight { count, amount });
     }
 }
 
@@ -49,8 +49,8 @@ fn sum(sum: &mut Weight, more: Weight) {
 }
 
 /// The function of the innermost frame, if that is not the program's own.
-fn library(symbols: &Symbols, spot: Spot) -> Option<&str> {
-    let (location, frame) = spot.frames(symbols).next()?;
+fn library(symbols: &Symbols, site: CallSite) -> Option<&str> {
+    let (location, frame) = site.frames(symbols).next()?;
     let function = symbols.name(frame.function);
     (!function.is_empty() && !is_own(symbols, location, frame)).then_some(function)
 }

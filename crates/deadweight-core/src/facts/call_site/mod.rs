@@ -26,7 +26,7 @@ pub(crate) struct Weight {
 
 /// Where something happened, as far as it was taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Spot {
+pub(crate) enum CallSite {
     /// A call stack.
     Stack(StackId),
     /// A call stack whose innermost instruction waited for this one.
@@ -37,13 +37,13 @@ pub(crate) enum Spot {
     At(LocationId),
 }
 
-impl Default for Spot {
+impl Default for CallSite {
     fn default() -> Self {
         Self::Stack(StackId(0))
     }
 }
 
-impl Spot {
+impl CallSite {
     /// Whether it is known at all.
     pub(crate) fn is_known(self) -> bool {
         !matches!(self, Self::Stack(StackId(0)) | Self::At(LocationId(0)))
@@ -76,7 +76,7 @@ impl Spot {
 }
 
 /// Spots with their weights.
-pub(crate) type Weights = BTreeMap<Spot, Weight>;
+pub(crate) type Weights = BTreeMap<CallSite, Weight>;
 
 /// Adds `more` to `into`.
 pub(crate) fn add(into: &mut Weights, more: &Weights) {
@@ -91,7 +91,7 @@ pub(crate) fn add(into: &mut Weights, more: &Weights) {
 #[derive(Default)]
 struct Place {
     all: Weight,
-    heaviest: Spot,
+    heaviest: CallSite,
     most: u64,
 }
 
@@ -144,8 +144,8 @@ fn scaled(count: u64, total: u64, sampled: u64) -> u64 {
 
 /// The frames above the own one, innermost first, as `function (file:line)`, up to the outermost
 /// own one: what a language does before it calls the program is the same for every stack.
-fn chain(symbols: &Symbols, spot: Spot) -> Vec<String> {
-    let skip = own_index(symbols, spot).map_or(0, |i| i + 1);
+fn chain(symbols: &Symbols, site: CallSite) -> Vec<String> {
+    let skip = own_index(symbols, site).map_or(0, |i| i + 1);
     let own = |(_, (location, frame)): &(usize, (&Location, &SourceFrame))| {
         is_own(symbols, location, frame)
     };
@@ -153,7 +153,7 @@ fn chain(symbols: &Symbols, spot: Spot) -> Vec<String> {
     let program = |(_, frame): &(&Location, &SourceFrame)| {
         !symbols.name(frame.function).starts_with("std::rt::lang_start")
     };
-    let frames = || spot.frames(symbols).take_while(program);
+    let frames = || site.frames(symbols).take_while(program);
     let end = frames().enumerate().filter(own).last().map_or(usize::MAX, |(index, _)| index + 1);
     frames()
         .take(end)
@@ -177,34 +177,34 @@ pub(crate) fn frame_text(symbols: &Symbols, frame: &SourceFrame) -> String {
 
 /// The innermost frame that is the program's own; else the innermost that has a name outside the
 /// C library, else the innermost that has a name.
-pub(crate) fn own_frame(symbols: &Symbols, spot: Spot) -> Option<(&Location, &SourceFrame)> {
-    spot.frames(symbols).nth(own_index(symbols, spot)?)
+pub(crate) fn own_frame(symbols: &Symbols, site: CallSite) -> Option<(&Location, &SourceFrame)> {
+    site.frames(symbols).nth(own_index(symbols, site)?)
 }
 
-/// The line of the program's own that library code at this spot was called from: function, file
-/// and line. None if the spot is in the program's own code.
-pub(crate) fn called_from(symbols: &Symbols, spot: Spot) -> Option<(NameId, NameId, u32)> {
+/// The line of the program's own that library code at this site was called from: function, file
+/// and line. None if the site is in the program's own code.
+pub(crate) fn called_from(symbols: &Symbols, site: CallSite) -> Option<(NameId, NameId, u32)> {
     let (location, frame) =
-        spot.frames(symbols).nth(own_index(symbols, spot).filter(|i| *i > 0)?)?;
+        site.frames(symbols).nth(own_index(symbols, site).filter(|i| *i > 0)?)?;
     is_own(symbols, location, frame).then_some((frame.function, frame.file, frame.line))
 }
 
-fn own_index(symbols: &Symbols, spot: Spot) -> Option<usize> {
+fn own_index(symbols: &Symbols, site: CallSite) -> Option<usize> {
     let named = |f: &SourceFrame| !symbols.name(f.function).is_empty();
-    let own = spot
+    let own = site
         .frames(symbols)
         .position(|(location, frame)| named(frame) && is_own(symbols, location, frame));
     own.or_else(|| {
         let outside = |l| !is_system_image(image_path(symbols, l));
-        spot.frames(symbols).position(|(l, f)| named(f) && outside(l) && !is_entry(symbols, f))
+        site.frames(symbols).position(|(l, f)| named(f) && outside(l) && !is_entry(symbols, f))
     })
-    .or_else(|| spot.frames(symbols).position(|(_, f)| named(f)))
+    .or_else(|| site.frames(symbols).position(|(_, f)| named(f)))
 }
 
 /// Whether only a language's runtime is on a stack, and nothing that the program does itself.
-pub(crate) fn is_runtime(symbols: &Symbols, spot: Spot) -> bool {
+pub(crate) fn is_runtime(symbols: &Symbols, site: CallSite) -> bool {
     let mut runtime = false;
-    for (location, frame) in spot.frames(symbols) {
+    for (location, frame) in site.frames(symbols) {
         if is_own(symbols, location, frame) {
             return false;
         }
@@ -319,7 +319,7 @@ mod tests {
             50 exit";
         let trace = Trace::from_text(text).unwrap();
         let stack = (0..trace.symbols.stacks.len()).map(StackId::at).max().unwrap();
-        let heavy = Weights::from([(Spot::Stack(stack), Weight { count: 1, amount: 1 })]);
+        let heavy = Weights::from([(CallSite::Stack(stack), Weight { count: 1, amount: 1 })]);
         let found = sites(&trace.symbols, &heavy, 0);
         assert_eq!((found[0].function.as_str(), found[0].line), ("app::node", 9));
     }
@@ -334,7 +334,7 @@ mod tests {
             50 exit";
         let trace = Trace::from_text(text).unwrap();
         let stack = (0..trace.symbols.stacks.len()).map(StackId::at).max().unwrap();
-        let heavy = Weights::from([(Spot::Stack(stack), Weight { count: 1, amount: 1 })]);
+        let heavy = Weights::from([(CallSite::Stack(stack), Weight { count: 1, amount: 1 })]);
         let found = sites(&trace.symbols, &heavy, 0);
         assert_eq!(found[0].function, "app::parse");
         assert_eq!(found[0].chain, ["app::main (a.rs:2)"]);

@@ -10,7 +10,7 @@ mod replay;
 mod tests;
 
 use crate::path::Subject;
-use crate::path::cpu_holder::{Holder, holders};
+use crate::path::cpu_holder::{CpuHolder, holders};
 use crate::timeline::{Run, Task, Timeline, WokenBy};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
@@ -142,7 +142,7 @@ fn delays(timeline: &Timeline, subject: &Subject) -> Vec<Vec<(usize, Ns)>> {
             let (from, to) = (task.spans[span].start, task.span_end(span));
             let place = (TaskId::at(index), span);
             let parts = holders(timeline, subject, place, from, to);
-            let delay = parts.iter().filter(|(_, who)| !matches!(who, Holder::Own(_)));
+            let delay = parts.iter().filter(|(_, who)| !matches!(who, CpuHolder::Own(_)));
             let delay: Ns = delay.map(|(ns, _)| *ns).sum();
             if delay > Ns::ZERO {
                 delays[index].push((span, delay));

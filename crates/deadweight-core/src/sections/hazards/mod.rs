@@ -7,9 +7,9 @@ mod series;
 
 use crate::account::{AccountId, Attribution, Detail, OBSERVER};
 use crate::cost;
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
-use crate::path::cpu_holder::Holder;
+use crate::path::cpu_holder::CpuHolder;
 use deadweight_report::report::{Hazard, Stage};
 use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
@@ -19,7 +19,7 @@ pub(crate) use series::of_series;
 const PRODUCER: f64 = 0.2;
 /// A process with this part of the CPU time is the one that a wrapper was started for.
 const DOMINATES: f64 = 0.6;
-/// A run below this is mostly start-up and luck.
+/// A run below this is mostly start-up and chance.
 const SHORT: Ns = Ns(10_000_000);
 /// Samples that a share needs to be worth printing: ± 10 points at 100.
 const SAMPLES: u64 = 100;
@@ -30,30 +30,30 @@ const HEAVY: f64 = 0.3;
 
 /// What one traced run says about its own measurement.
 pub(crate) fn of_run(
-    case: &Case<'_>,
+    facts: &Facts<'_>,
     wall: &Attribution,
     stages: &[Stage],
     chosen: bool,
     clean: bool,
 ) -> Vec<Hazard> {
     let mut found = Vec::new();
-    found.extend(cut(case));
-    found.extend(producer(case, wall, stages));
+    found.extend(cut(facts));
+    found.extend(producer(facts, wall, stages));
     // Stages are shown each with its own clock: that the shell only starts them is plain.
     if !chosen && stages.is_empty() {
-        found.extend(wrapper(case));
+        found.extend(wrapper(facts));
     }
     if !clean {
-        found.extend(too_short(case, wall));
-        found.extend(heavy(wall, case.trace.meta.attached));
+        found.extend(too_short(facts, wall));
+        found.extend(heavy(wall, facts.trace.meta.attached));
     }
-    found.extend(disturbed(case, wall));
-    found.extend(throttled(case, wall));
-    found.extend(readings::two(case));
-    found.extend(unoptimised(case));
+    found.extend(disturbed(facts, wall));
+    found.extend(throttled(facts, wall));
+    found.extend(readings::two(facts));
+    found.extend(unoptimised(facts));
     // Of a recording that breaks off everybody was alive at the end.
-    if !case.trace.meta.attached && case.trace.meta.complete {
-        found.extend(survivors(case));
+    if !facts.trace.meta.attached && facts.trace.meta.complete {
+        found.extend(survivors(facts));
     }
     found
 }
@@ -63,8 +63,8 @@ fn hazard(id: &str, text: String) -> Hazard {
 }
 
 /// The recorder was killed, or the file cut: nothing of it says so but that its last words are missing.
-fn cut(case: &Case<'_>) -> Option<Hazard> {
-    let meta = &case.trace.meta;
+fn cut(facts: &Facts<'_>) -> Option<Hazard> {
+    let meta = &facts.trace.meta;
     (!meta.complete).then(|| {
         let text = format!(
             "the recording ends {} after its start and before the program: deadweight was killed, or the file was \
@@ -75,13 +75,13 @@ fn cut(case: &Case<'_>) -> Option<Hazard> {
     })
 }
 
-fn producer(case: &Case<'_>, wall: &Attribution, stages: &[Stage]) -> Option<Hazard> {
+fn producer(facts: &Facts<'_>, wall: &Attribution, stages: &[Stage]) -> Option<Hazard> {
     let account = AccountId::of_class("wait-input");
-    let waited = wall.of_process(account, case.subject());
+    let waited = wall.of_process(account, facts.subject());
     let (ns, whom) = waited
         .filter_map(|e| match e.detail {
-            Detail::Waits(_, Some(partner)) if !cost::is_idleness(case, &e.detail) => {
-                Some((e.ns, partner))
+            Detail::Waits(_, Some(peer)) if !cost::is_idleness(facts, &e.detail) => {
+                Some((e.ns, peer))
             }
             _ => None,
         })
@@ -89,9 +89,9 @@ fn producer(case: &Case<'_>, wall: &Attribution, stages: &[Stage]) -> Option<Haz
         .unzip();
     if let (Some(ns), Some(whom)) = (ns, whom)
         && ns.share_of(wall.net()) >= PRODUCER
-        && !cost::is_server(case, case.subject())
+        && !cost::is_server(facts, facts.subject())
     {
-        let [reader, whom] = [case.name(case.subject()), case.name(whom)];
+        let [reader, whom] = [facts.name(facts.subject()), facts.name(whom)];
         return Some(hazard("timed-the-producer", producer_text(&reader, &whom, ns)));
     }
     let stage = stages
@@ -110,29 +110,29 @@ fn producer_text(reader: &str, whom: &str, ns: Ns) -> String {
     )
 }
 
-fn wrapper(case: &Case<'_>) -> Option<Hazard> {
-    let subject = case.subject();
-    if !case.processes.get(subject).is_launcher() {
+fn wrapper(facts: &Facts<'_>) -> Option<Hazard> {
+    let subject = facts.subject();
+    if !facts.processes.get(subject).is_launcher() {
         return None;
     }
     let cpu = |id: ProcessId| -> Ns {
-        let tasks = &case.processes.get(id).tasks;
-        tasks.iter().map(|t| case.timeline.task(*t).on_cpu()).sum()
+        let tasks = &facts.processes.get(id).tasks;
+        tasks.iter().map(|t| facts.timeline.task(*t).on_cpu()).sum()
     };
-    let own: Vec<(Ns, ProcessId)> = case
+    let own: Vec<(Ns, ProcessId)> = facts
         .processes
         .ids()
-        .filter(|id| case.processes.get(*id).own)
+        .filter(|id| facts.processes.get(*id).own)
         .map(|id| (cpu(id), id))
         .collect();
     let all: Ns = own.iter().map(|(ns, _)| *ns).sum();
     let (most, inner) = own.iter().max()?;
-    let inner_process = case.processes.get(*inner);
+    let inner_process = facts.processes.get(*inner);
     if *inner == subject || !inner_process.executed || most.share_of(all) < DOMINATES {
         return None;
     }
-    let [outer, name] = [case.name(subject), case.name(*inner)];
-    let wall = case.path.subject.end - case.path.subject.start;
+    let [outer, name] = [facts.name(subject), facts.name(*inner)];
+    let wall = facts.path.subject.end - facts.path.subject.start;
     let life = inner_process.end - inner_process.birth;
     Some(hazard(
         "timed-a-wrapper",
@@ -146,11 +146,11 @@ fn wrapper(case: &Case<'_>) -> Option<Hazard> {
     ))
 }
 
-fn too_short(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
+fn too_short(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     let samples: u64 =
         wall.user_time().flat_map(|e| e.samples.values()).map(|weight| weight.count).sum();
     let user = wall.user_time().map(|e| e.ns).sum::<Ns>().share_of(wall.total);
-    let few = case.trace.meta.sample_period > 0 && user > 0.2 && samples < SAMPLES;
+    let few = facts.trace.meta.sample_period > 0 && user > 0.2 && samples < SAMPLES;
     if wall.total >= SHORT && !few {
         return None;
     }
@@ -183,27 +183,27 @@ fn heavy(wall: &Attribution, attached: bool) -> Option<Hazard> {
     })
 }
 
-fn disturbed(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
+fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     let outside = wall.entries.iter().filter_map(|e| match e.detail {
-        Detail::Held(Holder::Outside(task)) => Some((e.ns, case.processes.of(task))),
+        Detail::Held(CpuHolder::Outside(task)) => Some((e.ns, facts.processes.of(task))),
         _ => None,
     });
     // Who has the CPU while a quota holds the command back takes nothing from it.
-    let total = outside.clone().map(|(ns, _)| ns).sum::<Ns>() - case.trace.meta.throttled;
+    let total = outside.clone().map(|(ns, _)| ns).sum::<Ns>() - facts.trace.meta.throttled;
     if total.share_of(wall.total) >= DISTURBED {
         // Who does not see wakers does not see other programs either, only that there is one.
-        let worst = outside.max().filter(|_| case.trace.meta.sees_wakers());
-        let worst = worst.map_or(String::new(), |(_, p)| format!(", {} most,", case.name(p)));
+        let worst = outside.max().filter(|_| facts.trace.meta.sees_wakers());
+        let worst = worst.map_or(String::new(), |(_, p)| format!(", {} most,", facts.name(p)));
         let text = format!(
             "Other programs{worst} held the CPU for {} of the wall time. Repeat on a \
              quiet machine{}.",
             percent(total, wall.total),
             // What runs already cannot be run again.
-            if case.trace.meta.attached { "" } else { ", or with more runs (-r)" }
+            if facts.trace.meta.attached { "" } else { ", or with more runs (-r)" }
         );
         return Some(hazard("noisy", text));
     }
-    let steal = case.trace.meta.steal;
+    let steal = facts.trace.meta.steal;
     (steal.share_of(wall.total) >= DISTURBED).then(|| {
         let text = format!(
             "The hypervisor took {} of CPU time away during the run. Repeat with more runs (-r).",
@@ -214,8 +214,8 @@ fn disturbed(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
 }
 
 /// A quota that kept the command from running: no other program, and no idle machine, did.
-fn throttled(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
-    let throttled = case.trace.meta.throttled;
+fn throttled(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
+    let throttled = facts.trace.meta.throttled;
     (throttled.share_of(wall.total) >= DISTURBED).then(|| {
         hazard(
             "throttled",
@@ -229,9 +229,9 @@ fn throttled(case: &Case<'_>, wall: &Attribution) -> Option<Hazard> {
     })
 }
 
-fn unoptimised(case: &Case<'_>) -> Option<Hazard> {
-    let process = case.processes.get(case.subject());
-    case.build(process.image?)?.unoptimised.then(|| {
+fn unoptimised(facts: &Facts<'_>) -> Option<Hazard> {
+    let process = facts.processes.get(facts.subject());
+    facts.build(process.image?)?.unoptimised.then(|| {
         let text = format!(
             "{} was built without optimisation: where its time goes says little about a release \
              build. Build with optimisation first.",
@@ -242,15 +242,15 @@ fn unoptimised(case: &Case<'_>) -> Option<Hazard> {
 }
 
 /// Own processes that outlive the subject.
-fn survivors(case: &Case<'_>) -> Option<Hazard> {
-    let end = case.path.subject.end;
-    let alive = case.processes.all.iter().find(|p| {
-        let tasks = p.tasks.iter().map(|t| case.timeline.task(*t));
+fn survivors(facts: &Facts<'_>) -> Option<Hazard> {
+    let end = facts.path.subject.end;
+    let alive = facts.processes.all.iter().find(|p| {
+        let tasks = p.tasks.iter().map(|t| facts.timeline.task(*t));
         p.own
             && tasks.clone().all(|t| !t.died)
             && p.end >= end
             && p.birth < end
-            && p.pid != case.path.subject.process
+            && p.pid != facts.path.subject.process
     })?;
     Some(hazard(
         "still-running",

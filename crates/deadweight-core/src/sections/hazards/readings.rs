@@ -3,7 +3,7 @@
 //! The ledger follows the path. Where CPUs are short, or wake-ups are a scheduler's hand-overs,
 //! the simple projection reads the same run otherwise; then both are said. Not a third ledger.
 
-use crate::facts::Case;
+use crate::facts::Facts;
 use crate::path::causes::{Cause, difference};
 use crate::path::projection::{TWO_READINGS, simple};
 use deadweight_report::report::Hazard;
@@ -12,18 +12,18 @@ use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// The two readings, where they differ much.
-pub(crate) fn two(case: &Case<'_>) -> Option<Hazard> {
-    let subject = &case.path.subject;
+pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
+    let subject = &facts.path.subject;
     // One task has one reading.
     if subject.own.iter().filter(|own| **own).count() < 2 {
         return None;
     }
-    let along = case.path.causes(case.timeline);
-    let across = simple(case.timeline, subject);
+    let along = facts.path.causes(facts.timeline);
+    let across = simple(facts.timeline, subject);
     if difference(&along, &across) < TWO_READINGS {
         return None;
     }
-    let (along, across) = (in_words(case, &along), in_words(case, &across));
+    let (along, across) = (in_words(facts, &along), in_words(facts, &across));
     let most = |reading: &BTreeMap<String, Ns>, other: &BTreeMap<String, Ns>| {
         let more = |word: &String, ns: Ns| ns - other.get(word).copied().unwrap_or_default();
         let most = reading.iter().max_by_key(|(word, ns)| more(word, **ns));
@@ -41,13 +41,13 @@ pub(crate) fn two(case: &Case<'_>) -> Option<Hazard> {
 }
 
 /// Causes in a few words.
-fn in_words(case: &Case<'_>, causes: &BTreeMap<Cause, Ns>) -> BTreeMap<String, Ns> {
+fn in_words(facts: &Facts<'_>, causes: &BTreeMap<Cause, Ns>) -> BTreeMap<String, Ns> {
     let mut words: BTreeMap<String, Ns> = BTreeMap::new();
     for (cause, ns) in causes {
         let word = match cause {
-            Cause::Work(name, _) => format!("{} at work", case.symbols().name(*name)),
+            Cause::Work(name, _) => format!("{} at work", facts.symbols().name(*name)),
             Cause::NoCpu(_) => "without a CPU".to_owned(),
-            Cause::Wait(name, ..) => format!("{} waiting", case.symbols().name(*name)),
+            Cause::Wait(name, ..) => format!("{} waiting", facts.symbols().name(*name)),
             Cause::Unrecorded => "not recorded".to_owned(),
             Cause::Unexplained => "not explained".to_owned(),
         };

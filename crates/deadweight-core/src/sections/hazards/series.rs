@@ -82,10 +82,10 @@ fn cause(doubt: &Doubt, clean: &[CleanRun], walls: &[u64]) -> String {
         return String::new();
     }
     let explains = |ns: u64| ns as f64 >= ENOUGH * longer as f64;
-    let throttled = more(|run| run.luck.throttled.0);
-    let read = more(|run| run.luck.blocks_read);
+    let throttled = more(|run| run.counters.throttled.0);
+    let read = more(|run| run.counters.blocks_read);
     let on_cpu = more(|run| (run.user + run.system).0);
-    let displaced = more(|run| run.luck.displaced);
+    let displaced = more(|run| run.counters.displaced);
     if explains(throttled) {
         format!(": a CPU quota of the cgroup kept them from running for {}", time(Ns(throttled)))
     } else if read >= NOTABLE_BLOCKS {
@@ -107,16 +107,16 @@ fn cause(doubt: &Doubt, clean: &[CleanRun], walls: &[u64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::clean_run::Luck;
+    use crate::facts::clean_run::RunCounters;
 
-    fn run(wall: u64, cpu: u64, luck: Luck) -> CleanRun {
-        CleanRun { wall: Ns(wall), user: Ns(cpu), luck, ..CleanRun::default() }
+    fn run(wall: u64, cpu: u64, counters: RunCounters) -> CleanRun {
+        CleanRun { wall: Ns(wall), user: Ns(cpu), counters, ..CleanRun::default() }
     }
 
     /// Nine like runs with one among them.
     fn said(odd: CleanRun, at: usize) -> String {
         let mut runs: Vec<CleanRun> =
-            (0..9).map(|i| run(1_000_000 + i, 900_000, Luck::default())).collect();
+            (0..9).map(|i| run(1_000_000 + i, 900_000, RunCounters::default())).collect();
         runs.insert(at, odd);
         let found = of_series(&runs);
         assert_eq!(found.len(), 1, "{found:?}");
@@ -125,15 +125,15 @@ mod tests {
 
     #[test]
     fn an_odd_run_is_told_with_what_it_met() {
-        let plain = Luck::default();
-        let read = Luck { blocks_read: 4096, ..plain };
+        let plain = RunCounters::default();
+        let read = RunCounters { blocks_read: 4096, ..plain };
         let cold = said(run(3_000_000, 900_000, read), 4);
         assert!(cold.contains("2 MiB from storage"), "{cold}");
         let first = said(run(3_000_000, 900_000, read), 0);
         assert!(first.contains("first run") && first.contains("from storage"), "{first}");
-        let displaced = Luck { displaced: 3, ..plain };
+        let displaced = RunCounters { displaced: 3, ..plain };
         assert!(said(run(3_000_000, 900_000, displaced), 4).contains("their CPU 3 times more"));
-        let throttled = Luck { throttled: Ns(1_900_000), ..displaced };
+        let throttled = RunCounters { throttled: Ns(1_900_000), ..displaced };
         assert!(said(run(3_000_000, 900_000, throttled), 4).contains("quota"));
         assert!(said(run(3_000_000, 2_800_000, displaced), 4).contains("longer on a CPU"));
         assert!(said(run(3_000_000, 900_000, plain), 4).contains("waited 2.00 ms longer"));
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn an_even_series_says_nothing() {
         let runs: Vec<CleanRun> =
-            (0..20).map(|i| run(1000 + (i * 37) % 50, 900, Luck::default())).collect();
+            (0..20).map(|i| run(1000 + (i * 37) % 50, 900, RunCounters::default())).collect();
         assert_eq!(of_series(&runs), []);
     }
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// time ties the two together.
 const SOON: Ns = Ns(500_000);
 /// Calls on one object, or births, that are looked at for one wait, back from its end.
-const LOOKED_AT: usize = 64;
+const VISITED: usize = 64;
 /// `-ETIMEDOUT`.
 const TIMED_OUT: i64 = -110;
 /// `-EINTR`, and what the kernel has instead of it for a call that may begin anew (`-ERESTARTSYS` to
@@ -82,7 +82,7 @@ struct Concluded {
 ///
 /// Where `exact` is not given, a wait may have lasted longer than it is told to: for how long a task was without a CPU
 /// before it was stopped is known, but not how much of that came before the wait and how much behind it.
-pub(super) fn conclude(timeline: &mut Timeline, arch: Arch, exact: bool) {
+pub(super) fn infer(timeline: &mut Timeline, arch: Arch, exact: bool) {
     let peers = Peers::gather(timeline, arch);
     let mut early: BTreeMap<TaskId, BTreeMap<u32, Ns>> = BTreeMap::new();
     for index in (0..timeline.blocks.len()).filter_map(|i| u32::try_from(i).ok()) {
@@ -261,10 +261,10 @@ impl Peers {
         // Calls are in order of their starts, and one that began long before may still last.
         let overlaps = |id: CallId| overlapping(timeline, block, id);
         let first = calls[..before].iter().rev().filter(|(gift, _)| *gift == wanted);
-        let first = first.take(LOOKED_AT).filter_map(|(_, id)| overlaps(*id)).last();
+        let first = first.take(VISITED).filter_map(|(_, id)| overlaps(*id)).last();
         first.or_else(|| {
             let left = calls[..before].iter().rev().filter(|(gift, _)| *gift == Gift::Both);
-            left.take(LOOKED_AT).find_map(|(_, id)| overlaps(*id))
+            left.take(VISITED).find_map(|(_, id)| overlaps(*id))
         })
     }
 
@@ -334,8 +334,7 @@ fn left(timeline: &Timeline, block: &Block) -> Option<Concluded> {
         task.parent == Some(block.task) && task.birth <= block.start && task.end > block.start
     };
     let before = timeline.tasks.partition_point(|task| task.birth <= block.start);
-    let child =
-        (before.saturating_sub(LOOKED_AT)..before).rfind(|at| born(&timeline.tasks[*at]))?;
+    let child = (before.saturating_sub(VISITED)..before).rfind(|at| born(&timeline.tasks[*at]))?;
     let task = &timeline.tasks[child];
     let exec = task.execs.iter().map(|(at, _)| *at).find(|at| *at >= block.start);
     // Nothing else ends such a wait, but it may do so before the recorder hears of the program.
