@@ -23,7 +23,7 @@ fuzz_target!(|text: &str| {
     let reports: Reports<'_> = [("a", &report)].into_iter().collect();
     for asked in ["a.wall > 1 ms", "tiny-reads > 60%", "net-work < 5%"] {
         if let Ok(condition) = asked.parse::<Condition>() {
-            let _ = condition.ask(&reports);
+            let _ = condition.evaluate(&reports);
         }
     }
 });

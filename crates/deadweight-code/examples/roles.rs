@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "an example that prints")]
 #![expect(clippy::disallowed_methods, reason = "the core itself does none")]
 
-use deadweight_code::{Calling, Code, Function, Role};
+use deadweight_code::{Abi, Code, Function, Role};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::FileAddr;
 use deadweight_trace::{Kind, Trace};
@@ -45,8 +45,8 @@ fn show(trace: &Trace, code: usize, hits: &[(FileAddr, u64)], all: usize) {
         let found = sealed.targets.iter().find(|(addr, _)| *addr == at)?;
         Some(symbols.name(found.1))
     };
-    let calling = Calling::of(symbols.name(symbols.images[sealed.image.index()].language));
-    let bytes = Code { arch: trace.meta.arch, calling, addr: sealed.addr, bytes: &sealed.bytes };
+    let abi = Abi::of(symbols.name(symbols.images[sealed.image.index()].language));
+    let bytes = Code { arch: trace.meta.arch, abi, addr: sealed.addr, bytes: &sealed.bytes };
     let function = Function::read(&bytes, &name);
     let percent = |part: usize| part as f64 * 100.0 / all as f64;
     let size = sealed.bytes.len();

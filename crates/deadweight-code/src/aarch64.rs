@@ -4,7 +4,7 @@
 //! vectors (SVE) are not decoded and stay unknown.
 
 use super::instruction::{Instruction, Kind, Memory, Reg, Registers};
-use super::{Calling, Convention};
+use super::{Abi, Convention};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Opcode, Operand, SIMDSizeCode, SizeCode};
 
@@ -36,8 +36,8 @@ const ARGUMENTS: [Reg; 16] = [
 ];
 
 /// How code of this convention calls and what its registers are reserved for.
-pub(super) fn convention(calling: Calling) -> Convention {
-    let go = calling == Calling::Go;
+pub(super) fn convention(abi: Abi) -> Convention {
+    let go = abi == Abi::Go;
     Convention {
         stack: SP,
         frame: FP,

@@ -30,14 +30,14 @@ pub(super) fn reaches(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Calling, Code, Function};
+    use crate::{Abi, Code, Function};
     use deadweight_trace::syscall::Arch;
     use deadweight_trace::units::FileAddr;
 
     /// How many calls of rare cases a small function has; none if it is not small.
     fn rare_calls(bytes: &[u8]) -> Option<usize> {
-        let calling = Calling::Platform;
-        let code = Code { arch: Arch::X86_64, calling, addr: FileAddr(0), bytes };
+        let abi = Abi::Platform;
+        let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0), bytes };
         Function::read(&code, &|_| None).calls_if_small().map(<[_]>::len)
     }
 

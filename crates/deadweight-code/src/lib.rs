@@ -16,16 +16,16 @@
 #![forbid(unsafe_code)]
 
 mod aarch64;
-pub mod duty;
-mod entrance;
 mod flow;
 pub mod instruction;
 pub mod listing;
 pub mod loops;
-pub mod machine;
+pub mod machine_code;
+mod probe_site;
 pub mod removal;
 pub mod roles;
 mod sole;
+pub mod symbol_role;
 mod x86;
 
 #[cfg(test)]
@@ -33,10 +33,10 @@ mod tests;
 
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
-pub use entrance::entrance;
 use instruction::{Instruction, Kind, Reg, Registers};
 pub use listing::Line;
 pub use loops::Loop;
+pub use probe_site::probe_site;
 pub use roles::{Place, Role, Run, Shape};
 use sole::Sole;
 
@@ -46,7 +46,7 @@ pub struct Code<'a> {
     /// What machine they are for.
     pub arch: Arch,
     /// Whose calling convention they follow.
-    pub calling: Calling,
+    pub abi: Abi,
     /// Address of the first byte.
     pub addr: FileAddr,
     /// From the function's entry to its end. What does not decode is kept as unknown.
@@ -55,7 +55,7 @@ pub struct Code<'a> {
 
 /// Whose calling convention code follows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Calling {
+pub enum Abi {
     /// The platform's: System V on x86-64, AAPCS64 on aarch64. Rust's and Zig's own differ from
     /// it only in ways that no rule asks about.
     #[default]
@@ -64,7 +64,7 @@ pub enum Calling {
     Go,
 }
 
-impl Calling {
+impl Abi {
     /// The convention of code in `language`, as [`deadweight_trace::symbols::Image::language`] names it.
     #[must_use]
     pub fn of(language: &str) -> Self {
@@ -119,9 +119,9 @@ impl Function {
     #[must_use]
     pub fn read(code: &Code<'_>, names: &Names<'_>) -> Self {
         let (convention, instructions) = match code.arch {
-            Arch::X86_64 => (x86::convention(code.calling), x86::decode(code.bytes, code.addr.0)),
+            Arch::X86_64 => (x86::convention(code.abi), x86::decode(code.bytes, code.addr.0)),
             Arch::Aarch64 => {
-                (aarch64::convention(code.calling), aarch64::decode(code.bytes, code.addr.0))
+                (aarch64::convention(code.abi), aarch64::decode(code.bytes, code.addr.0))
             }
         };
         let entered = entered(&instructions);
@@ -161,7 +161,7 @@ impl Function {
 
     /// How many of its instructions are there for anything but being called, and calling.
     #[must_use]
-    pub fn working(&self) -> usize {
+    pub fn work_instructions(&self) -> usize {
         use Role::{Arguments, Call, Epilogue, Prologue};
         let working = |(i, role): &(&Instruction, &Role)| {
             !matches!(role, Prologue | Epilogue | Arguments | Call)

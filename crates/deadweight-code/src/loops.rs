@@ -39,13 +39,13 @@ impl Loop {
 
     /// Which part of its instructions are checks of indexes, in 0..=1.
     #[must_use]
-    pub fn checking(&self) -> f64 {
+    pub fn bounds_check_share(&self) -> f64 {
         f64::from(self.checks) / f64::from(self.instructions.max(1))
     }
 
     /// Which part of its instructions are checks of any kind, in 0..=1.
     #[must_use]
-    pub fn checking_at_all(&self) -> f64 {
+    pub fn check_share(&self) -> f64 {
         f64::from(self.checks + self.other_checks) / f64::from(self.instructions.max(1))
     }
 }
@@ -112,14 +112,14 @@ fn is_check(role: &Role) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Calling, Code};
+    use crate::{Abi, Code};
     use deadweight_trace::syscall::Arch;
 
     fn read(hex: &str) -> Function {
         let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
         let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
-        let calling = Calling::Platform;
-        let code = Code { arch: Arch::X86_64, calling, addr: FileAddr(0), bytes: &bytes };
+        let abi = Abi::Platform;
+        let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0), bytes: &bytes };
         Function::read(&code, &|addr| {
             (addr.0 == 0x100).then_some("core::panicking::panic_bounds_check")
         })

@@ -10,7 +10,7 @@ use super::roles::routine::{self, Routine};
 use super::roles::{Role, checks};
 use super::sole::Sole;
 use super::x86::rewrite;
-use super::{Body, Calling, Code, Function, Loop, Names, find};
+use super::{Abi, Body, Code, Function, Loop, Names, find};
 use deadweight_trace::patch::Patch;
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
@@ -65,7 +65,7 @@ impl<'c, 'n> Reading<'c, 'n> {
     }
 
     fn body(&self) -> Body<'_, 'n> {
-        let convention = super::x86::convention(self.code.calling);
+        let convention = super::x86::convention(self.code.abi);
         Body {
             instructions: &self.function.instructions,
             entered: &self.function.entered,
@@ -108,11 +108,11 @@ pub fn without_fill(
         _ => return Err(Obstacle::NoCall),
     };
     let len = usize::from(instruction.len);
-    let becomes = match code.calling {
+    let becomes = match code.abi {
         // Go's have no result.
-        Calling::Go if !last => Some(rewrite::nothing(len)),
-        Calling::Go => None,
-        Calling::Platform => rewrite::skipped_fill(len, last),
+        Abi::Go if !last => Some(rewrite::nothing(len)),
+        Abi::Go => None,
+        Abi::Platform => rewrite::skipped_fill(len, last),
     };
     Ok(vec![read.patch(instruction, becomes.ok_or(Obstacle::NoRoom)?)?])
 }

@@ -6,7 +6,7 @@
 pub(super) mod rewrite;
 
 use super::instruction::{Instruction, Kind, Memory, Reg, Registers};
-use super::{Calling, Convention};
+use super::{Abi, Convention};
 use iced_x86::{
     Decoder, DecoderOptions, FastFormatter, FlowControl, InstructionInfoFactory,
     InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
@@ -32,8 +32,8 @@ const SYSTEM_V: [Reg; 6] = [RDI, RSI, RDX, RCX, R8, R9];
 const GO: [Reg; 9] = [RAX, RBX, RCX, RDI, RSI, R8, R9, R10, R11];
 
 /// How code of this convention calls and what its registers are reserved for.
-pub(super) fn convention(calling: Calling) -> Convention {
-    let go = calling == Calling::Go;
+pub(super) fn convention(abi: Abi) -> Convention {
+    let go = abi == Abi::Go;
     Convention {
         stack: RSP,
         frame: RBP,

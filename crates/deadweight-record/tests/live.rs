@@ -243,7 +243,7 @@ int main(void) {
     let calls: u64 = seen.calls.values().sum();
     // exec returns without a recorded entry, exit_group never returns.
     assert_eq!(seen.backs, calls);
-    assert!(seen.meta.observer.syscall_user + seen.meta.observer.syscall_kernel > 0);
+    assert!(seen.meta.overhead.syscall_user + seen.meta.overhead.syscall_kernel > 0);
     assert!(seen.sites["call"] > 10, "{}", seen.sites["call"]);
     assert_on_cpu_matches(&outcome, &seen, 20);
 }

@@ -28,7 +28,7 @@ pub const PRECISION: f64 = 0.005;
 /// So many pairs are run at least where nobody says how many: enough for the test to speak.
 pub const FEWEST_PAIRS: usize = 10;
 /// The smallest difference that [`Comparison::runs_needed`] asks to see.
-pub const WORTH_SEEING: f64 = 0.02;
+pub const SMALLEST_DIFFERENCE: f64 = 0.02;
 
 /// How one command compares with the reference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -208,7 +208,7 @@ pub fn fewest(paired: bool) -> usize {
 
 /// Whether wall times show a difference: then a reason is wanted.
 #[must_use]
-pub fn wants_reason(a: &[f64], b: &[f64], paired: bool) -> bool {
+pub fn shows_difference(a: &[f64], b: &[f64], paired: bool) -> bool {
     let verdict = judge(&[a.to_vec(), b.to_vec()], paired, 1, 1).1;
     matches!(verdict, Verdict::Faster | Verdict::Slower)
 }
@@ -217,17 +217,17 @@ pub fn wants_reason(a: &[f64], b: &[f64], paired: bool) -> bool {
 /// of 2 % (simulated in the tests). It asks nothing of the factor itself, so that stopping by it
 /// makes no false alarms.
 #[must_use]
-pub fn is_known(a: &[f64], b: &[f64]) -> bool {
+pub fn is_precise(a: &[f64], b: &[f64]) -> bool {
     ratio::of_pairs(a, b, CONFIDENCE).is_some_and(|f| (f.high / f.low).ln() / 2.0 <= PRECISION)
 }
 
 /// How many runs narrow the interval's half width to the difference that was estimated, or to
-/// [`WORTH_SEEING`] if that is larger: it shrinks with the root of
+/// [`SMALLEST_DIFFERENCE`] if that is larger: it shrinks with the root of
 /// their number, and the test asks for [`ALPHA`] rather than for the printed confidence.
 fn needed(ratio: &Ratio, runs: u32) -> Option<u32> {
     let half = (ratio.high / ratio.low).ln() / 2.0;
     let stricter = quantile(1.0 - ALPHA / 2.0) / quantile(0.5 + CONFIDENCE / 2.0);
-    let wanted = WORTH_SEEING.ln_1p().max(ratio.value.ln().abs());
+    let wanted = SMALLEST_DIFFERENCE.ln_1p().max(ratio.value.ln().abs());
     let factor = (half * stricter / wanted).powi(2);
     let needed = (factor * f64::from(runs)).ceil();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]

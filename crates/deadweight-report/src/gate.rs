@@ -139,7 +139,7 @@ impl Condition {
 
     /// Whether it asks for more than wall times.
     #[must_use]
-    pub fn asks_ledger(&self) -> bool {
+    pub fn needs_ledger(&self) -> bool {
         let share = |amount: &Amount| matches!(amount.of, Of::Share(..));
         match self {
             Self::Amounts(left, _, right) => share(left) || share(right),
@@ -149,7 +149,7 @@ impl Condition {
 
     /// The unit of benchmark programs that it asks for: no report has it.
     #[must_use]
-    pub fn asks_metric(&self) -> Option<&str> {
+    pub fn benchmark_unit(&self) -> Option<&str> {
         let Self::Amounts(left, _, right) = self else { return None };
         [left, right].into_iter().find_map(|amount| match &amount.of {
             Of::Metric(_, unit) => Some(unit.as_str()),
@@ -161,7 +161,7 @@ impl Condition {
     ///
     /// # Errors
     /// If it names a report that is not there, or compares a time with a share.
-    pub fn ask(&self, reports: &Reports<'_>) -> Result<Outcome, GateError> {
+    pub fn evaluate(&self, reports: &Reports<'_>) -> Result<Outcome, GateError> {
         match self {
             Self::Amounts(left, order, right) => amounts(reports, left, *order, right),
             Self::Finding(name, wanted) => {

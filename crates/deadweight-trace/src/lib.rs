@@ -58,7 +58,8 @@ pub struct Meta {
     /// Mean period of the sampling clock in ns of CPU time; 0 without sampling.
     pub sample_period: u64,
     /// What observing costs the program.
-    pub observer: Observer,
+    #[serde(rename = "observer")]
+    pub overhead: Overhead,
     /// The recorder's own tasks: CPU time that they took is ours, not an outsider's.
     pub recorders: Vec<Tid>,
     /// How much this machine let us see (`root`, ...), see `deadweight doctor`.
@@ -75,7 +76,8 @@ pub struct Meta {
     /// CPUs.
     pub throttled: Ns,
     /// Calls that are taken to be like the one in so many that was recorded.
-    pub thinned: u64,
+    #[serde(rename = "thinned")]
+    pub decimated: u64,
     /// What the reader must know (facts of this recording, in plain words).
     pub warnings: Vec<String>,
     /// Written last: false in a recording that broke off.
@@ -105,7 +107,7 @@ pub struct Usage {
 /// The calibrated cost of being observed, in ns per event, by where the time shows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Observer {
+pub struct Overhead {
     /// Per system call, in the user time around it.
     pub syscall_user: u64,
     /// Per system call, between its entry and exit records.
@@ -142,7 +144,7 @@ pub struct Trace {
 impl Meta {
     /// Whether wake-ups were recorded: on the lower rungs none is.
     #[must_use]
-    pub fn sees_wakers(&self) -> bool {
+    pub fn records_wakers(&self) -> bool {
         !matches!(self.rung.as_str(), "user" | "stops")
     }
 
@@ -150,8 +152,8 @@ impl Meta {
     /// is stopped instead, they are concluded from counts between stops, and where one call in so many is recorded,
     /// the others are taken to be like it.
     #[must_use]
-    pub fn sees_both_ends(&self) -> bool {
-        self.rung != "stops" && self.thinned == 0
+    pub fn records_both_ends(&self) -> bool {
+        self.rung != "stops" && self.decimated == 0
     }
 }
 

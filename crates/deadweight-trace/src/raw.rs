@@ -9,9 +9,9 @@ use std::fs::File;
 use std::path::PathBuf;
 
 /// Whoever of the other programs has a CPU, where they are not seen: a number that no task has.
-pub const STRANGER: u32 = u32::MAX - 1;
+pub const OTHER_PROGRAM: u32 = u32::MAX - 1;
 /// What it is called.
-pub const STRANGERS_NAME: &str = "another program";
+pub const OTHER_PROGRAM_NAME: &str = "another program";
 
 /// Takes events as they are merged. Called from one thread, in order of time.
 pub trait Sink {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A binary that code ran in, or the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// Path as mapped; `[kernel]`, `[vdso]`, `[anonymous]` and [`MADE`] are names of their own.
+    /// Path as mapped; `[kernel]`, `[vdso]`, `[anonymous]` and [`JIT_IMAGE`] are names of their own.
     pub path: NameId,
     /// GNU build-id in hexadecimal, or empty.
     pub build_id: NameId,
@@ -99,7 +99,7 @@ struct Index {
 }
 
 /// The path of an image that is code which a compiler inside a program made and listed by name.
-pub const MADE: &str = "[jit]";
+pub const JIT_IMAGE: &str = "[jit]";
 
 /// Whether an image is the C library or its dynamic linker. Nobody changes a line of theirs, and
 /// where their debug information is installed it would be read for every run of every program.

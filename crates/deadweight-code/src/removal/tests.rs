@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 
 /// A function taken from a binary, with what lies at the addresses that it calls.
 struct Case {
-    calling: Calling,
+    abi: Abi,
     addr: u64,
     code: &'static str,
     names: &'static [(u64, &'static str)],
@@ -31,7 +31,7 @@ impl Case {
     ) {
         let bytes = self.bytes();
         let addr = FileAddr(self.addr);
-        let code = Code { arch: Arch::X86_64, calling: self.calling, addr, bytes: &bytes };
+        let code = Code { arch: Arch::X86_64, abi: self.abi, addr, bytes: &bytes };
         let mut out = String::new();
         match remove(&code, &|addr| self.name(addr)) {
             Ok(patches) => {
@@ -58,7 +58,7 @@ fn text(bytes: &[u8], addr: FileAddr) -> String {
     instructions.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-const C: Case = Case { calling: Calling::Platform, addr: 0, code: "", names: &[(0x100, "memset")] };
+const C: Case = Case { abi: Abi::Platform, addr: 0, code: "", names: &[(0x100, "memset")] };
 
 #[test]
 fn a_call_that_clears_leaves_its_result() {
@@ -121,7 +121,7 @@ fn a_block_fill_goes_where_its_registers_are_free() {
 fn gos_routine_has_no_result() {
     // call runtime.memclrNoHeapPointers; mov rax, [rsp]; ret
     let case = Case {
-        calling: Calling::Go,
+        abi: Abi::Go,
         code: "e8fb000000 488b0424 c3",
         names: &[(0x100, "runtime.memclrNoHeapPointers")],
         ..C
@@ -138,7 +138,7 @@ fn gos_routine_has_no_result() {
 fn the_checks_of_a_loop_go_with_their_compares() {
     // main.step of tests/programs/stencil.go.
     let case = Case {
-        calling: Calling::Go,
+        abi: Abi::Go,
         addr: 0x49e1a0,
         code: "
         554889e5488944241048897c2428b901000000eb0348ffc1498d52ff0f1f40004839d17d75ba01000000eb0a46
@@ -212,7 +212,7 @@ fn locks_go_and_nothing_else_does() {
 fn other_machines_are_not_written_for() {
     let code = Code {
         arch: Arch::Aarch64,
-        calling: Calling::Platform,
+        abi: Abi::Platform,
         addr: FileAddr(0),
         bytes: &[0xc0, 0x03, 0x5f, 0xd6],
     };

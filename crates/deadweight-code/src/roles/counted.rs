@@ -20,11 +20,12 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
         let clears = matches!(roles[at], Role::Zeroing(_)) || gives_cleared(body, at);
         if clears && Followed::from(body, at).is_some_and(|mut memory| memory.is_counted(at, roles))
         {
-            roles[at] = Role::Counted;
+            roles[at] = Role::AccumulatorZeroing;
         }
     }
     // The other instructions of a run.
-    let counted: Vec<usize> = (0..roles.len()).filter(|at| roles[*at] == Role::Counted).collect();
+    let counted: Vec<usize> =
+        (0..roles.len()).filter(|at| roles[*at] == Role::AccumulatorZeroing).collect();
     for at in counted {
         let near = at.saturating_sub(AHEAD)..roles.len().min(at + AHEAD);
         let stores = |i: &Instruction| i.memory.filter(|m| m.written).and_then(|m| m.base);
@@ -32,7 +33,7 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
         for other in near {
             let same = stores(&body.instructions[other]) == Some(base);
             if same && matches!(roles[other], Role::Zeroing(_)) {
-                roles[other] = Role::Counted;
+                roles[other] = Role::AccumulatorZeroing;
             }
         }
     }

@@ -29,7 +29,7 @@ pub enum Role {
     Filling,
     /// Sets memory to zero in which the code then counts, or asks for memory that is: its elements are
     /// read, changed and written back before anything else fills them.
-    Counted,
+    AccumulatorZeroing,
     /// Moves a value from one place in memory to another, unchanged; also a call that does.
     Copy(Run),
     /// Compares an index with a length, or branches on that to a panic.

@@ -1,10 +1,10 @@
 //! aarch64 code of Clang (Zig 0.14's, `-O2`) and Go 1.26.
 
 use super::{ARM, Fixture};
-use crate::Calling;
+use crate::Abi;
 use expect_test::expect;
 
-const GO: Fixture = Fixture { calling: Calling::Go, ..ARM };
+const GO: Fixture = Fixture { abi: Abi::Go, ..ARM };
 
 // struct big { long v[12]; };
 // void by_value(struct big *to, const struct big *from) { *to = *from; }

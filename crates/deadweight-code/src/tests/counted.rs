@@ -6,7 +6,7 @@ use crate::Role;
 /// How many instructions clear memory, and how many of those to count in it.
 fn clearing(function: &Fixture) -> (usize, usize) {
     let roles = function.read().roles;
-    let counted = roles.iter().filter(|role| **role == Role::Counted).count();
+    let counted = roles.iter().filter(|role| **role == Role::AccumulatorZeroing).count();
     (roles.iter().filter(|role| matches!(role, Role::Zeroing(_))).count(), counted)
 }
 

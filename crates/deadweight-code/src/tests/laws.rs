@@ -1,7 +1,7 @@
 //! What holds for any bytes, and for samples in code that is known.
 
 use super::{ARM, C, Fixture, GO};
-use crate::{Calling, Code, Function, Role};
+use crate::{Abi, Code, Function, Role};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 use expect_test::expect;
@@ -96,7 +96,7 @@ proptest! {
         for fixture in [C, GO, ARM] {
             holds(&fixture, addr, &bytes)?;
         }
-        holds(&Fixture { calling: Calling::Go, ..ARM }, addr, &bytes)?;
+        holds(&Fixture { abi: Abi::Go, ..ARM }, addr, &bytes)?;
     }
 
     /// Moves between memory and registers, which random bytes seldom are.
@@ -121,8 +121,7 @@ proptest! {
 fn a_long_run_is_one() {
     let store = [0x48, 0xc7, 0x07, 0, 0, 0, 0, 0x48, 0x83, 0xc7, 0x08];
     let bytes = store.repeat(10_000);
-    let code =
-        Code { arch: Arch::X86_64, calling: Calling::Platform, addr: FileAddr(0), bytes: &bytes };
+    let code = Code { arch: Arch::X86_64, abi: Abi::Platform, addr: FileAddr(0), bytes: &bytes };
     let function = Function::read(&code, &|_| None);
     let zeroing = |role: &&Role| matches!(role, Role::Zeroing(run) if run.bytes == 80_000);
     assert_eq!(function.roles().iter().filter(zeroing).count(), 10_000);

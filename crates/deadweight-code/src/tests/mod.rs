@@ -8,7 +8,7 @@ mod laws;
 mod native;
 mod registers;
 
-use super::{Calling, Code, Function, Names, Role, Run};
+use super::{Abi, Code, Function, Names, Role, Run};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 use expect_test::Expect;
@@ -16,7 +16,7 @@ use expect_test::Expect;
 /// A function taken from a binary.
 struct Fixture {
     arch: Arch,
-    calling: Calling,
+    abi: Abi,
     addr: u64,
     /// Its bytes in hexadecimal.
     code: &'static str,
@@ -25,8 +25,8 @@ struct Fixture {
 }
 
 const C: Fixture =
-    Fixture { arch: Arch::X86_64, calling: Calling::Platform, addr: 0, code: "", names: &[] };
-const GO: Fixture = Fixture { calling: Calling::Go, ..C };
+    Fixture { arch: Arch::X86_64, abi: Abi::Platform, addr: 0, code: "", names: &[] };
+const GO: Fixture = Fixture { abi: Abi::Go, ..C };
 const ARM: Fixture = Fixture { arch: Arch::Aarch64, ..C };
 
 impl Fixture {
@@ -47,7 +47,7 @@ impl Fixture {
 
     fn of<'a>(&self, bytes: &'a [u8]) -> Code<'a> {
         let addr = FileAddr(self.addr);
-        Code { arch: self.arch, calling: self.calling, addr, bytes }
+        Code { arch: self.arch, abi: self.abi, addr, bytes }
     }
 
     /// One line per instruction: its address, its text, and its role unless that is work.

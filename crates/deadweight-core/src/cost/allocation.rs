@@ -36,7 +36,7 @@ use crate::inspect::allocating::{Allocating, waited};
 use crate::inspect::growth;
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in};
-use deadweight_code::duty::Duty;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
@@ -55,7 +55,10 @@ const LARGE: f64 = 0.05;
 const RELEASED: f64 = 0.08;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    matches!(sample.duty(), Some(Duty::Allocate | Duty::Grow | Duty::Release))
+    matches!(
+        sample.symbol_role(),
+        Some(SymbolRole::Allocate | SymbolRole::Grow | SymbolRole::Release)
+    )
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -73,7 +76,7 @@ fn keeps(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> bool 
     // What an allocator does while it takes something back may have any name.
     let releases = |site: &CallSite| {
         let sample = site.stack().map(|stack| found.facts.sample(stack));
-        sample.is_some_and(|s| s.under(Duty::Release) || s.under(Duty::Grow))
+        sample.is_some_and(|s| s.under(SymbolRole::Release) || s.under(SymbolRole::Grow))
     };
     let released = share.places.iter().filter(|(site, _)| releases(site));
     let released: u64 = released.map(|(_, weight)| weight.amount).sum();

@@ -89,7 +89,7 @@ fn purpose(sample: &UserSample<'_>) -> Purpose {
     const LOCK: [&str; 5] = ["Mutex", "mutex", "RwLock", "Spinlock", "spin_lock"];
     let names: Vec<&str> = sample
         .frames()
-        .take(sample.duties.len() + 1)
+        .take(sample.symbol_roles.len() + 1)
         .map(|(_, frame)| sample.symbols.name(frame.function))
         .collect();
     let named = |marks: &[&str]| names.iter().any(|n| marks.iter().any(|mark| n.contains(mark)));

@@ -37,7 +37,7 @@ use crate::facts::user_time::UserSample;
 use crate::inspect::hot_code::hot_code;
 use crate::inspect::shares::{Own, sampled_sites, samples_of};
 use crate::inspect::{Draft, processes_in};
-use deadweight_code::machine::FunctionId;
+use deadweight_code::machine_code::FunctionId;
 use deadweight_code::{Loop, Role};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -95,12 +95,16 @@ impl Checked {
     /// Whether its checks are worth a word.
     fn is_about_checks(&self) -> bool {
         let longest = self.others.values().max().copied().unwrap_or(0);
-        self.around.checking() >= MANY && longest as f64 <= WAITING * self.all() as f64
+        self.around.bounds_check_share() >= MANY && longest as f64 <= WAITING * self.all() as f64
     }
 
     /// Which part of its instructions goes with the checks.
     fn checking(&self, language: &str) -> f64 {
-        if one_switch(language) { self.around.checking_at_all() } else { self.around.checking() }
+        if one_switch(language) {
+            self.around.check_share()
+        } else {
+            self.around.bounds_check_share()
+        }
     }
 
     /// Samples that its checks stand for.

@@ -39,7 +39,7 @@ use crate::inspect::allocating::mostly_allocation;
 use crate::inspect::growth;
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in};
-use deadweight_code::duty::Duty;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 use deadweight_trace::ids::StackId;
@@ -65,9 +65,9 @@ const WAITING: f64 = 0.35;
 
 fn claim(sample: &UserSample<'_>) -> bool {
     growth::is_by_hand(sample)
-        || sample.duty() == Some(Duty::Copy)
-            && !sample.under(Duty::Stream)
-            && !sample.under(Duty::Sort)
+        || sample.symbol_role() == Some(SymbolRole::Copy)
+            && !sample.under(SymbolRole::Stream)
+            && !sample.under(SymbolRole::Sort)
             && (!sample.is_asked_for() || sample.allocates || shifts(sample))
 }
 
@@ -116,7 +116,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         return None;
     }
     let (low, high) = share.interval(share.ns);
-    let enlarging = part(&share, &|site| found.facts.sample(site).duty() != Some(Duty::Copy));
+    let enlarging =
+        part(&share, &|site| found.facts.sample(site).symbol_role() != Some(SymbolRole::Copy));
     let is_growth = enlarging >= MOSTLY;
     // What copies leave behind goes with them; a block that merely stays leaves nothing.
     let saved = |ns: Ns, of_it: f64| {
@@ -176,7 +177,7 @@ fn evidence(
     };
     let mut evidence =
         vec![format!("{} samples of {} in it; {known}", share.samples, share.whole.1)];
-    let grown = part(share, &|stack| found.facts.sample(stack).under(Duty::Grow));
+    let grown = part(share, &|stack| found.facts.sample(stack).under(SymbolRole::Grow));
     if grown > 0.0 && !is_growth {
         evidence.push(format!(
             "{} of it while something grew beyond its memory",

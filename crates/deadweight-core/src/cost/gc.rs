@@ -38,7 +38,7 @@ use crate::inspect::allocating::{Allocating, waited, waits_caused_by};
 use crate::inspect::growth;
 use crate::inspect::shares::{Share, sampled_sites};
 use crate::inspect::{Draft, processes_in};
-use deadweight_code::duty::Duty;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
@@ -67,7 +67,7 @@ pub(super) fn reports_both(collecting: Ns, allocating: Ns) -> bool {
 }
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    sample.under(Duty::Collect)
+    sample.under(SymbolRole::Collect)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -99,7 +99,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             (waited, Ns::ZERO, allocating.saving(ns + waited))
         }
         None => {
-            let held = waits_caused_by(found, process, &[CLASS.id], &[Duty::Collect]);
+            let held = waits_caused_by(found, process, &[CLASS.id], &[SymbolRole::Collect]);
             let instead = faults_instead(found, process);
             (held, instead, ns + held - instead)
         }

@@ -38,7 +38,7 @@ use crate::inspect::hot_code::hot_code;
 use crate::inspect::shares::{Share, sampled_sites, samples_of};
 use crate::inspect::{Draft, processes_in};
 use deadweight_code::Role;
-use deadweight_code::machine::{Called, FunctionId};
+use deadweight_code::machine_code::{FunctionId, SmallCallee};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::ids::{LocationId, StackId};
@@ -81,7 +81,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
 }
 
 /// The small function that a sample of a call's own instructions is about.
-pub(crate) fn called(sample: &UserSample<'_>) -> Option<Called> {
+pub(crate) fn called(sample: &UserSample<'_>) -> Option<SmallCallee> {
     let calling = matches!(
         sample.waited.role,
         Role::Prologue | Role::Epilogue | Role::Arguments | Role::Call
@@ -225,7 +225,7 @@ fn part(facts: &Facts<'_>, id: FunctionId) -> f64 {
     if facts.machine.stays_in_memory(id) {
         return 0.0;
     }
-    let working = facts.machine.function(id).working().clamp(TINY, WORKING);
+    let working = facts.machine.function(id).work_instructions().clamp(TINY, WORKING);
     MOST * (WORKING - working) as f64 / (WORKING - TINY) as f64
 }
 

@@ -31,7 +31,7 @@ use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
-use deadweight_code::duty::Duty;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
 use deadweight_trace::ids::StackId;
@@ -104,7 +104,9 @@ fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
     const ENOUGH: usize = 8;
     let theirs = |stack: StackId| {
         let sample = facts.sample(stack);
-        [Duty::Collect, Duty::Allocate, Duty::Grow].into_iter().any(|duty| sample.under(duty))
+        [SymbolRole::Collect, SymbolRole::Allocate, SymbolRole::Grow]
+            .into_iter()
+            .any(|symbol_role| sample.under(symbol_role))
     };
     let known = group.sites.iter().filter(|(stack, _)| **stack != StackId(0)).take(ENOUGH);
     let (mut of_theirs, mut all) = (0, 0);

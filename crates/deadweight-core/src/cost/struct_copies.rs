@@ -32,7 +32,7 @@ use crate::facts::user_time::UserSample;
 use crate::inspect::hot_code::hot_code;
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in};
-use deadweight_code::duty::Duty;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_code::{Place, Role, Run};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, percent, time};
@@ -63,7 +63,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
     // What no optimiser has seen moves values all the time; that is the build's cost.
     !sample.unoptimised
         && moved(sample).is_some()
-        && !sample.under(Duty::Stream)
+        && !sample.under(SymbolRole::Stream)
         && !is_asked_for(sample)
 }
 
@@ -71,7 +71,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
 fn moved(sample: &UserSample<'_>) -> Option<Run> {
     let inside = sample.own == Some(sample.waited.at);
     let role = match sample.own_role() {
-        role if inside || sample.duty() == Some(Duty::Copy) => role,
+        role if inside || sample.symbol_role() == Some(SymbolRole::Copy) => role,
         _ => return None,
     };
     match role {

@@ -115,7 +115,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving: sum.alone,
         range: (sum.alone, sum.ns),
         // Where wake-ups are not seen it may have been something else that ended a wait.
-        how: if facts.trace.meta.sees_wakers() || producer.is_some() {
+        how: if facts.trace.meta.records_wakers() || producer.is_some() {
             How::Exact
         } else {
             How::Estimate

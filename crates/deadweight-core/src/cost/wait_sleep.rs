@@ -29,7 +29,7 @@ use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, WokenBy};
-use deadweight_code::duty::Duty;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
@@ -85,7 +85,7 @@ fn is_scheduler(facts: &Facts<'_>, block: &Block) -> bool {
 fn is_collector(facts: &Facts<'_>, site: &CallSite) -> bool {
     let Some(stack) = site.stack() else { return false };
     let sample = facts.sample(stack);
-    sample.under(Duty::Collect) || sample.under(Duty::Allocate)
+    sample.under(SymbolRole::Collect) || sample.under(SymbolRole::Allocate)
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {

@@ -43,7 +43,7 @@ use crate::inspect::page_faults::{WAY, gives_back, taken_down};
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in, with_user_side};
 use deadweight_code::Role;
-use deadweight_code::duty::Duty;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::stats::proportion::proportion;
 use deadweight_report::wording::{count as count_of, percent, things, time};
@@ -65,10 +65,11 @@ const WAITING: f64 = 0.12;
 const LEAST: u32 = 128;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    let called = sample.duty() == Some(Duty::Fill)
+    let called = sample.symbol_role() == Some(SymbolRole::Fill)
         && (sample.caller_role() != Role::Filling || is_left_to_the_library(sample));
-    let counted = sample.caller_role() == Role::Counted || sample.own_role() == Role::Counted;
-    (called && !counted || is_inlined(sample)) && !sample.under(Duty::Stream)
+    let counted = sample.caller_role() == Role::AccumulatorZeroing
+        || sample.own_role() == Role::AccumulatorZeroing;
+    (called && !counted || is_inlined(sample)) && !sample.under(SymbolRole::Stream)
 }
 
 /// Whether a library hands on a value to fill with that the program's line does not give: `s.resize(n)`,
@@ -92,7 +93,7 @@ fn is_left_to_the_library(sample: &UserSample<'_>) -> bool {
 /// Whether the instruction waited for clears a good stretch of memory by itself: `rep stos`, a loop
 /// or a long run of stores.
 fn is_inlined(sample: &UserSample<'_>) -> bool {
-    let plain = sample.duties.iter().all(|duty| *duty == Duty::Library);
+    let plain = sample.symbol_roles.iter().all(|symbol_role| *symbol_role == SymbolRole::Library);
     match sample.waited.role {
         Role::Zeroing(run) if plain && !sample.unoptimised => {
             run.looped || run.bytes == 0 || run.bytes >= LEAST
@@ -133,7 +134,7 @@ fn faults(found: &Inspection<'_, '_>, process: ProcessId) -> (Ns, u64) {
     entries
         .filter(|e| e.detail == Detail::Faults)
         .flat_map(|e| &e.sites)
-        .filter(|(site, _)| found.facts.duty_at(**site) == Some(Duty::Fill))
+        .filter(|(site, _)| found.facts.symbol_role_at(**site) == Some(SymbolRole::Fill))
         .fold((Ns::ZERO, 0), |sum, (_, weight)| (sum.0 + Ns(weight.amount), sum.1 + weight.count))
 }
 

@@ -19,7 +19,7 @@ use crate::timeline::Timeline;
 use deadweight_report::report::{Allocations, Finding, Report};
 use deadweight_report::wording::{count, time};
 use deadweight_trace::Trace;
-pub use deadweight_trace::probe::{Mark, STOPPED};
+pub use deadweight_trace::probe::{ProbeKind, STOPPED};
 use deadweight_trace::units::Ns;
 use tally::Tally;
 

@@ -4,7 +4,7 @@
 //! held to come from the stacks that were taken of such, in their proportion; nearly always there is one.
 //! Not for what the numbers mean.
 
-use super::{Mark, STOPPED};
+use super::{ProbeKind, STOPPED};
 use crate::path::Subject;
 use crate::timeline::Timeline;
 use deadweight_report::report::CountBasis;
@@ -155,7 +155,8 @@ impl<'a> Tally<'a> {
         let mut tally =
             Self { trace, timeline, subject, calls, allocations, stopped: None, come: None };
         let id = |name: &str| trace.symbols.names.iter().position(|n| n == name).map(NameId::at);
-        let kinds = [Mark::Call, Mark::Allocation].map(|mark| (id(mark.hit()), id(mark.stack())));
+        let kinds = [ProbeKind::Call, ProbeKind::Allocation]
+            .map(|mark| (id(mark.hit_name()), id(mark.stack_name())));
         let stopped = id(STOPPED);
         let own = Own::of(timeline, subject);
         for event in trace.events() {

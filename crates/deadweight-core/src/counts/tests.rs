@@ -1,6 +1,6 @@
 //! Counting runs as text traces, and what their reports must say.
 
-use super::{Counted, Mark, copies, tell};
+use super::{Counted, ProbeKind, copies, tell};
 use crate::weigh::{Weighing, weigh};
 use deadweight_report::report::{CountBasis, Report};
 use deadweight_trace::Trace;
@@ -109,5 +109,5 @@ fn inlined_copies_are_no_places_to_count_at() {
     let (step, parse) = (copies(symbols, "step"), copies(symbols, "parse"));
     assert!(step.own.is_empty() && step.inlined);
     assert!(parse.own.len() == 1 && !parse.inlined);
-    assert_ne!(Mark::Call.hit(), Mark::Call.stack());
+    assert_ne!(ProbeKind::Call.hit_name(), ProbeKind::Call.stack_name());
 }

@@ -7,7 +7,7 @@
 
 use crate::facts::call_site::is_own;
 use deadweight_code::Shape;
-use deadweight_code::machine::{FunctionId, Machine};
+use deadweight_code::machine_code::{FunctionId, MachineCode};
 use deadweight_trace::ids::{ImageId, LocationId};
 use deadweight_trace::symbols::Location;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(crate) struct Build {
 
 impl Builds {
     /// Judges every binary of the trace.
-    pub(crate) fn gather(machine: &Machine<'_>) -> Self {
+    pub(crate) fn gather(machine: &MachineCode<'_>) -> Self {
         let symbols = machine.symbols();
         let mut of_image = vec![Build::default(); symbols.images.len()];
         for (function, (samples, inlined)) in hits(machine) {
@@ -83,7 +83,7 @@ fn verdict(said: Option<bool>, lines: bool, build: &Build) -> bool {
 /// Functions of the program's own that were sampled, how often, and how often of these in code
 /// that was inlined into them: a runtime that came ready-made
 /// says nothing. Crystal's library never does: it is compiled with each program.
-fn hits(machine: &Machine<'_>) -> BTreeMap<FunctionId, (u64, u64)> {
+fn hits(machine: &MachineCode<'_>) -> BTreeMap<FunctionId, (u64, u64)> {
     let symbols = machine.symbols();
     let own = |location: &Location| {
         location.frames.last().is_some_and(|frame| {

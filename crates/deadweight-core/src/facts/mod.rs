@@ -22,14 +22,14 @@ use call_groups::{CallGroup, CallGroupId, CallGroups, READS, WRITES};
 use call_site::{CallSite, own_frame};
 use churn::Churn;
 use clean_run::CleanRun;
-use deadweight_code::duty::Duty;
-use deadweight_code::machine::Machine;
+use deadweight_code::machine_code::MachineCode;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::account::{AccountId, NET_WORK};
 use deadweight_report::stats::median::summarise;
 use deadweight_trace::ids::{ImageId, NameId, StackId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
-use deadweight_trace::{Observer, Trace};
+use deadweight_trace::{Overhead, Trace};
 use locks::Locks;
 use processes::{ProcessId, Processes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,12 +56,12 @@ pub(crate) struct Facts<'a> {
     /// When any task of the subject was on a CPU.
     pub(crate) busy: Busy,
     /// What observing cost per event.
-    pub(crate) overhead: Observer,
+    pub(crate) overhead: Overhead,
     /// The median wall time, and CPU time in user code, of runs that were not observed, if there were any.
     pub(crate) clean_wall: Option<Ns>,
     pub(crate) clean_user: Option<Ns>,
     /// Code that samples hit.
-    pub(crate) machine: Machine<'a>,
+    pub(crate) machine: MachineCode<'a>,
     writers: BTreeMap<u32, ProcessId>,
     readers: BTreeMap<u32, ProcessId>,
     verdicts: Vec<OnceLock<AccountId>>,
@@ -134,7 +134,7 @@ impl<'a> Facts<'a> {
         trace: &'a Trace,
         timeline: &'a Timeline,
         path: &'a Path,
-        overhead: Observer,
+        overhead: Overhead,
         clean: &[CleanRun],
         judge: Judge,
     ) -> Self {
@@ -161,7 +161,7 @@ impl<'a> Facts<'a> {
         let verdicts = vec![OnceLock::new(); call_groups.all.len()];
         let readings = Readings::new(&trace.symbols);
         let samples = timeline.user_samples_by_stack(trace.symbols.stacks.len());
-        let machine = Machine::new(&trace.symbols, trace.meta.arch, samples);
+        let machine = MachineCode::new(&trace.symbols, trace.meta.arch, samples);
         let builds = Builds::gather(&machine);
         let of_stack = vec![OnceLock::new(); trace.symbols.stacks.len()];
         Self {
@@ -215,8 +215,9 @@ impl<'a> Facts<'a> {
         self.allocating.get_or_init(|| {
             let stacks = (0..self.trace.symbols.stacks.len()).map(StackId::at);
             let samples = stacks.map(|stack| self.readings.sample(&self.machine, stack));
-            let allocate =
-                samples.filter(|s| matches!(s.duty(), Some(Duty::Allocate | Duty::Grow)));
+            let allocate = samples.filter(|s| {
+                matches!(s.symbol_role(), Some(SymbolRole::Allocate | SymbolRole::Grow))
+            });
             allocate.filter_map(|sample| sample.own_function()).collect()
         })
     }
@@ -231,7 +232,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn zeroes(&self, fault: &Fault) -> bool {
         let symbols = self.symbols();
         let leaf = symbols.stack(fault.site).first().copied().unwrap_or(fault.by);
-        !fault.kernel && self.readings.duty(symbols, leaf) == Some(Duty::Fill)
+        !fault.kernel && self.readings.symbol_role(symbols, leaf) == Some(SymbolRole::Fill)
     }
 
     /// What is concluded of how a binary was built.
@@ -251,12 +252,12 @@ impl<'a> Facts<'a> {
     }
 
     /// What the innermost functions at a site are there for, where that says something.
-    pub(crate) fn duty_at(&self, site: CallSite) -> Option<Duty> {
+    pub(crate) fn symbol_role_at(&self, site: CallSite) -> Option<SymbolRole> {
         match site {
             CallSite::Stack(stack) | CallSite::Waited(stack, _) | CallSite::Caller(stack) => {
-                self.sample(stack).duty()
+                self.sample(stack).symbol_role()
             }
-            CallSite::At(location) => self.readings.duty(&self.trace.symbols, location),
+            CallSite::At(location) => self.readings.symbol_role(&self.trace.symbols, location),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::timeline::{Call, Run, Task, Timeline, Within};
 use deadweight_report::stats::median::summarise;
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
-use deadweight_trace::{Observer, Trace};
+use deadweight_trace::{Overhead, Trace};
 
 /// The kernel divides CPU time into user and system by whom the timer tick met. This much of
 /// clean runs is a hundred ticks where they are slowest (250 Hz): five points of standard error.
@@ -29,7 +29,7 @@ const ROUNDS: usize = 3;
 /// with so many samples in it.
 pub(crate) fn in_span(
     timeline: &Timeline,
-    cost: &Observer,
+    cost: &Overhead,
     task: &Task,
     index: usize,
     samples: usize,
@@ -75,7 +75,7 @@ fn per_call(call: &Call, recorded: u64, counted: u64) -> u64 {
 }
 
 /// What taking so many samples cost.
-pub(crate) fn sampling(cost: &Observer, samples: usize) -> Ns {
+pub(crate) fn sampling(cost: &Overhead, samples: usize) -> Ns {
     Ns(u64::try_from(samples).unwrap_or(u64::MAX).saturating_mul(cost.sample))
 }
 
@@ -89,7 +89,7 @@ struct Side {
 }
 
 /// In its own code, and in the kernel.
-fn sides(timeline: &Timeline, cost: &Observer) -> [Side; 2] {
+fn sides(timeline: &Timeline, cost: &Overhead) -> [Side; 2] {
     let mut sides = [Side::default(); 2];
     for task in timeline.tasks.iter().filter(|t| t.own) {
         let mut sampled = 0;
@@ -112,8 +112,8 @@ fn sides(timeline: &Timeline, cost: &Observer) -> [Side; 2] {
 }
 
 /// The calibrated costs, scaled so that taking them out leaves what the clean runs took.
-pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> Observer {
-    let mut cost = trace.meta.observer;
+pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> Overhead {
+    let mut cost = trace.meta.overhead;
     let Some(usage) = trace.meta.rusage.filter(|_| !clean.is_empty()) else { return cost };
     let counted = usage.user + usage.system;
     let recorded: Ns = (0..timeline.tasks.len())
@@ -135,7 +135,7 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
         let both = factor(all, user + system);
         let [own, kernel] =
             if split { [factor(own, user), factor(kernel, system)] } else { [both; 2] };
-        cost = Observer {
+        cost = Overhead {
             syscall_user: scaled(cost.syscall_user, own),
             syscall_kernel: scaled(cost.syscall_kernel, kernel),
             counted_user: scaled(cost.counted_user, own),
@@ -153,14 +153,14 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
 /// What a call or a fault costs, half of it on each side of the border. Where exactly a record's clock is
 /// read is known to some ten ns only, which may be all that a counted call costs on one side: as a
 /// measure that is to be scaled, the whole is better.
-fn on_both_sides(cost: &Observer) -> Observer {
+fn on_both_sides(cost: &Overhead) -> Overhead {
     let half = |user: u64, kernel: u64| user.saturating_add(kernel).div_ceil(2);
     let (syscall, counted, fault) = (
         half(cost.syscall_user, cost.syscall_kernel),
         half(cost.counted_user, cost.counted_kernel),
         half(cost.fault_user, cost.fault_kernel),
     );
-    Observer {
+    Overhead {
         syscall_user: syscall,
         syscall_kernel: syscall,
         counted_user: counted,
@@ -197,9 +197,9 @@ fn scaled(cost: u64, factor: f64) -> u64 {
 }
 
 /// No part further from `calibrated` than is believable.
-fn bounded(cost: Observer, calibrated: &Observer) -> Observer {
+fn bounded(cost: Overhead, calibrated: &Overhead) -> Overhead {
     let within = |cost: u64, of: u64| cost.clamp(scaled(of, FACTOR.0), scaled(of, FACTOR.1));
-    Observer {
+    Overhead {
         syscall_user: within(cost.syscall_user, calibrated.syscall_user),
         syscall_kernel: within(cost.syscall_kernel, calibrated.syscall_kernel),
         counted_user: within(cost.counted_user, calibrated.counted_user),
@@ -225,8 +225,8 @@ mod tests {
         let mut trace =
             Trace::from_text(&format!("task 1 a\n0 on\n{calls}1000000 exit\n1000000 off dead"))
                 .unwrap();
-        trace.meta.observer =
-            Observer { syscall_user: 100, syscall_kernel: 200, ..Observer::default() };
+        trace.meta.overhead =
+            Overhead { syscall_user: 100, syscall_kernel: 200, ..Overhead::default() };
         trace.meta.rusage =
             Some(Usage { user: Ns(600_000), system: Ns(400_000), ..Usage::default() });
         trace
@@ -259,8 +259,8 @@ mod tests {
                 "task 1 a\n0 on\n0 calls 90 read 3 1 back 1 inside 60000 over 90000\n{sample}90000 off dead"
             );
             let mut trace = Trace::from_text(&text).unwrap();
-            let cost = Observer { counted_user: 100, counted_kernel: 10, ..Observer::default() };
-            trace.meta.observer = cost;
+            let cost = Overhead { counted_user: 100, counted_kernel: 10, ..Overhead::default() };
+            trace.meta.overhead = cost;
             sides(&Timeline::build(&trace), &cost).map(|side| side.observed.0)
         };
         assert_eq!(cost(""), [9000, 900], "ahead of them");

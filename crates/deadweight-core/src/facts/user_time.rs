@@ -1,4 +1,4 @@
-//! What a sample of the program's own time was taken in: the duties of the library functions up
+//! What a sample of the program's own time was taken in: the symbol roles of the library functions up
 //! to the program's own innermost frame.
 //!
 //! Frames above that frame are why the program does it, and no cost of the library. Read once
@@ -7,8 +7,8 @@
 
 use crate::facts::call_site::{CallSite, is_own};
 use deadweight_code::Role;
-use deadweight_code::duty::{self, Duty};
-use deadweight_code::machine::{Called, Machine, Waited};
+use deadweight_code::machine_code::{MachineCode, SmallCallee, Waited};
+use deadweight_code::symbol_role::{self, SymbolRole};
 use deadweight_trace::ids::{LocationId, NameId, StackId};
 use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub(crate) struct Readings {
 /// The frames of one code address, innermost first, up to the first that is the program's own.
 #[derive(Clone, Debug, Default)]
 struct Reading {
-    duties: Vec<Duty>,
+    symbol_roles: Vec<SymbolRole>,
     own: bool,
 }
 
@@ -38,13 +38,17 @@ impl Readings {
     }
 
     /// What the innermost function at an address is there for, where that says something.
-    pub(crate) fn duty(&self, symbols: &Symbols, id: LocationId) -> Option<Duty> {
+    pub(crate) fn symbol_role(&self, symbols: &Symbols, id: LocationId) -> Option<SymbolRole> {
         let reading = self.of(symbols, id)?;
-        reading.duties.iter().copied().find(|duty| *duty != Duty::Library)
+        reading.symbol_roles.iter().copied().find(|symbol_role| *symbol_role != SymbolRole::Library)
     }
 
     /// The sample taken at `stack`.
-    pub(crate) fn sample<'s>(&self, machine: &'s Machine<'s>, stack: StackId) -> UserSample<'s> {
+    pub(crate) fn sample<'s>(
+        &self,
+        machine: &'s MachineCode<'s>,
+        stack: StackId,
+    ) -> UserSample<'s> {
         let symbols = machine.symbols();
         let leaf = symbols.stack(stack).first().copied().unwrap_or_default();
         let waited = machine.waited(leaf);
@@ -53,7 +57,7 @@ impl Readings {
             machine,
             stack,
             waited,
-            duties: Vec::new(),
+            symbol_roles: Vec::new(),
             own: None,
             unoptimised: false,
             allocates: false,
@@ -61,7 +65,7 @@ impl Readings {
         let callers = symbols.stack(stack).iter().skip(1).copied();
         for id in std::iter::once(waited.at).chain(callers) {
             let Some(reading) = self.of(symbols, id) else { continue };
-            sample.duties.extend(&reading.duties);
+            sample.symbol_roles.extend(&reading.symbol_roles);
             if reading.own {
                 sample.own = Some(id);
                 break;
@@ -80,18 +84,18 @@ fn read(symbols: &Symbols, id: LocationId) -> Reading {
         let own_method =
             || symbols.name(frame.file).ends_with(".cr") && is_own(symbols, location, frame);
         let name = symbols.name(frame.function);
-        let duty = duty::of_name(name).filter(|_| !own_method());
+        let symbol_role = symbol_role::of_name(name).filter(|_| !own_method());
         // What is inlined copies a word as often as a buffer: there the instruction tells.
-        let moves = matches!(duty, Some(Duty::Copy | Duty::Fill))
+        let moves = matches!(symbol_role, Some(SymbolRole::Copy | SymbolRole::Fill))
             && index < machine_function
-            && !duty::is_copying_loop(name);
-        match duty.filter(|_| !moves) {
-            Some(duty) => reading.duties.push(duty),
+            && !symbol_role::is_copying_loop(name);
+        match symbol_role.filter(|_| !moves) {
+            Some(symbol_role) => reading.symbol_roles.push(symbol_role),
             None if !moves && is_own(symbols, location, frame) => {
                 reading.own = true;
                 break;
             }
-            None => reading.duties.push(Duty::Library),
+            None => reading.symbol_roles.push(SymbolRole::Library),
         }
     }
     reading
@@ -103,14 +107,14 @@ pub(crate) struct UserSample<'s> {
     /// What ids mean.
     pub(crate) symbols: &'s Symbols,
     /// What code is there for.
-    machine: &'s Machine<'s>,
+    machine: &'s MachineCode<'s>,
     /// Where it was taken, with the callers.
     pub(crate) stack: StackId,
     /// The instruction that it waited for, and what that is there for.
     pub(crate) waited: Waited,
     /// What the functions between its instruction and the program's own innermost frame are
     /// there for, innermost first. Empty if it was taken in the program's own code.
-    pub(crate) duties: Vec<Duty>,
+    pub(crate) symbol_roles: Vec<SymbolRole>,
     /// The address that holds the program's own innermost frame.
     pub(crate) own: Option<LocationId>,
     /// Whether the binary that it was taken in was not optimised.
@@ -136,13 +140,13 @@ impl<'s> UserSample<'s> {
     }
 
     /// The small function that the call nearest to its instruction calls.
-    pub(crate) fn small_callee(&self) -> Option<Called> {
+    pub(crate) fn small_callee(&self) -> Option<SmallCallee> {
         self.machine.small_callee(self.waited.at)
     }
 
     /// The small function that it was taken in, if the program's own code calls that and it is
     /// not the caller itself.
-    pub(crate) fn runs_small(&self) -> Option<Called> {
+    pub(crate) fn runs_small(&self) -> Option<SmallCallee> {
         let caller = *self.symbols.stack(self.stack).get(1)?;
         let function = self.waited.function?;
         self.machine.small_callee(caller).filter(|called| called.function == function)
@@ -150,7 +154,7 @@ impl<'s> UserSample<'s> {
 
     /// The program's own innermost frame.
     pub(crate) fn own_frame(&self) -> Option<(&'s Location, &'s SourceFrame)> {
-        self.frames().nth(self.duties.len()).filter(|_| self.own.is_some())
+        self.frames().nth(self.symbol_roles.len()).filter(|_| self.own.is_some())
     }
 
     /// The source frames, innermost first, from the instruction on that it waited for.
@@ -161,23 +165,26 @@ impl<'s> UserSample<'s> {
     /// The program's own innermost function.
     pub(crate) fn own_function(&self) -> Option<NameId> {
         self.own?;
-        self.frames().nth(self.duties.len()).map(|(_, frame)| frame.function)
+        self.frames().nth(self.symbol_roles.len()).map(|(_, frame)| frame.function)
     }
 
-    /// The innermost duty that says something.
-    pub(crate) fn duty(&self) -> Option<Duty> {
-        self.duties.iter().copied().find(|duty| *duty != Duty::Library)
+    /// The innermost symbol role that says something.
+    pub(crate) fn symbol_role(&self) -> Option<SymbolRole> {
+        self.symbol_roles.iter().copied().find(|symbol_role| *symbol_role != SymbolRole::Library)
     }
 
-    /// Whether a function with this duty is on the way to the program's own code.
-    pub(crate) fn under(&self, duty: Duty) -> bool {
-        self.duties.contains(&duty)
+    /// Whether a function with this symbol role is on the way to the program's own code.
+    pub(crate) fn under(&self, symbol_role: SymbolRole) -> bool {
+        self.symbol_roles.contains(&symbol_role)
     }
 
     /// Whether the program's own code called the innermost function itself: what is done there
     /// is then written in the program.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.own.is_some()
-            && self.duties.iter().all(|duty| Some(*duty) == self.duties.first().copied())
+            && self
+                .symbol_roles
+                .iter()
+                .all(|symbol_role| Some(*symbol_role) == self.symbol_roles.first().copied())
     }
 }

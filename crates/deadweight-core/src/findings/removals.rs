@@ -12,9 +12,9 @@ use crate::inspect::Inspection;
 use crate::inspect::shares::Share;
 use crate::timeline::Timeline;
 use deadweight_code::Role;
-use deadweight_code::duty::Duty;
-use deadweight_code::machine::FunctionId;
+use deadweight_code::machine_code::FunctionId;
 use deadweight_code::removal::{Obstacle, without_checks, without_fill, without_locks};
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::Removal;
 use deadweight_report::wording::things;
 use deadweight_trace::ids::{ImageId, LocationId};
@@ -98,8 +98,8 @@ fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<R
     for (site, weight) in &share.places {
         let Some(stack) = site.stack() else { continue };
         let sample = facts.sample(stack);
-        let at = match sample.duty() {
-            Some(Duty::Fill) => symbols.stack(stack).get(1).copied(),
+        let at = match sample.symbol_role() {
+            Some(SymbolRole::Fill) => symbols.stack(stack).get(1).copied(),
             _ => Some(sample.waited.at),
         };
         places.entry(at.unwrap_or_default()).or_default().insert(*site, *weight);

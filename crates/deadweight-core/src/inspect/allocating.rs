@@ -9,7 +9,7 @@ use crate::account::{AccountId, Detail};
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::path::cpu_holder::CpuHolder;
-use deadweight_code::duty::Duty;
+use deadweight_code::symbol_role::SymbolRole;
 use deadweight_trace::ids::{NameId, TaskId};
 use deadweight_trace::symbols::SourceFrame;
 use deadweight_trace::units::Ns;
@@ -42,7 +42,7 @@ pub(crate) fn mostly_allocation(
     let copies = AccountId::of_class("buffer-copies");
     // A copy into what the same call allocates goes with it; growth is a story of its own.
     let goes = |claimed: AccountId, site: CallSite| {
-        let grows = || site.stack().is_some_and(|s| found.facts.sample(s).under(Duty::Grow));
+        let grows = || site.stack().is_some_and(|s| found.facts.sample(s).under(SymbolRole::Grow));
         let least = if claimed == copies && !grows() { FILLS_IT } else { MADE_OF_IT };
         library_calls(found, site).iter().any(|call| {
             let (all, inside) = calls.get(call).copied().unwrap_or_default();
@@ -87,7 +87,7 @@ fn library_calls(found: &Inspection<'_, '_>, site: CallSite) -> Vec<Call> {
     let Some(stack) = site.stack() else { return Vec::new() };
     let sample = found.facts.sample(stack);
     let mut frames = sample.frames().map(|(_, frame)| *frame);
-    let library: Vec<SourceFrame> = frames.by_ref().take(sample.duties.len()).collect();
+    let library: Vec<SourceFrame> = frames.by_ref().take(sample.symbol_roles.len()).collect();
     let Some(own) = frames.next().filter(|_| sample.own.is_some()) else { return Vec::new() };
     let mut calls: Vec<Call> = library.iter().map(|frame| (own, frame.function)).collect();
     calls.sort_unstable();
@@ -98,18 +98,19 @@ fn library_calls(found: &Inspection<'_, '_>, site: CallSite) -> Vec<Call> {
 /// What threads of a program with a collector wait for each other, and do in the kernel, for the
 /// sake of allocating and collecting: whichever of the two takes more tells of both.
 pub(crate) fn waited(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
-    let duties = [Duty::Allocate, Duty::Grow, Duty::Release, Duty::Collect];
-    waits_caused_by(found, process, &[CLASS, "gc"], &duties)
+    let symbol_roles =
+        [SymbolRole::Allocate, SymbolRole::Grow, SymbolRole::Release, SymbolRole::Collect];
+    waits_caused_by(found, process, &[CLASS, "gc"], &symbol_roles)
 }
 
 /// For how long the process waited for the sake of these accounts' work, or was in the kernel for
 /// it: without a CPU while its own threads had it for that, and in calls, faults and waits under
-/// functions with these duties.
+/// functions with these symbol_roles.
 pub(crate) fn waits_caused_by(
     found: &Inspection<'_, '_>,
     process: ProcessId,
     accounts: &[&str],
-    duties: &[Duty],
+    symbol_roles: &[SymbolRole],
 ) -> Ns {
     let mut parts: BTreeMap<TaskId, f64> = BTreeMap::new();
     for account in accounts {
@@ -119,7 +120,8 @@ pub(crate) fn waits_caused_by(
     }
     let under = |site: &CallSite| {
         let sample = site.stack().map(|stack| found.facts.sample(stack));
-        sample.is_some_and(|sample| duties.iter().any(|duty| sample.under(*duty)))
+        sample
+            .is_some_and(|sample| symbol_roles.iter().any(|symbol_role| sample.under(*symbol_role)))
     };
     let entries = found.wall.entries.iter();
     let unsampled = entries.filter(|e| e.process == process && !e.account.is_sampled());

@@ -10,7 +10,7 @@ use super::shares::{Share, samples_of};
 use crate::account::AccountId;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
-use deadweight_code::duty::{self, Duty};
+use deadweight_code::symbol_role::{self, SymbolRole};
 use deadweight_trace::units::Ns;
 
 /// It is the reason if so much of what the program's own lines allocate, copy and collect is growth.
@@ -24,9 +24,9 @@ pub(crate) const GROWTH: &str = "memory grown piece by piece";
 /// Whether a line of the program makes a block of memory larger itself, and this is the
 /// allocator's part of it. Containers know how to grow; theirs is told by what they do.
 pub(crate) fn is_by_hand(sample: &UserSample<'_>) -> bool {
-    let outermost = sample.duties.len().checked_sub(1).filter(|_| sample.own.is_some());
+    let outermost = sample.symbol_roles.len().checked_sub(1).filter(|_| sample.own.is_some());
     let Some((_, frame)) = outermost.and_then(|at| sample.frames().nth(at)) else { return false };
-    duty::is_realloc(sample.symbols.name(frame.function))
+    symbol_role::is_realloc(sample.symbols.name(frame.function))
 }
 
 /// What goes with the copies of growth: allocating, collecting, and waiting for both. None if
@@ -62,12 +62,12 @@ pub(crate) fn saved_with_growth(found: &Inspection<'_, '_>, process: ProcessId) 
 /// Whether something that holds elements or text is made larger.
 fn grows(sample: &UserSample<'_>) -> bool {
     let concatenates = || {
-        let mut library = sample.frames().take(sample.duties.len());
+        let mut library = sample.frames().take(sample.symbol_roles.len());
         library.any(|(_, f)| sample.symbols.name(f.function).starts_with("runtime.concatstring"))
     };
     let adds = || {
         let line = sample.own_frame().map(|(_, frame)| sample.symbols.source_line(frame));
         line.is_some_and(|line| line.contains("+="))
     };
-    sample.under(Duty::Grow) || concatenates() && adds()
+    sample.under(SymbolRole::Grow) || concatenates() && adds()
 }

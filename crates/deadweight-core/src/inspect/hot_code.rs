@@ -5,7 +5,7 @@
 
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights};
-use deadweight_code::machine::FunctionId;
+use deadweight_code::machine_code::FunctionId;
 use deadweight_trace::ids::LocationId;
 use deadweight_trace::symbols::SourceFrame;
 use std::collections::BTreeMap;

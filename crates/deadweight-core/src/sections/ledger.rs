@@ -101,7 +101,7 @@ fn fault(account: AccountId) -> &'static str {
 
 fn fixed_note(facts: &Facts<'_>, account: AccountId) -> &'static str {
     match account.id() {
-        "kernel-other" if !facts.trace.meta.sees_wakers() => "system calls not seen apart",
+        "kernel-other" if !facts.trace.meta.records_wakers() => "system calls not seen apart",
         "start-up" => "exec, linking and initialising",
         "exit" => "memory taken down",
         "observer" => "the cost of recording, calibrated",
@@ -149,7 +149,7 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
             format!("held by {}", facts.name(facts.processes.of(task)))
         }
         Detail::Held(CpuHolder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
-            match (facts.trace.meta.throttled > Ns::ZERO, facts.trace.meta.sees_wakers()) {
+            match (facts.trace.meta.throttled > Ns::ZERO, facts.trace.meta.records_wakers()) {
                 (true, _) => "held by a quota".to_owned(),
                 (false, true) => "held by nobody: held back".to_owned(),
                 (false, false) => "held by somebody unseen".to_owned(),

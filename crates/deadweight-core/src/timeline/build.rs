@@ -194,7 +194,7 @@ impl<'a> Builder<'a> {
         self.out.objects = self.descriptors.into_objects();
         self.out.lost = self.surprises.lost_records;
         super::children::end_polls(&mut self.out, self.trace.meta.arch);
-        if !self.trace.meta.sees_wakers() {
+        if !self.trace.meta.records_wakers() {
             // That none was seen is no surprise.
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
             let exact = self.trace.meta.rung != "stops";

@@ -2,7 +2,7 @@
 
 use crate::bpf::{REPORT_AFTER, TIME_ONE_IN};
 use crate::session::NTH;
-use deadweight_trace::Observer;
+use deadweight_trace::Overhead;
 
 /// What was seen, for the recording's own account.
 #[derive(Default)]
@@ -60,7 +60,7 @@ impl Fewer {
 impl Seen {
     /// What recording costs, where there were fewer events for a part of it: a switch takes each in turn, a death looks
     /// for each of them at all of them.
-    pub(crate) fn lighten(&self, observer: &mut Observer) {
+    pub(crate) fn lighten(&self, observer: &mut Overhead) {
         let Some(fewer) = &self.crowd else { return };
         let mean = |cost: &mut u64, before: u32, all: u32, left: f64| {
             let before = f64::from(before.min(all)) / f64::from(all.max(1));

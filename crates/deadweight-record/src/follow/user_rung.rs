@@ -9,7 +9,7 @@ use super::{Exec, Follow, Role};
 use crate::perf::decode::{Body, Record};
 use crate::session::OwnView;
 use deadweight_trace::Off;
-use deadweight_trace::raw::{RawKind, STRANGER, STRANGERS_NAME};
+use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawKind};
 use std::collections::HashMap;
 
 /// How long a process may take to die if nobody waits for it, in ns. Otherwise its parent's
@@ -170,9 +170,9 @@ impl Follow<'_> {
     /// seen, it is another program until one of them shows up there.
     fn taken_over(&mut self, record: &Record<'_>) {
         if self.own.as_ref().is_some_and(|own| !own.everyone) {
-            self.tasks.entry(STRANGER).or_default();
-            self.named(record, STRANGER, STRANGERS_NAME.as_bytes());
-            self.emit(record, STRANGER, RawKind::On);
+            self.tasks.entry(OTHER_PROGRAM).or_default();
+            self.named(record, OTHER_PROGRAM, OTHER_PROGRAM_NAME.as_bytes());
+            self.emit(record, OTHER_PROGRAM, RawKind::On);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is to be run and recorded, as a caller asks for it. Not for running it.
 
 use super::StandIn;
-use deadweight_trace::probe::Mark;
+use deadweight_trace::probe::ProbeKind;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ pub enum Register {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Count {
     /// What a hit means.
-    pub mark: Mark,
+    pub mark: ProbeKind,
     /// The binary.
     pub path: PathBuf,
     /// Offset in the file of a function's first byte.

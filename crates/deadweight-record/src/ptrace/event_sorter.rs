@@ -6,7 +6,7 @@
 use super::event::{EventKind, TaskEvent, raw_kind};
 use deadweight_trace::Off;
 use deadweight_trace::ids::{Cpu, Tid};
-use deadweight_trace::raw::{RawEvent, RawKind, STRANGER, STRANGERS_NAME, Sink};
+use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawEvent, RawKind, Sink};
 use std::collections::HashMap;
 
 /// Who has a CPU.
@@ -77,10 +77,10 @@ impl<'s> EventSorter<'s> {
             EventKind::Preempted | EventKind::PtraceStop => {
                 self.emit(event, cpu, RawKind::Off { why: Off::Preempted, chain: &[] });
                 let ptrace_stop = matches!(event.kind, EventKind::PtraceStop);
-                let holder = if ptrace_stop { self.recorder } else { STRANGER };
+                let holder = if ptrace_stop { self.recorder } else { OTHER_PROGRAM };
                 self.emit_for_other(cpu, holder, RawKind::On);
                 if !ptrace_stop && !std::mem::replace(&mut self.other_is_named, true) {
-                    self.emit_for_other(cpu, holder, RawKind::Comm(STRANGERS_NAME));
+                    self.emit_for_other(cpu, holder, RawKind::Comm(OTHER_PROGRAM_NAME));
                 }
             }
             EventKind::Detached => self.emit(event, cpu, RawKind::Lost { count: 1 }),

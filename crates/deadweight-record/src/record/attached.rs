@@ -75,7 +75,7 @@ pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, 
     let tasks = open_all(&mut session, &target)?;
     let sample_period = session.open_clock_of(&tasks, observer.sample)?;
     let closer = Closer::hire(&session.opened())?;
-    let mut meta = Meta { sample_period, observer, ..facts(&target, plan, &mut session) };
+    let mut meta = Meta { sample_period, overhead: observer, ..facts(&target, plan, &mut session) };
     session.enable()?;
     session.enable_tasks();
     let present = Present::look(&target)?;

@@ -149,7 +149,7 @@ impl Recording {
             command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
             root: Tid(root),
             sample_period,
-            observer,
+            overhead: observer,
             ..facts
         };
         let counts = request.counts.iter().map(Reading::of).collect();
@@ -168,7 +168,7 @@ impl Recording {
         let own = session
             .means
             .as_ref()
-            .map(|m| m.view(meta.sample_period, meta.observer.syscall_kernel));
+            .map(|m| m.view(meta.sample_period, meta.overhead.syscall_kernel));
         let single_calls = session.single_calls();
         let inside = !in_initial_pid_namespace();
         let start = Start { root, descriptors, main_is_probed, counts, own, single_calls, inside };
@@ -218,10 +218,10 @@ fn conclude(
 ) -> Outcome {
     before.until(ended, &mut meta);
     let counted = *shared.counted.lock().unwrap_or_else(PoisonError::into_inner);
-    (meta.observer.counted_user, meta.observer.counted_kernel) = (counted.user, counted.kernel);
+    (meta.overhead.counted_user, meta.overhead.counted_kernel) = (counted.user, counted.kernel);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
-    meta.thinned = seen.thinned;
-    seen.lighten(&mut meta.observer);
+    meta.decimated = seen.thinned;
+    seen.lighten(&mut meta.overhead);
     meta.warnings.extend(seen.warnings());
     meta.warnings.extend(shared.told.into_inner().unwrap_or_else(PoisonError::into_inner));
     sink.finish(meta);

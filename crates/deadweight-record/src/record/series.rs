@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::ptrace::{self, StopCosts};
 use crate::session::Session;
 use crate::session::calibrate::{self, Measured};
-use deadweight_trace::Observer;
+use deadweight_trace::Overhead;
 use deadweight_trace::raw::Sink;
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 #[derive(Default)]
 pub struct InARow {
     before: Option<Closer>,
-    observer: Option<Observer>,
+    observer: Option<Overhead>,
     /// One empty system call that nobody observes, in ns.
     bare_call: f64,
     programs: Option<Arc<Programs>>,
@@ -53,7 +53,7 @@ impl InARow {
         &mut self,
         session: &mut Session,
         unobserved: Option<&Measured>,
-    ) -> Result<Observer, Error> {
+    ) -> Result<Overhead, Error> {
         if let Some(unobserved) = unobserved {
             let observed = calibrate::observed(session, unobserved)?;
             self.observer = Some(calibrate::observer(unobserved, &observed));

@@ -4,7 +4,7 @@ use super::{Session, root_rung};
 use crate::bpf::Programs;
 use crate::bpf::high_rate::HighRate;
 use crate::perf::sys::{Open, Whom};
-use deadweight_trace::Observer;
+use deadweight_trace::Overhead;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Session {
     }
 
     /// Takes note of what an empty call takes that nobody observes, in ns, and of what recording one costs.
-    pub(crate) fn calibrated(&mut self, bare_call: f64, observer: &Observer) {
+    pub(crate) fn calibrated(&mut self, bare_call: f64, observer: &Overhead) {
         self.bare_call = bare_call;
         self.recording_call = observer.syscall_user + observer.syscall_kernel;
     }

@@ -12,7 +12,7 @@ use crate::perf::sys::Open;
 use crate::procfs::affinity::Affinity;
 use crate::procfs::has_ended;
 use crate::timing::{EMPTY, TRIES, best, empty_calls, whole, with_the_border};
-use deadweight_trace::Observer;
+use deadweight_trace::Overhead;
 use std::hint::black_box;
 use std::ptr;
 
@@ -60,7 +60,7 @@ impl Measured {
 }
 
 /// The observer's cost per event, from a run without and a run with the events.
-pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
+pub(crate) fn observer(without: &Measured, with: &Measured) -> Overhead {
     let call = (with.call - without.call).max(0.0);
     // What an empty call does between its two records is next to nothing.
     let inside = with.call_inside.min(call);
@@ -72,7 +72,7 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Observer {
     } else {
         ((with.spin - without.spin) / with.spin_samples).max(0.0)
     };
-    Observer {
+    Overhead {
         syscall_user: whole(around),
         syscall_kernel: whole(inside),
         counted_user: 0,

@@ -14,7 +14,7 @@ use crate::perf::registers;
 use crate::perf::schema::{Layout, Role, fields};
 use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
 use crate::perf::tracefs::Tracefs;
-use deadweight_trace::probe::Mark;
+use deadweight_trace::probe::ProbeKind;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -71,7 +71,7 @@ struct Opened {
 /// How to read the records of a place.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
-    mark: Mark,
+    mark: ProbeKind,
     factors: usize,
     conditional: bool,
 }
@@ -106,7 +106,7 @@ impl Reading {
         let bytes = (0..self.factors).try_fold(1_u64, |all, n| Some(all.saturating_mul(value(n)?)));
         let bytes = if self.factors == 0 { 0 } else { bytes? };
         let (sp, caller) = (sample.raw_u64(data::STACK_POINTER)?, sample.raw_u64(data::CALLER)?);
-        let name = if stack { self.mark.stack() } else { self.mark.hit() };
+        let name = if stack { self.mark.stack_name() } else { self.mark.hit_name() };
         Some((name, [bytes, sp.rotate_left(20) ^ caller]))
     }
 }
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_place_is_defined_with_what_its_hits_must_tell() {
         let mut count = Count {
-            mark: Mark::Allocation,
+            mark: ProbeKind::Allocation,
             path: PathBuf::new(),
             file_offset: 0,
             factors: vec![Argument::C(0), Argument::C(1)],

@@ -5,8 +5,8 @@
 //! row. The printed statistics are benchstat's, the verdicts ours. Not for runs of our own: those
 //! have ledgers, and are the business of [`crate::compare`].
 
-pub mod asking;
 mod common;
+pub mod conditions;
 pub mod go;
 pub mod json;
 pub mod keys;

@@ -15,12 +15,12 @@ pub struct Ranking<'t> {
     /// What the times are per: `op`, or empty of whole runs.
     pub per: &'t str,
     /// The benchmarks.
-    pub places: Vec<Place<'t>>,
+    pub entries: Vec<Entry<'t>>,
 }
 
 /// A benchmark in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place<'t> {
+pub struct Entry<'t> {
     /// Its name.
     pub name: &'t str,
     /// Operations in a second.
@@ -58,7 +58,7 @@ pub fn rank(tables: &Tables) -> Vec<Ranking<'_>> {
                 .find(|other| other.unit == "B/op" && other.config == table.config);
             (0..table.columns.len()).map(move |column| ranking(table, memory, column))
         })
-        .filter(|ranking| !ranking.places.is_empty())
+        .filter(|ranking| !ranking.entries.is_empty())
         .collect()
 }
 
@@ -79,10 +79,10 @@ fn ranking<'t>(table: &'t Table, memory: Option<&'t Table>, column: usize) -> Ra
     cells.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
     let fastest = cells.first().map(|(_, cell)| *cell);
     let others = cells.len().saturating_sub(1);
-    let places = cells
+    let entries = cells
         .iter()
         .enumerate()
-        .map(|(at, (benchmark, cell))| Place {
+        .map(|(at, (benchmark, cell))| Entry {
             name: benchmark,
             per_second: 1.0 / cell.value,
             time: cell,
@@ -93,7 +93,7 @@ fn ranking<'t>(table: &'t Table, memory: Option<&'t Table>, column: usize) -> Ra
             },
         })
         .collect();
-    Ranking { column: name, per: table.unit.strip_prefix("sec/").unwrap_or(""), places }
+    Ranking { column: name, per: table.unit.strip_prefix("sec/").unwrap_or(""), entries }
 }
 
 /// Judged as one of `family` questions, each at its share of the error allowed (Bonferroni).
@@ -129,14 +129,14 @@ mod tests {
         let ranked = rank(&tables);
         let [ranking] = ranked.as_slice() else { panic!("{ranked:?}") };
         assert_eq!((ranking.column, ranking.per), ("f", "op"));
-        let stands: Vec<_> = ranking.places.iter().map(|p| (p.name, p.bytes)).collect();
+        let stands: Vec<_> = ranking.entries.iter().map(|p| (p.name, p.bytes)).collect();
         assert_eq!(stands, [("Fast", Some(200.0)), ("Twin", Some(200.0)), ("Slow", Some(800.0))]);
-        assert_eq!(ranking.places[0].standing, Standing::Fastest);
-        assert_eq!(ranking.places[1].standing, Standing::Alike);
+        assert_eq!(ranking.entries[0].standing, Standing::Fastest);
+        assert_eq!(ranking.entries[1].standing, Standing::Alike);
         assert!(
-            matches!(ranking.places[2].standing, Standing::Slower(f) if (3.9..4.0).contains(&f))
+            matches!(ranking.entries[2].standing, Standing::Slower(f) if (3.9..4.0).contains(&f))
         );
-        assert!((ranking.places[0].per_second - 1.0 / 101e-9).abs() < 1.0);
+        assert!((ranking.entries[0].per_second - 1.0 / 101e-9).abs() < 1.0);
     }
 
     #[test]
@@ -144,6 +144,6 @@ mod tests {
         let text = "BenchmarkA 1 100 ns/op\nBenchmarkB 1 300 ns/op\n";
         let sides = [("f".to_owned(), go::read(text).unwrap())];
         let tables = lay_out(&sides, &Layout::default()).unwrap();
-        assert_eq!(rank(&tables)[0].places[1].standing, Standing::Unknown);
+        assert_eq!(rank(&tables)[0].entries[1].standing, Standing::Unknown);
     }
 }

@@ -149,7 +149,7 @@ impl Machine {
             a.push(self.run(1e7));
             b.push(self.run(1e7 * factor));
             let walls = |each: &[u64]| each.iter().map(|ns| *ns as f64).collect::<Vec<_>>();
-            let enough = a.len() >= FEWEST_PAIRS && is_known(&walls(&a), &walls(&b));
+            let enough = a.len() >= FEWEST_PAIRS && is_precise(&walls(&a), &walls(&b));
             if enough || a.len() >= 1000 {
                 break;
             }

@@ -25,7 +25,7 @@ fn ask(condition: &str) -> Outcome {
     slow.hazards.push(Hazard { id: "timed-the-producer".into(), text: String::new() });
     let fast = report(100_000, &[("net-work", 100_000)]);
     let reports = Reports::from([("slow", &slow), ("fast", &fast)]);
-    condition.parse::<Condition>().unwrap().ask(&reports).unwrap()
+    condition.parse::<Condition>().unwrap().evaluate(&reports).unwrap()
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn what_means_nothing_is_refused_in_a_sentence() {
     }
     let reports = Reports::new();
     let unknown: Condition = "slow > 3 ms".parse().unwrap();
-    assert_eq!(unknown.ask(&reports), Err(GateError::Unknown("slow".into())));
+    assert_eq!(unknown.evaluate(&reports), Err(GateError::Unknown("slow".into())));
     let units: Condition = "3 ms > 4 %".parse().unwrap();
-    assert_eq!(units.ask(&reports), Err(GateError::Units));
+    assert_eq!(units.evaluate(&reports), Err(GateError::Units));
 }

@@ -70,7 +70,7 @@ pub fn doubts(values: &[u64]) -> Vec<Doubt> {
 
 /// Which values are far from the rest.
 #[must_use]
-pub fn far(values: &[u64]) -> Vec<bool> {
+pub fn are_outliers(values: &[u64]) -> Vec<bool> {
     let usual = Usual::of(values);
     values.iter().map(|value| usual.is_far(*value)).collect()
 }

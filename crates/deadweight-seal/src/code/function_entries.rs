@@ -7,7 +7,7 @@ use crate::elf::Layout;
 use crate::elf::content::Content;
 use crate::elf::debug_files;
 use crate::names::{pclntab, symbol_table};
-use deadweight_code::{self as asm, Calling};
+use deadweight_code::{self as asm, Abi};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadRef};
@@ -119,9 +119,9 @@ fn entrance<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, bounds: (u64, u64), 
         object::Architecture::X86_64 => Arch::X86_64,
         _ => return start,
     };
-    let calling = if go { Calling::Go } else { Calling::Platform };
-    let code = |bytes| asm::Code { arch, calling, addr: FileAddr(start), bytes };
-    bytes.map_or(start, |bytes| asm::entrance(&code(bytes)).0)
+    let abi = if go { Abi::Go } else { Abi::Platform };
+    let code = |bytes| asm::Code { arch, abi, addr: FileAddr(start), bytes };
+    bytes.map_or(start, |bytes| asm::probe_site(&code(bytes)).0)
 }
 
 #[cfg(test)]

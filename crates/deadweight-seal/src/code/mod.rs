@@ -14,7 +14,7 @@ use crate::elf::debug_files;
 use crate::images::Images;
 use crate::names::{pclntab, symbol_table};
 use crate::unwind::interned::Interned;
-use deadweight_code::{self as asm, Calling, Function};
+use deadweight_code::{self as asm, Abi, Function};
 use deadweight_trace::ids::{ImageId, LocationId, StackId};
 use deadweight_trace::symbols::{FunctionCode, Symbols, is_c_library};
 use deadweight_trace::syscall::Arch;
@@ -250,8 +250,8 @@ fn bounds(
 }
 
 fn read(start: u64, bytes: &[u8], language: &str) -> Function {
-    let calling = Calling::of(language);
-    let code = asm::Code { arch: Arch::HOST, calling, addr: FileAddr(start), bytes };
+    let abi = Abi::of(language);
+    let code = asm::Code { arch: Arch::HOST, abi, addr: FileAddr(start), bytes };
     Function::read(&code, &|_| None)
 }
 

@@ -17,7 +17,7 @@ use crate::images::Images;
 use crate::memory_budget::can_read_lines;
 use crate::resolve::{Detail, Resolved, resolve};
 use deadweight_trace::ids::{ImageId, LocationId};
-use deadweight_trace::symbols::{MADE, SourceFrame, Symbols, is_c_library};
+use deadweight_trace::symbols::{JIT_IMAGE, SourceFrame, Symbols, is_c_library};
 use std::collections::BTreeMap;
 
 pub(crate) use values::name_values;
@@ -94,7 +94,7 @@ fn name_made(
         let frames = frame.iter().map(|frame| interned(symbols, frame)).collect();
         symbols.locations[at.index()].frames = frames;
     }
-    let path = symbols.intern(MADE);
+    let path = symbols.intern(JIT_IMAGE);
     let image = &mut symbols.images[image.index()];
     (image.path, image.has_symbols) = (path, true);
     true

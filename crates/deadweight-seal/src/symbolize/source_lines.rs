@@ -3,7 +3,7 @@
 //! A report shows them beside the place. Not needed to find places.
 
 use deadweight_trace::ids::{ImageId, NameId};
-use deadweight_trace::symbols::{MADE, Symbols};
+use deadweight_trace::symbols::{JIT_IMAGE, Symbols};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -21,7 +21,7 @@ pub(crate) fn keep(symbols: &mut Symbols) {
     let mut wanted: BTreeMap<NameId, BTreeSet<u32>> = BTreeMap::new();
     // What a program lists of code that it made may name any file: none is opened for that.
     let made = |image: ImageId| {
-        symbols.images.get(image.index()).is_some_and(|image| symbols.name(image.path) == MADE)
+        symbols.images.get(image.index()).is_some_and(|image| symbols.name(image.path) == JIT_IMAGE)
     };
     let locations = symbols.locations.iter().filter(|location| !made(location.image));
     for frame in locations.flat_map(|location| &location.frames) {

@@ -7,7 +7,7 @@ use crate::elf::debug_files::SeparateDebug;
 use crate::host::Host;
 use crate::images::Images;
 use crate::memory_budget::can_read_lines;
-use deadweight_code::{self as asm, Calling, Role};
+use deadweight_code::{self as asm, Abi, Role};
 use deadweight_trace::ids::{ImageId, NameId};
 use deadweight_trace::symbols::{FunctionCode, Symbols};
 use deadweight_trace::syscall::Arch;
@@ -41,8 +41,8 @@ fn moves_values(symbols: &Symbols, code: &FunctionCode) -> bool {
         let at = code.targets.binary_search_by_key(&at, |(at, _)| *at).ok()?;
         Some(symbols.name(code.targets[at].1))
     };
-    let (calling, addr) = (Calling::of(language), code.addr);
-    let bytes = asm::Code { arch: Arch::HOST, calling, addr, bytes: &code.bytes };
+    let (abi, addr) = (Abi::of(language), code.addr);
+    let bytes = asm::Code { arch: Arch::HOST, abi, addr, bytes: &code.bytes };
     let function = asm::Function::read(&bytes, &target);
     function.instructions().iter().any(|instruction| {
         let role = function.role_at(FileAddr(instruction.addr));

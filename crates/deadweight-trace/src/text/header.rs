@@ -10,7 +10,7 @@ use crate::ids::{Cpu, Tid};
 use crate::symbols::{Image, Symbols};
 use crate::syscall::Arch;
 use crate::units::Ns;
-use crate::{Event, Exit, Kind, Meta, Observer, Usage};
+use crate::{Event, Exit, Kind, Meta, Overhead, Usage};
 use std::fmt::{self, Write};
 
 /// Facts about the recording as far as the text says them.
@@ -24,8 +24,8 @@ pub(super) struct Header {
     incomplete: bool,
 }
 
-/// The names of [`Observer`]'s fields in the text.
-fn observer_fields(observer: &mut Observer) -> [(&'static str, &mut u64); 9] {
+/// The names of [`Overhead`]'s fields in the text.
+fn observer_fields(observer: &mut Overhead) -> [(&'static str, &mut u64); 9] {
     [
         ("syscall-user", &mut observer.syscall_user),
         ("syscall-kernel", &mut observer.syscall_kernel),
@@ -79,7 +79,7 @@ pub(super) fn read_line(
             });
         }
         "sample-period" => meta.sample_period = words.number("a period in nanoseconds")?,
-        "observer" => read_observer(words, &mut meta.observer)?,
+        "observer" => read_observer(words, &mut meta.overhead)?,
         "recorders" => {
             while !words.at_end() {
                 meta.recorders.push(Tid(words.small("a task's number")?));
@@ -95,7 +95,7 @@ pub(super) fn read_line(
         }
         "steal" => meta.steal = Ns(words.time()?),
         "throttled" => meta.throttled = Ns(words.time()?),
-        "thinned" => meta.thinned = words.number("a number of calls")?,
+        "thinned" => meta.decimated = words.number("a number of calls")?,
         "warning" => meta.warnings.push(words.name("a text in quotes")?),
         "attached" => meta.attached = true,
         "incomplete" => header.incomplete = true,
@@ -104,7 +104,7 @@ pub(super) fn read_line(
     Ok(())
 }
 
-fn read_observer(words: &mut Words<'_>, observer: &mut Observer) -> Result<(), TextError> {
+fn read_observer(words: &mut Words<'_>, observer: &mut Overhead) -> Result<(), TextError> {
     while !words.at_end() {
         let here = words.clone();
         let name = words.word();
@@ -244,9 +244,9 @@ pub(super) fn write(
         writeln!(out, "rusage user {} system {} max-rss {max_rss}", user.0, system.0)?;
     }
     number(out, "sample-period", meta.sample_period, 0)?;
-    if meta.observer != Observer::default() {
+    if meta.overhead != Overhead::default() {
         write!(out, "observer")?;
-        for (name, cost) in observer_fields(&mut { meta.observer }) {
+        for (name, cost) in observer_fields(&mut { meta.overhead }) {
             if *cost > 0 {
                 write!(out, " {name} {cost}")?;
             }
@@ -262,7 +262,7 @@ pub(super) fn write(
     list(out, "blind-cpus", meta.blind_cpus.iter().map(|c| c.0.into()))?;
     number(out, "steal", meta.steal.0, 0)?;
     number(out, "throttled", meta.throttled.0, 0)?;
-    number(out, "thinned", meta.thinned, 0)?;
+    number(out, "thinned", meta.decimated, 0)?;
     for warning in &meta.warnings {
         writeln!(out, "warning {}", Name(warning))?;
     }

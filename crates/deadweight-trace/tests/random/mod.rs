@@ -5,7 +5,7 @@
 use deadweight_trace::ids::{Cpu, ImageId, LocationId, NameId, StackId, Tid};
 use deadweight_trace::symbols::{FunctionCode, Image, Location, SourceFrame, Symbols};
 use deadweight_trace::units::{FileAddr, LiveAddr, Ns};
-use deadweight_trace::{Event, Exit, Kind, Meta, Observer, Off, Trace, Usage};
+use deadweight_trace::{Event, Exit, Kind, Meta, Off, Overhead, Trace, Usage};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
@@ -233,7 +233,7 @@ fn meta() -> impl Strategy<Value = Meta> {
                 max_rss,
             }),
             cpus: 3,
-            observer: Observer { syscall_user, fault_kernel, ..Observer::default() },
+            overhead: Overhead { syscall_user, fault_kernel, ..Overhead::default() },
             steal: Ns(steal),
             throttled: Ns(steal / 2),
             recorders,

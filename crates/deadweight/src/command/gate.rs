@@ -30,7 +30,7 @@ pub(crate) fn gate(options: &Gate) -> Result<u8, Failure> {
     let mut failed = false;
     let mut lines = String::new();
     for (text, condition) in &conditions {
-        let outcome = condition.ask(&named)?;
+        let outcome = condition.evaluate(&named)?;
         failed |= !outcome.holds;
         let word = if outcome.holds { "holds" } else { "FAILS" };
         lines.push_str(&format!("{word}  {text}   ({})\n", printable(&outcome.seen)));

@@ -6,7 +6,7 @@ use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time_in};
 use crate::cli::TimeUnit;
 use deadweight_report::compare::{
-    Comparison, Ratio, RowDifference, Side, Verdict, WORTH_SEEING, side,
+    Comparison, Ratio, RowDifference, SMALLEST_DIFFERENCE, Side, Verdict, side,
 };
 use deadweight_report::report::Report;
 
@@ -142,7 +142,7 @@ fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     }
     let mut text = format!("({}, {}{})", interval(ratio), chance(ratio.p), turns(ratio));
     if let Some(runs) = comparison.runs_needed {
-        let shown = percent((ratio.value - 1.0).abs().max(WORTH_SEEING));
+        let shown = percent((ratio.value - 1.0).abs().max(SMALLEST_DIFFERENCE));
         text.push_str(&format!(" About {runs} runs of each would show {shown}: `-r {runs}`."));
     }
     sheet.paragraph(line, 4, Ink::Faint, &text);

@@ -4,7 +4,7 @@
 
 use super::benchmarks::warnings;
 use super::page::{Ink, Line, Page, Sheet, columns};
-use deadweight_report::benchmarks::speed::{Place, Ranking, Standing, rank};
+use deadweight_report::benchmarks::speed::{Entry, Ranking, Standing, rank};
 use deadweight_report::benchmarks::table::Tables;
 use deadweight_report::benchmarks::units::Scale;
 
@@ -24,9 +24,9 @@ pub fn render(tables: &Tables, page: Page) -> String {
 
 fn places(sheet: &mut Sheet, ranking: &Ranking<'_>) {
     let per = if ranking.per.is_empty() { "run" } else { ranking.per };
-    let memory = ranking.places.iter().any(|place| place.bytes.is_some());
+    let memory = ranking.entries.iter().any(|place| place.bytes.is_some());
     let rows: Vec<[String; 5]> = ranking
-        .places
+        .entries
         .iter()
         .map(|place| {
             [
@@ -40,7 +40,7 @@ fn places(sheet: &mut Sheet, ranking: &Ranking<'_>) {
         .collect();
     let width = |i: usize| rows.iter().map(|row| columns(&row[i])).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2), width(3), width(4)];
-    for (row, place) in rows.iter().zip(&ranking.places) {
+    for (row, place) in rows.iter().zip(&ranking.entries) {
         let mut line = Line::indented(4);
         let mut end = 4 + widths[0];
         line.push(Ink::Plain, &row[0]).pad_to(end);
@@ -63,7 +63,7 @@ fn spaced(value: f64, unit: &str) -> String {
     format!("{number} {prefix}").trim_end().to_owned() + if prefix.is_empty() { " " } else { "" }
 }
 
-fn bytes(place: &Place<'_>, shown: bool, per: &str) -> String {
+fn bytes(place: &Entry<'_>, shown: bool, per: &str) -> String {
     match place.bytes {
         Some(bytes) => format!("{}B/{per}", spaced(bytes, "B")),
         None if shown => "?".into(),

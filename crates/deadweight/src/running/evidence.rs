@@ -5,7 +5,7 @@
 //! allocators the program has. Not for what the counts mean (`deadweight_core::counts`).
 
 use super::repeat::Ran;
-use deadweight_core::counts::{self, Counted, Mark, asks_for_memory};
+use deadweight_core::counts::{self, Counted, ProbeKind, asks_for_memory};
 use deadweight_core::runners;
 use deadweight_core::{CleanRun, Weighing, weigh};
 use deadweight_record::{Argument, Count};
@@ -111,7 +111,7 @@ fn copies(symbols: &Symbols, name: &str) -> Result<Vec<Count>, String> {
         let path = Path::new(symbols.name(image.path));
         let Some(entries) = Entries::open(path, symbols.name(image.build_id)) else { continue };
         found.extend(entries.holding(&addresses).into_iter().map(|file_offset| Count {
-            mark: Mark::Call,
+            mark: ProbeKind::Call,
             path: path.to_owned(),
             file_offset,
             factors: Vec::new(),
@@ -196,7 +196,7 @@ fn allocators(symbols: &Symbols) -> Vec<Count> {
             }
             let delegates = of_libc && *name == "realloc";
             found.push(Count {
-                mark: Mark::Allocation,
+                mark: ProbeKind::Allocation,
                 path: path.to_owned(),
                 file_offset,
                 factors: factors.to_vec(),

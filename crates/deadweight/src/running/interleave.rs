@@ -14,7 +14,7 @@ use crate::cli::Runs;
 use crate::failure::Failure;
 use deadweight_core::CleanRun;
 use deadweight_record::Request;
-use deadweight_report::compare::{FEWEST_PAIRS, PRECISION, is_known, wants_reason};
+use deadweight_report::compare::{FEWEST_PAIRS, PRECISION, is_precise, shows_difference};
 use deadweight_report::stats::median::summarise;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -230,7 +230,7 @@ fn to_explain(why: Why, ran: &[Ran], paired: bool) -> Vec<usize> {
         Why::IfDifferent => {
             let Some((first, others)) = ran.split_first() else { return Vec::new() };
             let unlike =
-                |(_, other): &(usize, &Ran)| wants_reason(&walls(first), &walls(other), paired);
+                |(_, other): &(usize, &Ran)| shows_difference(&walls(first), &walls(other), paired);
             let mut whom: Vec<usize> =
                 (1..).zip(others).filter(unlike).map(|(index, _)| index).collect();
             if !whom.is_empty() {
@@ -270,7 +270,7 @@ fn enough(runs: Runs, manner: &Manner, ran: &[&Ran], since: Instant) -> bool {
         let walls: Vec<u64> = first.clean.iter().map(|run| run.wall.0).collect();
         return worth_asking && summarise(&walls).precision() <= PRECISION;
     }
-    worth_asking && others.iter().all(|other| is_known(&walls(first), &walls(other)))
+    worth_asking && others.iter().all(|other| is_precise(&walls(first), &walls(other)))
 }
 
 fn round(runs: Runs, done: usize) -> String {

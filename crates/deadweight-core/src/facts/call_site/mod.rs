@@ -5,7 +5,7 @@
 
 use deadweight_report::report::Site;
 use deadweight_trace::ids::{LocationId, NameId, StackId};
-use deadweight_trace::symbols::{Location, MADE, SourceFrame, Symbols};
+use deadweight_trace::symbols::{JIT_IMAGE, Location, SourceFrame, Symbols};
 use std::collections::BTreeMap;
 
 mod callers;
@@ -235,7 +235,7 @@ pub(crate) fn is_own(symbols: &Symbols, location: &Location, frame: &SourceFrame
 /// Shared libraries of the system, the kernel and the vdso.
 pub(crate) fn is_system_image(path: &str) -> bool {
     if path.starts_with('[') {
-        return path != MADE;
+        return path != JIT_IMAGE;
     }
     let base = path.rsplit('/').next().unwrap_or(path);
     base.starts_with("ld-") || base.starts_with("lib") && base.contains(".so")

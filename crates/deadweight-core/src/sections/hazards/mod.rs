@@ -192,7 +192,7 @@ fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     let total = outside.clone().map(|(ns, _)| ns).sum::<Ns>() - facts.trace.meta.throttled;
     if total.share_of(wall.total) >= DISTURBED {
         // Who does not see wakers does not see other programs either, only that there is one.
-        let worst = outside.max().filter(|_| facts.trace.meta.sees_wakers());
+        let worst = outside.max().filter(|_| facts.trace.meta.records_wakers());
         let worst = worst.map_or(String::new(), |(_, p)| format!(", {} most,", facts.name(p)));
         let text = format!(
             "Other programs{worst} held the CPU for {} of the wall time. Repeat on a \

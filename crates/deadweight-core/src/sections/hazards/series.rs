@@ -9,7 +9,7 @@ use super::hazard;
 use crate::facts::clean_run::CleanRun;
 use deadweight_report::report::Hazard;
 use deadweight_report::stats::median::summarise;
-use deadweight_report::stats::spread::{Doubt, doubts, far};
+use deadweight_report::stats::spread::{Doubt, are_outliers, doubts};
 use deadweight_report::wording::{bytes, things, time};
 use deadweight_trace::units::Ns;
 
@@ -58,7 +58,7 @@ fn worded(doubt: &Doubt, cause: &str) -> String {
 fn odd(doubt: &Doubt, walls: &[u64]) -> Vec<bool> {
     match doubt {
         Doubt::ColdStart { .. } => (0..walls.len()).map(|at| at == 0).collect(),
-        Doubt::Outliers { .. } => far(walls),
+        Doubt::Outliers { .. } => are_outliers(walls),
         Doubt::TwoModes { fast, slow, .. } => {
             walls.iter().map(|wall| wall.abs_diff(*slow) < wall.abs_diff(*fast)).collect()
         }

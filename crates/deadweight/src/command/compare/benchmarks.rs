@@ -9,7 +9,7 @@ use crate::command::gate::read_conditions;
 use crate::command::{page, print, say};
 use crate::failure::Failure;
 use crate::render::{self, benchmarks, ips};
-use deadweight_report::benchmarks::asking::{Asked, ask};
+use deadweight_report::benchmarks::conditions::{Evaluation, evaluate};
 use deadweight_report::benchmarks::keys::Key;
 use deadweight_report::benchmarks::table::{Layout, Verdict, lay_out};
 use deadweight_report::benchmarks::{Results, Unusable, go, json};
@@ -74,9 +74,9 @@ pub(super) fn compare(options: &Compare, sides: &[(String, Results)]) -> Result<
         ignore: options.ignore.clone(),
     };
     let tables = lay_out(sides, &layout).map_err(|Unusable(why)| Failure::Unknown(why))?;
-    let answers: Vec<(&str, Asked)> = conditions
+    let answers: Vec<(&str, Evaluation)> = conditions
         .iter()
-        .map(|(text, condition)| Ok((*text, ask(condition, &tables)?)))
+        .map(|(text, condition)| Ok((*text, evaluate(condition, &tables)?)))
         .collect::<Result<_, Failure>>()?;
     if let Some(to) = json {
         let text = serde_json::to_string_pretty(&tables).map_err(|error| Failure::Write {
@@ -108,7 +108,7 @@ pub(super) fn compare(options: &Compare, sides: &[(String, Results)]) -> Result<
 }
 
 /// The exit code that the conditions make, and what it is for.
-fn answered(answers: &[(&str, Asked)]) -> u8 {
+fn answered(answers: &[(&str, Evaluation)]) -> u8 {
     for (text, asked) in answers {
         for row in &asked.holds {
             say(&format!("deadweight: failed, for {text} ({row})"));
@@ -117,7 +117,8 @@ fn answered(answers: &[(&str, Asked)]) -> u8 {
             say(&format!("deadweight: cannot tell {text}: too few measurements ({row})"));
         }
     }
-    let any = |which: fn(&Asked) -> &Vec<String>| answers.iter().any(|(_, a)| !which(a).is_empty());
+    let any =
+        |which: fn(&Evaluation) -> &Vec<String>| answers.iter().any(|(_, a)| !which(a).is_empty());
     match (any(|asked| &asked.holds), any(|asked| &asked.unsure)) {
         (true, _) => SLOWER,
         (false, true) => CANNOT_TELL,

@@ -63,7 +63,7 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
     }
     let conditions = read_conditions(&options.fail_if)?;
     must_name_sides(&conditions, &wanted)?;
-    let rowed = conditions.iter().find(|(_, condition)| condition.asks_ledger());
+    let rowed = conditions.iter().find(|(_, condition)| condition.needs_ledger());
     if let Some((text, _)) = rowed.filter(|_| options.no_why) {
         return Err(Failure::Unknown(format!(
             "--no-why makes no traced runs, and `{text}` asks for what only they show"
@@ -152,7 +152,7 @@ fn must_name_sides(conditions: &[(&str, Condition)], wanted: &[Side]) -> Result<
     let letters = letters(wanted);
     let known: Vec<&String> = letters.iter().chain(wanted.iter().map(|side| &side.name)).collect();
     for (text, condition) in conditions {
-        if let Some(unit) = condition.asks_metric() {
+        if let Some(unit) = condition.benchmark_unit() {
             return Err(GateError::NoMetric(unit.to_owned()).into());
         }
         for name in condition.reports() {
@@ -175,7 +175,7 @@ fn failing(
 ) -> Result<Vec<String>, GateError> {
     let mut lines = Vec::new();
     for (text, condition) in conditions {
-        let outcome = condition.ask(reports)?;
+        let outcome = condition.evaluate(reports)?;
         if outcome.holds {
             lines.push(format!("deadweight: failed, for {text} ({})", outcome.seen));
         }

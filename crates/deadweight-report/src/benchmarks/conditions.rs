@@ -9,7 +9,7 @@ use crate::gate::{Amount, Condition, GateError, Of};
 
 /// What came of a condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct Evaluation {
     /// The rows for which it holds, in words.
     pub holds: Vec<String>,
     /// The rows for which it would, but too little was measured to tell.
@@ -21,11 +21,11 @@ pub struct Asked {
 /// # Errors
 /// If it names a column that is not there, asks for a ledger, compares units that don't match, or if
 /// no row has what it asks for.
-pub fn ask(condition: &Condition, tables: &Tables) -> Result<Asked, GateError> {
+pub fn evaluate(condition: &Condition, tables: &Tables) -> Result<Evaluation, GateError> {
     let Condition::Amounts(left, order, right) = condition else {
         return Err(GateError::NoLedger);
     };
-    let mut asked = Asked::default();
+    let mut asked = Evaluation::default();
     let mut rows = 0;
     for table in &tables.tables {
         if !(fits(left, table)? && fits(right, table)?) {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn asked(condition: &str, tables: &Tables) -> Result<(usize, usize), GateError> {
-        let asked = ask(&condition.parse::<Condition>()?, tables)?;
+        let asked = evaluate(&condition.parse::<Condition>()?, tables)?;
         Ok((asked.holds.len(), asked.unsure.len()))
     }
 

@@ -4,7 +4,7 @@
 //! trace) a sample's own address stands and its role is work. A function is decoded once, when it
 //! is first asked for. The rules are in `asm`; what a role costs is the classes' knowledge.
 
-use crate::{Calling, Function, Line, Loop, Role};
+use crate::{Abi, Function, Line, Loop, Role};
 use deadweight_trace::ids::{ImageId, LocationId};
 use deadweight_trace::symbols::{FunctionCode, Symbols};
 use deadweight_trace::syscall::Arch;
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 /// The machine code of a trace, decoded as far as it was asked for.
 #[derive(Debug)]
-pub struct Machine<'s> {
+pub struct MachineCode<'s> {
     symbols: &'s Symbols,
     arch: Arch,
     functions: Vec<OnceLock<Function>>,
@@ -34,7 +34,7 @@ pub struct FunctionId(u32);
 
 /// A small function that is called.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Called {
+pub struct SmallCallee {
     /// Which.
     pub function: FunctionId,
     /// Whether the call's target is known only when it runs.
@@ -67,7 +67,7 @@ pub struct Waited {
     pub function: Option<FunctionId>,
 }
 
-impl<'s> Machine<'s> {
+impl<'s> MachineCode<'s> {
     /// Nothing decoded yet. `samples`: how many have each of the symbols' stacks.
     pub fn new(symbols: &'s Symbols, arch: Arch, samples: Vec<u32>) -> Self {
         let mut places = Vec::new();
@@ -121,7 +121,7 @@ impl<'s> Machine<'s> {
 
     /// The small function that the call nearest to `location` calls, whose function it is not:
     /// by the code, or where that goes through a pointer, by the stacks.
-    pub fn small_callee(&self, location: LocationId) -> Option<Called> {
+    pub fn small_callee(&self, location: LocationId) -> Option<SmallCallee> {
         let (image, addr) = self.address(location)?;
         let caller = self.holding(image, addr)?;
         let call = self.function(caller).calls_near(addr, AROUND).next()?;
@@ -135,7 +135,7 @@ impl<'s> Machine<'s> {
         };
         let function = direct.or_else(seen)?;
         let small = function != caller && self.is_small(function);
-        small.then_some(Called { function, through_pointer: direct.is_none() })
+        small.then_some(SmallCallee { function, through_pointer: direct.is_none() })
     }
 
     /// Whether calling a function costs about as much as running it. What it calls beyond a branch
@@ -261,8 +261,8 @@ impl<'s> Machine<'s> {
     fn bytes(&self, code: &'s FunctionCode) -> crate::Code<'s> {
         let image = self.symbols.images.get(code.image.index());
         let language = image.map_or("", |image| self.symbols.name(image.language));
-        let calling = Calling::of(language);
-        crate::Code { arch: self.arch, calling, addr: code.addr, bytes: &code.bytes }
+        let abi = Abi::of(language);
+        crate::Code { arch: self.arch, abi, addr: code.addr, bytes: &code.bytes }
     }
 
     fn name(&self, code: &'s FunctionCode, addr: FileAddr) -> Option<&'s str> {
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_sample_is_what_the_instruction_before_is_for() {
         let trace = Trace::from_text(TEXT).unwrap();
-        let machine = Machine::new(&trace.symbols, Arch::X86_64, Vec::new());
+        let machine = MachineCode::new(&trace.symbols, Arch::X86_64, Vec::new());
         let leaf = |name: &str| {
             let named = |l: &deadweight_trace::symbols::Location| {
                 l.frames.iter().any(|f| trace.symbols.name(f.function) == name)
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn listings_name_what_is_called() {
         let trace = Trace::from_text(TEXT).unwrap();
-        let machine = Machine::new(&trace.symbols, Arch::X86_64, Vec::new());
+        let machine = MachineCode::new(&trace.symbols, Arch::X86_64, Vec::new());
         let at = machine.location(ImageId(0), FileAddr(0x1295)).unwrap();
         let id = machine.function_at(at).unwrap();
         let lines = machine.listing(id, &[(at, 3)]);

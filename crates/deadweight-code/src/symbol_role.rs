@@ -5,7 +5,7 @@
 
 /// What a function of a library or runtime is there for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Duty {
+pub enum SymbolRole {
     /// Gives memory out.
     Allocate,
     /// Takes memory back.
@@ -27,22 +27,25 @@ pub enum Duty {
 }
 
 /// What a function is there for; none if its name does not tell.
-pub fn of_name(name: &str) -> Option<Duty> {
+pub fn of_name(name: &str) -> Option<SymbolRole> {
     let plain = name.trim_start_matches('_');
     let go = name.strip_prefix("runtime.");
     if let Some(go) = go {
         return of_go(go);
     }
     let plain = without_variant(plain);
-    if let Some(duty) = of_rust(name) {
-        return Some(duty);
+    if let Some(symbol_role) = of_rust(name) {
+        return Some(symbol_role);
     }
-    let exact = EXACT.iter().find(|(_, names)| names.contains(&plain)).map(|(duty, _)| *duty);
+    let exact =
+        EXACT.iter().find(|(_, names)| names.contains(&plain)).map(|(symbol_role, _)| *symbol_role);
     exact
-        .or_else(|| PREFIXES.iter().find(|(p, _)| plain.starts_with(p)).map(|(_, duty)| *duty))
+        .or_else(|| {
+            PREFIXES.iter().find(|(p, _)| plain.starts_with(p)).map(|(_, symbol_role)| *symbol_role)
+        })
         .or_else(|| of_collector(plain))
         .or_else(|| of_generic(plain))
-        .or_else(|| sorts(plain).then_some(Duty::Sort))
+        .or_else(|| sorts(plain).then_some(SymbolRole::Sort))
 }
 
 /// Whether a standard library's function puts elements in order.
@@ -92,26 +95,26 @@ fn without_variant(name: &str) -> &str {
 /// Names of the C library, of allocators that replace its own, and of compilers' runtimes,
 /// without leading underscores.
 #[rustfmt::skip]
-const EXACT: &[(Duty, &[&str])] = &[
-    (Duty::Allocate, &[
+const EXACT: &[(SymbolRole, &[&str])] = &[
+    (SymbolRole::Allocate, &[
         "malloc", "calloc", "memalign", "aligned_alloc", "posix_memalign",
         "valloc", "pvalloc", "malloc_consolidate", "int_malloc", "int_memalign", "libc_malloc",
         "libc_calloc", "libc_memalign", "unlink_chunk", "sysmalloc", "tcache_init", "mallocx",
         "rust_alloc", "rust_alloc_zeroed", "crystal_malloc", "crystal_malloc64",
         "crystal_malloc_atomic", "crystal_malloc_atomic64", "malloc_usable_size",
     ]),
-    (Duty::Release, &[
+    (SymbolRole::Release, &[
         "free", "cfree", "int_free", "int_free_chunk", "int_free_merge_chunk",
         "int_free_create_chunk", "int_free_maybe_consolidate", "libc_free", "systrim",
         "malloc_trim", "free_sized", "sdallocx", "dallocx", "rust_dealloc",
     ]),
-    (Duty::Grow, &[
+    (SymbolRole::Grow, &[
         "realloc", "reallocarray", "int_realloc", "libc_realloc", "rust_realloc", "rallocx",
         "crystal_realloc", "crystal_realloc64",
     ]),
-    (Duty::Copy, &["memcpy", "memmove", "mempcpy", "bcopy", "memccpy", "wmemcpy", "wmemmove"]),
-    (Duty::Fill, &["memset", "bzero", "explicit_bzero", "wmemset"]),
-    (Duty::Stream, &[
+    (SymbolRole::Copy, &["memcpy", "memmove", "mempcpy", "bcopy", "memccpy", "wmemcpy", "wmemmove"]),
+    (SymbolRole::Fill, &["memset", "bzero", "explicit_bzero", "wmemset"]),
+    (SymbolRole::Stream, &[
         "fread", "fwrite", "fgets", "fputs", "fgetc", "getc", "fputc", "putc", "getline",
         "getdelim", "printf", "fprintf", "vfprintf", "snprintf", "vsnprintf", "sprintf",
         "fread_unlocked", "fwrite_unlocked", "fgets_unlocked", "getchar", "putchar", "puts",
@@ -121,52 +124,53 @@ const EXACT: &[(Duty, &[&str])] = &[
 
 /// How names begin, without leading underscores; the first that fits holds.
 #[rustfmt::skip]
-const PREFIXES: &[(&str, Duty)] = &[
-    ("operator new", Duty::Allocate), ("operator delete", Duty::Release),
-    ("rdl_alloc", Duty::Allocate), ("rdl_dealloc", Duty::Release), ("rdl_realloc", Duty::Grow),
-    ("rg_alloc", Duty::Allocate), ("rg_dealloc", Duty::Release), ("rg_realloc", Duty::Grow),
-    ("rustc::rust_alloc", Duty::Allocate), ("rustc::__rust_alloc", Duty::Allocate),
-    ("rustc::__rust_dealloc", Duty::Release), ("rustc::__rust_realloc", Duty::Grow),
-    ("rustc::__rdl_realloc", Duty::Grow), ("rustc::__rdl_dealloc", Duty::Release),
-    ("rustc::__rdl_", Duty::Allocate),
-    ("std::alloc::", Duty::Allocate), ("<std::alloc::System", Duty::Allocate),
-    ("mi_free", Duty::Release), ("je_free", Duty::Release),
-    ("rjem_sdallocx", Duty::Release), ("mi_", Duty::Allocate), ("je_", Duty::Allocate), ("rjem_", Duty::Allocate),
-    ("tc_malloc", Duty::Allocate), ("tc_free", Duty::Release), ("tc_new", Duty::Allocate),
-    ("tc_delete", Duty::Release), ("tcmalloc::", Duty::Allocate),
-    ("core::ptr::copy", Duty::Copy), ("core::intrinsics::copy", Duty::Copy),
-    ("core::ptr::write_bytes", Duty::Fill), ("core::intrinsics::write_bytes", Duty::Fill),
-    ("compiler_rt.memcpy", Duty::Copy), ("compiler_rt.memmove", Duty::Copy),
-    ("compiler_rt.memset", Duty::Fill), ("memcpy.", Duty::Copy), ("memmove.", Duty::Copy),
-    ("memset.", Duty::Fill), ("compiler_builtins::mem::memcpy", Duty::Copy),
-    ("compiler_builtins::mem::memmove", Duty::Copy),
-    ("compiler_builtins::mem::memset", Duty::Fill),
-    ("IO_", Duty::Stream), ("std::basic_streambuf<", Duty::Stream),
-    ("std::basic_filebuf<", Duty::Stream), ("std::basic_istream<", Duty::Stream),
-    ("std::basic_ostream<", Duty::Stream), ("std::istream::", Duty::Stream),
-    ("std::ostream::", Duty::Stream), ("<std::io::", Duty::Stream), ("std::io::", Duty::Stream),
-    ("<std::fs::", Duty::Stream), ("bufio.", Duty::Stream), ("io.", Duty::Stream),
-    ("os.", Duty::Stream), ("fmt.", Duty::Stream), ("Io.", Duty::Stream),
-    ("IO::", Duty::Stream), ("fs.File.", Duty::Stream),
+const PREFIXES: &[(&str, SymbolRole)] = &[
+    ("operator new", SymbolRole::Allocate), ("operator delete", SymbolRole::Release),
+    ("rdl_alloc", SymbolRole::Allocate), ("rdl_dealloc", SymbolRole::Release), ("rdl_realloc", SymbolRole::Grow),
+    ("rg_alloc", SymbolRole::Allocate), ("rg_dealloc", SymbolRole::Release), ("rg_realloc", SymbolRole::Grow),
+    ("rustc::rust_alloc", SymbolRole::Allocate), ("rustc::__rust_alloc", SymbolRole::Allocate),
+    ("rustc::__rust_dealloc", SymbolRole::Release), ("rustc::__rust_realloc", SymbolRole::Grow),
+    ("rustc::__rdl_realloc", SymbolRole::Grow), ("rustc::__rdl_dealloc", SymbolRole::Release),
+    ("rustc::__rdl_", SymbolRole::Allocate),
+    ("std::alloc::", SymbolRole::Allocate), ("<std::alloc::System", SymbolRole::Allocate),
+    ("mi_free", SymbolRole::Release), ("je_free", SymbolRole::Release),
+    ("rjem_sdallocx", SymbolRole::Release), ("mi_", SymbolRole::Allocate), ("je_", SymbolRole::Allocate), ("rjem_", SymbolRole::Allocate),
+    ("tc_malloc", SymbolRole::Allocate), ("tc_free", SymbolRole::Release), ("tc_new", SymbolRole::Allocate),
+    ("tc_delete", SymbolRole::Release), ("tcmalloc::", SymbolRole::Allocate),
+    ("core::ptr::copy", SymbolRole::Copy), ("core::intrinsics::copy", SymbolRole::Copy),
+    ("core::ptr::write_bytes", SymbolRole::Fill), ("core::intrinsics::write_bytes", SymbolRole::Fill),
+    ("compiler_rt.memcpy", SymbolRole::Copy), ("compiler_rt.memmove", SymbolRole::Copy),
+    ("compiler_rt.memset", SymbolRole::Fill), ("memcpy.", SymbolRole::Copy), ("memmove.", SymbolRole::Copy),
+    ("memset.", SymbolRole::Fill), ("compiler_builtins::mem::memcpy", SymbolRole::Copy),
+    ("compiler_builtins::mem::memmove", SymbolRole::Copy),
+    ("compiler_builtins::mem::memset", SymbolRole::Fill),
+    ("IO_", SymbolRole::Stream), ("std::basic_streambuf<", SymbolRole::Stream),
+    ("std::basic_filebuf<", SymbolRole::Stream), ("std::basic_istream<", SymbolRole::Stream),
+    ("std::basic_ostream<", SymbolRole::Stream), ("std::istream::", SymbolRole::Stream),
+    ("std::ostream::", SymbolRole::Stream), ("<std::io::", SymbolRole::Stream), ("std::io::", SymbolRole::Stream),
+    ("<std::fs::", SymbolRole::Stream), ("bufio.", SymbolRole::Stream), ("io.", SymbolRole::Stream),
+    ("os.", SymbolRole::Stream), ("fmt.", SymbolRole::Stream), ("Io.", SymbolRole::Stream),
+    ("IO::", SymbolRole::Stream), ("fs.File.", SymbolRole::Stream),
 ];
 
 /// Rust's allocation and vectors, most of whose functions only look at what is there.
-fn of_rust(name: &str) -> Option<Duty> {
+fn of_rust(name: &str) -> Option<SymbolRole> {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if !has(&["alloc::raw_vec::", "alloc::alloc::"]) {
         return None;
     }
     if has(&["grow", "reserve", "realloc"]) {
-        Some(Duty::Grow)
+        Some(SymbolRole::Grow)
     } else if has(&["dealloc", "box_free", "Drop>::drop", "Drop::drop"]) {
-        Some(Duty::Release)
+        Some(SymbolRole::Release)
     } else {
-        has(&["alloc::alloc::", "with_capacity", "allocate", "shrink"]).then_some(Duty::Allocate)
+        has(&["alloc::alloc::", "with_capacity", "allocate", "shrink"])
+            .then_some(SymbolRole::Allocate)
     }
 }
 
 /// Go's runtime, names without `runtime.`. Go 1.20 to 1.26.
-fn of_go(name: &str) -> Option<Duty> {
+fn of_go(name: &str) -> Option<SymbolRole> {
     #[rustfmt::skip]
     const COLLECT: &[&str] = &[
         "gc", "scan", "greyobject", "markroot", "wbBuf", "wbMove", "wbZero", "bgsweep", "sweepone",
@@ -194,23 +198,28 @@ fn of_go(name: &str) -> Option<Duty> {
     if begins(COLLECT) && !begins(&["gcenable", "gcinit"]) {
         // Setting the pointer bits of a fresh object is part of giving it out.
         let fresh = begins(&["heapBitsSetType", "(*mspan).heapBits", "(*mspan).writeHeapBits"]);
-        return Some(if fresh { Duty::Allocate } else { Duty::Collect });
+        return Some(if fresh { SymbolRole::Allocate } else { SymbolRole::Collect });
     }
-    [(GROW, Duty::Grow), (COPY, Duty::Copy), (FILL, Duty::Fill), (ALLOCATE, Duty::Allocate)]
-        .into_iter()
-        .find(|(names, _)| begins(names))
-        .map(|(_, duty)| duty)
+    [
+        (GROW, SymbolRole::Grow),
+        (COPY, SymbolRole::Copy),
+        (FILL, SymbolRole::Fill),
+        (ALLOCATE, SymbolRole::Allocate),
+    ]
+    .into_iter()
+    .find(|(names, _)| begins(names))
+    .map(|(_, symbol_role)| symbol_role)
 }
 
 /// The Boehm collector that Crystal and others use, Crystal's names for it, and the write
 /// barrier that Go's linker gives no package. What it has no
 /// name for (`libgc.so.1+0x1a2b`) is work of the collector; its fast way out is named.
-fn of_collector(name: &str) -> Option<Duty> {
+fn of_collector(name: &str) -> Option<SymbolRole> {
     if name.starts_with("libgc.so") || name.starts_with("libgc-") {
-        return Some(Duty::Collect);
+        return Some(SymbolRole::Collect);
     }
     if name.starts_with("gcWriteBarrier") {
-        return Some(Duty::Collect);
+        return Some(SymbolRole::Collect);
     }
     let inner = name.strip_prefix("GC_").or_else(|| name.strip_prefix("*GC::"));
     let inner = inner.or_else(|| name.strip_prefix("GC."))?;
@@ -220,35 +229,35 @@ fn of_collector(name: &str) -> Option<Duty> {
         "core_malloc", "debug_malloc", "build_fl", "finish_generic",
     ];
     if inner.starts_with("realloc") {
-        return Some(Duty::Grow);
+        return Some(SymbolRole::Grow);
     }
     if inner.starts_with("free") {
-        return Some(Duty::Release);
+        return Some(SymbolRole::Release);
     }
     let gives = ALLOCATE.iter().any(|n| inner.starts_with(n));
-    Some(if gives { Duty::Allocate } else { Duty::Collect })
+    Some(if gives { SymbolRole::Allocate } else { SymbolRole::Collect })
 }
 
 /// Names that carry their types or modules with them, so that only a part can be known.
-fn of_generic(name: &str) -> Option<Duty> {
+fn of_generic(name: &str) -> Option<SymbolRole> {
     #[rustfmt::skip]
-    const PARTS: &[(&str, Duty)] = &[
+    const PARTS: &[(&str, SymbolRole)] = &[
         // Zig
-        ("mem.Allocator.free", Duty::Release), ("mem.Allocator.destroy", Duty::Release),
-        ("mem.Allocator.realloc", Duty::Grow), ("mem.Allocator.", Duty::Allocate), ("heap.", Duty::Allocate),
-        ("mem.copyForwards", Duty::Copy), ("mem.copyBackwards", Duty::Copy),
-        (").ensureTotalCapacity", Duty::Grow), (").growCapacity", Duty::Grow),
+        ("mem.Allocator.free", SymbolRole::Release), ("mem.Allocator.destroy", SymbolRole::Release),
+        ("mem.Allocator.realloc", SymbolRole::Grow), ("mem.Allocator.", SymbolRole::Allocate), ("heap.", SymbolRole::Allocate),
+        ("mem.copyForwards", SymbolRole::Copy), ("mem.copyBackwards", SymbolRole::Copy),
+        (").ensureTotalCapacity", SymbolRole::Grow), (").growCapacity", SymbolRole::Grow),
         // C++
         // Moves the elements itself.
-        ("::_M_realloc_insert", Duty::Copy), ("::_M_realloc_append", Duty::Copy),
-        (">::allocate(", Duty::Allocate), (">::deallocate(", Duty::Release),
-        ("::_M_create(", Duty::Allocate),
+        ("::_M_realloc_insert", SymbolRole::Copy), ("::_M_realloc_append", SymbolRole::Copy),
+        (">::allocate(", SymbolRole::Allocate), (">::deallocate(", SymbolRole::Release),
+        ("::_M_create(", SymbolRole::Allocate),
     ];
     // An allocator of Zig's own is asked through one table: what it takes back it names so.
     if name.contains("heap.") && name.ends_with(".free") {
-        return Some(Duty::Release);
+        return Some(SymbolRole::Release);
     }
-    PARTS.iter().find(|(part, _)| name.contains(part)).map(|(_, duty)| *duty)
+    PARTS.iter().find(|(part, _)| name.contains(part)).map(|(_, symbol_role)| *symbol_role)
 }
 
 /// Whether a function that copies does so element by element, for as many as there are: inlined it
@@ -278,7 +287,7 @@ mod tests {
             "__crystal_malloc64",
             "mi_heap_malloc_small",
         ] {
-            assert_eq!(of_name(name), Some(Duty::Allocate), "{name}");
+            assert_eq!(of_name(name), Some(SymbolRole::Allocate), "{name}");
         }
     }
 
@@ -294,7 +303,7 @@ mod tests {
             "heap.SmpAllocator.free",
             "GC_free",
         ] {
-            assert_eq!(of_name(name), Some(Duty::Release), "{name}");
+            assert_eq!(of_name(name), Some(SymbolRole::Release), "{name}");
         }
     }
 
@@ -307,10 +316,10 @@ mod tests {
             "runtime.memmove",
             "mem.copyForwards__anon_812",
         ] {
-            assert_eq!(of_name(name), Some(Duty::Copy), "{name}");
+            assert_eq!(of_name(name), Some(SymbolRole::Copy), "{name}");
         }
         for name in ["__memset_avx2_unaligned_erms", "runtime.memclrNoHeapPointers", "bzero"] {
-            assert_eq!(of_name(name), Some(Duty::Fill), "{name}");
+            assert_eq!(of_name(name), Some(SymbolRole::Fill), "{name}");
         }
     }
 
@@ -326,7 +335,7 @@ mod tests {
             "GC_mark_from",
             "libgc.so.1+0x1a2b",
         ] {
-            assert_eq!(of_name(name), Some(Duty::Collect), "{name}");
+            assert_eq!(of_name(name), Some(SymbolRole::Collect), "{name}");
         }
     }
 
@@ -341,7 +350,7 @@ mod tests {
             "sort.block.block__anon_12",
             "*Slice(Int32)@Slice(T)#sort!:Slice(Int32)",
         ] {
-            assert_eq!(of_name(name), Some(Duty::Sort), "{name}");
+            assert_eq!(of_name(name), Some(SymbolRole::Sort), "{name}");
         }
     }
 

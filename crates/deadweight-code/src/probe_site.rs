@@ -3,7 +3,7 @@
 //! Not for what the function does (`roles`).
 
 use super::instruction::{Instruction, Kind, Registers};
-use super::{Calling, Code, x86};
+use super::{Abi, Code, x86};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 
@@ -12,16 +12,16 @@ use deadweight_trace::units::FileAddr;
 /// times as long in a virtual machine; and a Go function that finds its stack too small begins
 /// anew. The entry, if there is no such instruction.
 #[must_use]
-pub fn entrance(code: &Code<'_>) -> FileAddr {
+pub fn probe_site(code: &Code<'_>) -> FileAddr {
     let (convention, instructions) = match code.arch {
-        Arch::X86_64 => (x86::convention(code.calling), x86::decode(code.bytes, code.addr.0)),
+        Arch::X86_64 => (x86::convention(code.abi), x86::decode(code.bytes, code.addr.0)),
         // Its kernels do hardly any instruction themselves.
         Arch::Aarch64 => return code.addr,
     };
     let mut kept = Registers::of(&[convention.stack]);
     convention.arguments.iter().for_each(|argument| kept.insert(*argument));
     // Go makes its frames by `push`, before anything else but the check of its stack.
-    let go = code.calling == Calling::Go;
+    let go = code.abi == Abi::Go;
     for instruction in &instructions {
         let comes_here = |other: &Instruction| other.target() == Some(instruction.addr);
         let is_first = instruction.addr == code.addr.0;
@@ -46,9 +46,9 @@ pub fn entrance(code: &Code<'_>) -> FileAddr {
 mod tests {
     use super::*;
 
-    fn of(calling: Calling, bytes: &[u8]) -> u64 {
-        let code = Code { arch: Arch::X86_64, calling, addr: FileAddr(0x1000), bytes };
-        entrance(&code).0 - code.addr.0
+    fn of(abi: Abi, bytes: &[u8]) -> u64 {
+        let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0x1000), bytes };
+        probe_site(&code).0 - code.addr.0
     }
 
     #[test]
@@ -56,32 +56,32 @@ mod tests {
         // cmp 0x10(%r14),%rsp; jbe to the end; push %rbp; mov %rsp,%rbp; pop; ret; jmp to the entry
         let code =
             [0x49, 0x3b, 0x66, 0x10, 0x76, 0x06, 0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3, 0xeb, 0xf2];
-        assert_eq!(of(Calling::Go, &code), 6);
+        assert_eq!(of(Abi::Go, &code), 6);
         // The same for a large frame: mov %rsp,%r12; sub; jb; cmp 0x10(%r14),%r12; jbe; push %rbp
         let code = [
             0x49, 0x89, 0xe4, 0x49, 0x81, 0xec, 0xb8, 0x0f, 0, 0, 0x72, 0x10, 0x4d, 0x3b, 0x66,
             0x10, 0x76, 0x0a, 0x55, 0x48, 0x89, 0xe5, 0xc3,
         ];
-        assert_eq!(of(Calling::Go, &code), 18);
+        assert_eq!(of(Abi::Go, &code), 18);
     }
 
     #[test]
     fn what_the_kernel_does_itself_is_preferred_as_long_as_nothing_has_changed() {
         // mov %r10,%r11; push %rbx; ret
-        assert_eq!(of(Calling::Platform, &[0x4d, 0x89, 0xd3, 0x53, 0xc3]), 3);
+        assert_eq!(of(Abi::Platform, &[0x4d, 0x89, 0xd3, 0x53, 0xc3]), 3);
         // endbr64; push %rbx
-        assert_eq!(of(Calling::Platform, &[0xf3, 0x0f, 0x1e, 0xfa, 0x53]), 4);
+        assert_eq!(of(Abi::Platform, &[0xf3, 0x0f, 0x1e, 0xfa, 0x53]), 4);
         // sub $8,%rsp; push %rbx: the caller's address is elsewhere by then.
-        assert_eq!(of(Calling::Platform, &[0x48, 0x83, 0xec, 0x08, 0x53]), 0);
+        assert_eq!(of(Abi::Platform, &[0x48, 0x83, 0xec, 0x08, 0x53]), 0);
         // mov %rsi,%rdi; push %rbx: an argument has gone.
-        assert_eq!(of(Calling::Platform, &[0x48, 0x89, 0xf7, 0x53]), 0);
+        assert_eq!(of(Abi::Platform, &[0x48, 0x89, 0xf7, 0x53]), 0);
         // add %r10,%r11; ret
-        assert_eq!(of(Calling::Platform, &[0x4d, 0x01, 0xd3, 0xc3]), 0);
+        assert_eq!(of(Abi::Platform, &[0x4d, 0x01, 0xd3, 0xc3]), 0);
     }
 
     #[test]
     fn the_start_of_a_loop_is_no_place_to_count_calls_at() {
         // add %r10,%r11; push %rbx; jne to the push; ret
-        assert_eq!(of(Calling::Platform, &[0x4d, 0x01, 0xd3, 0x53, 0x75, 0xfd, 0xc3]), 0);
+        assert_eq!(of(Abi::Platform, &[0x4d, 0x01, 0xd3, 0x53, 0x75, 0xfd, 0xc3]), 0);
     }
 }
