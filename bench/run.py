@@ -3,8 +3,8 @@
 
   bench/run.py [--only costs,fixed,exact,size,reading] [--rounds N] [--events MILLIONS]
 
-Every round runs each tool once on each load, in turn, so that a slow moment of the machine falls
-on all of them. Ratios are of minima: noise only ever adds time. CPU time is that of the load
+Every round runs each tool once on each load, in turn, so that a slow moment of the machine
+affects all of them. Ratios are of minima: noise only ever adds time. CPU time is that of the load
 itself and its children, without the tool's.
 """
 import argparse, json, os, re, shutil, subprocess, sys, tempfile, time
@@ -31,7 +31,7 @@ def tools(folder):
              ("deadweight record", [OURS, "record", "-o", os.path.join(folder, "bench.dwt"), "--"])]
     if perf:
         table.append(("perf record raw_syscalls", [perf, "record", "-q", "-o", data, "-e", "raw_syscalls:*", "--"]))
-        # What deadweight records too, but for its call chains and samples.
+        # The events that deadweight records too, without its call chains and samples.
         same = "raw_syscalls:*,sched:sched_switch,sched:sched_waking,page-faults,minor-faults"
         table.append(("perf record, same events", [perf, "record", "-q", "-o", data, "-c", "1", "-e", same, "--"]))
         table.append(("perf trace -s", [perf, "trace", "-s", "-o", "/dev/null", "--"]))
@@ -59,7 +59,7 @@ def timed(argv, allowed=(0,), **more):
 def timed_load(before, load, folder):
     """Wall time of the load alone and the CPU time of it and its children, under a tool.
 
-    The load's own wrapper notes them: `time -f` would be one more process, so the shell does it.
+    The load's own wrapper measures them: `time -f` would be one more process.
     """
     note = os.path.join(folder, "note")
     script = ('import os,sys,time\ns=time.perf_counter()\np=os.posix_spawn(sys.argv[2],sys.argv[2:],os.environ)\n'
@@ -73,9 +73,9 @@ def timed_load(before, load, folder):
 
 def costs(folder, rounds, out):
     workload, table = os.path.join(folder, "workload"), tools(folder)
-    out.append("## What watching costs\n")
+    out.append("## The overhead of tracing\n")
     out.append("How many times longer the load takes: wall time, and in brackets its own CPU time. "
-               f"Minima of {rounds} rounds, all tools in turn within each round. *in all* is from call to return, "
+               f"Minima of {rounds} rounds, tools alternate within each round. *in all* is from call to return, "
                "start, calibration and report included.\n")
     names = [name for name, _ in table]
     out += ["| load | untraced | " + " | ".join(names[1:]) + " | deadweight, in all |",
@@ -116,7 +116,7 @@ def fixed(folder, rounds, out):
             runs[name].append(timed(argv))
     peer = shutil.which("hyperfine")
     if peer:
-        # The same two commands, the same runs; in turn. Ours runs each once more under watch.
+        # The same two commands, the same runs, alternating. deadweight runs each once more, traced.
         settings = ["-r", "20", "-w", "1", "-N"]
         pair = [("`hyperfine -r 20 -w 1 -N true 'sleep 0'`", [peer, "--style", "none", *settings, "true", "sleep 0"]),
                 ("`deadweight compare`, the same", [OURS, "compare", "-q", *settings, "true", "sleep 0"])]
@@ -137,7 +137,7 @@ def fixed(folder, rounds, out):
 
 def exact(folder, rounds, out):
     out.append("## CPU time beside the kernel's own count\n")
-    out.append("Median of the difference between time on CPUs by the recording and `getrusage`. Ping-pong across "
+    out.append("Median of the difference between recorded time on CPUs and `getrusage`. Ping-pong across "
                "CPUs differs by the kernel's own convention, see docs/method.md.\n")
     out += ["| load | on CPU | rusage | difference | lost records |", "|---|---:|---:|---:|---:|"]
     workload, report = os.path.join(folder, "workload"), os.path.join(folder, "report.json")
@@ -167,7 +167,7 @@ def size(folder, rounds, out):
 
 
 def reading(folder, rounds, out, millions):
-    """Our report of a long recording beside perf's, both of the same load."""
+    """deadweight's report of a long recording beside perf's, both of the same load."""
     out.append("## Reading a long recording\n")
     calls = int(millions * 1e6 / 2)
     workload = os.path.join(folder, "workload")
@@ -180,7 +180,7 @@ def reading(folder, rounds, out, millions):
         timed(["perf", "record", "-q", "-m", "16M", "-o", perfs, "-e", "raw_syscalls:*", "--", *load])
         table.append(("perf script", ["perf", "script", "-i", perfs]))
         table.append(("perf report", ["perf", "report", "--stdio", "-i", perfs]))
-    out += ["| reader | wall | times ours | events/s | largest memory | file |", "|---|---:|---:|---:|---:|---:|"]
+    out += ["| reader | wall | relative to deadweight | events/s | largest memory | file |", "|---|---:|---:|---:|---:|---:|"]
     ours_wall = None
     for name, argv in table:
         wall, _, rss = min(timed(argv) for _ in range(max(1, rounds // 2)))
@@ -194,7 +194,7 @@ def reading(folder, rounds, out, millions):
 
 
 def events_of(data):
-    """How many samples a perf.data holds."""
+    """The number of samples in a perf.data."""
     stats = subprocess.run(["perf", "report", "--stats", "-i", data], capture_output=True, text=True).stdout
     found = re.search(r"SAMPLE events:\s+(\d+)", stats)
     return int(found.group(1)) if found else 0
@@ -209,7 +209,7 @@ def machine():
 
 
 def graded(results):
-    """The corpus' scores, which another command measures: kept as they stand."""
+    """The corpus's scores, which another command measures: kept unchanged."""
     if not os.path.exists(results):
         return ""
     _, head, rest = open(results).read().partition("\n## Corpus\n")
