@@ -149,10 +149,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let (low, high) = share.interval(share.ns);
     let counts = purpose == Purpose::Shared;
     let mut evidence = vec![format!(
-        "{} samples of {} in them{}",
+        "{} of {} samples are in atomic operations{}",
         share.samples,
         share.whole.1,
-        if shared { ", in several threads: each fetches what another has changed" } else { "" }
+        if shared {
+            ", in several threads: each must fetch the cache line that another one changed"
+        } else {
+            ""
+        }
     )];
     evidence.extend(hot_code(facts, &share.places));
     Some(Draft {
@@ -167,9 +171,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             time(net),
             percent(share.ns, net),
             match purpose {
-                Purpose::Shared => ": references are counted up and down again",
+                Purpose::Shared => ": reference counts go up and down again",
                 Purpose::Lock => ", on the words of locks",
-                Purpose::Other => ". Whether they are needed, only its author knows",
+                Purpose::Other => ". Only the author of the program knows whether they are needed",
             },
         ),
         amount: share.ns,
@@ -186,24 +190,26 @@ fn remedy(language: &str, purpose: Purpose) -> &'static str {
     match (language, purpose) {
         ("Rust", Purpose::Shared) => {
             "Borrow it: return &T or &Arc<T> instead of Arc<T>, and let the holder keep the Arc; \
-             clone once per thread, not once per item; Rc where one thread has it."
+             clone once per thread, not once per item; use Rc where only one thread has it."
         }
         ("C++", Purpose::Shared) => {
             "Pass const T & or const std::shared_ptr<T> &, and std::move the last copy; keep the \
              shared_ptr with the owner and hand out plain pointers."
         }
-        (_, Purpose::Shared) => "Borrow what somebody else keeps alive instead of counting it.",
+        (_, Purpose::Shared) => {
+            "Borrow what another owner keeps alive instead of counting references."
+        }
         (_, Purpose::Lock) => {
             "Take the lock once per batch instead of once per item, or give each thread data of \
              its own."
         }
         ("Go", Purpose::Other) => {
-            "Count in a local variable and add it up at the end, or one counter per goroutine on \
-             cache lines of their own."
+            "Count in a local variable and add it up at the end, or use one counter per goroutine, \
+             each on a cache line of its own."
         }
         (_, Purpose::Other) => {
-            "Count in a local variable and add it up at the end, or one counter per thread on \
-             cache lines of their own; relaxed loads and stores where no addition is needed."
+            "Count in a local variable and add it up at the end, or use one counter per thread, \
+             each on a cache line of its own; relaxed loads and stores where no addition is needed."
         }
     }
 }
@@ -230,7 +236,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            atomics 40 % (12..50) @ lookup:26: app spent 39.8 µs of its 100 µs in atomic operations (40 %): references are counted up and down again.
+            atomics 40 % (12..50) @ lookup:26: app spent 39.8 µs of its 100 µs in atomic operations (40 %): reference counts go up and down again.
         "#]].assert_eq(&found(&text));
     }
 
@@ -242,7 +248,7 @@ mod tests {
             &[(40, "count (a.c:2) @0x1465 <- main (a.c:9)"), (60, "work (a.c:5) <- main (a.c:9)")],
         );
         expect![[r#"
-            atomics 40 % (0..50) @ count:2: app spent 39.8 µs of its 100 µs in atomic operations (40 %). Whether they are needed, only its author knows.
+            atomics 40 % (0..50) @ count:2: app spent 39.8 µs of its 100 µs in atomic operations (40 %). Only the author of the program knows whether they are needed.
         "#]].assert_eq(&found(&text));
     }
 

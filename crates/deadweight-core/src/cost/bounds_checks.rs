@@ -232,20 +232,20 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let in_loops: u64 = loops.iter().map(Checked::all).sum();
     let in_checks: u64 = loops.iter().map(|checked| checked.checks).sum();
     let mut evidence = vec![format!(
-        "{in_loops} samples of {} in loops with many checks, {in_checks} of them at a check; checks \
-         of an index that was just loaded are not counted",
+        "{in_loops} of {} samples are in loops with many checks, {in_checks} of them at a check; \
+         checks of an index that was just loaded are not counted",
         own.samples
     )];
     if one_switch(language) && hottest.other_checks > 0 {
         evidence.push(format!(
-            "{} more of the hottest loop check for overflow, which the same setting leaves out",
+            "checks for overflow take {} more in the hottest loop; the same setting removes them",
             things(u64::from(hottest.other_checks), "instruction")
         ));
     }
     if hottest.uniform && vectorises(language) {
         evidence.push(
-            "apart from its checks the hottest loop does the same with each element: without them \
-             the compiler may do several at once"
+            "apart from its checks, the hottest loop does the same with each element: without the \
+             checks the compiler may process several elements at once"
                 .into(),
         );
     }
@@ -258,8 +258,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         process,
         title: "indexes checked in a hot loop".into(),
         text: format!(
-            "{} spent {} of its {} ({}) in loops that compare indexes with lengths: {} of the \
-             hottest one's {}. What their removal saves, only trying tells.",
+            "{} spent {} of its {} ({}) in loops that compare indexes with lengths: {} of the {} \
+             in the hottest loop. Only a test can show what removing these checks saves.",
             facts.name(process),
             time(in_loops),
             time(net),
@@ -281,18 +281,18 @@ fn remedy(language: &str) -> &'static str {
     match language {
         "Rust" => {
             "Slice all rows to one length before the loop (let (a, b) = (&a[..n], &b[..n]);), or \
-             iterate: zip, windows(3), chunks_exact. get_unchecked only where that fails."
+             iterate: zip, windows(3), chunks_exact. Use get_unchecked only where that fails."
         }
         "Go" => {
             "Slice once before the loop (row := in[y*w : y*w+w]) and range over it, or touch the \
              last index first (_ = row[w-1]). go build -gcflags=-d=ssa/check_bce lists the checks \
-             that are left."
+             that remain."
         }
         "Zig" => {
             "Slice to one length before the loop and iterate: for (a[0..n], b[0..n]) |x, *y|; \
-             @setRuntimeSafety(false) in that one function, or ReleaseFast, where that fails."
+             where that fails, @setRuntimeSafety(false) in that one function, or ReleaseFast."
         }
-        "Crystal" => "Iterate (each_with_index, zip), or unsafe_fetch(i) in that one loop.",
+        "Crystal" => "Iterate (each_with_index, zip), or use unsafe_fetch(i) in that one loop.",
         "C++" => "Iterate, or check the largest index once and use [] instead of at().",
         _ => "Check the largest index once before the loop, or iterate instead of indexing.",
     }

@@ -135,7 +135,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             time(share.ns),
             time(net),
             if is_growth {
-                "making memory larger"
+                "enlarging blocks of memory"
             } else {
                 "copying bytes from one buffer to another"
             },
@@ -171,23 +171,25 @@ fn evidence(
     with_it: Ns,
 ) -> Vec<String> {
     let known = if is_growth {
-        "growing in fewer steps has saved a fifth of their share to all of it"
+        "enlarging blocks; in test programs, growing in fewer steps saved between a fifth and all \
+         of this time"
     } else {
-        "removing copies has saved their share and some 10 points more"
+        "copies; in test programs, removing copies saved their share and about 10 percentage points \
+         more"
     };
     let mut evidence =
-        vec![format!("{} samples of {} in it; {known}", share.samples, share.whole.1)];
+        vec![format!("{} of {} samples are in {known}", share.samples, share.whole.1)];
     let grown = part(share, &|stack| found.facts.sample(stack).under(SymbolRole::Grow));
     if grown > 0.0 && !is_growth {
         evidence.push(format!(
-            "{} of it while something grew beyond its memory",
+            "{} of this time while a container or text outgrew its memory",
             percent(share.ns.part(grown), share.ns)
         ));
     }
     if with_it > Ns::ZERO {
         evidence.push(format!(
-            "{} more in allocating what it grew into, in the collector, and waiting for both, \
-             which goes with it",
+            "{} more in allocating the larger memory, in the garbage collector, and in waits for \
+             both: this goes away too",
             time(with_it)
         ));
     }
@@ -195,15 +197,15 @@ fn evidence(
 }
 
 /// What to do where a block grows piece by piece.
-const LARGER_STEPS: &str = "Keep the size of the block beside what is used of it and double it when it \
-     is full, or take the final size at once, instead of one realloc per piece.";
+const LARGER_STEPS: &str = "Keep the size of the block beside its used length and double the size when \
+     it is full, or take the final size at once, instead of one realloc per piece.";
 
 fn remedy(language: &str) -> &'static str {
     match language {
         "C++" => {
             "Keep an offset and erase once per batch instead of erase(0, n) per item; reserve(n) \
-             before appending; take std::string_view or std::span; std::deque where the front is \
-             taken."
+             before appending; take std::string_view or std::span; use std::deque where items are \
+             taken from the front."
         }
         "Rust" => {
             "Keep an offset, or take from a VecDeque, instead of drain(..n) or remove(0); \
@@ -211,15 +213,15 @@ fn remedy(language: &str) -> &'static str {
         }
         "Go" => {
             "make([]T, 0, n) before appending; slice forward (buf = buf[n:]) instead of copying \
-             down; keep []byte throughout instead of string([]byte) and back."
+             down; keep []byte everywhere instead of string([]byte) and back."
         }
         "Zig" => {
             "Keep a read index instead of orderedRemove(0) or copyForwards per item; \
              ensureTotalCapacity before appending; pass slices."
         }
         "Crystal" => {
-            "String.build or IO::Memory instead of `+` in a loop; Deque where the front is taken; \
-             Slice views instead of dup."
+            "String.build or IO::Memory instead of `+` in a loop; Deque where items are taken from \
+             the front; Slice views instead of dup."
         }
         _ => {
             "Keep an offset and move the rest once per batch instead of per item; double the size \

@@ -120,7 +120,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: "fresh memory, page after page".into(),
         text: format!(
-            "{} touched {} of fresh memory: {}, spread over {} of its life after main.",
+            "{} touched {} of fresh memory: {}, spread over {} of its run time after main began.",
             facts.name(process),
             bytes(sum.count * PAGE),
             things(sum.count, "page fault"),
@@ -133,10 +133,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![
             format!(
-                "{} per fault: the kernel zeroes and maps the page",
+                "{} per page fault, in which the kernel zeroes and maps the page",
                 time(Ns(sum.ns.0 / sum.count.max(1)))
             ),
-            format!("{} more to take the pages down again", time(down)),
+            format!("{} more to unmap and free the pages", time(down)),
         ],
         remedy: remedy(&in_process.language).into(),
     })
@@ -152,16 +152,16 @@ fn life_after_main(facts: &Facts<'_>, process: ProcessId) -> Ns {
 fn remedy(language: &str) -> &'static str {
     match language {
         "Go" => {
-            "If old data is never read again, reuse a ring or a slice (buf = buf[:0]). If it is, \
-             fewer bytes per record help."
+            "If old data is never read again, reuse a ring buffer or a slice (buf = buf[:0]). \
+             Otherwise use fewer bytes per record."
         }
         "Rust" | "Zig" | "Crystal" => {
-            "If old data is never read again, reuse one buffer or a ring. If it is, fewer bytes \
-             per record help, or larger pages (madvise MADV_HUGEPAGE)."
+            "If old data is never read again, reuse one buffer or a ring buffer. Otherwise use fewer \
+             bytes per record, or larger pages (madvise MADV_HUGEPAGE)."
         }
         _ => {
-            "If old data is never read again, use a ring or one reused buffer. If it is, fewer \
-             bytes per record help, or larger pages: madvise(p, n, MADV_HUGEPAGE), or \
+            "If old data is never read again, use a ring buffer or one reused buffer. Otherwise use \
+             fewer bytes per record, or larger pages: madvise(p, n, MADV_HUGEPAGE), or \
              GLIBC_TUNABLES=glibc.malloc.hugetlb=1."
         }
     }

@@ -113,8 +113,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let mut evidence = evidence(net, (beside, &all), held, instead);
     if with_it > Ns::ZERO {
         evidence.push(format!(
-            "{} more in the allocations that feed it: the saving is of both, the collector \
-             alone is {}",
+            "{} more in the allocations that cause it: the saving includes both; the collector \
+             alone takes {} of the time",
             time(with_it),
             percent(ns, net),
         ));
@@ -123,7 +123,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         class: CLASS.id,
         moves: true,
         process,
-        title: "the garbage collector works along".into(),
+        title: "time spent in garbage collection".into(),
         text: format!(
             "{name} spent {} of its {} in the collector ({}).",
             time(ns),
@@ -146,20 +146,20 @@ fn evidence(net: Ns, (beside, of_all): (Ns, &str), held: Ns, instead: Ns) -> Vec
     let mut told = Vec::new();
     if beside > Ns::ZERO {
         told.push(format!(
-            "{} more of CPU time on other threads meanwhile, {of_all} of all CPU time: not saved, as far as \
-             nobody waits for that CPU",
+            "{} more CPU time on other threads (the collector takes {of_all} of all CPU time): not in the \
+             saving, unless another task waits for that CPU",
             time(beside),
         ));
     }
     if held.share_of(net) >= 0.01 {
         told.push(format!(
-            "{} more waiting for the collector, without a CPU that it had, and in its calls",
+            "{} more in waits for the collector or for a CPU that it held, and in its system calls",
             time(held)
         ));
     }
     if instead.share_of(net) >= 0.01 {
         told.push(format!(
-            "{} would go into page faults of fresh memory instead, and is taken off",
+            "{} is subtracted: fresh memory instead of reused memory would cost this in page faults",
             time(instead)
         ));
     }
@@ -199,14 +199,14 @@ fn remedy(language: &str) -> &'static str {
     match language {
         "Go" => {
             "Keep values instead of pointers: []event for []*event, an index for a *string; then \
-             there is less to mark and less to allocate. At once, against memory: GOGC=400, or \
-             debug.SetGCPercent(400) with GOMEMLIMIT as a bound."
+             there is less to mark and less to allocate. Without a change of code, but with more \
+             memory: GOGC=400, or debug.SetGCPercent(400) with GOMEMLIMIT as a bound."
         }
         "Crystal" => {
             "Use structs instead of classes for small values, reuse buffers, and give the \
-             collector room: GC_INITIAL_HEAP_SIZE=256M, or GC_FREE_SPACE_DIVISOR=1."
+             collector a larger heap: GC_INITIAL_HEAP_SIZE=256M, or GC_FREE_SPACE_DIVISOR=1."
         }
-        _ => "Keep fewer pointers alive and allocate less; or collect more rarely.",
+        _ => "Keep fewer pointers alive and allocate less, or collect less often.",
     }
 }
 
@@ -301,7 +301,7 @@ mod tests {
         let found = report.findings.iter().find(|f| f.class == "gc").unwrap();
         assert_eq!(found.saving_ns, found.amount_ns, "{found:?}");
         assert!(found.high < 0.25, "{found:?}");
-        expect!["89.3 µs more of CPU time on other threads meanwhile, 53 % of all CPU time: not saved, as far as nobody waits for that CPU"]
+        expect!["89.3 µs more CPU time on other threads (the collector takes 53 % of all CPU time): not in the saving, unless another task waits for that CPU"]
             .assert_eq(&found.evidence.join("\n"));
     }
 
@@ -330,7 +330,7 @@ mod tests {
         let found = report.findings.iter().find(|f| f.class == "gc").unwrap();
         expect![[r#"
             15446000 of 29790000
-            14.3 ms would go into page faults of fresh memory instead, and is taken off"#]]
+            14.3 ms is subtracted: fresh memory instead of reused memory would cost this in page faults"#]]
         .assert_eq(&format!(
             "{} of {}\n{}",
             found.saving_ns,

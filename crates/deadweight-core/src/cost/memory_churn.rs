@@ -120,8 +120,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         how: How::Exact,
         sites: places,
         evidence: vec![
-            format!("{} per fault in the kernel", time(Ns(faults.ns.0 / faults.count.max(1)))),
-            format!("{} in the calls themselves", time(calls.ns)),
+            format!("{} per page fault in the kernel", time(Ns(faults.ns.0 / faults.count.max(1)))),
+            format!("{} in the system calls that release and map the memory", time(calls.ns)),
         ],
         remedy: remedy(&facts.processes.get(process).language).into(),
     }
@@ -130,7 +130,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 fn remedy(language: &str) -> &'static str {
     match language {
         "C" | "C++" => {
-            "Allocate the buffers once before the loop and reuse them. Without touching the code: \
+            "Allocate the buffers once before the loop and reuse them. Without a change of code: \
              mallopt(M_MMAP_THRESHOLD, 1 << 30) and mallopt(M_TRIM_THRESHOLD, 1 << 30), or the \
              environment's GLIBC_TUNABLES; the process then keeps its peak memory."
         }

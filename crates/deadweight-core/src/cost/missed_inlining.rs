@@ -187,8 +187,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let symbols = facts.symbols();
     let name = symbols.name(facts.machine.code(*first).name);
     let mut evidence = vec![format!(
-        "{} samples of {} in calls of {}, {} more in them; inlining has given back the calls and, \
-         of tiny functions, most of the rest",
+        "{} of {} samples are in calls of {}, {} more in the functions themselves; in test programs, \
+         inlining saved the calls and, for tiny functions, most of the rest",
         share.samples,
         share.whole.1,
         things(functions.len() as u64, "small function"),
@@ -203,7 +203,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: "small function called, not inlined".into(),
         text: format!(
-            "{} spent {} of its {} calling {name} and returning from it ({}), and {} in it.",
+            "{} spent {} of its {} calling {name} and returning from it ({}), and {} inside it.",
             facts.name(process),
             time(share.ns),
             time(net),
@@ -270,42 +270,44 @@ fn reason(found: &Inspection<'_, '_>, small: &Small, name: &str, language: &str)
             format!("{name} is called through a pointer: a virtual function, or a function value")
         }
         _ if language == "Go" => format!(
-            "{name} is beyond the inliner's budget or marked noinline; --explain-inlining, or go \
-             build -gcflags=-m=2, says which, and its cost"
+            "{name} exceeds the inliner's budget or is marked noinline; --explain-inlining, or go \
+             build -gcflags=-m=2, shows which, and the cost"
         ),
         (Some(own), Some(caller)) if own != caller => format!(
             "{name} is defined in {}, which the compiler did not see when it compiled {}",
             base(own),
             base(caller)
         ),
-        _ => format!("the compiler saw {name} and chose not to: noinline, or by its own estimate"),
+        _ => format!(
+            "the compiler saw {name} and did not inline it: noinline, or by its own estimate"
+        ),
     }
 }
 
 fn remedy(language: &str, through_pointer: bool) -> &'static str {
     match (language, through_pointer) {
         ("C++", true) => {
-            "Make the class or method final, take the functor as a template parameter instead of \
+            "Make the class or method final, take the function object as a template parameter instead of \
              std::function, or sort the objects by type and call per type."
         }
         ("Go", true) => {
-            "Use the concrete type instead of the interface in the loop, or hand over a slice per \
-             call instead of an item; a profile for the compiler (-pgo) can do that for hot calls."
+            "Use the concrete type instead of the interface in the loop, or pass a slice per call \
+             instead of an item. A profile for the compiler (-pgo) can inline hot calls too."
         }
-        (_, true) => "Hand over a batch per call, or choose the function before the loop.",
+        (_, true) => "Pass a batch per call, or choose the function before the loop.",
         ("C" | "C++", _) => {
-            "Define it `static inline` in the header, or build with -flto; then the loop can keep \
-             in registers what it reads again after every call."
+            "Define it `static inline` in the header, or build with -flto. Then the loop can keep \
+             values in registers that it now loads again after every call."
         }
         ("Rust", _) => {
-            "#[inline] on it if it is in another crate, or lto = \"thin\" in the profile."
+            "Put #[inline] on it if it is in another crate, or lto = \"thin\" in the profile."
         }
         ("Go", _) => {
-            "Split the rare part off into a function of its own so that what is left fits the \
-             budget of 80, and remove //go:noinline, defer and recover from it."
+            "Move the rare part into a function of its own so that the rest fits the budget of 80, \
+             and remove //go:noinline, defer and recover from it."
         }
         ("Zig", _) => "Declare it `inline fn`, or remove `noinline`.",
-        ("Crystal", _) => "@[AlwaysInline] on it.",
+        ("Crystal", _) => "Put @[AlwaysInline] on it.",
         _ => "Put it where the compiler sees it when it compiles the caller.",
     }
 }

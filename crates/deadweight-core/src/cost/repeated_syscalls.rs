@@ -188,7 +188,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let around = library_code_for(found, process, &sum.places);
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
-    let answers = facts.call_groups.answers(process);
+    let answers = u64::try_from(facts.call_groups.answers(process)).unwrap_or(u64::MAX);
     let name = facts.name(process);
     Draft {
         class: CLASS.id,
@@ -213,8 +213,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             Some(format!("{} per call in the kernel", time(Ns(sum.ns.0 / sum.count.max(1))))),
             (around > Ns::ZERO)
                 .then(|| format!("{} more in library code around these calls", time(around))),
-            (files && answers > 0)
-                .then(|| format!("reading them gave only {answers} different answers")),
+            (files && answers > 0).then(|| {
+                format!("the reads returned data of only {}", things(answers, "different size"))
+            }),
         ]
         .into_iter()
         .flatten()
@@ -235,10 +236,10 @@ fn remedy(language: &str, files: bool) -> String {
     if files {
         format!(
             "Load each file once and keep the result: {map}. If the files may change while the \
-             program runs, look at them every few seconds instead of per item."
+             program runs, check them every few seconds instead of for each item."
         )
     } else {
-        "Ask once, outside the loop, and keep the answer; refresh it per batch if it can change."
+        "Ask once, outside the loop, and keep the answer. If it can change, ask once per batch."
             .into()
     }
 }

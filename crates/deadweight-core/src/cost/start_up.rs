@@ -100,7 +100,7 @@ fn of_many(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]
         process: parent,
         title: format!("starts {name} {}", things(count, "time")),
         text: format!(
-            "{script} started {name} {}; each start and end took {}, before and after any work.",
+            "{script} started {name} {}; each start and exit took {}, without the program's own work.",
             things(count, "time"),
             time(Ns(amount.0 / count.max(1))),
         ),
@@ -115,7 +115,7 @@ fn of_many(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]
             count,
             ..Site::default()
         }],
-        evidence: vec![format!("{} between fork, exec, main and the end", time(amount))],
+        evidence: vec![format!("{} in all, from fork to main and in the exit", time(amount))],
         remedy: format!(
             "Give {name} many items at once: `xargs {name} < list`, several arguments per call, \
              or let it read lines from its standard input."
@@ -152,7 +152,7 @@ fn of_one(found: &Inspection<'_, '_>) -> Option<Draft> {
         how: How::Candidate,
         sites: Vec::new(),
         evidence: vec![format!(
-            "{} of it in system calls and page faults of loading and linking",
+            "{} of it in the system calls and page faults that load and link the program",
             time(linking)
         )],
         remedy: "Link statically or against fewer libraries, initialise on first use, or start \
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_program_per_line_of_a_script_is_found() {
         expect![[r#"
-            start-up 74 % (0..74) @ (script): sh started convert 20 times; each start and end took 780 ns, before and after any work.
+            start-up 74 % (0..74) @ (script): sh started convert 20 times; each start and exit took 780 ns, without the program's own work.
         "#]].assert_eq(&found(&script(20)));
         expect![[r#"
             start-up 13710 exec, linking and initialising

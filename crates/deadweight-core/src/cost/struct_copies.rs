@@ -164,7 +164,7 @@ fn passes(found: &Inspection<'_, '_>, lines: &[Copying<'_>]) -> Option<String> {
     });
     let told: Vec<String> = told.collect();
     let more_than_once = lines.iter().map(|(_, sizes)| sizes.len()).sum::<usize>() > 1;
-    more_than_once.then(|| format!("moved in one pass: {}", told.join(", ")))
+    more_than_once.then(|| format!("copied in one pass: {}", told.join(", ")))
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
@@ -179,7 +179,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let (low, high) = share.interval(share.ns);
     let waits = |ns| share.with_the_rest(ns, WAITING);
     let mut evidence = vec![format!(
-        "{} samples of {} in it; removing copies has saved their share and up to 25 points more",
+        "{} of {} samples are in such copies; in test programs, removing copies saved their share \
+         and up to 25 percentage points more",
         share.samples, share.whole.1
     )];
     evidence.extend(passes(found, &lines));
@@ -191,7 +192,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: "values copied whole".into(),
         text: format!(
-            "{} spent {} of its {} moving values as a whole ({}): {}{} at a time{}.",
+            "{} spent {} of its {} copying whole values ({}): {}{} at a time{}.",
             facts.name(process),
             time(share.ns),
             time(net),
@@ -256,27 +257,27 @@ fn written_in<'l>(sites: &[Site], language: &'l str) -> &'l str {
 fn remedy(language: &str) -> &'static str {
     match language {
         "C++" => {
-            "Take it by const reference (const T &x), loop with const auto &x, return a reference, \
-             or std::move what owns its memory."
+            "Take the value by const reference (const T &x), loop with const auto &x, return a \
+             reference, or std::move what owns its memory."
         }
         "C" => "Take a pointer (const struct T *x) and use x->field; return through a pointer.",
         "Rust" => {
-            "Borrow it: &T as the parameter, for x in &items, iter() instead of into_iter() or \
-             clone(); Box what is large and moves often; swap indices instead of values."
+            "Borrow the value: &T as the parameter, for x in &items, iter() instead of into_iter() or \
+             clone(); Box large values that move often; swap indices instead of values."
         }
         "Go" => {
             "Range over the index and take the address: for i := range items { x := &items[i] }; \
-             pass *T and use pointer receivers; keep []*T where elements are moved."
+             pass *T and use pointer receivers; keep []*T if elements are moved."
         }
         "Zig" => {
             "Capture by pointer (for (items) |*x|), take *const T, and write `const x = &items[i];` \
              instead of `const x = items[i];`."
         }
         "Crystal" => {
-            "What `new` and other methods return is copied: declare it with `uninitialized` and let \
-             a method fill it where it is; or make it a class, or hand over a pointer to it."
+            "The value that `new` or another method returns is copied: declare it with `uninitialized` \
+             and let a method fill it in place; or make it a class, or pass a pointer to it."
         }
-        _ => "Hand over a pointer or reference to the value instead of the value.",
+        _ => "Pass a pointer or reference to the value instead of the value.",
     }
 }
 

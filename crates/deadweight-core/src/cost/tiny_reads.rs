@@ -145,12 +145,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 fn remedy(language: &str) -> &'static str {
     match language {
         "C" => {
-            "Read 64 KiB blocks into a buffer and serve the pieces from it, or use stdio's fread, \
-             which does."
+            "Read 64 KiB blocks into a buffer and take the pieces from it, or use stdio's fread, \
+             which does this."
         }
         "C++" => {
-            "Read 64 KiB blocks into a buffer and serve the pieces from it; std::ifstream buffers \
-             unless it was told not to."
+            "Read 64 KiB blocks into a buffer and take the pieces from it; std::ifstream has a buffer \
+             unless the program turned it off."
         }
         "Rust" => "Wrap the source: let mut input = std::io::BufReader::new(input);",
         "Go" => "Wrap the source: input := bufio.NewReaderSize(input, 64<<10)",
@@ -160,8 +160,8 @@ fn remedy(language: &str) -> &'static str {
         }
         "Python" => "Open with buffering, or read blocks: open(path, 'rb', buffering=65536).",
         "shell" => {
-            "The shell's read takes a byte at a time from a pipe: hand the loop to awk or another \
-             program, or read from a file."
+            "The shell's read takes one byte at a time from a pipe: let awk or another program do the \
+             loop, or read from a file."
         }
         _ => "Read blocks of 64 KiB into a buffer and take the pieces from there.",
     }

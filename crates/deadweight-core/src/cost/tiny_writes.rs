@@ -189,7 +189,8 @@ fn draft(
     )];
     if reads + between > Ns::ZERO {
         evidence.push(format!(
-            "{} more at who reads it piece by piece, and {} of waiting for a CPU between them",
+            "{} more in the readers, which read piece by piece, and {} in waits for a CPU between \
+             writer and readers",
             time(reads),
             time(between)
         ));
@@ -221,7 +222,7 @@ fn remedy(language: &str) -> &'static str {
     match language {
         "C" => {
             "Give stdout a buffer (setvbuf(stdout, NULL, _IOFBF, 65536)), don't fflush per line, \
-             and collect what goes through write."
+             and collect what the program passes to write."
         }
         "C++" => {
             "Write '\\n' instead of std::endl, call std::ios::sync_with_stdio(false), and don't \
@@ -233,7 +234,7 @@ fn remedy(language: &str) -> &'static str {
         }
         "Go" => "out := bufio.NewWriterSize(os.Stdout, 64<<10); defer out.Flush()",
         "Zig" => {
-            "Wrap the sink: var out = std.io.bufferedWriter(file.writer()); and out.flush() at \
+            "Wrap the output: var out = std.io.bufferedWriter(file.writer()); and out.flush() at \
              the end."
         }
         "Crystal" => "STDOUT.sync = false and STDOUT.flush_on_newline = false; flush at the end.",

@@ -97,7 +97,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: "built without optimisation".into(),
         text: format!(
-            "{} spent {} of its {} in code that no optimiser has seen ({}).",
+            "{} spent {} of its {} in code that was compiled without optimisation ({}).",
             facts.name(process),
             time(ns),
             time(net),
@@ -123,8 +123,8 @@ fn evidence(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<String> {
     }
     if let Some(build) = facts.build(id).filter(|build| build.shape.functions > 0) {
         evidence.push(format!(
-            "{:.0} % of the instructions in hot functions work on their own frame, {:.0} % of the \
-             functions put their arguments away first",
+            "{:.0} % of the instructions in hot functions access their own stack frame, {:.0} % of \
+             the functions first store their arguments in memory",
             build.shape.stack_share() * 100.0,
             build.shape.spilling_share() * 100.0
         ));
@@ -140,7 +140,7 @@ fn remedy(language: &str) -> &'static str {
         "Zig" => "zig build -Doptimize=ReleaseFast (or ReleaseSafe), then weigh again.",
         // With --debug Crystal 1.6 keeps variables where a debugger finds them: 0.49 s instead of 0.10.
         "Crystal" => {
-            "crystal build --release, without --debug (which keeps its optimiser off), then weigh \
+            "crystal build --release, without --debug (which turns the optimiser off), then weigh \
              again."
         }
         _ => "Build for release, then weigh again.",

@@ -132,7 +132,7 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) 
         process: parent,
         title: format!("starts a program {}", things(count, "time")),
         text: format!(
-            "{} started {} and waited for them: {}. Each lived {}.",
+            "{} started {} and waited for them: {}. Each ran for {} on average.",
             facts.name(parent),
             things(count, "program"),
             listed.join(", "),
@@ -144,7 +144,7 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) 
         how: How::Exact,
         sites: sites(facts.symbols(), &waits(facts, parent, &below), 0),
         evidence: vec![format!(
-            "{} of {} in the children is their own work; the rest is starting, linking and ending",
+            "{} of {} is the children's own work; the rest is starting, linking and ending them",
             time(work),
             time(all)
         )],
@@ -189,7 +189,7 @@ fn remedy(language: &str) -> &'static str {
              items to its StdinPipe."
         }
         "Python" => {
-            "Use a module instead of subprocess per item; or one subprocess that takes all items."
+            "Use a module instead of a subprocess per item, or one subprocess that takes all items."
         }
         _ => "Do the work in the process, or start one child and give it all items.",
     }

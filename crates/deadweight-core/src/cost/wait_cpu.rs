@@ -203,7 +203,7 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
         process,
         title: format!("{tasks} threads spin on {}", things(u64::try_from(cpus).ok()?, "CPU")),
         text: format!(
-            "{tasks} threads of {} called sched_yield {} in turn while the threads they wait for \
+            "{tasks} threads of {} called sched_yield {} while the threads that they waited for \
              had no CPU.",
             facts.name(process),
             things(yields.calls, "time"),
@@ -214,12 +214,12 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
         how: How::Estimate,
         sites: sites(facts.symbols(), &places, yields.calls),
         evidence: vec![
-            format!("{} of the CPU time is yielding and looking", percent(spun, all)),
-            format!("the work itself is {}, or {} on {cpus} CPUs", time(work), time(ideal)),
+            format!("{} of the CPU time goes to yielding and checking", percent(spun, all)),
+            format!("the work itself takes {}, or {} on {cpus} CPUs", time(work), time(ideal)),
         ],
         remedy: format!(
-            "Use no more threads than CPUs ({cpus} here), or let a thread that has to wait block: \
-             a barrier or condition variable instead of a yielding loop."
+            "Use no more threads than CPUs ({cpus} here), or let waiting threads block: use a \
+             barrier or condition variable instead of a loop that yields."
         ),
     })
 }
@@ -291,7 +291,7 @@ fn background(
     let worst_name = facts.symbols().name(facts.timeline.tasks[worst.index()].name_at(Ns::MAX));
     let places = work_of(facts, &held.keys().copied().collect());
     let top = sites(facts.symbols(), &places, 0);
-    let doing = top.first().map_or(String::new(), |s| format!(" for {}", s.function));
+    let doing = top.first().map_or(String::new(), |s| format!(" to run {}", s.function));
     Some(Draft {
         class: CLASS.id,
         moves: false,
@@ -309,9 +309,11 @@ fn background(
         range: (Ns::ZERO, ns),
         how: How::Estimate,
         sites: top,
-        evidence: vec!["the saving is 0 if that work is needed now, all if it can go".into()],
-        remedy: "Do less of it, do it when the result is due, or give that thread a lower \
-                 priority; with one more CPU the wait would vanish."
+        evidence: vec![
+            "the saving is 0 if that work is needed now, the whole wait if it is not needed".into(),
+        ],
+        remedy: "Do less of that work, do it when its result is needed, or give that thread a \
+                 lower priority. With one more CPU the wait would vanish."
             .into(),
     })
 }
@@ -323,7 +325,7 @@ fn awaited<'a>(facts: &Facts<'_>, main: &Main, tasks: impl Iterator<Item = &'a T
         (shown + on_path, whole + on_cpu(facts, *task))
     });
     if shown.share_of(whole) < 0.01 {
-        return "Nobody waits for what that does.".into();
+        return "No task waited for that work.".into();
     }
     format!("The run waited for {} of that work.", percent(shown, whole))
 }

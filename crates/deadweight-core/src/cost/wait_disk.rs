@@ -141,7 +141,7 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
             format!("{call} {}", things(calls, "time"))
         },
         text: format!(
-            "{} called {call} {} and waited {} each time for the disk.",
+            "{} called {call} {} and waited for the disk each time, {} on average.",
             facts.name(process),
             things(calls, "time"),
             time(Ns(sum.ns.0 / calls)),
@@ -154,7 +154,7 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
         evidence: vec![format!("{} bytes written per {call}", count(bytes / calls))],
         remedy: format!(
             "Call {call} once per batch or when the file is complete; a crash then loses the \
-             records since the last one. If each record must be durable, several writers can \
+             records since the last {call}. If each record must be durable, several writers can \
              share one {call} (group commit)."
         ),
     })
@@ -188,7 +188,7 @@ fn without_syncs(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> O
         range: (Ns::ZERO, sum.ns),
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
-        evidence: vec![format!("{} on average", time(Ns(sum.ns.0 / sum.count.max(1))))],
+        evidence: vec![format!("{} per wait on average", time(Ns(sum.ns.0 / sum.count.max(1))))],
         remedy: if cold { COLD } else { REMEDY }.into(),
     })
 }
@@ -196,7 +196,7 @@ fn without_syncs(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> O
 const REMEDY: &str = "Read in larger blocks and ahead of need (posix_fadvise, readahead), or keep \
                       the data in memory; for writes, leave the flushing to the kernel.";
 const COLD: &str = "A second run finds the files in memory: measure with -w 1 if that is the usual \
-                    facts. If the first run counts, read less, in larger blocks, or ahead of need \
+                    facts. If the first run matters, read less, in larger blocks, or ahead of need \
                     (posix_fadvise, readahead).";
 
 /// How long a process waited for storage in order to read.

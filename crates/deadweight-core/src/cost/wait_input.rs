@@ -98,6 +98,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let producer = slowest.and_then(|(_, peer)| peer).map(|p| facts.name(p));
     let name = facts.name(process);
     let whom = producer.as_deref().unwrap_or("its input");
+    let (delivered, slow) = match &producer {
+        Some(producer) => (format!("{producer} delivered input"), producer.clone()),
+        None => ("input arrived".into(), "the producer of its input".into()),
+    };
     // A wait of which only the end is on the path is one too.
     let times = sum.count.max(1);
     Some(Draft {
@@ -106,8 +110,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: format!("waits for {whom}"),
         text: format!(
-            "{name} was blocked {}, {} on average, until {whom} delivered. A timer inside {name} \
-             counts this time.",
+            "{name} was blocked {}, {} on average, until {delivered}. A timer inside {name} counts \
+             this time.",
             things(times, "time"),
             time(Ns(sum.ns.0 / times)),
         ),
@@ -122,12 +126,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![format!(
-            "{} of the time no part of the measured command was on a CPU",
+            "no task of the measured command was on a CPU for {} of this time",
             percent(sum.alone, sum.ns)
         )],
         remedy: format!(
-            "Nothing in {name} is worth changing for this. Make {whom} faster, or feed {name} \
-             from a file prepared beforehand, and time it that way."
+            "Changing {name} does not help. Make {slow} faster, or feed {name} from a file that was \
+             made beforehand, and time it that way."
         ),
     })
 }
@@ -150,7 +154,7 @@ mod tests {
     #[test]
     fn the_producer_is_found_by_name() {
         expect![[r#"
-            wait-input 70 % (70..70) @ main:77: candles was blocked 1 time, 700 ns on average, until unpack delivered. A timer inside candles counts this time.
+            wait-input 70 % (70..70) @ main:77: candles was blocked 1 time, 700 ns on average, until unpack delivered input. A timer inside candles counts this time.
         "#]]
         .assert_eq(&found(READER));
         expect![[r#"

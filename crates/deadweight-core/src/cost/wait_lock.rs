@@ -196,7 +196,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         how: How::Estimate,
         sites: places,
         evidence: vec![format!(
-            "the lock was waited for during {} of the wall time, {} waits in all",
+            "tasks waited for this lock during {} of the wall time; all waits together take {}",
             percent(amount, facts.path.subject.end - facts.path.subject.start),
             time(total)
         )],
@@ -234,7 +234,7 @@ fn remedy(language: &str) -> String {
     };
     format!(
         "Do the long part outside the lock: {lock} (two tasks may then do the same work twice, \
-         which a per-key lock avoids). Or split the lock so that unrelated work does not meet."
+         which a per-key lock avoids). Or split the lock so that unrelated work uses different locks."
     )
 }
 

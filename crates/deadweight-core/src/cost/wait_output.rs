@@ -54,14 +54,14 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             _ => None,
         });
         let name = facts.name(process);
-        let whom = reader.unwrap_or_else(|| "whoever reads its output".into());
+        let whom = reader.unwrap_or_else(|| "the reader of its output".into());
         drafts.push(Draft {
             class: CLASS.id,
             moves: true,
             process,
             title: format!("waits for room in its output, for {whom}"),
             text: format!(
-                "{name} was blocked {} because its output was full, until {whom} had read.",
+                "{name} was blocked {} because its output was full, until {whom} had read some of it.",
                 things(sum.count.max(1), "time")
             ),
             amount: sum.ns,

@@ -122,7 +122,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             format!("asleep for {}", time(sum.ns))
         },
         text: if polls {
-            format!("{name} slept {times}, typically {}, and looked again.", time(typical))
+            format!(
+                "{name} slept {times}, typically for {}, and then checked again.",
+                time(typical)
+            )
         } else {
             format!("{name} slept {times} in all.")
         },
@@ -132,7 +135,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![format!(
-            "{} of the time no part of the measured command was on a CPU",
+            "no task of the measured command was on a CPU for {} of this time",
             percent(sum.alone, sum.ns)
         )],
         remedy: remedy(&facts.processes.get(process).language, polls),
@@ -153,8 +156,8 @@ fn remedy(language: &str, polls: bool) -> String {
     };
     if polls {
         format!(
-            "Wait for the event instead of the clock: {event}. A shorter interval helps too, at \
-             the price of more wake-ups."
+            "Wait for the event instead of the clock: {event}. A shorter interval helps too, but \
+             costs more wake-ups."
         )
     } else {
         format!("If the pause waits for something, wait for that instead: {event}.")
@@ -187,7 +190,7 @@ mod tests {
     #[test]
     fn a_polling_loop_is_found_with_its_interval() {
         expect![[r#"
-            wait-sleep 44 % (44..45) @ take:48: spool slept 10 times, typically 900 µs, and looked again.
+            wait-sleep 44 % (44..45) @ take:48: spool slept 10 times, typically for 900 µs, and then checked again.
         "#]]
         .assert_eq(&found(&poller(10)));
     }

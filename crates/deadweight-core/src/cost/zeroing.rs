@@ -165,7 +165,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let (low, high) = share.interval(share.ns);
     let name = facts.name(process);
     let mut evidence = vec![format!(
-        "{} samples of {} in it; removing it has saved 0.8 to 3 times its share",
+        "{} of {} samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share",
         share.samples, share.whole.1
     )];
     if met.0.share_of(net) >= 0.01 {
@@ -213,22 +213,22 @@ fn title(fate: Fate) -> &'static str {
 
 /// What the page faults under it are, and what is known of their pages.
 fn of_faults((ns, count): (Ns, u64), fate: Fate) -> String {
-    let faults = format!("{} in {} that it meets first", time(ns), things(count, "page fault"));
+    let faults = format!("{} in {} during the zeroing", time(ns), things(count, "page fault"));
     if !fate.is_known() {
         return format!(
-            "{faults}: saved only if the memory is not used at all, else the next writer meets them"
+            "{faults}: saved only if the memory is not used at all, else the next writer causes them"
         );
     }
     let (zero, looked) = (count_of(fate.zero), count_of(fate.looked));
     if fate.is_in_vain() {
         format!(
-            "{faults}: dead, for {zero} of {looked} such pages that were looked at later still \
-             held nothing but zeroes, as the kernel had handed them out"
+            "{faults}: in vain, because {zero} of {looked} such pages, sampled later, still held \
+             nothing but zeroes, as the kernel had handed them out"
         )
     } else {
         format!(
-            "{faults}: the next writer meets them, for only {zero} of {looked} such pages that \
-             were looked at later still held nothing but zeroes"
+            "{faults}: without the zeroing the next writer causes them, because only {zero} of \
+             {looked} such pages, sampled later, still held nothing but zeroes"
         )
     }
 }
@@ -236,10 +236,10 @@ fn of_faults((ns, count): (Ns, u64), fate: Fate) -> String {
 fn remedy(language: &str) -> &'static str {
     match language {
         "C++" => {
-            "For an object as a whole: std::make_shared_for_overwrite<T>() instead of \
-             make_shared<T>(), or a constructor of its own. Keep one buffer outside the loop; a vector of the size that is used, filled by \
-             insert or resize_and_overwrite; or std::make_unique_for_overwrite<char[]>(n), which \
-             leaves it as it is."
+            "For a whole object: std::make_shared_for_overwrite<T>() instead of make_shared<T>(), \
+             or a constructor of its own. For a buffer: keep one outside the loop; use a vector of \
+             the needed size, filled by insert or resize_and_overwrite; or \
+             std::make_unique_for_overwrite<char[]>(n), which does not clear."
         }
         "Rust" => {
             "Keep one Vec outside the loop. Vec::with_capacity(n) and extend, or read_to_end, \
@@ -249,13 +249,15 @@ fn remedy(language: &str) -> &'static str {
             "Keep one slice outside the loop (buf = buf[:0]); make([]T, 0, n) and append instead \
              of make([]T, n)."
         }
-        "Zig" => "Declare it undefined and write it once, or keep one buffer outside the loop.",
+        "Zig" => {
+            "Declare the memory undefined and write it once, or keep one buffer outside the loop."
+        }
         "Crystal" => {
             "Keep one Bytes outside the loop. A struct is cleared by its constructor: declare a large \
              one with `uninitialized` and let a method fill it."
         }
         _ => {
-            "malloc instead of calloc where everything is written; clear only the part that is \
+            "Use malloc instead of calloc where everything is written; clear only the part that is \
              used; keep one buffer instead of a fresh `= {0}` per call."
         }
     }
@@ -373,8 +375,8 @@ mod tests {
         let report = super::super::tests::weighed(text);
         let told = &report.findings.iter().find(|f| f.class == "zeroing").unwrap().evidence;
         expect![[r#"
-            8 samples of 16 in it; removing it has saved 0.8 to 3 times its share
-            1.00 µs in 1 page fault that it meets first: saved only if the memory is not used at all, else the next writer meets them"#]].assert_eq(&told.join("\n"));
+            8 of 16 samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share
+            1.00 µs in 1 page fault during the zeroing: saved only if the memory is not used at all, else the next writer causes them"#]].assert_eq(&told.join("\n"));
     }
 
     /// A line of 32 pages is cleared. 10 ms later they are looked at: all but the first `filled`
@@ -440,8 +442,8 @@ mod tests {
             zeroing: memory cleared in vain
             q spent 20.0 ms of its 30.0 ms setting memory to a fixed value (67 %), 48 % of it in page faults.
             saves 20019720 (0.5217 to 0.7603)
-            32 samples of 64 in it; removing it has saved 0.8 to 3 times its share
-            9.60 ms in 32 page faults that it meets first: dead, for 30 of 32 such pages that were looked at later still held nothing but zeroes, as the kernel had handed them out
+            32 of 64 samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share
+            9.60 ms in 32 page faults during the zeroing: in vain, because 30 of 32 such pages, sampled later, still held nothing but zeroes, as the kernel had handed them out
         "#]].assert_eq(&told(&line(2)));
     }
 
@@ -455,8 +457,8 @@ mod tests {
             zeroing: memory cleared before it is used
             q spent 9.95 ms of its 30.0 ms setting memory to a fixed value (33 %).
             saves 11178020 (0.2586 to 0.4972)
-            32 samples of 64 in it; removing it has saved 0.8 to 3 times its share
-            9.60 ms in 32 page faults that it meets first: the next writer meets them, for only 2 of 32 such pages that were looked at later still held nothing but zeroes
+            32 of 64 samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share
+            9.60 ms in 32 page faults during the zeroing: without the zeroing the next writer causes them, because only 2 of 32 such pages, sampled later, still held nothing but zeroes
         "#]].assert_eq(&told(&line(30)));
     }
 
