@@ -22,9 +22,9 @@ pub use error::Error;
 pub use fuzz_entry::read_as_any;
 pub use launch::signals::{Interrupts, interrupted};
 pub use launch::{
-    Argument, CleanRun, Count, Outcome, Probe, Register, Request, StandIn, Stream, confine, find,
-    run_clean,
+    Argument, CleanRun, Count, Outcome, Probe, Register, Request, Stream, Substitute, confine,
+    find, run_clean,
 };
-pub use plan::{Capability, Examination, Lack, Level, MachineHazard, Plan, Rung, examine};
-pub use procfs::memory_budget::{give_back, memory_left};
-pub use record::{InARow, Join, attach, record, record_in};
+pub use plan::{Capability, Checkup, Lack, Level, MachineHazard, Plan, Rung, doctor};
+pub use procfs::memory_budget::{memory_left, trim_heap};
+pub use record::{AttachRequest, RecordingSeries, attach, record, record_in};

@@ -3,7 +3,7 @@
 //! Needs no privilege. Recording is tested in `live.rs`.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-use deadweight_record::{Error, Interrupts, Request, StandIn, Stream, run_clean};
+use deadweight_record::{Error, Interrupts, Request, Stream, Substitute, run_clean};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
@@ -148,13 +148,13 @@ fn a_copy_takes_the_place_of_a_binary_for_one_program_alone() {
     let _alone = alone();
     let (binary, copy) = (copy_of("/bin/true", "binary"), copy_of("/bin/false", "copy"));
     let path = binary.0.to_str().unwrap();
-    let standing = || Some(StandIn { binary: binary.0.clone(), copy: copy.0.clone() });
-    let direct = Request { stand_in: standing(), ..request(&[path]) };
+    let standing = || Some(Substitute { binary: binary.0.clone(), copy: copy.0.clone() });
+    let direct = Request { substitute: standing(), ..request(&[path]) };
     assert_eq!(run_clean(&direct).unwrap().exit.code, 1);
     assert_eq!(run_clean(&request(&[path])).unwrap().exit.code, 0, "as it was");
     // Behind a shell only a mount reaches it, which takes privilege.
     let line = format!("{path} || exit 9");
-    let indirect = Request { stand_in: standing(), ..request(&["sh", "-c", &line]) };
+    let indirect = Request { substitute: standing(), ..request(&["sh", "-c", &line]) };
     match run_clean(&indirect) {
         Ok(run) => assert_eq!(run.exit.code, 9),
         Err(error) => assert!(error.to_string().contains("copy in the binary's place"), "{error}"),

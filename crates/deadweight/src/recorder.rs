@@ -3,7 +3,9 @@
 //! Not for repeating (`running`) or for reading recordings (`command`).
 
 use crate::failure::Failure;
-use deadweight_record::{Error, InARow, Join, Outcome, Plan, Request, attach, record, record_in};
+use deadweight_record::{
+    AttachRequest, Error, Outcome, Plan, RecordingSeries, Request, attach, record, record_in,
+};
 use deadweight_seal::{Host, Sealer};
 use deadweight_trace::{Exit, Trace};
 use std::fs::File;
@@ -13,7 +15,7 @@ use std::path::Path;
 const HOST: Host = Host {
     drop_privileges: deadweight_record::confine,
     memory_left: deadweight_record::memory_left,
-    return_memory: deadweight_record::give_back,
+    return_memory: deadweight_record::trim_heap,
 };
 
 /// What is needed to record on this machine.
@@ -28,7 +30,7 @@ pub enum Whom<'r> {
     /// A command, run for it.
     Command(&'r Request),
     /// A process that runs already.
-    Process(Join),
+    Process(AttachRequest),
 }
 
 impl Whom<'_> {
@@ -92,7 +94,11 @@ impl Recorder {
     ///
     /// # Errors
     /// If it cannot be run or recorded.
-    pub fn record_in(&self, row: &mut InARow, request: &Request) -> Result<Trace, Failure> {
+    pub fn record_in(
+        &self,
+        row: &mut RecordingSeries,
+        request: &Request,
+    ) -> Result<Trace, Failure> {
         let mut sealer = Sealer::to_memory(HOST);
         record_in(row, request, &self.plan, &mut sealer)?;
         Ok(sealer.into_trace())

@@ -24,7 +24,7 @@ pub struct CleanRun {
     /// How it ended.
     pub exit: Exit,
     /// How often another task was given its CPU while it could have gone on.
-    pub displaced: u64,
+    pub involuntary_switches: u64,
     /// Blocks of 512 bytes that had to be read from storage.
     pub blocks_read: u64,
     /// How long a CPU quota of its cgroup kept tasks from running, summed over CPUs.
@@ -49,7 +49,7 @@ pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
         system,
         max_rss,
         exit: ended.exit,
-        displaced: ended.displaced,
+        involuntary_switches: ended.involuntary_switches,
         blocks_read: ended.blocks_read,
         throttled: Ns(cgroup::throttled().saturating_sub(throttled)),
     })

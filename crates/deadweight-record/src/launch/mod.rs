@@ -40,7 +40,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use substitute::Prepared;
-pub use substitute::StandIn;
+pub use substitute::Substitute;
 
 /// A child that waits behind the barrier.
 pub(crate) struct Waiting {
@@ -71,7 +71,7 @@ pub(crate) struct Ended {
     pub(crate) exit: Exit,
     pub(crate) usage: Usage,
     /// See [`CleanRun`](crate::CleanRun).
-    pub(crate) displaced: u64,
+    pub(crate) involuntary_switches: u64,
     pub(crate) blocks_read: u64,
 }
 
@@ -83,7 +83,7 @@ struct Child {
     descriptors: Option<libc::rlimit>,
     streams: [Option<RawFd>; 3],
     dir: Option<CString>,
-    stand_in: Option<Prepared>,
+    substitute: Option<Prepared>,
     candidates: Vec<*const libc::c_char>,
     argv: Vec<*const libc::c_char>,
     /// `sh`, a place for the candidate, the arguments: for a script without an interpreter line.
@@ -111,7 +111,7 @@ struct Said {
 
 const AT_DIRECTORY: i32 = -1;
 const NOWHERE: i32 = -2;
-const AT_STAND_IN: i32 = -3;
+const AT_SUBSTITUTE: i32 = -3;
 const AT_BARRIER: i32 = -4;
 
 impl Said {
@@ -210,14 +210,14 @@ impl Running {
             Exit { code: libc::WEXITSTATUS(status), signal: None }
         };
         let (user, system) = (duration(usage.ru_utime), duration(usage.ru_stime));
-        let (displaced, blocks_read) =
+        let (involuntary_switches, blocks_read) =
             (usage.ru_nivcsw.cast_unsigned(), usage.ru_inblock.cast_unsigned());
         let usage = Usage {
             user: user - (self.used_before - system),
             system: system - self.used_before,
             max_rss: usage.ru_maxrss.cast_unsigned() * 1024,
         };
-        Ok(Ended { start: self.start, end, exit, usage, displaced, blocks_read })
+        Ok(Ended { start: self.start, end, exit, usage, involuntary_switches, blocks_read })
     }
 }
 
@@ -231,8 +231,8 @@ impl Child {
         let argv = c_strings(&request.argv)?;
         let candidates = candidates(&request.argv)?;
         let dir = request.dir.as_ref().map(|d| c_string(d.as_os_str())).transpose()?;
-        let prepare = |s: &StandIn| s.prepare(&candidates, request.dir.as_deref());
-        let stand_in = request.stand_in.as_ref().map(prepare).transpose()?;
+        let prepare = |s: &Substitute| s.prepare(&candidates, request.dir.as_deref());
+        let substitute = request.substitute.as_ref().map(prepare).transpose()?;
         let says = pipe()?;
         let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
             strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
@@ -249,7 +249,7 @@ impl Child {
                 Stream::File(file) => Some(file.as_raw_fd()),
             }),
             dir,
-            stand_in,
+            substitute,
             candidates: candidates.iter().map(|c| c.as_ptr()).collect(),
             argv: pointers(&argv),
             script_argv,
@@ -285,10 +285,10 @@ impl Child {
             {
                 self.fail(errno(), AT_DIRECTORY);
             }
-            if let Some(stand_in) = &self.stand_in
-                && let Err(errno) = stand_in.put(&mut self.candidates)
+            if let Some(substitute) = &self.substitute
+                && let Err(errno) = substitute.put(&mut self.candidates)
             {
-                self.fail(errno, AT_STAND_IN);
+                self.fail(errno, AT_SUBSTITUTE);
             }
             if let Go::Released { .. } = self.go {
                 self.say(libc::getpid(), AT_BARRIER);

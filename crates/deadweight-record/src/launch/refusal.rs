@@ -1,6 +1,6 @@
 //! Why a program never began, in words that help. Not for trying to start it.
 
-use super::{AT_DIRECTORY, AT_STAND_IN, Said};
+use super::{AT_DIRECTORY, AT_SUBSTITUTE, Said};
 use crate::error::Error;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -21,7 +21,7 @@ impl Asked {
     pub(super) fn refused(&self, Said { number: errno, at }: Said) -> Error {
         let source = io::Error::from_raw_os_error(errno);
         let Self { name, dir, candidates } = self;
-        if at == AT_STAND_IN {
+        if at == AT_SUBSTITUTE {
             let what = "cannot put a copy in the binary's place".into();
             return Error::System { what, source };
         }

@@ -1,6 +1,6 @@
 //! What is to be run and recorded, as a caller asks for it. Not for running it.
 
-use super::StandIn;
+use super::Substitute;
 use deadweight_trace::probe::ProbeKind;
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,7 +27,7 @@ pub struct Request {
     /// For how long they are counted if there are hits enough to know proportions; none: 10 s.
     pub counting: Option<Duration>,
     /// A copy that takes a binary's place.
-    pub stand_in: Option<StandIn>,
+    pub substitute: Option<Substitute>,
     /// After so long a run without tracing is ended, by force.
     pub limit: Option<Duration>,
 }

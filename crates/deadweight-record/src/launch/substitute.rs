@@ -15,7 +15,7 @@ use std::ptr;
 
 /// A file, and what is to be there instead.
 #[derive(Clone, Debug)]
-pub struct StandIn {
+pub struct Substitute {
     /// The binary, by its real path.
     pub binary: PathBuf,
     /// The file that takes its place.
@@ -30,7 +30,7 @@ pub(crate) struct Prepared {
     direct: Vec<bool>,
 }
 
-impl StandIn {
+impl Substitute {
     /// Makes ready. `candidates`: the files that the command may mean; relative ones from `dir`.
     pub(crate) fn prepare(
         &self,

@@ -12,7 +12,7 @@ use crate::clock::now;
 use crate::error::Error;
 use crate::perf::private_dir::Folder;
 use crate::perf::tracefs::Tracefs;
-use crate::procfs::memory_budget::give_back;
+use crate::procfs::memory_budget::trim_heap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -77,7 +77,7 @@ impl Closer {
         keep.extend(turn.as_ref().map(AsRawFd::as_raw_fd));
         keep.sort_unstable();
         // What is free inside of us would be the child's for as long as it lives.
-        give_back();
+        trim_heap();
         // SAFETY: the child makes plain system calls on memory that was prepared before.
         let child = unsafe { libc::fork() };
         if child == 0 {

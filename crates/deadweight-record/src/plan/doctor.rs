@@ -24,7 +24,7 @@ const FILES: [usize; 2] = [24, 64];
 
 /// What this machine lets us see, what it does not, and what to beware of.
 #[derive(Clone, Debug)]
-pub struct Examination {
+pub struct Checkup {
     /// How recording would go here.
     pub plan: Plan,
     /// Everything that was tried: what the plan rests on first.
@@ -38,7 +38,7 @@ pub struct Examination {
 /// Tries everything. Takes some tenths of a second, because the kernel is slow to close
 /// tracepoints.
 #[must_use]
-pub fn examine() -> Examination {
+pub fn doctor() -> Checkup {
     // Before anything else: later it would be ourselves who keep a CPU busy.
     let hazards = hazards::all();
     let plan = Plan::detect();
@@ -61,7 +61,7 @@ pub fn examine() -> Examination {
     capabilities.sort_by_key(|c| (!c.available, c.instead.is_none()));
     let missing = capabilities.iter().any(|c| !c.available);
     let everything = if missing { permissions::everything() } else { None };
-    Examination { plan, capabilities, hazards, everything }
+    Checkup { plan, capabilities, hazards, everything }
 }
 
 /// What the plan calls places in binaries.

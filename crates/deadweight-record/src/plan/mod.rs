@@ -21,7 +21,7 @@ use deadweight_trace::Meta;
 use deadweight_trace::syscall::Arch;
 use std::io::{BufRead, BufReader};
 
-pub use doctor::{Examination, examine};
+pub use doctor::{Checkup, doctor};
 pub use hazards::MachineHazard;
 pub use rung::{Lack, Level, Rung};
 

@@ -40,7 +40,7 @@ pub fn memory_left() -> u64 {
 }
 
 /// Gives memory back that is free inside of us, where the allocator can.
-pub fn give_back() {
+pub fn trim_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: has no effect but on memory that is free.
     unsafe {

@@ -58,6 +58,6 @@ fn trace(
     tracer.detach_all();
     drop(timer);
     let (exit, usage) = (Exit::default(), Usage::default());
-    let ended = Ended { start, end, exit, usage, blocks_read: 0, displaced: 0 };
+    let ended = Ended { start, end, exit, usage, blocks_read: 0, involuntary_switches: 0 };
     Ok(TraceResult::new(ended, &tracer))
 }

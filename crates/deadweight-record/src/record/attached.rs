@@ -39,7 +39,7 @@ const ROUNDS: usize = 4;
 
 /// A process to join.
 #[derive(Clone, Debug)]
-pub struct Join {
+pub struct AttachRequest {
     /// Its number.
     pub pid: u32,
     /// For how long; none until it ends or we are interrupted.
@@ -51,7 +51,7 @@ pub struct Join {
 ///
 /// # Errors
 /// If there is no such process, if it may not be watched, or if the kernel refuses an event.
-pub fn attach(join: &Join, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
     let plan = &plan.for_joining();
     plan.allows_recording()?;
     let target = Target::find(join.pid)?;
@@ -144,5 +144,5 @@ fn wait(target: &Target, limit: Option<Duration>, interrupts: &Interrupts, start
     }
     // On a busy machine we may be late: what lies beyond was not asked for.
     let (exit, usage) = (Exit::default(), Usage::default());
-    Ended { start, end: now().min(until), exit, usage, blocks_read: 0, displaced: 0 }
+    Ended { start, end: now().min(until), exit, usage, blocks_read: 0, involuntary_switches: 0 }
 }

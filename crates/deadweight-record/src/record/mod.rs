@@ -45,9 +45,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{OnceLock, PoisonError};
 use std::thread;
 
-pub use attached::{Join, attach};
+pub use attached::{AttachRequest, attach};
 use proc_sampler::look_from_the_side;
-pub use series::{InARow, record};
+pub use series::{RecordingSeries, record};
 use shared::Shared;
 use wake::Wake;
 
@@ -65,7 +65,7 @@ const LAG: u64 = 500_000_000;
 /// If this machine does not let us record ([`Error::NotAllowed`]), the program cannot be started, or
 /// the kernel refuses an event. The sink's `finish` is called only on success.
 pub fn record_in(
-    row: &mut InARow,
+    row: &mut RecordingSeries,
     request: &Request,
     plan: &Plan,
     sink: &mut dyn Sink,
@@ -118,7 +118,12 @@ enum Drained {
 }
 
 impl Recording {
-    fn prepare(request: &Request, plan: &Plan, pid: i32, row: &mut InARow) -> Result<Self, Error> {
+    fn prepare(
+        request: &Request,
+        plan: &Plan,
+        pid: i32,
+        row: &mut RecordingSeries,
+    ) -> Result<Self, Error> {
         let root = pid.cast_unsigned();
         descriptor_limit::raise();
         let entries = probes::entries(request);
@@ -160,7 +165,7 @@ impl Recording {
     fn run(
         self,
         program: Waiting,
-        row: &mut InARow,
+        row: &mut RecordingSeries,
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
         let Self { closer, room, session, root, probes, counts, main_is_probed, mut meta } = self;

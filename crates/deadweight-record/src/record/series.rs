@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// # Errors
 /// As [`record_in`].
 pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
-    record_in(&mut InARow::default(), request, plan, sink)
+    record_in(&mut RecordingSeries::default(), request, plan, sink)
 }
 
 /// What recordings in a row share, so that the later ones start sooner: a tracepoint that the one
@@ -30,7 +30,7 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 ///
 /// While this lives, the machine's system calls are a little slower: clean runs come before or after.
 #[derive(Default)]
-pub struct InARow {
+pub struct RecordingSeries {
     before: Option<Closer>,
     observer: Option<Overhead>,
     /// One empty system call that nobody observes, in ns.
@@ -39,7 +39,7 @@ pub struct InARow {
     stops: Option<StopCosts>,
 }
 
-impl InARow {
+impl RecordingSeries {
     /// The first half of measuring what observing costs, to be done while nothing is open.
     pub(crate) fn unobserved(&self) -> Result<Option<Measured>, Error> {
         if self.observer.is_some() {
@@ -86,8 +86,8 @@ impl InARow {
     }
 }
 
-impl fmt::Debug for InARow {
+impl fmt::Debug for RecordingSeries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InARow").field("observer", &self.observer).finish_non_exhaustive()
+        f.debug_struct("RecordingSeries").field("observer", &self.observer).finish_non_exhaustive()
     }
 }

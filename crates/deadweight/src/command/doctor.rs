@@ -4,11 +4,10 @@ use super::{page, print};
 use crate::cli::Doctor;
 use crate::failure::{Failure, OURS};
 use crate::render;
-use deadweight_record::examine;
 
 /// The exit code says whether anything can be recorded at all.
 pub(crate) fn doctor(options: &Doctor) -> Result<u8, Failure> {
-    let examination = examine();
+    let examination = deadweight_record::doctor();
     let text = if options.json {
         render::doctor::json(&examination)
     } else {

@@ -10,7 +10,7 @@ use crate::running::evidence::Evidence;
 use crate::running::program;
 use crate::running::proof::prove;
 use crate::running::repeat::{Ran, Wish, is_interrupted, repeat};
-use deadweight_record::{Join, Request};
+use deadweight_record::{AttachRequest, Request};
 use deadweight_trace::Exit;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         warmup: options.warmup,
         ignore: options.ignore_failure.clone().unwrap_or_default(),
         quiet: options.view.quiet,
-        stand_in: None,
+        substitute: None,
         limit: None,
     };
     let mut ran = match runs {
@@ -73,16 +73,16 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
 }
 
 /// The process that is to be joined, if one is.
-pub(super) fn joined(options: &cli::Join) -> Option<Join> {
+pub(super) fn joined(options: &cli::Join) -> Option<AttachRequest> {
     let limit = options.time.map(|Moment(ns)| Duration::from_nanos(ns));
-    options.pid.map(|pid| Join { pid, limit })
+    options.pid.map(|pid| AttachRequest { pid, limit })
 }
 
 /// `--pid N`: joins a process and weighs what it does.
 fn attach(
     options: &Run,
     recorder: &Recorder,
-    join: Join,
+    join: AttachRequest,
     reader: Reader<'_>,
 ) -> Result<u8, Failure> {
     let whom = Whom::Process(join);

@@ -1,12 +1,12 @@
 //! What a machine lets us see, on a terminal: `deadweight doctor`.
 
 use super::page::{Ink, Line, Page, Sheet};
-use deadweight_record::{Capability, Examination, Level, MachineHazard, Plan};
+use deadweight_record::{Capability, Checkup, Level, MachineHazard, Plan};
 use serde_json::json;
 
 /// What was found out, what it is good for, and how to get the rest.
 #[must_use]
-pub fn render(examination: &Examination, page: Page) -> String {
+pub fn render(examination: &Checkup, page: Page) -> String {
     let mut sheet = Sheet::new(Page { width: page.width.min(100), ..page });
     let plan = &examination.plan;
     sheet.paragraph(
@@ -82,7 +82,7 @@ fn verdict(plan: &Plan) -> String {
 }
 
 /// The plan's warnings that say more than the list of what is missing.
-fn notes(examination: &Examination) -> impl Iterator<Item = &str> {
+fn notes(examination: &Checkup) -> impl Iterator<Item = &str> {
     let told = |warning: &str| {
         let mut missing = examination.capabilities.iter().filter(|c| !c.available);
         missing.any(|c| warning.contains(c.name) && warning.contains(&c.why))
@@ -92,7 +92,7 @@ fn notes(examination: &Examination) -> impl Iterator<Item = &str> {
 
 /// The same for scripts.
 #[must_use]
-pub fn json(examination: &Examination) -> String {
+pub fn json(examination: &Checkup) -> String {
     let plan = &examination.plan;
     let capability = |c: &Capability| {
         json!({
@@ -146,7 +146,7 @@ mod tests {
             capability("calls", false, "only root may", Some("sudo deadweight -- COMMAND")),
         ];
         let warnings = vec!["no calls: only root may".into(), "it is late".into()];
-        let examination = Examination {
+        let examination = Checkup {
             plan: Plan {
                 rung: Rung {
                     level: Level::None,

@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::repeat::{Series, Wish};
 use crate::failure::Failure;
 use deadweight_core::proof::{Ended, Trial, fewest, judge, not_tried, settle};
-use deadweight_record::{Interrupts, StandIn};
+use deadweight_record::{Interrupts, Substitute};
 use deadweight_report::report::{Finding, Proof, Removal, Report};
 use deadweight_report::stats::ratio;
 use deadweight_trace::units::Ns;
@@ -122,8 +122,8 @@ impl Bench<'_> {
         let copies = self.folder.copies(&binary, patches).map_err(Stop::Untold)?;
         self.progress.say(saying);
         let Copies { original, patched } = copies;
-        let standing = |copy| Some(StandIn { binary: binary.clone(), copy });
-        let with = Wish { stand_in: standing(original), ..self.wish.clone() };
+        let standing = |copy| Some(Substitute { binary: binary.clone(), copy });
+        let with = Wish { substitute: standing(original), ..self.wish.clone() };
         let mut a = self.series(&with)?;
         let first = self.run(&mut a)?;
         self.run(&mut a)?;
@@ -133,7 +133,8 @@ impl Bench<'_> {
             )));
         }
         let limit = (Duration::from_nanos(first.0) * TOO_LONG).max(PATIENCE);
-        let without = Wish { stand_in: standing(patched), limit: Some(limit), ..self.wish.clone() };
+        let without =
+            Wish { substitute: standing(patched), limit: Some(limit), ..self.wish.clone() };
         let mut b = self.series(&without)?;
         let took = self.run(&mut b)?;
         if Duration::from_nanos(took.0) >= limit {

@@ -16,7 +16,7 @@ use super::progress::Progress;
 use crate::cli::{Ignore, Runs};
 use crate::failure::Failure;
 use deadweight_core::{CleanRun, RunCounters};
-use deadweight_record::{Count, Request, StandIn, run_clean};
+use deadweight_record::{Count, Request, Substitute, run_clean};
 use deadweight_report::report::Hazard;
 use deadweight_trace::{Exit, Trace};
 use std::ffi::OsString;
@@ -47,7 +47,7 @@ pub struct Wish {
     /// No progress.
     pub quiet: bool,
     /// A copy that takes a binary's place in runs without tracing.
-    pub stand_in: Option<StandIn>,
+    pub substitute: Option<Substitute>,
     /// How long a run without tracing may take.
     pub limit: Option<Duration>,
 }
@@ -191,7 +191,7 @@ impl<'w> Series<'w> {
             let run = run_clean(request)?;
             let deadweight_record::CleanRun { wall, user, system, max_rss, exit, .. } = run;
             let counters = RunCounters {
-                displaced: run.displaced,
+                displaced: run.involuntary_switches,
                 blocks_read: run.blocks_read,
                 throttled: run.throttled,
             };
@@ -290,8 +290,8 @@ impl<'w> Series<'w> {
         let failure = |what| move |source: io::Error| Failure::Repeat { what, source };
         let first = self.runs == 0 && self.passes_on;
         self.runs += 1;
-        let Wish { argv, stand_in, limit, .. } = self.wish.clone();
-        let mut request = Request { argv, stand_in, limit, ..Request::default() };
+        let Wish { argv, substitute, limit, .. } = self.wish.clone();
+        let mut request = Request { argv, substitute, limit, ..Request::default() };
         let mut draining = None;
         // The first run moves the position in a file as it would without us.
         if !first || matches!(*self.input, Input::Spooled { .. }) {
@@ -420,7 +420,7 @@ mod tests {
             warmup: 0,
             ignore: Ignore::None,
             quiet: true,
-            stand_in: None,
+            substitute: None,
             limit: None,
         }
     }

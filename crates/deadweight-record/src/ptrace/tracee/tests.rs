@@ -40,7 +40,7 @@ fn words(events: &[TaskEvent]) -> Vec<String> {
     let word = |event: &TaskEvent| match &event.kind {
         EventKind::On => "on".to_owned(),
         EventKind::PtraceStop => "held".to_owned(),
-        EventKind::Preempted => "displaced".to_owned(),
+        EventKind::Preempted => "involuntary_switches".to_owned(),
         other => format!("{other:?}"),
     };
     events.iter().map(|event| format!("{} {}", event.at - 1_000_000, word(event))).collect()
@@ -99,7 +99,7 @@ fn who_runs_past_calls_blocked_before_each_of_its_turns_but_the_first() {
 fn who_waited_longer_for_a_cpu_than_because_of_us_was_displaced() {
     let words = account_events(Activity::UserSnapshot, 2_611_000, 501_000, 1_100_000, 2);
     assert_eq!(words.len(), 4, "{words:?}");
-    assert!(words[1].ends_with("displaced") && words[3].ends_with("held"), "{words:?}");
+    assert!(words[1].ends_with("involuntary_switches") && words[3].ends_with("held"), "{words:?}");
 }
 
 #[test]
@@ -111,5 +111,8 @@ fn what_was_told_of_it_from_the_side_leaves_its_wait_for_a_cpu_as_long_as_it_was
     let counts = SchedCounts { cpu_time: 10_001_000, run_delay: 58_999_000, timeslices: 900 };
     stop(tracee, 70_000_000, counts, &mut events);
     let words = words(&events);
-    assert_eq!(words, ["100000 on", "8100000 displaced", "66999000 on", "68999000 held"]);
+    assert_eq!(
+        words,
+        ["100000 on", "8100000 involuntary_switches", "66999000 on", "68999000 held"]
+    );
 }

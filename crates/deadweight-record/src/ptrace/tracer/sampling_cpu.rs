@@ -2,7 +2,7 @@
 //!
 //! A task that is interrupted from another CPU goes on until it hears of it, on a virtual machine for 12 µs: it is in its next call or
 //! page fault by then, and what it did before is never seen. A clock on its own CPU finds it where it is. So this
-//! thread goes to the CPU of a task, sleeps a moment there, and asks it to stop while it stands displaced. That costs
+//! thread goes to the CPU of a task, sleeps a moment there, and asks it to stop while it stands involuntary_switches. That costs
 //! the task several times as much, 0.3 ms: it is done for those whose calls or faults are so close that it matters.
 
 use super::{MANY_TASKS, Tracer};

@@ -22,7 +22,7 @@ use crate::running::interleave::{Contender, Manner, Why, by_turns, interleave};
 use crate::running::output::STDOUT;
 use crate::running::repeat::Wish;
 use deadweight_core::weigh::timed as report_of_times;
-use deadweight_record::InARow;
+use deadweight_record::RecordingSeries;
 use deadweight_report::compare::{Comparison, Verdict, compare as weigh_up};
 use deadweight_report::gate::{Condition, GateError, Reports};
 use deadweight_report::report::Report;
@@ -296,7 +296,7 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Conten
                 warmup: options.warmup,
                 ignore: options.ignore_failure.clone().unwrap_or_default(),
                 quiet: options.quiet,
-                stand_in: None,
+                substitute: None,
                 limit: None,
             };
             Ok((options, wanted[*i].around.clone()))
@@ -311,7 +311,7 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Conten
     };
     // Whoever may not record can compare times all the same.
     let recorder = if options.no_why { None } else { Some(Recorder::ready()?) };
-    let mut row = InARow::default();
+    let mut row = RecordingSeries::default();
     let ran = interleave(&commands, &manner, &mut |request| match &recorder {
         Some(recorder) => recorder.record_in(&mut row, request),
         None => Err(Failure::Unknown("--no-why makes no traced runs".into())),
