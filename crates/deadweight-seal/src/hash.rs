@@ -1,7 +1,7 @@
 //! A quick hash for keys that are addresses and small numbers.
 //!
-//! Such keys come from the program's layout, not from an attacker: tables that strings of files
-//! go into use the standard hasher.
+//! Such keys come from the program's layout, not from an attacker. Tables with strings from files use the standard
+//! hasher.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

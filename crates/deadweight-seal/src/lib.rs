@@ -42,6 +42,6 @@ pub use dwarf::value_types;
 pub use elf::Files;
 pub use frame::Frame;
 pub use host::Host;
-pub use images::named_by_list;
+pub use images::named_by_perf_map;
 pub use resolve::{BinaryInfo, Detail, Resolved, resolve};
 pub use sealer::Sealer;

@@ -1,7 +1,7 @@
 //! Sealing whatever bytes a file holds: damaged copies of real binaries, in bounded time.
 //!
 //! A fixed number of seeded damages for every test run; the fuzz target `elf_dwarf_seal` goes
-//! further. Not for what sound files give: see `seal.rs`.
+//! further. Sound files: see `seal.rs`.
 
 use deadweight_seal::{
     Detail, Files, Host, Sealer, called_names, resolve, unwind_rules, value_types,
@@ -61,10 +61,12 @@ fn damaged_files_never_panic_and_are_bounded() {
         return;
     };
     let addresses = addresses(&sound);
-    let told = resolve(Files::of(sound.as_slice()), &addresses, Detail::Lines);
-    assert!(told.frames.iter().flatten().any(|frame| frame.function == "sum" && frame.line > 0));
+    let resolved = resolve(Files::of(sound.as_slice()), &addresses, Detail::Lines);
+    assert!(
+        resolved.frames.iter().flatten().any(|frame| frame.function == "sum" && frame.line > 0)
+    );
     let file = object::File::parse(sound.as_slice()).expect("the compiler made it");
-    // Where damage tells most: not in the code, which nothing here reads.
+    // Damage has most effect outside code, which is not read here.
     let places: Vec<(usize, usize)> = file
         .sections()
         .filter(|section| section.name().is_ok_and(|name| !name.starts_with(".text")))
@@ -88,16 +90,16 @@ fn damaged_files_never_panic_and_are_bounded() {
         if numbers.below(8) == 0 {
             damaged.truncate(numbers.below(sound.len()));
         }
-        let told = resolve(Files::of(damaged.as_slice()), &addresses, Detail::Lines);
-        assert_eq!(told.frames.len(), addresses.len());
-        assert!(told.frames.iter().all(|frames| (1..=64).contains(&frames.len())));
+        let resolved = resolve(Files::of(damaged.as_slice()), &addresses, Detail::Lines);
+        assert_eq!(resolved.frames.len(), addresses.len());
+        assert!(resolved.frames.iter().all(|frames| (1..=64).contains(&frames.len())));
         let _ = unwind_rules(damaged.as_slice(), &addresses);
         let _ = called_names(damaged.as_slice(), &functions);
         let _ = value_types(Files::of(damaged.as_slice()), &addresses);
     }
 }
 
-/// What the fuzz target failed on once.
+/// Inputs that once failed in the fuzz target.
 #[test]
 fn files_that_failed_once_are_read() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/elf_dwarf_seal");
@@ -105,8 +107,8 @@ fn files_that_failed_once_are_read() {
     for file in std::fs::read_dir(folder).expect("the corpus is in the repository") {
         let bytes = std::fs::read(file.expect("a file").path()).expect("it can be read");
         let addresses = [0, 1, 0x1000, 0x1139, 0x40_1000, u64::MAX];
-        let told = resolve(Files::of(bytes.as_slice()), &addresses, Detail::Lines);
-        assert_eq!(told.frames.len(), addresses.len());
+        let resolved = resolve(Files::of(bytes.as_slice()), &addresses, Detail::Lines);
+        assert_eq!(resolved.frames.len(), addresses.len());
         let _ = unwind_rules(bytes.as_slice(), &addresses);
         let _ = called_names(bytes.as_slice(), &addresses.map(|at| (at, 200)));
         let _ = value_types(Files::of(bytes.as_slice()), &addresses);

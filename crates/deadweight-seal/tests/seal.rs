@@ -1,7 +1,7 @@
-//! Sealing real recordings: how many stacks reach the root, and what the places are called.
+//! Sealing real recordings: how many stacks reach the root, and how call sites are named.
 //!
 //! Builds its programs with the toolchains that are there; a missing one, or a machine that does
-//! not let us record, is said aloud. Not for hostile bytes: see `hostile.rs`.
+//! not let us record, is printed. Damaged files: see `hostile.rs`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -22,10 +22,10 @@ use std::process::Command;
 /// The share of stacks that must reach a root.
 const REACHED: f64 = 0.98;
 
-/// Fewer stacks say nothing.
+/// Fewer stacks are too few to judge.
 const FEWEST: usize = 100;
 
-/// Functions that nobody called, or that begin a stack of their own (Go's scheduler).
+/// Functions without a caller, or at the bottom of a separate stack (Go's scheduler).
 const ROOTS: [&str; 16] = [
     "_start",
     "main",
@@ -122,7 +122,7 @@ fn user_stacks(trace: &Trace) -> Vec<StackId> {
 }
 
 /// Whether a stack ends where one must: in a root, or just beyond a switch to a stack of the
-/// scheduler's own. Of the stack that was left, only where it was left is told.
+/// scheduler's own. Of the other stack only the switch is recorded.
 fn reaches_a_root(symbols: &Symbols, stack: StackId) -> bool {
     let functions: Vec<&str> = symbols.functions(stack).collect();
     let switched = functions.iter().rev().nth(1).is_some_and(|f| *f == "runtime.morestack");
@@ -142,7 +142,7 @@ fn stacks_reach_the_root(name: &str, source: &str, command: &str) {
         lost.iter().take(5).map(|stack| trace.symbols.functions(*stack).collect()).collect();
     println!("{name}: {:.1} % of {}; not: {examples:?}", share * 100.0, stacks.len());
     assert!(stacks.len() >= FEWEST, "only {} stacks", stacks.len());
-    // Some hundred samples tell a share to a point or so: it must not lie below for certain.
+    // Some hundred samples give the share to about one point: the upper bound must reach the limit.
     let (_, at_most) = proportion(share, stacks.len() as u64);
     assert!(at_most >= REACHED, "only {share:.3} reach a root");
 }
@@ -290,10 +290,10 @@ fn place_of_next_byte(binary: &[u8], debug: Option<&[u8]>) -> String {
         .find(|symbol| symbol.name() == Ok("next_byte"))
         .map(|symbol| symbol.address())
         .expect("it was not inlined");
-    let told = resolve(Files { binary, debug, shared: None }, &[address], Detail::Lines);
-    let frame = &told.frames[0][0];
+    let resolved = resolve(Files { binary, debug, shared: None }, &[address], Detail::Lines);
+    let frame = &resolved.frames[0][0];
     let file = frame.file.rsplit('/').next().unwrap_or_default();
-    format!("{} {file}:{} {}", frame.function, frame.line, told.info.language)
+    format!("{} {file}:{} {}", frame.function, frame.line, resolved.info.language)
 }
 
 #[test]
@@ -366,10 +366,10 @@ fn debug_information_that_files_share_is_read() {
     let symbol = file.symbols().find(|symbol| symbol.name() == Ok("next_byte"));
     let address = symbol.map(|symbol| symbol.address()).expect("it was not inlined");
     let files = Files { shared: Some(shared.as_slice()), ..Files::of(binary.as_slice()) };
-    let told = resolve(files, &[address], Detail::Lines);
-    let frame = &told.frames[0][0];
+    let resolved = resolve(files, &[address], Detail::Lines);
+    let frame = &resolved.frames[0][0];
     assert_eq!((frame.function.as_str(), frame.line), ("next_byte", 4));
-    assert_eq!(told.info.language, "C");
+    assert_eq!(resolved.info.language, "C");
     let input = folder.0.join("input");
     fs::write(&input, vec![1; 20_000]).expect("a temporary file");
     let Some(trace) = recorded(&program, &input) else { return };

@@ -1,8 +1,8 @@
-//! How to get from a code address to its caller's frame, as `.eh_frame` or `.debug_frame` say.
+//! Call frame information: how to get from a code address to its caller's frame (`.eh_frame`, `.debug_frame`).
 //!
-//! One index per section, one cached [`Rule`] per address that was asked for: both are of the
-//! file's addresses, so that every process that maps the file shares them. Not for walking a
-//! stack: see `unwind`.
+//! In: the unwind sections of a file (`sections`). Out: one cached [`Rule`] per address, and bounds of functions.
+//! Index and rules are by file address: all processes that map the file share them. Does not walk stacks; see
+//! `unwind`.
 
 mod sections;
 
@@ -67,8 +67,8 @@ pub(crate) enum Saved {
     At(i64),
     /// In memory, at the address that an expression gives.
     AtExpression(UnwindExpression<usize>),
-    /// Nowhere: for the return address it means that there is no caller.
-    Nowhere,
+    /// Undefined: for the return address it means that there is no caller.
+    Undefined,
 }
 
 /// The canonical frame address: the stack pointer before the call.
@@ -91,13 +91,13 @@ pub(crate) struct Rule {
     pub(crate) caller: Saved,
     /// Where the caller's frame pointer is.
     pub(crate) frame_pointer: Saved,
-    /// Whether the frame was made by a signal: its caller was interrupted, not calling.
+    /// Whether it is a signal frame: its caller was interrupted and did not call.
     pub(crate) signal: bool,
-    /// Which section an expression stands in.
+    /// The section that holds the expressions.
     section: Kind,
 }
 
-/// Which section: they number their entries differently.
+/// The section: offsets of entries are per section.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Kind {
     EhFrame,
@@ -136,7 +136,7 @@ pub(crate) struct Section {
 }
 
 impl CallFrames {
-    /// Indexes the sections. Entries that make no sense are left out. `text` and `got` are the
+    /// Indexes the sections. Invalid entries are skipped. `text` and `got` are the
     /// addresses of those sections, which entries may be relative to.
     pub(crate) fn new(
         machine: Machine,
@@ -151,7 +151,7 @@ impl CallFrames {
         let eh = list(&eh_section(&eh_frame.bytes), &bases, Kind::EhFrame, &mut entries);
         let debug =
             list(&debug_section(&debug_frame.bytes), &bases, Kind::DebugFrame, &mut entries);
-        // Where both sections know a function, the one that was listed first is as good.
+        // If both sections describe a function, either is good.
         entries.sort_by_key(|entry| entry.start);
         Self {
             machine,
@@ -196,8 +196,7 @@ impl CallFrames {
         rule
     }
 
-    /// The value of an expression of `rule`; `start` is pushed first, `register` and `memory`
-    /// give what it reads.
+    /// The value of an expression of `rule`; `start` is pushed first, `register` and `memory` are its inputs.
     pub(crate) fn evaluate(
         &self,
         rule: &Rule,
@@ -243,7 +242,7 @@ impl CallFrames {
 
     fn entry(&self, address: u64) -> Option<Entry> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
-        // An empty or foreign entry may stand between: look back over a few.
+        // An empty or unrelated entry may lie between: search backwards over a few.
         self.entries[..after].iter().rev().take(4).find(|entry| address < entry.end).copied()
     }
 
@@ -270,7 +269,7 @@ impl CallFrames {
         };
         let caller = saved(row.register(self.machine.return_address()))?;
         let caller = match (self.machine, caller) {
-            // The call pushed it: "the same" can only mean that the table has no rule.
+            // The call pushed it: `Same` can only mean that the table has no rule.
             (Machine::X86_64, Saved::Same) => Saved::At(-8),
             (_, caller) => caller,
         };
@@ -283,7 +282,7 @@ impl CallFrames {
 fn saved(rule: Option<RegisterRule<usize>>) -> Option<Saved> {
     match rule {
         None | Some(RegisterRule::SameValue) => Some(Saved::Same),
-        Some(RegisterRule::Undefined) => Some(Saved::Nowhere),
+        Some(RegisterRule::Undefined) => Some(Saved::Undefined),
         Some(RegisterRule::Offset(offset)) => Some(Saved::At(offset)),
         Some(RegisterRule::Expression(expression)) => Some(Saved::AtExpression(expression)),
         _ => None,
@@ -302,8 +301,8 @@ fn debug_section(bytes: &[u8]) -> DebugFrame<Bytes<'_>> {
     section
 }
 
-/// Lists a section's functions. Each shared header is parsed once, also one that is broken:
-/// otherwise a hostile file could make the time quadratic. Says whether it could be read to its end.
+/// Lists a section's functions. Each shared header (CIE) is parsed once, even a broken one: otherwise a hostile file
+/// could make the time quadratic. Returns whether the section could be read to its end.
 fn list<'a, S: UnwindSection<Bytes<'a>>>(
     section: &S,
     bases: &BaseAddresses,

@@ -11,8 +11,7 @@ fn address<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, name: &str) -> u64 {
     file.section_by_name(name).map_or(0, |section| section.address())
 }
 
-/// The unwind sections of a 64-bit file; none if it has none that tell anything. Also whether they
-/// are damaged.
+/// The unwind sections of a 64-bit file, none if they describe no function; and whether they are damaged.
 pub(crate) fn call_frames<'d, R: ReadRef<'d>>(data: R) -> (Option<CallFrames>, bool) {
     let frames = indexed(data);
     let is_damaged = frames.as_ref().is_some_and(|frames| frames.is_damaged);
@@ -39,8 +38,8 @@ fn indexed<'d, R: ReadRef<'d>>(data: R) -> Option<CallFrames> {
     ))
 }
 
-/// Reads the unwind sections of any bytes and looks for rules at `addresses`: for fuzzing. Says
-/// how many addresses have a rule.
+/// Reads the unwind sections of any bytes and searches rules for `addresses`. Returns how many addresses have a
+/// rule. For fuzzing.
 #[must_use]
 pub fn unwind_rules<'d, R: ReadRef<'d>>(binary: R, addresses: &[u64]) -> usize {
     let (Some(mut frames), _) = call_frames(binary) else { return 0 };

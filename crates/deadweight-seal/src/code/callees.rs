@@ -13,19 +13,19 @@ use object::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a part of a function that lies elsewhere is read to see what it calls.
+/// How many bytes of a cold part of a function are read to find its first call.
 const COLD: u64 = 96;
 
 /// A pointer to what the function at the addend returns: psABI of x86-64, ABI of aarch64.
 const R_X86_64_IRELATIVE: u64 = 37;
 const R_AARCH64_IRELATIVE: u64 = 1032;
 
-/// Where code outside itself a function references.
+/// Addresses outside a function that its code refers to.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    /// What it calls, jumps to, or finds a pointer to that it calls.
+    /// Targets of calls and jumps, and addresses of pointers that it loads or calls through.
     calls: BTreeSet<u64>,
-    /// Where its branches go.
+    /// Targets of branches.
     branches: BTreeSet<u64>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn references(start: u64, bytes: &[u8], language: &str) -> References
         let fixed = instruction.memory.and_then(|memory| memory.fixed());
         match instruction.kind {
             Kind::Branch(to) if !inside.contains(&to) => _ = references.branches.insert(to),
-            // A pointer that is loaded may be called later.
+            // A loaded pointer may be called later.
             Kind::Load => references.calls.extend(fixed),
             _ => references.calls.extend(instruction.callee().filter(|to| !inside.contains(to))),
         }
@@ -50,8 +50,8 @@ pub(super) fn references(start: u64, bytes: &[u8], language: &str) -> References
     references
 }
 
-/// Reads functions of so many bytes at these addresses of any file, and names what they call: for
-/// fuzzing. Says how many names there are.
+/// Reads functions (address and size) of any file and names what they call. Returns how many names there are. For
+/// fuzzing.
 #[must_use]
 pub fn called_names<'d, R: ReadRef<'d>>(binary: R, functions: &[(u64, u64)]) -> usize {
     let Ok(file) = object::File::parse(binary) else { return 0 };
@@ -60,7 +60,7 @@ pub fn called_names<'d, R: ReadRef<'d>>(binary: R, functions: &[(u64, u64)]) -> 
     targets(binary, None, &references).len()
 }
 
-/// The names of what these lead to, in the file with the bytes `binary`.
+/// The names of what these refer to, in the file with the bytes `binary`.
 pub(super) fn targets<'d, R: ReadRef<'d>>(
     binary: R,
     debug: Option<R>,
@@ -71,26 +71,26 @@ pub(super) fn targets<'d, R: ReadRef<'d>>(
     let calls: BTreeSet<u64> = references.iter().flat_map(|l| l.calls.iter().copied()).collect();
     let branches: BTreeSet<u64> =
         references.iter().flat_map(|l| l.branches.iter().copied()).collect();
-    // A part of a function that lies elsewhere stands for the first thing that it calls, a stub
-    // for what it jumps to.
-    let led = |at: &u64| {
+    // The cold part of a function is replaced by the first function that it calls, a PLT stub by its slot.
+    let resolved_target = |at: &u64| {
         let cold = if branches.contains(at) { first_call(&file, *at) } else { None };
         let at = cold.unwrap_or(*at);
-        stub_of(&file, at).unwrap_or(at)
+        plt_slot(&file, at).unwrap_or(at)
     };
-    let led: BTreeMap<u64, u64> = calls.union(&branches).map(|at| (*at, led(at))).collect();
-    let slots = slots(&file, &led.values().copied().collect());
+    let final_targets: BTreeMap<u64, u64> =
+        calls.union(&branches).map(|at| (*at, resolved_target(at))).collect();
+    let slots = slots(&file, &final_targets.values().copied().collect());
     let code = |to: &u64| match slots.get(to) {
         Some(Slot::Code(code)) => Some(*code),
         Some(Slot::Import(_)) => None,
         None => Some(*to),
     };
-    let addresses: Vec<u64> = led.values().filter_map(code).collect();
+    let addresses: Vec<u64> = final_targets.values().filter_map(code).collect();
     let resolved = resolve(Files { binary, debug, shared: None }, &addresses, Detail::Functions);
     let frames = resolved.frames.into_iter().filter_map(|mut frames| frames.pop());
     let functions: BTreeMap<u64, String> =
         addresses.iter().copied().zip(frames.map(|frame| frame.function)).collect();
-    for (at, to) in led {
+    for (at, to) in final_targets {
         let name = match slots.get(&to) {
             Some(Slot::Import(name)) => Some(name.as_str()),
             Some(Slot::Code(code)) => functions.get(code).map(String::as_str),
@@ -103,14 +103,14 @@ pub(super) fn targets<'d, R: ReadRef<'d>>(
     named
 }
 
-/// Where the pointer is that a stub at `at` jumps through.
-fn stub_of<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, at: u64) -> Option<u64> {
+/// The slot that a PLT stub at `at` jumps through.
+fn plt_slot<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, at: u64) -> Option<u64> {
     let code = read(at, bytes_at(file, at, 16)?, "");
     let first = code.instructions().iter().find(|i| i.kind != Kind::Nop)?;
     first.callee().filter(|_| first.kind == Kind::Jump(None))
 }
 
-/// The first thing that the code at `at` calls, before it goes anywhere else.
+/// The first function that the code at `at` calls, before any branch.
 fn first_call<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, at: u64) -> Option<u64> {
     let bytes = (16..=COLD).rev().step_by(16).find_map(|size| bytes_at(file, at, size))?;
     let code = read(at, bytes, "");
@@ -118,7 +118,7 @@ fn first_call<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, at: u64) -> Option
     straight.find(|i| matches!(i.kind, Kind::Call(_)))?.callee()
 }
 
-/// What a pointer of the file references to once the file is loaded.
+/// What a pointer in the file points to once the file is loaded.
 #[derive(Debug)]
 enum Slot {
     /// A function of another file, by its readable name.
@@ -127,10 +127,10 @@ enum Slot {
     Code(u64),
 }
 
-/// What the places among `places` that hold pointers lead to.
+/// What the pointers at these addresses point to; addresses of code are skipped.
 fn slots<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
-    places: &BTreeSet<u64>,
+    addresses: &BTreeSet<u64>,
 ) -> BTreeMap<u64, Slot> {
     let mut slots = BTreeMap::new();
     let code = |at: u64| {
@@ -139,7 +139,7 @@ fn slots<'d, R: ReadRef<'d>>(
         };
         file.segments().find(holds).is_some_and(|s| s.permissions().executable())
     };
-    let data: BTreeSet<u64> = places.iter().copied().filter(|at| !code(*at)).collect();
+    let data: BTreeSet<u64> = addresses.iter().copied().filter(|at| !code(*at)).collect();
     let relocations = file.dynamic_relocations().into_iter().flatten();
     for (at, relocation) in relocations.filter(|(at, _)| data.contains(at)) {
         let slot = match relocation.target() {
@@ -155,7 +155,7 @@ fn slots<'d, R: ReadRef<'d>>(
     let resolved = [".rela.plt", ".rela.iplt"]
         .into_iter()
         .filter_map(|name| file.section_by_name(name)?.data().ok());
-    // A static program has its own choices between variants of a function in here.
+    // A static program has its own indirect functions (ifunc) here.
     for entry in resolved.flat_map(|bytes| bytes.chunks_exact(24)) {
         let word = |n: usize| entry[8 * n..][..8].try_into().map_or(0, u64::from_le_bytes);
         let chosen = matches!(word(1), R_X86_64_IRELATIVE | R_AARCH64_IRELATIVE);
@@ -164,7 +164,7 @@ fn slots<'d, R: ReadRef<'d>>(
         }
     }
     for at in data {
-        // Without a relocation the address stands there, or is relative to it in a packed form.
+        // Without such a relocation the file holds the address itself, or a packed relative relocation (RELR).
         let word = || bytes_at(file, at, 8)?.try_into().ok().map(u64::from_le_bytes);
         if !slots.contains_key(&at)
             && let Some(to) = word().filter(|to| code(*to))

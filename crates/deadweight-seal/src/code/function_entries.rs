@@ -1,8 +1,8 @@
-//! Where functions begin in a file: for probes that count calls.
+//! Where functions begin in a file, for probes that count calls.
 //!
-//! Asked of the file after a recording of the program has been sealed. Not for naming addresses:
-//! see `resolve`.
+//! Read after a recording of the program was sealed. Does not name addresses; see `resolve`.
 
+use super::bytes_at;
 use crate::elf::Layout;
 use crate::elf::content::Content;
 use crate::elf::debug_files;
@@ -11,35 +11,31 @@ use deadweight_code::{self as asm, Abi};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadRef};
-use std::fs::{File, Metadata};
 use std::path::Path;
 
-/// What compilers append to the name of a part of a function, which nobody calls as the whole.
+/// What compilers append to the name of a part of a function: a call of the part is no call of the function.
 const PARTS: [&str; 2] = [".cold", ".part."];
 
-/// Functions are looked at as far as this.
+/// Bytes of a function that are read.
 const LONGEST: u64 = 1 << 16;
 
-/// A binary, opened to be asked where its functions begin.
+/// A binary, opened to find where its functions begin.
 pub struct Entries {
     content: Content<'static>,
     debug: Option<Content<'static>>,
 }
 
 impl Entries {
-    /// Opens a file; none if it is no ELF file, or not the one with this build-id (in hexadecimal,
-    /// or empty).
+    /// Opens a file; none if it is not an ELF file or has another build-id than this (in hexadecimal; empty for any).
     pub fn open(path: &Path, build_id: &str) -> Option<Self> {
-        // Asked first: opening something else (a pipe, a device) may block or have effects.
-        let len = path.metadata().ok().filter(Metadata::is_file)?.len();
-        let content = Content::new(File::open(path).ok()?, len);
+        let (content, _) = Content::open(path)?;
         let found = Layout::read(&content).ok()?.build_id;
         let debug = debug_files::find(&content, path);
         (build_id.is_empty() || build_id == found).then_some(Self { content, debug })
     }
 
-    /// Offsets in the file of the functions that hold `addresses`, each once; parts that a
-    /// compiler moved out of a function are left out.
+    /// File offsets of the functions that hold `addresses`, each once, without parts that a compiler moved out of a
+    /// function.
     pub fn holding(&self, addresses: &[u64]) -> Vec<u64> {
         let mut sorted = addresses.to_vec();
         sorted.sort_unstable();
@@ -71,8 +67,7 @@ impl Entries {
         offsets
     }
 
-    /// Offsets in the file of the functions with these linker names, none for those that it does
-    /// not have.
+    /// File offsets of the functions with these linker names; none for a function that the file lacks.
     pub fn named(&self, names: &[&str]) -> Vec<Option<u64>> {
         let mut found = vec![None; names.len()];
         let Some(file) = parsed(&self.content) else { return found };
@@ -101,7 +96,7 @@ fn parsed<'d>(content: &'d Content<'static>) -> Option<object::File<'d, &'d Cont
     object::File::parse(content).ok()
 }
 
-/// Where in the file the byte at an address is.
+/// The file offset of an address.
 fn offset<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, address: u64) -> Option<u64> {
     file.segments().find_map(|segment| {
         let within = address.checked_sub(segment.address())?;
@@ -110,11 +105,11 @@ fn offset<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, address: u64) -> Optio
     })
 }
 
-/// Where a probe counts the calls of the function with these bounds.
+/// Where a probe counts calls of the function with these bounds.
 fn entrance<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, bounds: (u64, u64), go: bool) -> u64 {
     let (start, end) = bounds;
     let size = end.saturating_sub(start).min(LONGEST);
-    let bytes = file.segments().find_map(|segment| segment.data_range(start, size).ok()?);
+    let bytes = bytes_at(file, start, size);
     let arch = match file.architecture() {
         object::Architecture::X86_64 => Arch::X86_64,
         _ => return start,

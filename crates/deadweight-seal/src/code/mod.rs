@@ -1,10 +1,9 @@
-//! The machine code of functions that samples hit, out of their files into the trace.
+//! MachineCode code of the functions that samples hit, copied from their files into the trace.
 //!
-//! In two steps, since one asks for what the other finds. Before addresses are named:
-//! [`Copied::of_leaves`] reads the functions that ran, and the instructions that their samples
-//! waited for become locations. After it: [`Copied::keep`] adds the callers of routines that
-//! copy or zero, which know how much, and names what all of them call. Code that is in no file
-//! (the kernel, a JIT's) has none here. What it means is the core's business.
+//! In: sampled stacks and images. Out: `FunctionCode` entries of the trace. Two steps, because naming lies between
+//! them: [`CopiedCode::of_leaves`] copies the functions that ran, and adds the instructions that their samples waited
+//! for to the locations. [`CopiedCode::keep`] adds the callers of copy and zero routines, which know the size, and names
+//! what each function calls (`callees`). Kernel and JIT code is not copied. Interprets nothing; see `deadweight-core`.
 
 mod callees;
 mod function_entries;
@@ -25,23 +24,23 @@ use std::collections::BTreeMap;
 pub use callees::called_names;
 pub use function_entries::Entries;
 
-/// Larger functions are left out: nobody writes them, and reading one takes a tenth of a second.
+/// Larger functions are left out: they are generated, and reading one takes a tenth of a second.
 const LARGEST: u64 = 1 << 18;
 
-/// How much code a trace holds, of the functions with most samples.
+/// Bytes of code that a trace holds; functions with most samples first.
 const MOST: u64 = 1 << 24;
 
-/// Said of code that its file does not tell.
-const REWRITTEN: &str = "made code that it runs writable while it ran, and may have changed it: lines \
-     are those of the file, and nothing is concluded from its instructions";
+/// Warning about code that may differ from the file.
+const REWRITTEN: &str = "made its code writable while it ran, and may have changed it: lines are those of \
+     the file, and its instructions are not analysed";
 
-/// Where a function is: image and first address.
-type Place = (ImageId, u64);
+/// A function: image and first address.
+type FunctionStart = (ImageId, u64);
 
-/// Code that was copied.
+/// CopiedCode code.
 #[derive(Debug, Default)]
-pub(crate) struct Copied {
-    functions: BTreeMap<Place, Machine>,
+pub(crate) struct CopiedCode {
+    functions: BTreeMap<FunctionStart, MachineCode>,
     size: u64,
     /// Samples in functions that were left out.
     left_out: u64,
@@ -49,13 +48,13 @@ pub(crate) struct Copied {
 
 /// The code of a function.
 #[derive(Debug)]
-struct Machine {
-    /// An address in it that was hit: what it is called, the function is called.
+struct MachineCode {
+    /// An address in it that was hit: the function gets the name of this location.
     hit: LocationId,
     bytes: Vec<u8>,
 }
 
-/// Where a function that was hit begins and ends, and how often that was.
+/// A function that was hit: one address in it, its end, and the number of hits.
 #[derive(Copy, Clone, Debug)]
 struct Wanted {
     hit: LocationId,
@@ -63,9 +62,9 @@ struct Wanted {
     hits: u64,
 }
 
-impl Copied {
-    /// The functions that samples were taken in, which `hits` counts by stack. The instructions
-    /// that they waited for are added to the locations.
+impl CopiedCode {
+    /// Copies the functions that samples were taken in; `hits` counts samples by stack. Adds the instructions that
+    /// they waited for to the locations.
     pub(crate) fn of_leaves(
         symbols: &mut Symbols,
         interned: &mut Interned,
@@ -84,7 +83,7 @@ impl Copied {
         copied
     }
 
-    /// Puts the code into the tables, with what it calls by name.
+    /// Puts the code into the trace's tables, with the names of what it calls.
     pub(crate) fn keep(mut self, symbols: &mut Symbols, images: &mut Images, hits: &[u64]) {
         let moving = |symbols: &Symbols, location: LocationId| {
             let frames = symbols.locations.get(location.index()).map(|l| l.frames.as_slice());
@@ -95,12 +94,12 @@ impl Copied {
         self.add(symbols, images, &callers);
         if self.left_out > 0 {
             images.warnings.push(format!(
-                "functions with {} samples are too large to be kept as machine code; what their \
-                 instructions are for is not known",
+                "functions with {} samples are too large to be kept as machine code: their instructions \
+                 are not analysed",
                 self.left_out
             ));
         }
-        let mut of_image: BTreeMap<ImageId, Vec<(u64, Machine)>> = BTreeMap::new();
+        let mut of_image: BTreeMap<ImageId, Vec<(u64, MachineCode)>> = BTreeMap::new();
         for ((image, start), machine) in self.functions {
             of_image.entry(image).or_default().push((start, machine));
         }
@@ -137,7 +136,7 @@ impl Copied {
     }
 
     /// The function that holds `address`.
-    fn holding(&self, image: ImageId, address: u64) -> Option<(u64, &Machine)> {
+    fn holding(&self, image: ImageId, address: u64) -> Option<(u64, &MachineCode)> {
         let before = self.functions.range((image, 0)..=(image, address)).next_back();
         before
             .map(|((_, start), machine)| (*start, machine))
@@ -146,7 +145,8 @@ impl Copied {
 
     /// Copies the functions that these addresses lie in, those with most hits first.
     fn add(&mut self, symbols: &Symbols, images: &mut Images, hits: &BTreeMap<LocationId, u64>) {
-        let mut wanted: Vec<(Place, Wanted)> = bounds(symbols, images, hits).into_iter().collect();
+        let mut wanted: Vec<(FunctionStart, Wanted)> =
+            bounds(symbols, images, hits).into_iter().collect();
         wanted.retain(|(place, _)| !self.functions.contains_key(place));
         wanted.sort_by_key(|(_, wanted)| std::cmp::Reverse(wanted.hits));
         let mut of_image: BTreeMap<ImageId, Vec<(u64, Wanted)>> = BTreeMap::new();
@@ -171,7 +171,7 @@ impl Copied {
             for (start, wanted) in functions {
                 let bytes = bytes_at(&file, start, wanted.end.saturating_sub(start));
                 if let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) {
-                    let machine = Machine { hit: wanted.hit, bytes: bytes.to_vec() };
+                    let machine = MachineCode { hit: wanted.hit, bytes: bytes.to_vec() };
                     self.functions.insert((image, start), machine);
                 }
             }
@@ -179,8 +179,7 @@ impl Copied {
     }
 }
 
-/// How often samples had each address at this depth of their stack, of those whose leaf is
-/// `wanted`.
+/// How many samples have each address at this depth of the stack, of samples whose leaf is `wanted`.
 fn at_depth(
     symbols: &Symbols,
     hits: &[u64],
@@ -200,27 +199,27 @@ fn at_depth(
     sum
 }
 
-/// The C library's functions are told by their names, and nobody changes them.
+/// The C library's functions are identified by name and need no code.
 fn in_c_library(symbols: &Symbols, location: LocationId) -> bool {
     let image = symbols.locations.get(location.index()).map(|location| location.image);
     let image = image.and_then(|image| symbols.images.get(image.index()));
     image.is_some_and(|image| is_c_library(symbols.name(image.path)))
 }
 
-fn address_of(symbols: &Symbols, location: LocationId) -> Option<Place> {
+fn address_of(symbols: &Symbols, location: LocationId) -> Option<FunctionStart> {
     let location = symbols.locations.get(location.index())?;
     Some((location.image, location.addr.0))
 }
 
-/// The functions that these addresses lie in: as the unwind tables have them, which know the
-/// parts of a function apart, else Go's table, else the symbols.
+/// The functions that these addresses lie in: from unwind tables, which separate the parts of a function, else from
+/// Go's table, else from symbols.
 fn bounds(
     symbols: &Symbols,
     images: &mut Images,
     hits: &BTreeMap<LocationId, u64>,
-) -> BTreeMap<Place, Wanted> {
-    let mut found: BTreeMap<Place, Wanted> = BTreeMap::new();
-    let mut note = |image, bounds: (u64, u64), hit, hits| {
+) -> BTreeMap<FunctionStart, Wanted> {
+    let mut found: BTreeMap<FunctionStart, Wanted> = BTreeMap::new();
+    let mut add = |image, bounds: (u64, u64), hit, hits| {
         let (start, end) = bounds;
         found.entry((image, start)).or_insert(Wanted { hit, end, hits: 0 }).hits += hits;
     };
@@ -228,7 +227,7 @@ fn bounds(
     for (location, hits) in hits {
         let Some((image, address)) = address_of(symbols, *location) else { continue };
         match images.call_frames(image).and_then(|frames| frames.bounds(address)) {
-            Some(bounds) => note(image, bounds, *location, *hits),
+            Some(bounds) => add(image, bounds, *location, *hits),
             None => rest.entry(image).or_default().push((address, *location, *hits)),
         }
     }
@@ -242,7 +241,7 @@ fn bounds(
         for ((address, location, hits), by_symbol) in addresses.into_iter().zip(by_symbol) {
             let by_go = go.as_ref().and_then(|go| go.bounds(address));
             if let Some(bounds) = by_go.or(by_symbol) {
-                note(image, bounds, location, hits);
+                add(image, bounds, location, hits);
             }
         }
     }
@@ -255,7 +254,7 @@ fn read(start: u64, bytes: &[u8], language: &str) -> Function {
     Function::read(&code, &|_| None)
 }
 
-/// So many bytes at an address, as the file has them.
+/// `size` bytes at an address, as the file has them.
 fn bytes_at<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     at: u64,

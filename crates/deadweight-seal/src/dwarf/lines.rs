@@ -1,7 +1,6 @@
 //! Source lines and inlined functions of code addresses, from DWARF.
 //!
-//! Only the units that were hit are read. Not for functions without debug information: see
-//! `names`; and not for what made the file: see `facts`.
+//! Only the units that were hit are read. Does not name functions without debug information; see `names`.
 
 use crate::elf;
 use crate::frame::Frame;
@@ -9,7 +8,7 @@ use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
 use object::{Object, ReadRef};
 use std::borrow::Cow;
 
-/// The most inlined frames that one address is given.
+/// Inlined frames per address, at most.
 const DEEPEST: usize = 64;
 
 /// The bytes of DWARF, borrowed.
@@ -18,7 +17,7 @@ pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 /// The DWARF sections of a file, read and decompressed.
 pub(crate) struct Sections<'d> {
     sections: DwarfSections<Cow<'d, [u8]>>,
-    /// What they share with those of other files.
+    /// Sections of the supplementary file (`dwz -m`).
     shared: Option<DwarfSections<Cow<'d, [u8]>>>,
     endian: RunTimeEndian,
 }
@@ -43,7 +42,7 @@ impl<'d> Sections<'d> {
         Some(Self { sections: load(file).ok()?, shared, endian })
     }
 
-    /// What finds lines in them.
+    /// The context that finds lines in them.
     pub(crate) fn context(&self) -> Result<addr2line::Context<Slice<'_>>, gimli::Error> {
         let dwarf = self
             .sections
@@ -54,11 +53,11 @@ impl<'d> Sections<'d> {
 
 /// The frames at `address`, innermost first; empty where there is no debug information.
 pub(crate) fn find(context: &addr2line::Context<Slice<'_>>, address: u64) -> Vec<Frame> {
-    // The last address is in no unit, and the search would compute the one behind it.
+    // The last address is in no unit, and the search would overflow: it adds one.
     if address == u64::MAX {
         return Vec::new();
     }
-    // Split debug information elsewhere is not fetched: what is here must do.
+    // Split debug information (.dwo) is not loaded.
     let frames = context.find_frames(address).skip_all_loads();
     let Ok(mut frames) = frames else { return Vec::new() };
     let mut found = Vec::new();

@@ -1,9 +1,8 @@
-//! Which types of values a function handles, by their size: its parameters, variables, results and
-//! what they point to, as DWARF describes them.
+//! Types of the values that a function handles, by size: its parameters, variables, results and their pointees, from
+//! DWARF.
 //!
-//! What machine code moves has a size and no name; where one type of that size is at hand in its
-//! function, that is what it moves. Bounded: a reader waits for a recording to be sealed. Not for
-//! lines: see `lines`.
+//! Machine code copies bytes of a size, without a type; if the function handles exactly one type of that size, the copy
+//! is of that type. Bounded, because the user waits for sealing. Does not read lines; see `lines`.
 
 use super::lines::{Sections, Slice};
 use crate::elf::Files;
@@ -13,21 +12,21 @@ use gimli::{
 use object::ReadRef;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Smaller values are moved by anything, larger ones are buffers.
+/// Sizes of values: smaller copies are too common, larger ones are buffers.
 const SIZES: std::ops::RangeInclusive<u64> = 64..=1 << 16;
 
-/// How many entries of an image's debug information are looked at for this.
+/// Entries of an image's debug information that are read, at most.
 const MOST_ENTRIES: usize = 1_000_000;
 
-/// How many qualifiers and names a type may have around it.
+/// Qualifiers and typedefs around a type, at most.
 const DEEPEST: usize = 10;
 
-/// How many units are opened for types that are described elsewhere than their function.
+/// Units that are opened for types in other units than their function, at most.
 const MOST_UNITS: usize = 100;
 
 type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
-/// Type names by size, none where several types have it.
+/// Type names by size; none where several types have this size.
 pub(crate) type BySize = BTreeMap<u64, Option<String>>;
 
 /// The values that the functions at `starts` of a binary handle, in the same order.
@@ -37,13 +36,14 @@ pub(crate) fn in_files<'d, R: ReadRef<'d>>(files: Files<R>, starts: &[u64]) -> O
     let file = debug.or_else(|| parsed(files.binary))?;
     let sections = Sections::read(&file, shared.as_ref())?;
     let context = sections.context().ok()?;
-    let mut room = MOST_ENTRIES;
-    let found = starts.iter().map(|at| of_function(&context, *at, &mut room).unwrap_or_default());
+    let mut entries_left = MOST_ENTRIES;
+    let found =
+        starts.iter().map(|at| of_function(&context, *at, &mut entries_left).unwrap_or_default());
     Some(found.collect())
 }
 
-/// Looks for the types of values that the functions at `starts` of any file handle: for fuzzing.
-/// Says how many there are.
+/// Searches the types of values that the functions at `starts` of any file handle. Returns how many there are. For
+/// fuzzing.
 #[must_use]
 pub fn value_types<'d, R: ReadRef<'d>>(files: Files<R>, starts: &[u64]) -> usize {
     in_files(files, starts).unwrap_or_default().iter().map(BySize::len).sum()
@@ -52,9 +52,9 @@ pub fn value_types<'d, R: ReadRef<'d>>(files: Files<R>, starts: &[u64]) -> usize
 fn of_function(
     context: &addr2line::Context<Slice<'_>>,
     start: u64,
-    room: &mut usize,
+    entries_left: &mut usize,
 ) -> Option<BySize> {
-    // The search would compute the address behind.
+    // The search would overflow: it adds one.
     start.checked_add(1)?;
     let unit = context.find_dwarf_and_unit(start).skip_all_loads()?;
     let mut types = Types::of(unit.dwarf);
@@ -63,7 +63,7 @@ fn of_function(
     let mut within: Option<isize> = None;
     let mut entries = unit.entries();
     while let Some(entry) = entries.next_dfs().ok()? {
-        *room = room.checked_sub(1)?;
+        *entries_left = entries_left.checked_sub(1)?;
         let found = || Found { unit: own, entry: entry.clone() };
         match within {
             Some(depth) if entry.depth() <= depth => break,
@@ -77,7 +77,7 @@ fn of_function(
     }
     let (mut direct, mut behind) = (BySize::new(), BySize::new());
     for at in wanted {
-        types.note(at, &mut direct, &mut behind);
+        types.add(at, &mut direct, &mut behind);
     }
     for (size, name) in behind {
         direct.entry(size).or_insert(name);
@@ -91,7 +91,7 @@ fn holds<'a>(unit: &UnitRef<'_, Slice<'a>>, entry: &Entry<'a>, address: u64) -> 
         (value(gimli::DW_AT_low_pc), value(gimli::DW_AT_high_pc).and_then(|v| v.udata_value()))
         && low.checked_add(size).is_none()
     {
-        // The reader adds them without a look.
+        // The reader would overflow: it adds them unchecked.
         return false;
     }
     let Ok(mut ranges) = unit.die_ranges(entry) else { return false };
@@ -103,7 +103,7 @@ fn holds<'a>(unit: &UnitRef<'_, Slice<'a>>, entry: &Entry<'a>, address: u64) -> 
     false
 }
 
-/// An entry and the unit that it stands in.
+/// An entry and its unit.
 struct Found<'a> {
     unit: usize,
     entry: Entry<'a>,
@@ -135,9 +135,9 @@ impl<'u, 'a> Types<'u, 'a> {
     }
 
     fn unit(&mut self, number: usize) -> Option<&Unit<Slice<'a>>> {
-        let room = self.opened.len() < MOST_UNITS;
+        let may_open = self.opened.len() < MOST_UNITS;
         let (dwarf, headers) = (self.dwarf, &self.headers);
-        let open = || dwarf.unit(*headers.get(number)?).ok().filter(|_| room);
+        let open = || dwarf.unit(*headers.get(number)?).ok().filter(|_| may_open);
         self.opened.entry(number).or_insert_with(open).as_ref()
     }
 
@@ -148,7 +148,7 @@ impl<'u, 'a> Types<'u, 'a> {
         Some(Found { unit, entry })
     }
 
-    /// Where an attribute leads to.
+    /// The entry that an attribute refers to.
     fn reference(&self, from: &Found<'_>, name: gimli::DwAt) -> Option<DebugInfoOffset> {
         match from.entry.attr_value(name)? {
             AttributeValue::UnitRef(at) => at.to_debug_info_offset(self.headers.get(from.unit)?),
@@ -157,7 +157,7 @@ impl<'u, 'a> Types<'u, 'a> {
         }
     }
 
-    /// The type of a parameter or variable, or of what a function or an inlined call returns.
+    /// The type of a parameter or variable, or the result type of a function or an inlined call.
     fn of_described(&mut self, found: impl FnOnce() -> Found<'a>) -> Option<DebugInfoOffset> {
         let mut found = found();
         let described = [
@@ -181,8 +181,8 @@ impl<'u, 'a> Types<'u, 'a> {
         None
     }
 
-    /// Notes the type at `at`, and those that it points to or holds elements of.
-    fn note(&mut self, at: DebugInfoOffset, direct: &mut BySize, behind: &mut BySize) {
+    /// Adds the type at `at`, its pointee and its element types.
+    fn add(&mut self, at: DebugInfoOffset, direct: &mut BySize, behind: &mut BySize) {
         let Some(found) = self.plain(at, direct) else { return };
         match found.entry.tag() {
             gimli::DW_TAG_pointer_type
@@ -198,8 +198,7 @@ impl<'u, 'a> Types<'u, 'a> {
         }
     }
 
-    /// Notes the elements of a container: the types that its own is made for, and what a slice
-    /// points to.
+    /// Adds the element types of a container: its template type parameters, and the pointee of a slice.
     fn elements(&mut self, of: &Found<'a>, behind: &mut BySize) {
         let name = self.name(of).unwrap_or_default();
         let is_slice = ["[]", "&[", "&mut ["].iter().any(|begin| name.starts_with(begin));
@@ -211,15 +210,17 @@ impl<'u, 'a> Types<'u, 'a> {
             && child.depth() > 0
             && wanted.len() < MOST_UNITS
         {
-            let made_for = child.tag() == gimli::DW_TAG_template_type_parameter;
-            if child.depth() == 1 && (made_for || is_slice && child.tag() == gimli::DW_TAG_member) {
-                wanted.push((made_for, child.clone()));
+            let is_parameter = child.tag() == gimli::DW_TAG_template_type_parameter;
+            if child.depth() == 1
+                && (is_parameter || is_slice && child.tag() == gimli::DW_TAG_member)
+            {
+                wanted.push((is_parameter, child.clone()));
             }
         }
-        for (made_for, entry) in wanted {
+        for (is_parameter, entry) in wanted {
             let child = Found { unit: of.unit, entry };
             let Some(at) = self.reference(&child, gimli::DW_AT_type) else { continue };
-            let element = if made_for { Some(at) } else { self.pointee(at) };
+            let element = if is_parameter { Some(at) } else { self.pointee(at) };
             element.and_then(|at| self.plain(at, behind));
         }
     }
@@ -229,8 +230,8 @@ impl<'u, 'a> Types<'u, 'a> {
         self.reference(&pointer, gimli::DW_AT_type)
     }
 
-    /// The type at `at` without its qualifiers; notes it if it has a size and a name.
-    fn plain(&mut self, mut at: DebugInfoOffset, noted: &mut BySize) -> Option<Found<'a>> {
+    /// The type at `at` without qualifiers; added to `named` if it has a size and a name.
+    fn plain(&mut self, mut at: DebugInfoOffset, named: &mut BySize) -> Option<Found<'a>> {
         let mut name = None;
         for _ in 0..DEEPEST {
             let found = self.find(at)?;
@@ -247,7 +248,7 @@ impl<'u, 'a> Types<'u, 'a> {
                     let size = found.entry.attr(gimli::DW_AT_byte_size);
                     let size = size.and_then(gimli::Attribute::udata_value);
                     if let (Some(size), Some(name)) = (size.filter(|s| SIZES.contains(s)), name) {
-                        let known = noted.entry(size).or_insert_with(|| Some(name.clone()));
+                        let known = named.entry(size).or_insert_with(|| Some(name.clone()));
                         if known.as_ref() != Some(&name) {
                             *known = None;
                         }
@@ -261,7 +262,7 @@ impl<'u, 'a> Types<'u, 'a> {
     }
 
     fn name(&mut self, found: &Found<'a>) -> Option<String> {
-        /// Longer ones help nobody.
+        /// Longer names are of no use.
         const LONGEST: usize = 120;
         let name = found.entry.attr_value(gimli::DW_AT_name)?;
         let dwarf = self.dwarf;

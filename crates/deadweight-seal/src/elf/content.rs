@@ -1,33 +1,35 @@
-//! The bytes of a file, read where they are asked for and kept while they are needed.
+//! The bytes of a file, read on demand and kept while the file is in use.
 //!
-//! Never mapped: a file that shrinks under us is an error, not a signal. Not `object`'s own cache,
-//! which keeps every string of a symbol table apart: a large library has a million.
+//! Not mapped into memory: a file that shrinks meanwhile is then an error, not a signal. Not `object`'s own cache,
+//! which allocates every string of a symbol table separately: a large library has a million.
 
 use object::ReadRef;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 
 /// Bytes are read in pieces of this size, aligned to it, unless more is asked for at once.
 const PIECE: u64 = 1 << 18;
 
-/// Longer strings are cut off from their files: they are broken.
+/// Longer strings are invalid.
 const LONGEST_STRING: u64 = 1 << 16;
 
 /// A source of bytes.
 pub(crate) trait Readable: Read + Seek {}
 impl<T: Read + Seek> Readable for T {}
 
-/// A file's bytes. What was read stays until the whole is dropped.
+/// A file's bytes. What was read stays until this is dropped.
 pub(crate) struct Content<'a> {
     source: RefCell<Box<dyn Readable + 'a>>,
     len: u64,
     pieces: Vec<OnceCell<Option<Box<[u8]>>>>,
     ranges: Ranges,
     /// How many bytes may still be kept in ranges: sections of a broken file may overlap.
-    room: Cell<u64>,
+    budget: Cell<u64>,
 }
 
-/// Larger ranges that were read, each with what it was asked for by.
+/// Larger ranges that were read, each by the offset and size that were asked for.
 #[derive(Default)]
 struct Ranges(OnceCell<Box<Kept>>);
 
@@ -38,7 +40,7 @@ struct Kept {
 }
 
 impl Drop for Ranges {
-    /// One after the other: dropping each inside the one before could overflow the stack.
+    /// Iterative: a recursive drop of the list could overflow the stack.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(mut kept) = next {
@@ -53,9 +55,15 @@ impl<'a> Content<'a> {
         let count = usize::try_from(len.div_ceil(PIECE)).unwrap_or_default();
         let mut pieces = Vec::new();
         pieces.resize_with(count, OnceCell::new);
-        let room = Cell::new(len.saturating_mul(2).saturating_add(PIECE));
+        let budget = Cell::new(len.saturating_mul(2).saturating_add(PIECE));
         let source = RefCell::new(Box::new(source) as Box<dyn Readable>);
-        Self { source, len, pieces, ranges: Ranges::default(), room }
+        Self { source, len, pieces, ranges: Ranges::default(), budget }
+    }
+
+    /// Opens a regular file; none if `path` names something else or cannot be opened.
+    pub(crate) fn open(path: &Path) -> Option<(Self, Metadata)> {
+        let metadata = regular_file(path)?;
+        Some((Self::new(File::open(path).ok()?, metadata.len()), metadata))
     }
 
     /// How many bytes there are.
@@ -92,11 +100,17 @@ impl<'a> Content<'a> {
             }
             ranges = &kept.next;
         }
-        self.room.set(self.room.get().checked_sub(size)?);
+        self.budget.set(self.budget.get().checked_sub(size)?);
         let bytes = self.read(offset, size)?;
         let kept = Box::new(Kept { offset, bytes, next: Ranges::default() });
         Some(&ranges.0.get_or_init(|| kept).bytes)
     }
+}
+
+/// The metadata of a regular file. To be checked before a file is opened: opening something else (a pipe, a device)
+/// may block or have effects.
+pub(crate) fn regular_file(path: &Path) -> Option<Metadata> {
+    fs::metadata(path).ok().filter(Metadata::is_file)
 }
 
 impl<'c> ReadRef<'c> for &'c Content<'_> {
@@ -131,7 +145,7 @@ impl<'c> ReadRef<'c> for &'c Content<'_> {
         };
         self.in_piece(range.start)
             .and_then(until)
-            // It may go on in the next piece.
+            // It may continue in the next piece.
             .or_else(|| self.in_range(range.start, end - range.start).and_then(until))
             .ok_or(())
     }

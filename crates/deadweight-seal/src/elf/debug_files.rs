@@ -1,46 +1,46 @@
-//! Debug information that distributions keep in files of its own.
+//! Separate debug files, which distributions install beside binaries.
 //!
-//! Only a file that proves to be the binary's is taken: by the build-id, or by the checksum that
-//! the binary's link to it holds. Nothing is fetched from a network.
+//! A file is taken only if its build-id is the binary's, or if it has the checksum that the binary's link
+//! (`.gnu_debuglink`) holds. Nothing is fetched from a network.
 
 use crate::elf::Layout;
 use crate::elf::content::Content;
 use object::{Object, ReadRef};
 use std::fmt::Write;
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where distributions put them.
+/// Where distributions install them.
 const ROOT: &str = "/usr/lib/debug";
 
-/// Larger files are not read whole for their checksum.
+/// Of larger files no checksum is computed.
 const LARGEST: u64 = 1 << 30;
 
-/// A binary, and what of its debug information stands in files of their own.
+/// A binary and its separate debug files.
 #[derive(Copy, Clone, Debug)]
 pub struct Files<R> {
     /// The bytes of the binary.
     pub binary: R,
-    /// Those of its debug file.
+    /// The bytes of its debug file.
     pub debug: Option<R>,
-    /// Those of the file that its debug information shares with others (`dwz -m`).
+    /// The bytes of the supplementary file, which several debug files share (`dwz -m`).
     pub shared: Option<R>,
 }
 
 impl<R> Files<R> {
-    /// A binary that has all that there is in itself.
+    /// A binary without separate debug files.
     pub fn of(binary: R) -> Self {
         Self { binary, debug: None, shared: None }
     }
 }
 
-/// What is known of a binary's debug information that stands elsewhere.
+/// The separate debug files of a binary.
 #[derive(Default)]
 pub(crate) struct SeparateDebug<'f> {
     /// The binary's own debug file.
     pub(crate) debug: Option<Content<'f>>,
-    /// What that, or the binary itself, shares with others (`dwz -m`).
+    /// The supplementary file of that, or of the binary itself (`dwz -m`).
     pub(crate) shared: Option<Content<'f>>,
 }
 
@@ -50,7 +50,7 @@ impl<'f> SeparateDebug<'f> {
         path.map(|path| Self::below(Path::new(ROOT), binary, path)).unwrap_or_default()
     }
 
-    /// All files that `binary` is described by.
+    /// `binary` together with these files.
     pub(crate) fn files<'s>(&'s self, binary: &'s Content<'f>) -> Files<&'s Content<'f>> {
         Files { binary, debug: self.debug.as_ref(), shared: self.shared.as_ref() }
     }
@@ -86,12 +86,12 @@ fn find_below<'d, 'f, R: ReadRef<'d>>(
         if wanted.is_empty() {
             sum.is_some() && sum == checksum(place)
         } else {
-            is_called(content, &wanted)
+            has_build_id(content, &wanted)
         }
     })
 }
 
-/// What the debug information of `described`, which is at `place`, shares with that of others.
+/// The supplementary file of `described`, which is at `place`.
 fn shared<'d, 'f, R: ReadRef<'d>>(root: &Path, described: R, place: &Path) -> Option<Content<'f>> {
     let file = object::File::parse(described).ok()?;
     let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
@@ -101,12 +101,12 @@ fn shared<'d, 'f, R: ReadRef<'d>>(root: &Path, described: R, place: &Path) -> Op
         return Some(content);
     }
     let name = Path::new(std::str::from_utf8(name).ok()?);
-    // An absolute name stands by itself.
+    // An absolute name replaces the folder.
     let (_, content) = opened(place.parent()?.join(name))?;
-    is_called(&content, &wanted).then_some(content)
+    has_build_id(&content, &wanted).then_some(content)
 }
 
-/// A bare file name: it must not lead elsewhere.
+/// A file name without a folder: it must not lead elsewhere.
 fn plain(name: &[u8]) -> Option<&str> {
     std::str::from_utf8(name).ok().filter(|name| !name.is_empty() && !name.contains('/'))
 }
@@ -115,7 +115,7 @@ fn plain(name: &[u8]) -> Option<&str> {
 fn by_id<'f>(root: &Path, id: &str) -> Option<(PathBuf, Content<'f>)> {
     let (first, rest) = id.split_at_checked(2).filter(|(_, rest)| rest.len() >= 2)?;
     let found = opened(root.join(format!(".build-id/{first}/{rest}.debug")))?;
-    is_called(&found.1, id).then_some(found)
+    has_build_id(&found.1, id).then_some(found)
 }
 
 /// Where a debug file called `name` may be, of a binary that was mapped from `path`.
@@ -126,17 +126,15 @@ fn beside(root: &Path, path: &Path, name: &str) -> Vec<PathBuf> {
 }
 
 fn opened<'f>(place: PathBuf) -> Option<(PathBuf, Content<'f>)> {
-    // Asked first: opening something else (a pipe, a device) may block or have effects.
-    let metadata = fs::metadata(&place).ok().filter(Metadata::is_file)?;
-    let content = Content::new(File::open(&place).ok()?, metadata.len());
+    let (content, _) = Content::open(&place)?;
     Some((place, content))
 }
 
-fn is_called(content: &Content<'_>, id: &str) -> bool {
+fn has_build_id(content: &Content<'_>, id: &str) -> bool {
     id.len() >= 4 && Layout::read(content).is_ok_and(|layout| layout.build_id == id)
 }
 
-/// The checksum by which a binary without a build-id knows its debug file.
+/// The checksum by which a binary without a build-id identifies its debug file.
 fn checksum(place: &Path) -> Option<u32> {
     let mut file = File::open(place).ok()?;
     let mut rest = file.metadata().ok().map(|m| m.len()).filter(|len| *len <= LARGEST)?;
@@ -153,10 +151,10 @@ fn checksum(place: &Path) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::process::Command;
 
-    /// A folder with a program split into what runs and its debug information; none, said aloud,
-    /// without the tools for that.
+    /// A folder with a program split into a stripped binary and its debug file; none if the tools are missing.
     fn split(name: &str, build_id: &str) -> Option<PathBuf> {
         let folder = std::env::temp_dir().join(format!("dw-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a temporary folder");
@@ -189,7 +187,7 @@ mod tests {
         fs::create_dir_all(&place).expect("our own folder");
         fs::rename(folder.join("a.debug"), place.join("cdef12.debug")).expect("our own files");
         assert!(found(&root, &folder), "below the root");
-        let other = split("other-id", "0xabcdef13").expect("it went before");
+        let other = split("other-id", "0xabcdef13").expect("it worked before");
         fs::rename(other.join("a.debug"), place.join("cdef12.debug")).expect("our own files");
         assert!(!found(&root, &folder), "another binary's");
         for folder in [folder, other] {
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_build_id_the_links_checksum_must_fit() {
+    fn without_a_build_id_the_checksum_of_the_link_must_match() {
         let Some(folder) = split("by-sum", "none") else { return };
         assert!(found(&folder.join("root"), &folder));
         let mut bytes = fs::read(folder.join("a.debug")).expect("it was split off");

@@ -15,10 +15,10 @@ use object::{CompressionFormat, Endianness, FileKind, Object, ObjectSection, Rea
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Sections larger than this are left alone.
+/// Larger sections are not read.
 const LARGEST: u64 = 1 << 30;
 
-/// No compression in use gets beyond this on the bytes of a section: a claim of more is false.
+/// No compression of a section has a larger ratio: a section that claims more is invalid.
 const BEST_COMPRESSION: u64 = 2_000;
 
 /// A loadable part of a file.
@@ -30,18 +30,18 @@ struct Segment {
     executable: bool,
 }
 
-/// Where a file wants to be loaded.
+/// The loadable segments of a file, and its build-id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     segments: Vec<Segment>,
     /// In hexadecimal; empty where the file has none.
     pub(crate) build_id: String,
     /// Whether it is a 32-bit file.
-    pub(crate) narrow: bool,
+    pub(crate) is_32_bit: bool,
 }
 
 impl Layout {
-    /// Reads the program headers. The error says in words why there is no layout.
+    /// Reads the program headers. The error is the reason, in words that follow the file's name.
     pub(crate) fn read<'d, R: ReadRef<'d>>(data: R) -> Result<Self, String> {
         match FileKind::parse(data) {
             Ok(FileKind::Elf64) => Self::of::<FileHeader64<Endianness>, R>(data),
@@ -79,11 +79,11 @@ impl Layout {
                 }
             }
         }
-        Ok(Self { segments, build_id, narrow: !header.is_type_64() })
+        Ok(Self { segments, build_id, is_32_bit: !header.is_type_64() })
     }
 
-    /// Live minus file address for a mapping of `offset` at `start`, by the segment that lies
-    /// there: an executable one first, since two segments may share a page of the file.
+    /// The load bias (live minus file address) of a mapping of `offset` at `start`, from the segment that is mapped
+    /// there: an executable segment first, since two segments may share a page of the file.
     pub(crate) fn bias(&self, start: u64, offset: u64) -> u64 {
         const PAGE: u64 = 4096;
         let holds = |segment: &&Segment| {
@@ -141,7 +141,7 @@ mod tests {
                 segment(0xfd0, 0x100, 0x20_2fd0, false),
             ],
             build_id: String::new(),
-            narrow: false,
+            is_32_bit: false,
         };
         let start = 0x5555_0000_1000;
         assert_eq!(start - layout.bias(start, 0), 0x20_1000);
@@ -149,7 +149,7 @@ mod tests {
         let layout = Layout {
             segments: vec![segment(0, 0x4000, 0x3_0000_0000, true)],
             build_id: String::new(),
-            narrow: false,
+            is_32_bit: false,
         };
         assert_eq!(start - layout.bias(start, 0x1000), 0x3_0000_1000);
     }

@@ -1,15 +1,15 @@
-//! The binaries that processes map: which file each is, opened while it is still there.
+//! The images that processes map: the file behind each, opened while it still exists.
 //!
-//! A file is opened when it is first mapped and kept open, so that a program that is deleted or
-//! replaced while it runs (`go run`, a test binary) is still the one that is read at the end.
-//! What is in the files is the business of `elf` and `resolve`.
+//! In: mappings. Out: image ids, load bias, bytes and call frames of an image; names of JIT code (`perf_map`).
+//! A file is opened when it is first mapped and kept open: a program that is deleted or replaced while it runs
+//! (`go run`, a test binary) is still read at the end. Does not know names and lines: see `resolve`.
 
 mod perf_map;
 
-use self::perf_map::{Names, Place};
+use self::perf_map::{ListedNames, PerfMap};
 use crate::cfi::{self, CallFrames};
 use crate::elf::Layout;
-use crate::elf::content::Content;
+use crate::elf::content::{Content, regular_file};
 use deadweight_trace::ids::{ImageId, NameId, Tid};
 use deadweight_trace::symbols::{Image, Symbols};
 use std::collections::HashMap;
@@ -20,21 +20,21 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-pub use perf_map::named_by_list;
+pub use perf_map::named_by_perf_map;
 
 /// How many files are kept open; further ones are opened again when they are read.
 const MOST_OPEN: usize = 200;
 
-/// How many images are told apart; the rest are unknown.
+/// Images that are distinguished; further ones are unknown.
 const MOST_IMAGES: usize = 100_000;
 
-/// How many ranges that were made writable are told apart in one image; beyond, all of it counts.
+/// Writable ranges that are distinguished in one image; beyond, the whole image counts as writable.
 const MOST_REWRITTEN: usize = 1_000;
 
 /// A mapping as the recorder saw it.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Mapping<'a> {
-    /// Whose.
+    /// The process.
     pub(crate) process: Tid,
     /// First address.
     pub(crate) start: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Mapping<'a> {
     pub(crate) path: &'a str,
 }
 
-/// What tells one content of a path from another.
+/// Distinguishes files that a path named at different times.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
@@ -71,7 +71,7 @@ impl Identity {
 /// Where an image's bytes are.
 #[derive(Debug)]
 enum Source {
-    /// Nowhere: nothing can be known but the name.
+    /// Nowhere: only the name is known.
     None,
     /// The running kernel.
     Kernel,
@@ -79,8 +79,8 @@ enum Source {
     File { path: PathBuf, open: Option<File>, identity: Identity },
     /// Code that the kernel puts into every process.
     Memory(Vec<u8>),
-    /// Code that a process made while it ran, and where it may list its names.
-    Made(Option<Place>),
+    /// JIT code of a process, and the perf map that may name it.
+    Jit(Option<PerfMap>),
 }
 
 /// One image.
@@ -89,7 +89,7 @@ struct Binary {
     source: Source,
     layout: Option<Layout>,
     frames: Option<Option<CallFrames>>,
-    /// Addresses that a process made writable: what runs there need not be what the file holds.
+    /// Addresses that a process made writable: the code there may differ from the file's.
     rewritten: Vec<Range<u64>>,
 }
 
@@ -102,13 +102,13 @@ pub(crate) struct Images {
     /// The size of the largest file, in bytes.
     pub(crate) largest: u64,
     kernel: Option<ImageId>,
-    /// Code that each process made.
-    made: HashMap<Tid, ImageId>,
-    /// Files that were open before they were gone.
+    /// JIT code of each process.
+    jit: HashMap<Tid, ImageId>,
+    /// Files that were opened before they were deleted.
     kept: Vec<(PathBuf, File)>,
-    /// When the recording began, in seconds of the clock that files are dated by.
+    /// Start of the recording, in seconds since 1970.
     began: i64,
-    /// What could not be had, once per image.
+    /// What could not be read, once per image.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -116,14 +116,14 @@ pub(crate) struct Images {
 const UNKNOWN: ImageId = ImageId(0);
 
 impl Images {
-    /// No images but the unknown one; `began` is the date in seconds since 1970.
+    /// Has only the unknown image. `began` is the start of the recording in seconds since 1970.
     pub(crate) fn new(symbols: &mut Symbols, began: i64) -> Self {
         let mut images = Self { began, ..Self::default() };
         images.add(symbols, "[unknown]", Source::None, None);
         images
     }
 
-    /// A program was executed from this path, when it was this file.
+    /// A program was executed from this path; it was this file then.
     pub(crate) fn keep(&mut self, path: PathBuf, file: File) {
         self.kept.push((path, file));
     }
@@ -141,15 +141,15 @@ impl Images {
     /// The image of a mapping, and live minus file address.
     pub(crate) fn map(&mut self, symbols: &mut Symbols, mapping: &Mapping<'_>) -> (ImageId, u64) {
         let id = match mapping.path {
-            // By its address: wherever the process put it, that is its name.
-            "" | "//anon" => return (self.made(symbols, mapping.process), 0),
+            // JIT code is identified by its live address.
+            "" | "//anon" => return (self.jit(symbols, mapping.process), 0),
             "[vdso]" => self.vdso(symbols),
             path if path.starts_with('/') && !path.starts_with("//") => self.file(symbols, mapping),
             path => self.named(symbols, path),
         };
         let bias = match &self.binaries[id.index()].layout {
             Some(layout) => layout.bias(mapping.start, mapping.offset),
-            // An address without segments is told by its offset in the file.
+            // Without segments the address is the offset in the file.
             None => mapping.start.wrapping_sub(mapping.offset),
         };
         (id, bias)
@@ -178,12 +178,12 @@ impl Images {
         self.kernel == Some(id)
     }
 
-    /// The bytes of an image, or why they cannot be had: empty for code that is in no file.
+    /// The bytes of an image, or why they cannot be read: empty for code that is in no file.
     pub(crate) fn content(&self, id: ImageId) -> Result<Content<'_>, String> {
         self.binaries.get(id.index()).map_or(Err(String::new()), |binary| content(&binary.source))
     }
 
-    /// Says once what is wrong with the file at `path`, in words that follow its name.
+    /// Adds a warning about the file at `path`, once; `what` follows the path.
     pub(crate) fn warn(&mut self, path: &str, what: &str) {
         let warning = format!("{path}: {what}");
         if !self.warnings.contains(&warning) {
@@ -207,9 +207,9 @@ impl Images {
     }
 
     /// Whether an image is a 32-bit file.
-    pub(crate) fn is_narrow(&self, id: ImageId) -> bool {
+    pub(crate) fn is_32_bit(&self, id: ImageId) -> bool {
         let layout = self.binaries.get(id.index()).and_then(|binary| binary.layout.as_ref());
-        layout.is_some_and(|layout| layout.narrow)
+        layout.is_some_and(|layout| layout.is_32_bit)
     }
 
     /// Path of the file behind an image, with its device and inode.
@@ -248,30 +248,29 @@ impl Images {
         }
     }
 
-    /// The image of code that a process makes.
-    fn made(&mut self, symbols: &mut Symbols, process: Tid) -> ImageId {
-        if let Some(id) = self.made.get(&process) {
+    /// The image of a process's JIT code.
+    fn jit(&mut self, symbols: &mut Symbols, process: Tid) -> ImageId {
+        if let Some(id) = self.jit.get(&process) {
             return *id;
         }
         if self.binaries.len() >= MOST_IMAGES {
             return UNKNOWN;
         }
-        let source = Source::Made(Place::of(process.0, self.began));
+        let source = Source::Jit(PerfMap::of(process.0, self.began));
         let id = self.add(symbols, "[anonymous]", source, None);
-        self.made.insert(process, id);
+        self.jit.insert(process, id);
         id
     }
 
-    /// The process begins, or begins anew with another program: it has made no code yet.
+    /// The process starts, or executes another program: it has no JIT code yet.
     pub(crate) fn forget(&mut self, process: Tid) {
-        self.made.remove(&process);
+        self.jit.remove(&process);
     }
 
-    /// What the list of a process that made code says of these addresses, in ascending order, and the
-    /// list's path.
-    pub(crate) fn listed(&self, id: ImageId, addresses: &[u64]) -> Option<(String, Names)> {
+    /// What the perf map of a JIT image says about these addresses, in ascending order, and the map's path.
+    pub(crate) fn listed(&self, id: ImageId, addresses: &[u64]) -> Option<(String, ListedNames)> {
         match &self.binaries.get(id.index())?.source {
-            Source::Made(Some(place)) => Some((place.path(), place.names(addresses)?)),
+            Source::Jit(Some(map)) => Some((map.path(), map.names(addresses)?)),
             _ => None,
         }
     }
@@ -312,24 +311,24 @@ impl Images {
         id
     }
 
-    /// Where the mapped file can be opened: by its path, by the process's view of it, or as the
-    /// kernel keeps it for the mapping although it was deleted.
+    /// Where the mapped file can be opened: by its path, by the process's view of it, or through the kernel's link
+    /// for the mapping if it was deleted.
     fn locate(&self, mapping: &Mapping<'_>, name: &str) -> Option<(PathBuf, Metadata)> {
         let process = mapping.process.0;
         let end = mapping.start.wrapping_add(mapping.len);
         let inside = format!("/proc/{process}/root{name}");
         let kept = format!("/proc/{process}/map_files/{:x}-{end:x}", mapping.start);
-        let candidates = || [name, &inside, &kept].into_iter().filter_map(regular_file);
+        let candidates = || [name, &inside, &kept].into_iter().filter_map(located);
         let same = |metadata: &Metadata| mapping.inode == 0 || metadata.ino() == mapping.inode;
-        // Layered file systems number the mapped file and its name differently: a file that was
-        // there, unchanged, before the recording began is taken for the mapped one.
+        // Layered file systems (overlayfs) give the mapped file and its path different inodes: a file that has not
+        // changed since before the recording is taken for the mapped one.
         let older = |metadata: &Metadata| metadata.ctime() < self.began;
         candidates()
             .find(|(_, metadata)| same(metadata))
             .or_else(|| candidates().find(|(_, metadata)| older(metadata)))
             .or_else(|| {
                 let kept = self.kept.iter().find(|(path, _)| path.as_os_str() == name)?;
-                regular_file(&format!("/proc/self/fd/{}", kept.1.as_raw_fd()))
+                located(&format!("/proc/self/fd/{}", kept.1.as_raw_fd()))
             })
     }
 
@@ -361,15 +360,15 @@ impl Images {
     }
 }
 
-fn regular_file(path: &str) -> Option<(PathBuf, Metadata)> {
-    // Asked first: opening something else (a pipe, a device) may block or have effects.
-    let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
-    Some((PathBuf::from(path), metadata))
+fn located(path: &str) -> Option<(PathBuf, Metadata)> {
+    let path = PathBuf::from(path);
+    let metadata = regular_file(&path)?;
+    Some((path, metadata))
 }
 
 fn content(source: &Source) -> Result<Content<'_>, String> {
     match source {
-        Source::None | Source::Kernel | Source::Made(_) => Err(String::new()),
+        Source::None | Source::Kernel | Source::Jit(_) => Err(String::new()),
         Source::Memory(bytes) => {
             Ok(Content::new(Cursor::new(bytes.as_slice()), bytes.len() as u64))
         }
@@ -390,13 +389,33 @@ fn content(source: &Source) -> Result<Content<'_>, String> {
     }
 }
 
-/// The code that the kernel maps into our own process, which is the same in every other.
+/// The mappings of our own process.
+pub(crate) const OWN_MAPS: &str = "/proc/self/maps";
+
+/// A mapping in `/proc/PID/maps`.
+pub(crate) struct Mapped<'a> {
+    pub(crate) addresses: Range<u64>,
+    /// Offset in the file.
+    pub(crate) offset: u64,
+    pub(crate) path: &'a str,
+}
+
+/// Reads a line of `/proc/PID/maps`; none without a path.
+pub(crate) fn mapped(line: &str) -> Option<Mapped<'_>> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let offset = words.nth(1)?;
+    let path = words.nth(2)?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some(Mapped { addresses: number(start)?..number(end)?, offset: number(offset)?, path })
+}
+
+/// The vDSO: the kernel maps the same code into our own process as into every other.
 fn own_vdso() -> Option<Vec<u8>> {
-    let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-    let start = u64::from_str_radix(start, 16).ok()?;
-    let len = u64::from_str_radix(end, 16).ok()?.checked_sub(start)?;
+    let maps = fs::read_to_string(OWN_MAPS).ok()?;
+    let vdso = maps.lines().filter_map(mapped).find(|mapped| mapped.path == "[vdso]")?;
+    let Range { start, end } = vdso.addresses;
+    let len = end.checked_sub(start)?;
     let mut memory = File::open("/proc/self/mem").ok()?;
     memory.seek(SeekFrom::Start(start)).ok()?;
     let mut bytes = Vec::new();
@@ -452,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_gone_is_the_one_that_was_kept() {
+    fn a_deleted_file_is_read_from_the_kept_descriptor() {
         let path = copy("kept");
         let inode = fs::metadata(&path).unwrap().ino();
         let mut symbols = Symbols::default();
@@ -465,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_has_a_name_only() {
+    fn mappings_without_a_file_have_only_a_name() {
         let mut symbols = Symbols::default();
         let mut images = Images::new(&mut symbols, 0);
         for (path, name) in [("//anon", "[anonymous]"), ("[heap]", "[heap]"), ("", "[anonymous]")] {

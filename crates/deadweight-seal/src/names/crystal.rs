@@ -1,10 +1,10 @@
 //! Crystal's linker names: `*Slice(UInt8)@Slice(T)#hexstring:String` is `Slice(UInt8)#hexstring`.
 //!
-//! A star, the type, behind an at sign the type that has the method, `#` or `::`, the method, the
-//! types of its arguments in angles, and the type of its result. Not for inlined functions, of which
-//! debug information has the method's name alone.
+//! A star; the type; after an at sign the type that defines the method; `#` or `::`; the method; the types of its
+//! arguments in angle brackets; the type of its result. Does not apply to inlined functions: debug information holds
+//! only the method's name.
 
-/// Methods that are signs, longer ones before those that they begin with.
+/// Operator methods, longer ones before their prefixes.
 const SIGNS: [&str; 31] = [
     "<=>", "===", "[]=", "[]?", "[]", "<<", ">>", "<=", ">=", "==", "!=", "=~", "!~", "**", "//",
     "&**", "&+", "&-", "&*", "+", "-", "*", "/", "<", ">", "%", "&", "|", "^", "~", "!",
@@ -15,8 +15,8 @@ pub(crate) fn is_crystal(name: &str) -> bool {
     name.starts_with("~proc") || name.starts_with('*') && name.len() > 1
 }
 
-/// The name as it is written in the source: `Foo#bar`, `Foo.bar`, `->` for a block; none if it is not
-/// Crystal's. What does not return keeps its types: they tell why.
+/// The name as it is written in the source: `Foo#bar`, `Foo.bar`, `->` for a block; none if it is not Crystal's. The
+/// name of a function that does not return keeps its types: they show the reason.
 pub(crate) fn readable(name: &str) -> Option<String> {
     if name.starts_with("~proc") {
         return Some("->".to_owned());
@@ -29,7 +29,7 @@ pub(crate) fn readable(name: &str) -> Option<String> {
     Some(format!("{owner}{separator}{method}"))
 }
 
-/// The type, what stands between it and the method, and the method.
+/// The type, the separator and the method.
 fn parts(name: &str) -> Option<(&str, &'static str, &str)> {
     let mut depth = 0usize;
     let mut owner = None;
@@ -68,7 +68,7 @@ fn method(text: &str) -> Option<&str> {
     }
     // `empty?`, `map!`, `size=`
     end += usize::from(text[end..].starts_with(['?', '!', '=']));
-    // The names of arguments that are given by name: `digest:into:key`, types in angles behind them.
+    // Named arguments may follow: `digest:into:key`, then types in angle brackets.
     Some(&text[..end])
 }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_crystals_or_cut_short_is_left() {
+    fn other_and_truncated_names_are_left_alone() {
         for name in ["main", "*", "__crystal_main", "*Foo", "*Foo#", "*Foo::", "*((("] {
             assert_eq!(readable(name), None, "{name}");
         }

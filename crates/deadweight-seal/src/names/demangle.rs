@@ -1,13 +1,13 @@
-//! Linker names as a person would say them: `alloc::vec::Vec<T>::push`, `std::string::append`.
+//! Linker names in readable form: `alloc::vec::Vec<T>::push`, `std::string::append`.
 //!
-//! Parameters, return types, hashes and the marks of compilers' copies are left out: a reader
-//! looks for the function. Bounded in time and length whatever the name is.
+//! Without parameters, return types, hashes and suffixes of clones (`.isra.0`): a reader looks for the function. Bounded
+//! in time and length for any name. Does not find names; see `symbol_table`.
 
 use crate::names::crystal;
 use cpp_demangle::DemangleOptions;
 use std::fmt::{self, Write};
 
-/// Longer names are cut: no reader gets further.
+/// Longer names are cut.
 const LONGEST: usize = 2_000;
 
 /// Mangled names longer than this are left as they are.
@@ -21,14 +21,13 @@ pub(crate) fn demangle(name: &str) -> String {
     };
     let name = without_version(name);
     let name = name.strip_prefix("__GI_").unwrap_or(name);
-    let plain = c_library_function(without_copy_marks(name));
+    let plain = c_library_function(without_clone_suffixes(name));
     let mut readable = rust(plain).or_else(|| cpp(plain)).unwrap_or_else(|| cut(&other(plain)));
     readable.push_str(stub);
     readable
 }
 
-/// `memcpy@@GLIBC_2.14` without what follows the name. Names of Zig's are in quotes at most and
-/// have no at sign behind the first byte that is followed by a capital.
+/// `memcpy@@GLIBC_2.14` without the version. Zig's names have no at sign that is followed by a capital letter.
 fn without_version(name: &str) -> &str {
     match name.split_once("@@").or_else(|| name.split_once("@GLIBC")) {
         Some((plain, _)) if !plain.is_empty() => plain,
@@ -36,8 +35,8 @@ fn without_version(name: &str) -> &str {
     }
 }
 
-/// Without what compilers append to the name of a part or a variant of a function.
-fn without_copy_marks(name: &str) -> &str {
+/// Without the suffixes that compilers append to the name of a part or a clone of a function.
+fn without_clone_suffixes(name: &str) -> &str {
     const MARKS: [&str; 7] =
         [".isra.", ".constprop.", ".part.", ".cold", ".lto_priv.", ".llvm.", ".specialized."];
     let first = MARKS.iter().filter_map(|mark| name.find(mark)).min();
@@ -47,7 +46,7 @@ fn without_copy_marks(name: &str) -> &str {
     }
 }
 
-/// `memcpy` for `__memcpy_avx_unaligned_erms`: the C library has one per kind of CPU.
+/// `memcpy` for `__memcpy_avx_unaligned_erms`: the C library has variants for kinds of CPUs.
 fn c_library_function(name: &str) -> &str {
     const FUNCTIONS: [&str; 24] = [
         "memcpy",
@@ -93,7 +92,7 @@ fn rust(name: &str) -> Option<String> {
     }
     let symbol = rustc_demangle::try_demangle(name).ok()?;
     let mut out = Bounded::default();
-    // The alternate form leaves the hash out. An error means that the bound was reached.
+    // The alternate form omits the hash. An error means that the length limit was reached.
     let _ = write!(out, "{symbol:#}");
     Some(out.0)
 }
@@ -108,12 +107,12 @@ fn cpp(name: &str) -> Option<String> {
     let options = DemangleOptions::new().no_params().no_return_type();
     let mut out = Bounded::default();
     let _ = symbol.structured_demangle(&mut out, &options);
-    // An empty list of arguments leaves its comma behind.
+    // An empty argument list leaves its comma.
     (!out.0.is_empty()).then(|| out.0.replace(", >", ">"))
 }
 
-/// The qualified name of a C++ function without its template arguments, for names with
-/// expressions in them that the demangler does not know: `std::swap`.
+/// The qualified name of a C++ function without template arguments, for names with expressions that the demangler
+/// does not know: `std::swap`.
 fn leading_names(mangled: &str) -> Option<String> {
     let rest = mangled.strip_prefix("_Z")?;
     let rest = rest.strip_prefix('N').map_or(rest, |nested| nested.trim_start_matches(['V', 'K']));
@@ -131,12 +130,12 @@ fn leading_names(mangled: &str) -> Option<String> {
     (names.last() != Some(&"std")).then(|| cut(&names.join("::"))).filter(|name| !name.is_empty())
 }
 
-/// Zig numbers its copies.
+/// Names of Crystal and Zig.
 fn other(name: &str) -> String {
     crystal::readable(name).unwrap_or_else(|| without_numbers(name))
 }
 
-/// `sort.block` out of `sort.block__anon_24226`: Zig numbers what has no name of its own.
+/// `sort.block` from `sort.block__anon_24226`: Zig numbers anonymous items.
 fn without_numbers(name: &str) -> String {
     const MARKS: [&str; 4] = ["__anon_", "__struct_", "__union_", "__enum_"];
     let (mut plain, mut rest) = (String::new(), name);
@@ -164,7 +163,7 @@ fn cut(name: &str) -> String {
     name[..end].to_owned()
 }
 
-/// Text that refuses to grow without end.
+/// Text with a length limit.
 #[derive(Default)]
 struct Bounded(String);
 

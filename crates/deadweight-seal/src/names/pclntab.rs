@@ -1,9 +1,8 @@
-//! Names and lines of Go functions from the table that the Go runtime itself needs: it is still
-//! there when a binary was stripped.
+//! Names and lines of Go functions from `.gopclntab`, which the Go runtime needs: a stripped binary still has it.
 //!
-//! Layouts of Go 1.18 and later. Inlined functions are not in it in a form worth reading: DWARF
-//! is better where it exists.
+//! Layouts of Go 1.18 and later. Does not read inlined functions: DWARF, where it exists, is better.
 
+use super::varint;
 use crate::elf;
 use crate::frame::Frame;
 use object::{Object, ObjectSection, ReadRef};
@@ -34,7 +33,7 @@ impl<'d> Table<'d> {
         Self::parse(bytes, text)
     }
 
-    /// `text` is where the code begins in case that the table leaves it to be relocated.
+    /// `text` is where the code begins, if the table leaves the address to a relocation.
     fn parse(bytes: Cow<'d, [u8]>, text: u64) -> Option<Self> {
         if !MAGIC.contains(&u32_at(&bytes, 0)?) || bytes.get(7) != Some(&8) {
             return None;
@@ -45,7 +44,7 @@ impl<'d> Table<'d> {
         let text = word(2).filter(|start| *start != 0).unwrap_or(text);
         let (functions, names, units) = (place(0)?, place(3)?, place(4)?);
         let (files, values, entries) = (place(5)?, place(6)?, place(7)?);
-        // Each function takes eight bytes at least.
+        // Each function takes at least eight bytes.
         let functions = functions.min(bytes.len() / 8);
         Some(Self { bytes, text, quantum, functions, names, units, files, values, entries })
     }
@@ -91,14 +90,13 @@ impl<'d> Table<'d> {
         })
     }
 
-    /// A word of an entry of the function table: where the function starts, or where its
-    /// description is.
+    /// A word of an entry of the function table: the function's start, or the offset of its description.
     fn entry(&self, number: usize, word: usize) -> Option<usize> {
         let at = self.entries.checked_add(number.checked_mul(8)?)?.checked_add(word)?;
         usize::try_from(u32_at(&self.bytes, at)?).ok()
     }
 
-    /// The last function that starts at or before `offset`; none behind the last one's end.
+    /// The last function that starts at or before `offset`; none after the end of the last function.
     fn last_before(&self, offset: u32) -> Option<usize> {
         let offset = usize::try_from(offset).ok()?;
         let (mut low, mut high) = (0, self.functions);
@@ -116,7 +114,7 @@ impl<'d> Table<'d> {
         low.checked_sub(1)
     }
 
-    /// The value at `into` bytes of code of a table of (value, length) differences.
+    /// The value at `into` bytes of code, from a table of (value, length) differences.
     fn value(&self, table: usize, into: u64) -> Option<i64> {
         let mut rest = self.bytes.get(self.values.checked_add(table)?..)?;
         let (mut value, mut covered, mut first) = (-1_i64, 0_u64, true);
@@ -150,17 +148,4 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes)
-}
-
-fn varint(rest: &mut &[u8]) -> Option<u32> {
-    let (mut value, mut shift) = (0_u32, 0);
-    loop {
-        let (byte, behind) = rest.split_first()?;
-        *rest = behind;
-        value |= u32::from(byte & 0x7f).checked_shl(shift)?;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Names of machine functions from an ELF file's symbol tables and its stubs.
 //!
-//! Only the addresses that were hit are looked up: the tables are passed over once and nothing of
-//! them is kept. Not for inlined functions, which only DWARF knows: see `lines`.
+//! Only the addresses that were hit are looked up: the tables are read once and nothing of them is kept. Does not name
+//! inlined functions, which only DWARF knows; see `dwarf::lines`.
 
 use object::{
     Object, ObjectSection, ObjectSymbol, ReadRef, RelocationFlags, RelocationTarget, SectionFlags,
@@ -9,7 +9,7 @@ use object::{
 };
 use std::ops::Range;
 
-/// The names of `addresses` (in ascending order) in `file`, linker names as they stand there.
+/// The linker names of `addresses` (in ascending order) in `file`.
 pub(crate) fn find<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     addresses: &[u64],
@@ -23,7 +23,7 @@ pub(crate) fn find<'d, R: ReadRef<'d>>(
     if names.iter().any(Option::is_none) {
         for (name, address) in names.iter_mut().zip(addresses) {
             if name.is_none() {
-                *name = stub(file, *address);
+                *name = plt_stub(file, *address);
             }
         }
     }
@@ -49,8 +49,7 @@ fn sized_symbols<'d, R: ReadRef<'d>>(
     best
 }
 
-/// First address and end of the functions that hold `addresses` (in ascending order), by symbols
-/// that say how large they are.
+/// First address and end of the functions that hold `addresses` (in ascending order), from symbols with a size.
 pub(crate) fn bounds<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     addresses: &[u64],
@@ -60,20 +59,20 @@ pub(crate) fn bounds<'d, R: ReadRef<'d>>(
     best.into_iter().map(|best| best.map(bounds)).collect()
 }
 
-/// Symbols that tell what a file was made from.
+/// Symbols that show the source language, and `main`.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Marks {
-    /// Where the program's own code begins, if it has a symbol.
+pub(crate) struct LanguageMarks {
+    /// Address of `main`, if it has a symbol.
     pub(crate) main: Option<u64>,
-    /// Crystal's beginning.
+    /// Whether Crystal's main function is there.
     pub(crate) crystal: bool,
-    /// What handles C++'s exceptions.
+    /// Whether C++'s exception handling is there.
     pub(crate) cpp: bool,
 }
 
-/// Looks for the marks in one pass over the symbols.
-pub(crate) fn marks<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Marks {
-    let mut marks = Marks::default();
+/// Searches the marks in one pass over the symbols.
+pub(crate) fn marks<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> LanguageMarks {
+    let mut marks = LanguageMarks::default();
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         match symbol.name_bytes() {
             Ok(b"main.main" | b"main") if function(&symbol).is_some() => {
@@ -115,16 +114,16 @@ fn offer<'d, R: ReadRef<'d>>(best: &mut Option<Best<'d>>, symbol: &Symbol<'d, '_
     }
 }
 
-/// Of several names for one address, the smallest rank is the one that programs call it by.
+/// Of several names for one address, the name with the smallest rank is the public one.
 pub(crate) fn alias_rank(name: &str) -> (usize, bool, usize, &str) {
     let underscores = name.bytes().take_while(|byte| *byte == b'_').count();
     let internal = name.starts_with("_IO_") || name.contains("_GI_") || name.contains("libc_");
-    // A mangled name is one underscore's worth, not a reserved word.
+    // The underscore of a mangled name does not make it reserved.
     let reserved = if name.starts_with("_Z") || name.starts_with("_R") { 0 } else { underscores };
     (reserved, internal, name.len(), name)
 }
 
-/// Hand-written code often has symbols without a size: they reach to the next symbol.
+/// Hand-written code often has symbols without a size: each extends to the next symbol.
 fn unsized_symbols<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     addresses: &[u64],
@@ -159,9 +158,8 @@ fn unsized_symbols<'d, R: ReadRef<'d>>(
     }
 }
 
-/// The bounds of a symbol's section if that is code: marks of the linker (`_end`) are not
-/// functions, nor does one reach into the next section. By its flag: the sections of a separate
-/// debug file have no bytes.
+/// The bounds of a symbol's section if it holds code: linker symbols (`_end`) are no functions, and no function
+/// extends into the next section. By section flag, because the sections of a separate debug file have no bytes.
 fn code_of<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     symbol: &Symbol<'d, '_, R>,
@@ -172,13 +170,13 @@ fn code_of<'d, R: ReadRef<'d>>(
     sh_flags.contains(elf::SHF_EXECINSTR).then_some(bounds)
 }
 
-/// The functions that a program begins with: where the file says that it starts, and what is
-/// handed from there to the C library as `main`. They have no name in a stripped program.
-pub(crate) fn beginnings<'d, R: ReadRef<'d>>(
+/// The entry points of a program: the entry address of the file, and the function that the code there passes to the C
+/// library as `main`. They have no name in a stripped program.
+pub(crate) fn entry_points<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
 ) -> Vec<(u64, &'static str)> {
     let start = file.entry();
-    let mut beginnings = vec![(start, "_start")];
+    let mut entry_points = vec![(start, "_start")];
     let code = file.sections().find_map(|section| section.data_range(start, 64).ok()?);
     let x86_64 = file.architecture() == object::Architecture::X86_64;
     if let Some(code) = code.filter(|_| x86_64 && start != 0) {
@@ -192,13 +190,13 @@ pub(crate) fn beginnings<'d, R: ReadRef<'d>>(
                 _ => None,
             }
         });
-        beginnings.extend(argument.map(|main| (main, "main")));
+        entry_points.extend(argument.map(|main| (main, "main")));
     }
-    beginnings
+    entry_points
 }
 
-/// The name of a stub of the procedure linkage table that holds `address`: `read@plt`.
-fn stub<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, address: u64) -> Option<String> {
+/// The name of the PLT stub that holds `address`: `read@plt`.
+fn plt_stub<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, address: u64) -> Option<String> {
     const SIZE: u64 = 16;
     let section = file.sections().find(|section| {
         address.checked_sub(section.address()).is_some_and(|into| into < section.size())
@@ -227,7 +225,7 @@ fn stub<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, address: u64) -> Option<
     symbol.name().ok().filter(|name| !name.is_empty()).map(|name| format!("{name}@plt"))
 }
 
-/// What a stub of x86-64 jumps through.
+/// What a PLT stub of x86-64 jumps through.
 enum Target {
     /// A slot at this address.
     Slot(u64),
@@ -238,7 +236,7 @@ enum Target {
 fn jump_target(code: &[u8], at: u64) -> Option<Target> {
     let word =
         |from: usize| code.get(from..from.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes);
-    // `endbr64` and a `bnd` prefix may stand before.
+    // `endbr64` and a `bnd` prefix may come first.
     let mut from = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) { 4 } else { 0 };
     if code.get(from) == Some(&0x68) {
         return word(from + 1).map(Target::Number);

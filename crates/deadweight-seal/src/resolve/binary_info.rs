@@ -1,11 +1,11 @@
-//! What a binary was made from and by: language, compiler, whether it was optimised.
+//! Language, compiler and optimisation of a binary.
 //!
-//! Told by DWARF of the unit that holds `main`, else by Go's build information, else by what
-//! compilers leave in `.comment`. What none of them says stays unknown.
+//! From Go's build information, else from the DWARF unit that holds `main`, else from the `.comment` section. The rest
+//! stays unknown.
 
 use crate::dwarf::lines;
 use crate::elf;
-use crate::names::symbol_table;
+use crate::names::{symbol_table, varint};
 use gimli::AttributeValue;
 use object::ReadRef;
 
@@ -14,20 +14,19 @@ use object::ReadRef;
 pub struct BinaryInfo {
     /// Source language.
     pub language: String,
-    /// What made it, with the options that it tells.
+    /// The compiler, with the options that it records.
     pub producer: String,
     /// Whether it was optimised.
     pub optimised: Option<bool>,
-    /// Whether function names could be had.
+    /// Whether function names are known.
     pub has_symbols: bool,
-    /// Whether lines could be had.
+    /// Whether lines are known.
     pub has_lines: bool,
 }
 
 type Context<'a> = addr2line::Context<lines::Slice<'a>>;
 
-/// Reads the info of `file`. `hits` are addresses that were hit: their unit tells where there is
-/// no `main`.
+/// Reads the info of `file`. `hits` are addresses that were hit: their unit is taken if there is no `main`.
 pub(crate) fn read<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     context: Option<&Context<'_>>,
@@ -51,9 +50,9 @@ pub(crate) fn read<'d, R: ReadRef<'d>>(
     info
 }
 
-/// What the unit that holds `address` says.
+/// Info from the unit that holds `address`.
 fn unit(context: &Context<'_>, address: u64) -> Option<BinaryInfo> {
-    // The search would compute the address behind.
+    // The search would overflow: it adds one.
     address.checked_add(1)?;
     let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
     let mut entries = unit.entries();
@@ -78,7 +77,7 @@ fn unit(context: &Context<'_>, address: u64) -> Option<BinaryInfo> {
     })
 }
 
-/// A language's name as its people write it.
+/// A language's usual name.
 fn language_name(language: gimli::DwLang, producer: &str) -> String {
     let by_producer = [("zig ", "Zig"), ("Crystal", "Crystal"), ("Go cmd/compile", "Go")];
     if let Some((_, name)) = by_producer.iter().find(|(mark, _)| producer.starts_with(mark)) {
@@ -96,8 +95,8 @@ fn language_name(language: gimli::DwLang, producer: &str) -> String {
     .to_owned()
 }
 
-/// Whether the options in a producer's text ask for optimisation. GCC always lists its options;
-/// clang only when told to; others never.
+/// Whether the options in a producer's text ask for optimisation. GCC always records its options, clang only with a
+/// flag, others never.
 fn optimised(producer: &str) -> Option<bool> {
     let level = producer.split(' ').rev().find_map(|word| word.strip_prefix("-O"));
     let gcc = producer.starts_with("GNU ") && !producer.starts_with("GNU AS");
@@ -130,13 +129,13 @@ fn go<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<BinaryInfo> {
         producer.push_str(flags);
     }
     let unoptimised = flags.split(['"', ' ', '=']).any(|flag| flag == "-N");
-    // Optimising is the default, and settings are there unless the linker was told otherwise.
+    // Optimising is the default; settings are present unless a linker flag leaves them out.
     let optimised = (!settings.is_empty()).then_some(!unoptimised);
     Some(BinaryInfo { language: "Go".to_owned(), producer, optimised, ..BinaryInfo::default() })
 }
 
-/// Version and module information as `.go.buildinfo` holds them since Go 1.18: behind a header
-/// of 32 bytes, each with its length before it.
+/// Version and module information of `.go.buildinfo` since Go 1.18: after a header of 32 bytes, each with its length
+/// first.
 fn go_build(section: &[u8]) -> Option<(String, String)> {
     const MAGIC: &[u8] = b"\xff Go buildinf:";
     const INLINE: u8 = 2;
@@ -147,17 +146,7 @@ fn go_build(section: &[u8]) -> Option<(String, String)> {
     }
     let mut rest = header.get(32..)?;
     let mut text = || {
-        let mut len = 0_usize;
-        let mut shift = 0;
-        loop {
-            let (byte, behind) = rest.split_first()?;
-            rest = behind;
-            len |= usize::from(byte & 0x7f).checked_shl(shift)?;
-            shift += 7;
-            if byte & 0x80 == 0 {
-                break;
-            }
-        }
+        let len = usize::try_from(varint(&mut rest)?).ok()?;
         let (text, behind) = rest.split_at_checked(len)?;
         rest = behind;
         Some(String::from_utf8_lossy(text).into_owned())
@@ -166,7 +155,7 @@ fn go_build(section: &[u8]) -> Option<(String, String)> {
     Some((version, text().unwrap_or_default()))
 }
 
-/// What compilers leave in `.comment`, and a runtime's symbols that tell C++ from C.
+/// Info from `.comment`; a symbol of the runtime distinguishes C++ from C.
 fn comment<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, cpp: bool) -> BinaryInfo {
     let bytes = elf::section(file, ".comment").unwrap_or_default();
     let said: Vec<String> = bytes
@@ -200,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_tell_optimisation_where_they_are_listed() {
+    fn recorded_options_show_optimisation() {
         assert_eq!(optimised("GNU C17 12.2.0 -mtune=generic -g -O2"), Some(true));
         assert_eq!(optimised("GNU C17 12.2.0 -mtune=generic -O2 -g -O0"), Some(false));
         assert_eq!(optimised("GNU C17 12.2.0 -mtune=generic -g"), Some(false));

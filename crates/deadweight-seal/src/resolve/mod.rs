@@ -1,7 +1,8 @@
-//! What code addresses of one binary are in the source: the whole reading of a file in one call.
+//! Code addresses of one binary into frames: everything that is read of a file, in one call.
 //!
-//! A function of bytes: no file is opened here, so that it can be fed with anything. Whatever the
-//! bytes are, what cannot be told is left empty and said in a warning.
+//! In: the bytes of a binary and of its debug files, and addresses. Out: frames, facts about the binary
+//! (`binary_info`), warnings. Opens no file, so that tests can pass any bytes: what cannot be read is left empty, with
+//! a warning. Knows no trace.
 
 mod binary_info;
 
@@ -16,23 +17,23 @@ use object::{Object, ReadRef};
 
 pub use binary_info::BinaryInfo;
 
-/// What was found out about a binary and the addresses asked for.
+/// Facts about a binary, and frames of the requested addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// Facts about the binary.
     pub info: BinaryInfo,
     /// For each address its frames, innermost first; at least one, empty where unknown.
     pub frames: Vec<Vec<Frame>>,
-    /// Where the program begins, for functions that no table names.
-    pub beginnings: Vec<(u64, &'static str)>,
-    /// What was wrong with the file, in words that follow its name.
+    /// Entry points of the program, for functions that no table names.
+    pub entry_points: Vec<(u64, &'static str)>,
+    /// Problems of the file, in words that follow its name.
     pub warnings: Vec<String>,
 }
 
-/// How much to tell of an address.
+/// How much to resolve of an address.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// The function that has the machine code.
+    /// The function of the machine code.
     Functions,
     /// Also lines and inlined functions.
     Lines,
@@ -97,7 +98,7 @@ fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Deta
     for frame in resolved.frames.iter_mut().flatten() {
         frame.function = demangle(&frame.function);
     }
-    resolved.beginnings = symbol_table::beginnings(&file);
+    resolved.entry_points = symbol_table::entry_points(&file);
     resolved.info = binary_info::read(debug_file, context.as_ref(), addresses);
     if resolved.info.language.is_empty() && separate.is_some() {
         resolved.info = binary_info::read(&file, None, addresses);
@@ -106,8 +107,8 @@ fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Deta
     resolved.info.has_lines = own > 0 && lined * 2 >= own;
     if context.is_some() && own > 0 && lined == 0 {
         resolved.warnings.push(
-            "has debug information that tells no line of what ran: it is damaged, or of other \
-             parts of it. Places in it are functions"
+            "has debug information without lines for the code that ran: it is damaged, or covers \
+             other code. Only functions are shown"
                 .to_owned(),
         );
     }
@@ -117,19 +118,18 @@ fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Deta
     resolved
 }
 
-/// How many addresses are in functions of the program's own, and of how many of them a line is
-/// known. A program without debug information may be linked to a runtime that has some, and the
-/// other way round. The code around `main` (`_start`) has none anywhere.
+/// How many addresses are in the program's own functions, and how many of these have a line. A program without debug
+/// information may be linked to a runtime that has some, and the reverse. Start-up code (`_start`) never has any.
 fn own_lines(frames: &[Vec<Frame>]) -> (usize, usize) {
-    let own = |frames: &&Vec<Frame>| frames.last().is_none_or(|last| !reserved(&last.function));
+    let own = |frames: &&Vec<Frame>| frames.last().is_none_or(|last| !is_reserved(&last.function));
     let own: Vec<_> = frames.iter().filter(own).collect();
     let lined = own.iter().filter(|frames| frames.iter().any(|frame| frame.line > 0)).count();
     (own.len(), lined)
 }
 
-/// Names the outermost frames that have no name yet from symbol tables; also those with a
-/// reserved name, which a library may export under the one that programs know (`malloc`), and those
-/// of Crystal, whose debug information does not say of which type a method is.
+/// Names outermost frames without a name from symbol tables; also frames with a reserved name, which a library may
+/// export under its public name (`malloc`), and frames of Crystal, whose debug information lacks the type of a
+/// method.
 fn name_machine_functions<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     separate: Option<&object::File<'d, R>>,
@@ -138,7 +138,9 @@ fn name_machine_functions<'d, R: ReadRef<'d>>(
 ) {
     for source in [separate, Some(file)].into_iter().flatten() {
         let unnamed = |frames: &[Frame]| {
-            frames.last().is_none_or(|last| reserved(&last.function) || last.file.ends_with(".cr"))
+            frames
+                .last()
+                .is_none_or(|last| is_reserved(&last.function) || last.file.ends_with(".cr"))
         };
         let missing: Vec<usize> =
             (0..addresses.len()).filter(|at| frames.get(*at).is_some_and(|f| unnamed(f))).collect();
@@ -163,8 +165,8 @@ fn name_machine_functions<'d, R: ReadRef<'d>>(
     }
 }
 
-/// Whether a linker name is none that a program would be written with.
-fn reserved(name: &str) -> bool {
+/// Whether a linker name is reserved for compilers and libraries.
+fn is_reserved(name: &str) -> bool {
     let mangled = name.starts_with("_Z") || name.starts_with("_R");
     name.is_empty() || (name.starts_with('_') && !mangled)
 }

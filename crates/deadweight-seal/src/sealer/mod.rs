@@ -6,7 +6,7 @@
 mod trace_file;
 
 use self::trace_file::TraceFile;
-use crate::code::Copied;
+use crate::code::CopiedCode;
 use crate::hash::ByFast;
 use crate::host::Host;
 use crate::images::{Images, Mapping};
@@ -34,13 +34,13 @@ pub struct Sealer {
     images: Images,
     spaces: Spaces,
     /// Tasks that are in a system call.
-    calling: HashSet<Tid, ByFast>,
+    in_syscall: HashSet<Tid, ByFast>,
     /// Processes that run a 32-bit program, whose system calls have other numbers.
-    narrow: HashSet<Tid, ByFast>,
+    processes_32_bit: HashSet<Tid, ByFast>,
     unwinder: Unwinder,
     chain: Vec<Code>,
     locations: Vec<LocationId>,
-    /// How many samples of a task's own code each stack has.
+    /// How many user-mode samples each stack has.
     hits: Vec<u64>,
     events: Events,
     /// The number of `mprotect`.
@@ -51,19 +51,20 @@ pub struct Sealer {
     host: Host,
     memory_budget: MemoryBudget,
     /// Nothing is recorded after this.
-    last: bool,
+    is_last: bool,
+    /// When events were last written.
     written: Instant,
 }
 
 /// `PROT_WRITE` of `mprotect`.
 const WRITABLE: u64 = 2;
 
-/// Said of a 32-bit program.
-const NARROW: &str = "is a 32-bit program: its system calls are counted and timed, but not told \
-     apart, and of its stacks only the innermost function is known";
+/// Warning about a 32-bit program.
+const IS_32_BIT: &str = "is a 32-bit program: its system calls are counted and timed, but not \
+     distinguished, and only the innermost function of its stacks is known";
 
-/// How often a recording that is not finished yet has its latest events in its file: a run that
-/// is killed loses no more.
+/// How often the latest events are written to the trace file during a recording: if we are killed, no more is
+/// lost.
 const WRITE_EVERY: Duration = Duration::from_millis(500);
 
 impl Sealer {
@@ -79,8 +80,8 @@ impl Sealer {
             interned,
             images,
             spaces: Spaces::default(),
-            calling: HashSet::default(),
-            narrow: HashSet::default(),
+            in_syscall: HashSet::default(),
+            processes_32_bit: HashSet::default(),
             unwinder: Unwinder::default(),
             chain: Vec::new(),
             locations: Vec::new(),
@@ -92,19 +93,19 @@ impl Sealer {
             trace_file: None,
             host,
             memory_budget: MemoryBudget::new(host),
-            last: false,
+            is_last: false,
             written: Instant::now(),
         }
     }
 
-    /// A sealer that writes the trace to `file` while it is recorded and keeps no events. A
-    /// recording that breaks off can be read as far as it came.
+    /// A sealer that writes the trace to `file` during the recording and keeps no events. A recording that breaks
+    /// off can be read up to there.
     #[must_use]
     pub fn to_file(file: File, host: Host) -> Self {
         Self { trace_file: Some(TraceFile::new(file)), ..Self::to_memory(host) }
     }
 
-    /// The trace file will not grow beyond so many bytes: later events are then left out.
+    /// Limits the trace file to this many bytes: later events are then dropped.
     pub fn limit(&mut self, most: u64) {
         if let Some(file) = &mut self.trace_file {
             file.limit(most);
@@ -114,16 +115,16 @@ impl Sealer {
     /// Nothing is recorded after this: before the program's files are read, this process gives up its privileges
     /// ([`Host::drop_privileges`]).
     pub fn is_last(&mut self) {
-        self.last = true;
+        self.is_last = true;
     }
 
-    /// Why the trace file is not as whole as was wished, in a sentence; none if it is.
+    /// Why the trace file is not complete, in a sentence; none if it is, or if it only reached its limit.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.trace_file.as_ref().filter(|file| !file.is_full)?.failure.as_deref()
     }
 
-    /// Whether the trace file, where there is such a failure, can be read as far as it goes.
+    /// Whether a trace file with such a failure can be read up to there.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         self.trace_file.as_ref().is_none_or(|file| !file.is_unreadable)
@@ -146,11 +147,11 @@ impl Sealer {
         }
     }
 
-    /// The stack behind the user half of `task` of `process`.
+    /// The stack that the user registers and stack of `task` of `process` give.
     fn user_stack(&mut self, process: Tid, task: Tid, state: &UserState<'_>) -> StackId {
         let space = self.spaces.of(process).unwrap_or_default();
-        let calling = self.calling.contains(&task);
-        self.unwinder.walk(state, calling, &space, &mut self.images, &mut self.chain);
+        let in_syscall = self.in_syscall.contains(&task);
+        self.unwinder.walk(state, in_syscall, &space, &mut self.images, &mut self.chain);
         self.locations.clear();
         for code in &self.chain {
             let (image, address) = file_address(*code);
@@ -167,7 +168,7 @@ impl Sealer {
         let kernel = self.images.kernel(&mut self.symbols);
         self.locations.clear();
         for (depth, address) in chain.iter().enumerate() {
-            // The leaf executes; above it are return addresses, and the call is before them.
+            // The leaf is an instruction that executes; the others are return addresses: the call is before them.
             let address = if depth == 0 { *address } else { address.wrapping_sub(1) };
             self.locations.push(self.interned.location(&mut self.symbols, kernel, address));
         }
@@ -191,9 +192,9 @@ impl Sealer {
             let (image, bias) = self.images.map(&mut self.symbols, mapping);
             let range = Range { start: mapping.start, end, image, bias };
             self.spaces.map(mapping.process, range);
-            if self.images.is_narrow(image) {
-                self.narrow.insert(mapping.process);
-                self.images.warn(mapping.path, NARROW);
+            if self.images.is_32_bit(image) {
+                self.processes_32_bit.insert(mapping.process);
+                self.images.warn(mapping.path, IS_32_BIT);
             }
             image
         } else {
@@ -211,7 +212,7 @@ impl Sealer {
         self.hits[stack.index()] += 1;
     }
 
-    /// The sealed form of a raw event. `process` is known to be that of its task.
+    /// The sealed form of a raw event. `process` is the process of its task.
     fn seal(&mut self, process: Tid, raw: &RawEvent<'_>) -> Kind {
         match raw.kind {
             RawKind::Fork { child, process: of } => {
@@ -219,23 +220,23 @@ impl Sealer {
                 if child == of {
                     self.images.forget(of);
                 }
-                if self.narrow.contains(&process) {
-                    self.narrow.insert(of);
+                if self.processes_32_bit.contains(&process) {
+                    self.processes_32_bit.insert(of);
                 }
                 Kind::Fork { child, process: of }
             }
             RawKind::Exec { former, path } => {
                 self.spaces.exec(process);
                 self.images.forget(process);
-                self.narrow.remove(&process);
-                self.calling.remove(&raw.task);
+                self.processes_32_bit.remove(&process);
+                self.in_syscall.remove(&raw.task);
                 Kind::Exec { former, path: self.symbols.intern(path) }
             }
             RawKind::Comm(name) => Kind::Comm(self.symbols.intern(name)),
             RawKind::Off { why, chain } => {
                 let stack = self.kernel_stack(chain);
                 if why == Off::Dead {
-                    self.dead(raw.task);
+                    self.task_ended(raw.task);
                 }
                 Kind::Off { why, stack }
             }
@@ -243,7 +244,7 @@ impl Sealer {
                 Kind::Wake { waker, irq, stack: self.kernel_stack(chain), inferred }
             }
             RawKind::Syscall { nr, args } => {
-                self.calling.insert(raw.task);
+                self.in_syscall.insert(raw.task);
                 self.syscall(process, nr, &args)
             }
             RawKind::Calls(calls) => self.counted(process, &calls),
@@ -273,7 +274,7 @@ impl Sealer {
             RawKind::Exit => Kind::Exit,
             RawKind::On => Kind::On,
             RawKind::Back { ret } => {
-                self.calling.remove(&raw.task);
+                self.in_syscall.remove(&raw.task);
                 Kind::Back { ret }
             }
             RawKind::FaultEnd { major } => Kind::FaultEnd { major },
@@ -284,18 +285,18 @@ impl Sealer {
         }
     }
 
-    /// A task is gone, and after a while what is known of its process.
-    fn dead(&mut self, task: Tid) {
-        self.calling.remove(&task);
-        if let Some(gone) = self.spaces.dead(task) {
-            self.narrow.remove(&gone);
-            self.images.forget(gone);
+    /// A task has ended. What is known about its process is dropped later.
+    fn task_ended(&mut self, task: Tid) {
+        self.in_syscall.remove(&task);
+        if let Some(ended) = self.spaces.ended(task) {
+            self.processes_32_bit.remove(&ended);
+            self.images.forget(ended);
         }
     }
 
     /// A system call begins.
     fn syscall(&mut self, process: Tid, nr: u16, args: &[u64; 6]) -> Kind {
-        if !self.narrow.is_empty() && self.narrow.contains(&process) {
+        if !self.processes_32_bit.is_empty() && self.processes_32_bit.contains(&process) {
             return Kind::Syscall { nr: u16::MAX, args: [0; 4] };
         }
         let [start, len, protection, ..] = *args;
@@ -309,16 +310,16 @@ impl Sealer {
         Kind::Syscall { nr, args: self.kept(nr, args) }
     }
 
-    /// Calls that were counted: none of those has an effect on what follows.
+    /// System calls that were only counted: none of them changes mappings.
     fn counted(&self, process: Tid, calls: &Calls) -> Kind {
-        let hidden = self.narrow.contains(&process);
+        let hidden = self.processes_32_bit.contains(&process);
         let args = if hidden { [0; 4] } else { self.kept(calls.nr, &calls.args) };
         let nr = if hidden { u16::MAX } else { calls.nr };
         let (inside, over) = (Ns(calls.inside), Ns(calls.over));
         Kind::Calls { nr, args, ret: calls.ret, count: calls.count, inside, over }
     }
 
-    /// The arguments that the trace keeps of a system call.
+    /// The arguments of a system call that the trace keeps.
     fn kept(&self, nr: u16, args: &[u64; 6]) -> [u64; 4] {
         let name = syscall::name(syscall::Arch::HOST, nr).unwrap_or_default();
         let mut kept = [0; 4];
@@ -341,7 +342,7 @@ impl Sink for Sealer {
         self.zero = Some(meta.zero);
         self.meta = meta.clone();
         if let Some(file) = &mut self.trace_file {
-            // Even if nothing more comes it can be opened.
+            // The file can be opened even if nothing follows.
             file.append(&self.meta, &self.symbols, &[]);
         }
     }
@@ -373,15 +374,15 @@ impl Sink for Sealer {
     fn finish(&mut self, meta: Meta) {
         self.meta = meta;
         self.memory_budget.finish(&mut self.events, &mut self.meta);
-        // Who is killed while names are read has lost nothing else.
+        // If we are killed while names are read, the events are not lost.
         self.events.close();
         self.write();
         let (symbols, images) = (&mut self.symbols, &mut self.images);
         name_kernel_functions(symbols, images);
-        if self.last {
+        if self.is_last {
             (self.host.drop_privileges)();
         }
-        let code = Copied::of_leaves(symbols, &mut self.interned, images, &self.hits);
+        let code = CopiedCode::of_leaves(symbols, &mut self.interned, images, &self.hits);
         symbolize(symbols, images, &self.host);
         code.keep(symbols, images, &self.hits);
         name_values(symbols, images, &self.host);

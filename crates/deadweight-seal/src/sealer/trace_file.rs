@@ -1,7 +1,7 @@
-//! A trace file that grows while the program runs, and survives a disk that does not.
+//! The trace file: it grows during the recording, and stays readable when the disk is full.
 //!
-//! What was written can be read at any time: see `deadweight_trace::binary`. A full disk
-//! costs later events, never the run: what is known about the earlier ones still gets its place.
+//! What was written can be read at any time: see `deadweight_trace::binary`. On a full disk later events are
+//! lost, never the whole recording: the latest events are removed to write the tables of the earlier ones.
 
 use deadweight_trace::Meta;
 use deadweight_trace::binary::Writer;
@@ -10,8 +10,7 @@ use deadweight_trace::symbols::Symbols;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// What is given up of the events beyond the bytes needed, so that file systems that count in
-/// large units have room too.
+/// Bytes of events that are removed beyond the bytes needed: file systems allocate in large units.
 const SLACK: u64 = 1 << 16;
 
 /// The file.
@@ -19,15 +18,15 @@ const SLACK: u64 = 1 << 16;
 pub(crate) struct TraceFile {
     file: File,
     writer: Writer,
-    /// How many bytes of it are whole: the ends of all that was appended.
+    /// The end of each part that was appended completely, in bytes.
     ends: Vec<u64>,
-    /// The size that it must not exceed.
+    /// The size that the file must not exceed.
     most: u64,
-    /// Why, once something did not fit.
+    /// The reason, once something could not be written.
     pub(crate) failure: Option<String>,
-    /// Whether that was because of `most`.
+    /// Whether the reason was `most`.
     pub(crate) is_full: bool,
-    /// Whether not even what is known of the whole run found room: who opens the file is told nothing else.
+    /// Whether not even the facts about the run could be written: the file cannot be opened then.
     pub(crate) is_unreadable: bool,
 }
 
@@ -40,7 +39,7 @@ impl TraceFile {
         Self { file, writer, ends, most, failure, is_full, is_unreadable }
     }
 
-    /// It will not grow beyond so many bytes.
+    /// Limits the file to this many bytes.
     pub(crate) fn limit(&mut self, most: u64) {
         self.most = most;
     }
@@ -51,15 +50,15 @@ impl TraceFile {
         if self.failure.is_none()
             && let Err(error) = self.put(&bytes)
         {
-            let whole = self.whole();
+            let complete = self.complete_len();
             self.failure = Some(format!(
-                "the trace file could not be written beyond {whole} bytes ({error}); later events \
+                "the trace file could not be written beyond {complete} bytes ({error}); later events \
                  are missing in it"
             ));
         }
     }
 
-    /// Writes the last events and what sealing found out. Events make way for that if need be.
+    /// Writes the last events and the tables of sealing. Removes the latest events if there is no space for the tables.
     pub(crate) fn finish(&mut self, meta: &mut Meta, symbols: &Symbols, blocks: &[Block]) {
         self.append(meta, symbols, blocks);
         if self.failure.is_none() {
@@ -68,51 +67,55 @@ impl TraceFile {
             self.failure = Some(format!("the trace file could not be finished ({error})"));
         }
         meta.warnings.extend(self.failure.clone());
-        // What was dropped may have held entries of the tables: all of them again.
+        // The dropped parts may have held entries of the tables: write all of them again.
         let facts = std::mem::take(&mut self.writer).finish(meta, symbols, &[]);
         let bytes = [tables(meta, symbols), facts.clone()].concat();
-        // Without names if need be.
-        let put =
-            self.put(&bytes).or_else(|_| self.make_way(&bytes)).or_else(|_| self.make_way(&facts));
+        // Without the tables if they do not fit.
+        let put = self
+            .put(&bytes)
+            .or_else(|_| self.replace_latest(&bytes))
+            .or_else(|_| self.replace_latest(&facts));
         self.is_unreadable = put.is_err();
     }
 
-    /// Writes these in place of the latest events.
-    fn make_way(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.give_up(u64::try_from(bytes.len()).unwrap_or(u64::MAX).saturating_add(SLACK));
+    /// Replaces the latest events by these bytes.
+    fn replace_latest(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.truncate_by(u64::try_from(bytes.len()).unwrap_or(u64::MAX).saturating_add(SLACK));
         self.put(bytes)
     }
 
-    /// Gives up the latest events to get so many bytes free, but not the beginning.
-    fn give_up(&mut self, bytes: u64) {
-        let most = self.whole().saturating_sub(bytes);
+    /// Removes the latest events to free this many bytes, but not the beginning of the file.
+    fn truncate_by(&mut self, bytes: u64) {
+        let most = self.complete_len().saturating_sub(bytes);
         let kept = self.ends.partition_point(|end| *end <= most).max(1);
         self.ends.truncate(kept);
-        let _ = self.file.set_len(self.whole());
+        let _ = self.file.set_len(self.complete_len());
     }
 
-    fn whole(&self) -> u64 {
+    /// The end of the last complete part.
+    fn complete_len(&self) -> u64 {
         self.ends.last().copied().unwrap_or_default()
     }
 
-    /// Writes at the end of what is whole, or leaves that as it was.
+    /// Appends to the last complete part; on failure the file stays as it was.
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let whole = self.whole();
-        if whole.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX)) > self.most {
+        let complete = self.complete_len();
+        if complete.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX)) > self.most {
             self.is_full = true;
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the size that was allowed"));
         }
-        let put = self.file.seek(SeekFrom::Start(whole)).and_then(|_| self.file.write_all(bytes));
+        let put =
+            self.file.seek(SeekFrom::Start(complete)).and_then(|_| self.file.write_all(bytes));
         match put {
-            Ok(()) => self.ends.push(whole + u64::try_from(bytes.len()).unwrap_or_default()),
-            // A part that is left behind is no harm: readers know where whole blocks end.
-            Err(_) => _ = self.file.set_len(whole),
+            Ok(()) => self.ends.push(complete + u64::try_from(bytes.len()).unwrap_or_default()),
+            // A partial write does no harm: readers know where complete blocks end.
+            Err(_) => _ = self.file.set_len(complete),
         }
         put
     }
 }
 
-/// All entries of the tables, to follow what was written before.
+/// All entries of the tables, to append to what was written before.
 fn tables(meta: &Meta, symbols: &Symbols) -> Vec<u8> {
     let beginning = Writer::new().append(meta, &Symbols::default(), &[]);
     Writer::new().append(meta, symbols, &[]).split_off(beginning.len())
@@ -157,18 +160,18 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_comes_back_whole() {
+    fn a_recording_is_read_back_completely() {
         let trace = written(&place("whole"), |_, _| {});
         assert_eq!((trace.len(), trace.meta.warnings.len()), (20_000, 0));
     }
 
     #[test]
-    fn a_file_that_may_not_grow_keeps_what_there_is_room_for() {
+    fn a_limited_file_keeps_the_earlier_events() {
         const MOST: u64 = 400_000;
         let path = place("limited");
         let trace = written(&path, |_, file| {
             file.limit(MOST);
-            assert!(file.whole() <= MOST);
+            assert!(file.complete_len() <= MOST);
         });
         let last = trace.events().filter(|event| matches!(event.kind, Kind::Comm(_))).last();
         assert!(last.is_some_and(|event| event.at > Ns(100) && event.at < Ns(19_000)));

@@ -1,7 +1,7 @@
 //! Names of kernel functions, from `/proc/kallsyms`.
 //!
-//! The kernel takes some 50 ms to print that list, so its functions are kept, in order, in the
-//! user's cache for as long as the kernel and its modules stay. Not for what the names mean: see `deadweight_core::timeline::kernel_stacks`.
+//! The kernel takes some 50 ms to print that list, so its functions are cached, in order, in the user's cache folder
+//! until the kernel or its modules change. Does not interpret the names; see `deadweight_core::timeline::kernel_stacks`.
 
 use crate::hash::fold;
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 /// Where the kernel lists its symbols.
 pub(crate) const LIST: &str = "/proc/kallsyms";
 
-/// Addresses further than this behind the last symbol before them are in no known function.
+/// An address further than this behind the preceding symbol is in no known function.
 const FARTHEST: u64 = 1 << 20;
 
 /// The kernel's functions, in the form of its own list: one line each, in order of address.
 ///
-/// Searched as it is: taking apart a hundred thousand lines to look up some fifty would cost more
-/// than all the rest of a short recording.
+/// Searched as text: parsing a hundred thousand lines to look up some fifty would take longer than the rest of a short
+/// recording.
 #[derive(Debug, Default)]
 pub(crate) struct KernelNames {
     lines: Vec<u8>,
@@ -27,16 +27,16 @@ pub(crate) struct KernelNames {
 impl KernelNames {
     /// The names of the running kernel; empty where it hides them.
     pub(crate) fn load() -> io::Result<Self> {
-        let kept = kept_file();
-        if let Some(file) = kept.as_deref().filter(|file| is_ours(file)) {
+        let cached = cache_file();
+        if let Some(file) = cached.as_deref().filter(|file| is_ours(file)) {
             let names = Self { lines: fs::read(file)? };
             if !names.is_empty() {
                 return Ok(names);
             }
         }
         let names = Self::parse(&fs::read(LIST)?);
-        if let Some(file) = kept.filter(|_| !names.is_empty()) {
-            // Without it the next run takes a little longer: not worth a word.
+        if let Some(file) = cached.filter(|_| !names.is_empty()) {
+            // Without the cache the next run takes a little longer: no warning.
             let _ = names.keep(&file);
         }
         Ok(names)
@@ -87,13 +87,12 @@ impl KernelNames {
         (address - begin < FARTHEST).then_some(name)
     }
 
-    /// Writes the list to `file` in place of those of earlier kernels. Kernel addresses are
-    /// nobody else's business: only the user may read it.
+    /// Writes the list to `file` and removes those of earlier kernels. Only the user may read kernel addresses.
     fn keep(&self, file: &Path) -> io::Result<()> {
         let Some(folder) = file.parent() else { return Ok(()) };
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         for old in fs::read_dir(folder)?.flatten() {
-            if old.file_name().to_string_lossy().starts_with(KEPT) {
+            if old.file_name().to_string_lossy().starts_with(CACHED) {
                 fs::remove_file(old.path())?;
             }
         }
@@ -104,11 +103,11 @@ impl KernelNames {
     }
 }
 
-/// What the names of kept lists begin with.
-const KEPT: &str = "kernel-";
+/// How the names of cached lists begin.
+const CACHED: &str = "kernel-";
 
-/// Where the list of this boot with these modules is kept.
-fn kept_file() -> Option<PathBuf> {
+/// The cache file for this boot with these modules.
+fn cache_file() -> Option<PathBuf> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     // A module's name and address stay while it is loaded; there may be no modules at all.
     let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
@@ -121,10 +120,12 @@ fn kept_file() -> Option<PathBuf> {
         .map(PathBuf::from)
         .filter(|folder| folder.is_absolute())
         .or_else(|| std::env::home_dir().map(|home| home.join(".cache")))?;
-    Some(folder.join("deadweight").join(format!("{KEPT}{}-{modules:016x}.functions", boot.trim())))
+    Some(
+        folder.join("deadweight").join(format!("{CACHED}{}-{modules:016x}.functions", boot.trim())),
+    )
 }
 
-/// Whether a kept list is a file that we wrote ourselves.
+/// Whether a cached list is a regular file of our own user.
 fn is_ours(file: &Path) -> bool {
     let us = fs::metadata("/proc/self").map(|us| us.uid()).ok();
     let regular = |found: &Metadata| found.is_file() && Some(found.uid()) == us;
@@ -147,7 +148,7 @@ fn function(line: &[u8]) -> Option<(u64, &[u8])> {
     (address != 0 && !name.is_empty()).then_some((address, name))
 }
 
-/// Of several names for one address, the smallest rank is the one a reader knows.
+/// Of several names for one address, the name with the smallest rank is the usual one.
 fn alias_rank(name: &[u8]) -> (bool, usize, usize) {
     let position_independent_twin = name.starts_with(b"__pi_") || name.starts_with(b"__pfx_");
     let underscores = name.iter().take_while(|byte| **byte == b'_').count();
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_list_replaces_older_ones_and_is_private() {
+    fn a_cached_list_replaces_older_ones_and_is_private() {
         let folder =
             std::env::temp_dir().join(format!("deadweight-kernel-list-{}", std::process::id()));
         let (old, new) = (folder.join("kernel-old"), folder.join("kernel-new"));

@@ -1,12 +1,14 @@
-//! Names of the C library's variants: the `memcpy` for this CPU has no name in a stripped library.
+//! Names of the C library's variants (ifunc): the `memcpy` for this CPU has no name in a stripped library.
 //!
-//! Our own process uses the same library and has had its functions resolved for the same CPU:
-//! where they lie in our memory tells what they are in the file. Not for other libraries.
+//! Our own process uses the same library on the same CPU: the addresses of the functions in our memory give their
+//! addresses in the file. Does not name functions of other libraries.
 
 use crate::elf::Layout;
 use crate::elf::content::Content;
-use std::fs::{self, File};
+use crate::images::{Mapped, OWN_MAPS, mapped};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// File addresses of the C library's functions that exist in several variants.
 #[derive(Debug, Default)]
@@ -17,25 +19,24 @@ pub(crate) struct Variants {
 }
 
 impl Variants {
-    /// Looks at our own process. Empty if we were linked statically or cannot see ourselves.
+    /// Reads our own process. Empty if we are linked statically or cannot read `/proc/self`.
     pub(crate) fn of_this_process() -> Self {
         Self::find().unwrap_or_default()
     }
 
     fn find() -> Option<Self> {
         let functions = resolved();
-        let maps = fs::read_to_string("/proc/self/maps").ok()?;
-        let (start, end, offset, path) = maps.lines().find_map(|line| {
-            let mapping = mapping(line)?;
-            let holds = |(address, _): &(u64, _)| (mapping.0..mapping.1).contains(address);
-            functions.iter().any(holds).then_some(mapping)
+        let maps = fs::read_to_string(OWN_MAPS).ok()?;
+        let Mapped { addresses, offset, path } = maps.lines().find_map(|line| {
+            let mapped = mapped(line)?;
+            let holds = |(address, _): &(u64, _)| mapped.addresses.contains(address);
+            functions.iter().any(holds).then_some(mapped)
         })?;
-        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        let content = Content::new(File::open(path).ok()?, metadata.len());
-        let bias = Layout::read(&content).ok()?.bias(start, offset);
+        let (content, metadata) = Content::open(Path::new(path))?;
+        let bias = Layout::read(&content).ok()?.bias(addresses.start, offset);
         let starts = functions
             .into_iter()
-            .filter(|(address, _)| (start..end).contains(address))
+            .filter(|(address, _)| addresses.contains(address))
             .map(|(address, name)| (address.wrapping_sub(bias), name))
             .collect();
         Some(Self { file: (metadata.dev(), metadata.ino()), starts })
@@ -48,18 +49,8 @@ impl Variants {
     }
 }
 
-/// Start, end, offset and path of a line of `/proc/PID/maps`.
-fn mapping(line: &str) -> Option<(u64, u64, u64, &str)> {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let offset = words.nth(1)?;
-    let path = words.nth(2)?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    Some((number(start)?, number(end)?, number(offset)?, path))
-}
-
-/// Where the dynamic linker put each function. Of functions with the same code the first named
-/// here has it.
+/// The address that the dynamic linker chose for each function. If two share their code, the first one listed here
+/// names it.
 fn resolved() -> Vec<(u64, &'static str)> {
     macro_rules! addresses {
         ($($name:ident)*) => {

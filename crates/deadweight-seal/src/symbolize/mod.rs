@@ -1,7 +1,8 @@
-//! The end of sealing: what every address that was hit is in the source.
+//! The end of sealing: every address that was hit gets its frames.
 //!
-//! One image after the other, so that only one is in memory at a time. The reading of a file is
-//! in `resolve`; here its results become entries of the tables.
+//! In: the trace's tables with bare addresses, and the images. Out: frames, facts about images, types of values
+//! (`values`), source text (`source_lines`) in the tables. One image after the other, so that only one is in memory at
+//! a time. Does not read ELF files itself: see `resolve`.
 
 mod kernel_symbols;
 mod libc_variants;
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use values::name_values;
 
-const TOO_LITTLE_MEMORY: &str = "too little memory was left to read its lines: functions are known, those that were inlined and lines are not";
+const TOO_LITTLE_MEMORY: &str = "too little memory was left to read its lines: its functions are known, inlined functions and lines are not";
 
 /// The locations of each image.
 fn by_image(symbols: &Symbols) -> BTreeMap<ImageId, Vec<LocationId>> {
@@ -33,8 +34,8 @@ fn by_image(symbols: &Symbols) -> BTreeMap<ImageId, Vec<LocationId>> {
     of_image
 }
 
-/// Gives the kernel's locations their names. Before everything else: its list is kept in a file, and
-/// later nothing may be written.
+/// Names the kernel's locations. Comes first: the list of kernel symbols is cached in a file, and later no file may
+/// be written.
 pub(crate) fn name_kernel_functions(symbols: &mut Symbols, images: &mut Images) {
     for (image, locations) in by_image(symbols) {
         if images.is_kernel(image) {
@@ -43,7 +44,7 @@ pub(crate) fn name_kernel_functions(symbols: &mut Symbols, images: &mut Images) 
     }
 }
 
-/// Gives every other location its frames and every image that was hit its info.
+/// Gives every other location its frames, and sets the facts about every image that was hit.
 pub(crate) fn symbolize(symbols: &mut Symbols, images: &mut Images, host: &Host) {
     let mut variants = None;
     for (image, locations) in by_image(symbols) {
@@ -52,7 +53,7 @@ pub(crate) fn symbolize(symbols: &mut Symbols, images: &mut Images, host: &Host)
         }
         let addresses: Vec<u64> =
             locations.iter().map(|at| symbols.locations[at.index()].addr.0).collect();
-        if name_made(symbols, images, image, &locations) {
+        if name_jit_code(symbols, images, image, &locations) {
             continue;
         }
         let Some(mut resolved) = read(symbols, images, image, &addresses, host) else { continue };
@@ -62,7 +63,7 @@ pub(crate) fn symbolize(symbols: &mut Symbols, images: &mut Images, host: &Host)
             let frames = frames.iter().map(|frame| interned(symbols, frame)).collect();
             symbols.locations[at.index()].frames = frames;
         }
-        state_facts(symbols, image, &resolved);
+        set_info(symbols, image, &resolved);
     }
     for location in symbols.locations.iter_mut().skip(1) {
         if location.frames.is_empty() {
@@ -72,8 +73,8 @@ pub(crate) fn symbolize(symbols: &mut Symbols, images: &mut Images, host: &Host)
     source_lines::keep(symbols);
 }
 
-/// Names code that its process made while it ran, as far as that lists it. Says whether it does.
-fn name_made(
+/// Names JIT code from its process's perf map. Returns whether the map names any of it.
+fn name_jit_code(
     symbols: &mut Symbols,
     images: &mut Images,
     image: ImageId,
@@ -83,9 +84,9 @@ fn name_made(
     sorted.sort_unstable_by_key(|at| symbols.locations[at.index()].addr);
     let addresses: Vec<u64> =
         sorted.iter().map(|at| symbols.locations[at.index()].addr.0).collect();
-    let Some((list, names)) = images.listed(image, &addresses) else { return false };
+    let Some((map, names)) = images.listed(image, &addresses) else { return false };
     if let Some(warning) = names.warning {
-        images.warn(&list, &warning);
+        images.warn(&map, &warning);
     }
     if names.frames.iter().all(Option::is_none) {
         return false;
@@ -141,8 +142,8 @@ fn read(
     resolved.ok()
 }
 
-/// Functions that no table names are named by where they start, so that their samples are
-/// together at least: `libgc.so.1+0x1234`. Variants of the C library's take its public name.
+/// Names functions without a symbol by their start, so that their samples stay together: `libgc.so.1+0x1234`. Variants
+/// of a C library function get its public name.
 fn name_by_bounds(
     symbols: &Symbols,
     images: &mut Images,
@@ -151,7 +152,7 @@ fn name_by_bounds(
     variants: &Variants,
     resolved: &mut Resolved,
 ) {
-    let Resolved { frames, beginnings, .. } = resolved;
+    let Resolved { frames, entry_points, .. } = resolved;
     let path = symbols.images.get(image.index()).map_or("", |image| symbols.name(image.path));
     let short = path.rsplit('/').next().unwrap_or(path);
     for (address, frames) in addresses.iter().zip(frames) {
@@ -162,8 +163,9 @@ fn name_by_bounds(
         let bounds = images.call_frames(image).and_then(|known| known.bounds(*address));
         let Some((start, _)) = bounds else { continue };
         let file = images.file_of(image).map(|(_, file)| file);
-        let beginning = || beginnings.iter().find(|(at, _)| *at == start).map(|(_, name)| *name);
-        let variant = file.and_then(|file| variants.name(file, start)).or_else(beginning);
+        let entry_point =
+            || entry_points.iter().find(|(at, _)| *at == start).map(|(_, name)| *name);
+        let variant = file.and_then(|file| variants.name(file, start)).or_else(entry_point);
         match variant {
             Some(variant) => variant.clone_into(&mut last.function),
             None if last.function.is_empty() => last.function = format!("{short}+{start:#x}"),
@@ -172,7 +174,7 @@ fn name_by_bounds(
     }
 }
 
-fn state_facts(symbols: &mut Symbols, image: ImageId, resolved: &Resolved) {
+fn set_info(symbols: &mut Symbols, image: ImageId, resolved: &Resolved) {
     let info = &resolved.info;
     let (language, producer) = (symbols.intern(&info.language), symbols.intern(&info.producer));
     let Some(image) = symbols.images.get_mut(image.index()) else { return };
@@ -183,9 +185,9 @@ fn state_facts(symbols: &mut Symbols, image: ImageId, resolved: &Resolved) {
 fn name_kernel_locations(symbols: &mut Symbols, images: &mut Images, locations: &[LocationId]) {
     let names = KernelNames::load().unwrap_or_default();
     if names.is_empty() {
-        images.warnings.push(format!(
-            "{LIST} hides the kernel's addresses from us: what the kernel waited for is unknown"
-        ));
+        images
+            .warnings
+            .push(format!("{LIST} hides kernel addresses: what the kernel waited for is unknown"));
     }
     for at in locations {
         let name = names.find(symbols.locations[at.index()].addr.0).unwrap_or_default();

@@ -1,13 +1,13 @@
 //! The text of source lines that were hit, where the sources are still there.
 //!
-//! A report shows them beside the place. Not needed to find places.
+//! A report shows them beside a call site. Not needed to resolve addresses.
 
 use deadweight_trace::ids::{ImageId, NameId};
 use deadweight_trace::symbols::{JIT_IMAGE, Symbols};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// Larger files are generated; nobody reads a line of them.
+/// Larger files are not read: they are generated.
 const LARGEST: u64 = 4 << 20;
 
 /// How many files are read at most.
@@ -19,11 +19,11 @@ const LONGEST: usize = 200;
 /// Puts the text of every line that a frame names into `symbols`.
 pub(crate) fn keep(symbols: &mut Symbols) {
     let mut wanted: BTreeMap<NameId, BTreeSet<u32>> = BTreeMap::new();
-    // What a program lists of code that it made may name any file: none is opened for that.
-    let made = |image: ImageId| {
+    // A perf map may name any file as the source of JIT code: none is opened for that.
+    let is_jit = |image: ImageId| {
         symbols.images.get(image.index()).is_some_and(|image| symbols.name(image.path) == JIT_IMAGE)
     };
-    let locations = symbols.locations.iter().filter(|location| !made(location.image));
+    let locations = symbols.locations.iter().filter(|location| !is_jit(location.image));
     for frame in locations.flat_map(|location| &location.frames) {
         if frame.file != NameId(0) && frame.line > 0 {
             wanted.entry(frame.file).or_default().insert(frame.line);
@@ -31,7 +31,7 @@ pub(crate) fn keep(symbols: &mut Symbols) {
     }
     for (file, lines) in wanted.into_iter().take(MOST_FILES) {
         let path = symbols.name(file);
-        // Relative paths are the compiler's, not ours.
+        // A relative path is relative to the compiler's directory, which is not known.
         let readable = path.starts_with('/')
             && fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
         let Some(text) = readable.then(|| fs::read(path).ok()).flatten() else { continue };
@@ -57,7 +57,8 @@ mod tests {
     #[test]
     fn lines_that_exist_are_kept() {
         let mut symbols = Symbols::default();
-        let file = symbols.intern(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sources.rs"));
+        let file =
+            symbols.intern(concat!(env!("CARGO_MANIFEST_DIR"), "/src/symbolize/source_lines.rs"));
         let gone = symbols.intern("/nowhere/gone.c");
         let frame = |file, line| SourceFrame { function: NameId(0), file, line };
         let frames = vec![frame(file, 4), frame(file, 1), frame(file, 1_000_000), frame(gone, 1)];

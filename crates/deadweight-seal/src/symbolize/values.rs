@@ -1,6 +1,6 @@
-//! Which types of values the functions handle whose code was kept, for the trace's tables.
+//! Types of values that functions copy, for the trace's tables; only functions whose code was kept.
 //!
-//! Not for reading DWARF: see `dwarf::value_types`.
+//! Does not read DWARF; see `dwarf::value_types`.
 
 use crate::dwarf::value_types::{BySize, in_files};
 use crate::elf::debug_files::SeparateDebug;

@@ -1,18 +1,17 @@
-//! Which image is mapped where, in each process, as far as the recording has told.
+//! Which image is mapped where in each process, from the recorded mappings.
 //!
-//! Unmapping is not recorded: a later mapping over the same range replaces the earlier one. Not
-//! for reading the images: see `images`.
+//! Unmapping is not recorded: a later mapping over the same range replaces the earlier one. Does not read the images;
+//! see `images`.
 
 use deadweight_trace::ids::{ImageId, Tid};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// How many ranges of one process are remembered: a program that maps code without end (a JIT)
-/// must not take our memory without end.
+/// Ranges kept per process: a program that maps code without end (a JIT) must not use up our memory.
 const MOST_RANGES: usize = 20_000;
 
-/// How many dead processes' spaces are kept: a process's first task may die before others.
-const MOST_DEAD: usize = 256;
+/// Ended processes whose address spaces are kept: a process's first task may end before others.
+const MOST_ENDED: usize = 256;
 
 /// A mapped range of an image.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -79,14 +78,14 @@ impl Space {
 pub(crate) struct Spaces {
     of_process: HashMap<Tid, Arc<Space>>,
     process_of: HashMap<Tid, Tid>,
-    /// Processes whose first task is dead, oldest first.
-    dead: VecDeque<Tid>,
+    /// Processes whose first task has ended, oldest first.
+    ended: VecDeque<Tid>,
 }
 
 impl Spaces {
-    /// The process that `task` belongs to: as the event says, else as remembered from its birth.
-    pub(crate) fn process(&self, said: Tid, task: Tid) -> Tid {
-        if said == Tid(0) { self.process_of.get(&task).copied().unwrap_or(task) } else { said }
+    /// The process of `task`: as the event says (`stated`), else as recorded when the task was created.
+    pub(crate) fn process(&self, stated: Tid, task: Tid) -> Tid {
+        if stated == Tid(0) { self.process_of.get(&task).copied().unwrap_or(task) } else { stated }
     }
 
     /// The space of a process.
@@ -94,12 +93,12 @@ impl Spaces {
         self.of_process.get(&process).cloned()
     }
 
-    /// `child` was born into `process`; a new process starts with a copy of its parent's space.
+    /// `child` was created in `process`; a new process starts with a copy of its parent's space.
     pub(crate) fn fork(&mut self, parent: Tid, child: Tid, process: Tid) {
         self.process_of.insert(child, process);
         if process == child {
-            // The number is in use again.
-            self.dead.retain(|dead| *dead != process);
+            // The process id is in use again.
+            self.ended.retain(|ended| *ended != process);
             self.of_process.remove(&process);
         }
         if process != parent
@@ -109,19 +108,18 @@ impl Spaces {
         }
     }
 
-    /// The process starts anew with another program.
+    /// The process executes another program.
     pub(crate) fn exec(&mut self, process: Tid) {
         self.of_process.remove(&process);
     }
 
-    /// The task is gone. Other tasks of its process may go on for a while. Returns a process of which nothing
-    /// needs to be known any more.
-    pub(crate) fn dead(&mut self, task: Tid) -> Option<Tid> {
+    /// The task has ended. Other tasks of its process may run longer. Returns a process that can be forgotten.
+    pub(crate) fn ended(&mut self, task: Tid) -> Option<Tid> {
         self.process_of.remove(&task);
-        if self.of_process.contains_key(&task) && !self.dead.contains(&task) {
-            self.dead.push_back(task);
+        if self.of_process.contains_key(&task) && !self.ended.contains(&task) {
+            self.ended.push_back(task);
         }
-        let oldest = if self.dead.len() > MOST_DEAD { self.dead.pop_front() } else { None }?;
+        let oldest = if self.ended.len() > MOST_ENDED { self.ended.pop_front() } else { None }?;
         self.of_process.remove(&oldest);
         Some(oldest)
     }
@@ -131,7 +129,7 @@ impl Spaces {
         Arc::make_mut(self.of_process.entry(process).or_default()).map(range);
     }
 
-    /// Something that holds no code is mapped there now.
+    /// Something without code is mapped there now.
     pub(crate) fn unmap(&mut self, process: Tid, start: u64, end: u64) {
         if let Some(space) = self.of_process.get_mut(&process)
             && space.ranges.iter().any(|range| range.start < end && start < range.end)
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_has_a_copy_and_exec_forgets() {
+    fn a_child_gets_a_copy_and_exec_clears() {
         let mut spaces = Spaces::default();
         spaces.map(Tid(1), range(10, 20, 1));
         spaces.fork(Tid(1), Tid(2), Tid(2));
@@ -191,18 +189,18 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_process_is_kept_for_its_threads_but_not_for_ever() {
+    fn an_ended_process_is_kept_for_its_threads_but_not_forever() {
         let mut spaces = Spaces::default();
         spaces.map(Tid(1), range(10, 20, 1));
-        spaces.dead(Tid(1));
+        spaces.ended(Tid(1));
         assert!(spaces.of(Tid(1)).is_some());
         for process in (2..1_000).map(Tid) {
             spaces.fork(Tid(0), process, process);
             spaces.map(process, range(10, 20, 1));
-            spaces.dead(process);
+            spaces.ended(process);
         }
         assert!(spaces.of(Tid(1)).is_none());
-        assert_eq!(spaces.of_process.len(), MOST_DEAD);
+        assert_eq!(spaces.of_process.len(), MOST_ENDED);
         spaces.fork(Tid(0), Tid(999), Tid(999));
         assert!(spaces.of(Tid(999)).is_none(), "a new process has nothing of an old one");
     }

@@ -1,6 +1,6 @@
 //! Code addresses and call stacks, each stored once.
 //!
-//! Not for their names: those are resolved at the end, for the addresses that were hit.
+//! Does not name them: names are resolved at the end, for the addresses that were hit.
 
 use crate::hash::{ByFast, fold};
 use deadweight_trace::ids::{ImageId, LocationId, StackId};
@@ -8,7 +8,7 @@ use deadweight_trace::symbols::{Location, Symbols};
 use deadweight_trace::units::FileAddr;
 use std::collections::HashMap;
 
-/// Finds the id of a location or a stack that is in the tables already.
+/// Finds the id of a location or a stack, and adds what is new to the tables.
 #[derive(Debug)]
 pub(crate) struct Interned {
     locations: HashMap<(u32, u64), LocationId, ByFast>,
@@ -16,7 +16,7 @@ pub(crate) struct Interned {
 }
 
 impl Default for Interned {
-    /// Knows what [`Symbols::default`] holds: location 0, which is none.
+    /// Starts with what [`Symbols::default`] holds: location 0, which is none.
     fn default() -> Self {
         let mut locations = HashMap::default();
         locations.insert((0, 0), LocationId(0));
@@ -34,7 +34,7 @@ impl Interned {
     ) -> LocationId {
         *self.locations.entry((image.0, addr)).or_insert_with(|| {
             let id = LocationId::at(symbols.locations.len());
-            // Without frames until the end: a trace file then replaces what it has written.
+            // Has no frames until the end: a trace file then replaces what was written.
             let frames = Vec::new();
             symbols.locations.push(Location { image, addr: FileAddr(addr), frames });
             id

@@ -1,8 +1,9 @@
-//! From the user half of a task to the chain of code addresses that called each other.
+//! Unwinding: from user registers and a copy of the stack to the call chain.
 //!
-//! Three sources, in order of trust: call frame information over the dumped stack; frame pointers
-//! over the same where an image has none; the kernel's own frame pointer walk, which sees beyond
-//! the dump. A chain ends rather than guesses: every caller must lie in mapped code.
+//! In: registers and stack copy of a task, its mappings (`address_spaces`), call frames of images. Out: code addresses,
+//! innermost first, stored once each (`interned`). Three sources, best first: call frame information over the stack
+//! copy; frame pointers over it, for an image without call frame information; the kernel's frame pointer walk, which
+//! reaches beyond the copy. A chain ends rather than guesses: every caller must lie in mapped code. Knows no names.
 
 pub(crate) mod address_spaces;
 pub(crate) mod interned;
@@ -28,12 +29,11 @@ pub(crate) struct Code {
 /// How a walk ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum End {
-    /// At a function that nobody called.
+    /// At a function without a caller.
     Root,
-    /// At a return address of zero: a function that nobody called, or one that runs on a stack of
-    /// its own, as Go's runtime does.
+    /// At a return address of zero: a function without a caller, or one on a separate stack, as in Go's runtime.
     Bottom,
-    /// Somewhere before.
+    /// Somewhere before: no rule, or the stack copy ends.
     Stuck,
 }
 
@@ -54,7 +54,7 @@ enum Step {
     End(End),
 }
 
-/// Unwinds stacks; keeps what it needs between them.
+/// Unwinds stacks; reuses its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Unwinder {
     context: Box<UnwindContext<usize>>,
@@ -62,18 +62,18 @@ pub(crate) struct Unwinder {
 }
 
 impl Unwinder {
-    /// The chain of a task in `space`, innermost first, written to `chain`. A task that is
-    /// `calling` the kernel has its instruction pointer behind the instruction that calls.
+    /// Writes the call chain of a task in `space` to `chain`, innermost first. The instruction pointer of a task
+    /// `in_syscall` is behind the `syscall` instruction.
     pub(crate) fn walk(
         &mut self,
         state: &UserState<'_>,
-        calling: bool,
+        in_syscall: bool,
         space: &Space,
         images: &mut Images,
         chain: &mut Vec<Code>,
     ) {
         chain.clear();
-        chain.push(code(space, state.ip, !calling));
+        chain.push(code(space, state.ip, !in_syscall));
         self.returns.clear();
         let (end, registers) = self.follow(state, space, images, chain);
         if end != End::Root {
@@ -84,8 +84,8 @@ impl Unwinder {
         }
     }
 
-    /// Follows call frame information over the dump. `self.returns` gets the return addresses
-    /// and `chain` the calls, beginning with the leaf's caller.
+    /// Follows call frame information over the stack copy. Adds return addresses to `self.returns` and calls to
+    /// `chain`, beginning with the leaf's caller.
     fn follow(
         &mut self,
         state: &UserState<'_>,
@@ -109,7 +109,7 @@ impl Unwinder {
                 }
             }
         }
-        // As deep as is kept: nothing to add to it.
+        // The depth limit: nothing may be added.
         (End::Root, registers)
     }
 
@@ -136,7 +136,7 @@ impl Unwinder {
             if let Some(rule) = frames.rule(address, &mut self.context) {
                 return by_rule(frames, &rule, registers, dump, space, range.bias);
             }
-            // A stub or hand-written code without a table: a leaf that has pushed nothing.
+            // A stub or hand-written code without unwind information: a leaf that has pushed nothing.
             if registers.executing
                 && let Some(caller) = from_leaf(machine, registers, dump)
                 && space.find(caller.ip.wrapping_sub(1)).is_some()
@@ -147,10 +147,9 @@ impl Unwinder {
         by_frame_pointer(registers, dump, space)
     }
 
-    /// Goes on where the walk over the dump got stuck with the kernel's walk by frame pointers:
-    /// from the last return address that both have; without a common one, the longer is kept. A
-    /// function whose large frame reaches beyond the dump and that is the owner of the frame pointer
-    /// is where the kernel's walk begins.
+    /// Continues a chain that got stuck with the kernel's frame pointer walk: from the last return address that both
+    /// have; without a common one, the longer chain is kept. If the frame of the last function reaches beyond the
+    /// stack copy and this function set the frame pointer (`owner`), the kernel's walk begins there.
     fn extend_by_frame_pointers(
         &mut self,
         kernel: &[u64],
@@ -166,7 +165,7 @@ impl Unwinder {
         });
         let outermost = |ours| ours + 1 == self.returns.len();
         let (keep, rest) = match meeting {
-            // A walk that has come to a bottom is right: only what is below that is missing.
+            // A walk that reached a bottom is right: only the callers beyond it are missing.
             Some((ours, _)) if end == End::Bottom && !outermost(ours) => return,
             None if end == End::Bottom => return,
             Some((ours, theirs)) => (ours + 2, &callers[theirs + 1..]),
@@ -174,23 +173,22 @@ impl Unwinder {
             None if callers.len() > self.returns.len() => (1, callers),
             None => return,
         };
-        // Beyond the meeting point the walk that got further is the better one.
+        // Beyond the common address the longer walk is better.
         if keep + rest.len() > chain.len() {
             chain.truncate(keep);
-            let room = DEEPEST.saturating_sub(chain.len());
-            chain.extend(rest.iter().take(room).map(|ret| code(space, *ret, false)));
+            let left = DEEPEST.saturating_sub(chain.len());
+            chain.extend(rest.iter().take(left).map(|ret| code(space, *ret, false)));
         }
     }
 }
 
-/// The code at an address that executes, or the call before an address that is returned to.
-/// The only place where one is subtracted.
+/// The code at an address that executes, or the call before a return address. Only this function subtracts one.
 fn code(space: &Space, ip: u64, executing: bool) -> Code {
     let address = if executing { ip } else { ip.wrapping_sub(1) };
     Code { address, range: space.find(address).copied() }
 }
 
-/// The dumped part of a stack.
+/// The copied part of a stack.
 struct Dump<'a> {
     start: u64,
     bytes: &'a [u8],
@@ -215,7 +213,7 @@ fn by_rule(
     let register = |number: gimli::Register| match (frames.machine(), number.0) {
         (Machine::X86_64, 6) | (Machine::Aarch64, 29) => Some(registers.fp),
         (Machine::X86_64, 7) | (Machine::Aarch64, 31) => Some(registers.sp),
-        // Expressions of stubs look at the low bits of where they are in the file.
+        // Expressions of PLT stubs use the low bits of the file address.
         (Machine::X86_64, 16) => Some(registers.ip.wrapping_sub(bias)),
         (Machine::Aarch64, 30) => Some(registers.lr),
         _ => None,
@@ -232,18 +230,18 @@ fn by_rule(
     let address = |saved| match saved {
         Saved::At(offset) => frame.checked_add_signed(offset),
         Saved::AtExpression(expression) => value(expression, Some(frame)),
-        Saved::Same | Saved::Nowhere => None,
+        Saved::Same | Saved::Undefined => None,
     };
     let caller = match rule.caller {
-        Saved::Nowhere => return Step::End(End::Root),
-        // A register holds it, which only the innermost function can still have.
+        Saved::Undefined => return Step::End(End::Root),
+        // The link register holds it: only in the innermost function.
         Saved::Same if registers.executing => Some(registers.lr),
         saved => address(saved).and_then(|address| dump.word(address)),
     };
     let fp = match rule.frame_pointer {
-        Saved::Same | Saved::Nowhere => registers.fp,
-        // Epilogues leave the rule standing after the register was popped: then the place is
-        // below the stack pointer and the register already right.
+        Saved::Same | Saved::Undefined => registers.fp,
+        // In epilogues the rule stays after the register was popped: then the slot is below the stack pointer, and
+        // the register is already right.
         saved => address(saved).and_then(|at| dump.word(at)).unwrap_or(registers.fp),
     };
     let moved = frame > registers.sp || (registers.executing && frame == registers.sp);
@@ -261,7 +259,7 @@ fn by_rule(
     }
 }
 
-/// A return address without the signature that Arm may put into its upper bits.
+/// A return address without Arm's pointer authentication code in the upper bits.
 fn plain(machine: Machine, address: u64) -> u64 {
     match machine {
         Machine::X86_64 => address,
@@ -277,7 +275,7 @@ fn from_leaf(machine: Machine, registers: &Registers, dump: &Dump<'_>) -> Option
     Some(Registers { ip, sp, executing: false, ..*registers })
 }
 
-/// Frame pointer and return address lie side by side where the frame pointer points.
+/// The frame pointer points to the saved frame pointer, followed by the return address.
 fn by_frame_pointer(registers: &Registers, dump: &Dump<'_>, space: &Space) -> Step {
     let (Some(fp), Some(ip), Some(sp)) = (
         dump.word(registers.fp),
