@@ -280,8 +280,8 @@ mod tests {
         );
         let report = super::super::tests::weighed(&text);
         expect![[r#"
-            30 samples of 100 in it; removing copies has saved their share and some 10 points more
-            100 % of it while something grew beyond its memory"#]]
+            30 of 100 samples are in copies; in test programs, removing copies saved their share and about 10 percentage points more
+            100 % of this time while a container or text outgrew its memory"#]]
         .assert_eq(&report.findings[0].evidence.join("\n"));
     }
 
@@ -345,12 +345,12 @@ mod tests {
             ],
         );
         expect![[r#"
-            buffer-copies 14 % (0..37) @ append:14: app spent 27.9 µs of its 100 µs making memory larger (28 %).
+            buffer-copies 14 % (0..37) @ append:14: app spent 27.9 µs of its 100 µs enlarging blocks of memory (28 %).
         "#]].assert_eq(&found(&text));
         let report = super::super::tests::weighed(&text);
         expect![[r#"
             memory grown piece by piece
-            28 samples of 100 in it; growing in fewer steps has saved a fifth of their share to all of it"#]]
+            28 of 100 samples are in enlarging blocks; in test programs, growing in fewer steps saved between a fifth and all of this time"#]]
         .assert_eq(&format!(
             "{}\n{}",
             report.findings[0].title,

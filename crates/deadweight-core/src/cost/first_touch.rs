@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn walking_through_fresh_memory_is_found() {
         expect![[r#"
-            first-touch 43 % (0..43) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its life after main.
+            first-touch 43 % (0..43) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its run time after main began.
         "#]].assert_eq(&found(&recorder(600, 1500, 1, 0)));
     }
 
@@ -216,7 +216,7 @@ mod tests {
             format!("task 1 lift\n0 on\n0 main\n{shell}{exec} exec /bin/lift\n{at} main\n{own}")
         };
         expect![[r#"
-            first-touch 22 % (0..22) @ record:68: lift touched 2.7 MiB of fresh memory: 700 page faults, spread over 80 % of its life after main.
+            first-touch 22 % (0..22) @ record:68: lift touched 2.7 MiB of fresh memory: 700 page faults, spread over 80 % of its run time after main began.
         "#]].assert_eq(&found(&started(0)));
         // Filled first, used afterwards.
         assert_eq!(found(&started(900_000)), "");
@@ -227,7 +227,7 @@ mod tests {
         let dies_slowly = recorder(600, 1500, 1, 0).replace("off dead", "off preempted")
             + "\n2500000 on\n2500000 off dead";
         expect![[r#"
-            first-touch 16 % (0..16) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its life after main.
+            first-touch 16 % (0..16) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its run time after main began.
         "#]].assert_eq(&found(&dies_slowly));
     }
 }

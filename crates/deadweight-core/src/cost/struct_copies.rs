@@ -309,11 +309,11 @@ mod tests {
             ],
         );
         expect![[r#"
-            struct-copies 74 % (50..81) @ main.rows:7: app spent 59.7 µs of its 100 µs moving values as a whole (60 %): 320 bytes at a time, from memory behind a pointer to its own stack frame.
+            struct-copies 74 % (50..81) @ main.rows:7: app spent 59.7 µs of its 100 µs copying whole values (60 %): 320 bytes at a time, from memory behind a pointer to its own stack frame.
         "#]].assert_eq(&found(&text));
         let evidence = weighed(&text).findings[0].evidence.join("\n");
         expect![[r#"
-            60 samples of 100 in it; removing copies has saved their share and up to 25 points more
+            60 of 100 samples are in such copies; in test programs, removing copies saved their share and up to 25 percentage points more
             hottest code, in main.rows:
                  0  mov r8d, 5h
                 60  movups xmm14, [rax]
@@ -330,7 +330,7 @@ mod tests {
         let stacks = [(70, "pass (a.c:7) @0x1295 <- main (a.c:20)"), (30, "main (a.c:20)")];
         let text = coded("C", PASS, &stacks);
         expect![[r#"
-            struct-copies 82 % (60..88) @ pass:7: app spent 69.7 µs of its 100 µs moving values as a whole (70 %): 2 048 bytes at a time, to its own stack frame.
+            struct-copies 82 % (60..88) @ pass:7: app spent 69.7 µs of its 100 µs copying whole values (70 %): 2 048 bytes at a time, to its own stack frame.
         "#]].assert_eq(&found(&text));
         let asked_for = with_source(&text, "a.c", 7, "memcpy(&local, h, sizeof local);");
         assert!(asked_for.findings.is_empty(), "{:?}", asked_for.findings);

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_program_per_item_is_found_in_its_parent() {
         expect![[r#"
-            wait-child 79 % (79..79) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each lived 810 ns.
+            wait-child 79 % (79..79) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each ran for 810 ns on average.
         "#]].assert_eq(&found(&parent("manifest", 20)));
     }
 

@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_sync_per_record_is_found() {
         expect![[r#"
-            wait-disk 60 % (60..60) @ put:35: vault called fdatasync 20 times and waited 140 ns each time for the disk.
+            wait-disk 60 % (60..60) @ put:35: vault called fdatasync 20 times and waited for the disk each time, 140 ns on average.
         "#]]
         .assert_eq(&found(&store(20)));
     }

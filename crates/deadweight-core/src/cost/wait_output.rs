@@ -92,7 +92,7 @@ mod tests {
         task 9 candles outside
              0 on";
         expect![[r#"
-            wait-output 70 % (70..70) @ emit:9: unpack was blocked 1 time because its output was full, until candles had read.
+            wait-output 70 % (70..70) @ emit:9: unpack was blocked 1 time because its output was full, until candles had read some of it.
         "#]]
         .assert_eq(&found(writer));
         assert_eq!(found(&writer.replace("anon_pipe_write", "io_schedule")), "");
