@@ -1,5 +1,6 @@
-//! Recording a process that runs already, by stops: from seizing it to leaving it. Not for what is done
-//! with each of its tasks: that is `tracer::joined`.
+//! Attaching to a running process by ptrace: from seizing it to detaching.
+//!
+//! Does not handle each task; see `tracer::attach`.
 
 use super::event_queue::EventSender;
 use super::sample_timer::SampleTimer;
@@ -36,19 +37,19 @@ pub(crate) fn attach(
         recorders: vec![Tid(std::process::id())],
         ..facts
     };
-    record_with(meta, sink, |to| trace(target, time, costs, to, &interrupts))
+    record_with(meta, sink, |sender| trace(target, time, costs, sender, &interrupts))
 }
 
-/// The tracing thread's work. Its end lets everybody go who was not let go before.
+/// The tracing thread. At its end the kernel detaches all tasks that are still traced.
 fn trace(
     target: &Target,
     time: Option<Duration>,
     costs: StopCosts,
-    to: EventSender,
+    sender: EventSender,
     interrupts: &Interrupts,
 ) -> Result<TraceResult, Error> {
     let limit = time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    let mut tracer = Tracer::new(target.pid, PERIOD, costs, to);
+    let mut tracer = Tracer::new(target.pid, PERIOD, costs, sender);
     let timer = SampleTimer::start(PERIOD)?;
     let start = tracer.attach(target, limit)?;
     let until = limit.map_or(u64::MAX, |limit| start.saturating_add(limit));

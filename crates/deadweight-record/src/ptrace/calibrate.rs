@@ -1,6 +1,6 @@
-//! What a stop costs the stopped task, measured on a child of ours just before the run.
+//! Calibration: what a ptrace stop costs the stopped task, measured on a child just before the run.
 //!
-//! Of what the task itself uses of a CPU; for how long it is stopped is told at every stop.
+//! Only the task's own CPU time. How long it was stopped is known at each stop.
 
 use super::requests::{self, Resume, SyscallStop};
 use super::schedstat::Schedstat;
@@ -10,44 +10,47 @@ use crate::permissions::yama::{self, Whose};
 use crate::procfs::affinity::Affinity;
 
 const CALLS: u32 = 100;
-/// Pages that are touched to know what one costs.
+/// Pages that are touched to measure one page fault.
 const PAGES: usize = 64;
-/// What a program does between two calls that are both watched, in ns: the longer a CPU is idle, the more it takes to
-/// wake it.
+/// Work of the child between two traced calls, in ns. The longer a CPU is idle, the longer its
+/// wake-up takes.
 const WORK: u64 = 100_000;
-/// Where it takes so many times as long to let a task go on another CPU as on ours, the two are told apart.
+/// The two costs are kept apart if resuming a task on another CPU takes so many times as long as on
+/// the tracer's.
 const DISTINCT_RATIO: u64 = 2;
 
-/// What stops take of the stopped tasks' own time.
+/// CPU time that stops take from the stopped tasks.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct StopCosts {
-    /// Where the tracer sleeps on the same CPU, or does not sleep.
+    /// The tracer sleeps on the same CPU, or does not sleep.
     same_cpu: StopCost,
-    /// Where it sleeps on another one and is woken there: on a virtual machine that takes its host, and often ten times
-    /// as long.
+    /// The tracer sleeps on another CPU and is woken there. On a virtual machine the host does
+    /// that, often in ten times as long.
     other_cpu: StopCost,
-    /// A page fault that is served from memory, without any stop.
+    /// A minor page fault, without any stop.
     pub(crate) page_fault: u64,
 }
 
-/// What a stop takes, in ns.
+/// Cost of one stop, in ns.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct StopCost {
-    /// Of the time in the task's own code before it.
+    /// Part of the user time before the stop.
     pub(super) user: u64,
-    /// Of the time in the call that it stops after.
+    /// Part of the time in the call before the stop.
     pub(super) call: u64,
-    /// The tracer's CPU time to let it go.
+    /// The tracer's CPU time to resume the task.
     pub(super) resume_time: u64,
 }
 
 impl StopCosts {
-    /// Of a stop of a task that was let go in so much of our CPU time, if we slept until it stopped.
+    /// Cost of the stop of a task whose resuming took this much tracer CPU time. `slept`: the
+    /// tracer slept until the stop.
     pub(super) fn of(&self, resume_time: u64, slept: bool) -> StopCost {
         if slept && self.was_on_other_cpu(resume_time) { self.other_cpu } else { self.same_cpu }
     }
 
-    /// Whether a task that was let go in so much of our CPU time was on another CPU, if that makes a difference.
+    /// Whether the task was on another CPU, judged by the tracer's CPU time to resume it. False if
+    /// both costs are alike.
     fn was_on_other_cpu(&self, resume_time: u64) -> bool {
         let [same_cpu, other_cpu] = [self.same_cpu.resume_time.max(1), self.other_cpu.resume_time];
         other_cpu >= DISTINCT_RATIO * same_cpu
@@ -55,24 +58,24 @@ impl StopCosts {
     }
 }
 
-/// Measures them. [`Error`] if tracing a child of ours is refused.
+/// Measures the costs. [`Error`] if tracing a child is refused.
 pub(crate) fn costs() -> Result<StopCosts, Error> {
     let before = Affinity::of_this_thread();
     let cpus: Vec<usize> = before.cpus().take(2).collect();
     let only_on = |cpu: Option<&usize>| cpu.and_then(|cpu| Affinity::only(*cpu));
     let (first_pinned, second_pinned) = (only_on(cpus.first()), only_on(cpus.last()));
-    // Where this is refused, both are measured wherever we are.
+    // If pinning is refused, both are measured on any CPU.
     _ = first_pinned.is_some_and(|cpu| cpu.apply_to(0));
     let both = measure_stops(first_pinned, 0)
         .and_then(|same_cpu| Ok((same_cpu, measure_stops(second_pinned, WORK)?)));
     before.apply_to(0);
     let (same_cpu, mut other_cpu) = both?;
-    // Of what it does between its calls nobody knows to the microsecond how long it takes.
+    // How long the child's work takes is not known to the microsecond.
     other_cpu.user = other_cpu.call + same_cpu.user.saturating_sub(same_cpu.call);
     Ok(StopCosts { same_cpu, other_cpu, page_fault: page_fault_cost() })
 }
 
-/// The stops of a child on that CPU, in the median, which does `work` ns of work between its calls.
+/// Median costs of the stops of a child on that CPU, with `work` ns of work between its calls.
 fn measure_stops(cpu: Option<Affinity>, work: u64) -> Result<StopCost, Error> {
     let empty_call_time = empty_call();
     let child = Child::start(work)?;
@@ -105,19 +108,19 @@ pub(super) fn thread_cpu_time() -> u64 {
     time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of all our threads, in ns.
+/// CPU time of all threads of this process, in ns.
 pub(super) fn process_cpu_time() -> u64 {
     time(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-fn time(timer: libc::clockid_t) -> u64 {
+fn time(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call only writes `time`.
-    unsafe { libc::clock_gettime(timer, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// An empty call, in ns.
+/// Time of an empty call, in ns.
 fn empty_call() -> u64 {
     let start = now();
     for _ in 0..CALLS {
@@ -132,7 +135,7 @@ fn median(mut all: Vec<u64>) -> u64 {
     all.get(all.len() / 2).copied().unwrap_or(0)
 }
 
-/// What the first touch of a page takes, in ns: the kernel zeroes and maps it.
+/// Time of the first touch of a page, in ns: the kernel zeroes and maps it.
 fn page_fault_cost() -> u64 {
     (0..3).filter_map(|_| touch_pages()).min().unwrap_or(500)
 }
@@ -159,20 +162,20 @@ fn touch_pages() -> Option<u64> {
     }
 }
 
-/// A child that makes calls; gone with the value.
+/// A child that makes calls. It is killed on drop.
 pub(super) struct Child(u32);
 
 impl Child {
-    /// It stands stopped, traced by this thread, and will do `work` ns of work before each call.
+    /// The child is stopped, traced by this thread, and will do `work` ns of work before each call.
     pub(super) fn start(work: u64) -> Result<Self, Error> {
         // SAFETY: asks for a number.
         let us = unsafe { libc::getpid() };
         // SAFETY: the child makes plain system calls only.
         let child = match unsafe { libc::fork() } {
             -1 => return Err(Error::last("cannot fork")),
-            // SAFETY: we are that child. Whoever starts us has stopped us by the time that this counts.
+            // SAFETY: this is the child. Its parent has stopped it before it is measured.
             0 => unsafe {
-                // If we are killed nobody else would let it go on, or end it.
+                // If the parent is killed, nothing else would resume or end the child.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid() != us {
                     libc::_exit(0);
@@ -193,14 +196,14 @@ impl Child {
         requests::seize(child.0).map_err(|source| {
             let known = yama::by_yama(Whose::Ours).map(|(why, _)| why);
             let why = known.unwrap_or("refused, or strace or a debugger does already".into());
-            Error::System { what: format!("cannot trace a child of ours ({why})"), source }
+            Error::System { what: format!("cannot trace a child process ({why})"), source }
         })?;
         // SAFETY: our own child.
         unsafe { libc::kill(child.0.cast_signed(), libc::SIGCONT) };
         Ok(child)
     }
 
-    /// Waits for its next stop; false at its end.
+    /// Waits for the next stop. False at the child's end.
     fn wait_for_stop(&self) -> bool {
         let mut status = 0;
         // SAFETY: waits for our own child.
@@ -212,7 +215,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         let mut status = 0;
-        // SAFETY: our own child, killed and reaped, unless it is gone already.
+        // SAFETY: our own child, killed and reaped, unless it has ended already.
         unsafe {
             libc::kill(self.0.cast_signed(), libc::SIGKILL);
             libc::waitpid(self.0.cast_signed(), &mut status, libc::__WALL);

@@ -7,24 +7,24 @@ use deadweight_trace::Off;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::{RawKind, UserState};
 
-/// One fact about a task.
+/// One event of a task.
 #[derive(Debug)]
 pub(super) struct TaskEvent {
-    /// The clock's reading.
+    /// The monotonic clock.
     pub(super) at: u64,
     pub(super) process: u32,
     pub(super) task: u32,
     pub(super) kind: EventKind,
 }
 
-/// The user half of a task.
+/// User registers and stack of a task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UserSnapshot {
     pub(super) registers: Registers,
     pub(super) stack: Box<[u8]>,
 }
 
-/// What is mapped somewhere.
+/// One mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) start: u64,
@@ -35,7 +35,7 @@ pub(super) struct Mapping {
     pub(super) executable: bool,
 }
 
-/// As the raw kinds of the same names; the others are said.
+/// As the raw kinds of the same names. The others have a description.
 #[derive(Debug)]
 pub(super) enum EventKind {
     Fork {
@@ -51,9 +51,9 @@ pub(super) enum EventKind {
     Exit,
     On,
     Off(Off),
-    /// It lost its CPU to whoever was not seen.
+    /// It lost its CPU to an unidentified task.
     Preempted,
-    /// It is stopped by us, and its CPU is ours meanwhile.
+    /// It is in a ptrace stop; the tracer has its CPU meanwhile.
     PtraceStop,
     Call {
         nr: u16,
@@ -68,7 +68,7 @@ pub(super) enum EventKind {
         major: bool,
     },
     Sample(UserSnapshot),
-    /// A sample of user code whose place was missed.
+    /// A sample of user code that came too late to show the call site.
     MissedSample,
     CallSite(UserSnapshot),
     Map(Mapping),
@@ -80,9 +80,9 @@ pub(super) enum EventKind {
         addr: u64,
         zero: bool,
     },
-    /// It is not seen from here on.
+    /// The tracer has detached from it.
     Detached,
-    /// So many notes of all tasks, until then, were left out.
+    /// So many events of all tasks were dropped before this time.
     Lost(u64),
 }
 

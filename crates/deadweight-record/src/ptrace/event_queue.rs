@@ -1,5 +1,7 @@
-//! How much waits to be put in order and written down. Where that takes its time, as on a disk that stalls, what
-//! comes later is left out, and told to be, rather than memory filled or the program kept waiting.
+//! The queue of events from the tracing thread to the thread that sorts and writes them.
+//!
+//! It has a memory budget. If writing is slow, as on a disk that stalls, later events are dropped
+//! and counted as lost: memory does not fill, and the program does not wait.
 
 use super::event::{EventKind, TaskEvent};
 use crate::procfs::memory_budget::memory_left;
@@ -8,25 +10,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// Bytes of notes that may wait, or a third of the memory that is left.
+/// Most bytes of queued events, if a third of the free memory is not less.
 const MAX_BYTES: usize = 128 << 20;
-/// So many of them never do harm.
+/// This much is always allowed.
 const MIN_BYTES: usize = 4 << 20;
 
-/// From the tracer to whoever puts its notes in order: nothing older than the time follows.
+/// Events, and a watermark: nothing older follows.
 pub(super) struct Batch {
     pub(super) events: Vec<TaskEvent>,
     pub(super) watermark: u64,
     bytes: usize,
 }
 
-/// The tracer's end, and how much of what it sent waits.
+/// The tracing thread's end.
 pub(super) struct EventSender {
     sender: Sender<Batch>,
     queued_bytes: Arc<AtomicUsize>,
 }
 
-/// The other end.
+/// The sorting thread's end.
 pub(super) struct EventReceiver {
     pub(super) batches: Receiver<Batch>,
     queued_bytes: Arc<AtomicUsize>,
@@ -42,14 +44,14 @@ pub(super) fn channel() -> (EventSender, EventReceiver) {
 }
 
 impl EventSender {
-    /// Sends these, or of them what must not be missing.
+    /// Sends these events. If the queue is full, only the essential ones.
     pub(super) fn send(&self, mut events: Vec<TaskEvent>, watermark: u64) {
         if self.is_full() {
             drop_optional(&mut events);
         }
         let bytes = events.iter().map(size).sum();
         self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
-        // Who puts them in order is gone only if it panicked: its caller will see that.
+        // The receiver is gone only if its thread panicked; the caller finds that out at `join`.
         _ = self.sender.send(Batch { events, watermark, bytes });
     }
 
@@ -63,14 +65,14 @@ impl EventSender {
 }
 
 impl EventReceiver {
-    /// So many bytes wait no longer.
+    /// So many bytes are no longer queued.
     pub(super) fn release(&self, bytes: usize) {
         self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
 impl Batch {
-    /// What it holds, for [`EventReceiver::release`].
+    /// Its size, for [`EventReceiver::release`].
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -84,7 +86,8 @@ fn size(event: &TaskEvent) -> usize {
     size_of::<TaskEvent>() + stack
 }
 
-/// Leaves who lives, and what its code is: nothing later could be told without that.
+/// Keeps the events of a task's life and of its code. No later event could be understood without
+/// them.
 fn drop_optional(events: &mut Vec<TaskEvent>) {
     let Some(at) = events.iter().map(|event| event.at).max() else { return };
     let all = events.len();
@@ -118,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_too_long_is_left_out_but_for_lives() {
-        let (event_queue, batches) = channel();
+    fn a_full_queue_keeps_only_essential_events() {
+        let (sender, receiver) = channel();
         let stack =
             || UserSnapshot { stack: vec![0; MIN_BYTES / 2].into(), ..UserSnapshot::default() };
         let send = || {
             let fork = EventKind::Fork { child: 8, process: 8 };
-            event_queue.send(
+            sender.send(
                 vec![
                     event(1, EventKind::On),
                     event(2, fork),
@@ -132,17 +135,17 @@ mod tests {
                 ],
                 9,
             );
-            batches.batches.recv().unwrap()
+            receiver.batches.recv().unwrap()
         };
         let (first, second) = (send(), send());
         assert_eq!((first.events.len(), second.events.len()), (3, 3));
-        // All that is left would not do: it is a matter of how much that is.
-        event_queue.queued_bytes.fetch_add(MAX_BYTES, Ordering::Relaxed);
+        // The test must not depend on how much memory is free.
+        sender.queued_bytes.fetch_add(MAX_BYTES, Ordering::Relaxed);
         let third = send();
-        let kinds: Vec<_> = third.events.iter().map(|n| format!("{} {:?}", n.at, n.kind)).collect();
+        let kinds: Vec<_> = third.events.iter().map(|e| format!("{} {:?}", e.at, e.kind)).collect();
         assert_eq!(kinds, ["2 Fork { child: 8, process: 8 }", "3 Lost(2)"]);
-        batches.release(first.bytes() + second.bytes() + third.bytes() + MAX_BYTES);
-        assert_eq!(event_queue.queued_bytes.load(Ordering::Relaxed), 0);
+        receiver.release(first.bytes() + second.bytes() + third.bytes() + MAX_BYTES);
+        assert_eq!(sender.queued_bytes.load(Ordering::Relaxed), 0);
         assert_eq!(send().events.len(), 3);
     }
 }

@@ -1,7 +1,7 @@
-//! What the tracer notes, owned, on its way from its thread to the sink.
+//! Sorts the events of traced tasks by time and gives each task a CPU.
 //!
-//! Tasks stop one by one, and what they did before is known only then: notes of different tasks
-//! come out of order. Here they are put in order, and tasks on CPUs.
+//! Tasks stop one by one, and their events are known only then: those of different tasks come out
+//! of order. Does not collect events; see `tracer`.
 
 use super::event::{EventKind, TaskEvent, raw_kind};
 use deadweight_trace::Off;
@@ -9,16 +9,16 @@ use deadweight_trace::ids::{Cpu, Tid};
 use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawEvent, RawKind, Sink};
 use std::collections::HashMap;
 
-/// Who has a CPU.
+/// What a CPU does.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum CpuUse {
     Free,
     RunsTask(u32),
-    /// Ours, while this task is stopped.
+    /// The tracer has it while this task is stopped.
     StoppedFor(u32),
 }
 
-/// Puts notes in order of time and tasks on CPUs, and tells the sink.
+/// Sorts events by time, assigns CPUs, and passes the events to the sink.
 pub(super) struct EventSorter<'s> {
     sink: &'s mut dyn Sink,
     /// The thread that holds stopped tasks.
@@ -26,10 +26,10 @@ pub(super) struct EventSorter<'s> {
     waiting: Vec<TaskEvent>,
     cpus: Vec<CpuUse>,
     last_cpu: HashMap<u32, usize>,
-    /// Time of the latest event handed on.
+    /// Time of the latest event passed to the sink.
     last_time: u64,
     other_is_named: bool,
-    /// Events handed on.
+    /// Events passed to the sink.
     pub(super) count: u64,
 }
 
@@ -51,9 +51,9 @@ impl<'s> EventSorter<'s> {
         self.waiting.extend(events);
     }
 
-    /// Hands on what is older than this: nothing older will come.
+    /// Passes the events before the watermark to the sink: nothing older will come.
     pub(super) fn emit_until(&mut self, watermark: u64) {
-        // Those of one task are in order already and stay so.
+        // The sort is stable, and those of one task are in order already.
         self.waiting.sort_by_key(|event| event.at);
         let ready = self.waiting.partition_point(|event| event.at < watermark);
         let mut events = std::mem::take(&mut self.waiting);
@@ -95,7 +95,7 @@ impl<'s> EventSorter<'s> {
         }
     }
 
-    /// Who had which CPU meanwhile is not known, on any of them.
+    /// After lost events it is not known which task is on which CPU.
     fn emit_lost(&mut self, event: &TaskEvent, count: u64) {
         self.last_cpu.clear();
         let cpu_count = self.cpus.len();
@@ -117,8 +117,8 @@ impl<'s> EventSorter<'s> {
         self.sink.event(&RawEvent { at: self.last_time, cpu, process, task, kind });
     }
 
-    /// On which CPU the task of this note is, after it. The kernel does not say: the one that it had, unless
-    /// another task took that.
+    /// The CPU of this event's task after the event. The kernel does not report it: the task keeps
+    /// its CPU unless another task has taken that.
     fn assign_cpu(&mut self, event: &TaskEvent) -> usize {
         let task = event.task;
         let last = self.last_cpu.get(&task).copied();
@@ -148,12 +148,12 @@ impl<'s> EventSorter<'s> {
             return cpu;
         }
         let find = |wanted: fn(&CpuUse) -> bool| self.cpus.iter().position(wanted);
-        let free = find(|assign_cpu| *assign_cpu == CpuUse::Free);
-        free.or_else(|| find(|assign_cpu| matches!(assign_cpu, CpuUse::StoppedFor(_))))
-            .unwrap_or_else(|| {
-                // Times are known to some µs: for so long there may seem to be more CPUs than there are.
-                self.cpus.push(CpuUse::Free);
-                self.cpus.len() - 1
-            })
+        let free = find(|cpu| *cpu == CpuUse::Free);
+        free.or_else(|| find(|cpu| matches!(cpu, CpuUse::StoppedFor(_)))).unwrap_or_else(|| {
+            // Times are known to some µs. For so long there may seem to be more CPUs than there
+            // are.
+            self.cpus.push(CpuUse::Free);
+            self.cpus.len() - 1
+        })
     }
 }

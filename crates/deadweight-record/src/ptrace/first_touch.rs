@@ -1,40 +1,39 @@
-//! Memory that a process got and has not touched all of: which pages came since the last look.
+//! First touch of fresh anonymous memory: which pages a process has touched since the last check.
 //!
-//! The kernel counts page faults and does not say where. But fresh memory is mostly walked through from
-//! its beginning, and which of its pages are there can be read. Not for other faults: those of files,
-//! and of memory that is touched here and there.
+//! The kernel counts page faults, but not their addresses. Fresh memory is mostly touched from its
+//! beginning on, and `pagemap` shows which pages are present. Does not find other faults: those of
+//! files, and of memory that is touched at random.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
-/// Smaller pieces are not followed.
+/// Smaller regions are not followed.
 const MIN_REGION: u64 = 16 * PAGE;
-/// Pieces that are followed, the latest.
+/// The latest regions are followed, up to this many.
 const MAX_REGIONS: usize = 64;
-/// Entries of the table that are read at once.
+/// Entries of `pagemap` that are read at once.
 const READ_ENTRIES: usize = 128;
-/// In an entry of `pagemap`: the page is in memory, or was put out of it.
+/// Bits of an entry of `pagemap`: the page is present, or swapped out.
 const PRESENT_OR_SWAPPED: u64 = 1 << 63 | 1 << 62;
 
-/// A process's fresh memory, the latest last.
+/// A process's fresh regions, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct FirstTouch {
     regions: Vec<Region>,
-    /// Where its heap ends.
+    /// End of its heap.
     heap_end: u64,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Region {
-    /// Up to here it is known to be touched.
+    /// Pages below this address are known to be touched.
     next: u64,
     end: u64,
 }
 
 impl FirstTouch {
-    /// What a call that just returned changed. `mapped` is `addr, len` of memory that the process may
-    /// write to and that is in no file.
+    /// Follows what a returned call did to writable anonymous memory.
     pub(super) fn call_returned(&mut self, call: libc::c_long, args: &[u64; 6], ret: i64) {
         let failed = (-4095..0).contains(&ret);
         let at = ret.cast_unsigned();
@@ -86,35 +85,35 @@ impl FirstTouch {
         self.regions.retain(|region| region.next >= end || region.end <= start);
     }
 
-    /// The pages that came since the last look, at most so many.
+    /// The pages touched since the last check, at most `limit`.
     pub(super) fn newly_touched(&mut self, process: u32, limit: u64) -> Vec<u64> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut synthesized = Vec::new();
+        let mut found = Vec::new();
         let Ok(pagemap) = File::open(format!("/proc/{process}/pagemap")) else {
-            return synthesized;
+            return found;
         };
         for region in self.regions.iter_mut().rev() {
-            while synthesized.len() < limit && region.advance(&pagemap, limit, &mut synthesized) {}
+            while found.len() < limit && region.advance(&pagemap, limit, &mut found) {}
         }
-        synthesized
+        found
     }
 }
 
 impl Region {
-    /// Goes on to the next page that is not there; whether there may be more beyond.
-    fn advance(&mut self, pagemap: &File, limit: usize, synthesized: &mut Vec<u64>) -> bool {
+    /// Advances to the next page that is not present. True if there may be more pages beyond.
+    fn advance(&mut self, pagemap: &File, limit: usize, found: &mut Vec<u64>) -> bool {
         let mut bytes = [0; 8 * READ_ENTRIES];
         let pages = (self.end.saturating_sub(self.next) / PAGE).min(READ_ENTRIES as u64);
         let len = usize::try_from(8 * pages).unwrap_or(0);
-        let length = pagemap.read_at(&mut bytes[..len], self.next / PAGE * 8).unwrap_or(0);
-        for entry in bytes[..length].as_chunks::<8>().0 {
-            if synthesized.len() >= limit || u64::from_ne_bytes(*entry) & PRESENT_OR_SWAPPED == 0 {
+        let read = pagemap.read_at(&mut bytes[..len], self.next / PAGE * 8).unwrap_or(0);
+        for entry in bytes[..read].as_chunks::<8>().0 {
+            if found.len() >= limit || u64::from_ne_bytes(*entry) & PRESENT_OR_SWAPPED == 0 {
                 return false;
             }
-            synthesized.push(self.next);
+            found.push(self.next);
             self.next += PAGE;
         }
-        length > 0
+        read > 0
     }
 }
 
@@ -124,7 +123,7 @@ mod tests {
 
     #[test]
     fn fresh_memory_is_followed_from_its_beginning() {
-        // What an allocator gives may have been touched before.
+        // Memory from an allocator may have been touched before.
         let (flags, protection) =
             (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
         let len = usize::try_from(64 * PAGE).unwrap();
@@ -136,8 +135,8 @@ mod tests {
         let args = [0, 64 * PAGE, writable, anonymous, 0, 0];
         memory.call_returned(libc::SYS_mmap, &args, start.cast_signed());
         (0..10).for_each(|page| unsafe { mapped.cast::<u8>().add(page * 4096).write(1) });
-        let synthesized = memory.newly_touched(std::process::id(), 100);
-        assert!(synthesized.len() >= 10 && synthesized[0] == start, "{synthesized:x?}");
+        let found = memory.newly_touched(std::process::id(), 100);
+        assert!(found.len() >= 10 && found[0] == start, "{found:x?}");
         assert!(memory.newly_touched(std::process::id(), 100).is_empty());
         memory.call_returned(libc::SYS_munmap, &[start, 64 * PAGE, 0, 0, 0, 0], 0);
         assert_eq!(memory.regions, []);

@@ -1,16 +1,18 @@
-//! What is mapped in a process, as `/proc` lists it, and by a call that just returned.
+//! Mappings of a process, from `/proc/PID/maps` or from a returned `mmap`.
+//!
+//! Does not follow changes; see `tracer::inspect`.
 
 use super::event::Mapping;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// Everything that is mapped with a name, or can be executed.
+/// All mappings that have a name or are executable.
 pub(super) fn of_process(process: u32) -> Vec<Mapping> {
     let text = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
     parse(&String::from_utf8_lossy(&text))
 }
 
-/// What a list says.
+/// The mappings in this text.
 pub(super) fn parse(text: &str) -> Vec<Mapping> {
     text.lines().filter_map(parse_line).collect()
 }
@@ -38,7 +40,7 @@ fn parse_line(text: &str) -> Option<Mapping> {
     })
 }
 
-/// What `mmap` with these arguments put at `start`.
+/// The mapping that `mmap` with these arguments made at `start`.
 pub(super) fn from_mmap(process: u32, args: &[u64; 6], start: u64) -> Option<Mapping> {
     let [_, len, access, flags, fd, offset] = *args;
     let executable = access & libc::PROT_EXEC.cast_unsigned() as u64 != 0;

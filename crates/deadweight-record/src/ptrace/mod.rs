@@ -1,10 +1,12 @@
-//! Recording without perf events: the program is stopped at its calls, and while it computes, and
-//! looked at. The lowest rung.
+//! Recording by ptrace, without perf events: the lowest rung. The program stops at its system calls
+//! and for samples.
 //!
-//! What comes out are the same raw events as on the others. The time that stops take is in them as
-//! a hold of the CPU by us, so that analysis takes it out like any other cost of observing. No
-//! seccomp filter is set: its calls would fail if we were killed
-//! ([ADR-0011](../../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
+//! In: a program behind its barrier, or a running process. Out: the same raw events as on the other
+//! rungs. The tracer's own stops appear as a CPU that the recorder holds, so the analysis subtracts
+//! them as tracing overhead. It sets no seccomp filter: filtered calls would fail if the recorder
+//! were killed ([ADR-0011](../../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
+//!
+//! It must not know about perf events, BPF, or how the plan chose this rung.
 
 mod attach;
 mod calibrate;
@@ -42,20 +44,22 @@ use sample_timer::SampleTimer;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 
-/// How many mappings a list of them has.
-pub(crate) fn count_mappings(list: &str) -> usize {
-    maps::parse(list).len()
-}
 use std::time::{Duration, Instant};
 use tracer::{Tracer, Untraced};
 
-/// Between two samples of a task, in ns of CPU time: a stop takes some 20 µs. No part of the kernel's tick, which tells
-/// user code from calls: that would find the task where the sample does, time after time.
+/// CPU time of a task between two samples, in ns: one stop takes some 20 µs. The period is no part
+/// of the kernel's tick, which divides user time from system time: both would find the task at the
+/// same spots.
 const PERIOD: u64 = 997_000;
-/// The shortest time between two looks from the side; a look may take a twentieth of it.
+/// The shortest interval between two polls of `/proc`. A poll may take a twentieth of the interval.
 const POLL_EVERY: Duration = Duration::from_millis(25);
 
-/// Whether this rung can be had: a child of ours is traced.
+/// How many mappings this text in the form of `/proc/PID/maps` has.
+pub(crate) fn count_mappings(list: &str) -> usize {
+    maps::parse(list).len()
+}
+
+/// Whether this rung is available: traces a child.
 pub(crate) fn check_available() -> Result<(), Error> {
     calibrate::Child::start(0).map(drop)
 }
@@ -80,10 +84,10 @@ pub(crate) fn record(
         recorders: vec![Tid(std::process::id()), program.by],
         ..facts
     };
-    record_with(meta, sink, move |to| trace(program, costs, to))
+    record_with(meta, sink, move |sender| trace(program, costs, sender))
 }
 
-/// Records what the tracing thread tells until it is done, and sums the recording up.
+/// Records the tracing thread's events until it ends, and completes the metadata.
 fn record_with(
     mut meta: Meta,
     sink: &mut dyn Sink,
@@ -92,17 +96,17 @@ fn record_with(
     meta.zero = now();
     let before = Taken::so_far();
     sink.begin(&meta);
-    let (to, events) = event_queue::channel();
+    let (sender, events) = event_queue::channel();
     let mut sorter = EventSorter::new(sink, usize::from(meta.cpus), std::process::id());
     let TraceResult { ended, untraced, estimated_calls, thread } = thread::scope(|scope| {
-        let tracer = scope.spawn(move || trace(to));
+        let tracer = scope.spawn(move || trace(sender));
         sort_events(&mut sorter, &events, meta.root.0);
         tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
     meta.recorders.push(Tid(thread));
     meta.start = Ns(ended.start - meta.zero);
     meta.exit = Some(ended.exit);
-    // A process that was joined had used some before.
+    // A process that was attached to has used CPU time before.
     meta.rusage = (!meta.attached).then_some(ended.usage);
     meta.warnings.extend(untraced.warnings());
     meta.warnings.extend(estimated_warning(estimated_calls));
@@ -112,20 +116,20 @@ fn record_with(
     Ok(Outcome::new(&ended, records, 0, 0))
 }
 
-/// What the tracing thread leaves behind.
+/// Results of the tracing thread.
 struct TraceResult {
     ended: Ended,
     untraced: Untraced,
-    /// Calls told without a stop at each.
+    /// Calls estimated without a stop at each.
     estimated_calls: u64,
-    /// Its own number.
+    /// The tracing thread's id.
     thread: u32,
 }
 
-/// The tracing thread's work, from the barrier to the program's end.
-fn trace(program: Waiting, costs: StopCosts, to: EventSender) -> Result<TraceResult, Error> {
+/// The tracing thread: from the barrier to the program's end.
+fn trace(program: Waiting, costs: StopCosts, sender: EventSender) -> Result<TraceResult, Error> {
     let root = program.pid().cast_unsigned();
-    let mut tracer = Tracer::new(root, PERIOD, costs, to);
+    let mut tracer = Tracer::new(root, PERIOD, costs, sender);
     let timer = match seize_root(root).and_then(|()| SampleTimer::start(PERIOD)) {
         Ok(timer) => timer,
         Err(error) => return Err(program.cancel(error)),
@@ -143,7 +147,7 @@ fn trace(program: Waiting, costs: StopCosts, to: EventSender) -> Result<TraceRes
 }
 
 impl TraceResult {
-    /// Asked by the tracing thread itself.
+    /// Called on the tracing thread itself.
     fn new(ended: Ended, tracer: &Tracer) -> Self {
         // SAFETY: asks for a number.
         let thread = unsafe { libc::gettid() }.cast_unsigned();
@@ -151,7 +155,7 @@ impl TraceResult {
     }
 }
 
-/// The root becomes a traced task that stops at its calls.
+/// Seizes the root task and resumes it until its next call.
 fn seize_root(root: u32) -> Result<(), Error> {
     let failed = |what: &str| {
         let what = what.into();
@@ -162,23 +166,24 @@ fn seize_root(root: u32) -> Result<(), Error> {
     match requests::wait() {
         requests::WaitResult::Stopped(..) => {
             requests::resume(root, requests::Resume::ToNextCall(0))
-                .map_err(failed("cannot let the program go on"))
+                .map_err(failed("cannot resume the program"))
         }
-        _ => Err(Error::last("the program ended before it began")),
+        _ => Err(Error::last("the program ended before it started")),
     }
 }
 
-/// What the reader must know of calls that were told without a stop at each.
+/// The warning about calls that were estimated without a stop at each.
 fn estimated_warning(count: u64) -> Option<String> {
     (count > 0).then(|| {
         format!(
-            "calls came too densely to stop at each: {count} of them are told by the kernel's counts, by \
-             samples and by the calls that were watched before them"
+            "the call rate was too high to stop at each call: {count} calls are estimated from the \
+             kernel's counts, from samples and from the calls observed before"
         )
     })
 }
 
-/// Hands the notes on in order of time until there are no more, and looks from the side meanwhile.
+/// Passes the events to the sink in order of time until there are no more, and polls `/proc`
+/// meanwhile.
 fn sort_events(sorter: &mut EventSorter<'_>, events: &EventReceiver, root: u32) {
     let mut memory = Memory::default();
     let mut descriptors = procfs::Descriptors::default();
@@ -205,7 +210,7 @@ fn sort_events(sorter: &mut EventSorter<'_>, events: &EventReceiver, root: u32) 
     }
 }
 
-/// What descriptors refer to, and pages of memory.
+/// Targets of descriptors, and sampled pages of memory.
 fn poll_proc(
     memory: &mut Memory,
     descriptors: &mut procfs::Descriptors,
@@ -231,17 +236,17 @@ fn poll_proc(
 impl Untraced {
     fn warnings(self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.privileges > 0 {
+        if self.elevated > 0 {
             warnings.push(format!(
-                "programs with more rights than their user (set-user-id or the like), {} of them: \
-                 tracing would take these rights away, so their time is not recorded",
-                self.privileges
+                "programs with elevated privileges (set-user-id or similar), {} of them: tracing \
+                 would remove these privileges, so their time is not recorded",
+                self.elevated
             ));
         }
         if self.traced > 0 {
             warnings.push(format!(
-                "the program traces processes itself, {} of them: nobody can be traced twice, so \
-                 they were left alone from there",
+                "the program traces processes itself, {} of them: a process has at most one \
+                 tracer, so they are not recorded from then on",
                 self.traced
             ));
         }

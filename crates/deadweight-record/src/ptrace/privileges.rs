@@ -1,45 +1,44 @@
-//! Whom tracing would change: programs that get more rights than their user, and tracers.
+//! Tasks that tracing would change: programs that gain privileges (set-user-id), and tracers.
 //!
-//! The kernel takes no notice of a set-user-id bit when the program is traced by somebody
-//! without that right, so such programs must not be traced.
+//! The kernel ignores a set-user-id bit if the tracer lacks `CAP_SYS_PTRACE`, so such programs must
+//! not be traced. Only checks; `tracer` detaches.
 
 use super::requests;
+use super::schedstat::Status;
 use std::ffi::{CString, OsStr};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// CAP_SYS_PTRACE.
+/// `CAP_SYS_PTRACE`.
 const CAP_SYS_PTRACE: u32 = 19;
 
-/// Whether tracing takes nothing from the traced.
+/// Whether a traced program keeps all its privileges.
 pub(super) fn can_trace_any() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let caps = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let caps = caps.and_then(|caps| u64::from_str_radix(caps.trim(), 16).ok());
+    let status = Status::of("/proc/self");
+    let caps = status.field("CapEff:").and_then(|caps| u64::from_str_radix(caps, 16).ok());
     caps.is_some_and(|caps| caps & 1 << CAP_SYS_PTRACE != 0)
 }
 
 /// The process that a task belongs to.
 pub(super) fn process_of(task: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    Status::of(&format!("/proc/{task}")).field("Tgid:")?.parse().ok()
 }
 
-/// Whether the program that a task is about to become, named at this address, would get rights
-/// that its user has not.
+/// Whether the program that a task is about to execute, whose path is at this address, gains
+/// privileges that its user lacks.
 pub(super) fn gains_privileges(task: u32, dir: i32, name: u64) -> bool {
     let Some(path) = executable(task, dir, name) else { return false };
     let Ok(file) = fs::metadata(&path) else { return false };
     let mode = file.mode();
     let (user, group) = (mode & libc::S_ISUID != 0, mode & libc::S_ISGID != 0);
-    // SAFETY: both only ask for a number.
+    // SAFETY: both only return a number.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     user && file.uid() != uid || group && file.gid() != gid || has_capabilities(&path)
 }
 
-/// The file as it can be reached from here.
+/// The file, by a path that is reachable from here.
 fn executable(task: u32, dir: i32, name: u64) -> Option<PathBuf> {
     let mut bytes = [0; 4096];
     let len = requests::read_memory(task, name, &mut bytes);
@@ -62,13 +61,13 @@ fn has_capabilities(path: &Path) -> bool {
     unsafe { libc::getxattr(path.as_ptr(), name, std::ptr::null_mut(), 0) > 0 }
 }
 
-/// Who is going to be traced by a `requests` call of the program.
+/// The task that a `ptrace` call of the program begins to trace.
 pub(super) enum TraceTarget {
-    /// The caller.
+    /// The calling task.
     Caller,
-    /// This one.
+    /// This task.
     Other(u32),
-    /// Nobody new.
+    /// No new one.
     None,
 }
 

@@ -1,6 +1,7 @@
-//! `ptrace` as this rung needs it: typed requests, and what a wait told.
+//! Typed ptrace requests and the results of `wait4` and `waitid`. The only place with the raw
+//! calls.
 //!
-//! The only place with the raw calls. Not for what is done with a stopped task: that is `tracer`.
+//! Does not decide what happens to a stopped task; see `tracer`.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,42 +14,42 @@ const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
 const NT_PRSTATUS: usize = 1;
 /// `PTRACE_EVENT_STOP`.
 const EVENT_STOP: i32 = 128;
-/// What marks stops at system calls apart from a real SIGTRAP.
+/// Marks system call stops, apart from a real SIGTRAP (`PTRACE_O_TRACESYSGOOD`).
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
-/// The program's own architecture, as the kernel's audit names it.
+/// The native architecture, as an `AUDIT_ARCH_*` number.
 #[cfg(target_arch = "x86_64")]
 const NATIVE_ARCH: u32 = 0xC000_003E;
-/// The program's own architecture, as the kernel's audit names it.
+/// The native architecture, as an `AUDIT_ARCH_*` number.
 #[cfg(target_arch = "aarch64")]
 const NATIVE_ARCH: u32 = 0xC000_00B7;
 
-/// How a stopped task goes on.
+/// How a stopped task is resumed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Resume {
-    /// Until its next call, with this signal (0: none).
+    /// `PTRACE_SYSCALL`: until its next call, with this signal (0: none).
     ToNextCall(i32),
-    /// Past its calls, until something else happens to it.
+    /// `PTRACE_CONT`: past its calls, until another event.
     Free,
-    /// It stays stopped, as its whole group, until the program itself continues it.
+    /// `PTRACE_LISTEN`: its group stays stopped until the program continues it.
     Listen,
 }
 
-/// What a wait told of a task.
+/// Why a task stopped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum StopKind {
-    /// It enters or leaves a call.
+    /// It enters a call or returns from one.
     Syscall,
-    /// A signal is about to be delivered to it.
+    /// A signal is about to be delivered.
     Signal(i32),
     /// Its group is stopped by this signal.
     GroupStop,
-    /// We interrupted it, it was born, or its group went on.
+    /// After `PTRACE_INTERRUPT`, at its birth, or when its group was continued.
     Interrupted,
-    /// It gave birth; only forks and their like.
+    /// It made a child; only `fork`, `vfork` and `clone`.
     Fork,
-    /// It became another program.
+    /// It executed another program.
     Exec,
-    /// It is about to die.
+    /// It is about to exit.
     Exit,
 }
 
@@ -69,27 +70,27 @@ impl StopKind {
     }
 }
 
-/// What a stop at a call told.
+/// What a system call stop is.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum SyscallStop {
-    /// Entering.
+    /// At the entry.
     Entry { nr: u16, args: [u64; 6] },
-    /// Leaving.
+    /// At the return.
     Exit { ret: i64 },
-    /// Neither: the kernel is older than 5.3, or it is another stop.
+    /// Not known: the kernel is older than 5.3, or it is another stop.
     Unknown,
 }
 
-/// The registers that unwinding begins with.
+/// The registers that unwinding starts from.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Registers {
     pub(super) ip: u64,
     pub(super) sp: u64,
     pub(super) fp: u64,
     pub(super) lr: u64,
-    /// The number of the call that it is in or was in last.
+    /// The number of the current or latest call.
     pub(super) nr: u64,
-    /// What that returned.
+    /// The result of that call.
     pub(super) ret: i64,
 }
 
@@ -99,7 +100,7 @@ fn request(request: libc::c_uint, task: u32, addr: usize, data: usize) -> io::Re
     if got == -1 { Err(io::Error::last_os_error()) } else { Ok(got) }
 }
 
-/// From now on this thread gets to know what the task and its descendants do. It is not stopped.
+/// This thread traces the task and its descendants from now on. The task does not stop.
 pub(super) fn seize(task: u32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACEFORK
@@ -110,13 +111,13 @@ pub(super) fn seize(task: u32) -> io::Result<()> {
     request(SEIZE, task, 0, usize::try_from(options).unwrap_or(0)).map(drop)
 }
 
-/// Stops a task that runs. One that enters a call meanwhile stops there instead, so that no call
-/// is ever interrupted by this.
+/// Stops a running task. A task that enters a call meanwhile stops at the entry, so this never
+/// interrupts a call that has begun.
 pub(super) fn interrupt(task: u32) -> io::Result<()> {
     request(INTERRUPT, task, 0, 0).map(drop)
 }
 
-/// Lets a stopped task go on.
+/// Resumes a stopped task.
 pub(super) fn resume(task: u32, how: Resume) -> io::Result<()> {
     match how {
         Resume::ToNextCall(signal) => {
@@ -128,12 +129,12 @@ pub(super) fn resume(task: u32, how: Resume) -> io::Result<()> {
     .map(drop)
 }
 
-/// Leaves a stopped task to itself, with this signal (0: none).
+/// Detaches from a stopped task, with this signal (0: none).
 pub(super) fn detach(task: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_DETACH, task, 0, usize::try_from(signal).unwrap_or(0)).map(drop)
 }
 
-/// What belongs to the event that a task is stopped at: whom it gave birth to, who it was.
+/// The message of the event that a task is stopped at: the child's id, or the former id.
 pub(super) fn event_message(task: u32) -> Option<u32> {
     let mut event_message: libc::c_ulong = 0;
     let to = (&raw mut event_message).addr();
@@ -141,9 +142,9 @@ pub(super) fn event_message(task: u32) -> Option<u32> {
     u32::try_from(event_message).ok()
 }
 
-/// Which call a task is stopped at.
+/// The system call stop that a task is in.
 pub(super) fn syscall_stop(task: u32) -> SyscallStop {
-    // As the kernel's `struct ptrace_syscall_info`: op, arch, ip, sp, and then by op.
+    // The kernel's `struct ptrace_syscall_info`: op, arch, ip, sp, and then by op.
     let mut words = [0_u64; 11];
     let size = size_of_val(&words);
     if request(GET_SYSCALL_INFO, task, size, words.as_mut_ptr().addr()).is_err() {
@@ -152,7 +153,7 @@ pub(super) fn syscall_stop(task: u32) -> SyscallStop {
     let [op, arch] = [words[0] & 0xff, words[0] >> 32];
     match op {
         1 => {
-            // Another architecture's numbers mean other calls.
+            // Another architecture has other call numbers.
             let nr =
                 if arch == u64::from(NATIVE_ARCH) { words[3] & !0x4000_0000 } else { u64::MAX };
             let args = std::array::from_fn(|i| words[4 + i]);
@@ -163,12 +164,20 @@ pub(super) fn syscall_stop(task: u32) -> SyscallStop {
     }
 }
 
-/// A stopped task's registers.
+/// Reads or writes the general registers of a stopped task.
+fn general_registers(
+    access: libc::c_uint,
+    task: u32,
+    all: &mut MaybeUninit<libc::user_regs_struct>,
+) -> io::Result<()> {
+    let mut vector = libc::iovec { iov_base: all.as_mut_ptr().cast(), iov_len: size_of_val(all) };
+    request(access, task, NT_PRSTATUS, (&raw mut vector).addr()).map(drop)
+}
+
+/// Registers of a stopped task.
 pub(super) fn registers(task: u32) -> Option<Registers> {
-    let mut all = MaybeUninit::<libc::user_regs_struct>::zeroed();
-    let mut to = libc::iovec { iov_base: all.as_mut_ptr().cast(), iov_len: size_of_val(&all) };
-    let to = (&raw mut to).addr();
-    request(libc::PTRACE_GETREGSET, task, NT_PRSTATUS, to).ok()?;
+    let mut all = MaybeUninit::zeroed();
+    general_registers(libc::PTRACE_GETREGSET, task, &mut all).ok()?;
     // SAFETY: plain numbers, zeroed and then filled in by the kernel as far as it has them.
     let all = unsafe { all.assume_init() };
     Some(unwind_registers(&all))
@@ -192,14 +201,14 @@ fn unwind_registers(all: &libc::user_regs_struct) -> Registers {
     Registers { ip: all.pc, sp: all.sp, fp, lr, nr, ret: ret.cast_signed() }
 }
 
-/// The instruction that makes a call, as it stands in memory.
+/// The system call instruction in memory.
 #[cfg(target_arch = "x86_64")]
 const SYSCALL_INSTRUCTION: [u8; 2] = [0x0f, 0x05];
-/// The instruction that makes a call, as it stands in memory.
+/// The system call instruction in memory.
 #[cfg(target_arch = "aarch64")]
 const SYSCALL_INSTRUCTION: [u8; 4] = [0x01, 0x00, 0x00, 0xd4];
 
-/// The call that a task has just come out of, if it was interrupted in one.
+/// The call that a task was interrupted in, if it was in one.
 pub(super) fn interrupted_call(task: u32, registers: &Registers) -> Option<u16> {
     let mut before = [0; SYSCALL_INSTRUCTION.len()];
     let len =
@@ -208,23 +217,20 @@ pub(super) fn interrupted_call(task: u32, registers: &Registers) -> Option<u16> 
     (len == before.len() && before == SYSCALL_INSTRUCTION).then_some(nr)
 }
 
-/// A task that stands stopped just after a call begins this call again when it goes on, as the kernel
-/// itself does it with most of those that are interrupted.
+/// A task that is stopped just after a call restarts this call when it is resumed, as the kernel
+/// restarts most interrupted calls.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn restart_call(task: u32) -> io::Result<()> {
-    let mut all = MaybeUninit::<libc::user_regs_struct>::zeroed();
-    let size = size_of_val(&all);
-    let mut vector = libc::iovec { iov_base: all.as_mut_ptr().cast(), iov_len: size };
-    request(libc::PTRACE_GETREGSET, task, NT_PRSTATUS, (&raw mut vector).addr())?;
-    // SAFETY: as in `registers`; written through its own pointer, which the kernel reads next.
-    unsafe {
-        let all = &mut *all.as_mut_ptr();
-        all.rax = all.orig_rax;
-        all.rip -= SYSCALL_INSTRUCTION.len() as u64;
-    }
-    request(libc::PTRACE_SETREGSET, task, NT_PRSTATUS, (&raw mut vector).addr()).map(drop)
+    let mut all = MaybeUninit::zeroed();
+    general_registers(libc::PTRACE_GETREGSET, task, &mut all)?;
+    // SAFETY: as in `registers`.
+    let registers = unsafe { all.assume_init_mut() };
+    registers.rax = registers.orig_rax;
+    registers.rip -= SYSCALL_INSTRUCTION.len() as u64;
+    general_registers(libc::PTRACE_SETREGSET, task, &mut all)
 }
-/// What the first argument was is gone here once the call returned.
+
+/// On this architecture the first argument is lost once the call has returned.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn restart_call(_: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
@@ -237,34 +243,34 @@ pub(super) fn read_memory(task: u32, addr: u64, bytes: &mut [u8]) -> usize {
         iov_base: ptr::without_provenance_mut(usize::try_from(addr).unwrap_or(0)),
         iov_len: bytes.len(),
     };
-    // SAFETY: writes into `bytes` only; the other side's addresses are checked by the kernel.
+    // SAFETY: writes into `bytes` only; the kernel checks the remote addresses.
     let got = unsafe { libc::process_vm_readv(task.cast_signed(), &here, 1, &there, 1, 0) };
     usize::try_from(got).unwrap_or(0)
 }
 
-/// A wait that ended.
+/// Why a wait ended.
 pub(super) enum WaitResult {
-    /// Something happened to this task.
+    /// This task stopped.
     Stopped(u32, StopKind),
-    /// This one is gone; the kernel's counts of its process and what that waited for.
+    /// This task ended; resource usage of its process and of the children that it waited for.
     Ended { task: u32, status: i32, usage: Box<libc::rusage> },
-    /// A signal came: the clock ticked.
+    /// A signal interrupted the wait: the timer expired.
     Tick,
-    /// There is nobody left.
+    /// No tracee is left.
     NoTracees,
 }
 
-/// Tasks of this thread's only, and all kinds of them.
+/// Only this thread's tracees, of all kinds.
 const WAIT_FLAGS: i32 = libc::__WALL | libc::__WNOTHREAD;
 
-/// Waits until something happens to a task of this thread's.
+/// Waits for an event of one of this thread's tracees.
 pub(super) fn wait() -> WaitResult {
     reap(-1, true)
 }
 
-/// As [`wait`] where they are many. The kernel goes through all of them to find one with news, so those are asked
-/// for first that are `likely` to have some. And it adds up what was used over all threads of the process that ends:
-/// it is asked for that only at the end of the `usage_of` that it is wanted of.
+/// As [`wait`] with many tracees. The kernel walks all of them to find one with an event, so the
+/// `likely` ones are queried first. At the end of a process the kernel sums the usage of all its
+/// threads: that is requested only for the task `usage_of`.
 pub(super) fn wait_among_many(usage_of: u32, mut likely: impl Iterator<Item = u32>) -> WaitResult {
     let any = WAIT_FLAGS | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
     let has_news =
@@ -278,7 +284,7 @@ pub(super) fn wait_among_many(usage_of: u32, mut likely: impl Iterator<Item = u3
             return reap(task, task.cast_unsigned() == usage_of);
         }
         let stopped = WAIT_FLAGS | libc::WSTOPPED | libc::WNOHANG;
-        // None if it was killed since: then its end comes next.
+        // None if it was killed meanwhile: its end comes next.
         if let Some((1.., _, status)) = waitid(libc::P_PID, task.cast_unsigned(), stopped) {
             return WaitResult::Stopped(
                 task.cast_unsigned(),
@@ -288,13 +294,13 @@ pub(super) fn wait_among_many(usage_of: u32, mut likely: impl Iterator<Item = u3
     }
 }
 
-/// What `wait4` says of a stop, beside its kind.
+/// Low bits of a `wait4` status of a stop.
 const STOPPED_STATUS: i32 = 0x7f;
 
-/// The task to which something happened (0: none), and what, as `waitid` codes it.
+/// The task with an event (0: none), the code and the status, as `waitid` reports them.
 fn waitid(which: libc::idtype_t, task: u32, flags: i32) -> Option<(i32, i32, i32)> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the kernel fills it in, with what it tells of children; zeroed, it is nobody's.
+    // SAFETY: the kernel fills it in with what it reports of children; zeroed, it names none.
     unsafe {
         let got = libc::waitid(which, task, info.as_mut_ptr(), flags);
         let info = info.assume_init();
@@ -310,7 +316,7 @@ fn reap(task: i32, wants_usage: bool) -> WaitResult {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     let usage_out = if wants_usage { usage.as_mut_ptr() } else { std::ptr::null_mut() };
-    // SAFETY: the kernel fills in both, or leaves the second alone.
+    // SAFETY: the kernel fills in both, or does not touch the second.
     match unsafe { libc::wait4(task, &mut status, WAIT_FLAGS, usage_out) } {
         -1 if interrupted() => WaitResult::Tick,
         -1 => WaitResult::NoTracees,

@@ -1,22 +1,24 @@
-//! A clock that interrupts the calling thread's waits, time after time.
+//! A periodic POSIX timer whose signal interrupts the calling thread's waits.
+//!
+//! Does not take samples; see `tracer::sampling_cpu`.
 
 use crate::error::Error;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A running clock; gone with the value.
+/// A running timer. It is deleted on drop.
 pub(super) struct SampleTimer {
     timer: libc::timer_t,
     before: libc::sigaction,
 }
 
-/// Real-time signals below this one are the C library's.
+/// The C library reserves the real-time signals below this one.
 fn signal() -> i32 {
     libc::SIGRTMIN() + 6
 }
 
-/// It has ticked since it was asked last.
+/// The timer expired since the last check.
 static TICKED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn tick(_: i32) {
@@ -30,8 +32,8 @@ impl SampleTimer {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
         let mut event = MaybeUninit::<libc::sigevent>::zeroed();
         let mut timer = ptr::null_mut();
-        // SAFETY: all-zero is a valid sigaction and sigevent, of which the fields that count are set;
-        // the function sets a mark and nothing else, and without SA_RESTART it ends a wait.
+        // SAFETY: all-zero is a valid sigaction and sigevent, of which the fields that count are
+        // set; the handler only sets a flag, and without SA_RESTART it ends a wait.
         unsafe {
             (*action.as_mut_ptr()).sa_sigaction = tick as *const () as usize;
             libc::sigaction(signal(), action.as_ptr(), before.as_mut_ptr());
@@ -40,7 +42,7 @@ impl SampleTimer {
             event.sigev_signo = signal();
             event.sigev_notify_thread_id = libc::gettid();
             if libc::timer_create(libc::CLOCK_MONOTONIC, event, &mut timer) != 0 {
-                return Err(Error::last("cannot make a timer"));
+                return Err(Error::last("cannot create a timer"));
             }
             let timer = Self { timer, before: before.assume_init() };
             timer.set_period(period);
@@ -48,31 +50,31 @@ impl SampleTimer {
         }
     }
 
-    /// Whether it has ticked since this was asked last, be it while nobody waited.
+    /// Whether it expired since the last check, also if no wait was interrupted.
     pub(super) fn take_tick(&self) -> bool {
         TICKED.swap(false, Ordering::Relaxed)
     }
 
-    /// Gives it another period.
+    /// Sets another period.
     pub(super) fn set_period(&self, period: u64) {
         self.set_first(period, period);
     }
 
-    /// It ticks on this CPU after so many ns, and from then on with this period.
+    /// It expires after `first` ns, and from then on with this period.
     pub(super) fn set_first(&self, first: u64, period: u64) {
         let spec = |time: u64| libc::timespec {
             tv_sec: (time / 1_000_000_000).cast_signed(),
             tv_nsec: (time % 1_000_000_000).cast_signed(),
         };
         let times = libc::itimerspec { it_interval: spec(period), it_value: spec(first) };
-        // SAFETY: a timer of ours and plain numbers.
+        // SAFETY: our own timer and plain numbers.
         unsafe { libc::timer_settime(self.timer, 0, &times, ptr::null_mut()) };
     }
 }
 
 impl Drop for SampleTimer {
     fn drop(&mut self) {
-        // SAFETY: a timer of ours, and what the kernel told us earlier.
+        // SAFETY: our own timer, and the action that the kernel reported earlier.
         unsafe {
             libc::timer_delete(self.timer);
             libc::sigaction(signal(), &self.before, ptr::null_mut());

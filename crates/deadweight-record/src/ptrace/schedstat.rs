@@ -1,6 +1,8 @@
-//! What the scheduler counts of a task: how long it ran and waited to run, and how often it got a CPU.
+//! What the kernel counts of a task, from `/proc/PID/task/TID`: CPU time, run delay, time slices,
+//! context switches, faults and I/O calls.
 //!
-//! Exact for a task that is stopped or waits; of one that runs the latest tick is in it.
+//! Exact for a task that is stopped or blocked. Of a running task the counts are up to the latest
+//! tick. Does not interpret them; see `tracee`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -11,26 +13,26 @@ pub(super) const CPU_TIME_UNIT: u64 = 10_000_000;
 /// The scheduler's counts since the task's birth.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SchedCounts {
-    /// ns on a CPU.
+    /// Time on a CPU, in ns.
     pub(super) cpu_time: u64,
-    /// ns runnable without one.
+    /// Time runnable without a CPU, in ns.
     pub(super) run_delay: u64,
-    /// How often it got one.
+    /// How often it got a CPU.
     pub(super) timeslices: u64,
 }
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct TaskState {
-    /// Whether it is on a CPU or could be.
+    /// Whether it is running or runnable.
     pub(super) runs: bool,
-    /// Its CPU time in user code so far, in ns: where the kernel's own clock found it, which is to within [`CPU_TIME_UNIT`].
+    /// Its user time so far, in ns, as the kernel's tick found it: precise to [`CPU_TIME_UNIT`].
     pub(super) user_time: u64,
-    /// The CPU that it is on, was on last, or waits for.
+    /// Its current or latest CPU, or the one that it waits for.
     pub(super) cpu: usize,
 }
 
-/// Where they are read.
+/// The files of one task.
 #[derive(Debug)]
 pub(super) struct Schedstat {
     folder: String,
@@ -49,12 +51,12 @@ impl Schedstat {
         Self::of(std::process::id(), unsafe { libc::gettid() }.cast_unsigned())
     }
 
-    /// The counts now; none if the task is gone or this kernel does not count.
+    /// The current counts. None if the task has ended or this kernel does not count.
     pub(super) fn read(&self) -> Option<SchedCounts> {
         let mut bytes = [0; 80];
         let len = match &self.file {
             Some(file) => file.read_at(&mut bytes, 0).ok()?,
-            // More tasks than files can be open.
+            // There are more tasks than descriptors.
             None => {
                 let file = File::open(format!("{}/schedstat", self.folder)).ok()?;
                 file.read_at(&mut bytes, 0).ok()?
@@ -65,19 +67,18 @@ impl Schedstat {
         Some(SchedCounts { cpu_time: next()?, run_delay: next()?, timeslices: next()? })
     }
 
-    /// How often it was put aside while it could have gone on.
+    /// How often it was preempted.
     pub(super) fn involuntary_switches(&self) -> Option<u64> {
         self.switches("nonvoluntary_ctxt_switches:")
     }
 
-    /// How often it left its CPU to wait.
+    /// How often it blocked.
     pub(super) fn voluntary_switches(&self) -> Option<u64> {
         self.switches("voluntary_ctxt_switches:")
     }
 
     fn switches(&self, name: &str) -> Option<u64> {
-        let status = fs::read_to_string(format!("{}/status", self.folder)).ok()?;
-        status.lines().rev().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+        Status::of(&self.folder).field(name)?.parse().ok()
     }
 
     /// Calls that read and calls that wrote so far.
@@ -87,24 +88,24 @@ impl Schedstat {
         Some([count("syscr:")?, count("syscw:")?])
     }
 
-    /// Page faults served from memory so far.
+    /// Minor page faults so far.
     pub(super) fn minor_faults(&self) -> Option<u64> {
         self.stat_fields([7])?[0].parse().ok()
     }
 
-    /// Whether it is on a CPU or could be.
+    /// Whether it is running or runnable.
     pub(super) fn runs(&self) -> bool {
         self.stat_fields([0]).is_some_and(|[letter]| letter == "R")
     }
 
-    /// How it stands now.
+    /// Its current state.
     pub(super) fn state(&self) -> Option<TaskState> {
         let [letter, ticks, cpu] = self.stat_fields([0, 11, 36])?;
         let user_time = ticks.parse::<u64>().ok()? * CPU_TIME_UNIT;
         Some(TaskState { runs: letter == "R", user_time, cpu: cpu.parse().ok()? })
     }
 
-    /// Words of its line in `/proc`, counted from its state: what comes before may hold anything.
+    /// Fields of `stat`, counted from the state: the name before it may hold anything.
     fn stat_fields<const N: usize>(&self, numbers: [usize; N]) -> Option<[String; N]> {
         let stat = fs::read(format!("{}/stat", self.folder)).ok()?;
         let name = stat.iter().rposition(|byte| *byte == b')')?;
@@ -113,6 +114,22 @@ impl Schedstat {
         let found: Vec<_> =
             numbers.iter().map_while(|n| words.get(*n)).map(|w| (*w).to_owned()).collect();
         found.try_into().ok()
+    }
+}
+
+/// The `status` file of a task or process. Empty if that has ended.
+#[derive(Default)]
+pub(super) struct Status(String);
+
+impl Status {
+    /// In this folder of `/proc`.
+    pub(super) fn of(folder: &str) -> Self {
+        Self(fs::read_to_string(format!("{folder}/status")).unwrap_or_default())
+    }
+
+    /// A field; its name ends in a colon.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.0.lines().rev().find_map(|line| line.strip_prefix(name)).map(str::trim)
     }
 }
 

@@ -1,35 +1,38 @@
-//! Which of the watched calls are told next: as many of each kind as the kernel counted, in turns.
+//! The mix of estimated calls: as many of each kind as the kernel counted, interleaved.
+//!
+//! Does not decide how many calls there were in a period; see `high_rate`.
 
 use super::ObservedCall;
 
-/// Kinds that the kernel counts: calls that read and calls that write.
+/// Kinds that the kernel counts: calls that read, and calls that write.
 pub(in crate::ptrace) const COUNTED: usize = 2;
-/// And all others.
+/// These, and all other calls.
 const KINDS: usize = COUNTED + 1;
 
-/// The calls of one stretch, while they are told. What does not fit into it is told in the next.
+/// The calls of one period, while they are reported. Those that do not fit are reported in the next
+/// period.
 #[derive(Debug)]
 pub(in crate::ptrace) struct CallMix<'d> {
     observed: &'d [ObservedCall],
-    /// Places of each kind among those watched.
+    /// Indices of each kind among the observed calls.
     indices: [Vec<usize>; KINDS],
-    /// How many of each kind are to be told, and how many are.
+    /// How many calls of each kind are to be reported, and how many have been.
     due: [u64; KINDS],
     reported: [u64; KINDS],
-    /// Where the kernel's count of each kind stands against what was told.
+    /// Per kind, the kernel's count minus the reported calls.
     balance: Option<&'d mut [i64; COUNTED]>,
 }
 
 impl<'d> CallMix<'d> {
-    /// The kernel counted that many more than were told, which may be fewer than none. Others come as often as among
-    /// those watched.
+    /// The balance is what the kernel counted beyond the reported calls; it may be negative. Other
+    /// calls come as often as among the observed ones.
     pub(super) fn from_counts(
         observed: &'d [ObservedCall],
         balance: &'d mut [i64; COUNTED],
     ) -> Self {
         let indices = indices_by_kind(observed);
         for kind in 0..COUNTED {
-            // None of this kind was watched: they are told as the other.
+            // None of this kind was observed: they are reported as the other kind.
             if indices[kind].is_empty() {
                 balance[COUNTED - 1 - kind] += std::mem::take(&mut balance[kind]);
             }
@@ -39,8 +42,8 @@ impl<'d> CallMix<'d> {
             _ => u64::try_from(balance[kind]).unwrap_or(0),
         };
         let [reads, writes] = [due(0), due(1)];
-        let moving = indices[..COUNTED].iter().map(Vec::len).sum::<usize>().max(1) as u64;
-        let others = (reads + writes) * indices[COUNTED].len() as u64 / moving;
+        let io_calls = indices[..COUNTED].iter().map(Vec::len).sum::<usize>().max(1) as u64;
+        let others = (reads + writes) * indices[COUNTED].len() as u64 / io_calls;
         Self {
             observed,
             indices,
@@ -50,7 +53,7 @@ impl<'d> CallMix<'d> {
         }
     }
 
-    /// Nobody counted them: so many, as they were watched.
+    /// Without a count: `total` calls, mixed as the observed ones.
     pub(super) fn like_observed(observed: &'d [ObservedCall], total: u64) -> Self {
         let indices = indices_by_kind(observed);
         let all = observed.len().max(1) as u64;
@@ -62,7 +65,8 @@ impl<'d> CallMix<'d> {
         self.due.iter().sum()
     }
 
-    /// The next: of the kind of which the smallest part was told. If `nr` is given, one of that number, if any was watched.
+    /// The next call, of the kind of which the smallest part has been reported. With `nr`, a call
+    /// of that number, if one was observed.
     pub(in crate::ptrace) fn next(&mut self, nr: Option<u16>) -> Option<ObservedCall> {
         let observed_call = |nr: u16| self.observed.iter().find(|call| call.nr == nr).copied();
         let call = match nr.and_then(observed_call) {
@@ -79,7 +83,7 @@ impl<'d> CallMix<'d> {
 
     fn next_in_proportion(&self) -> Option<ObservedCall> {
         let remaining = (0..KINDS).filter(|kind| self.due[*kind] > 0);
-        // told / due, as fractions with a common denominator.
+        // reported / due, as fractions with a common denominator.
         let fraction = |kind: usize, other: usize| {
             u128::from(2 * self.reported[kind] + 1) * u128::from(self.due[other])
         };
@@ -116,19 +120,19 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_come_as_often_as_the_kernel_counted_them_and_others_with_them() {
+    fn reads_and_writes_match_the_kernels_count_and_other_calls_keep_their_proportion() {
         let calls = observed(&[READ, READ, WRITE, GETPID, GETPID, GETPID]);
         let mut balance = [4, 2];
         let mut mix = CallMix::from_counts(&calls, &mut balance);
         let mut reported = all_calls(&mut mix);
-        assert_ne!(reported[..6], [READ, READ, READ, READ, WRITE, WRITE], "not in turns");
+        assert_ne!(reported[..6], [READ, READ, READ, READ, WRITE, WRITE], "not interleaved");
         reported.sort_unstable();
         let expected = [[READ; 4].as_slice(), &[WRITE; 2], &[GETPID; 6]].concat();
         assert_eq!((reported, balance), (expected, [0, 0]));
     }
 
     #[test]
-    fn the_call_that_it_stands_in_is_counted_later() {
+    fn a_call_in_progress_is_reported_before_it_is_counted() {
         let calls = observed(&[WRITE, READ]);
         let mut balance = [0, 1];
         let mut mix = CallMix::from_counts(&calls, &mut balance);
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_was_not_watched_is_told_as_the_other() {
+    fn an_unobserved_kind_is_reported_as_the_other() {
         let calls = observed(&[READ]);
         let mut balance = [1, 3];
         assert_eq!(all_calls(&mut CallMix::from_counts(&calls, &mut balance)), [READ; 4]);
@@ -145,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_counts_is_told_as_it_was_watched() {
+    fn uncounted_calls_are_mixed_as_observed() {
         let calls = observed(&[READ, GETPID]);
         assert_eq!(all_calls(&mut CallMix::like_observed(&calls, 4)), [READ, GETPID, READ, GETPID]);
     }

@@ -1,11 +1,11 @@
-//! Tasks that make so many calls that stopping at each would take most of the time: they are watched
-//! for a while, then let run for a longer while, in turns.
+//! Tasks with a high call rate: stopping at each call would take most of the time. They are
+//! observed for a while, then run freely (without stops at calls) for a longer while, and so on.
 //!
-//! While they run, how much of their time is in calls is known by samples from their own CPU, how often they read and
-//! write by the kernel's count of that, and which calls they make by what was watched before. Samples from another CPU
-//! would not tell calls from user code: who is interrupted from there goes on until he hears of it, and on a virtual
-//! machine is in his next call by then. Where there are few others, the kernel's count of their time in user code is
-//! followed. Not for calls that would fail if the clock interrupted them.
+//! In a free run, the share of time in calls comes from samples taken on the task's own CPU, the
+//! number of reads and writes from the kernel's count, and the mix of calls from the observed ones.
+//! Samples taken from another CPU skid: an interrupted task runs on until the interrupt arrives,
+//! and on a virtual machine it is in its next call by then. If there are few local samples, the
+//! kernel's count of user time is used. Not for calls that fail if the timer interrupts them.
 
 mod call_mix;
 
@@ -13,24 +13,25 @@ pub(super) use call_mix::{COUNTED, CallMix};
 
 use deadweight_trace::syscall::{self, Arch};
 
-/// So many calls are watched before a task is let run; the first time more.
+/// So many calls are observed before each free run, and before the first one.
 const OBSERVE: usize = 200;
 const OBSERVE_FIRST: u64 = 2000;
-/// If it has more CPU time than this for each, in ns, stopping at each does not slow it down much.
+/// If a call has more CPU time than this, in ns, stopping at each call costs little.
 const MAX_INTERVAL: u64 = 100_000;
-/// It runs so many times as long as it was watched, in ns at least and at most.
+/// A free run is so many times as long as the observation, within these limits in ns.
 const FREE_RUN_FACTOR: u64 = 8;
 const FREE_RUN_RANGE: [u64; 2] = [10_000_000, 400_000_000];
-/// More than this at once might be cut short by an interruption.
+/// A larger transfer might be cut short by an interruption.
 const SMALL_TRANSFER: u64 = 4096;
-/// So many samples that came at once tell the share of calls, until so much time in ns makes the kernel's count finer.
+/// From so many local samples on, they give the share of calls, until the free run is so long (in
+/// ns) that the kernel's count of user time is more precise.
 const ENOUGH_SAMPLES: u64 = 24;
 const TICKS_PRECISE_AFTER: u64 = 150_000_000;
-/// The shortest time in ns between two calls that is believed, and where nobody counts them.
+/// The shortest plausible interval of calls in ns, and the one where no count exists.
 const MIN_INTERVAL: u64 = 120;
 const MIN_INTERVAL_UNCOUNTED: u64 = 1000;
 
-/// Calls that come back with an error, or with less than they would, if they are interrupted.
+/// Calls that fail or return less if they are interrupted.
 const NOT_RESTARTABLE: [&str; 19] = [
     "accept",
     "accept4",
@@ -53,7 +54,7 @@ const NOT_RESTARTABLE: [&str; 19] = [
     "semtimedop",
 ];
 
-/// A call that was watched.
+/// A call that was observed.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct ObservedCall {
     pub(super) nr: u16,
@@ -61,37 +62,39 @@ pub(super) struct ObservedCall {
     pub(super) ret: i64,
 }
 
-/// What is known of a task's calls for this.
+/// Observed calls and free runs of one task.
 #[derive(Debug)]
 pub(super) struct HighRate {
     observed: Vec<ObservedCall>,
-    /// How many were watched in all.
+    /// All calls observed so far.
     count: u64,
-    /// Since when these are watched.
+    /// When this observation began.
     since: u64,
-    /// It has waited among them.
-    pub(super) waits: bool,
-    /// CPU time of the latest stretch between two stops.
+    /// The task has blocked during the observation.
+    pub(super) blocked: bool,
+    /// CPU time between the latest two stops.
     pub(super) cpu_time: u64,
-    /// CPU time over all that are watched.
+    /// CPU time of this observation.
     observed_time: u64,
-    /// Until when it runs without stops.
+    /// End of the free run.
     free_until: Option<u64>,
     io_calls: Option<[u64; COUNTED]>,
     user_time: Option<u64>,
-    /// Reads and writes that the kernel counted beyond those told.
+    /// Reads and writes that the kernel counted, minus those reported.
     balance: [i64; COUNTED],
-    /// CPU time without stops so far, what the kernel counted of it as user code, and what was told as in calls.
+    /// CPU time of free runs so far, the user time that the kernel counted of it, and the time
+    /// estimated as in calls.
     free_time: u64,
     free_user_time: u64,
     estimated_in_calls: u64,
-    /// Samples while it ran, those that came at once, and those that would have been in user code had they come at once.
+    /// Samples of free runs; those taken on the task's own CPU; those that skidded out of user code
+    /// into a call.
     samples: Samples,
     local: Samples,
     skidded: u64,
-    /// The part of the time that was in calls, as far as is known, as a fraction.
+    /// The estimated share of time in calls, as a fraction.
     share_in_calls: (u64, u64),
-    /// Calls that were told without a stop.
+    /// Calls reported without a stop.
     pub(super) estimated: u64,
 }
 
@@ -102,20 +105,20 @@ struct Samples {
     in_calls: u64,
 }
 
-/// What a sample found.
+/// What a sample hit.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct SampleHit {
     pub(super) in_call: bool,
-    /// It came from the task's own CPU, and so at once.
+    /// It was taken on the task's own CPU, so it did not skid.
     pub(super) local: bool,
 }
 
-/// Calls of one stretch, evenly spread.
+/// Calls of one period, evenly spread.
 #[derive(Debug)]
 pub(super) struct EstimatedCalls<'d> {
     pub(super) calls: CallMix<'d>,
     pub(super) count: u64,
-    /// From the end of one to the end of the next, and how much of that is the call, in ns.
+    /// Interval from one end to the next, and the part in the call, in ns.
     pub(super) each: u64,
     pub(super) in_call: u64,
 }
@@ -126,7 +129,7 @@ impl HighRate {
             observed: Vec::new(),
             count: 0,
             since: at,
-            waits: false,
+            blocked: false,
             cpu_time: 0,
             observed_time: 0,
             free_until: None,
@@ -144,25 +147,25 @@ impl HighRate {
         }
     }
 
-    /// A call was watched from its entry to its return.
+    /// A call was observed from entry to return.
     pub(super) fn observe(&mut self, call: ObservedCall) {
         self.observed.push(call);
         self.count += 1;
     }
 
-    /// CPU time that was watched.
+    /// Adds the CPU time before this stop to the observation.
     pub(super) fn add_observed_time(&mut self) {
         self.observed_time += self.cpu_time;
     }
 
-    /// Whether the task should run without stops from now on.
+    /// Whether the task should run freely from now on.
     pub(super) fn may_run_freely(&mut self, now: u64) -> bool {
         if self.observed.len() < OBSERVE {
             return false;
         }
         let is_high_rate =
             self.count >= OBSERVE_FIRST && self.observed_time < MAX_INTERVAL * OBSERVE as u64;
-        let due = !self.waits
+        let due = !self.blocked
             && is_high_rate
             && self.observed.iter().all(ObservedCall::may_be_interrupted);
         if !due {
@@ -171,33 +174,33 @@ impl HighRate {
         due
     }
 
-    /// The likeliest of the watched calls to wait in: it waited in one of that number before, or reads, or writes. It is told
-    /// by who asks.
+    /// The observed call that most likely blocks: a number that has blocked before, or a read, or a
+    /// write. The caller reports it.
     pub(super) fn take_blocking_call(
         &mut self,
-        run_delay: impl Fn(u16) -> bool,
+        has_blocked: impl Fn(u16) -> bool,
     ) -> Option<ObservedCall> {
-        let call = self.likeliest_blocking(run_delay)?;
+        let call = self.likeliest_blocking(has_blocked)?;
         if let Some(balance) = self.balance.get_mut(call.kind()) {
             *balance -= 1;
         }
         Some(call)
     }
 
-    /// The likeliest of the watched calls to wait in.
+    /// The observed call that most likely blocks.
     pub(super) fn likeliest_blocking(
         &self,
-        run_delay: impl Fn(u16) -> bool,
+        has_blocked: impl Fn(u16) -> bool,
     ) -> Option<ObservedCall> {
-        self.observed.iter().min_by_key(|call| (!run_delay(call.nr), call.kind())).copied()
+        self.observed.iter().min_by_key(|call| (!has_blocked(call.nr), call.kind())).copied()
     }
 
-    /// Whether it runs without stops, and until when.
+    /// The end of the free run, if the task runs freely.
     pub(super) fn free_until(&self) -> Option<u64> {
         self.free_until
     }
 
-    /// It runs without stops from now on.
+    /// The task runs freely from now on.
     pub(super) fn start_free_run(
         &mut self,
         now: u64,
@@ -211,14 +214,14 @@ impl HighRate {
         (self.io_calls, self.user_time) = (io_calls, user_time);
     }
 
-    /// It is watched from now on.
+    /// The task is observed from now on.
     pub(super) fn restart_observation(&mut self, now: u64) {
         self.observed.clear();
-        (self.since, self.waits, self.free_until, self.observed_time) = (now, false, None, 0);
+        (self.since, self.blocked, self.free_until, self.observed_time) = (now, false, None, 0);
     }
 
-    /// The calls made in `length` ns of CPU time, at whose end a sample found this, and the kernel had counted so many
-    /// that read or wrote, and so much time in user code.
+    /// Estimates the calls made in `length` ns of CPU time. At their end a sample had this hit, and
+    /// the kernel had counted these reads and writes and this user time.
     pub(super) fn estimate(
         &mut self,
         hit: SampleHit,
@@ -234,9 +237,10 @@ impl HighRate {
         let counted = io_calls.zip(self.io_calls);
         self.io_calls = io_calls.or(self.io_calls);
         let all = self.observed.len() as u64;
-        let transferring = self.observed.iter().filter(|call| call.io_calls()).count() as u64;
+        let transferring = self.observed.iter().filter(|call| call.is_io()).count() as u64;
         let calls = match counted {
-            // The kernel counts reads and writes; the others come as often as they did among these.
+            // The kernel counts reads and writes. The others keep their proportion among the
+            // observed calls.
             Some((now, then)) if transferring * 8 >= all => {
                 for (kind, balance) in self.balance.iter_mut().enumerate() {
                     *balance =
@@ -244,7 +248,7 @@ impl HighRate {
                 }
                 CallMix::from_counts(&self.observed, &mut self.balance)
             }
-            // The others are nobody's count: rather too few.
+            // Without a count, rather too few.
             _ => CallMix::like_observed(
                 &self.observed,
                 length * all / self.observed_time.max(all * MIN_INTERVAL_UNCOUNTED),
@@ -260,22 +264,20 @@ impl HighRate {
         self.estimated_in_calls += in_call * count;
         Some(EstimatedCalls { calls, count, each, in_call })
     }
-}
 
-impl HighRate {
-    /// How much of the next `length` ns is told as in calls: their share so far, and a part of what was told wrongly
-    /// before that was known.
+    /// How much of the next `length` ns is reported as in calls: the share so far, and a correction
+    /// of what earlier estimates missed.
     fn time_in_calls(&mut self, length: u64, user_time: Option<u64>) -> u64 {
-        /// That is made good over so long.
+        /// The correction is spread over this time.
         const CORRECT_OVER: u64 = 8_000_000;
-        /// Half a tick of a clock that finds the task in its own code or not.
+        /// Half a tick of the clock that the kernel counts user time with.
         const HALF_TICK: u64 = 2_000_000;
         if let (Some(now), Some(then)) = (user_time, self.user_time) {
             self.free_user_time += now.saturating_sub(then);
         }
         let known = user_time.is_some();
         self.user_time = user_time.or(self.user_time);
-        // A little of either kind more than seen: a share of few is never all or nothing.
+        // A little of either kind is added: the share of few samples is never 0 or 1.
         let (part, whole) =
             if self.local.all >= ENOUGH_SAMPLES && self.free_time < TICKS_PRECISE_AFTER {
                 self.local.share()
@@ -286,26 +288,17 @@ impl HighRate {
                 self.samples.share()
             };
         self.share_in_calls = (part, whole);
-        let share = |of: u64| {
-            u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(of)
-        };
+        let share = |of: u64| scaled(of, part, whole);
         let (expected, estimated_so_far) = (share(self.free_time), self.estimated_in_calls);
         self.free_time += length;
-        let correction = |wrong: u64| {
-            u64::try_from(
-                u128::from(wrong) * u128::from(length) / u128::from(CORRECT_OVER.max(length)),
-            )
-            .unwrap_or(wrong)
-        };
+        let correction = |wrong: u64| scaled(wrong, length, CORRECT_OVER.max(length));
         (share(length) + correction(expected.saturating_sub(estimated_so_far)))
             .saturating_sub(correction(estimated_so_far.saturating_sub(expected)))
             .min(length)
     }
-}
 
-impl HighRate {
-    /// Whether the latest sample, which found it in a call, came too late for the user code that it was in before: for as
-    /// many of them as there are more in calls than the kernel's count allows.
+    /// Whether the latest sample, which hit a call, skidded out of user code. So many do as exceed
+    /// the calls' share by the kernel's count.
     pub(super) fn has_skidded(&mut self) -> bool {
         let (part, whole) = self.share_in_calls;
         let expected = u128::from(self.samples.all) * u128::from(part) / u128::from(whole);
@@ -316,23 +309,28 @@ impl HighRate {
     }
 }
 
+/// `value * part / whole`.
+fn scaled(value: u64, part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(value) * u128::from(part) / u128::from(whole)).unwrap_or(value)
+}
+
 impl Samples {
     fn add(&mut self, hit: SampleHit) {
         self.all += 1;
         self.in_calls += u64::from(hit.in_call);
     }
 
-    /// Those in calls, as a fraction, which is never all or nothing.
+    /// The part in calls, as a fraction that is never 0 or 1.
     fn share(self) -> (u64, u64) {
         (self.in_calls + 1, self.all + 2)
     }
 }
 
 impl EstimatedCalls<'_> {
-    /// When they ended, in stretches on a CPU.
-    pub(super) fn ends(&self, stretches: &[(u64, u64)]) -> Vec<u64> {
+    /// When the calls ended, within spans on a CPU.
+    pub(super) fn ends(&self, spans: &[(u64, u64)]) -> Vec<u64> {
         let mut ends = Vec::new();
-        for (from, to) in stretches {
+        for (from, to) in spans {
             let mut end = from + self.each;
             while end + 1 < *to && (ends.len() as u64) < self.count {
                 ends.push(end);
@@ -357,18 +355,18 @@ impl ObservedCall {
         }
     }
 
-    fn io_calls(&self) -> bool {
+    fn is_io(&self) -> bool {
         self.kind() < COUNTED
     }
 
     fn may_be_interrupted(&self) -> bool {
         let name = self.name();
-        // What is mapped without a file tells nothing about code.
+        // An anonymous mapping holds no code from a file.
         let anonymous = u64::from(libc::MAP_ANONYMOUS.cast_unsigned());
         if name == "mmap" {
             return self.args[3] & anonymous != 0;
         }
-        let is_small = !self.io_calls() || name.ends_with('v') || self.args[2] <= SMALL_TRANSFER;
+        let is_small = !self.is_io() || name.ends_with('v') || self.args[2] <= SMALL_TRANSFER;
         is_small
             && !name.starts_with("recv")
             && !name.starts_with("send")
@@ -390,9 +388,9 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn many_small_reads_are_let_run_and_counted_by_the_kernel() {
+    fn a_task_with_many_small_reads_runs_freely_and_the_kernel_counts_them() {
         let mut high_rate = reading(OBSERVE);
-        assert!(!high_rate.may_run_freely(1), "so few are all watched");
+        assert!(!high_rate.may_run_freely(1), "a short observation is not enough");
         let mut high_rate = HighRate { count: OBSERVE_FIRST, ..reading(OBSERVE) };
         assert!(high_rate.may_run_freely(1));
         high_rate.start_free_run(4_000_000, Some([1_000, 0]), None);
@@ -402,8 +400,8 @@ mod tests {
         assert_eq!((calls.count, calls.each, calls.in_call), (2_000, 500, 333));
     }
 
-    /// Time in calls of one stretch, all of which are told.
-    fn time_told(
+    /// Time in calls of one period, all of which are reported.
+    fn reported_time(
         high_rate: &mut HighRate,
         reads: u64,
         free_user_time: u64,
@@ -421,11 +419,11 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn what_waits_or_is_seldom_or_would_fail_stays_watched() {
+    fn tasks_that_block_or_call_rarely_or_cannot_restart_calls_stay_observed() {
         let many = || HighRate { count: OBSERVE_FIRST, ..reading(OBSERVE) };
         assert!(many().may_run_freely(1));
         assert!(!HighRate { observed_time: u64::MAX, ..many() }.may_run_freely(1));
-        assert!(!HighRate { waits: true, ..many() }.may_run_freely(1));
+        assert!(!HighRate { blocked: true, ..many() }.may_run_freely(1));
         let mut not_restartable = many();
         let epoll_wait = syscall::number(Arch::X86_64, "epoll_wait").unwrap();
         not_restartable.observe(ObservedCall { nr: epoll_wait, args: [0; 6], ret: 0 });
@@ -433,32 +431,30 @@ mod tests {
     }
 
     #[test]
-    fn how_much_of_the_time_calls_take_is_what_the_kernel_did_not_count_as_user_code() {
+    fn time_in_calls_is_what_the_kernel_did_not_count_as_user_time() {
         let mut high_rate = HighRate { count: OBSERVE_FIRST, ..reading(OBSERVE) };
         high_rate.start_free_run(0, Some([0, 0]), Some(0));
         let (mut estimated, mut skidded) = (0, 0);
-        for stretch in 1..=400 {
-            // Four fifths in user code, by a count of hundredths of a second; interruptions always come late.
-            let free_user_time = stretch * 800_000 / CPU_TIME_UNIT * CPU_TIME_UNIT;
-            let calls =
-                time_told(&mut high_rate, stretch * 1_000, free_user_time, hit(true, false));
-            estimated += calls;
+        for period in 1..=400 {
+            // Four fifths are user time, counted in ticks. Every sample skids.
+            let free_user_time = period * 800_000 / CPU_TIME_UNIT * CPU_TIME_UNIT;
+            estimated +=
+                reported_time(&mut high_rate, period * 1_000, free_user_time, hit(true, false));
             skidded += u64::from(high_rate.has_skidded());
         }
         assert!((72_000_000..88_000_000).contains(&estimated), "{estimated} ns of 400 ms");
-        assert!((300..340).contains(&skidded), "{skidded} of 400 were in user code");
+        assert!((300..340).contains(&skidded), "{skidded} of 400 skidded");
     }
 
     #[test]
-    fn enough_samples_that_came_at_once_tell_how_much_of_the_time_calls_take() {
+    fn enough_local_samples_give_the_share_of_calls() {
         let mut high_rate = HighRate { count: OBSERVE_FIRST, ..reading(OBSERVE) };
         high_rate.start_free_run(0, Some([0, 0]), Some(0));
         let mut estimated = 0;
-        for stretch in 1..=140 {
-            // The kernel's clock has found all of it in user code, by chance.
-            let sample = hit(stretch % 4 == 0, true);
-            let calls = time_told(&mut high_rate, stretch * 1_000, stretch * 1_000_000, sample);
-            estimated += calls;
+        for period in 1..=140 {
+            // By chance the kernel's tick found all of it in user code.
+            let sample = hit(period % 4 == 0, true);
+            estimated += reported_time(&mut high_rate, period * 1_000, period * 1_000_000, sample);
         }
         assert!((31_000_000..39_000_000).contains(&estimated), "{estimated} ns of 140 ms");
     }

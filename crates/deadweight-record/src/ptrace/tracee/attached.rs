@@ -1,4 +1,6 @@
-//! A task that ran before it was traced: how it stands, and what it does until it stops for the first time.
+//! A task that ran before it was traced: its state, and its events until its first stop.
+//!
+//! Does not interrupt it; see `tracer::attach`.
 
 use super::{Activity, Tracee};
 use crate::ptrace::event::{EventKind, TaskEvent};
@@ -6,7 +8,7 @@ use crate::ptrace::schedstat::SchedCounts;
 use deadweight_trace::Off;
 
 impl Tracee {
-    /// How it stands when it is joined: on a CPU, or since some time in a call that waits.
+    /// Its state when it is attached to: on a CPU, or blocked in a call for some time.
     pub(in crate::ptrace) fn attach(
         &mut self,
         call: Option<Activity>,
@@ -19,19 +21,19 @@ impl Tracee {
             self.activity = Activity::Call { nr, args };
             (self.on_cpu, self.blocked) = (false, true);
         } else {
-            // It is past its exec.
+            // It has returned from its `execve`.
             self.emit(self.cursor, EventKind::CallReturn(0), events);
         }
     }
 
-    /// It is not told of until it is on a CPU again.
+    /// No event until it is on a CPU again.
     pub(in crate::ptrace) fn preempt_at_attach(&mut self, events: &mut Vec<TaskEvent>) {
         self.on_cpu = false;
         self.emit(self.cursor, EventKind::Off(Off::Preempted), events);
     }
 
-    /// It does not stop yet, and was seen to wait again after it ran: how long is counted, and what it
-    /// did is not known.
+    /// It does not stop yet, and was found blocked again after it ran. How long it ran is counted;
+    /// what it did is not known.
     pub(in crate::ptrace) fn blocks_again(
         &mut self,
         call: Activity,
@@ -55,12 +57,12 @@ impl Tracee {
         (self.on_cpu, self.blocked, self.resumed_at) = (false, true, end);
     }
 
-    /// How often it has waited.
+    /// How often it has blocked.
     pub(in crate::ptrace) fn voluntary_switches(&self) -> Option<u64> {
         self.sched.voluntary_switches()
     }
 
-    /// What the scheduler counts of it now.
+    /// The scheduler's current counts.
     pub(in crate::ptrace) fn sched_counts(&self) -> SchedCounts {
         self.sched.read().unwrap_or_default()
     }

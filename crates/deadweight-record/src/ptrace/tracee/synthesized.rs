@@ -1,22 +1,24 @@
-//! What happened between two stops and had none of its own: samples, page faults, calls that were run
-//! past. Told when the task is stopped, and spread over the time that it was on a CPU.
+//! Events that had no stop of their own: samples, page faults, and calls of free runs. They are
+//! synthesized at the next stop, and spread over the task's time on a CPU.
+//!
+//! Does not account CPU time; see the parent.
 
 use super::Tracee;
 use crate::ptrace::event::{EventKind, TaskEvent, UserSnapshot};
 use crate::ptrace::first_touch::FirstTouch;
 use crate::ptrace::high_rate::SampleHit;
 
-/// Page faults are counted after so much time in user code, in ns.
+/// Page faults are counted after this much user time, in ns, ...
 const FAULT_WINDOW: u64 = 250_000;
 
-/// With more between two of them, in ns, few interruptions are late enough to find the next.
+/// With a longer interval of page faults, in ns, few interruptions skid into the next one.
 const BUSY_INTERVAL: u64 = 100_000;
 
-/// And after so many turns on a CPU.
+/// ... or after so many spans on a CPU.
 const MAX_SPANS: usize = 64;
 
 impl Tracee {
-    /// What was found when it stopped: it belongs to the time before.
+    /// The hit at a stop. It belongs to the time before.
     pub(in crate::ptrace) fn emit_sample(
         &mut self,
         sample: EventKind,
@@ -29,22 +31,21 @@ impl Tracee {
         }
     }
 
-    /// Whether it enters the kernel so often that a late interruption finds it there.
+    /// Whether it enters the kernel so often that samples skid into it.
     pub(in crate::ptrace) fn is_busy(&self) -> bool {
         self.high_rate.free_until().is_some() || self.fault_interval < BUSY_INTERVAL
     }
 
-    /// It was let run without stops, and is stopped in its own code or in this call: tells the calls
-    /// that it made, of which the kernel knows how much of the time they took.
+    /// Emits the calls of a free run. The task is stopped in user code, or in the call `in_call`.
     pub(in crate::ptrace) fn emit_calls(
         &mut self,
-        inside: Option<u16>,
-        mut site: Option<UserSnapshot>,
+        in_call: Option<u16>,
+        mut call_site: Option<UserSnapshot>,
         events: &mut Vec<TaskEvent>,
     ) {
         let length = self.on_cpu_spans.iter().map(|(start, end)| end - start).sum();
         let counted = self.sched.io_calls();
-        let hit = SampleHit { in_call: inside.is_some(), local: self.local_interrupt };
+        let hit = SampleHit { in_call: in_call.is_some(), local: self.local_interrupt };
         let Some(mut estimate) = self.high_rate.estimate(hit, counted, self.user_time, length)
         else {
             return;
@@ -55,17 +56,17 @@ impl Tracee {
         for (index, end) in ends.iter().enumerate() {
             let last = index + 1 == ends.len();
             // A stack that was taken in a call belongs to the last one.
-            let Some(call) = estimate.calls.next(inside.filter(|_| last)) else { break };
+            let Some(call) = estimate.calls.next(in_call.filter(|_| last)) else { break };
             emit(end - estimate.in_call, EventKind::Call { nr: call.nr, args: call.args });
-            if let Some(user) = site.take_if(|_| last && inside == Some(call.nr)) {
+            if let Some(user) = call_site.take_if(|_| last && in_call == Some(call.nr)) {
                 emit(end - estimate.in_call, EventKind::CallSite(user));
             }
             emit(*end, EventKind::CallReturn(call.ret));
         }
     }
 
-    /// Tells the page faults since they were counted last, one of which takes about `cost` ns: how many
-    /// is known, and not when and where. It stands stopped after a time in its own code.
+    /// Emits the page faults since they were last counted. One takes about `cost` ns. Their number
+    /// is known, but not their times and call sites. The task is stopped after running user code.
     pub(in crate::ptrace) fn emit_faults(
         &mut self,
         cost: u64,
@@ -77,10 +78,10 @@ impl Tracee {
             return;
         }
         self.fault_window = 0;
-        let on_cpu_spans = std::mem::take(&mut self.fault_spans);
+        let spans = std::mem::take(&mut self.fault_spans);
         let Some(all) = self.sched.minor_faults() else { return };
         let new = all.saturating_sub(std::mem::replace(&mut self.minor_faults, all));
-        let length: u64 = on_cpu_spans.iter().map(|(start, end)| end - start).sum();
+        let length: u64 = spans.iter().map(|(start, end)| end - start).sum();
         self.fault_interval = length / new.max(1);
         if new == 0 || new >= length / 2 {
             return;
@@ -91,23 +92,23 @@ impl Tracee {
             first_touch.map_or(Vec::new(), |f| f.newly_touched(self.process, new)).into_iter();
         let (process, task) = (self.process, self.task);
         let mut last = None;
-        for (start, to) in &on_cpu_spans {
+        for (start, end) in &spans {
             let mut at = start + (each - took) / 2;
-            while at + took + 1 < *to {
+            while at + took + 1 < *end {
                 let addr = addresses.next().unwrap_or(0);
                 let fault = EventKind::Fault { addr, ip: 0 };
                 events.push(TaskEvent { at, process, task, kind: fault });
-                let end = EventKind::FaultEnd { major: false };
-                events.push(TaskEvent { at: at + took, process, task, kind: end });
+                let fault_end = EventKind::FaultEnd { major: false };
+                events.push(TaskEvent { at: at + took, process, task, kind: fault_end });
                 last = Some(at);
                 at += each;
             }
         }
-        // Where the faults are much of the time, the sample was taken where they are.
+        // Where faults take much of the time, the sample was taken at them.
         if let (Some(at), Some(user)) = (last.filter(|_| took * 4 >= each), user) {
-            let end = events.pop();
+            let last_end = events.pop();
             events.push(TaskEvent { at, process, task, kind: EventKind::CallSite(user.clone()) });
-            events.extend(end);
+            events.extend(last_end);
         }
     }
 }

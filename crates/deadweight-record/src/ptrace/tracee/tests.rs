@@ -1,14 +1,14 @@
-//! What is told of a task, from made-up clocks and counts.
+//! Events of a task, from made-up clocks and counts.
 
 use super::{Activity, SchedCounts, Tracee};
 use crate::ptrace::calibrate::StopCost;
 use crate::ptrace::event::{EventKind, TaskEvent};
 use crate::ptrace::high_rate::ObservedCall;
 
-/// Nobody has this number, so that only what is made up is known of it.
-const NOBODY: u32 = u32::MAX - 7;
+/// No task has this id, so only the made-up counts apply.
+const NO_TASK: u32 = u32::MAX - 7;
 
-/// What a task is told to have done that was let go at 1 ms and stopped at `at`.
+/// Events of a task that was resumed at 1 ms and stopped at `at`.
 fn account_events(
     activity: Activity,
     at: u64,
@@ -27,7 +27,7 @@ fn account_events(
 }
 
 fn resumed_tracee(activity: Activity) -> Tracee {
-    Tracee { activity, ..Tracee::new(NOBODY, NOBODY, 1_000_000) }
+    Tracee { activity, ..Tracee::new(NO_TASK, NO_TASK, 1_000_000) }
 }
 
 fn stop(mut tracee: Tracee, at: u64, counts: SchedCounts, events: &mut Vec<TaskEvent>) {
@@ -39,8 +39,8 @@ fn stop(mut tracee: Tracee, at: u64, counts: SchedCounts, events: &mut Vec<TaskE
 fn words(events: &[TaskEvent]) -> Vec<String> {
     let word = |event: &TaskEvent| match &event.kind {
         EventKind::On => "on".to_owned(),
-        EventKind::PtraceStop => "held".to_owned(),
-        EventKind::Preempted => "involuntary_switches".to_owned(),
+        EventKind::PtraceStop => "stopped".to_owned(),
+        EventKind::Preempted => "preempted".to_owned(),
         other => format!("{other:?}"),
     };
     events.iter().map(|event| format!("{} {}", event.at - 1_000_000, word(event))).collect()
@@ -49,25 +49,25 @@ fn words(events: &[TaskEvent]) -> Vec<String> {
 const READ: Activity = Activity::Call { nr: 0, args: [0; 6] };
 
 #[test]
-fn a_quick_call_is_on_a_cpu_and_then_held() {
-    // It waited 4 us for the CPU because we had it; 2 us of what it ran are the stop's.
-    assert_eq!(account_events(READ, 1_030_000, 12_000, 4_000, 1), ["4000 on", "14000 held"]);
+fn a_short_call_is_on_a_cpu_and_then_in_a_ptrace_stop() {
+    // It waited 4 us for the CPU because of the tracer. 2 us of its CPU time are the stop's.
+    assert_eq!(account_events(READ, 1_030_000, 12_000, 4_000, 1), ["4000 on", "14000 stopped"]);
 }
 
 #[test]
 fn a_stop_that_cost_less_than_usual_leaves_the_call_a_moment() {
-    assert_eq!(account_events(READ, 1_030_000, 1_500, 0, 1), ["0 on", "50 held"]);
+    assert_eq!(account_events(READ, 1_030_000, 1_500, 0, 1), ["0 on", "50 stopped"]);
 }
 
 #[test]
 fn a_call_that_blocks_does_so_in_its_middle() {
     let words = account_events(READ, 6_000_000, 42_000, 0, 2);
-    assert_eq!(words, ["0 on", "20000 Off(Blocked)", "4974000 on", "4994000 held"]);
+    assert_eq!(words, ["0 on", "20000 Off(Blocked)", "4974000 on", "4994000 stopped"]);
 }
 
 #[test]
-fn who_runs_past_calls_blocked_before_each_of_its_turns_but_the_first() {
-    let mut tracee = resumed_tracee(Activity::UserSnapshot);
+fn a_free_run_blocks_before_each_time_slice_but_the_first() {
+    let mut tracee = resumed_tracee(Activity::UserCode);
     let read = ObservedCall { nr: 0, args: [0; 6], ret: 1 };
     tracee.high_rate.observe(read);
     tracee.high_rate.start_free_run(1_000_000, None, None);
@@ -90,29 +90,26 @@ fn who_runs_past_calls_blocked_before_each_of_its_turns_but_the_first() {
         "600669 on",
         "700671 Off(Blocked)",
         "901004 on",
-        "1001000 held",
+        "1001000 stopped",
     ];
     assert_eq!(words, expected);
 }
 
 #[test]
-fn who_waited_longer_for_a_cpu_than_because_of_us_was_displaced() {
-    let words = account_events(Activity::UserSnapshot, 2_611_000, 501_000, 1_100_000, 2);
+fn run_delay_that_the_tracer_did_not_cause_is_preemption() {
+    let words = account_events(Activity::UserCode, 2_611_000, 501_000, 1_100_000, 2);
     assert_eq!(words.len(), 4, "{words:?}");
-    assert!(words[1].ends_with("involuntary_switches") && words[3].ends_with("held"), "{words:?}");
+    assert!(words[1].ends_with("preempted") && words[3].ends_with("stopped"), "{words:?}");
 }
 
 #[test]
-fn what_was_told_of_it_from_the_side_leaves_its_wait_for_a_cpu_as_long_as_it_was() {
-    let mut tracee = resumed_tracee(Activity::UserSnapshot);
+fn a_poll_does_not_shorten_the_run_delay() {
+    let mut tracee = resumed_tracee(Activity::UserCode);
     let mut events = Vec::new();
     tracee.get_cpu(1_100_000, &mut events);
     tracee.advance_to(9_100_000);
     let counts = SchedCounts { cpu_time: 10_001_000, run_delay: 58_999_000, timeslices: 900 };
     stop(tracee, 70_000_000, counts, &mut events);
     let words = words(&events);
-    assert_eq!(
-        words,
-        ["100000 on", "8100000 involuntary_switches", "66999000 on", "68999000 held"]
-    );
+    assert_eq!(words, ["100000 on", "8100000 preempted", "66999000 on", "68999000 stopped"]);
 }

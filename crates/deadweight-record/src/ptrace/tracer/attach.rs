@@ -1,9 +1,9 @@
-//! Taking hold of tasks that run already, and leaving them as if nobody had been there.
+//! Attaching to running tasks, and detaching without a trace.
 //!
-//! A task that is seized stops at its calls only after it has stopped once. Interrupting one that waits
-//! in a call is harmless where the kernel goes on with the call by itself. Calls that would fail with EINTR or
-//! come back with less than they would are not interrupted, for if we were killed just then, nobody could
-//! mend it: until such a task runs for some time, it is told by the scheduler's counts.
+//! A seized task stops at its calls only after a first stop. Interrupting a blocked task is
+//! harmless if the kernel restarts its call. Calls that would fail with `EINTR` or return less are
+//! not interrupted: if the recorder were killed just then, nothing could restart them. Until such a
+//! task runs for some time, its events come from the scheduler's counts.
 
 use super::Tracer;
 use crate::clock::now;
@@ -12,22 +12,23 @@ use crate::permissions::yama::cannot_trace;
 use crate::procfs::snapshot::{self, Present, Process, Target, Thread};
 use crate::ptrace::event::{EventKind, Mapping};
 use crate::ptrace::requests::{self, StopKind, WaitResult};
+use crate::ptrace::schedstat::Status;
 use crate::ptrace::tracee::{Activity, Tracee};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashSet;
-use std::fs;
 
-/// How often tasks are listed again to find those that were born meanwhile.
+/// How often tasks are listed again, to find those born meanwhile.
 const LIST_ROUNDS: usize = 64;
-/// Who has run for so many ns without waiting is out of a call that it waited in: it may be interrupted.
+/// A task that ran for this long (in ns) without blocking has left the call that it was blocked in:
+/// it may be interrupted.
 const MIN_RUN: u64 = 300_000;
-/// So long we wait in the end for whom we have asked to stop, in ns: they do so at once.
+/// How long to wait at the end for tasks with a sent interrupt, in ns. They stop at once.
 const STOP_TIMEOUT: u64 = 200_000_000;
-/// What a call returns that the kernel goes on with by itself, as it says among its own.
+/// Internal results of calls that the kernel restarts: `ERESTARTSYS` and the like.
 const RESTART_CODES: [i64; 4] = [-512, -513, -514, -516];
 
-/// Calls that the kernel goes on with after an interruption, with what is left of their time. Not those that
-/// may wait at a socket: one with a time-out of its own (`SO_RCVTIMEO`) fails with `EINTR`.
+/// Calls that the kernel restarts after an interruption, with the rest of their time. Not those
+/// that may wait at a socket: with a time-out (`SO_RCVTIMEO`) they fail with `EINTR`.
 const RESTARTABLE_WAITS: [&str; 10] = [
     "clock_nanosleep",
     "futex",
@@ -41,16 +42,17 @@ const RESTARTABLE_WAITS: [&str; 10] = [
     "waitid",
 ];
 
-/// What is known of a joined task that does not stop at its calls yet.
+/// A task that is attached to, but does not stop at its calls yet.
 #[derive(Debug, Default)]
 pub(super) struct PendingAttach {
-    /// Turns on a CPU until the latest look.
+    /// Time slices at the latest check.
     timeslices: u64,
-    /// If it ran then: for how long in all when it was first seen so, and how often it had waited.
+    /// If it was running then: its CPU time when it was first seen so, and how often it had
+    /// blocked.
     running_since: Option<(u64, Option<u64>)>,
 }
 
-/// Whether a task that waits in this call can be interrupted without the program's noticing.
+/// Whether a task that is blocked in this call can be interrupted without an effect on the program.
 fn is_restartable(nr: u16, args: &[u64; 6]) -> bool {
     let name = syscall::name(Arch::HOST, nr).unwrap_or("");
     let plain_wait =
@@ -60,8 +62,8 @@ fn is_restartable(nr: u16, args: &[u64; 6]) -> bool {
 }
 
 impl Tracer {
-    /// Seizes all tasks of the process and its descendants, and tells how they stand. Told until then
-    /// is nothing; after `limit` ns from now, none without an end, nothing is.
+    /// Seizes all tasks of the process and its descendants, and reports their state. Nothing before
+    /// that is reported, and nothing after `limit` ns from then. Returns when the recording began.
     pub(in crate::ptrace) fn attach(
         &mut self,
         target: &Target,
@@ -76,7 +78,7 @@ impl Tracer {
             }
             for task in new {
                 match requests::seize(task) {
-                    // It is ours already if its parent was when it was born.
+                    // Its parent was traced when it was born, so it is, too.
                     Ok(()) => _ = seized.insert(task),
                     Err(_) if is_traced_by_us(task) => _ = seized.insert(task),
                     Err(error) if task == target.pid => return Err(cannot_trace(target, &error)),
@@ -106,9 +108,9 @@ impl Tracer {
         let Some(first) = process.threads.first() else { return };
         let pid = process.pid;
         if pid != self.root {
-            let on_fork = EventKind::Fork { child: pid, process: pid };
+            let fork = EventKind::Fork { child: pid, process: pid };
             let mut parent = Tracee::new(process.parent, process.parent, at);
-            parent.emit(at, on_fork, &mut self.events);
+            parent.emit(at, fork, &mut self.events);
         }
         let mut tracee = Tracee::new(pid, pid, at);
         tracee.attach(None, &mut self.events);
@@ -144,27 +146,26 @@ impl Tracer {
         }
     }
 
-    /// Asks those to stop for the first time that can be.
+    /// Interrupts those pending tasks that can be interrupted.
     pub(super) fn interrupt_pending(&mut self) {
         let at = now();
-        for (task, pending_attach) in &mut self.pending_attach {
+        for (task, pending) in &mut self.pending_attach {
             let Some(tracee) = self.tasks.get_mut(task).filter(|t| !t.interrupt_sent && !t.stopped)
             else {
                 continue;
             };
-            let now_counts = tracee.sched_counts();
-            let has_run = std::mem::replace(&mut pending_attach.timeslices, now_counts.timeslices)
-                != now_counts.timeslices;
-            let running_since = pending_attach.running_since.take();
+            let counts = tracee.sched_counts();
+            let has_run =
+                std::mem::replace(&mut pending.timeslices, counts.timeslices) != counts.timeslices;
+            let running_since = pending.running_since.take();
             let may_interrupt = match snapshot::doing_of(tracee.process, *task) {
                 Some(snapshot::Doing::Running) => {
                     let switches = tracee.voluntary_switches();
                     let since = running_since
-                        .filter(|(_, sched_before)| *sched_before == switches)
+                        .filter(|(_, before)| *before == switches)
                         .map(|(cpu_time, _)| cpu_time);
-                    pending_attach.running_since =
-                        Some((since.unwrap_or(now_counts.cpu_time), switches));
-                    since.is_some_and(|since| now_counts.cpu_time.saturating_sub(since) > MIN_RUN)
+                    pending.running_since = Some((since.unwrap_or(counts.cpu_time), switches));
+                    since.is_some_and(|since| counts.cpu_time.saturating_sub(since) > MIN_RUN)
                 }
                 Some(snapshot::Doing::Waiting(Some((nr, args)))) if is_restartable(nr, &args) => {
                     true
@@ -179,7 +180,7 @@ impl Tracer {
         }
     }
 
-    /// A joined task stands stopped for the first time; from now on it stops at its calls.
+    /// The first stop of an attached task. From now on it stops at its calls.
     pub(super) fn first_stop(&mut self, task: u32, kind: StopKind) {
         let Some(tracee) = self.tasks.get_mut(&task) else { return };
         if let Activity::Call { .. } = tracee.activity {
@@ -187,19 +188,20 @@ impl Tracer {
             match ret {
                 Err(Restarts) => tracee.resumed_call = Some(tracee.activity),
                 Ok(ret) => {
-                    tracee.activity = Activity::UserSnapshot;
+                    tracee.activity = Activity::UserCode;
                     tracee.pending.push(EventKind::CallReturn(ret));
                 }
             }
         } else if kind == StopKind::Interrupted {
-            // Between our look and its stop it may have begun to wait.
+            // It may have blocked between the check and its stop.
             _ = restart_result(task);
         }
         self.syscall_traced_stop(task, kind, None);
     }
 
-    /// Leaves everybody. Who runs or waits is left by the kernel itself when this thread ends, and is not
-    /// even interrupted for that; whom we have asked to stop may need help to go on.
+    /// Detaches from all tasks. The kernel itself detaches running and blocked tasks when this
+    /// thread ends, without interrupting them. A task with a sent interrupt may need its call
+    /// restarted.
     pub(in crate::ptrace) fn detach_all(&mut self) {
         let deadline = now() + STOP_TIMEOUT;
         while self.tasks.values().any(|tracee| tracee.interrupt_sent && !tracee.stopped)
@@ -224,11 +226,11 @@ impl Tracer {
     }
 }
 
-/// The call goes on when its task does.
+/// The call restarts when its task is resumed.
 struct Restarts;
 
-/// What the call returned that a task was interrupted in, unless it goes on; 0 if it is in none. One that failed
-/// because of us is begun again.
+/// The result of the call that a task was interrupted in, unless it restarts; 0 if it was in none.
+/// A call that failed because of the tracer is restarted.
 fn restart_result(task: u32) -> Result<i64, Restarts> {
     const INTERRUPTED: i64 = -(libc::EINTR as i64);
     let Some(registers) = requests::registers(task) else { return Ok(0) };
@@ -247,12 +249,11 @@ fn restart_result(task: u32) -> Result<i64, Restarts> {
     Ok(registers.ret)
 }
 
-/// Whether a signal waits to be delivered to it.
+/// Whether a signal is pending for it.
 fn has_pending_signal(task: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
+    let status = Status::of(&format!("/proc/{task}"));
     let set = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0)
+        status.field(name).and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
     };
     (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") != 0
 }
@@ -261,15 +262,14 @@ fn has_pending_signal(task: u32) -> bool {
 fn is_traced_by_us(task: u32) -> bool {
     // SAFETY: asks for a number.
     let own_tid = unsafe { libc::gettid() }.cast_unsigned();
-    let status = fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
-    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
-    // The kernel names the process of a tracer or its thread, depending on its age.
-    tracer.is_some_and(|line| {
-        [own_tid, std::process::id()].iter().any(|n| line.trim() == n.to_string())
-    })
+    let status = Status::of(&format!("/proc/{task}"));
+    // Depending on its version, the kernel names the tracer's process or thread.
+    status
+        .field("TracerPid:")
+        .is_some_and(|tracer| [own_tid, std::process::id()].iter().any(|n| tracer == n.to_string()))
 }
 
-/// The call that a thread waits in.
+/// The call that a thread is blocked in.
 fn blocking_call(thread: &Thread) -> Option<Activity> {
     match thread.doing {
         snapshot::Doing::Waiting(Some((nr, args))) => Some(Activity::Call { nr, args }),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn only_waits_that_the_kernel_goes_on_with_are_interrupted() {
+    fn only_waits_that_the_kernel_restarts_are_interrupted() {
         assert!(restartable("poll", [0; 6]));
         assert!(restartable("futex", [0, 128, 0, 0, 0, 0]));
         assert!(!restartable("futex", [0, 128 | 11, 0, 0, 0, 0]));

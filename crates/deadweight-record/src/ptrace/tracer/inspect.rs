@@ -1,4 +1,6 @@
-//! What a stopped task shows beside its stop: its user half, what its call changed.
+//! What can be read from a stopped task: its user registers and stack, and the effects of its call.
+//!
+//! Does not resume it; see the parent.
 
 use crate::perf::sys::STACK_BYTES;
 use crate::procfs;
@@ -7,7 +9,7 @@ use crate::ptrace::maps;
 use crate::ptrace::requests;
 use crate::ptrace::tracee::Tracee;
 
-/// What a call that just returned changed, told after its return.
+/// The effects of a call that just returned, emitted after its return.
 pub(super) fn call_effects(tracee: &mut Tracee, nr: u16, args: &[u64; 6], ret: i64) {
     let call = libc::c_long::from(nr);
     if call == libc::SYS_mmap && !(-4095..0).contains(&ret) {
@@ -27,7 +29,7 @@ pub(super) fn call_effects(tracee: &mut Tracee, nr: u16, args: &[u64; 6], ret: i
     }
 }
 
-/// The user half of a stopped task.
+/// User registers and stack of a stopped task.
 pub(super) fn user_snapshot(task: u32) -> Option<UserSnapshot> {
     let registers = requests::registers(task)?;
     let mut stack = vec![0; STACK_BYTES as usize];

@@ -1,8 +1,8 @@
-//! The thread that traces: waits for stops, notes what they tell, and lets the tasks go on.
+//! The tracing thread: waits for stops, emits the events that they show, and resumes the tasks.
 //!
-//! The program must not notice: signals are passed on, group stops stay, calls are never
-//! interrupted. Who cannot be traced without changing what it does is left alone from there:
-//! programs with more rights than their user, and those that trace or are traced themselves.
+//! The program must not notice: signals are delivered, group stops stay, calls are never
+//! interrupted. Tasks that tracing would change are detached: programs that gain privileges, and
+//! tasks that trace or are traced themselves. Does not derive events from counts; see `tracee`.
 
 mod attach;
 mod inspect;
@@ -29,31 +29,31 @@ use sampling_cpu::SamplingCpu;
 use std::collections::HashMap;
 use std::fs;
 
-/// Notes are handed on at the latest so many ns after the last time, or when there are so many.
+/// Events are sent this long (in ns) after the last time, or when there are so many.
 const SEND_EVERY: u64 = 15_000_000;
 const SEND_AT: usize = 4096;
-/// What a task that waits did is told up to so many ns late.
+/// Events of a blocked task may come this late, in ns.
 const MAX_DELAY: u64 = 25_000_000;
-/// A task whose birth is not told after so many ns is taken as what `/proc` says.
+/// A task whose birth is not reported after this time, in ns, is taken as `/proc` shows it.
 const BIRTH_TIMEOUT: u64 = 20_000_000;
 
-/// More tasks than this are many: each end and stop would cost the kernel time for every one of them.
+/// With more tasks than this, each end and stop would cost the kernel a walk over all of them.
 const MANY_TASKS: usize = 16;
 
-/// While all wait, from the so manieth tick on, it comes so many times less often.
+/// While all tasks are blocked: after so many ticks, the period is so many times as long.
 const IDLE_TICKS: u32 = 50;
 const IDLE_FACTOR: u64 = 16;
 
-/// What was left alone, and why.
+/// Tasks that are not traced, by reason.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Untraced {
-    /// Programs with more rights than their user.
-    pub(super) privileges: u64,
+    /// Programs that gain privileges.
+    pub(super) elevated: u64,
     /// Tasks that trace or are traced by the program itself.
     pub(super) traced: u64,
 }
 
-/// The root's end as the kernel told it.
+/// The root's end, as the kernel reported it.
 pub(super) struct RootExit {
     pub(super) at: u64,
     pub(super) status: i32,
@@ -63,16 +63,16 @@ pub(super) struct RootExit {
 pub(super) struct Tracer {
     root: u32,
     tasks: HashMap<u32, Tracee>,
-    /// Stopped at their birth before their parent told of it, and since when.
+    /// Stopped at their birth before their parent's fork event, and since when.
     unannounced: HashMap<u32, u64>,
-    /// By process: memory that is not touched yet.
+    /// By process: fresh memory.
     first_touch: HashMap<u32, FirstTouch>,
-    /// Joined, and not stopping at their calls yet.
+    /// Attached to, but not stopping at their calls yet.
     pending_attach: HashMap<u32, PendingAttach>,
-    /// Nothing after this is told.
+    /// No later event is reported.
     record_until: u64,
     recently_resumed: RecentlyResumed,
-    /// Who waits for whom to be left.
+    /// Tasks to detach from, and the task that waits for that.
     detaching: HashMap<u32, Option<u32>>,
     events: Vec<TaskEvent>,
     sender: EventSender,
@@ -80,18 +80,18 @@ pub(super) struct Tracer {
     sent_at: u64,
     period: u64,
     sampling_cpu: SamplingCpu,
-    /// What the scheduler counts of this thread, and had counted before the present wait.
+    /// The scheduler's counts of this thread, now and before the current wait.
     own_sched: Schedstat,
     sched_before: SchedCounts,
-    /// Whether this thread slept until what it was told last.
+    /// Whether this thread slept until the latest stop.
     slept: bool,
-    /// Ticks since anybody was seen to do anything.
+    /// Ticks since the latest stop of any task.
     idle_ticks: u32,
     costs: StopCosts,
-    /// Whether we have more rights than a set-user-id program would get.
+    /// Whether traced programs keep all their privileges.
     can_trace_any: bool,
     pub(super) untraced: Untraced,
-    /// Calls that were told without a stop at each.
+    /// Calls estimated without a stop at each.
     pub(super) estimated_calls: u64,
 }
 
@@ -123,22 +123,22 @@ impl Tracer {
         }
     }
 
-    /// The root, which stands stopped behind its barrier, is let go towards it.
+    /// Starts with the root, which is stopped behind its barrier.
     pub(super) fn begin(&mut self) {
         let mut root = Tracee::new(self.root, self.root, now());
         root.reset_counters(now());
         self.tasks.insert(self.root, root);
     }
 
-    /// The barrier opened at this instant: what was before does not count.
+    /// The barrier opened at this instant. Earlier counts do not matter.
     pub(super) fn released(&mut self, at: u64) {
         if let Some(root) = self.tasks.get_mut(&self.root) {
             root.reset_counters(at);
         }
     }
 
-    /// Until the root's end, or until a tick at which it is `over`. None if the root was left: then it is
-    /// its parent's to wait for.
+    /// Runs until the root's end, or until a tick at which it is `over`. None if the root was
+    /// detached: its parent waits for it.
     pub(super) fn run(
         &mut self,
         timer: &SampleTimer,
@@ -179,7 +179,7 @@ impl Tracer {
                 }
                 WaitResult::NoTracees => break,
             }
-            // It ticks while others are seen to, too.
+            // The timer also expires while stops are handled.
             if timer.take_tick() {
                 self.sample_late(timer);
             }
@@ -198,7 +198,7 @@ impl Tracer {
         requests::wait_among_many(self.root, self.recently_resumed.likely())
     }
 
-    /// When that happened which a wait has just told: before we waited for a CPU to hear of it.
+    /// When the event of the latest wait happened: before this thread waited for a CPU.
     fn event_time(&mut self) -> u64 {
         let passed = self.own_sched.read().unwrap_or_default().since(self.sched_before);
         self.slept = passed.timeslices > 0;
@@ -207,7 +207,7 @@ impl Tracer {
 
     fn send_events(&mut self, watermark: u64) {
         let mut events = std::mem::take(&mut self.events);
-        events.retain(|emit| emit.at <= self.record_until);
+        events.retain(|event| event.at <= self.record_until);
         self.sent_at = now();
         self.sender.send(events, watermark);
     }
@@ -217,7 +217,7 @@ impl Tracer {
         self.tasks.values().map(Tracee::final_until).min().unwrap_or(late).min(late)
     }
 
-    /// The clock ticked, and nobody has stopped whom this thread has not seen to.
+    /// The timer expired, and all stops are handled.
     fn on_tick(&mut self, timer: &SampleTimer) {
         let at = now();
         let next = self.interrupt_running(true);
@@ -237,7 +237,7 @@ impl Tracer {
         self.move_to(next, timer);
     }
 
-    /// Takes those whose parent died before it could tell of their birth.
+    /// Takes tasks whose parent died before its fork event.
     fn adopt_unannounced(&mut self, at: u64) {
         let old = |(_, since): &(&u32, &u64)| at.saturating_sub(**since) > BIRTH_TIMEOUT;
         let old: Vec<u32> = self.unannounced.iter().filter(old).map(|(task, _)| *task).collect();
@@ -269,9 +269,9 @@ impl Tracer {
         if self.pending_attach.remove(&task).is_some() {
             return self.first_stop(task, kind);
         }
-        let emit_sample = kind == StopKind::Interrupted && interrupted;
-        let user = if emit_sample { user_snapshot(task) } else { None };
-        if tracee.activity == Activity::UserSnapshot {
+        let is_sample = kind == StopKind::Interrupted && interrupted;
+        let user = if is_sample { user_snapshot(task) } else { None };
+        if tracee.activity == Activity::UserCode {
             let first_touch = self.first_touch.get_mut(&tracee.process);
             tracee.emit_faults(self.costs.page_fault, first_touch, user.as_ref(), &mut self.events);
         }
@@ -288,7 +288,7 @@ impl Tracer {
                 task,
                 kind,
                 user,
-                emit_sample && self.stopped_at < free_until,
+                is_sample && self.stopped_at < free_until,
             );
         }
         self.syscall_traced_stop(task, kind, user);
@@ -334,7 +334,7 @@ impl Tracer {
         if let Some(tracee) = self.tasks.get_mut(&task) {
             tracee.resumed(now());
             let start = thread_cpu_time();
-            // Only who was killed meanwhile refuses: its end will be told.
+            // It fails only if the task was killed meanwhile: its end comes next.
             _ = requests::resume(task, how);
             tracee.resume_time = thread_cpu_time() - start;
         }
@@ -346,7 +346,7 @@ impl Tracer {
         match requests::syscall_stop(task) {
             SyscallStop::Entry { nr, args } => {
                 if let Some(call) = tracee.resumed_call.take() {
-                    // The call that it was in when it was joined goes on.
+                    // It restarts the call that it was in when it was attached to.
                     tracee.activity = call;
                     tracee.enter_ptrace_stop(&mut self.events);
                     return self.resume(task, Resume::ToNextCall(0));
@@ -364,7 +364,7 @@ impl Tracer {
                 }
             }
             SyscallStop::Exit { ret } => {
-                let previous = std::mem::replace(&mut tracee.activity, Activity::UserSnapshot);
+                let previous = std::mem::replace(&mut tracee.activity, Activity::UserCode);
                 tracee.enter_ptrace_stop(&mut self.events);
                 if let Activity::Call { nr, args } = previous {
                     tracee.pending.push(EventKind::CallReturn(ret));
@@ -383,20 +383,20 @@ impl Tracer {
         self.resume(task, Resume::ToNextCall(0));
     }
 
-    /// Whether the task can be traced through this call. If not it is left, or waits for another
-    /// to be.
+    /// Whether the task can be traced through this call. If not, it is detached, or waits until
+    /// another task is.
     fn can_trace_through(&mut self, task: u32, nr: u16, args: &[u64; 6]) -> bool {
         let call = libc::c_long::from(nr);
-        let take_over_tid = match call {
+        let executes = match call {
             libc::SYS_execve => Some((libc::AT_FDCWD, args[0])),
             #[expect(clippy::cast_possible_truncation, reason = "an int in a register")]
             libc::SYS_execveat => Some((args[0] as i32, args[1])),
             _ => None,
         };
-        if let Some((dir, name)) = take_over_tid.filter(|_| !self.can_trace_any)
+        if let Some((dir, name)) = executes.filter(|_| !self.can_trace_any)
             && privileges::gains_privileges(task, dir, name)
         {
-            self.untraced.privileges += 1;
+            self.untraced.elevated += 1;
             self.detach(task);
             return false;
         }
@@ -422,7 +422,7 @@ impl Tracer {
         }
     }
 
-    /// Leaves a stopped task to itself: nothing more is known of it.
+    /// Detaches from a stopped task: no more of its events are known.
     fn detach(&mut self, task: u32) {
         let Some(mut tracee) = self.tasks.remove(&task) else { return };
         let at = tracee.cursor;
@@ -435,7 +435,7 @@ impl Tracer {
         let Some(child) =
             requests::event_message(task).filter(|child| !self.tasks.contains_key(child))
         else {
-            // Joined while it was being born.
+            // It was attached to while it was being born.
             return;
         };
         let Some(parent) = self.tasks.get_mut(&task) else { return };
@@ -459,8 +459,8 @@ impl Tracer {
         }
     }
 
-    /// A task became another program. One that is not its process's first takes the first one's
-    /// number, and all others are gone.
+    /// A task executed another program. If it is not its process's first task, it takes over the
+    /// first one's id. All others are gone.
     fn on_exec(&mut self, task: u32) {
         let former = requests::event_message(task).unwrap_or(task);
         let Some(mut tracee) = self.tasks.remove(&former) else {

@@ -1,9 +1,12 @@
-//! Who was let go a moment ago: soon at its next stop.
+//! The tasks that were resumed most recently: they stop next.
+//!
+//! Does not wait; see `requests::wait_among_many`.
 
-/// How many are remembered. Asking for each takes a quarter of a microsecond, as does going through ten in the kernel.
+/// How many are remembered. A query for each takes a quarter of a microsecond, as long as a walk
+/// over ten in the kernel.
 const REMEMBERED: usize = 16;
 
-/// The tasks that were let go most recently, each once, the last of them last.
+/// The tasks that were resumed most recently, each once, the latest last.
 #[derive(Default)]
 pub(super) struct RecentlyResumed {
     tasks: [u32; REMEMBERED],
@@ -11,14 +14,14 @@ pub(super) struct RecentlyResumed {
 }
 
 impl RecentlyResumed {
-    /// This one was just let go.
+    /// This task was just resumed.
     pub(super) fn add(&mut self, task: u32) {
         let at = self.tasks.iter().position(|known| *known == task).unwrap_or_default();
         self.tasks[at..].rotate_left(1);
         self.tasks[REMEMBERED - 1] = task;
     }
 
-    /// Whom to ask for first. Now and then nobody: then all have their turn.
+    /// The tasks to query first. Now and then none: then all tasks have a chance.
     pub(super) fn likely(&mut self) -> impl Iterator<Item = u32> {
         self.queries += 1;
         let count = if self.queries.is_multiple_of(REMEMBERED) { 0 } else { REMEMBERED };
@@ -31,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_come_first_and_everybody_now_and_then() {
+    fn the_latest_come_first_and_all_tasks_now_and_then() {
         let mut resumed = RecentlyResumed::default();
         for task in (1..=20).chain([7, 19]) {
             resumed.add(task);

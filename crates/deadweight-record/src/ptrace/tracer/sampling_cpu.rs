@@ -1,9 +1,10 @@
-//! Whom the clock interrupts for a sample, and from where.
+//! Which tasks the timer interrupts for a sample, and from which CPU.
 //!
-//! A task that is interrupted from another CPU goes on until it hears of it, on a virtual machine for 12 µs: it is in its next call or
-//! page fault by then, and what it did before is never seen. A clock on its own CPU finds it where it is. So this
-//! thread goes to the CPU of a task, sleeps a moment there, and asks it to stop while it stands involuntary_switches. That costs
-//! the task several times as much, 0.3 ms: it is done for those whose calls or faults are so close that it matters.
+//! A task that is interrupted from another CPU runs on until the interrupt arrives, on a virtual
+//! machine for 12 µs: the sample skids into the next call or page fault. A timer on the task's own
+//! CPU finds it where it is. So this thread moves to that CPU, sleeps a moment, and interrupts the
+//! task while it is preempted. That costs the task several times as much, 0.3 ms: it is done only
+//! for tasks with a short interval of calls or faults.
 
 use super::{MANY_TASKS, Tracer};
 use crate::clock::now;
@@ -12,33 +13,33 @@ use crate::ptrace::requests;
 use crate::ptrace::sample_timer::SampleTimer;
 use crate::ptrace::tracee::{Activity, Tracee};
 
-/// The moment, in ns: so much, and up to so much more.
+/// The sleep, in ns: at least this, and up to so much more.
 const MIN_WAIT: u64 = 40_000;
 const WAIT_SPREAD: u64 = 160_000;
-/// Who was not met on its CPU so many times is interrupted from another: it stops too often.
+/// A task that was so many times on another CPU is interrupted remotely: it stops too often.
 const MAX_MISSES: u32 = 3;
 
-/// Where this thread is for the next sample.
+/// The CPU of this thread for the next sample.
 pub(super) struct SamplingCpu {
     allowed: Affinity,
-    /// The CPU that it went to.
+    /// The CPU that it moved to.
     cpu: Option<usize>,
 }
 
-/// A task that may be interrupted, and the CPU that it is on, if that matters.
+/// A task that may be interrupted, and its CPU, if that matters.
 struct Candidate {
     task: u32,
     cpu: Option<usize>,
 }
 
 impl SamplingCpu {
-    /// Of the calling thread.
+    /// For the calling thread.
     pub(super) fn new() -> Self {
         request_short_slice();
         Self { allowed: Affinity::of_this_thread(), cpu: None }
     }
 
-    /// This thread goes to that CPU, if it may, and is woken there after a moment.
+    /// Moves this thread to that CPU, if allowed, and wakes it there after a moment.
     fn move_to(&mut self, cpu: usize, timer: &SampleTimer, period: u64) {
         if Affinity::only(cpu).is_some_and(|only| only.apply_to(0)) {
             self.cpu = Some(cpu);
@@ -47,7 +48,7 @@ impl SamplingCpu {
         }
     }
 
-    /// The CPU that it went to; it may go anywhere from now on.
+    /// The CPU that it moved to. From now on it may run anywhere.
     fn release(&mut self) -> Option<usize> {
         let cpu = self.cpu.take()?;
         self.allowed.apply_to(0);
@@ -56,8 +57,8 @@ impl SamplingCpu {
 }
 
 impl Tracer {
-    /// The clock ticked while this thread saw to others: nothing else is done then, because of some tasks it is not
-    /// known yet that they have stopped. Where they are many, going through them takes too long for that.
+    /// The timer expired while stops were handled: only samples are taken, because some tasks may
+    /// have stopped unnoticed. With many tasks, even that takes too long.
     pub(super) fn sample_late(&mut self, timer: &SampleTimer) {
         if self.tasks.len() > MANY_TASKS {
             return;
@@ -66,15 +67,16 @@ impl Tracer {
         self.move_to(next_cpu, timer);
     }
 
-    /// This thread goes to that CPU for the next sample, if there is one. The last thing to be done at a tick.
+    /// Moves this thread to that CPU for the next sample. The last step of a tick.
     pub(super) fn move_to(&mut self, cpu: Option<usize>, timer: &SampleTimer) {
         if let Some(cpu) = cpu {
             self.sampling_cpu.move_to(cpu, timer, self.period);
         }
     }
 
-    /// Who is in its own code is stopped for a sample, or should be from its own CPU, which is told. Who is
-    /// on ours stands where the clock found it only if this thread slept until then.
+    /// Interrupts the tasks in user code for a sample. Returns the CPU of a task that should be
+    /// interrupted locally. A task on this CPU is where the timer found it only if this thread
+    /// slept until then.
     pub(super) fn interrupt_running(&mut self, slept: bool) -> Option<usize> {
         let cpu_here = self.sampling_cpu.release().filter(|_| slept);
         let candidates = self.candidates();
@@ -91,25 +93,25 @@ impl Tracer {
                 (tracee.local_interrupt, tracee.missed_interrupts) = (local, 0);
             } else if cpu_here.is_none() {
                 tracee.missed_interrupts += 1;
-                // Who has waited longest for it.
+                // The one that has waited longest.
                 next_cpu = cpu.map(|cpu| (tracee.missed_interrupts, cpu)).max(next_cpu);
             }
         }
         next_cpu.map(|(_, cpu)| cpu)
     }
 
-    /// Who is in its own code.
+    /// The tasks in user code.
     fn candidates(&mut self) -> Vec<Candidate> {
         let pending_attach = &self.pending_attach;
         let in_user_code = |tracee: &&mut Tracee| {
             let left_alone = tracee.stopped
                 || tracee.interrupt_sent
                 || pending_attach.contains_key(&tracee.task);
-            tracee.activity == Activity::UserSnapshot && !left_alone
+            tracee.activity == Activity::UserCode && !left_alone
         };
         let candidate = |tracee: &mut Tracee| {
             let state = if tracee.is_busy() { tracee.state() } else { None };
-            // Past its calls it may be in one that waits: then it is left alone.
+            // In a free run it may be blocked in a call: then it is not interrupted.
             let free_running = tracee.high_rate.free_until().is_some();
             let cpu = state.filter(|s| s.runs).map(|s| s.cpu);
             (cpu.is_some() || !free_running).then_some(Candidate { task: tracee.task, cpu })
@@ -118,8 +120,8 @@ impl Tracer {
     }
 }
 
-/// The scheduler lets this thread have a CPU soon after it wakes: it never needs one for long. Since Linux 6.12;
-/// otherwise it waits for the next tick now and then.
+/// Requests a short time slice, so that the scheduler runs this thread soon after it wakes. Since
+/// Linux 6.12; otherwise it waits for the next tick now and then.
 fn request_short_slice() {
     /// `struct sched_attr` as of its first version.
     #[repr(C)]
@@ -134,14 +136,14 @@ fn request_short_slice() {
         deadline: u64,
         period: u64,
     }
-    /// The shortest turn that can be asked for, in ns.
+    /// The shortest time slice that can be requested, in ns.
     const SHORTEST: u64 = 100_000;
     let size = size_of::<Attributes>();
     let mut attributes = Attributes::default();
     // SAFETY: 0 is the calling thread; the kernel fills in at most `size` bytes and then reads them.
     unsafe {
         let read_ok = libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) == 0;
-        // Of other policies the field means something else, or nothing.
+        // For other policies the field means something else.
         if read_ok && attributes.policy == libc::SCHED_OTHER.cast_unsigned() {
             attributes.runtime = SHORTEST;
             libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0);
