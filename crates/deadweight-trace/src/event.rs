@@ -1,7 +1,7 @@
-//! What a recording consists of: one thing that happened to one task at one instant.
+//! The unit of a recording: one thing that happened to one task at one instant.
 //!
-//! Events are facts as the kernel told them. Causes (was it a disk? whose lock?) are concluded
-//! later, from the kernel's own call stacks, so that better rules can reread old traces.
+//! Events are facts as the kernel reported them. Not for causes (a disk, a lock): the analysis infers these from the
+//! kernel's call stacks, so that better rules can be applied to old traces.
 
 use crate::ids::{Cpu, ImageId, LocationId, NameId, StackId, Tid};
 use crate::units::{LiveAddr, Ns};
@@ -13,7 +13,7 @@ pub struct Event {
     pub at: Ns,
     /// On which CPU it was recorded.
     pub cpu: Cpu,
-    /// Whom it happened to. For [`Kind::Wake`] that is the task woken, not the waker.
+    /// The task that it happened to. For [`Kind::Wake`] that is the wakee, not the waker.
     pub task: Tid,
     /// What happened.
     pub kind: Kind,
@@ -22,7 +22,7 @@ pub struct Event {
 /// What happened.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The task gave birth to `child`. It is a thread if `process` is the parent's process.
+    /// The task created `child`. It is a thread if `process` is the parent's process.
     Fork {
         /// The new task.
         child: Tid,
@@ -37,9 +37,9 @@ pub enum Kind {
         /// Path of the program, empty where unknown.
         path: NameId,
     },
-    /// The task has this name (`comm`), at its birth or from now on. Outsiders are named too.
+    /// The task has this name (`comm`), at its birth or from now on. Tasks of other programs are named too.
     Comm(NameId),
-    /// The task starts to die. Its exit tail lasts until [`Off::Dead`].
+    /// The task starts to exit. Its exit lasts until [`Off::Dead`].
     Exit,
     /// The task got the CPU.
     On,
@@ -47,19 +47,19 @@ pub enum Kind {
     Off {
         /// Why, as the scheduler saw it.
         why: Off,
-        /// Kernel call stack at that point: it tells what is waited for.
+        /// Kernel call stack at that point: it shows what the task waits for.
         stack: StackId,
     },
     /// The task was made runnable.
     Wake {
-        /// Who did it: the task current on the waking CPU, [`Tid`] 0 for its idle task. A mere
-        /// bystander where `stack` shows interrupt context.
+        /// The waker: the current task of the waking CPU, [`Tid`] 0 for its idle task. Where `stack` shows interrupt
+        /// context, that task was only interrupted.
         waker: Tid,
-        /// Whether the kernel flagged interrupt context. Weaker evidence than the stack.
+        /// Whether the kernel flagged interrupt context. Weaker evidence than `stack`.
         irq: bool,
         /// The waker's kernel call stack.
         stack: StackId,
-        /// Concluded from the peer's overlapping system call rather than seen.
+        /// Inferred from an overlapping system call of the peer process rather than recorded.
         inferred: bool,
     },
     /// Entered a system call.
@@ -74,20 +74,20 @@ pub enum Kind {
         /// What it returned: negative errno on failure.
         ret: i64,
     },
-    /// From here on the task made so many calls that are alike, counted together rather than recorded one by
-    /// one. Several of these at one instant are one stretch, whose calls came in no known order.
+    /// From here on the task made `count` calls that are alike: they were counted rather than recorded one by one.
+    /// Several of these at one instant are one stretch; the order of its calls is not known.
     Calls {
         /// Number, as in [`Kind::Syscall`].
         nr: u16,
-        /// The arguments kept, as there; what may differ between them is 0.
+        /// The arguments kept, as in [`Kind::Syscall`]; 0 for an argument in which the calls may differ.
         args: [u64; 4],
-        /// What each returned.
+        /// The result of each call.
         ret: i64,
         /// How many.
         count: u32,
         /// Time in all of them together.
         inside: Ns,
-        /// Length of the stretch: calls and what lay between them.
+        /// Length of the stretch: the calls and the time between them.
         over: Ns,
     },
     /// A page fault begins.
@@ -99,7 +99,7 @@ pub enum Kind {
         /// Touched by the kernel on the task's behalf (inside a system call).
         kernel: bool,
     },
-    /// The page fault is served.
+    /// The page fault has been handled.
     FaultEnd {
         /// Whether storage had to be read.
         major: bool,
@@ -136,7 +136,7 @@ pub enum Kind {
         /// As `/proc/PID/fd` names it; no name if it is closed.
         what: NameId,
     },
-    /// A page of the task's process that was in memory, looked at from the side.
+    /// A resident page of the task's process, sampled from `/proc` without stopping it.
     Page {
         /// Its first address.
         addr: LiveAddr,

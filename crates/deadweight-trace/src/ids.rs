@@ -56,7 +56,7 @@ index!(
     StackId
 );
 index!(
-    /// A code address that was hit: an index into `Symbols::locations`.
+    /// A code address of a sample or of a call stack: an index into `Symbols::locations`.
     LocationId
 );
 index!(

@@ -1,16 +1,16 @@
-//! A change to the bytes of a binary: what `--prove` writes into a copy of it.
+//! A change to the bytes of a binary, which `--prove` applies to a copy of it.
 //!
-//! Data only. Which bytes to replace is decided in `deadweight-code`.
+//! Data only. `deadweight-code` decides which bytes to replace.
 
 use crate::units::FileAddr;
 
-/// Bytes to write over others.
+/// Bytes that replace as many others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// Where the first one is.
+    /// Address of the first byte.
     pub addr: FileAddr,
-    /// What must be there before.
+    /// The bytes that must be there before.
     pub was: Vec<u8>,
-    /// As many bytes to write there.
+    /// The bytes to write, as many.
     pub becomes: Vec<u8>,
 }

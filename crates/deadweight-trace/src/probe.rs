@@ -1,17 +1,19 @@
-//! The names of the probes that count calls and allocations, as events of a trace carry them.
+//! Names of the probes that count calls and allocations, as the events of a trace carry them.
+//!
+//! Data only: the recorder places the probes, and the analysis counts their hits.
 
-/// What a hit of a counted place means.
+/// What a hit of a counting probe means.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
     /// The function of `--in` was called.
     Call,
-    /// Memory was asked for: the first argument of the hit is how many bytes.
+    /// Memory was requested: the first argument of the hit is the number of bytes.
     Allocation,
 }
 
 impl ProbeKind {
-    /// The name of the probe that says so. The second argument of its hits is the same for all that
-    /// come from one caller at one depth of a stack.
+    /// The name of the probe that reports each hit. The second argument is equal for all hits from one caller at
+    /// one stack depth.
     #[must_use]
     pub fn hit_name(self) -> &'static str {
         match self {
@@ -20,7 +22,7 @@ impl ProbeKind {
         }
     }
 
-    /// The name of the probe that tells the stack of some of those hits, once more.
+    /// The name of the probe that reports some of these hits once more, with their call stack.
     #[must_use]
     pub fn stack_name(self) -> &'static str {
         match self {
@@ -30,5 +32,5 @@ impl ProbeKind {
     }
 }
 
-/// The name of the probe that says that counting stopped: there were hits enough.
+/// The name of the probe that reports that counting stopped, because there were enough hits.
 pub const STOPPED: &str = "count.stopped";

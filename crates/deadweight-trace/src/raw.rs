@@ -1,33 +1,33 @@
-//! Events as the recorder hands them on: live addresses, stack bytes, borrowed names.
+//! Events as the recorder passes them to a sink: live addresses, stack bytes, borrowed names.
 //!
-//! The sink (sealing, in `deadweight`) turns them into `crate::Event`s: it
-//! unwinds, interns stacks and names images. Not a file format: raw events are never stored.
+//! The sink (`deadweight-seal`) turns them into `crate::Event`s: it unwinds, interns stacks and names images. Not a
+//! file format: raw events are never stored.
 
 use crate::ids::{Cpu, Tid};
 use crate::{Meta, Off};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Whoever of the other programs has a CPU, where they are not seen: a number that no task has.
+/// The tid for any task of another program, where those are not recorded one by one: no task has it.
 pub const OTHER_PROGRAM: u32 = u32::MAX - 1;
-/// What it is called.
+/// The name of that task.
 pub const OTHER_PROGRAM_NAME: &str = "another program";
 
 /// Takes events as they are merged. Called from one thread, in order of time.
 pub trait Sink {
-    /// Recording begins. `meta` is what is known now: what a recording that breaks off will have;
-    /// event times are stored from `meta.zero`. Called once, before the first event.
+    /// Recording begins. `meta` holds what is known now, which is all that a recording that breaks off will have.
+    /// Event times are stored relative to `meta.zero`. Called once, before the first event.
     fn begin(&mut self, meta: &Meta) {
         let _ = meta;
     }
     /// One more event.
     fn event(&mut self, event: &RawEvent<'_>);
-    /// A program that runs was executed from this path; the file may be gone before its first event
-    /// comes, so here it is. Comes with nobody waiting for it.
+    /// A running program was executed from this path. The file may be gone before the program's first event comes,
+    /// so it is passed along. The program does not wait for this call.
     fn executable(&mut self, path: PathBuf, file: File) {
         let _ = (path, file);
     }
-    /// Nothing more follows for the moment: a good time to write out what is buffered.
+    /// No event follows for the moment: a good time to write out buffers.
     fn flush(&mut self) {}
     /// The recording is over; `meta` holds all that the recorder knows about it.
     fn finish(&mut self, meta: Meta);
@@ -42,13 +42,13 @@ pub struct RawEvent<'a> {
     pub cpu: Cpu,
     /// Its process, 0 where unknown.
     pub process: Tid,
-    /// Whom it happened to; for `Wake` the task woken.
+    /// The task that it happened to; for `Wake` the wakee.
     pub task: Tid,
     /// What happened.
     pub kind: RawKind<'a>,
 }
 
-/// The user half of a task at some instant, enough to unwind its stack later.
+/// User registers and stack of a task at one instant: enough to unwind the stack later.
 #[derive(Copy, Clone, Debug)]
 pub struct UserState<'a> {
     /// Instruction pointer.
@@ -70,22 +70,22 @@ pub struct UserState<'a> {
 pub struct Calls {
     /// Number.
     pub nr: u16,
-    /// Arguments as with `Syscall`; the last two are not known.
+    /// Arguments as in `Syscall`; the last two are not known.
     pub args: [u64; 6],
-    /// What each returned.
+    /// The result of each call.
     pub ret: i64,
     /// How many.
     pub count: u32,
-    /// Time in all of them, in ns.
+    /// Time in all of them together, in ns.
     pub inside: u64,
-    /// Length in ns of the stretch that they were made in.
+    /// Length of the stretch that holds them, in ns.
     pub over: u64,
 }
 
 /// What happened; see `crate::Kind` for the meaning of each.
 #[derive(Clone, Debug)]
 pub enum RawKind<'a> {
-    /// Birth of `child` in `process`.
+    /// Created `child` in `process`.
     Fork {
         /// The new task.
         child: Tid,
@@ -101,7 +101,7 @@ pub enum RawKind<'a> {
     },
     /// Has this name from now on.
     Comm(&'a str),
-    /// Starts to die.
+    /// Starts to exit.
     Exit,
     /// Got the CPU.
     On,
@@ -120,7 +120,7 @@ pub enum RawKind<'a> {
         irq: bool,
         /// The waker's kernel return addresses, leaf first.
         chain: &'a [u64],
-        /// Concluded rather than seen.
+        /// Inferred rather than recorded.
         inferred: bool,
     },
     /// Entered a system call.
@@ -135,7 +135,7 @@ pub enum RawKind<'a> {
         /// Result.
         ret: i64,
     },
-    /// From here on it made these calls, counted together.
+    /// From here on it made these calls, which were counted together.
     Calls(Calls),
     /// A page fault begins.
     Fault {
@@ -146,7 +146,7 @@ pub enum RawKind<'a> {
         /// Touched by the kernel.
         kernel: bool,
     },
-    /// The page fault is served.
+    /// The page fault has been handled.
     FaultEnd {
         /// Storage was read.
         major: bool,
@@ -159,12 +159,12 @@ pub enum RawKind<'a> {
     Sample {
         /// In the kernel.
         kernel: bool,
-        /// User half; none for a kernel thread or where the kernel gave none.
+        /// User registers and stack; none for a kernel thread or where the kernel gave none.
         user: Option<UserState<'a>>,
         /// Kernel return addresses, leaf first; empty in user mode.
         chain: &'a [u64],
     },
-    /// The user half at the task's latest `Syscall` or `Fault`, or at the `Off` at this instant.
+    /// User registers and stack at the task's latest `Syscall` or `Fault`, or at the `Off` at this instant.
     Site(UserState<'a>),
     /// A file was mapped executable (perf's MMAP2), or was mapped already when recording began.
     Map {
@@ -174,7 +174,7 @@ pub enum RawKind<'a> {
         len: u64,
         /// Offset in the file.
         offset: u64,
-        /// Number of the file's inode, 0 where unknown: tells a file that was replaced since.
+        /// Number of the file's inode, 0 where unknown: it identifies a file that was replaced since.
         inode: u64,
         /// Path as the kernel prints it (`//anon`, `[vdso]` included).
         path: &'a str,
@@ -188,7 +188,7 @@ pub enum RawKind<'a> {
         /// As `/proc/PID/fd` names it; empty if it is closed.
         what: &'a str,
     },
-    /// A page in memory of the task's process, looked at from the side.
+    /// A resident page of the task's process, sampled from `/proc` without stopping it.
     Page {
         /// Its first address.
         addr: u64,
@@ -203,7 +203,7 @@ pub enum RawKind<'a> {
         probe: &'a str,
         /// Two arguments.
         args: [u64; 2],
-        /// User half, if taken.
+        /// User registers and stack, if taken.
         user: Option<UserState<'a>>,
     },
     /// Records were lost on this CPU since its previous event.

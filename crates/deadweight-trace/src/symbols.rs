@@ -1,7 +1,7 @@
 //! What addresses mean: images, functions, lines and interned call stacks of a sealed trace.
 //!
-//! Filled by sealing (in `deadweight`) or by the text reader; analysis only looks up.
-//! Not for reading ELF or DWARF: the core never opens a file.
+//! `deadweight-seal` or the text reader fills the tables; the analysis only looks entries up. Not for reading ELF or
+//! DWARF.
 
 use crate::ids::{ImageId, LocationId, NameId, StackId};
 use crate::units::FileAddr;
@@ -14,15 +14,15 @@ pub struct Image {
     pub path: NameId,
     /// GNU build-id in hexadecimal, or empty.
     pub build_id: NameId,
-    /// Source language of the main part, as a reader would say it (`C++`, `Rust`), or empty.
+    /// Source language of the main part by its usual name (`C++`, `Rust`), or empty.
     pub language: NameId,
-    /// What made it (`GNU C17 12.2.0 -O2`, `go1.26.8`), or empty.
+    /// The compiler that produced it (`GNU C17 12.2.0 -O2`, `go1.26.8`), or empty.
     pub producer: NameId,
     /// Whether the code was optimised, where that is known.
     pub optimised: Option<bool>,
-    /// Whether function names could be had.
+    /// Whether it has function names.
     pub has_symbols: bool,
-    /// Whether lines could be had.
+    /// Whether it has line numbers.
     pub has_lines: bool,
 }
 
@@ -53,15 +53,15 @@ pub struct Location {
 pub struct FunctionCode {
     /// The binary.
     pub image: ImageId,
-    /// Where in it the first byte is.
+    /// Address of the first byte.
     pub addr: FileAddr,
     /// The function.
     pub name: NameId,
     /// From its entry to its end.
     pub bytes: Vec<u8>,
-    /// What lies at addresses that it calls or jumps to, or behind the pointers that it calls
-    /// through, in ascending order. A stub goes by the name of what it leads to; a part of
-    /// code of its own that ends in a panic by the name of what it calls.
+    /// Names of the code at the addresses that it calls or jumps to, or behind the pointers that it calls
+    /// through, in ascending order. A stub has the name of its target; a separate part of the function that ends
+    /// in a panic has the name of the routine that it calls.
     pub targets: Vec<(FileAddr, NameId)>,
 }
 
@@ -81,16 +81,16 @@ pub struct Symbols {
     pub source: BTreeMap<(NameId, u32), NameId>,
     /// Functions that samples hit, as machine code; in ascending order of image and address.
     pub code: Vec<FunctionCode>,
-    /// Types of values that these functions handle, by their size in bytes: those of which a function
-    /// handles only one of that size.
+    /// Types of values that these functions handle, by their size in bytes. Only where a function handles a single
+    /// type of that size.
     pub values: BTreeMap<(NameId, u32), NameId>,
-    /// By name, why functions were not inlined, in their compiler's words, where it was asked. Not a
-    /// part of recordings: it is asked for a report.
+    /// By function name: why the compiler did not inline it, in the compiler's words. Not part of recordings: the
+    /// compiler is asked when a report is made.
     pub not_inlined: BTreeMap<String, String>,
     index: Index,
 }
 
-/// Where each interned entry is. Entries that were pushed into a table by hand are not in it.
+/// Where each interned entry is. Entries pushed into a table directly are missing here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Index {
     names: BTreeMap<String, NameId>,
@@ -98,11 +98,11 @@ struct Index {
     stacks: BTreeMap<Vec<LocationId>, StackId>,
 }
 
-/// The path of an image that is code which a compiler inside a program made and listed by name.
+/// The path of the image for JIT-compiled code that its process listed by name.
 pub const JIT_IMAGE: &str = "[jit]";
 
-/// Whether an image is the C library or its dynamic linker. Nobody changes a line of theirs, and
-/// where their debug information is installed it would be read for every run of every program.
+/// Whether an image is the C library or its dynamic linker. Users don't change them, and their debug information,
+/// where installed, would be read for every run of every program.
 #[must_use]
 pub fn is_c_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -132,7 +132,7 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// The id of `name`, made if it is new.
+    /// The id of `name`; a new one if it is new.
     pub fn intern(&mut self, name: &str) -> NameId {
         if let Some(id) = self.index.names.get(name) {
             return *id;
@@ -143,14 +143,14 @@ impl Symbols {
         id
     }
 
-    /// Makes [`Symbols::intern`] know the names of tables that were filled by hand.
+    /// Makes [`Symbols::intern`] find the names of tables that were filled directly.
     pub(crate) fn index_names(&mut self) {
         for (id, name) in self.names.iter().enumerate() {
             self.index.names.entry(name.clone()).or_insert(NameId::at(id));
         }
     }
 
-    /// The id of `location`, made if it is new.
+    /// The id of `location`; a new one if it is new.
     pub fn intern_location(&mut self, location: Location) -> LocationId {
         if let Some(id) = self.index.locations.get(&location) {
             return *id;
@@ -161,7 +161,7 @@ impl Symbols {
         id
     }
 
-    /// The id of the stack with these addresses, leaf first, made if it is new.
+    /// The id of the stack with these addresses, leaf first; a new one if it is new.
     pub fn intern_stack(&mut self, stack: Vec<LocationId>) -> StackId {
         if let Some(id) = self.index.stacks.get(&stack) {
             return *id;
@@ -178,7 +178,7 @@ impl Symbols {
         self.names.get(id.index()).map_or("", String::as_str)
     }
 
-    /// The text of the source line of a frame; empty where it is not known.
+    /// The text of a frame's source line; empty where unknown.
     #[must_use]
     pub fn source_line(&self, frame: &SourceFrame) -> &str {
         self.source.get(&(frame.file, frame.line)).map_or("", |text| self.name(*text))

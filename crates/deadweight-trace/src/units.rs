@@ -1,6 +1,6 @@
 //! Quantities with their unit in the type: nanoseconds, bytes, addresses.
 //!
-//! Not for formatting them for people: that is the `render` module's business in `deadweight`.
+//! Not for formatting them for people; see `wording` in `deadweight-report`.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

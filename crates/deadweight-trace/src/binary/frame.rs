@@ -1,16 +1,15 @@
 //! The file's outer form: a magic, a version, and checksummed blocks one after the other.
 //!
-//! Not for what is inside a block: see `tables` and `encoded`.
+//! Not for the content of a block: see `tables` and `encoded`.
 
-/// How every trace file begins. The first byte is not text, the line ends show what a transfer
-/// "as text" did.
+/// The start of every trace file. The first byte is not text; the line ends reveal a transfer in text mode.
 pub(super) const MAGIC: [u8; 8] = *b"\x89dwt\r\n\x1a\n";
-/// The version that is written. Readers take this one and all before it.
+/// The version that is written. Readers accept it and all earlier ones.
 pub(super) const VERSION: u16 = 5;
 /// Bytes before the first block.
 pub(super) const OPENING: usize = MAGIC.len() + 2;
 
-/// Before each block, to find the next one after damage.
+/// Begins each block, so that the next one can be found after damage.
 const MARK: [u8; 4] = *b"\xf0dwb";
 /// Bytes of a block besides its content: mark, kind, length, checksum.
 const FRAME: usize = MARK.len() + 1 + 4 + 4;
@@ -32,7 +31,7 @@ const HOLDS: [(u8, Holds); 3] = [(b'M', Holds::Meta), (b'T', Holds::Tables), (b'
 pub(super) fn put_block(out: &mut Vec<u8>, holds: Holds, content: &[&[u8]]) {
     let kind = HOLDS.iter().find(|(_, h)| *h == holds).map_or(0, |(byte, _)| *byte);
     let len = content.iter().map(|c| c.len()).sum::<usize>();
-    // Contents are cut well below 4 GiB by their makers.
+    // Writers keep contents well below 4 GiB.
     let len = u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes();
     let mut sum = crc32fast::Hasher::new();
     sum.update(&[kind]);
@@ -45,30 +44,30 @@ pub(super) fn put_block(out: &mut Vec<u8>, holds: Holds, content: &[&[u8]]) {
     content.iter().for_each(|c| out.extend_from_slice(c));
 }
 
-/// Something met while going through a file.
+/// What is found next in a file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Met<'a> {
     /// A whole block.
     Block(Holds, &'a [u8]),
     /// A whole block of a kind that this reader does not know.
     Unknown,
-    /// So many bytes are no block.
+    /// This many bytes are not a block.
     Damage(usize),
-    /// The file ends within a block, so many bytes before its end or more.
+    /// The file ends within a block, after this many of its bytes.
     Cut(usize),
 }
 
-/// Goes through the blocks of a file, past damage.
+/// Iterates over the blocks of a file, past damage.
 pub(super) struct Blocks<'a> {
     rest: &'a [u8],
-    /// Bytes that may still be summed up in vain: it bounds the time that a crafted file takes.
-    patience: usize,
+    /// Bytes whose checksum may still be computed in vain: it bounds the time that a crafted file takes.
+    wasted_budget: usize,
 }
 
 impl<'a> Blocks<'a> {
     /// `bytes` are those after the opening.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, patience: bytes.len().saturating_mul(4) }
+        Self { rest: bytes, wasted_budget: bytes.len().saturating_mul(4) }
     }
 
     fn damage(&mut self) -> Met<'a> {
@@ -80,10 +79,12 @@ impl<'a> Blocks<'a> {
             skipped += next;
             match block(&whole[skipped..]) {
                 Found::Whole { .. } => break,
-                Found::Broken { summed } => self.patience = self.patience.saturating_sub(summed),
+                Found::Broken { summed } => {
+                    self.wasted_budget = self.wasted_budget.saturating_sub(summed)
+                }
                 Found::Short | Found::Nothing => {}
             }
-            if self.patience == 0 {
+            if self.wasted_budget == 0 {
                 skipped = whole.len();
             }
             skipped += 1;
@@ -117,14 +118,14 @@ impl<'a> Iterator for Blocks<'a> {
     }
 }
 
-/// What stands at the beginning of some bytes.
+/// What some bytes begin with.
 enum Found<'a> {
     Whole {
         holds: Option<Holds>,
         content: &'a [u8],
         len: usize,
     },
-    /// The checksum of so many bytes is wrong.
+    /// The checksum of this many bytes is wrong.
     Broken {
         summed: usize,
     },

@@ -1,7 +1,11 @@
-//! The file form of a trace: checksummed blocks that are readable as far as they were written.
+//! The file form of a trace: checksummed blocks, readable up to the last one written.
 //!
-//! `docs/trace-format.md` describes it and the promise that old files keep reading. `frame` is
-//! the outer form, `tables` the symbols, `encoded` (beside this module) the events.
+//! - Comes in: a trace (or its parts while it is recorded), or the bytes of a file.
+//! - Goes out: bytes, or a trace with warnings about what is damaged or missing.
+//! - Must not know: files as such (the caller reads and writes them), or what events mean.
+//!
+//! `docs/trace-format.md` describes the format and promises that old files can still be read. `frame` is the outer
+//! form, `tables` the symbols, `encoded` (beside this wing) the events.
 
 mod frame;
 mod read;

@@ -1,11 +1,11 @@
-//! The bytes of a file into a trace, whatever is left of it.
+//! The bytes of a file into a trace, as much of it as is intact.
 //!
-//! Takes foreign bytes: time and memory are bounded by their number, damage is said and left as a
-//! hole in place. Not for judging what the trace says.
+//! Takes untrusted bytes: their number bounds time and memory. Damage is reported in a warning and becomes a hole in the
+//! events. Not for the meaning of a trace.
 
 use super::frame::{Blocks, Holds, MAGIC, Met, OPENING, VERSION};
 use super::tables::{self, Used};
-use crate::bytes::Bytes;
+use crate::encoded::bytes::Bytes;
 use crate::encoded::{Block, Events, Walk};
 use crate::ids::{Cpu, Tid};
 use crate::symbols::Symbols;
@@ -13,7 +13,7 @@ use crate::units::Ns;
 use crate::{Event, Kind, Meta, Trace};
 use std::collections::BTreeSet;
 
-/// Why bytes are no trace at all.
+/// Why bytes are not a trace at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// There are none.
@@ -37,11 +37,11 @@ pub enum ReadError {
 }
 
 impl Trace {
-    /// Reads the bytes of a file. What is missing or damaged is said in the warnings, which are
-    /// also among those of the trace's [`Meta`]; lost events leave [`Kind::Lost`] in their place.
+    /// Reads the bytes of a file. Warnings say what is missing or damaged; the trace's [`Meta`] has them too. Lost
+    /// events leave [`Kind::Lost`] in their place.
     ///
     /// # Errors
-    /// If the bytes are no trace, one of a foreign version, or hold nothing that can be read.
+    /// If the bytes are not a trace, have an unknown version, or hold nothing that can be read.
     pub fn from_bytes(bytes: &[u8]) -> Result<(Self, Vec<String>), ReadError> {
         if bytes.is_empty() {
             return Err(ReadError::Empty);
@@ -70,18 +70,18 @@ struct Reader {
     meta: Option<Meta>,
     symbols: Symbols,
     events: Events,
-    /// Events that came before, in the file as it was written.
+    /// The number of earlier events in the undamaged file.
     expected: u64,
     last: Ns,
     cpus: BTreeSet<Cpu>,
     first: Option<Tid>,
     used: Used,
-    /// Bytes that are no block, and blocks whose content makes no sense.
+    /// Bytes that are not a block, and blocks with invalid content.
     damaged: usize,
     cut: bool,
     unknown: usize,
     lost: u64,
-    /// Empty entries that may still be put into gaps of the tables.
+    /// Empty entries that may still fill gaps of the tables.
     gap: usize,
 }
 
@@ -165,8 +165,8 @@ impl Reader {
         Some(())
     }
 
-    /// Says on every CPU that records were lost until `at`. Which CPU lost how many is not known:
-    /// they are spread evenly, at least one each, so that each CPU's hole is seen.
+    /// Adds a lost-records event at `at` on every CPU. How many each CPU lost is not known: they are spread evenly,
+    /// at least one each, so that every CPU has its hole.
     fn hole(&mut self, count: u64, at: Ns) {
         self.lost = self.lost.saturating_add(count);
         let cpus = self.meta.as_ref().map_or(1, |m| m.cpus.clamp(1, crate::encoded::CPUS));
@@ -220,7 +220,7 @@ impl Reader {
         Ok((Trace { meta, symbols: self.symbols, events: self.events }, warnings))
     }
 
-    /// The least that analysis needs, if the facts are missing.
+    /// The minimum that the analysis needs, if the facts are missing.
     fn guessed_meta(&self) -> Option<Meta> {
         let start = self.events.iter().next()?.at;
         Some(Meta {

@@ -1,10 +1,10 @@
-//! Entries of the symbol tables as bytes: new ones as they come into use, sealed ones again.
+//! Entries of the symbol tables as bytes: new ones when first used, and once more after sealing.
 //!
-//! A block is a list of sections: which table, the first id, how many, the entries. An id that
-//! exists already is replaced: so sealing can fill in what was only an address while recording.
+//! A block is a list of sections: table, first id, number of entries, entries. An entry with an existing id replaces the
+//! old one: so sealing fills in what was only an address during recording. Not for events.
 
 use crate::Kind;
-use crate::bytes::{Bytes, put, put_str};
+use crate::encoded::bytes::{Bytes, put, put_str};
 use crate::ids::{ImageId, LocationId, NameId};
 use crate::symbols::{FunctionCode, Image, Location, SourceFrame, Symbols};
 use crate::units::FileAddr;
@@ -23,7 +23,7 @@ mod table {
     pub(super) const VALUES: u8 = 6;
 }
 
-/// What of the tables was written already.
+/// How much of the tables was written already.
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     names: usize,
@@ -35,7 +35,7 @@ pub(super) struct Written {
 }
 
 impl Default for Written {
-    /// Entries that every trace has need no writing.
+    /// Entries that every trace has are not written.
     fn default() -> Self {
         Self { names: 1, images: Vec::new(), locations: 1, bare: Vec::new(), stacks: 1 }
     }
@@ -71,7 +71,7 @@ impl Written {
         blocks.finish()
     }
 
-    /// The contents of blocks with the entries that mean more than when they were written.
+    /// The contents of blocks with the entries that have gained meaning since they were written.
     pub(super) fn sealed_entries(&mut self, symbols: &Symbols) -> Vec<Vec<u8>> {
         let mut blocks = Sections::default();
         for (id, image) in symbols.images.iter().enumerate() {
@@ -190,7 +190,7 @@ pub(super) fn read(content: &[u8], symbols: &mut Symbols, gap: &mut usize) -> Op
         let table = bytes.byte()?;
         let first: usize = bytes.small()?;
         let count: usize = bytes.small()?;
-        // An entry takes at least a byte: no more than the content is read into memory.
+        // An entry takes at least a byte: so memory is bounded by the content.
         if count > bytes.0.len() {
             return None;
         }
@@ -298,7 +298,7 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// Takes note of the ids in `kind`.
+    /// Notes the ids in `kind`.
     pub(super) fn note(&mut self, kind: &Kind) {
         let most = |used: &mut u32, id: u32| *used = (*used).max(id.saturating_add(1));
         match *kind {
@@ -342,7 +342,7 @@ impl Used {
     }
 }
 
-/// After the last block: every id that anything refers to has an entry, if an empty one.
+/// After the last block: gives every id that is referred to an entry, if only an empty one.
 pub(super) fn complete(symbols: &mut Symbols, used: &Used) {
     fn pad<T: Default>(table: &mut Vec<T>, used: u32) {
         if table.len() < used as usize {

@@ -1,8 +1,8 @@
 //! The file form by example: what comes back, from whole, cut and damaged bytes.
 
 use super::{ReadError, Writer};
-use crate::bytes::put;
 use crate::encoded::Events;
+use crate::encoded::bytes::put;
 use crate::ids::Tid;
 use crate::symbols::SourceFrame;
 use crate::units::Ns;

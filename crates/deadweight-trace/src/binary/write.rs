@@ -1,11 +1,11 @@
-//! A trace into bytes, all at once or while it is recorded.
+//! A trace into bytes, at once or while it is recorded.
 //!
-//! What is handed out at any time can be read by itself: what an event refers to goes before it.
-//! Not for files: the caller writes the bytes wherever it likes.
+//! The bytes returned so far can always be read: table entries precede the events that refer to them. Not for files: the
+//! caller writes the bytes.
 
 use super::frame::{Holds, MAGIC, VERSION, put_block};
 use super::tables::Written;
-use crate::bytes::put;
+use crate::encoded::bytes::put;
 use crate::encoded::{Block, Events};
 use crate::symbols::Symbols;
 use crate::{Meta, Trace};
@@ -25,9 +25,8 @@ impl Writer {
         Self::default()
     }
 
-    /// The bytes to append now: the beginning, if these are the first; `meta` as it is known so
-    /// far, for the case that the recording breaks off; the entries of `symbols` that are new;
-    /// and `blocks`, which must be those that follow the ones given before.
+    /// The bytes to append now: the opening, if these are the first, with `meta` as known so far, in case the
+    /// recording breaks off; the new entries of `symbols`; and `blocks`, which must follow the earlier ones.
     pub fn append(&mut self, meta: &Meta, symbols: &Symbols, blocks: &[Block]) -> Vec<u8> {
         let mut out = Vec::new();
         if !self.begun {
@@ -43,13 +42,13 @@ impl Writer {
         out
     }
 
-    /// The last bytes: as [`Writer::append`], then what sealing has found out about entries that
-    /// were written before, and the final `meta`.
+    /// The last bytes: as [`Writer::append`], then what sealing found for entries that were written before, and
+    /// the final `meta`.
     #[must_use]
     pub fn finish(mut self, meta: &Meta, symbols: &Symbols, blocks: &[Block]) -> Vec<u8> {
         let mut out = self.append(meta, symbols, blocks);
         put_tables(&mut out, &self.written.sealed_entries(symbols));
-        // An empty block tells how many there are, should the last ones be damaged.
+        // An empty block has the number of events, in case the last blocks are damaged.
         self.put_events(&mut out, &Block { first: meta.end, ..Block::default() });
         put_meta(&mut out, meta);
         out
@@ -76,7 +75,7 @@ impl Trace {
 }
 
 fn put_meta(out: &mut Vec<u8>, meta: &Meta) {
-    // Numbers, strings and lists of them: there is nothing in it that JSON lacks.
+    // Numbers, strings and lists of them: JSON can hold all of it.
     let json = serde_json::to_vec(meta).unwrap_or_default();
     put_block(out, Holds::Meta, &[&json]);
 }

@@ -1,8 +1,8 @@
-//! The system calls whose arguments the trace knows, by name, with the arguments in the order of
-//! the kernel's own declarations (`/sys/kernel/tracing/events/syscalls`, Linux 6.18).
+//! The system calls whose arguments the trace keeps, by name, with the arguments in the order of
+//! the kernel's declarations (`/sys/kernel/tracing/events/syscalls`, Linux 6.18).
 //!
 //! Names are the same on all architectures; aarch64 lacks the older ones (`open`, `stat`, `pipe`).
-//! Not for what a call does: see `descriptors` and the cost classes.
+//! Not for what a call does: the analysis knows that.
 
 /// One system call.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Row {
     count: usize,
     /// Among the kept arguments, the descriptor that the call works on.
     pub(super) descriptor: Option<usize>,
-    /// Among the kept arguments, how many bytes are asked for.
+    /// Among the kept arguments, the number of bytes requested.
     pub(super) size: Option<usize>,
 }
 
@@ -23,9 +23,8 @@ impl Row {
     }
 }
 
-/// A row from the names of the arguments: `-` is one that is not kept (where the kernel writes
-/// to, mostly), `fd` the descriptor worked on, `size` the bytes asked for. Those that follow the
-/// last word are not kept either.
+/// A row from the names of the arguments: `-` is an argument that is not kept (mostly an output buffer), `fd` the
+/// descriptor worked on, `size` the bytes requested. Arguments after the last word are not kept either.
 const fn row(name: &'static str, arguments: &'static str) -> Row {
     let mut row = Row { name, kept: [0; 4], count: 0, descriptor: None, size: None };
     let bytes = arguments.as_bytes();

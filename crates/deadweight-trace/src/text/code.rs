@@ -1,9 +1,9 @@
 //! Machine code in the text form: `code sum @0x1139 554889e5..`, then `calls 0x1030 read`.
 //!
-//! Not for what the code means: that is `asm`.
+//! Not for what the code means; see `deadweight-code`.
 
 use super::TextError;
-use super::stack::{Frames, Half, Images, read_address};
+use super::stack::{Frames, Images, Mode, read_address};
 use super::word::{Name, Words};
 use crate::symbols::{FunctionCode, Symbols};
 use crate::units::FileAddr;
@@ -22,7 +22,7 @@ pub(super) fn read(
     if !words.take_char('@') {
         return Err(words.expected("@IMAGE+0xADDRESS"));
     }
-    let (image, addr) = read_address(words, symbols, images, Half::User)?;
+    let (image, addr) = read_address(words, symbols, images, Mode::User)?;
     let mut bytes = Vec::new();
     while !words.at_end() {
         let here = words.clone();
@@ -59,7 +59,7 @@ pub(super) fn read_target(words: &mut Words<'_>, symbols: &mut Symbols) -> Resul
 pub(super) fn write(out: &mut dyn Write, symbols: &Symbols, frames: &Frames<'_>) -> fmt::Result {
     for code in &symbols.code {
         write!(out, "code {}", Name(symbols.name(code.name)))?;
-        frames.address(out, code.image, code.addr, Half::User)?;
+        frames.address(out, code.image, code.addr, Mode::User)?;
         for word in code.bytes.chunks(WORD) {
             let hex: String = word.iter().map(|byte| format!("{byte:02x}")).collect();
             write!(out, " {hex}")?;

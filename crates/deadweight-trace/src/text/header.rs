@@ -1,7 +1,7 @@
-//! The lines about the recording itself: command, machine, bounds, what observing costs, images.
+//! The lines about the recording itself: command, machine, bounds, tracing overhead, images.
 //!
-//! What is not said has a default that suits a ten-line test (see [`fill`]), and the writer
-//! leaves out what is as the default. Not for tasks: their lines belong to `read`.
+//! A fact without a line has a default that suits a ten-line test (see [`fill`]); the writer leaves out facts that equal
+//! their default. Not for lines about tasks; see `read`.
 
 use super::TextError;
 use super::stack::{Frames, Images, KERNEL, undeclared};
@@ -13,7 +13,7 @@ use crate::units::Ns;
 use crate::{Event, Exit, Kind, Meta, Overhead, Usage};
 use std::fmt::{self, Write};
 
-/// Facts about the recording as far as the text says them.
+/// Facts about the recording that the text states.
 #[derive(Default)]
 pub(super) struct Header {
     pub(super) meta: Meta,
@@ -170,55 +170,55 @@ fn read_image(
     Ok(())
 }
 
-/// The facts with what the text left out: the root is the first task, the end the last event, the
-/// CPUs those that were seen, and a root that exits does so with code 0.
+/// Completes the facts with defaults: the root is the first task, the end the last event, the CPUs those of the
+/// events, and a root that exits has exit code 0.
 pub(super) fn fill(header: Header, first: Tid, events: &[Event]) -> Meta {
     let root = header.root.unwrap_or(first);
-    let usual = usual(root, events.iter().copied());
+    let defaults = defaults(root, events.iter().copied());
     Meta {
         root,
-        cpus: header.cpus.unwrap_or(usual.cpus),
-        end: header.end.unwrap_or(usual.end),
-        exit: header.exit.unwrap_or(usual.exit),
+        cpus: header.cpus.unwrap_or(defaults.cpus),
+        end: header.end.unwrap_or(defaults.end),
+        exit: header.exit.unwrap_or(defaults.exit),
         complete: !header.incomplete,
         ..header.meta
     }
 }
 
-/// What a trace with these events has where its text says nothing.
-struct Usual {
+/// Facts of a trace whose text does not state them.
+struct HeaderDefaults {
     cpus: u16,
     end: Ns,
     exit: Option<Exit>,
 }
 
-fn usual(root: Tid, events: impl Iterator<Item = Event>) -> Usual {
-    let mut usual = Usual { cpus: 1, end: Ns::ZERO, exit: None };
+fn defaults(root: Tid, events: impl Iterator<Item = Event>) -> HeaderDefaults {
+    let mut defaults = HeaderDefaults { cpus: 1, end: Ns::ZERO, exit: None };
     for event in events {
-        usual.cpus = usual.cpus.max(event.cpu.0.saturating_add(1));
-        usual.end = event.at;
+        defaults.cpus = defaults.cpus.max(event.cpu.0.saturating_add(1));
+        defaults.end = event.at;
         if event.task == root && event.kind == Kind::Exit {
-            usual.exit = Some(Exit::default());
+            defaults.exit = Some(Exit::default());
         }
     }
-    usual
+    defaults
 }
 
-/// Writes the lines about the recording. `first` is the task that a reader takes for the root,
-/// `events` are those that will be written.
+/// Writes the lines about the recording. `first` is the task that a reader takes for the root, `events` are the events
+/// to be written.
 pub(super) fn write(
     out: &mut dyn Write,
     meta: &Meta,
     first: Option<Tid>,
     events: impl Iterator<Item = Event>,
 ) -> fmt::Result {
-    let usual = usual(meta.root, events);
+    let defaults = defaults(meta.root, events);
     let word = |out: &mut dyn Write, key: &str, value: &str| match value {
         "" => Ok(()),
         value => writeln!(out, "{key} {}", Name(value)),
     };
-    let number = |out: &mut dyn Write, key: &str, value: u64, usual: u64| match value {
-        value if value == usual => Ok(()),
+    let number = |out: &mut dyn Write, key: &str, value: u64, defaults: u64| match value {
+        value if value == defaults => Ok(()),
         value => writeln!(out, "{key} {value}"),
     };
     word(out, "recorder", &meta.recorder)?;
@@ -229,13 +229,13 @@ pub(super) fn write(
     if meta.arch == Arch::Aarch64 {
         writeln!(out, "arch aarch64")?;
     }
-    number(out, "cpus", meta.cpus.into(), usual.cpus.into())?;
+    number(out, "cpus", meta.cpus.into(), defaults.cpus.into())?;
     number(out, "zero", meta.zero, 0)?;
     number(out, "root", meta.root.0.into(), first.unwrap_or_default().0.into())?;
     number(out, "start", meta.start.0, 0)?;
-    number(out, "end", meta.end.0, usual.end.0)?;
+    number(out, "end", meta.end.0, defaults.end.0)?;
     match meta.exit {
-        exit if exit == usual.exit => {}
+        exit if exit == defaults.exit => {}
         None => writeln!(out, "exit none")?,
         Some(Exit { code, signal: None }) => writeln!(out, "exit {code}")?,
         Some(Exit { code, signal: Some(s) }) => writeln!(out, "exit {code} signal {s}")?,
@@ -280,15 +280,14 @@ fn list(out: &mut dyn Write, key: &str, numbers: impl Iterator<Item = u32>) -> f
     if numbers.is_empty() { Ok(()) } else { writeln!(out, "{key}{}", numbers.concat()) }
 }
 
-/// Writes the images, unless a reader would make just these for itself. `program` is what it
-/// would call the user's.
+/// Writes the images, unless a reader would infer the same ones. `program` is the name that it would give to the user's.
 pub(super) fn write_images(
     out: &mut dyn Write,
     symbols: &Symbols,
     frames: &Frames<'_>,
     program: &str,
 ) -> fmt::Result {
-    if images_are_usual(symbols, program) {
+    if images_are_default(symbols, program) {
         return Ok(());
     }
     for (id, image) in symbols.images.iter().enumerate() {
@@ -319,8 +318,8 @@ pub(super) fn write_images(
     Ok(())
 }
 
-/// Whether a reader would make just these images from the frames alone.
-fn images_are_usual(symbols: &Symbols, program: &str) -> bool {
+/// Whether a reader would infer exactly these images from the frames.
+fn images_are_default(symbols: &Symbols, program: &str) -> bool {
     let program = if program.is_empty() { "program" } else { program };
     let mut expected = vec![program, KERNEL];
     symbols.images.iter().enumerate().all(|(id, image)| {

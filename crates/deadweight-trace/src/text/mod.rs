@@ -1,17 +1,20 @@
-//! The readable form of a trace, both ways: what tests are written in and `dump` prints.
+//! The text form of a trace: tests are written in it, and `dump` prints it.
 //!
-//! `docs/trace-format.md` describes it for people. Reading: `read` makes lines of text into
-//! statements, `resolve` puts them in order of time and fills in what they left out. Writing:
-//! `write` leaves out what `resolve` would fill in. Not for speed: a recording is kept in binary.
+//! - Comes in: text, or a trace.
+//! - Goes out: the trace, or text that reads back as the same trace.
+//! - Must not know: what events mean for a ledger. Not for speed: recordings are stored in binary.
+//!
+//! Reading: `read` parses lines into statements; `resolve` sorts them by time and fills in defaults. Writing: `write`
+//! leaves out what `resolve` would fill in. `docs/trace-format.md` describes the form.
 
 mod code;
+mod defaults;
 mod header;
 mod read;
 mod resolve;
 mod stack;
 #[cfg(test)]
 mod tests;
-mod usual;
 mod word;
 mod write;
 
@@ -19,7 +22,7 @@ use super::Trace;
 use crate::ids::Tid;
 use std::fmt;
 
-/// Why a text is not a trace.
+/// Why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TextError {
     /// Number of the line, from 1.
@@ -40,13 +43,13 @@ impl fmt::Display for TextError {
     }
 }
 
-/// What of a trace is written. For a part in time see [`Trace::cut`].
+/// Which part of a trace is written. For a part in time see [`Trace::cut`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Only what happened to this task.
+    /// Only the events of this task.
     pub task: Option<Tid>,
-    /// Also the addresses of functions that have a name. Without them the text is easier to read
-    /// and compare, but locations of one function and line are one.
+    /// Addresses also for functions that have a name. Without them the text is easier to read and to compare, but
+    /// locations with the same function and line become one.
     pub addresses: bool,
 }
 
@@ -66,7 +69,7 @@ impl Trace {
     /// Reads the text form.
     ///
     /// # Errors
-    /// The first line that is not understood, with what was expected there.
+    /// The first line that cannot be parsed, with what was expected there.
     pub fn from_text(text: &str) -> Result<Self, TextError> {
         let statements = read::read(text)?;
         resolve::resolve(statements)
@@ -76,7 +79,7 @@ impl Trace {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        // A String takes everything: there is no error to pass on.
+        // Writing to a String never fails.
         let _ = self.write_text(TextOptions::default(), &mut text);
         text
     }
@@ -84,7 +87,7 @@ impl Trace {
     /// Writes the text form of a part of the trace.
     ///
     /// # Errors
-    /// Only those of `out`.
+    /// Only errors of `out`.
     pub fn write_text(&self, part: TextOptions, out: &mut dyn fmt::Write) -> fmt::Result {
         write::write(self, part, out)
     }

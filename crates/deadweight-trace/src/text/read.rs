@@ -1,10 +1,10 @@
-//! Lines of text into statements: what each line says, before any other line is considered.
+//! Lines of text into statements: each line by itself, without regard to any other.
 //!
-//! Not for what lines leave out: `resolve` fills that in.
+//! Not for defaults; `resolve` fills them in.
 
 use super::TextError;
 use super::header::{self, Header};
-use super::stack::{Half, Images, read_location, read_stack};
+use super::stack::{Images, Mode, read_location, read_stack};
 use super::word::{Words, number};
 use crate::encoded::CPUS;
 use crate::ids::{Cpu, LocationId, NameId, StackId, Tid};
@@ -25,7 +25,7 @@ pub(super) struct Statements {
     pub(super) lines: Vec<Line>,
 }
 
-/// What a `task` line says.
+/// A `task` line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Declared {
     pub(super) line: usize,
@@ -35,7 +35,7 @@ pub(super) struct Declared {
     pub(super) parent: Option<Tid>,
 }
 
-/// A line that says what happened.
+/// An event line.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) number: usize,
@@ -47,27 +47,27 @@ pub(super) struct Line {
     pub(super) site: Option<StackId>,
 }
 
-/// What happened, as far as the line itself says it.
+/// What happened, as far as the line states it.
 #[derive(Clone, Debug)]
 pub(super) enum What {
     /// Exactly this.
     Plain(Kind),
     /// `fork 13`, `fork 13 thread`, `fork 13 in 7`.
     Fork { child: Tid, process: Process },
-    /// `exec`, perhaps without saying that another task of the process called it.
+    /// `exec`, with the task that called it if that is stated.
     Exec { former: Option<Tid>, path: NameId },
-    /// `on`, perhaps with the wake-up at the same instant.
+    /// `on`, or `on` with the wake-up at the same instant.
     On { woken: Option<Kind> },
-    /// `off`, perhaps with the call that it happens in.
-    Off { why: Off, stack: StackId, call: Option<Called> },
-    /// `back`, perhaps without saying what came back.
+    /// `off`, or `off` with the system call that it happens in.
+    Off { why: Off, stack: StackId, call: Option<WrittenCall> },
+    /// `back`, with or without its result.
     Back { ret: Option<i64> },
 }
 
 /// The process that a new task belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Process {
-    /// One of its own.
+    /// A new one.
     Own,
     /// Its parent's.
     Parents,
@@ -77,7 +77,7 @@ pub(super) enum Process {
 
 /// A system call with the arguments that were written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Called {
+pub(super) struct WrittenCall {
     pub(super) nr: u16,
     pub(super) args: [u64; 4],
     pub(super) given: usize,
@@ -171,7 +171,7 @@ impl Reader {
             None => None,
         };
         let what = self.what(words)?;
-        let site = if words.keyword("from") { Some(self.stack(words, Half::User)?) } else { None };
+        let site = if words.keyword("from") { Some(self.stack(words, Mode::User)?) } else { None };
         Ok(Line { number, at, task, cpu, what, site })
     }
 
@@ -200,13 +200,13 @@ impl Reader {
         self.done.header.meta.arch
     }
 
-    fn stack(&mut self, words: &mut Words<'_>, half: Half) -> Result<StackId, TextError> {
-        read_stack(words, &mut self.done.symbols, &mut self.images, half)
+    fn stack(&mut self, words: &mut Words<'_>, mode: Mode) -> Result<StackId, TextError> {
+        read_stack(words, &mut self.done.symbols, &mut self.images, mode)
     }
 
     /// A kernel stack after a colon, if there is one.
     fn kernel_stack(&mut self, words: &mut Words<'_>) -> Result<StackId, TextError> {
-        if words.keyword(":") { self.stack(words, Half::Kernel) } else { Ok(StackId(0)) }
+        if words.keyword(":") { self.stack(words, Mode::Kernel) } else { Ok(StackId(0)) }
     }
 
     fn what(&mut self, words: &mut Words<'_>) -> Result<What, TextError> {
@@ -227,14 +227,14 @@ impl Reader {
             "fork" => return fork(words),
             "woken-by" => self.wake(words)?,
             "syscall" => {
-                let Called { nr, args, .. } = call(words, self.arch())?;
+                let WrittenCall { nr, args, .. } = call(words, self.arch())?;
                 Kind::Syscall { nr, args }
             }
             "calls" => calls(words, self.arch())?,
             "fault" => self.fault(words)?,
             "fault-end" => Kind::FaultEnd { major: words.keyword("major") },
             "sample" => self.sample(words)?,
-            "site" => Kind::Site(self.stack(words, Half::User)?),
+            "site" => Kind::Site(self.stack(words, Mode::User)?),
             "exec" => {
                 let path = words.name("a path")?;
                 let former = words.keyword("former");
@@ -307,7 +307,7 @@ impl Reader {
                 "irq" => irq = true,
                 "inferred" => inferred = true,
                 "" | ":" | "from" => break,
-                // The waker's name, for the reader's eye only.
+                // The waker's name is for people only.
                 _ => {
                     words.name("irq, inferred or the waker's name")?;
                     continue;
@@ -322,8 +322,8 @@ impl Reader {
         let addr = LiveAddr(words.number("the address touched")?);
         let kernel = words.keyword("kernel");
         let by = if words.keyword("by") {
-            let half = if kernel { Half::Kernel } else { Half::User };
-            read_location(words, &mut self.done.symbols, &mut self.images, half)?
+            let mode = if kernel { Mode::Kernel } else { Mode::User };
+            read_location(words, &mut self.done.symbols, &mut self.images, mode)?
         } else {
             LocationId(0)
         };
@@ -332,7 +332,7 @@ impl Reader {
 
     fn sample(&mut self, words: &mut Words<'_>) -> Result<Kind, TextError> {
         let flagged = words.keyword("kernel");
-        let stack = self.stack(words, Half::User)?;
+        let stack = self.stack(words, Mode::User)?;
         let kernel = flagged || words.peek() == ":";
         Ok(Kind::Sample { kernel, stack, kernel_stack: self.kernel_stack(words)? })
     }
@@ -345,7 +345,7 @@ impl Reader {
                 *arg = words.number("an argument")?;
             }
         }
-        let stack = if words.keyword("from") { self.stack(words, Half::User)? } else { StackId(0) };
+        let stack = if words.keyword("from") { self.stack(words, Mode::User)? } else { StackId(0) };
         Ok(Kind::Probe { probe, args, stack })
     }
 }
@@ -365,7 +365,7 @@ fn fork(words: &mut Words<'_>) -> Result<What, TextError> {
 /// Calls that were counted together.
 fn calls(words: &mut Words<'_>, arch: Arch) -> Result<Kind, TextError> {
     let count = words.small("how many calls")?;
-    let Called { nr, args, .. } = call(words, arch)?;
+    let WrittenCall { nr, args, .. } = call(words, arch)?;
     let part = |words: &mut Words<'_>, word: &str| {
         if words.keyword(word) { Ok(()) } else { Err(words.expected(format!("`{word}`"))) }
     };
@@ -379,13 +379,13 @@ fn calls(words: &mut Words<'_>, arch: Arch) -> Result<Kind, TextError> {
 }
 
 /// A system call by name, or by number as `nr452`, with the arguments that the trace keeps.
-fn call(words: &mut Words<'_>, arch: Arch) -> Result<Called, TextError> {
+fn call(words: &mut Words<'_>, arch: Arch) -> Result<WrittenCall, TextError> {
     let name = words.peek();
     let by_number = name.strip_prefix("nr").and_then(|n| n.parse().ok());
     let nr = by_number.or_else(|| syscall::number(arch, name));
     let nr = nr.ok_or_else(|| words.expected("a system call's name"))?;
     words.word();
-    let mut called = Called { nr, args: [0; 4], given: 0 };
+    let mut called = WrittenCall { nr, args: [0; 4], given: 0 };
     while called.given < 4 && number(words.peek()).is_some() {
         called.args[called.given] = words.number("an argument")?;
         called.given += 1;

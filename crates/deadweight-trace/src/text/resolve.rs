@@ -1,11 +1,11 @@
-//! Statements into a trace: order of time, and what the lines left out.
+//! Statements into a trace: sorted by time, with defaults filled in.
 //!
-//! Not for syntax: `read` has checked that.
+//! Not for syntax; `read` has checked it.
 
 use super::TextError;
+use super::defaults::Defaults;
 use super::header;
-use super::read::{Called, Declared, Line, Process, Statements, What};
-use super::usual::Usual;
+use super::read::{Declared, Line, Process, Statements, What, WrittenCall};
 use crate::ids::{Cpu, Tid};
 use crate::symbols::Symbols;
 use crate::units::Ns;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Makes the trace.
 pub(super) fn resolve(statements: Statements) -> Result<Trace, TextError> {
     let Statements { header, symbols, tasks, mut lines } = statements;
-    // Stable: what happens at one instant stays in order of writing.
+    // Stable: events at one instant keep their order in the text.
     lines.sort_by_key(|l| l.at);
     let first = tasks.first().map(|t| t.tid).or(lines.first().map(|l| l.task)).unwrap_or_default();
     let mut resolver = Resolver::new(header.meta.arch, symbols, tasks, &lines);
@@ -35,9 +35,9 @@ struct Resolver {
     declared: BTreeMap<Tid, Declared>,
     /// Declared tasks without a line of their own, in order of writing.
     idle: Vec<Tid>,
-    /// Tasks blocked in a call that only their `off` line names: it returns when they go on.
-    resting: BTreeSet<Tid>,
-    usual: Usual,
+    /// Tasks blocked in a call that only their `off` line names: it returns when they get the CPU again.
+    blocked_in_call: BTreeSet<Tid>,
+    defaults: Defaults,
     events: Vec<Event>,
 }
 
@@ -46,18 +46,18 @@ impl Resolver {
         let active: BTreeSet<Tid> = lines.iter().map(|l| l.task).collect();
         let idle = tasks.iter().map(|t| t.tid).filter(|t| !active.contains(t)).collect();
         let declared = tasks.into_iter().map(|t| (t.tid, t)).collect();
-        let (resting, usual) = (BTreeSet::new(), Usual::new(arch));
-        Self { symbols, declared, idle, resting, usual, events: Vec::new() }
+        let (blocked_in_call, defaults) = (BTreeSet::new(), Defaults::new(arch));
+        Self { symbols, declared, idle, blocked_in_call, defaults, events: Vec::new() }
     }
 
     fn push(&mut self, at: Ns, cpu: Option<Cpu>, task: Tid, kind: Kind) {
-        let cpu = cpu.unwrap_or_else(|| self.usual.cpu(task, &kind));
+        let cpu = cpu.unwrap_or_else(|| self.defaults.cpu(task, &kind));
         let event = Event { at, cpu, task, kind };
-        self.usual.pass(&event);
+        self.defaults.pass(&event);
         self.events.push(event);
     }
 
-    /// Before a task's first event: its birth and name, as its `task` line says them.
+    /// Before a task's first event: adds its birth and name from its `task` line.
     fn introduce(&mut self, task: Tid, at: Ns, cpu: Option<Cpu>) -> Result<(), TextError> {
         let Some(declared) = self.declared.remove(&task) else {
             return Ok(());
@@ -76,7 +76,7 @@ impl Resolver {
                     found: format!("task {}", task.0),
                 });
             }
-            let process = declared.process.map_or(task, |p| self.usual.process(p));
+            let process = declared.process.map_or(task, |p| self.defaults.process(p));
             self.push(at, None, parent, Kind::Fork { child: task, process });
         }
         if let Some(name) = declared.name.filter(|n| !n.is_empty()) {
@@ -93,7 +93,7 @@ impl Resolver {
             What::Plain(kind) => *kind,
             _ => Kind::Exit,
         };
-        let cpu = line.cpu.unwrap_or_else(|| self.usual.cpu(task, &first));
+        let cpu = line.cpu.unwrap_or_else(|| self.defaults.cpu(task, &first));
         self.introduce(task, at, Some(cpu))?;
         let cpu = line.cpu;
         match line.what {
@@ -105,7 +105,7 @@ impl Resolver {
             What::Fork { child, process } => {
                 let process = match process {
                     Process::Own => child,
-                    Process::Parents => self.usual.process(task),
+                    Process::Parents => self.defaults.process(task),
                     Process::Given(process) => process,
                 };
                 self.push(at, cpu, task, Kind::Fork { child, process });
@@ -115,8 +115,8 @@ impl Resolver {
                     self.push(at, None, task, wake);
                 }
                 self.push(at, cpu, task, Kind::On);
-                if self.resting.remove(&task) {
-                    let ret = self.usual.result(task);
+                if self.blocked_in_call.remove(&task) {
+                    let ret = self.defaults.result(task);
                     self.push(at, cpu, task, Kind::Back { ret });
                 }
             }
@@ -127,7 +127,7 @@ impl Resolver {
                 self.push(at, cpu, task, Kind::Off { why, stack });
             }
             What::Back { ret } => {
-                let ret = ret.unwrap_or_else(|| self.usual.result(task));
+                let ret = ret.unwrap_or_else(|| self.defaults.result(task));
                 self.push(at, cpu, task, Kind::Back { ret });
             }
         }
@@ -137,20 +137,20 @@ impl Resolver {
         Ok(())
     }
 
-    /// The call that an `off` line names is the one that the task is in, or it enters it there.
-    fn call_of_off(&mut self, line: &Line, call: Called) -> Result<(), TextError> {
-        match self.usual.call(line.task) {
+    /// Checks the call that an `off` line names against the call that the task is in; if it is in none, it enters it here.
+    fn call_of_off(&mut self, line: &Line, call: WrittenCall) -> Result<(), TextError> {
+        match self.defaults.call(line.task) {
             None => {
-                let Called { nr, args, .. } = call;
+                let WrittenCall { nr, args, .. } = call;
                 self.push(Ns(line.at), line.cpu, line.task, Kind::Syscall { nr, args });
-                self.resting.insert(line.task);
+                self.blocked_in_call.insert(line.task);
                 Ok(())
             }
             Some((nr, args)) if nr == call.nr && args[..call.given] == call.args[..call.given] => {
                 Ok(())
             }
             Some((nr, _)) => {
-                let arch = self.usual.arch();
+                let arch = self.defaults.arch();
                 let word = |nr| syscall::name(arch, nr).map_or(format!("nr{nr}"), str::to_owned);
                 Err(TextError {
                     line: line.number,

@@ -1,7 +1,6 @@
 //! Call stacks and images in the text form: `sum (a.c:14) <- main (a.c:30) @app+0x1139`.
 //!
-//! A stack is written leaf first, user frames joined by `<-` and kernel frames by `<`. Not for
-//! unwinding.
+//! A stack is written leaf first, user frames joined by `<-`, kernel frames by `<`. Not for unwinding.
 
 use super::TextError;
 use super::word::{Enclosed, Name, Quoted, Words, number};
@@ -14,16 +13,16 @@ use std::fmt::{self, Write};
 /// The path of the kernel as an image.
 pub(super) const KERNEL: &str = "[kernel]";
 
-/// Which half of the machine a stack belongs to: it decides the joint and the default image.
+/// The mode that a stack was taken in: it decides the separator of frames and the default image.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub(super) enum Half {
+pub(super) enum Mode {
     /// The program's own frames.
     User,
     /// The kernel's.
     Kernel,
 }
 
-impl Half {
+impl Mode {
     fn joint(self) -> &'static str {
         match self {
             Self::User => "<-",
@@ -32,16 +31,16 @@ impl Half {
     }
 }
 
-/// The images of a text with the short names that its lines call them by.
+/// The images of a text with their short names.
 #[derive(Default)]
 pub(super) struct Images {
     handles: Vec<String>,
-    /// What the user image that no line declares is called.
+    /// The name of the user image that no line declares.
     pub(super) program: String,
 }
 
 impl Images {
-    /// Notes that the next image of the table is called `handle`.
+    /// Gives the next image of the table the name `handle`.
     pub(super) fn declare(&mut self, symbols: &mut Symbols, handle: String, image: Image) {
         self.handles.push(handle);
         symbols.images.push(image);
@@ -52,7 +51,7 @@ impl Images {
         self.handles.iter().any(|h| h == handle)
     }
 
-    /// The image called `handle`, made with that path if there is none.
+    /// The image called `handle`; a new one with that path if there is none.
     pub(super) fn find(&mut self, symbols: &mut Symbols, handle: &str) -> ImageId {
         if let Some(at) = self.handles.iter().position(|h| h == handle) {
             return ImageId::at(at);
@@ -62,46 +61,46 @@ impl Images {
         ImageId::at(self.handles.len() - 1)
     }
 
-    /// The image of frames that name none, made if no line declares it.
-    fn usual(&mut self, symbols: &mut Symbols, half: Half) -> ImageId {
-        if let Some(image) = usual_image(symbols, half) {
+    /// The image of frames that name none; a new one if no line declares it.
+    fn default_image(&mut self, symbols: &mut Symbols, mode: Mode) -> ImageId {
+        if let Some(image) = default_image(symbols, mode) {
             return image;
         }
-        let path = match half {
-            Half::Kernel => KERNEL.to_owned(),
-            Half::User if self.program.is_empty() => "program".to_owned(),
-            Half::User => self.program.clone(),
+        let path = match mode {
+            Mode::Kernel => KERNEL.to_owned(),
+            Mode::User if self.program.is_empty() => "program".to_owned(),
+            Mode::User => self.program.clone(),
         };
         self.find(symbols, &path)
     }
 }
 
-/// An image of which a text says nothing but the name.
+/// An image of which only the name is known.
 pub(super) fn undeclared(symbols: &mut Symbols, path: &str) -> Image {
     Image { path: symbols.intern(path), has_symbols: true, has_lines: true, ..Image::default() }
 }
 
-/// The image that frames of this half belong to unless they say otherwise: the kernel, or the
-/// first that is a file (other names in brackets, as `[vdso]`, are none).
-fn usual_image(symbols: &Symbols, half: Half) -> Option<ImageId> {
-    let usual = |path: &str| match half {
-        Half::Kernel => path == KERNEL,
-        Half::User => path.contains('/') || !(path.starts_with('[') && path.ends_with(']')),
+/// The default image of frames in this mode: the kernel, or the first image that is a file (names in brackets such as
+/// `[vdso]` are not files).
+fn default_image(symbols: &Symbols, mode: Mode) -> Option<ImageId> {
+    let is_default = |path: &str| match mode {
+        Mode::Kernel => path == KERNEL,
+        Mode::User => path.contains('/') || !(path.starts_with('[') && path.ends_with(']')),
     };
-    symbols.images.iter().position(|i| usual(symbols.name(i.path))).map(ImageId::at)
+    symbols.images.iter().position(|i| is_default(symbols.name(i.path))).map(ImageId::at)
 }
 
-/// Reads a stack; nothing at all is the empty stack.
+/// Reads a stack; an empty text is the empty stack.
 pub(super) fn read_stack(
     words: &mut Words<'_>,
     symbols: &mut Symbols,
     images: &mut Images,
-    half: Half,
+    mode: Mode,
 ) -> Result<StackId, TextError> {
     let mut stack = Vec::new();
     while !stack_ends(words) {
-        stack.push(read_location(words, symbols, images, half)?);
-        if !words.keyword(half.joint()) {
+        stack.push(read_location(words, symbols, images, mode)?);
+        if !words.keyword(mode.joint()) {
             if words.peek() == "@" {
                 words.drop_rest();
             }
@@ -115,12 +114,12 @@ fn stack_ends(words: &Words<'_>) -> bool {
     matches!(words.peek(), "" | ":" | "from" | "@")
 }
 
-/// Reads a frame with what is inlined into it, and its address.
+/// Reads a frame with the frames inlined into it, and its address.
 pub(super) fn read_location(
     words: &mut Words<'_>,
     symbols: &mut Symbols,
     images: &mut Images,
-    half: Half,
+    mode: Mode,
 ) -> Result<LocationId, TextError> {
     let mut frames = Vec::new();
     while !words.starts_with('@') {
@@ -131,9 +130,9 @@ pub(super) fn read_location(
     }
     let (image, addr) = if words.starts_with('@') && words.peek() != "@" {
         words.take_char('@');
-        read_address(words, symbols, images, half)?
+        read_address(words, symbols, images, mode)?
     } else {
-        (images.usual(symbols, half), FileAddr(0))
+        (images.default_image(symbols, mode), FileAddr(0))
     };
     Ok(symbols.intern_location(Location { image, addr, frames }))
 }
@@ -171,18 +170,18 @@ fn read_frame(words: &mut Words<'_>, symbols: &mut Symbols) -> Result<SourceFram
     Ok(frame)
 }
 
-/// Reads what stands after an `@`.
+/// Reads what follows an `@`.
 pub(super) fn read_address(
     words: &mut Words<'_>,
     symbols: &mut Symbols,
     images: &mut Images,
-    half: Half,
+    mode: Mode,
 ) -> Result<(ImageId, FileAddr), TextError> {
     let image = if words.starts_with('"') {
         let handle = words.quoted()?;
         images.find(symbols, &handle)
     } else if words.peek().starts_with("0x") {
-        images.usual(symbols, half)
+        images.default_image(symbols, mode)
     } else {
         let word = words.peek();
         let handle = word.rfind("+0x").map_or(word, |at| &word[..at]);
@@ -201,8 +200,8 @@ pub(super) fn read_address(
 pub(super) struct Frames<'a> {
     symbols: &'a Symbols,
     handles: Vec<String>,
-    usual: [Option<ImageId>; 2],
-    /// Whether functions that have a name get their address too.
+    default_images: [Option<ImageId>; 2],
+    /// Whether functions with a name are written with their address too.
     addresses: bool,
 }
 
@@ -210,7 +209,7 @@ impl<'a> Frames<'a> {
     pub(super) fn new(symbols: &'a Symbols, addresses: bool) -> Self {
         let mut handles: Vec<String> = Vec::with_capacity(symbols.images.len());
         let mut taken = BTreeSet::new();
-        // How many tries each base name took so far: a hostile file has thousands of one name.
+        // How many tries each base name took so far: a crafted file has thousands of images with one name.
         let mut counts = BTreeMap::new();
         for image in &symbols.images {
             let path = symbols.name(image.path);
@@ -224,8 +223,8 @@ impl<'a> Frames<'a> {
             taken.insert(handle.clone());
             handles.push(handle);
         }
-        let usual = [Half::User, Half::Kernel].map(|half| usual_image(symbols, half));
-        Self { symbols, handles, usual, addresses }
+        let default_images = [Mode::User, Mode::Kernel].map(|mode| default_image(symbols, mode));
+        Self { symbols, handles, default_images, addresses }
     }
 
     /// The short name of an image.
@@ -233,18 +232,18 @@ impl<'a> Frames<'a> {
         self.handles.get(image.index()).map_or("", String::as_str)
     }
 
-    /// Whether a location says anything.
+    /// Whether anything is known of a location.
     pub(super) fn is_known(&self, location: LocationId) -> bool {
         self.symbols.locations.get(location.index()).is_some_and(|l| *l != Location::default())
     }
 
     /// Writes a stack, leaf first.
-    pub(super) fn stack(&self, out: &mut dyn Write, stack: StackId, half: Half) -> fmt::Result {
+    pub(super) fn stack(&self, out: &mut dyn Write, stack: StackId, mode: Mode) -> fmt::Result {
         for (depth, location) in self.symbols.stack(stack).iter().enumerate() {
             if depth > 0 {
-                write!(out, " {} ", half.joint())?;
+                write!(out, " {} ", mode.joint())?;
             }
-            self.location(out, *location, half)?;
+            self.location(out, *location, mode)?;
         }
         Ok(())
     }
@@ -254,7 +253,7 @@ impl<'a> Frames<'a> {
         &self,
         out: &mut dyn Write,
         location: LocationId,
-        half: Half,
+        mode: Mode,
     ) -> fmt::Result {
         let unknown = Location::default();
         let location = self.symbols.locations.get(location.index()).unwrap_or(&unknown);
@@ -264,12 +263,12 @@ impl<'a> Frames<'a> {
             }
             self.frame(out, frame)?;
         }
-        let usual = self.usual[half as usize] == Some(location.image);
+        let is_default = self.default_images[mode as usize] == Some(location.image);
         let blank = if location.frames.is_empty() { "" } else { " " };
         let handle = HandleInAddress(self.handle(location.image));
         let named = location.frames.iter().all(|f| f.function.0 != 0);
         let hidden = !self.addresses && named && !location.frames.is_empty();
-        match (usual, if hidden { 0 } else { location.addr.0 }) {
+        match (is_default, if hidden { 0 } else { location.addr.0 }) {
             (true, 0) if !location.frames.is_empty() => Ok(()),
             (true, addr) => write!(out, "{blank}@{addr:#x}"),
             (false, 0) => write!(out, "{blank}@{handle}"),
@@ -277,15 +276,15 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Writes an address, always with its number.
+    /// Writes an image and an address.
     pub(super) fn address(
         &self,
         out: &mut dyn Write,
         image: ImageId,
         addr: FileAddr,
-        half: Half,
+        mode: Mode,
     ) -> fmt::Result {
-        if self.usual[half as usize] == Some(image) {
+        if self.default_images[mode as usize] == Some(image) {
             return write!(out, " @{:#x}", addr.0);
         }
         write!(out, " @{}+{:#x}", HandleInAddress(self.handle(image)), addr.0)
@@ -328,7 +327,7 @@ impl fmt::Display for HandleInAddress<'_> {
 mod tests {
     use super::*;
 
-    /// A file of 1700 bytes took seconds to be printed: each name was tried against all others.
+    /// Printing a file of 1700 bytes took seconds: each name was compared with all others.
     #[test]
     fn images_of_one_name_have_handles_of_their_own() {
         let mut symbols = Symbols::default();

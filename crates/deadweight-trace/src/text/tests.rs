@@ -21,7 +21,7 @@ fn check(text: &str, written: &Expect) {
     written.assert_eq(&trace(text).to_text());
 }
 
-/// Lossless where nothing is short for something else: the text is written back as it is.
+/// A text without abbreviations is written back unchanged.
 fn check_same(text: &str) {
     assert_eq!(trace(text).to_text(), text);
 }

@@ -1,11 +1,11 @@
-//! The words of a line: bare, quoted, numbers, and how a name is written so that it reads back.
+//! The words of a line: bare words, quoted words, numbers; and names written so that they read back.
 //!
-//! Not for what the words mean: that is `read` and `stack`.
+//! Not for what the words mean; see `read` and `stack`.
 
 use super::TextError;
 use std::fmt::{self, Write};
 
-/// Words with a meaning of their own: a name that is one of them is quoted.
+/// Keywords: a name that equals one of them is quoted.
 const RESERVED: &[&str] = &[
     ":", "<", "<-", "?", "as", "build-id", "by", "child-of", "former", "from", "in", "inferred",
     "irq", "kernel", "language", "major", "none", "of", "outside", "path", "producer", "thread",
@@ -55,7 +55,7 @@ impl<'a> Words<'a> {
         if self.at_end() { Ok(()) } else { Err(self.expected("the end of the line")) }
     }
 
-    /// Forgets what is left.
+    /// Skips the rest.
     pub(super) fn drop_rest(&mut self) {
         self.rest = "";
     }
@@ -89,7 +89,7 @@ impl<'a> Words<'a> {
         taken
     }
 
-    /// Takes the next `len` bytes, which the caller has looked at, as far as there are as many.
+    /// Takes the next `len` bytes, or fewer if the line ends before.
     pub(super) fn take_bytes(&mut self, len: usize) {
         self.rest = self.rest.get(len..).unwrap_or("");
     }
@@ -225,14 +225,14 @@ fn is_bare(name: &str) -> bool {
         && name.chars().all(|c| !c.is_whitespace() && !needs_escape(c))
 }
 
-/// Whether `c` must not reach a terminal or a quoted name as it is: control characters, and marks
-/// that turn the direction of writing around.
+/// Whether `c` must be escaped in a quoted name and on a terminal: control characters, and marks that change the
+/// direction of writing.
 fn needs_escape(c: char) -> bool {
     c.is_control()
         || matches!(c, '"' | '\\' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A name as it is written: bare where that reads back, else quoted with escapes.
+/// A name as it is written: bare if that reads back, else quoted with escapes.
 pub(super) struct Name<'a>(pub(super) &'a str);
 
 impl fmt::Display for Name<'_> {
@@ -261,7 +261,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A name inside brackets that `closing` ends: bare only if it contains neither of them.
+/// A name inside brackets that `closing` ends: bare only if it contains no bracket.
 pub(super) struct Enclosed<'a>(pub(super) &'a str, pub(super) &'a [char]);
 
 impl fmt::Display for Enclosed<'_> {

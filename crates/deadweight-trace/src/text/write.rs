@@ -1,11 +1,11 @@
 //! A trace as text: one stream in order of time, each line naming its task if there are several.
 //!
-//! Leaves out whatever the reader fills in. Not for choosing or sorting events.
+//! Leaves out what the reader fills in. Not for choosing or sorting events.
 
 use super::TextOptions;
+use super::defaults::Defaults;
 use super::header;
-use super::stack::{Frames, Half};
-use super::usual::Usual;
+use super::stack::{Frames, Mode};
 use super::word::{Enclosed, Name, Value};
 use crate::ids::{NameId, StackId, Tid};
 use crate::syscall::{self, Arch};
@@ -36,7 +36,7 @@ pub(super) fn write(trace: &Trace, part: TextOptions, out: &mut dyn Write) -> fm
     let mut writer = Writer {
         trace,
         frames,
-        usual: Usual::new(trace.meta.arch),
+        defaults: Defaults::new(trace.meta.arch),
         names: BTreeMap::new(),
         tagged: opening.only.is_none(),
         headed: opening.headed.iter().map(|(tid, _)| *tid).collect(),
@@ -49,19 +49,19 @@ pub(super) fn write(trace: &Trace, part: TextOptions, out: &mut dyn Write) -> fm
     Ok(())
 }
 
-/// What stands above the events.
+/// The lines above the events.
 struct Opening {
     /// The task of the first event.
     first: Option<Tid>,
     /// The task, if all events are of one.
     only: Option<Tid>,
-    /// Tasks whose naming becomes their `task` line, with the name.
+    /// Tasks whose `comm` event is written as their `task` line, with the name.
     headed: Vec<(Tid, NameId)>,
 }
 
 impl Opening {
-    /// A task's naming becomes its `task` line where a reader would put it back in the same
-    /// place: it is the task's first event and another of the task follows at once.
+    /// A task's `comm` event is written as its `task` line if a reader would restore it at the same place: it is the
+    /// task's first event, and another event of the task follows at once.
     fn of(events: impl Iterator<Item = Event>, trace: &Trace) -> Self {
         let mut met = BTreeSet::new();
         let mut opening = Self { first: None, only: None, headed: Vec::new() };
@@ -72,7 +72,7 @@ impl Opening {
             let (Kind::Comm(name), true) = (event.kind, is_first) else {
                 continue;
             };
-            // A wake-up has its CPU from the waker: the naming would be read with another.
+            // The default CPU of a wake-up is the waker's: the `comm` event would get another CPU.
             let same = |n: &&Event| (n.task, n.at, n.cpu) == (event.task, event.at, event.cpu);
             let next = events.peek().filter(same).map(|n| n.kind);
             let named = !trace.symbols.name(name).is_empty();
@@ -88,8 +88,8 @@ impl Opening {
 struct Writer<'a> {
     trace: &'a Trace,
     frames: Frames<'a>,
-    usual: Usual,
-    /// What each task is called at this point.
+    defaults: Defaults,
+    /// The current name of each task.
     names: BTreeMap<Tid, NameId>,
     /// Whether lines name their task.
     tagged: bool,
@@ -112,11 +112,11 @@ impl Writer<'_> {
         }
         let mut event = event;
         let mut wake = None;
-        let usual_cpu = self.usual.cpu(event.task, &event.kind);
-        if matches!(event.kind, Kind::Wake { .. }) && event.cpu == usual_cpu {
+        let default_cpu = self.defaults.cpu(event.task, &event.kind);
+        if matches!(event.kind, Kind::Wake { .. }) && event.cpu == default_cpu {
             let on = |n: &Event| n.kind == Kind::On && n.task == event.task && n.at == event.at;
             if let Some(on) = following.next_if(on) {
-                self.usual.pass(&event);
+                self.defaults.pass(&event);
                 wake = Some(event.kind);
                 event = on;
             }
@@ -130,7 +130,7 @@ impl Writer<'_> {
         if let Kind::Comm(name) = event.kind {
             self.names.insert(event.task, name);
         }
-        self.usual.pass(&event);
+        self.defaults.pass(&event);
         if super::resolve::has_site(&event.kind) {
             let site = |n: &Event| {
                 matches!(n.kind, Kind::Site(_))
@@ -138,7 +138,7 @@ impl Writer<'_> {
             };
             if let Some(Event { kind: Kind::Site(stack), .. }) = following.next_if(site) {
                 out.write_str(" from")?;
-                self.stack(out, " ", stack, Half::User)?;
+                self.stack(out, " ", stack, Mode::User)?;
             }
         }
         out.write_char('\n')
@@ -152,13 +152,13 @@ impl Writer<'_> {
             self.name_of(out, event.task, &[']'])?;
             out.write_str("] ")?;
         }
-        if event.cpu != self.usual.cpu(event.task, &event.kind) {
+        if event.cpu != self.defaults.cpu(event.task, &event.kind) {
             write!(out, "cpu{} ", event.cpu.0)?;
         }
         Ok(())
     }
 
-    /// A blank and the task's present name, if it has one.
+    /// A blank and the task's current name, if it has one.
     fn name_of(&self, out: &mut dyn Write, task: Tid, closing: &[char]) -> fmt::Result {
         match self.names.get(&task).map_or("", |n| self.name(*n)) {
             "" => Ok(()),
@@ -174,13 +174,13 @@ impl Writer<'_> {
         self.trace.meta.arch
     }
 
-    /// `before` and the stack, nothing for the empty one.
-    fn stack(&self, out: &mut dyn Write, before: &str, stack: StackId, half: Half) -> fmt::Result {
+    /// `before` and the stack; nothing for the empty stack.
+    fn stack(&self, out: &mut dyn Write, before: &str, stack: StackId, mode: Mode) -> fmt::Result {
         if stack == StackId(0) {
             return Ok(());
         }
         out.write_str(before)?;
-        self.frames.stack(out, stack, half)
+        self.frames.stack(out, stack, mode)
     }
 
     fn kind(&self, out: &mut dyn Write, event: &Event) -> fmt::Result {
@@ -202,18 +202,18 @@ impl Writer<'_> {
                 out.write_str("syscall ")?;
                 self.call(out, nr, &args)
             }
-            Kind::Back { ret } if ret == self.usual.result(event.task) => out.write_str("back"),
+            Kind::Back { ret } if ret == self.defaults.result(event.task) => out.write_str("back"),
             Kind::Back { ret } => write!(out, "back {}", Value(ret.cast_unsigned())),
             Kind::Calls { .. } => self.calls(out, &event.kind),
             Kind::Fault { addr, by, kernel } => {
                 write!(out, "fault {:#x}", addr.0)?;
-                let half = if kernel { Half::Kernel } else { Half::User };
+                let mode = if kernel { Mode::Kernel } else { Mode::User };
                 out.write_str(if kernel { " kernel" } else { "" })?;
                 if !self.frames.is_known(by) {
                     return Ok(());
                 }
                 out.write_str(" by ")?;
-                self.frames.location(out, by, half)
+                self.frames.location(out, by, mode)
             }
             Kind::FaultEnd { major: false } => out.write_str("fault-end"),
             Kind::FaultEnd { major: true } => out.write_str("fault-end major"),
@@ -223,12 +223,12 @@ impl Writer<'_> {
                 out.write_str("sample")?;
                 let flag = kernel && kernel_stack == StackId(0);
                 out.write_str(if flag { " kernel" } else { "" })?;
-                self.stack(out, " ", stack, Half::User)?;
-                self.stack(out, " : ", kernel_stack, Half::Kernel)
+                self.stack(out, " ", stack, Mode::User)?;
+                self.stack(out, " : ", kernel_stack, Mode::Kernel)
             }
             Kind::Site(stack) => {
                 out.write_str("site")?;
-                self.stack(out, " ", stack, Half::User)
+                self.stack(out, " ", stack, Mode::User)
             }
             Kind::Map { start, len, image } => {
                 let image = Name(self.frames.handle(image));
@@ -244,7 +244,7 @@ impl Writer<'_> {
                     Value(args[0]),
                     Value(args[1])
                 )?;
-                self.stack(out, " from ", stack, Half::User)
+                self.stack(out, " from ", stack, Mode::User)
             }
             Kind::Lost { count } => write!(out, "lost {count}"),
             Kind::Page { addr, zero } => {
@@ -257,7 +257,7 @@ impl Writer<'_> {
         write!(out, "fork {}", child.0)?;
         if process == child {
             Ok(())
-        } else if process == self.usual.process(task) {
+        } else if process == self.defaults.process(task) {
             out.write_str(" thread")
         } else {
             write!(out, " in {}", process.0)
@@ -272,16 +272,16 @@ impl Writer<'_> {
             Off::Stopped => "off stopped",
             Off::Dead => "off dead",
         })?;
-        if let (Off::Blocked, Some((nr, args))) = (why, self.usual.call(task)) {
+        if let (Off::Blocked, Some((nr, args))) = (why, self.defaults.call(task)) {
             let name = syscall::name(self.arch(), nr);
             let shown = name.and_then(syscall::descriptor).map_or(0, |d| d + 1);
             out.write_char(' ')?;
             self.called(out, nr, args.get(..shown).unwrap_or(&[]))?;
         }
-        self.stack(out, " : ", stack, Half::Kernel)
+        self.stack(out, " : ", stack, Mode::Kernel)
     }
 
-    /// A call with the arguments that are kept of it, or more if there are more.
+    /// A call with its kept arguments, and with others that are not 0.
     fn call(&self, out: &mut dyn Write, nr: u16, args: &[u64; 4]) -> fmt::Result {
         let kept = syscall::name(self.arch(), nr).map_or(0, |n| syscall::kept(n).len());
         let used = args.iter().rposition(|a| *a != 0).map_or(0, |at| at + 1);
@@ -320,6 +320,6 @@ impl Writer<'_> {
             }
         }
         out.write_str(if inferred { " inferred" } else { "" })?;
-        self.stack(out, " : ", stack, Half::Kernel)
+        self.stack(out, " : ", stack, Mode::Kernel)
     }
 }

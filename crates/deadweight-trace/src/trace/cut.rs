@@ -1,18 +1,19 @@
-//! A part of a trace as a trace of its own: what was known and going on at its start comes first.
+//! A part of a trace, from one time to another, as a trace of its own. It begins with the state at its start.
 //!
-//! So that a puzzling moment of a recording becomes a small test. What is carried over: births,
-//! names, programs, descriptors as they were listed, who has which CPU, and what each task is in.
-//! Descriptors that were opened since the listing are not known any more.
+//! It makes a small test of a moment in a recording. The state carried over: births, names, programs, listed
+//! descriptors, the task on each CPU, and the call or fault that each task is in. Not carried over: descriptors opened
+//! since they were listed.
 
-use super::event::{Event, Kind, Off};
-use super::{Meta, Trace};
+use super::Trace;
+use crate::event::{Event, Kind, Off};
 use crate::ids::{Cpu, NameId, StackId, Tid};
+use crate::meta::Meta;
 use crate::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Trace {
-    /// What happened from `from` to `to`, both included, with what that builds on at `from`.
-    /// Tasks that have no part in it are left out.
+    /// The events from `from` to `to`, both included, after the state at `from`. Tasks without a part in them are
+    /// left out.
     #[must_use]
     pub fn cut(&self, from: Ns, to: Ns) -> Self {
         let mut known = Known::default();
@@ -21,7 +22,7 @@ impl Trace {
         }
         let part =
             || self.events().skip_while(move |e| e.at < from).take_while(move |e| e.at <= to);
-        let mut events = known.opening(from, &known.players(self.meta.root, part()));
+        let mut events = known.opening(from, &known.participants(self.meta.root, part()));
         events.extend(part());
         let meta = &self.meta;
         let whole = from <= meta.start && to >= meta.end;
@@ -36,21 +37,21 @@ impl Trace {
     }
 }
 
-/// What is known of the tasks at one point.
+/// The state of all tasks at one point.
 #[derive(Debug, Default)]
 struct Known {
     lives: BTreeMap<Tid, Life>,
     /// What descriptors of a process refer to.
     descriptors: BTreeMap<Tid, BTreeMap<i32, NameId>>,
-    /// Who got each CPU last.
+    /// The latest task of each CPU.
     held: BTreeMap<Cpu, Tid>,
     births: usize,
 }
 
-/// What is known of one task.
+/// The state of one task.
 #[derive(Clone, Debug, Default)]
 struct Life {
-    /// In which order it was born, and to whom; none for the root and outsiders.
+    /// Its place in the order of births, and its parent; none for the root and for other programs.
     birth: Option<(usize, Tid)>,
     process: Option<Tid>,
     name: Option<NameId>,
@@ -67,7 +68,7 @@ struct Life {
 /// Whether a task has its CPU.
 #[derive(Copy, Clone, Debug, Default)]
 enum Run {
-    /// Not seen on any yet.
+    /// Not seen on a CPU yet.
     #[default]
     Unseen,
     On,
@@ -107,7 +108,7 @@ impl Known {
             }
             Kind::Off { why: Off::Dead, .. } => drop(self.lives.remove(&event.task)),
             Kind::On => {
-                // Of outsiders it is not recorded when they leave: another one comes.
+                // It is not recorded when a task of another program leaves its CPU: the next task shows it.
                 let before = self.held.insert(event.cpu, event.task);
                 if let Some(life) = before.and_then(|task| self.lives.get_mut(&task)) {
                     life.yield_to_another();
@@ -118,36 +119,40 @@ impl Known {
         }
     }
 
-    /// The tasks that have a part in `events`: those that events happen to, with their wakers and
-    /// forebears; those that have a CPU; and the root.
-    fn players(&self, root: Tid, events: impl Iterator<Item = Event>) -> BTreeSet<Tid> {
-        let mut players = BTreeSet::from([root]);
-        players.extend(self.running().map(|(task, _)| task));
+    /// The tasks with a part in `events`: tasks of events, their wakers and their ancestors; tasks on a CPU; and the
+    /// root.
+    fn participants(&self, root: Tid, events: impl Iterator<Item = Event>) -> BTreeSet<Tid> {
+        let mut participants = BTreeSet::from([root]);
+        participants.extend(self.running().map(|(task, _)| task));
         for event in events {
-            players.insert(event.task);
+            participants.insert(event.task);
             if let Kind::Wake { waker, .. } = event.kind {
-                players.insert(waker);
+                participants.insert(waker);
             }
         }
-        let mut new: Vec<Tid> = players.iter().copied().collect();
+        let mut new: Vec<Tid> = participants.iter().copied().collect();
         while let Some(task) = new.pop() {
             let life = self.lives.get(&task);
             let parent = life.and_then(|l| l.birth).map(|(_, parent)| parent);
             let leader = life.and_then(|l| l.process);
-            new.extend([parent, leader].into_iter().flatten().filter(|t| players.insert(*t)));
+            new.extend([parent, leader].into_iter().flatten().filter(|t| participants.insert(*t)));
         }
-        players
+        participants
     }
 
     fn running(&self) -> impl Iterator<Item = (Tid, &Life)> {
         self.lives.iter().filter(|(_, l)| matches!(l.run, Run::On)).map(|(t, l)| (*t, l))
     }
 
-    /// Events at `at` that bring about what is known of `players`.
-    fn opening(&self, at: Ns, players: &BTreeSet<Tid>) -> Vec<Event> {
-        let mut lives: Vec<(Tid, &Life)> =
-            self.lives.iter().filter(|(t, _)| players.contains(t)).map(|(t, l)| (*t, l)).collect();
-        // Parents before children; those without birth have been there all the time.
+    /// Events at `at` that restore the state of `participants`.
+    fn opening(&self, at: Ns, participants: &BTreeSet<Tid>) -> Vec<Event> {
+        let mut lives: Vec<(Tid, &Life)> = self
+            .lives
+            .iter()
+            .filter(|(t, _)| participants.contains(t))
+            .map(|(t, l)| (*t, l))
+            .collect();
+        // Parents before children; tasks without a birth existed from the start.
         lives.sort_by_key(|(_, l)| l.birth);
         let mut events = Vec::new();
         let mut push = |cpu, task, kind| events.push(Event { at, cpu, task, kind });
@@ -169,7 +174,7 @@ impl Known {
                 push(life.cpu, *task, Kind::Main);
             }
         }
-        // Whoever has a CPU got it last.
+        // Tasks on a CPU come last.
         let (on, off): (Vec<_>, Vec<_>) = lives.into_iter().partition(|(_, l)| l.is_on());
         for (task, life) in off.into_iter().chain(on) {
             life.resume(|kind| push(life.cpu, task, kind));
@@ -228,7 +233,7 @@ impl Life {
         }
     }
 
-    /// What the task is in the middle of.
+    /// Restores the call, fault or wait that the task is in.
     fn resume(&self, mut push: impl FnMut(Kind)) {
         if matches!(self.run, Run::Unseen) {
             return;

@@ -1,9 +1,9 @@
 //! Numbers as bytes: seven bits at a time, small ones short.
 //!
-//! Reading takes foreign bytes: every method returns none at the end instead of panicking.
+//! Takes untrusted bytes: every method returns none at the end instead of panicking.
 
-/// Appends `value`: 7 bits a byte, lowest first, the high bit says that more follow.
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+/// Appends `value` as LEB128: 7 bits a byte, lowest first; the high bit marks that more follow.
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value.to_le_bytes()[0] | 0x80);
         value >>= 7;
@@ -12,27 +12,27 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends `value` so that numbers near zero of either sign are short.
-pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
 
 /// Appends a string with its length before it.
-pub(super) fn put_str(out: &mut Vec<u8>, value: &str) {
+pub(crate) fn put_str(out: &mut Vec<u8>, value: &str) {
     put(out, value.len() as u64);
     out.extend_from_slice(value.as_bytes());
 }
 
 /// Bytes still to be read.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     #[inline]
-    pub(super) fn byte(&mut self) -> Option<u8> {
+    pub(crate) fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
@@ -40,7 +40,7 @@ impl<'a> Bytes<'a> {
 
     /// What [`put`] appended. Bits beyond 64 are none's.
     #[inline]
-    pub(super) fn number(&mut self) -> Option<u64> {
+    pub(crate) fn number(&mut self) -> Option<u64> {
         let first = self.byte()?;
         if first < 0x80 {
             return Some(first.into());
@@ -62,26 +62,26 @@ impl<'a> Bytes<'a> {
 
     /// A number that fits `T`.
     #[inline]
-    pub(super) fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
+    pub(crate) fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
         T::try_from(self.number()?).ok()
     }
 
     /// What [`put_signed`] appended.
     #[inline]
-    pub(super) fn signed(&mut self) -> Option<i64> {
+    pub(crate) fn signed(&mut self) -> Option<i64> {
         let value = self.number()?;
         Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
     /// The next `len` bytes.
-    pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(taken)
     }
 
     /// What [`put_str`] appended.
-    pub(super) fn str(&mut self) -> Option<&'a str> {
+    pub(crate) fn str(&mut self) -> Option<&'a str> {
         let len = self.small()?;
         std::str::from_utf8(self.take(len)?).ok()
     }

@@ -1,8 +1,7 @@
-//! What the trace keeps of each system call, and what the arguments mean.
+//! Which arguments of each system call the trace keeps, and what they mean.
 //!
-//! Numbers differ per architecture, names do not: analysis compares names through [`Call`]
-//! groups, never raw numbers. Not for decoding structures in the program's memory: the recorder
-//! sees registers only.
+//! Numbers differ between architectures, names do not: the analysis compares names, never numbers. Not for structures
+//! in the program's memory: the recorder reads registers only.
 
 mod table;
 
@@ -21,11 +20,11 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// That of the machine that this runs on.
+    /// The architecture of this build.
     pub const HOST: Self = if cfg!(target_arch = "aarch64") { Self::Aarch64 } else { Self::X86_64 };
 }
 
-/// The name of system call `nr`, or none for a number that the tables don't know.
+/// The name of system call `nr`; none for an unknown number.
 #[must_use]
 pub fn name(arch: Arch, nr: u16) -> Option<&'static str> {
     let nr = usize::from(nr);
@@ -52,14 +51,14 @@ pub fn kept(name: &str) -> &'static [usize] {
     find(name).map_or(&[0, 1, 2], Row::kept)
 }
 
-/// The position among the kept arguments of the descriptor that the call works on. Of two, the
-/// one that is read from, but for `sendfile` the one written to.
+/// The position, among the kept arguments, of the descriptor that the call works on. If there are two: the one that
+/// is read from; for `sendfile` the one that is written to.
 #[must_use]
 pub fn descriptor(name: &str) -> Option<usize> {
     find(name).and_then(|row| row.descriptor)
 }
 
-/// The position among the kept arguments of the number of bytes asked for.
+/// The position, among the kept arguments, of the number of bytes requested.
 #[must_use]
 pub fn size(name: &str) -> Option<usize> {
     find(name).and_then(|row| row.size)

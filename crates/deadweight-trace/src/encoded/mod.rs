@@ -1,28 +1,30 @@
-//! Events in encoded form, in memory as in the file: a few bytes each, decoded while walking.
+//! Events in encoded form, the same in memory and in the file: a few bytes each, decoded while they are walked.
 //!
-//! A [`Block`] can be decoded without any other. `docs/trace-format.md` has the layout for people.
-//! Not for files: `binary` puts blocks into one.
+//! - Comes in: events in order of time, or the bytes of a block.
+//! - Goes out: [`Block`]s, each decodable without any other, and the events in them.
+//! - Must not know: files; `binary` puts blocks into one. `docs/trace-format.md` describes the layout.
 
-use super::bytes::{Bytes, put, put_signed};
-use super::event::{Event, Kind, Off};
+pub(crate) mod bytes;
+
+use crate::event::{Event, Kind, Off};
 use crate::ids::{Cpu, ImageId, LocationId, NameId, StackId, Tid};
 use crate::units::{LiveAddr, Ns};
+use bytes::{Bytes, put, put_signed};
 
-/// A block is closed when its events take this many bytes: small enough to lose little with one,
-/// big enough that its frame costs nothing.
+/// A block is closed when its events take this many bytes: small enough that a damaged block loses little, large
+/// enough that its frame costs nothing.
 const BLOCK: usize = 1 << 16;
 
-/// Numbers of CPUs are less than this, as in the kernel (`NR_CPUS`): it bounds what a walk holds.
-pub(super) const CPUS: u16 = 8192;
+/// CPU numbers are below this, as in the kernel (`NR_CPUS`): it bounds the memory of a walk.
+pub(crate) const CPUS: u16 = 8192;
 
-/// In a head byte: CPU or task differ from the previous event's and follow.
+/// In a head byte: CPU or task differ from those of the previous event, and follow.
 const ELSEWHERE: u8 = 0x20;
 /// In a head byte: two flags whose meaning depends on the kind.
 const FLAG: u8 = 0x40;
 const OTHER_FLAG: u8 = 0x80;
 
-/// What the low five bits of a head byte say. Numbers are for ever: a kind that is no longer
-/// written keeps its number.
+/// The low five bits of a head byte. Numbers are permanent: a kind that is no longer written keeps its number.
 mod tag {
     pub(super) const FORK: u8 = 0;
     pub(super) const EXEC: u8 = 1;
@@ -59,25 +61,25 @@ pub struct Events {
     count: usize,
 }
 
-/// A run of encoded events that can be decoded by itself.
+/// Encoded events that can be decoded without any others.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    pub(super) bytes: Vec<u8>,
-    pub(super) count: u32,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) count: u32,
     /// Time of the first event.
-    pub(super) first: Ns,
+    pub(crate) first: Ns,
 }
 
-/// What later events of a block are encoded against.
+/// The state that the next event of a block is encoded against.
 #[derive(Clone, Debug, Default)]
 struct Context {
     at: u64,
     cpu: Cpu,
-    /// By number of the CPU.
+    /// By CPU number.
     on: Vec<Latest>,
 }
 
-/// The latest of a CPU within the block.
+/// The latest task and call of a CPU within the block.
 #[derive(Copy, Clone, Debug, Default)]
 struct Latest {
     task: Tid,
@@ -101,8 +103,7 @@ impl Context {
 }
 
 impl Events {
-    /// Appends an event. It must not be earlier than the one before; if it is, it is taken to be
-    /// of that time.
+    /// Appends an event. An event earlier than the previous one gets the time of the previous one.
     pub fn push(&mut self, event: Event) {
         if self.open.count == 0 {
             let at = event.at.max(Ns(self.context.at));
@@ -117,29 +118,29 @@ impl Events {
         }
     }
 
-    /// Ends the block that is being filled, so that it can be written.
+    /// Closes the open block, so that it can be written.
     pub fn close(&mut self) {
         if self.open.count > 0 {
-            // Its capacity was grown by doubling: what is kept should be what is used.
+            // The capacity grew by doubling: keep only what is used.
             self.open.bytes.shrink_to_fit();
             self.closed.push(std::mem::take(&mut self.open));
         }
     }
 
     /// Appends a whole block. Its events must not be earlier than those before.
-    pub(super) fn push_block(&mut self, block: Block) {
+    pub(crate) fn push_block(&mut self, block: Block) {
         self.close();
         self.count += block.count as usize;
         self.closed.push(block);
     }
 
-    /// The blocks that are full.
+    /// The closed blocks.
     #[must_use]
     pub fn closed(&self) -> &[Block] {
         &self.closed
     }
 
-    /// Hands over the blocks that are full and forgets them: what is left are later events.
+    /// Takes the closed blocks out: the events that remain are later ones.
     pub fn take_closed(&mut self) -> Vec<Block> {
         let taken = std::mem::take(&mut self.closed);
         self.count -= taken.iter().map(|b| b.count as usize).sum::<usize>();
@@ -185,7 +186,7 @@ impl FromIterator<Event> for Events {
 }
 
 impl Block {
-    /// The events in order. Ends early where the bytes make no sense.
+    /// The events in order. Ends early at bytes that are not valid.
     #[must_use]
     pub fn iter(&self) -> Walk<'_> {
         Walk::new(&self.bytes, self.count, self.first)
@@ -201,14 +202,14 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(bytes: &'a [u8], count: u32, first: Ns) -> Self {
+    pub(crate) fn new(bytes: &'a [u8], count: u32, first: Ns) -> Self {
         let mut context = Context::default();
         context.restart(first);
         Self { bytes: Bytes(bytes), left: count, context }
     }
 
     /// Whether all events were read and nothing is left over.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.left == 0 && self.bytes.is_empty()
     }
 }
@@ -224,7 +225,7 @@ impl Iterator for Walk<'_> {
         let event = decode(&mut self.bytes, &mut self.context);
         match event {
             Some(_) => self.left -= 1,
-            // Bytes that make no sense end the walk; `left` stays and tells.
+            // Invalid bytes end the walk; `left` stays above 0.
             None => self.bytes = Bytes(&[]),
         }
         event
@@ -281,7 +282,7 @@ fn head(kind: &Kind) -> u8 {
         Kind::FaultEnd { major } => tag::FAULT_END | flag(major),
         Kind::Timer => tag::TIMER,
         Kind::TimerEnd => tag::TIMER_END,
-        // A kernel stack says that it was in the kernel.
+        // A kernel stack implies that it was in the kernel.
         Kind::Sample { kernel, kernel_stack, .. } => {
             tag::SAMPLE | flag(kernel || kernel_stack != StackId(0))
         }
@@ -373,9 +374,9 @@ fn decode(bytes: &mut Bytes<'_>, context: &mut Context) -> Option<Event> {
     let head = bytes.byte()?;
     context.at = context.at.checked_add(bytes.number()?)?;
     if head & ELSEWHERE != 0 {
-        let whom = bytes.small::<u32>()?;
-        context.cpu = Cpu(u16::try_from(whom >> 1).ok().filter(|c| *c < CPUS)?);
-        if whom & 1 == 0 {
+        let cpu_and_task = bytes.small::<u32>()?;
+        context.cpu = Cpu(u16::try_from(cpu_and_task >> 1).ok().filter(|c| *c < CPUS)?);
+        if cpu_and_task & 1 == 0 {
             context.latest(context.cpu).task = Tid(bytes.small()?);
         }
     }

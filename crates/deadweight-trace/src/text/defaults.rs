@@ -1,22 +1,22 @@
-//! What a line means where it says nothing: which CPU, which process, what a call returned.
+//! Defaults for what a line leaves out: the CPU, the process, the result of a call.
 //!
-//! Reader and writer walk the same events with the same [`Usual`], so that what one leaves out is
-//! what the other fills in.
+//! Reader and writer pass the same events through [`Defaults`]: so what the writer leaves out, the reader fills in. Not
+//! for facts about the recording; see `header`.
 
 use crate::ids::{Cpu, Tid};
 use crate::syscall::{self, Arch};
 use crate::{Event, Kind};
 use std::collections::BTreeMap;
 
-/// What is known of the tasks and CPUs at one point of the stream.
+/// The state of tasks and CPUs at one point of the stream, from which the defaults follow.
 #[derive(Default)]
-pub(super) struct Usual {
+pub(super) struct Defaults {
     arch: Arch,
     tasks: BTreeMap<Tid, Known>,
     held: BTreeMap<Cpu, Tid>,
 }
 
-/// What is known of one task.
+/// The state of one task.
 #[derive(Default)]
 struct Known {
     cpu: Option<Cpu>,
@@ -24,7 +24,7 @@ struct Known {
     call: Option<(u16, [u64; 4])>,
 }
 
-impl Usual {
+impl Defaults {
     pub(super) fn new(arch: Arch) -> Self {
         Self { arch, ..Self::default() }
     }
@@ -34,8 +34,8 @@ impl Usual {
         self.arch
     }
 
-    /// The CPU of an event that names none: where its task got the CPU last; for a wake-up, where
-    /// the waker did; for `on`, that CPU again unless another task has it, else the first free.
+    /// The CPU of an event that names none: the task's latest CPU; for a wake-up the waker's latest CPU; for `on` the
+    /// task's latest CPU unless another task has it, else the first free one.
     pub(super) fn cpu(&self, task: Tid, kind: &Kind) -> Cpu {
         let last = |tid| self.tasks.get(&tid).and_then(|k: &Known| k.cpu);
         match kind {
@@ -59,7 +59,7 @@ impl Usual {
         self.tasks.get(&task).and_then(|k| k.call)
     }
 
-    /// What a call returns when it does all that it was asked for: its size, else 0.
+    /// The result of the task's call when it succeeds in full: the size requested, else 0.
     pub(super) fn result(&self, task: Tid) -> i64 {
         let asked = self.call(task).and_then(|(nr, args)| {
             let at = syscall::size(syscall::name(self.arch, nr)?)?;
@@ -68,7 +68,7 @@ impl Usual {
         asked.unwrap_or(0).cast_signed()
     }
 
-    /// Goes past `event`.
+    /// Updates the state with `event`.
     pub(super) fn pass(&mut self, event: &Event) {
         let task = self.tasks.entry(event.task).or_default();
         if !matches!(event.kind, Kind::Wake { .. }) {
@@ -80,7 +80,7 @@ impl Usual {
             Kind::Syscall { nr, args } => task.call = Some((nr, args)),
             Kind::Back { .. } | Kind::Exec { .. } => task.call = None,
             Kind::Fork { child, process } => {
-                // The tid may have belonged to another life before.
+                // An earlier task may have had the same tid.
                 self.tasks.insert(child, Known { process: Some(process), ..Known::default() });
             }
             _ => {}

@@ -1,0 +1,125 @@
+//! The facts about a recording that are not events: command, machine, bounds, result, what was lacking.
+//!
+//! Stored as JSON in the trace file: a renamed field keeps its name there. Not for symbols; see `symbols`.
+
+use crate::ids::{Cpu, Tid};
+use crate::syscall::Arch;
+use crate::units::Ns;
+use serde::{Deserialize, Serialize};
+
+/// Everything about a recording that is not an event.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Meta {
+    /// Version of deadweight that recorded.
+    pub recorder: String,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// Architecture of the machine.
+    pub arch: Arch,
+    /// CPUs that could run the program.
+    pub cpus: u16,
+    /// The clock's reading at the trace's time zero, in ns.
+    pub zero: u64,
+    /// Task that became the command.
+    pub root: Tid,
+    /// Whether the recording attached to a running process and detached from it: then start and end are
+    /// those of the recording.
+    pub attached: bool,
+    /// When the command's process was released towards exec; the wall time starts here.
+    pub start: Ns,
+    /// When the parent learned of the command's end (exit of the root); the wall time ends here.
+    pub end: Ns,
+    /// How the root ended; none if it was still running or the recording broke off.
+    pub exit: Option<Exit>,
+    /// The kernel's own count of CPU time of the root and what it waited for.
+    pub rusage: Option<Usage>,
+    /// Mean period of the sampling clock in ns of CPU time; 0 without sampling.
+    pub sample_period: u64,
+    /// What recording costs the program.
+    #[serde(rename = "observer")]
+    pub overhead: Overhead,
+    /// The recorder's own tasks: their CPU time is tracing overhead, not that of another program.
+    pub recorders: Vec<Tid>,
+    /// The rung of the recording (`root`, ...): how much the recorder was permitted to see; see `deadweight doctor`.
+    pub rung: String,
+    /// Why it is not a higher rung; empty at the top.
+    pub rung_why: String,
+    /// What a higher rung would show, in words, most important first.
+    pub lacks: Vec<String>,
+    /// CPUs whose idle task delivered no tracepoints in the self-test.
+    pub blind_cpus: Vec<Cpu>,
+    /// CPU time stolen by the hypervisor during the run, all CPUs, in ns.
+    pub steal: Ns,
+    /// How long the cgroup's CPU quota throttled its tasks during the run, summed over CPUs.
+    pub throttled: Ns,
+    /// System calls that were not recorded, because only 1 in N was: they are taken to be like it.
+    #[serde(rename = "thinned")]
+    pub decimated: u64,
+    /// What the reader must know about this recording, in plain words.
+    pub warnings: Vec<String>,
+    /// Written last: false if the recording broke off.
+    pub complete: bool,
+}
+
+/// How the command ended.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// Exit code; 0 if a signal ended it.
+    pub code: i32,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+/// The kernel's resource count (`getrusage`).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time in user mode.
+    pub user: Ns,
+    /// CPU time in the kernel.
+    pub system: Ns,
+    /// Largest resident set in bytes.
+    pub max_rss: u64,
+}
+
+/// The calibrated tracing overhead in ns per event, by where the time appears.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overhead {
+    /// Per system call, in the user time around it.
+    pub syscall_user: u64,
+    /// Per system call, between its entry and exit records.
+    pub syscall_kernel: u64,
+    /// Per system call that was counted rather than recorded, in the user time around it. 0 if none was counted.
+    #[serde(default)]
+    pub counted_user: u64,
+    /// Per system call that was counted, between its entry and its return.
+    #[serde(default)]
+    pub counted_kernel: u64,
+    /// Per page fault, in the user time after it.
+    pub fault_user: u64,
+    /// Per page fault, between its two records.
+    pub fault_kernel: u64,
+    /// Per switch of a task.
+    pub switch: u64,
+    /// Per sample.
+    pub sample: u64,
+    /// Per exit of a task: the kernel tears down its perf events.
+    pub death: u64,
+}
+
+impl Meta {
+    /// Whether wake-ups were recorded: the lower rungs record none.
+    #[must_use]
+    pub fn records_wakers(&self) -> bool {
+        !matches!(self.rung.as_str(), "user" | "stops")
+    }
+
+    /// Whether both ends of each wait and of each system call were recorded. On the rung of ptrace stops they are
+    /// inferred from counters between stops; under decimation the unrecorded calls are taken to be like the
+    /// recorded ones.
+    #[must_use]
+    pub fn records_both_ends(&self) -> bool {
+        self.rung != "stops" && self.decimated == 0
+    }
+}
