@@ -22,7 +22,7 @@ pub(crate) fn empty_calls() {
 /// them is the program's own, and inside all that the kernel does for the call: the way across the kernel's
 /// border lies outside of the records, and would look like the program's own work. Of an empty call that
 /// nobody observes it is next to all.
-pub(crate) fn with_the_border(bare_call: f64, around: f64, inside: f64) -> [f64; 2] {
+pub(crate) fn with_entry_cost(bare_call: f64, around: f64, inside: f64) -> [f64; 2] {
     /// A call's instructions on the program's side: its arguments, and the wrapper of a library.
     const OWN: f64 = 5.0;
     let border = (bare_call - OWN).clamp(0.0, inside.max(0.0));

@@ -53,7 +53,8 @@ const REGISTERS: i16 = 0;
 const VALUE: i16 = 8;
 
 /// What programs tell, each by an event of its own on each CPU.
-pub(crate) const OUTPUT_ROLES: [Role; 4] = [Role::Enter, Role::Leave, Role::CallSite, Role::Dense];
+pub(crate) const OUTPUT_ROLES: [Role; 4] =
+    [Role::Enter, Role::Leave, Role::CallSite, Role::CallCounts];
 
 /// The tables that the programs share, as descriptors.
 #[derive(Copy, Clone, Debug)]

@@ -80,7 +80,7 @@ fn take_open_call(p: &mut Program, not: Label) {
     p.store_imm(TASK, at(task_entry::OPEN), 0);
 }
 
-/// Whom one waits for matters: who waits often, or is waited for, is counted no more.
+/// Scope one waits for matters: who waits often, or is waited for, is counted no more.
 fn stop_if_frequent(p: &mut Program) {
     let rare = p.label();
     p.load(R(1), TASK, at(task_entry::CALLS_PER_WAIT));

@@ -4,7 +4,7 @@ use super::*;
 use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Schema, fields};
-use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Scope, Source};
 use std::os::fd::AsRawFd;
 
 /// Programs, and what they tell; none, loudly, where they cannot be had.
@@ -40,11 +40,11 @@ impl Output {
         let mut schema = Schema::new(Programs::with_record_offsets(Offsets::default()));
         let (mut rings, mut events) = (vec![], vec![]);
         for cpu in cpus {
-            let leader = event(Source::Dummy).open(Whom::Everyone, cpu)?;
+            let leader = event(Source::Dummy).open(Scope::AllTasks, cpu)?;
             rings.push(Ring::map(&leader, 1 << 20)?);
             for role in OUTPUT_ROLES {
-                let event = event(Source::Told);
-                let open = event.open(Whom::Everyone, cpu)?;
+                let event = event(Source::BpfOutput);
+                let open = event.open(Scope::AllTasks, cpu)?;
                 open.write_to(&leader)?;
                 open.enable()?;
                 schema.add(open.id, role, event.layout);

@@ -1,31 +1,31 @@
 //! The first events of a recording that joins a running process: how it stands at that instant,
-//! told as if it had all just happened. Not for finding that out: see `present`.
+//! told as if it had all just happened. Not for finding that out: see `snapshot`.
 
 use super::{Follow, Task};
 use crate::perf::decode::{Body, Record};
-use crate::procfs::snapshot::{Doing, Present, Process, Thread};
+use crate::procfs::snapshot::{Doing, Process, Snapshot, Thread};
 use deadweight_trace::Off;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     /// Tells all of it. To be called before the first record.
-    pub(crate) fn join(&mut self, present: &Present) {
+    pub(crate) fn join(&mut self, snapshot: &Snapshot) {
         // Its end is our leaving: nothing after it is its last step.
         self.seen.root_dead = true;
-        for process in &present.processes {
-            self.join_process(present.at, process);
+        for process in &snapshot.processes {
+            self.join_process(snapshot.at, process);
         }
         let threads =
-            || present.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)));
+            || snapshot.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)));
         for (process, thread) in threads().filter(|(_, t)| t.doing != Doing::Running) {
-            self.join_waiting(present.at, process, thread);
+            self.join_waiting(snapshot.at, process, thread);
         }
         // Last, so that each has its CPU from now on. Where several say so, nobody is known to.
         let running = |t: &Thread| t.doing == Doing::Running;
         for (process, thread) in threads().filter(|(_, t)| running(t)) {
             let alone = threads().filter(|(_, t)| running(t) && t.cpu == thread.cpu).count() == 1;
-            let record = record(present.at, process, thread);
+            let record = record(snapshot.at, process, thread);
             self.emit(&record, thread.tid, RawKind::On);
             if !alone {
                 self.emit(&record, thread.tid, RawKind::Off { why: Off::Preempted, chain: &[] });

@@ -2,7 +2,7 @@
 //! `merge::nth`.
 
 use super::Follow;
-use super::merge::Untold;
+use super::merge::UnrecordedCalls;
 use super::user_stack::user_state;
 use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::Role;
@@ -16,10 +16,10 @@ const REMEMBERED: u64 = 4096;
 
 /// What is known of them.
 #[derive(Debug, Default)]
-pub(super) struct Thin {
+pub(super) struct Decimation {
     /// What recording adds to the time between entry and return, in ns.
     recording: u64,
-    /// Numbers of tasks that the events of all pass over, at some call, and since when.
+    /// PidMap of tasks that the events of all pass over, at some call, and since when.
     passed: HashMap<u32, u64>,
     /// By task and number: its calls.
     of: HashMap<(u32, u16), Of>,
@@ -35,7 +35,7 @@ struct Of {
     alone: u32,
 }
 
-impl Thin {
+impl Decimation {
     pub(super) fn new(recording: u64) -> Self {
         Self { recording, ..Self::default() }
     }
@@ -71,30 +71,30 @@ impl Thin {
 
 impl Follow<'_> {
     /// A call of this task, and of whoever has its number, is recorded by events of its own only.
-    pub(crate) fn passes_over(&mut self, task: u32, since: u64) {
-        self.thin.passed.entry(task).or_insert(since);
+    pub(crate) fn excludes(&mut self, task: u32, since: u64) {
+        self.decimation.passed.entry(task).or_insert(since);
     }
 
     /// This number is a new task's.
-    pub(super) fn numbered_anew(&mut self, task: u32, at: u64) {
-        if self.thin.passed.get(&task).is_some_and(|since| at > *since) {
-            self.thin.forget(|of| of == task);
-            self.seen.reborn += 1;
+    pub(super) fn tid_reused(&mut self, task: u32, at: u64) {
+        if self.decimation.passed.get(&task).is_some_and(|since| at > *since) {
+            self.decimation.forget(|of| of == task);
+            self.seen.reused_tids += 1;
         }
     }
 
     /// One in so many entries: the others have its arguments.
     pub(super) fn enter_nth(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let Some((nr, args)) = self.call_of(sample) else { return };
-        self.thin.of.entry((record.task, nr)).or_default().args = Some(args);
+        self.decimation.of.entry((record.task, nr)).or_default().args = Some(args);
     }
 
     /// One in so many returns: it tells of those since the last.
     pub(super) fn leave_nth(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let Some((nr, _)) = self.call_of(sample) else { return };
         let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
-        let Some(Untold { until, count, .. }) = self.untold.take() else { return };
-        let of = self.thin.of.entry((record.task, nr)).or_default();
+        let Some(UnrecordedCalls { until, count, .. }) = self.unrecorded.take() else { return };
+        let of = self.decimation.of.entry((record.task, nr)).or_default();
         of.ret = ret;
         let count = count.saturating_sub(std::mem::take(&mut of.alone));
         let called = self.tasks.get(&record.task).and_then(|task| task.called);
@@ -104,23 +104,23 @@ impl Follow<'_> {
             return;
         };
         if count > 0 {
-            self.seen.thinned += u64::from(count);
+            self.seen.decimated += u64::from(count);
             // What was handed on meanwhile was later than their beginning.
             let over = until.saturating_sub(self.last.max(record.at));
-            let inside = (self.thin.each(nr) * u64::from(count)).min(over);
+            let inside = (self.decimation.each(nr) * u64::from(count)).min(over);
             let calls = Calls { nr, args, ret, count, inside, over };
             self.emit(record, record.task, RawKind::Calls(calls));
         }
     }
 
     /// The stack at a call of which only the entry is seen; whether it was one.
-    pub(super) fn site_alone(&mut self, record: &Record<'_>, sample: &Sample<'_>) -> bool {
+    pub(super) fn site_of_decimated(&mut self, record: &Record<'_>, sample: &Sample<'_>) -> bool {
         let at_call = self.tasks.get(&record.task).is_some_and(|t| t.open == Some(Role::CallSite));
-        if sample.role != Role::CallSite || self.thin.of.is_empty() || at_call {
+        if sample.role != Role::CallSite || self.decimation.of.is_empty() || at_call {
             return false;
         }
         let Some((nr, args)) = self.call_of(sample) else { return false };
-        let Some(of) = self.thin.of.get_mut(&(record.task, nr)) else { return false };
+        let Some(of) = self.decimation.of.get_mut(&(record.task, nr)) else { return false };
         of.alone += 1;
         let ret = of.ret;
         sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
@@ -130,7 +130,7 @@ impl Follow<'_> {
             self.emit(record, record.task, RawKind::Site(user));
         }
         // As long as one that is recorded: what has no length has no weight among places.
-        let at = self.last + self.thin.each(nr) + self.thin.recording;
+        let at = self.last + self.decimation.each(nr) + self.decimation.recording;
         let back = Record { at, body: Body::Other, ..*record };
         self.emit(&back, record.task, RawKind::Back { ret });
         self.user_chain = chain;

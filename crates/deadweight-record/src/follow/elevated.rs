@@ -10,8 +10,8 @@ impl Follow<'_> {
     pub(super) fn exits(&mut self, record: &Record<'_>, task: u32) {
         match self.tasks.get_mut(&task) {
             Some(known) if known.became => {
-                (known.became, known.raised) = (false, true);
-                self.seen.raised += 1;
+                (known.became, known.elevated) = (false, true);
+                self.seen.elevated += 1;
             }
             _ => self.emit(record, task, RawKind::Exit),
         }
@@ -19,8 +19,8 @@ impl Follow<'_> {
 
     /// A call of this task was recorded: if it has more rights, what is said of its kind does not hold for calls.
     pub(super) fn calls(&mut self, task: u32) {
-        let raised = self.tasks.get(&task).is_some_and(|known| known.raised);
-        self.seen.raised_calls |= raised;
+        let elevated = self.tasks.get(&task).is_some_and(|known| known.elevated);
+        self.seen.elevated_calls |= elevated;
     }
 }
 

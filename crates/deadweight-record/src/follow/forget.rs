@@ -14,7 +14,7 @@ const LATE: u64 = 1_000_000_000;
 impl Follow<'_> {
     /// Notes whether a task is off its CPU, and gone. The first task of a process may die and be there again: as another of its
     /// threads, which became a program.
-    pub(super) fn mind(&mut self, task: u32, kind: &RawKind<'_>, at: u64) {
+    pub(super) fn note_off_cpu(&mut self, task: u32, kind: &RawKind<'_>, at: u64) {
         let gone = match kind {
             RawKind::Off { why: Off::Dead, .. } => Some(at),
             RawKind::On | RawKind::Off { .. } | RawKind::Exec { .. } => None,
@@ -43,7 +43,7 @@ impl Follow<'_> {
             }
         });
         let tasks = &self.tasks;
-        self.thin.forget(|task| !tasks.contains_key(&task));
+        self.decimation.forget(|task| !tasks.contains_key(&task));
         self.forget_at = FEW.max(2 * self.tasks.len());
     }
 }

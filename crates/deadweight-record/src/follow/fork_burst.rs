@@ -1,10 +1,10 @@
 //! Where many tasks are born quickly: which calls are worth their price. Each event of an ordinary user's is copied at each
 //! birth, so a birth and a death cost some 5 ms with all of them.
 //!
-//! Not for letting the events go: that is `record::crowd`.
+//! Not for letting the events go: that is `record::fork_burst`.
 
 use super::Follow;
-use super::seen::Fewer;
+use super::seen::ReducedCalls;
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ const NEEDED: [&str; 14] = [
 
 /// What is kept for that.
 #[derive(Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct ForkBurst {
     /// Births since `since`.
     born: u32,
     since: u64,
@@ -49,10 +49,10 @@ pub(super) struct Crowd {
     /// Whether it is still to be decided: on the user rung, once.
     open: bool,
     /// The calls that are not recorded any more, once that is decided.
-    parted: Vec<u16>,
+    retired: Vec<u16>,
 }
 
-impl Crowd {
+impl ForkBurst {
     /// Without calls that have events of their own there is nothing to decide.
     pub(super) fn new(open: bool) -> Self {
         Self { open, ..Self::default() }
@@ -92,24 +92,25 @@ impl Crowd {
 
 impl Follow<'_> {
     /// A task was born. Once there are too many, it is decided which calls are to be recorded no more.
-    pub(super) fn another_born(&mut self, at: u64) {
+    pub(super) fn task_born(&mut self, at: u64) {
         self.seen.born += 1;
-        if !self.crowd.open || !self.crowd.born(at) {
+        if !self.fork_burst.open || !self.fork_burst.born(at) {
             return;
         }
         let under_way = self.under_way();
         let needed = NEEDED.iter().filter_map(|name| syscall::number(Arch::HOST, name));
-        let needed: BTreeSet<u16> = needed.chain(self.thin.calls()).chain(under_way).collect();
-        let stays = |nr: &u16| needed.contains(nr) || self.crowd.is_worth_it(*nr, at);
+        let needed: BTreeSet<u16> =
+            needed.chain(self.decimation.calls()).chain(under_way).collect();
+        let stays = |nr: &u16| needed.contains(nr) || self.fork_burst.is_worth_it(*nr, at);
         let (stay, rare): (Vec<u16>, Vec<u16>) =
             self.start.single_calls.iter().partition(|nr| stays(nr));
         if !rare.is_empty() {
             let names = stay.iter().filter_map(|nr| syscall::name(Arch::HOST, *nr)).collect();
             let (born, switches) = (self.seen.born, self.seen.switches);
             let of = self.start.single_calls.len();
-            self.seen.crowd = Some(Fewer { born, switches, calls: names, of });
+            self.seen.fork_burst = Some(ReducedCalls { born, switches, calls: names, of });
         }
-        self.crowd = Crowd { parted: rare, ..Crowd::default() };
+        self.fork_burst = ForkBurst { retired: rare, ..ForkBurst::default() };
     }
 
     /// The calls that tasks are in which are recorded.
@@ -119,8 +120,8 @@ impl Follow<'_> {
     }
 
     /// The calls that are not worth their price among so many births, once.
-    pub(crate) fn not_worth_it(&self) -> Option<&[u16]> {
-        Some(&*self.crowd.parted).filter(|parted| !parted.is_empty())
+    pub(crate) fn retired_calls(&self) -> Option<&[u16]> {
+        Some(&*self.fork_burst.retired).filter(|retired| !retired.is_empty())
     }
 }
 
@@ -130,33 +131,33 @@ mod tests {
 
     #[test]
     fn calls_are_judged_by_the_latter_of_many_quick_births() {
-        let mut crowd = Crowd::new(true);
+        let mut fork_burst = ForkBurst::new(true);
         let mut due = Vec::new();
         for birth in 0..u64::from(2 * BORN) {
             if birth < 100 {
-                crowd.entered(7);
+                fork_burst.entered(7);
             }
             if birth > 200 && birth <= 200 + u64::from(BORN / SELDOM) {
-                crowd.entered(8);
+                fork_burst.entered(8);
             }
             if birth == 250 {
-                crowd.entered(9);
-                crowd.left(9, 2_000_000);
-                crowd.entered(10);
-                crowd.left(10, 1000);
+                fork_burst.entered(9);
+                fork_burst.left(9, 2_000_000);
+                fork_burst.entered(10);
+                fork_burst.left(10, 1000);
             }
-            if crowd.born(birth * 1_000_000) {
+            if fork_burst.born(birth * 1_000_000) {
                 due.push(birth);
             }
         }
         assert_eq!(due, [u64::from(2 * BORN) - 1]);
-        let worth = [7, 8, 9, 10, 11].map(|nr| crowd.is_worth_it(nr, 255_000_000));
+        let worth = [7, 8, 9, 10, 11].map(|nr| fork_burst.is_worth_it(nr, 255_000_000));
         assert_eq!(worth, [false, true, true, false, false]);
     }
 
     #[test]
     fn births_that_come_slowly_cost_little() {
-        let mut crowd = Crowd::default();
-        assert!((0..10_000).all(|birth| !crowd.born(birth * 2 * QUICK / u64::from(BORN))));
+        let mut fork_burst = ForkBurst::default();
+        assert!((0..10_000).all(|birth| !fork_burst.born(birth * 2 * QUICK / u64::from(BORN))));
     }
 }

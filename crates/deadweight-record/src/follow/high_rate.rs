@@ -10,7 +10,7 @@ impl Follow<'_> {
     pub(super) fn counted(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let told = CountRecord(sample.raw);
         let Some(task) = told.task().filter(|task| self.owns(*task)) else { return };
-        self.is_there(record, task);
+        self.note_on_cpu(record, task);
         if let Some((nr, args)) = told.open_call() {
             self.emit(record, task, RawKind::Syscall { nr, args });
             self.open(record, task, Role::CallSite);

@@ -7,9 +7,9 @@ use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     /// The record is of what this task did on its CPU: so it is there, even if somebody else was seen to take that CPU.
-    pub(super) fn is_there(&mut self, record: &Record<'_>, task: u32) {
+    pub(super) fn note_on_cpu(&mut self, record: &Record<'_>, task: u32) {
         let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
-        if self.own.is_some() || held.task == task || task == REAPED {
+        if self.user_rung.is_some() || held.task == task || task == REAPED {
             return;
         }
         // In becoming another program a task takes a number that was somebody else's.
@@ -51,18 +51,18 @@ mod tests {
         let mut follow = Follow::new(&mut sink, Offsets::default(), &[], start, 2);
         let at = |at| Record { at, process: 7, task: 7, cpu: 1, body: Body::Other };
         // It was never seen to leave.
-        follow.is_there(&at(10), 7);
+        follow.note_on_cpu(&at(10), 7);
         let off = || RawKind::Off { why: Off::Preempted, chain: &[] };
         // A stranger took its CPU, and left it without a record.
         follow.emit(&at(15), 7, off());
         follow.cpus[1].task = 75;
-        follow.is_there(&at(20), 7);
-        follow.is_there(&at(30), 7);
+        follow.note_on_cpu(&at(20), 7);
+        follow.note_on_cpu(&at(30), 7);
         // It becomes another program, by a thread that has its number from now on.
         follow.emit(&at(35), 7, off());
         follow.cpus[1].task = 8;
         follow.tasks.entry(8).or_default().becoming = true;
-        follow.is_there(&at(40), 7);
+        follow.note_on_cpu(&at(40), 7);
         assert_eq!(sink.0, [(20, 7)]);
     }
 }

@@ -10,7 +10,7 @@ mod decimated;
 mod elevated;
 mod forget;
 mod fork_burst;
-mod full_rings;
+mod full_buffers;
 mod high_rate;
 pub(crate) mod merge;
 mod missed_switches;
@@ -27,13 +27,13 @@ use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::{Offsets, Role};
 use crate::procfs::memory::Page;
 use crate::procfs::waits::Wait;
-use crate::procfs::{Descriptor, Found};
+use crate::procfs::{Descriptor, ProcSample};
 use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
 
 use deadweight_trace::Off;
 use deadweight_trace::ids::{Cpu, Tid};
-use merge::Untold;
-pub(crate) use seen::Seen;
+use merge::UnrecordedCalls;
+pub(crate) use seen::RecordingStats;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use user_stack::Site;
@@ -58,24 +58,24 @@ pub(crate) struct Follow<'s> {
     tasks: HashMap<u32, Task>,
     /// When there are so many, those that are gone are forgotten.
     forget_at: usize,
-    cpus: Vec<Held>,
+    cpus: Vec<CpuHolder>,
     kernel_chain: Vec<u64>,
     user_chain: Vec<u64>,
-    own: Option<user_rung::Own>,
-    thin: decimated::Thin,
-    crowd: fork_burst::Crowd,
-    numbers: pid_namespace::Numbers,
+    user_rung: Option<user_rung::UserRung>,
+    decimation: decimated::Decimation,
+    fork_burst: fork_burst::ForkBurst,
+    pids: pid_namespace::PidMap,
     /// What the record that is taken tells of others.
-    pub(crate) untold: Option<Untold>,
+    pub(crate) unrecorded: Option<UnrecordedCalls>,
     /// What was read from the side and whose time has not come yet.
-    found: VecDeque<Found>,
+    proc_samples: VecDeque<ProcSample>,
     /// Time of the latest event handed on: later ones are never earlier.
     last: u64,
     /// When the program's end was known; `u64::MAX` while it runs. Later, only the root's own
     /// last steps count: what outlives the program is not part of the recording.
     pub(crate) end: u64,
     /// What was seen.
-    pub(crate) seen: Seen,
+    pub(crate) seen: RecordingStats,
 }
 
 /// The program as it stands behind its barrier.
@@ -88,10 +88,10 @@ pub(crate) struct Start {
     /// Whether its own `main` is probed, so that the C library's entry says nothing new.
     pub(crate) main_is_probed: bool,
     /// How its tasks are seen on the user rung; none where the whole machine is.
-    pub(crate) own: Option<crate::session::OwnView>,
+    pub(crate) user_view: Option<crate::session::UserView>,
     /// The calls that have events of their own.
     pub(crate) single_calls: Vec<u16>,
-    /// Whether tasks have other numbers here than the machine's.
+    /// Whether tasks have other pids here than the machine's.
     pub(crate) inside: bool,
     /// The places that are counted.
     pub(crate) counts: Vec<crate::session::counting::Reading>,
@@ -113,7 +113,7 @@ struct Task {
     becoming: bool,
     /// Has become one, and that call is not over; the kernel lets it have more rights than its user.
     became: bool,
-    raised: bool,
+    elevated: bool,
     /// Process of whoever gave birth to it.
     parent: u32,
     /// Programs it became; only kept for process leaders.
@@ -131,7 +131,7 @@ struct Task {
 }
 
 #[derive(Copy, Clone, Default)]
-struct Held {
+struct CpuHolder {
     task: u32,
     /// Its idle task left it with a tracepoint; without one (seen by a switch record only).
     idle_seen: u32,
@@ -159,29 +159,31 @@ impl<'s> Follow<'s> {
         tasks.insert(root, Task { own: true, process: root, ..Task::default() });
         Self {
             sink,
-            thin: decimated::Thin::new(start.own.map_or(0, |view| view.recording)),
-            crowd: fork_burst::Crowd::new(start.own.is_some()),
-            untold: None,
-            numbers: pid_namespace::Numbers::new(start.inside),
-            own: start.own.map(|view| user_rung::Own::new(view, cpus)),
+            decimation: decimated::Decimation::new(
+                start.user_view.map_or(0, |view| view.recording),
+            ),
+            fork_burst: fork_burst::ForkBurst::new(start.user_view.is_some()),
+            unrecorded: None,
+            pids: pid_namespace::PidMap::new(start.inside),
+            user_rung: start.user_view.map(|view| user_rung::UserRung::new(view, cpus)),
             offsets,
             probes,
             start,
             tasks,
             forget_at: forget::FEW,
-            cpus: vec![Held::default(); cpus],
+            cpus: vec![CpuHolder::default(); cpus],
             kernel_chain: Vec::new(),
             user_chain: Vec::new(),
-            found: VecDeque::new(),
+            proc_samples: VecDeque::new(),
             last: 0,
             end: u64::MAX,
-            seen: Seen::default(),
+            seen: RecordingStats::default(),
         }
     }
 
     /// CPUs whose idle task was never seen leaving by tracepoint, though it left.
     pub(crate) fn blind_cpus(&self) -> Vec<Cpu> {
-        let blind = |held: &Held| held.idle_unseen > 0 && held.idle_seen == 0;
+        let blind = |held: &CpuHolder| held.idle_unseen > 0 && held.idle_seen == 0;
         (0..).zip(&self.cpus).filter(|(_, held)| blind(held)).map(|(cpu, _)| Cpu(cpu)).collect()
     }
 
@@ -189,28 +191,28 @@ impl<'s> Follow<'s> {
     pub(crate) fn take(&mut self, record: &Record<'_>, exec: Option<&Exec<'_>>) {
         self.seen.records += 1;
         self.catch_up(record);
-        while self.found.front().is_some_and(|found| found.at() <= record.at) {
-            match self.found.pop_front() {
-                Some(Found::Descriptor(found)) => self.descriptor(&found),
-                Some(Found::Wait(found)) => self.wait(&found),
-                Some(Found::Page(found)) => self.page(found),
-                Some(Found::CountingStopped(at)) => self.counting_stopped(at),
+        while self.proc_samples.front().is_some_and(|found| found.at() <= record.at) {
+            match self.proc_samples.pop_front() {
+                Some(ProcSample::Descriptor(found)) => self.descriptor(&found),
+                Some(ProcSample::Wait(found)) => self.wait(&found),
+                Some(ProcSample::Page(found)) => self.page(found),
+                Some(ProcSample::CountingStopped(at)) => self.counting_stopped(at),
                 None => {}
             }
         }
         match &record.body {
             Body::Sample(sample) => self.sample(record, sample),
-            Body::Switched { out, runnable } if self.own.is_some() => {
-                self.own_switched(record, *out, *runnable);
+            Body::Switched { out, runnable } if self.user_rung.is_some() => {
+                self.user_rung_switched(record, *out, *runnable);
             }
             Body::Switched { out, .. } => self.switched(record, *out),
             Body::Fork { process, task, parent } => self.fork(record, *parent, *task, *process),
             Body::Exit { task } if !self.owns(*task) => {}
-            Body::Exit { task } if self.own.is_some() => self.ends(record, *task),
+            Body::Exit { task } if self.user_rung.is_some() => self.user_rung_exits(record, *task),
             Body::Exit { task } => self.exits(record, *task),
-            Body::Comm { task, exec: true, name } if self.own.is_some() => {
+            Body::Comm { task, exec: true, name } if self.user_rung.is_some() => {
                 if self.owns(*task) {
-                    self.becomes(record, *task, name);
+                    self.user_rung_execs(record, *task, name);
                 }
             }
             Body::Comm { task, exec: became, name } => {
@@ -239,8 +241,8 @@ impl<'s> Follow<'s> {
     }
 
     /// Something about an own process that was read from the side; in order of time.
-    pub(crate) fn find(&mut self, found: Found) {
-        self.found.push_back(found);
+    pub(crate) fn add_proc_sample(&mut self, found: ProcSample) {
+        self.proc_samples.push_back(found);
     }
 
     /// The stack of a wait that still lasts, unless it had one from the start.
@@ -257,7 +259,7 @@ impl<'s> Follow<'s> {
 
     fn page(&mut self, found: Page) {
         let Page { at, process, addr, zero } = found;
-        if self.is_itself(process) {
+        if self.is_after_exec(process) {
             let record = Record { at, process, task: process, cpu: 0, body: Body::Other };
             self.emit(&record, process, RawKind::Page { addr, zero });
         }
@@ -265,19 +267,19 @@ impl<'s> Follow<'s> {
 
     /// Whether it is one of the program's processes: before its exec the root still has
     /// descriptors and memory of ours.
-    fn is_itself(&self, process: u32) -> bool {
+    fn is_after_exec(&self, process: u32) -> bool {
         let became = |task: &Task| task.own && (process != self.start.root || task.execs > 0);
         self.tasks.get(&process).is_some_and(became)
     }
 
     /// Whether it is the root before it becomes the program.
-    fn is_ours_still(&self, task: u32) -> bool {
-        task == self.start.root && self.own.is_none() && !self.is_itself(task)
+    fn is_before_exec(&self, task: u32) -> bool {
+        task == self.start.root && self.user_rung.is_none() && !self.is_after_exec(task)
     }
 
     fn descriptor(&mut self, found: &Descriptor) {
         let Descriptor { at, process, fd, ref what } = *found;
-        if self.is_itself(process) {
+        if self.is_after_exec(process) {
             let record = Record { at, process, task: process, cpu: 0, body: Body::Other };
             self.emit(&record, process, RawKind::Fd { fd, what });
         }
@@ -292,7 +294,7 @@ impl<'s> Follow<'s> {
             return;
         }
         self.last = self.last.max(record.at);
-        self.mind(task, &kind, self.last);
+        self.note_off_cpu(task, &kind, self.last);
         let process = self.tasks.get(&task).map_or(0, |t| t.process);
         let cpu = Cpu(u16::try_from(record.cpu).unwrap_or(u16::MAX));
         let event = RawEvent { at: self.last, cpu, process: Tid(process), task: Tid(task), kind };
@@ -309,14 +311,14 @@ impl<'s> Follow<'s> {
         if own {
             let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
             self.emit(record, parent, kind);
-            self.numbered_anew(child, record.at);
-            self.another_born(record.at);
+            self.tid_reused(child, record.at);
+            self.task_born(record.at);
         }
     }
 
     fn exec(&mut self, record: &Record<'_>, task: u32, exec: Option<&Exec<'_>>) {
         let path = exec.map_or(Cow::Borrowed(""), |e| String::from_utf8_lossy(e.path));
-        let former = exec.and_then(|e| self.numbers.known(e.former));
+        let former = exec.and_then(|e| self.pids.known(e.former));
         let former = Tid(former.unwrap_or(task));
         let root = self.start.root;
         if let Some(known) = self.tasks.get_mut(&task) {
@@ -353,13 +355,13 @@ impl<'s> Follow<'s> {
     fn switched(&mut self, record: &Record<'_>, out: bool) {
         let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
         let known = held.task == record.task;
-        let foreign = self.numbers.differ() && record.task == 0;
+        let foreign = self.pids.differ() && record.task == 0;
         if record.task == REAPED || foreign {
             return;
         }
         if !out && !known {
             held.idle_unseen += u32::from(held.task == 0);
-            self.numbers.learn(held.task, record.task);
+            self.pids.learn(held.task, record.task);
             held.task = record.task;
             self.tasks.entry(record.task).or_default().process = record.process;
             self.emit(record, record.task, RawKind::On);
@@ -370,13 +372,15 @@ impl<'s> Follow<'s> {
         match sample.role {
             Role::Switch => return self.switch(record, sample),
             Role::Waking => return self.waking(record, sample),
-            Role::Dense => return self.counted(record, sample),
+            Role::CallCounts => return self.counted(record, sample),
             _ if !self.owns(record.task) => return,
             // Programs in the kernel tell of it while it stands behind its barrier, too.
-            Role::Enter | Role::Leave | Role::CallSite if self.is_ours_still(record.task) => return,
+            Role::Enter | Role::Leave | Role::CallSite if self.is_before_exec(record.task) => {
+                return;
+            }
             // That it leaves its CPU was told already.
             Role::WaitSite => {}
-            _ => self.is_there(record, record.task),
+            _ => self.note_on_cpu(record, record.task),
         }
         match sample.role {
             Role::Enter => self.enter(record, sample),
@@ -389,8 +393,8 @@ impl<'s> Follow<'s> {
                     (task.waits_for_children, task.becoming, task.became) = (false, false, false);
                     if let (Some((nr, _)), Some(at)) = (task.called, task.entered.take()) {
                         let took = record.at.saturating_sub(at);
-                        self.thin.measured(nr, took);
-                        self.crowd.left(nr, took);
+                        self.decimation.measured(nr, took);
+                        self.fork_burst.left(nr, took);
                     }
                 }
                 self.emit(record, record.task, RawKind::Back { ret });
@@ -415,12 +419,12 @@ impl<'s> Follow<'s> {
                 chain,
             }),
             Role::CallSite | Role::FaultSite | Role::WaitSite => self.site(record, sample),
-            Role::Main | Role::Probe(_) if self.is_misled(record.process) => {}
+            Role::Main | Role::Probe(_) if self.ran_another_program(record.process) => {}
             Role::Main | Role::CommonMain => self.main(record, sample.role),
             Role::Probe(number) => self.probe(record, sample, number),
             Role::Count(number) => self.count(record, sample, number, false),
             Role::CountStack(number) => self.count(record, sample, number, true),
-            Role::Dummy | Role::Switch | Role::Waking | Role::Exec | Role::Dense => {}
+            Role::Dummy | Role::Switch | Role::Waking | Role::Exec | Role::CallCounts => {}
         }
     }
 
@@ -436,8 +440,8 @@ impl<'s> Follow<'s> {
             return;
         };
         let machines = prev;
-        self.numbers.learn(prev, if record.task == REAPED { 0 } else { record.task });
-        let (prev, next) = (self.numbers.here(prev), self.numbers.here(next));
+        self.pids.learn(prev, if record.task == REAPED { 0 } else { record.task });
+        let (prev, next) = (self.pids.here(prev), self.pids.here(next));
         if let Some(held) = self.cpus.get_mut(record.cpu as usize) {
             held.task = next;
             held.idle_seen += u32::from(prev == 0);
@@ -445,7 +449,7 @@ impl<'s> Follow<'s> {
         if self.owns(prev) {
             let why = self.why(prev, state);
             if why == Off::Dead {
-                self.numbers.forget(machines);
+                self.pids.forget(machines);
             }
             sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
             let chain = std::mem::take(&mut self.kernel_chain);
@@ -484,7 +488,7 @@ impl<'s> Follow<'s> {
         let nr = u16::try_from(nr).unwrap_or(u16::MAX);
         let args =
             std::array::from_fn(|i| sample.raw_u64(self.offsets.enter_args + 8 * i).unwrap_or(0));
-        self.crowd.entered(nr);
+        self.fork_burst.entered(nr);
         self.calls(record.task);
         if let Some(task) = self.tasks.get_mut(&record.task) {
             let is = |call| libc::c_long::from(nr) == call;

@@ -1,4 +1,4 @@
-//! Task numbers inside a container: perf's own fields have those that tasks have in our namespace, what tracepoints
+//! Task pids inside a container: perf's own fields have those that tasks have in our namespace, what tracepoints
 //! wrote has the machine's. Which belong together is seen whenever a task leaves a CPU, where both stand.
 
 use std::collections::HashMap;
@@ -6,11 +6,11 @@ use std::collections::HashMap;
 /// In a number of ours: a task of another namespace, or one that is not known yet.
 const FOREIGN: u32 = 1 << 31;
 
-/// The numbers that are known. Where ours are the machine's there is nothing to know.
+/// The pids that are known. Where ours are the machine's there is nothing to know.
 #[derive(Default)]
-pub(super) struct Numbers(Option<HashMap<u32, u32>>);
+pub(super) struct PidMap(Option<HashMap<u32, u32>>);
 
-impl Numbers {
+impl PidMap {
     /// Whether `inside` a namespace of our own.
     pub(super) fn new(inside: bool) -> Self {
         Self(inside.then(HashMap::new))
@@ -57,18 +57,18 @@ mod tests {
 
     #[test]
     fn numbers_are_learned_and_forgotten() {
-        let mut numbers = Numbers::new(true);
-        assert_eq!((numbers.here(4711), numbers.known(4711)), (4711 | FOREIGN, None));
-        numbers.learn(4711, 7);
-        assert_eq!((numbers.here(4711), numbers.known(4711)), (7, Some(7)));
+        let mut pids = PidMap::new(true);
+        assert_eq!((pids.here(4711), pids.known(4711)), (4711 | FOREIGN, None));
+        pids.learn(4711, 7);
+        assert_eq!((pids.here(4711), pids.known(4711)), (7, Some(7)));
         // A task of another namespace, and the idle task.
-        numbers.learn(4712, 0);
-        assert_eq!((numbers.here(4712), numbers.here(0)), (4712 | FOREIGN, 0));
+        pids.learn(4712, 0);
+        assert_eq!((pids.here(4712), pids.here(0)), (4712 | FOREIGN, 0));
         // A CPU's holder that turns out to be one of ours.
-        numbers.learn(4712 | FOREIGN, 8);
-        assert_eq!(numbers.here(4712), 8);
-        numbers.forget(4711);
-        assert_eq!(numbers.known(4711), None);
-        assert_eq!(Numbers::new(false).here(4711), 4711);
+        pids.learn(4712 | FOREIGN, 8);
+        assert_eq!(pids.here(4712), 8);
+        pids.forget(4711);
+        assert_eq!(pids.known(4711), None);
+        assert_eq!(PidMap::new(false).here(4711), 4711);
     }
 }

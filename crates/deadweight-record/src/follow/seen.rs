@@ -6,7 +6,7 @@ use deadweight_trace::Overhead;
 
 /// What was seen, for the recording's own account.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct RecordingStats {
     /// Records read.
     pub(crate) records: u64,
     /// Records that the kernel had to drop.
@@ -18,28 +18,28 @@ pub(crate) struct Seen {
     /// Programs that the kernel hid.
     pub(crate) hidden: u64,
     /// Programs that perf's events were let go of in, and whether system calls of theirs were seen even so.
-    pub(crate) raised: u64,
-    pub(crate) raised_calls: bool,
+    pub(crate) elevated: u64,
+    pub(crate) elevated_calls: bool,
     /// Records that could not be read.
     pub(crate) unreadable: u64,
     /// Calls that were counted and not recorded one by one, and those of which not even that is known.
     pub(crate) counted: u64,
     pub(crate) missed: u64,
     /// Calls that are taken to be like the one in so many that was recorded.
-    pub(crate) thinned: u64,
+    pub(crate) decimated: u64,
     /// Where many tasks were born: from when on only some calls were recorded.
-    pub(crate) crowd: Option<Fewer>,
+    pub(crate) fork_burst: Option<ReducedCalls>,
     /// Births and switches of the program's tasks, on the user rung.
     pub(crate) born: u32,
     pub(crate) switches: u32,
     /// Tasks with the number of one that shared events pass over.
-    pub(crate) reborn: u32,
+    pub(crate) reused_tids: u32,
     /// When the root left its CPU for good.
     pub(crate) root_dead: bool,
 }
 
 /// Only some calls are recorded any more.
-pub(crate) struct Fewer {
+pub(crate) struct ReducedCalls {
     /// After so many births and switches.
     pub(crate) born: u32,
     pub(crate) switches: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Fewer {
     pub(crate) of: usize,
 }
 
-impl Fewer {
+impl ReducedCalls {
     /// The share of all events that are left: a call has five in two, and there are six others.
     fn left(&self) -> f64 {
         let events = |calls: usize| 2.5 * f64::from(u32::try_from(calls).unwrap_or(u32::MAX)) + 6.0;
@@ -57,11 +57,11 @@ impl Fewer {
     }
 }
 
-impl Seen {
+impl RecordingStats {
     /// What recording costs, where there were fewer events for a part of it: a switch takes each in turn, a death looks
     /// for each of them at all of them.
-    pub(crate) fn lighten(&self, observer: &mut Overhead) {
-        let Some(fewer) = &self.crowd else { return };
+    pub(crate) fn scale_overhead(&self, observer: &mut Overhead) {
+        let Some(fewer) = &self.fork_burst else { return };
         let mean = |cost: &mut u64, before: u32, all: u32, left: f64| {
             let before = f64::from(before.min(all)) / f64::from(all.max(1));
             *cost = crate::timing::whole(*cost as f64 * (before + (1.0 - before) * left));
@@ -81,12 +81,12 @@ impl Seen {
                 self.hidden
             ));
         }
-        if self.raised > 0 {
-            let calls = if self.raised_calls { "" } else { ", nor their system calls" };
+        if self.elevated > 0 {
+            let calls = if self.elevated_calls { "" } else { ", nor their system calls" };
             warnings.push(format!(
                 "programs with more rights than their user (set-user-id, or not readable), {} of them: \
                  the kernel does not tell their page faults{calls}; they are in the rows of what they happened in",
-                self.raised
+                self.elevated
             ));
         }
         if self.counted > 0 {
@@ -96,18 +96,18 @@ impl Seen {
                 self.counted
             ));
         }
-        if self.thinned > 0 {
+        if self.decimated > 0 {
             warnings.push(format!(
                 "{} calls came so densely that one in {NTH} was recorded: how many there were is counted in steps \
                  of {NTH}, that the others were like those recorded, and took as long as some that were timed, is taken for granted",
-                self.thinned
+                self.decimated
             ));
         }
-        if self.reborn > 0 {
+        if self.reused_tids > 0 {
             warnings.push(format!(
                 "{} tasks got the number of one that dense calls had been counted of: in their first moments, some 10 ms, \
                  such calls are not recorded, and their number is too low",
-                self.reborn
+                self.reused_tids
             ));
         }
         if self.missed > 0 {
@@ -116,7 +116,7 @@ impl Seen {
                 self.missed
             ));
         }
-        if let Some(Fewer { born, calls, .. }) = &self.crowd {
+        if let Some(ReducedCalls { born, calls, .. }) = &self.fork_burst {
             warnings.push(format!(
                 "{born} threads and processes had been born when the events at most system calls were let go, because each \
                  makes every birth slower: from then on only {} are seen apart, waits in others have no cause",

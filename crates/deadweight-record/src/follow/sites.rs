@@ -20,7 +20,7 @@ impl Follow<'_> {
     }
 
     pub(super) fn site(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        if self.site_alone(record, sample) {
+        if self.site_of_decimated(record, sample) {
             return;
         }
         sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);

@@ -7,7 +7,7 @@
 use super::missing_ticks::Ticks;
 use super::{Exec, Follow, Role};
 use crate::perf::decode::{Body, Record};
-use crate::session::OwnView;
+use crate::session::UserView;
 use deadweight_trace::Off;
 use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawKind};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const LONGEST_DEATH: u64 = 20_000_000;
 const LONGEST_DEATH_OF_THREAD: u64 = 200_000;
 
 /// What is kept for that.
-pub(super) struct Own {
+pub(super) struct UserRung {
     everyone: bool,
     ticks: Ticks,
     /// The root became the program: the clock runs.
@@ -48,8 +48,8 @@ struct Dying {
     at: u64,
 }
 
-impl Own {
-    pub(super) fn new(view: OwnView, cpus: usize) -> Self {
+impl UserRung {
+    pub(super) fn new(view: UserView, cpus: usize) -> Self {
         Self {
             everyone: view.everyone,
             ticks: Ticks::new(view.period, cpus),
@@ -74,7 +74,7 @@ impl Dying {
     }
 }
 
-impl Own {
+impl UserRung {
     fn leaves_cpu(&mut self, task: u32, at: u64) {
         if let Some(since) = self.on_since.remove(&task) {
             self.on_cpu += at.saturating_sub(since);
@@ -91,7 +91,7 @@ fn instant(record: &Record<'_>) -> Record<'static> {
 impl Follow<'_> {
     /// What must have happened before this record.
     pub(super) fn catch_up(&mut self, record: &Record<'_>) {
-        let Some(own) = &mut self.own else { return };
+        let Some(own) = &mut self.user_rung else { return };
         let task = record.task;
         if own.execs.contains_key(&task) {
             match &record.body {
@@ -101,7 +101,7 @@ impl Follow<'_> {
             }
         }
         self.missing_ticks(record);
-        let Some(own) = &mut self.own else { return };
+        let Some(own) = &mut self.user_rung else { return };
         if own.dying.is_empty() {
             return;
         }
@@ -112,12 +112,12 @@ impl Follow<'_> {
 
     /// Whether a place in the command's binary was reached by a process that runs another: a
     /// breakpoint is an address.
-    pub(super) fn is_misled(&self, process: u32) -> bool {
-        self.own.is_some() && self.tasks.get(&process).is_none_or(|task| task.another)
+    pub(super) fn ran_another_program(&self, process: u32) -> bool {
+        self.user_rung.is_some() && self.tasks.get(&process).is_none_or(|task| task.another)
     }
 
     fn missing_ticks(&mut self, record: &Record<'_>) {
-        let Some(own) = self.own.as_mut().filter(|own| own.started) else { return };
+        let Some(own) = self.user_rung.as_mut().filter(|own| own.started) else { return };
         let sampled = matches!(&record.body, Body::Sample(sample) if sample.role == Role::Clock);
         let missing = own.ticks.missing(record.cpu, record.task, record.at, sampled);
         for _ in 0..missing.min(1 << 16) {
@@ -127,10 +127,10 @@ impl Follow<'_> {
     }
 
     /// A task got a CPU or left it.
-    pub(super) fn own_switched(&mut self, record: &Record<'_>, out: bool, runnable: bool) {
+    pub(super) fn user_rung_switched(&mut self, record: &Record<'_>, out: bool, runnable: bool) {
         let task = record.task;
         let ours = self.owns(task);
-        let Some(own) = &mut self.own else { return };
+        let Some(own) = &mut self.user_rung else { return };
         if task == super::REAPED || !(ours || own.everyone) {
             return;
         }
@@ -157,7 +157,7 @@ impl Follow<'_> {
             let known = self.tasks.contains_key(&task);
             self.tasks.entry(task).or_default().process = record.process;
             self.emit(record, task, RawKind::On);
-            if let Some(own) = self.own.as_mut().filter(|_| ours) {
+            if let Some(own) = self.user_rung.as_mut().filter(|_| ours) {
                 own.ticks.on(record.cpu, task, record.at);
                 own.on_since.insert(task, record.at);
             } else if !known && let Ok(name) = std::fs::read(format!("/proc/{task}/comm")) {
@@ -169,7 +169,7 @@ impl Follow<'_> {
     /// A task that could go on lost its CPU: somebody has it now, and where only our own tasks are
     /// seen, it is another program until one of them shows up there.
     fn taken_over(&mut self, record: &Record<'_>) {
-        if self.own.as_ref().is_some_and(|own| !own.everyone) {
+        if self.user_rung.as_ref().is_some_and(|own| !own.everyone) {
             self.tasks.entry(OTHER_PROGRAM).or_default();
             self.named(record, OTHER_PROGRAM, OTHER_PROGRAM_NAME.as_bytes());
             self.emit(record, OTHER_PROGRAM, RawKind::On);
@@ -180,7 +180,7 @@ impl Follow<'_> {
     /// by its death.
     fn bury_before(&mut self, record: &Record<'_>) {
         let waits = self.tasks.get(&record.task).is_some_and(|t| t.waits_for_children);
-        let Some(own) = &mut self.own else { return };
+        let Some(own) = &mut self.user_rung else { return };
         let over = |dying: &Dying| {
             dying.cpu == record.cpu
                 || waits && dying.parent == record.process
@@ -192,7 +192,7 @@ impl Follow<'_> {
 
     fn bury(&mut self, at: u64, dying: Dying) {
         let Dying { task, process, cpu, .. } = dying;
-        if let Some(own) = &mut self.own {
+        if let Some(own) = &mut self.user_rung {
             own.ticks.forget(task);
         }
         let record = Record { at, process, task, cpu, body: Body::Other };
@@ -204,7 +204,7 @@ impl Follow<'_> {
     /// in all its life, and otherwise for something that is not seen.
     pub(crate) fn last_steps(&mut self, used: u64, queued: Option<u64>, end: u64) {
         self.bury_all(end);
-        let Some(own) = &self.own else { return };
+        let Some(own) = &self.user_rung else { return };
         let Some((at, cpu)) = own.root_ended else { return };
         let idle_from = at.saturating_add(used.saturating_sub(own.on_cpu));
         if own.everyone || idle_from >= end {
@@ -224,7 +224,7 @@ impl Follow<'_> {
 
     /// Nothing that comes tells of their death any more: they would be seen dying until the end.
     fn bury_all(&mut self, end: u64) {
-        let Some(own) = &mut self.own else { return };
+        let Some(own) = &mut self.user_rung else { return };
         let mut dying = std::mem::take(&mut own.dying);
         dying.sort_by_key(Dying::at_the_latest);
         for dying in dying {
@@ -234,8 +234,8 @@ impl Follow<'_> {
     }
 
     /// A task became a program: which one, its first mapping says.
-    pub(super) fn becomes(&mut self, record: &Record<'_>, task: u32, name: &[u8]) {
-        let Some(own) = &mut self.own else { return };
+    pub(super) fn user_rung_execs(&mut self, record: &Record<'_>, task: u32, name: &[u8]) {
+        let Some(own) = &mut self.user_rung else { return };
         if task == self.start.root && !own.started {
             own.started = true;
             own.ticks.forget(task);
@@ -245,7 +245,9 @@ impl Follow<'_> {
     }
 
     fn executed(&mut self, task: u32, path: &[u8]) {
-        let Some(named) = self.own.as_mut().and_then(|own| own.execs.remove(&task)) else { return };
+        let Some(named) = self.user_rung.as_mut().and_then(|own| own.execs.remove(&task)) else {
+            return;
+        };
         let process = self.tasks.get(&task).map_or(task, |t| t.process);
         let caller = self.tasks.iter().find(|(_, t)| t.own && t.process == process && t.becoming);
         let former = caller.map_or(task, |(tid, _)| *tid);
@@ -255,8 +257,8 @@ impl Follow<'_> {
 
     /// The records of a task end: it dies, or it became a program that an ordinary user may not
     /// look into.
-    pub(super) fn ends(&mut self, record: &Record<'_>, task: u32) {
-        let Some(own) = &mut self.own else { return };
+    pub(super) fn user_rung_exits(&mut self, record: &Record<'_>, task: u32) {
+        let Some(own) = &mut self.user_rung else { return };
         let hidden = own.execs.contains_key(&task);
         own.leaves_cpu(task, record.at);
         if let Some(ends) = self.tasks.get_mut(&task) {
@@ -305,14 +307,14 @@ mod tests {
     /// A thread dies after its process's first, and nothing follows.
     fn last_steps(queued: Option<u64>) -> Vec<(u32, u64, Off)> {
         let mut leaving = Leaving::default();
-        let view = OwnView { everyone: false, period: 0, recording: 0 };
-        let start = Start { root: 7, own: Some(view), ..Start::default() };
+        let view = UserView { everyone: false, period: 0, recording: 0 };
+        let start = Start { root: 7, user_view: Some(view), ..Start::default() };
         let mut follow = Follow::new(&mut leaving, Offsets::default(), &[], start, 2);
         let record = |at, task, body| Record { at, process: 7, task, cpu: 0, body };
         let body = Body::Fork { process: 7, task: 8, parent: 7 };
         follow.take(&record(1_000, 7, body), None);
-        follow.ends(&record(2_000, 7, Body::Other), 7);
-        follow.ends(&record(3_000, 8, Body::Other), 8);
+        follow.user_rung_exits(&record(2_000, 7, Body::Other), 7);
+        follow.user_rung_exits(&record(3_000, 8, Body::Other), 8);
         follow.last_steps(1_000_000, queued, 5_000_000);
         leaving.0
     }

@@ -8,14 +8,14 @@ use deadweight_trace::raw::RawKind;
 impl Follow<'_> {
     pub(super) fn waking(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let Some(woken) = sample.raw_u32(self.offsets.woken) else { return };
-        let woken = self.numbers.here(woken);
+        let woken = self.pids.here(woken);
         if !self.owns(woken) {
             return;
         }
         let held = self.cpus.get(record.cpu as usize).map_or(0, |h| h.task);
         // The last thread of a reaped process has no id any more, but it holds the CPU still.
         // Nor has a task of another namespace one here.
-        let nameless = record.task == REAPED || self.numbers.differ() && record.task == 0;
+        let nameless = record.task == REAPED || self.pids.differ() && record.task == 0;
         let waker = Tid(if nameless { held } else { record.task });
         // common_flags: hard or soft interrupt.
         let irq = sample.raw.get(2).is_some_and(|flags| flags & 0x18 != 0);

@@ -3,7 +3,7 @@
 //! Not for starting programs (`launch`) or for repeating them.
 
 use super::signals::Guard;
-use super::{Request, lend, time_limit};
+use super::{Request, time_limit, vfork};
 use crate::error::Error;
 use crate::perf::deferred_close;
 use crate::procfs::cgroup;
@@ -37,10 +37,10 @@ pub struct CleanRun {
 /// If it cannot be started ([`Error::Exec`], [`Error::Command`], [`Error::Directory`]).
 pub fn run_clean(request: &Request) -> Result<CleanRun, Error> {
     deferred_close::wait();
-    let _room = deferred_close::make_room();
+    let _room = deferred_close::hold_off_closing();
     let guard = Guard::install();
     let throttled = cgroup::throttled();
-    let running = lend::start(request, &guard)?;
+    let running = vfork::start(request, &guard)?;
     let ended = time_limit::within(request.limit, running.pid(), || running.wait())?;
     let Usage { user, system, max_rss } = ended.usage;
     Ok(CleanRun {

@@ -6,28 +6,27 @@
 
 mod clean;
 mod confine;
-mod cpu_time_taken;
 pub(crate) mod descriptor_limit;
-pub(crate) mod lend;
+mod lost_cpu_time;
 mod outcome;
 mod refusal;
 mod request;
 pub(crate) mod signals;
 mod substitute;
 mod time_limit;
+pub(crate) mod vfork;
 
 use crate::clock::{self, now};
 use crate::error::Error;
-use crate::procfs::memory_budget::first_to_go;
+use crate::procfs::memory_budget::oom_score;
 pub use clean::{CleanRun, run_clean};
 pub use confine::confine;
-pub(crate) use cpu_time_taken::Taken;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Usage};
-use lend::Lender;
+pub(crate) use lost_cpu_time::LostCpuTime;
 pub use outcome::Outcome;
-use refusal::Asked;
+use refusal::RequestedProgram;
 pub use request::{Argument, Count, Probe, Register, Request, Stream};
 use signals::{Guard, Inherited, was_closed};
 use std::ffi::{CString, OsStr, OsString};
@@ -41,14 +40,15 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use substitute::Prepared;
 pub use substitute::Substitute;
+use vfork::VforkThread;
 
 /// A child that waits behind the barrier.
 pub(crate) struct Waiting {
     pid: i32,
     barrier: File,
-    says: File,
-    asked: Asked,
-    lender: Lender,
+    messages: File,
+    requested: RequestedProgram,
+    vfork_thread: VforkThread,
     /// The thread that lends to it.
     pub(crate) by: Tid,
 }
@@ -59,9 +59,9 @@ pub(crate) struct Running {
     start: u64,
     /// CPU time that it had used behind the barrier: ours, not the program's.
     used_before: Ns,
-    says: File,
-    asked: Asked,
-    lender: Option<Lender>,
+    messages: File,
+    requested: RequestedProgram,
+    vfork_thread: Option<VforkThread>,
 }
 
 /// A program that ended.
@@ -78,7 +78,7 @@ pub(crate) struct Ended {
 /// Everything that the child needs, which may not allocate.
 struct Child {
     go: Go,
-    says: RawFd,
+    messages: RawFd,
     inherited: Inherited,
     descriptors: Option<libc::rlimit>,
     streams: [Option<RawFd>; 3],
@@ -88,7 +88,7 @@ struct Child {
     argv: Vec<*const libc::c_char>,
     /// `sh`, a place for the candidate, the arguments: for a script without an interpreter line.
     script_argv: Vec<*const libc::c_char>,
-    /// What the arguments' pointers lead to; `Asked` has the candidates'.
+    /// What the arguments' pointers lead to; `RequestedProgram` has the candidates'.
     _words: Vec<CString>,
 }
 
@@ -97,13 +97,13 @@ enum Go {
     /// When a byte comes from `here`. The other end is closed: while the child held it, our death would
     /// not open the barrier.
     Released { here: RawFd, other_end: RawFd },
-    /// When it is ready. It says at which instant, and how much CPU time it had used.
+    /// When it is ready. It messages at which instant, and how much CPU time it had used.
     AtOnce { start: u64, used_before: Ns },
 }
 
-/// What the child says: that it is at the barrier, and its process id; or that it failed, the error's number,
+/// What the child messages: that it is at the barrier, and its process id; or that it failed, the error's number,
 /// and where.
-struct Said {
+struct ChildMessage {
     number: i32,
     /// One of these, or which candidate.
     at: i32,
@@ -114,7 +114,7 @@ const NOWHERE: i32 = -2;
 const AT_SUBSTITUTE: i32 = -3;
 const AT_BARRIER: i32 = -4;
 
-impl Said {
+impl ChildMessage {
     fn read(from: &mut File) -> Option<Self> {
         let mut said = [[0; 4]; 2];
         from.read_exact(said.as_flattened_mut()).ok()?;
@@ -137,17 +137,24 @@ impl Waiting {
             let refused = Error::System { what: "cannot start the program".into(), source };
             return Err(self.cancel(refused));
         }
-        let Self { pid, says, asked, lender, .. } = self;
-        Ok(Running { pid, start, used_before, says, asked, lender: Some(lender) })
+        let Self { pid, messages, requested, vfork_thread, .. } = self;
+        Ok(Running {
+            pid,
+            start,
+            used_before,
+            messages,
+            requested,
+            vfork_thread: Some(vfork_thread),
+        })
     }
 
     /// Gives up for this reason: the program is never run. If a signal ended it before that
     /// (Ctrl-C goes to the whole group), that is why something failed.
     pub(crate) fn cancel(self, why: Error) -> Error {
-        let Self { pid, barrier, lender, .. } = self;
+        let Self { pid, barrier, vfork_thread, .. } = self;
         drop(barrier);
         let signal = ended_by(pid);
-        _ = lender.end();
+        _ = vfork_thread.end();
         signal.map_or(why, Error::Interrupted)
     }
 }
@@ -198,11 +205,11 @@ impl Running {
         usage: &libc::rusage,
         end: u64,
     ) -> Result<Ended, Error> {
-        _ = self.lender.take().map(Lender::end);
-        // Said into a close-on-exec pipe, and read only now: reading it earlier would wake us in the
+        _ = self.vfork_thread.take().map(VforkThread::end);
+        // ChildMessage into a close-on-exec pipe, and read only now: reading it earlier would wake us in the
         // middle of the program's start.
-        if let Some(said) = Said::read(&mut self.says) {
-            return Err(self.asked.refused(said));
+        if let Some(said) = ChildMessage::read(&mut self.messages) {
+            return Err(self.requested.refused(said));
         }
         let exit = if libc::WIFSIGNALED(status) {
             Exit { code: 0, signal: Some(libc::WTERMSIG(status)) }
@@ -222,18 +229,18 @@ impl Running {
 }
 
 impl Child {
-    /// Makes ready what the child needs; the pipe is for what it says.
+    /// Makes ready what the child needs; the pipe is for what it messages.
     fn prepare(
         request: &Request,
         guard: &Guard,
         go: Go,
-    ) -> Result<(Self, Asked, (File, File)), Error> {
+    ) -> Result<(Self, RequestedProgram, (File, File)), Error> {
         let argv = c_strings(&request.argv)?;
         let candidates = candidates(&request.argv)?;
         let dir = request.dir.as_ref().map(|d| c_string(d.as_os_str())).transpose()?;
         let prepare = |s: &Substitute| s.prepare(&candidates, request.dir.as_deref());
         let substitute = request.substitute.as_ref().map(prepare).transpose()?;
-        let says = pipe()?;
+        let messages = pipe()?;
         let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
             strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
         };
@@ -241,7 +248,7 @@ impl Child {
         script_argv.extend(pointers(&argv[1..]));
         let child = Self {
             go,
-            says: says.1.as_raw_fd(),
+            messages: messages.1.as_raw_fd(),
             inherited: guard.inherited(),
             descriptors: descriptor_limit::of_program(),
             streams: [&request.stdin, &request.stdout, &request.stderr].map(|s| match s {
@@ -256,8 +263,8 @@ impl Child {
             _words: argv,
         };
         let dir = request.dir.clone().unwrap_or_default();
-        let asked = Asked { name: request.argv[0].clone(), dir, candidates };
-        Ok((child, asked, says))
+        let requested = RequestedProgram { name: request.argv[0].clone(), dir, candidates };
+        Ok((child, requested, messages))
     }
 
     /// The child's whole life until exec. Async-signal-safe: no allocation, no locks.
@@ -265,7 +272,7 @@ impl Child {
         // SAFETY: plain system calls on descriptors and strings made ready before.
         unsafe {
             self.inherited.restore_in_child();
-            first_to_go::take_back();
+            oom_score::restore();
             if let Go::Released { other_end, .. } = self.go {
                 libc::close(other_end);
             }
@@ -354,7 +361,7 @@ impl Child {
         let said = [number, at].map(i32::to_ne_bytes);
         let said = said.as_flattened();
         // SAFETY: writes eight bytes of the stack to our own pipe.
-        unsafe { libc::write(self.says, said.as_ptr().cast(), said.len()) };
+        unsafe { libc::write(self.messages, said.as_ptr().cast(), said.len()) };
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a program never began, in words that help. Not for trying to start it.
 
-use super::{AT_DIRECTORY, AT_SUBSTITUTE, Said};
+use super::{AT_DIRECTORY, AT_SUBSTITUTE, ChildMessage};
 use crate::error::Error;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -9,16 +9,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What was asked for, to name it if it cannot be had.
-pub(super) struct Asked {
+/// What was requested for, to name it if it cannot be had.
+pub(super) struct RequestedProgram {
     pub(super) name: OsString,
     pub(super) dir: PathBuf,
     pub(super) candidates: Vec<CString>,
 }
 
-impl Asked {
+impl RequestedProgram {
     /// Why it never became the program.
-    pub(super) fn refused(&self, Said { number: errno, at }: Said) -> Error {
+    pub(super) fn refused(&self, ChildMessage { number: errno, at }: ChildMessage) -> Error {
         let source = io::Error::from_raw_os_error(errno);
         let Self { name, dir, candidates } = self;
         if at == AT_SUBSTITUTE {

@@ -78,7 +78,7 @@ pub struct Count {
     pub path: PathBuf,
     /// Offset in the file of a function's first byte.
     pub file_offset: u64,
-    /// The arguments whose product is the number of bytes asked for; none for no bytes.
+    /// The arguments whose product is the number of bytes requested for; none for no bytes.
     pub factors: Vec<Argument>,
     /// A hit does not count if this argument is 0.
     pub unless_zero: Option<Argument>,

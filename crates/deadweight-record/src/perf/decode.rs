@@ -163,7 +163,7 @@ pub fn peek(bytes: &[u8], schema: &Schema) -> Option<(u64, Option<Role>)> {
     if header.kind == kind::SAMPLE {
         let (role, layout) = schema.sampled(u64_at(record, 8)?, header.size)?;
         let time = u64_at(record, if layout.fields & fields::IP == 0 { 24 } else { 32 })?;
-        if role == Role::Dense {
+        if role == Role::CallCounts {
             return Some((self::record(record, schema)?.at, Some(role)));
         }
         Some((time, Some(role)))
@@ -296,7 +296,7 @@ fn sample<'a>(body: &'a [u8], header: &Header, schema: &Schema) -> Option<Record
         }
     }
     // It tells what has been going on for a while.
-    let at = if role == Role::Dense { at - counted_for(&sample)?.min(at) } else { at };
+    let at = if role == Role::CallCounts { at - counted_for(&sample)?.min(at) } else { at };
     Some(Record { at, process, task, cpu, body: Body::Sample(sample) })
 }
 

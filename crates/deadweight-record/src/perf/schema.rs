@@ -72,7 +72,7 @@ pub enum Role {
     /// The user half at some of them.
     CountStack(u16),
     /// Calls that the kernel counted instead of recording each.
-    Dense,
+    CallCounts,
     /// One in so many entries of a task's call that comes densely, see `thin`.
     EnterNth,
     /// The same of its returns.

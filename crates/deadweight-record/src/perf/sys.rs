@@ -17,11 +17,11 @@ pub(crate) enum Source {
     /// Nothing: it carries the records about switches.
     Switches,
     /// Nothing: it carries the records about tasks, mappings and switches.
-    Lives,
+    TasksAndSwitches,
     /// One of the kernel's software events (`PERF_COUNT_SW_*`).
     Software(u32),
     /// What a program in the kernel tells.
-    Told,
+    BpfOutput,
     /// A tracepoint, by number.
     Tracepoint(u64),
     /// A place in a binary: the type number of the kernel's uprobe unit, file, offset.
@@ -58,17 +58,17 @@ pub(crate) struct Event {
     pub(crate) no_user_chain: bool,
 }
 
-/// Whom an event watches.
+/// Scope an event watches.
 #[derive(Copy, Clone, Debug)]
-pub(crate) enum Whom {
+pub(crate) enum Scope {
     /// Every task on the CPU, from now on.
-    Everyone,
+    AllTasks,
     /// This task and its descendants, from its exec on.
     FromExec(i32),
     /// This task and its descendants, once enabled.
-    Task(i32),
+    TaskTree(i32),
     /// This task and nobody else, once enabled.
-    Alone(i32),
+    OneTask(i32),
 }
 
 /// An open event.
@@ -94,7 +94,7 @@ impl Source {
     /// Fills in what is counted.
     fn describe(&self, attr: &mut abi::perf_event_attr) {
         match self {
-            Self::Dummy | Self::Lives => {
+            Self::Dummy | Self::TasksAndSwitches => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
                 attr.config = u64::from(abi::PERF_COUNT_SW_DUMMY);
                 attr.set_task(1);
@@ -103,14 +103,14 @@ impl Source {
                 // Executable mappings only: `mmap_data` stays 0.
                 attr.set_mmap(1);
                 attr.set_mmap2(1);
-                attr.set_context_switch(matches!(self, Self::Lives).into());
+                attr.set_context_switch(matches!(self, Self::TasksAndSwitches).into());
             }
             Self::Switches => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
                 attr.config = u64::from(abi::PERF_COUNT_SW_DUMMY);
                 attr.set_context_switch(1);
             }
-            Self::Told => {
+            Self::BpfOutput => {
                 attr.type_ = abi::PERF_TYPE_SOFTWARE;
                 attr.config = u64::from(abi::PERF_COUNT_SW_BPF_OUTPUT);
             }
@@ -139,7 +139,7 @@ impl Source {
 }
 
 impl Event {
-    fn attr(&self, whom: Whom) -> abi::perf_event_attr {
+    fn attr(&self, scope: Scope) -> abi::perf_event_attr {
         let mut attr = abi::perf_event_attr::default();
         attr.size = u32::try_from(size_of::<abi::perf_event_attr>()).unwrap_or(0);
         attr.sample_type = self.layout.fields;
@@ -170,23 +170,23 @@ impl Event {
         if self.layout.fields & fields::STACK != 0 {
             attr.sample_stack_user = self.dump;
         }
-        match whom {
-            Whom::Everyone | Whom::Alone(_) => {}
-            Whom::FromExec(_) => {
+        match scope {
+            Scope::AllTasks | Scope::OneTask(_) => {}
+            Scope::FromExec(_) => {
                 attr.set_inherit(1);
                 attr.set_enable_on_exec(1);
             }
-            Whom::Task(_) => attr.set_inherit(1),
+            Scope::TaskTree(_) => attr.set_inherit(1),
         }
         attr
     }
 
     /// Opens it on one CPU, still disabled.
-    pub(crate) fn open(&self, whom: Whom, cpu: i32) -> io::Result<Open> {
-        let mut attr = self.attr(whom);
-        let pid = match whom {
-            Whom::Everyone => -1,
-            Whom::FromExec(pid) | Whom::Task(pid) | Whom::Alone(pid) => pid,
+    pub(crate) fn open(&self, scope: Scope, cpu: i32) -> io::Result<Open> {
+        let mut attr = self.attr(scope);
+        let pid = match scope {
+            Scope::AllTasks => -1,
+            Scope::FromExec(pid) | Scope::TaskTree(pid) | Scope::OneTask(pid) => pid,
         };
         // SAFETY: `attr` is complete and `self` keeps the path it points to alive.
         let fd = unsafe {

@@ -58,7 +58,7 @@ impl Tracefs {
 
     /// The list of places in binaries that are tracepoints: reading tells them, a line written to
     /// it makes or removes one.
-    pub(crate) fn places(&self) -> io::Result<File> {
+    pub(crate) fn uprobe_events(&self) -> io::Result<File> {
         let flags = libc::O_RDWR | libc::O_APPEND | libc::O_CLOEXEC;
         open_at(&self.events, "../uprobe_events", flags)
     }

@@ -1,17 +1,17 @@
 //! Finds the numbers of system calls' tracepoints where the kernel's list of them is not readable.
 //!
 //! The kernel refuses an ordinary user every tracepoint but those of system calls, at once. So all
-//! numbers are tried, the ones that open stay open on a child, and the child makes each call once,
+//! numbers are try_all, the ones that open stay open on a child, and the child makes each call once,
 //! in a way that does nothing: every record names its tracepoint and its call. Some 0.1 s.
 //!
 //! Closing takes the kernel 15 to 40 ms for each tracepoint, during which nobody can open one. A process of
-//! its own does that while nothing is measured that would be disturbed by it (`closer` does likewise): a minute
+//! its own does that while nothing is measured that would be disturbed by it (`deferred_close` does likewise): a minute
 //! long, in which all system calls of the machine take 20 ns more.
 
 use super::known_calls::{Found, KNOWN};
 use super::ring::Ring;
 use super::schema::{Layout, fields};
-use super::sys::{Event, Every, Open, Source, Whom};
+use super::sys::{Event, Every, Open, Scope, Source};
 use crate::clock::now;
 use crate::error::Error;
 use crate::perf::deferred_close::{self, PAUSE};
@@ -41,7 +41,7 @@ const RING: usize = 64 << 10;
 pub(super) fn find() -> Result<Vec<Found>, Error> {
     let failed =
         |source| Error::System { what: "cannot find the system calls' events".into(), source };
-    let turn = deferred_close::turn();
+    let close_lock = deferred_close::close_lock();
     let (mut answer, ours) = pipe().map_err(failed)?;
     // SAFETY: the child leaves through `_exit` only and holds no lock of ours: this is called
     // before any thread of the recorder is started.
@@ -52,7 +52,7 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
             // Its own child does the work: nobody has to wait for that one.
             // SAFETY: as above.
             if unsafe { libc::fork() } == 0 {
-                scout(ours, turn.as_ref());
+                scan(ours, close_lock.as_ref());
             }
             // SAFETY: ends the child.
             unsafe { libc::_exit(0) }
@@ -72,23 +72,23 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
     Ok(found.collect())
 }
 
-/// The scout's life. Ends the process.
-fn scout(mut answer: File, turn: Option<&File>) -> ! {
-    let open = tried(&mut answer);
+/// The scan's life. Ends the process.
+fn scan(mut answer: File, close_lock: Option<&File>) -> ! {
+    let open = try_all(&mut answer);
     let files: Vec<RawFd> = open.iter().map(AsRawFd::as_raw_fd).collect();
-    let turn = turn.map_or(-1, AsRawFd::as_raw_fd);
+    let close_lock = close_lock.map_or(-1, AsRawFd::as_raw_fd);
     drop(answer);
     // SAFETY: plain system calls; ends the process.
     unsafe {
-        keep_only(files.iter().copied().chain([turn]).filter(|file| *file >= 0));
+        keep_only(files.iter().copied().chain([close_lock]).filter(|file| *file >= 0));
         // Recordings have to close theirs before the next clean run.
-        deferred_close::close_in_turn(&files, turn, 20 * PAUSE, now() + LONGEST_WAIT);
+        deferred_close::close_under_lock(&files, close_lock, 20 * PAUSE, now() + LONGEST_WAIT);
         libc::_exit(0)
     }
 }
 
 /// Tries all numbers and writes the answer; what was opened is to be closed slowly.
-fn tried(answer: &mut File) -> Vec<Open> {
+fn try_all(answer: &mut File) -> Vec<Open> {
     let mut open = Vec::new();
     let Ok((mut start, go)) = pipe() else { return open };
     // SAFETY: the child makes plain system calls only.
@@ -105,7 +105,7 @@ fn tried(answer: &mut File) -> Vec<Open> {
     let mut ring = None;
     let mut missing = 0;
     for id in 1..=LAST {
-        match tracepoint(id).open(Whom::Alone(child), -1) {
+        match tracepoint(id).open(Scope::OneTask(child), -1) {
             Ok(event) => {
                 missing = 0;
                 if event.filter(OF_ALL_CALLS).is_ok() {

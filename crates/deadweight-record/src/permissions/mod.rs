@@ -9,7 +9,7 @@ use crate::procfs;
 use capabilities::{BITS, holds, in_user_namespace, may_hold, status};
 use std::io;
 use std::path::Path;
-use yama::Whose;
+use yama::TraceTarget;
 
 /// What the kernel asks for, before it lets us do something.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Need {
     /// The kernel's list of tracepoints, which only root can read.
     Tracefs,
     /// Places in binaries that the kernel stops at for us.
-    Places,
+    Uprobes,
     /// Small programs of ours in the kernel.
     Bpf,
     /// Looking into processes.
@@ -40,7 +40,7 @@ impl Need {
         match self {
             Self::Perf => &["cap_perfmon"],
             Self::Tracefs => &["cap_perfmon", "cap_dac_read_search"],
-            Self::Places => &["cap_sys_admin"],
+            Self::Uprobes => &["cap_sys_admin"],
             Self::Bpf => &["cap_perfmon", "cap_bpf", "cap_dac_read_search"],
             Self::Ptrace => &["cap_sys_ptrace"],
             Self::LockedMemory => &["cap_ipc_lock"],
@@ -57,7 +57,7 @@ impl Need {
             Self::Tracefs => {
                 "--cap-add PERFMON --pid host -v /sys/kernel/tracing:/sys/kernel/tracing:ro"
             }
-            Self::Places => "--cap-add SYS_ADMIN --pid host",
+            Self::Uprobes => "--cap-add SYS_ADMIN --pid host",
             Self::Bpf => "--cap-add PERFMON --cap-add BPF --pid host",
             Self::Ptrace => "--cap-add SYS_PTRACE",
             Self::LockedMemory => "--ulimit memlock=-1",
@@ -77,7 +77,7 @@ impl Need {
             }
             Self::OpenFiles => Some("sudo prlimit --pid $$ --nofile=65536"),
             // Who has this capability may do anything: better for one run than for good.
-            Self::Places => Some("sudo deadweight -- COMMAND"),
+            Self::Uprobes => Some("sudo deadweight -- COMMAND"),
             Self::LockedMemory => Some("sudo sysctl kernel.perf_event_mlock_kb=65536"),
             _ => None,
         }
@@ -87,10 +87,10 @@ impl Need {
 /// The kernel refused: why, in words, and the command that helps.
 pub(crate) fn refused(error: &io::Error, need: Need) -> (String, Option<String>) {
     match error.raw_os_error() {
-        Some(libc::ENOSYS) if filtered() => (filter_says(), without_filter()),
+        Some(libc::ENOSYS) if has_seccomp_filter() => (filter_says(), without_filter()),
         Some(libc::ENOSYS) => ("this kernel was built without it".into(), None),
         // The kernel has no list of tracepoints then, for nobody.
-        Some(libc::ENOENT) if matches!(need, Need::Tracefs | Need::Places) => {
+        Some(libc::ENOENT) if matches!(need, Need::Tracefs | Need::Uprobes) => {
             (locked_down().unwrap_or_else(|| error.to_string()), None)
         }
         Some(libc::EMFILE) => ("too many files are open".into(), command_for(Need::OpenFiles)),
@@ -101,12 +101,12 @@ pub(crate) fn refused(error: &io::Error, need: Need) -> (String, Option<String>)
 
 fn denied(error: &io::Error, need: Need) -> (String, Option<String>) {
     if need == Need::Ptrace
-        && let Some((why, None)) = yama::by_yama(Whose::Others)
+        && let Some((why, None)) = yama::refusal(TraceTarget::Other)
     {
         return (why, None);
     }
     let lacking: Vec<_> = need.capabilities().iter().filter(|c| !holds(c)).copied().collect();
-    if lacking.is_empty() && filtered() {
+    if lacking.is_empty() && has_seccomp_filter() {
         return (filter_says(), without_filter());
     }
     if lacking.is_empty() {
@@ -198,7 +198,7 @@ fn paranoid() -> Option<i32> {
 }
 
 /// Whether our system calls go through a filter (seccomp).
-fn filtered() -> bool {
+fn has_seccomp_filter() -> bool {
     status("Seccomp:").is_some_and(|mode| mode == "2")
 }
 

@@ -9,7 +9,7 @@ use crate::bpf;
 use crate::launch::descriptor_limit;
 use crate::perf::ring::Ring;
 use crate::perf::schema::fields;
-use crate::perf::sys::{Event, Source, Whom};
+use crate::perf::sys::{Event, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use crate::permissions::{self, Need};
 use crate::procfs;
@@ -69,7 +69,7 @@ const PLACES: &str = "probes";
 
 fn places() -> Capability {
     let gives = "start-up told apart from main, locks of Go programs";
-    Capability::tried(PLACES, gives, set_place(), Need::Places)
+    Capability::tried(PLACES, gives, set_place(), Need::Uprobes)
 }
 
 /// Sets a place at the start of our own file, where nobody passes: it is the ELF header.
@@ -78,13 +78,13 @@ fn set_place() -> io::Result<()> {
     let kind = kind.and_then(|text| text.parse().ok());
     let kind = kind.ok_or_else(|| io::Error::other("this kernel has no uprobes"))?;
     let ourselves = CString::new("/proc/self/exe")?;
-    plain(Source::Uprobe(kind, ourselves, 0), fields::BASE).open(Whom::Task(0), -1).map(drop)
+    plain(Source::Uprobe(kind, ourselves, 0), fields::BASE).open(Scope::TaskTree(0), -1).map(drop)
 }
 
 fn faults() -> Capability {
     let gives = "page faults, first touches, memory churn";
     let source = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
-    let tried = plain(source, fields::BASE | fields::IP | fields::ADDR).open(Whom::Task(0), 0);
+    let tried = plain(source, fields::BASE | fields::IP | fields::ADDR).open(Scope::TaskTree(0), 0);
     Capability::tried("page faults", gives, tried, Need::Perf)
 }
 
@@ -94,8 +94,8 @@ fn counted_places() -> Capability {
         crate::Error::System { source, .. } => source,
         other => io::Error::other(other.to_string()),
     });
-    let tried = opened.and_then(|tracefs| tracefs.places());
-    Capability::tried("counted places", gives, tried, Need::Places)
+    let tried = opened.and_then(|tracefs| tracefs.uprobe_events());
+    Capability::tried("counted places", gives, tried, Need::Uprobes)
 }
 
 fn dense_calls() -> Capability {
@@ -172,7 +172,7 @@ fn room() -> Capability {
     let tried = || {
         // Whoever may not look into the kernel has rings all the same.
         let dummy = Event { no_kernel: true, ..plain(Source::Dummy, fields::BASE) };
-        let dummy = dummy.open(Whom::Task(0), 0)?;
+        let dummy = dummy.open(Scope::TaskTree(0), 0)?;
         let size = crate::session::RING_SIZES[0];
         let map = Ring::map(&dummy, size).map(drop);
         map.map_err(|error| match error.raw_os_error() {

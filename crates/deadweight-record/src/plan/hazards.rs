@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct MachineHazard {
     /// Its name.
     pub id: &'static str,
-    /// What it means for the numbers.
+    /// What it user_access for the numbers.
     pub text: String,
     /// The exact command that ends it; none if there is no such command.
     pub remedy: Option<String>,

@@ -11,12 +11,12 @@ use crate::bpf::in_initial_pid_namespace;
 use crate::error::Error;
 use crate::perf::call_tracepoints::chosen;
 use crate::perf::schema::{Layout, fields};
-use crate::perf::sys::{Event, Every, STACK_BYTES, Source, Whom};
+use crate::perf::sys::{Event, Every, STACK_BYTES, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use crate::permissions::{self, Need};
 use crate::procfs;
 use crate::ptrace;
-use crate::session::Means;
+use crate::session::UserAccess;
 use deadweight_trace::Meta;
 use deadweight_trace::syscall::Arch;
 use std::io::{BufRead, BufReader};
@@ -138,15 +138,15 @@ impl Plan {
 
 /// The rung where the highest cannot be had for this reason.
 fn lower(why: String) -> Rung {
-    let own = Event { no_kernel: true, ..plain(Source::Lives, fields::BASE) };
-    if own.open(Whom::Task(0), 0).is_err() {
+    let own = Event { no_kernel: true, ..plain(Source::TasksAndSwitches, fields::BASE) };
+    if own.open(Scope::TaskTree(0), 0).is_err() {
         return lowest(why);
     }
     // Some kernels are built without the tracepoints that this rung sees system calls by, others lock them away.
     if let Err(error) = chosen(1) {
         return lowest(format!("{why}; {error}"));
     }
-    let [kernel, everyone] = Means::tried();
+    let [kernel, everyone] = UserAccess::tried();
     let lacks = [
         (Lack::Wakers, false),
         (Lack::Others, everyone),
@@ -204,8 +204,8 @@ impl Capability {
     }
 }
 
-fn tried(name: &'static str, gives: &'static str, event: &Event, whom: Whom) -> Capability {
-    Capability::tried(name, gives, event.open(whom, 0), Need::Perf)
+fn tried(name: &'static str, gives: &'static str, event: &Event, scope: Scope) -> Capability {
+    Capability::tried(name, gives, event.open(scope, 0), Need::Perf)
 }
 
 /// An event of everything, once each, without stacks.
@@ -223,7 +223,7 @@ pub(crate) fn plain(source: Source, what: u64) -> Event {
 
 fn switches() -> Capability {
     let gives = "every row: who was on a CPU, and until when";
-    tried("context switches", gives, &plain(Source::Dummy, fields::BASE), Whom::Everyone)
+    tried("context switches", gives, &plain(Source::Dummy, fields::BASE), Scope::AllTasks)
 }
 
 fn traced(
@@ -231,7 +231,7 @@ fn traced(
     name: &'static str,
     gives: &'static str,
     tracepoint: &str,
-    whom: Whom,
+    scope: Scope,
 ) -> Capability {
     let no = |why: String, grant: Option<String>| Capability {
         name,
@@ -242,9 +242,9 @@ fn traced(
         instead: None,
     };
     match tracefs.map(|t| t.has(tracepoint)) {
-        // Who may open a software event for `whom` may open the tracepoint, given its number: so
+        // Who may open a software event for `scope` may open the tracepoint, given its number: so
         // it is not opened here, because closing one takes the kernel 30 ms or more.
-        Ok(Ok(())) => tried(name, gives, &plain(Source::Dummy, fields::BASE), whom),
+        Ok(Ok(())) => tried(name, gives, &plain(Source::Dummy, fields::BASE), scope),
         Ok(Err(error)) => no(
             format!("the tracepoint {tracepoint} is missing: {error}"),
             permissions::command_for(Need::Tracefs),
@@ -258,20 +258,20 @@ fn traced(
 }
 
 fn wake_ups(tracefs: Result<&Tracefs, &Error>) -> Capability {
-    let gives = "waiting rows: whom or what the program waited for";
-    traced(tracefs, "wake-ups", gives, "sched/sched_waking", Whom::Everyone)
+    let gives = "waiting rows: scope or what the program waited for";
+    traced(tracefs, "wake-ups", gives, "sched/sched_waking", Scope::AllTasks)
 }
 
 fn calls(tracefs: Result<&Tracefs, &Error>) -> Capability {
     let gives = "system calls, tiny reads and writes, files, start-up";
-    traced(tracefs, "system calls", gives, "raw_syscalls/sys_enter", Whom::Task(0))
+    traced(tracefs, "system calls", gives, "raw_syscalls/sys_enter", Scope::TaskTree(0))
 }
 
 fn samples() -> Capability {
     let gives = "net work and everything inside user code";
     let clock = Source::Software(perf_event_open_sys::bindings::PERF_COUNT_SW_CPU_CLOCK);
     let event = Event { every: Every::Count(1_000_000), ..plain(clock, fields::BASE) };
-    tried("clock samples", gives, &event, Whom::Task(0))
+    tried("clock samples", gives, &event, Scope::TaskTree(0))
 }
 
 fn probes() -> Capability {

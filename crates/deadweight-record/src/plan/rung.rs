@@ -57,7 +57,7 @@ impl Level {
 pub enum Lack {
     /// Anything at all.
     Everything,
-    /// The kernel's word on who woke whom.
+    /// The kernel's word on who woke scope.
     Wakers,
     /// What other programs did on the CPUs.
     Others,

@@ -105,7 +105,7 @@ fn text(file: &File) -> String {
 }
 
 /// Who is killed when memory runs out: we, and not the program.
-pub(crate) mod first_to_go {
+pub(crate) mod oom_score {
     use super::fs;
     use std::ffi::CStr;
     use std::sync::OnceLock;
@@ -118,7 +118,7 @@ pub(crate) mod first_to_go {
     static BEFORE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
 
     /// Says that we should be killed before all others. Everybody may say so of himself, and take it back.
-    pub(crate) fn volunteer() {
+    pub(crate) fn raise() {
         BEFORE.get_or_init(|| {
             let file = FILE.to_str().ok()?;
             let before = fs::read(file).ok()?;
@@ -128,7 +128,7 @@ pub(crate) mod first_to_go {
 
     /// Takes it back, in the child that becomes the program. Async-signal-safe. Of a child that borrows our memory
     /// the kernel takes it as said of that child alone.
-    pub(crate) fn take_back() {
+    pub(crate) fn restore() {
         let Some(Some(before)) = BEFORE.get() else { return };
         // SAFETY: plain system calls on memory that was prepared before.
         unsafe {

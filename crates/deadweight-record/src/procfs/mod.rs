@@ -23,7 +23,7 @@ use std::path::Path;
 use waits::Wait;
 
 /// What was read from the side.
-pub(crate) enum Found {
+pub(crate) enum ProcSample {
     /// A descriptor.
     Descriptor(Descriptor),
     /// A long wait.
@@ -34,7 +34,7 @@ pub(crate) enum Found {
     CountingStopped(u64),
 }
 
-impl Found {
+impl ProcSample {
     /// When.
     pub(crate) fn at(&self) -> u64 {
         match self {

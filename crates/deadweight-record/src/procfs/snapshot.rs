@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) pid: u32,
-    /// Becomes readable at its end; keeps its number from being used for another.
+    /// NthRecord readable at its end; keeps its number from being used for another.
     pub(crate) handle: OwnedFd,
 }
 
@@ -99,7 +99,7 @@ impl Target {
 }
 
 /// Everything about it at one instant.
-pub(crate) struct Present {
+pub(crate) struct Snapshot {
     /// The clock's reading.
     pub(crate) at: u64,
     /// The process and its descendants, parents first.
@@ -147,11 +147,11 @@ pub(crate) struct Mapping {
     pub(crate) path: String,
 }
 
-impl Present {
+impl Snapshot {
     /// Looks at all of it. A thread that stood still before and after the instant did so at it.
-    pub(crate) fn look(target: &Target) -> Result<Self, Error> {
+    pub(crate) fn take(target: &Target) -> Result<Self, Error> {
         let mut processes: Vec<Process> =
-            tree(target.pid).into_iter().filter_map(Process::look).collect();
+            tree(target.pid).into_iter().filter_map(Process::read).collect();
         if processes.first().is_none_or(|p| p.pid != target.pid) {
             return Err(target.gone());
         }
@@ -172,18 +172,18 @@ impl Present {
 }
 
 impl Process {
-    fn look(pid: u32) -> Option<Self> {
+    fn read(pid: u32) -> Option<Self> {
         let (_, _, parent) = doing(pid, pid)?;
         let mappings = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         let mappings = mappings.lines().filter_map(|line| mapping(pid, line)).collect();
         let path = reachable(pid, &exe(pid)).to_string_lossy().into_owned();
-        let threads = threads(pid).into_iter().filter_map(|tid| Thread::look(pid, tid)).collect();
+        let threads = threads(pid).into_iter().filter_map(|tid| Thread::read(pid, tid)).collect();
         Some(Self { pid, parent, path, threads, descriptors: Vec::new(), mappings })
     }
 }
 
 impl Thread {
-    fn look(pid: u32, tid: u32) -> Option<Self> {
+    fn read(pid: u32, tid: u32) -> Option<Self> {
         let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
         let (doing, cpu, _) = doing(pid, tid)?;
         Some(Self { tid, name: name.trim_end_matches('\n').to_owned(), cpu, doing })
@@ -305,10 +305,10 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("5").spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
         let target = Target::find(child.id()).unwrap();
-        let present = Present::look(&target).unwrap();
+        let snapshot = Snapshot::take(&target).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        let process = &present.processes[0];
+        let process = &snapshot.processes[0];
         assert!(process.path.contains("sleep") || process.path.contains("coreutils"));
         assert!(matches!(process.threads[0].doing, Doing::Waiting(Some(_))));
         assert!(process.mappings.iter().any(|m| m.path.contains("libc")));

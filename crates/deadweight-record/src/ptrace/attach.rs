@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::launch::descriptor_limit;
 use crate::launch::signals::Interrupts;
 use crate::launch::{Ended, Outcome};
-use crate::procfs::memory_budget::first_to_go;
+use crate::procfs::memory_budget::oom_score;
 use crate::procfs::snapshot::Target;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::Sink;
@@ -26,7 +26,7 @@ pub(crate) fn attach(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     descriptor_limit::raise();
-    first_to_go::volunteer();
+    oom_score::raise();
     let costs = calibrate::costs()?;
     let interrupts = Interrupts::note();
     let meta = Meta {

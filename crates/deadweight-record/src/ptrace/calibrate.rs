@@ -6,7 +6,7 @@ use super::requests::{self, Resume, SyscallStop};
 use super::schedstat::Schedstat;
 use crate::clock::now;
 use crate::error::Error;
-use crate::permissions::yama::{self, Whose};
+use crate::permissions::yama::{self, TraceTarget};
 use crate::procfs::affinity::Affinity;
 
 const CALLS: u32 = 100;
@@ -194,7 +194,7 @@ impl Child {
         // SAFETY: waits for our own child, which stops itself.
         unsafe { libc::waitpid(child.0.cast_signed(), &mut status, libc::WUNTRACED) };
         requests::seize(child.0).map_err(|source| {
-            let known = yama::by_yama(Whose::Ours).map(|(why, _)| why);
+            let known = yama::refusal(TraceTarget::Child).map(|(why, _)| why);
             let why = known.unwrap_or("refused, or strace or a debugger does already".into());
             Error::System { what: format!("cannot trace a child process ({why})"), source }
         })?;

@@ -27,10 +27,10 @@ use crate::clock::now;
 use crate::error::Error;
 use crate::launch::descriptor_limit;
 use crate::launch::signals::Guard;
-use crate::launch::{Ended, Outcome, Request, Taken, Waiting, lend};
+use crate::launch::{Ended, LostCpuTime, Outcome, Request, Waiting, vfork};
 use crate::procfs;
 use crate::procfs::memory::Memory;
-use crate::procfs::memory_budget::first_to_go;
+use crate::procfs::memory_budget::oom_score;
 pub(crate) use attach::attach;
 pub(crate) use calibrate::{StopCosts, costs};
 use deadweight_trace::Meta;
@@ -72,10 +72,10 @@ pub(crate) fn record(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     descriptor_limit::raise();
-    first_to_go::volunteer();
+    oom_score::raise();
     let costs = costs()?;
     let guard = Guard::install();
-    let program = lend::behind_barrier(request, &guard)?;
+    let program = vfork::behind_barrier(request, &guard)?;
     let root = program.pid().cast_unsigned();
     let meta = Meta {
         command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
@@ -94,7 +94,7 @@ fn record_with(
     trace: impl FnOnce(EventSender) -> Result<TraceResult, Error> + Send,
 ) -> Result<Outcome, Error> {
     meta.zero = now();
-    let before = Taken::so_far();
+    let before = LostCpuTime::so_far();
     sink.begin(&meta);
     let (sender, events) = event_queue::channel();
     let mut sorter = EventSorter::new(sink, usize::from(meta.cpus), std::process::id());

@@ -2,7 +2,7 @@
 //!
 //! As root nothing is done to it: it is not stopped, nothing is put into it, and what we leave behind in
 //! the kernel is gone with us. Everybody else joins it by stops. Not for finding out what it is doing when we join:
-//! that is `present`.
+//! that is `snapshot`.
 
 use super::{Shared, conclude, run_threads};
 use crate::bpf::{Programs, in_initial_pid_namespace};
@@ -12,13 +12,13 @@ use crate::follow::merge::Merge;
 use crate::follow::{Follow, Start};
 use crate::launch::descriptor_limit;
 use crate::launch::signals::Interrupts;
-use crate::launch::{Ended, Outcome, Request, Taken};
-use crate::perf::deferred_close::Closer;
+use crate::launch::{Ended, LostCpuTime, Outcome, Request};
+use crate::perf::deferred_close::DeferredClose;
 use crate::plan::Plan;
 use crate::plan::rung::Level;
 use crate::procfs;
-use crate::procfs::memory_budget::first_to_go;
-use crate::procfs::snapshot::{Present, Target};
+use crate::procfs::memory_budget::oom_score;
+use crate::procfs::snapshot::{Snapshot, Target};
 use crate::ptrace;
 use crate::session::calibrate;
 use crate::session::probes;
@@ -60,41 +60,49 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     }
     let interrupts = Interrupts::note();
     descriptor_limit::raise();
-    first_to_go::volunteer();
+    oom_score::raise();
     let request = Request { argv: vec![target.program().into()], ..Request::default() };
     let probes = probes::of_language(&request);
     let cpus = procfs::online_cpus();
     let unobserved = calibrate::unobserved()?;
     let programs = Programs::start(&cpus).ok();
     let mut session = Session::open(NOBODY, &cpus, &[], &probes, programs, None)?;
-    let unseen = self_test::unseen(&mut session)?;
-    session.open_switches(&unseen)?;
+    let blind_cpus = self_test::blind_cpus(&mut session)?;
+    session.open_switches(&blind_cpus)?;
     let observed = calibrate::observed(&mut session, &unobserved)?;
     let observer = calibrate::observer(&unobserved, &observed);
     session.calibrated(unobserved.call, &observer);
     let tasks = open_all(&mut session, &target)?;
     let sample_period = session.open_clock_of(&tasks, observer.sample)?;
-    let closer = Closer::hire(&session.opened())?;
+    let deferred_close = DeferredClose::start(&session.event_files())?;
     let mut meta = Meta { sample_period, overhead: observer, ..facts(&target, plan, &mut session) };
     session.enable()?;
     session.enable_tasks();
-    let present = Present::look(&target)?;
-    let before = Taken::so_far();
+    let snapshot = Snapshot::take(&target)?;
+    let before = LostCpuTime::so_far();
     let mut merge = Merge::new(session.schema.clone());
-    (meta.zero, merge.zero) = (present.at, present.at);
+    (meta.zero, merge.zero) = (snapshot.at, snapshot.at);
     sink.begin(&meta);
     let shared = Shared::new();
     let inside = !in_initial_pid_namespace();
     let start = Start { root: join.pid, inside, ..Start::default() };
     let cpus = 1 + cpus.into_iter().max().unwrap_or(0).cast_unsigned() as usize;
     let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
-    let until = || Ok(wait(&target, join.limit, &interrupts, present.at));
+    let until = || Ok(wait(&target, join.limit, &interrupts, snapshot.at));
     let ended = {
         // While the rings are copied already: to name what is mapped takes a while.
-        let begin = |follow: &mut Follow<'_>| follow.join(&present);
-        run_threads((session, &closer), until, join.pid, &shared, &mut merge, &mut follow, begin)?
+        let begin = |follow: &mut Follow<'_>| follow.join(&snapshot);
+        run_threads(
+            (session, &deferred_close),
+            until,
+            join.pid,
+            &shared,
+            &mut merge,
+            &mut follow,
+            begin,
+        )?
     };
-    drop(closer);
+    drop(deferred_close);
     meta.blind_cpus = follow.blind_cpus();
     let seen = std::mem::take(&mut follow.seen);
     Ok(conclude(sink, meta, &ended, shared, seen, &before))

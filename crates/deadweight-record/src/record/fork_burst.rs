@@ -1,10 +1,10 @@
-//! Lets the events at some calls go while the program runs. Not for deciding which: that is `follow::crowd`.
+//! Lets the events at some calls go while the program runs. Not for deciding which: that is `follow::fork_burst`.
 
 use super::Shared;
 use crate::clock::now;
 use crate::follow::Follow;
-use crate::perf::deferred_close::Closer;
-use crate::session::Parted;
+use crate::perf::deferred_close::DeferredClose;
+use crate::session::RetiredEvents;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
@@ -17,26 +17,26 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// What the threads tell each other about it.
 #[derive(Default)]
-pub(super) struct Crowd {
+pub(super) struct ForkBurst {
     /// From the decoder to the drain: calls that are not to be recorded any more.
-    parted: Mutex<Option<Vec<u16>>>,
+    retired: Mutex<Option<Vec<u16>>>,
     /// To the decoder: since when no entry of theirs is recorded; before that 0.
     closed: AtomicU64,
     /// From the decoder: those of them that somebody is in whose entry was recorded. None: not known yet.
     under_way: Mutex<Option<BTreeSet<u16>>>,
 }
 
-impl Crowd {
+impl ForkBurst {
     /// What is to be done since this was asked last.
     pub(super) fn take(&self) -> Option<Vec<u16>> {
-        self.parted.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Tells what `follow` decided, which it does once, and what it knows, having taken all before `horizon`.
-    pub(super) fn tell(&self, follow: &Follow<'_>, horizon: u64, told: &mut bool) {
-        let Some(parted) = follow.not_worth_it() else { return };
+    pub(super) fn update(&self, follow: &Follow<'_>, horizon: u64, told: &mut bool) {
+        let Some(retired) = follow.retired_calls() else { return };
         if !std::mem::replace(told, true) {
-            *self.parted.lock().unwrap_or_else(PoisonError::into_inner) = Some(parted.to_vec());
+            *self.retired.lock().unwrap_or_else(PoisonError::into_inner) = Some(retired.to_vec());
         }
         let closed = self.closed.load(Ordering::SeqCst);
         if closed != 0 && horizon > closed {
@@ -47,19 +47,23 @@ impl Crowd {
 }
 
 /// Closes what the drain takes out of its session, until that ends.
-pub(super) fn part(parted: &Receiver<Parted>, shared: &Shared, closer: &Closer) {
-    while let Ok(Parted { enters, leaves }) = parted.recv() {
-        let mut parted = Parted { enters, leaves };
+pub(super) fn retire(
+    retired: &Receiver<RetiredEvents>,
+    shared: &Shared,
+    deferred_close: &DeferredClose,
+) {
+    while let Ok(RetiredEvents { enters, leaves }) = retired.recv() {
+        let mut retired = RetiredEvents { enters, leaves };
         // Should that fail, they are only closed later: by the child, in the end.
-        _ = closer.let_go(&parted.files());
-        parted.enters.clear();
-        shared.crowd.closed.store(now(), Ordering::SeqCst);
-        while !parted.leaves.is_empty() && !shared.ended.load(Ordering::SeqCst) {
+        _ = deferred_close.close_copies(&retired.files());
+        retired.enters.clear();
+        shared.fork_burst.closed.store(now(), Ordering::SeqCst);
+        while !retired.leaves.is_empty() && !shared.ended.load(Ordering::SeqCst) {
             thread::sleep(LOOK);
-            let under_way = &shared.crowd.under_way;
+            let under_way = &shared.fork_burst.under_way;
             let under_way = under_way.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(under_way) = under_way.clone() {
-                parted.leaves.retain(|(nr, _)| under_way.contains(nr));
+                retired.leaves.retain(|(nr, _)| under_way.contains(nr));
             }
         }
     }

@@ -16,23 +16,23 @@ use crate::bpf::in_initial_pid_namespace;
 use crate::clock::now;
 use crate::error::Error;
 use crate::follow::merge::Merge;
-use crate::follow::{Follow, Seen, Start};
+use crate::follow::{Follow, RecordingStats, Start};
 use crate::launch::descriptor_limit;
 use crate::launch::signals::Guard;
-use crate::launch::{Ended, Outcome, Request, Taken, Waiting, lend};
-use crate::perf::deferred_close::{self, Closer};
+use crate::launch::{Ended, LostCpuTime, Outcome, Request, Waiting, vfork};
+use crate::perf::deferred_close::{self, DeferredClose};
 use crate::perf::ring::Ring;
 use crate::perf::schema::Schema;
 use crate::plan::Plan;
 use crate::plan::rung::Level;
-use crate::procfs::memory_budget::first_to_go;
-use crate::procfs::{self, Found};
+use crate::procfs::memory_budget::oom_score;
+use crate::procfs::{self, ProcSample};
 use crate::ptrace;
 use crate::session::counting::Reading;
-use crate::session::decimate::{Begun, Thin};
+use crate::session::decimate::{Decimation, DecimationStart};
 use crate::session::probes;
 use crate::session::self_test;
-use crate::session::{Breakpoints, Means, Parted, Session};
+use crate::session::{Breakpoints, RetiredEvents, Session, UserAccess};
 use deadweight_trace::Meta;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::Sink;
@@ -46,7 +46,7 @@ use std::sync::{OnceLock, PoisonError};
 use std::thread;
 
 pub use attached::{AttachRequest, attach};
-use proc_sampler::look_from_the_side;
+use proc_sampler::sample_proc;
 pub use series::{RecordingSeries, record};
 use shared::Shared;
 use wake::Wake;
@@ -74,9 +74,9 @@ pub fn record_in(
     if plan.rung.level == Level::Stops {
         return ptrace::record(|| row.stops(), request, plan.facts(), sink);
     }
-    first_to_go::volunteer();
+    oom_score::raise();
     let guard = Guard::install();
-    let waiting = lend::behind_barrier(request, &guard)?;
+    let waiting = vfork::behind_barrier(request, &guard)?;
     match Recording::prepare(request, plan, waiting.pid(), row) {
         Ok(recording) => recording.run(waiting, row, sink),
         Err(error) => Err(waiting.cancel(error)),
@@ -86,7 +86,7 @@ pub fn record_in(
 /// Everything open and ready, the program still behind its barrier.
 struct Recording {
     /// Outlives the session: its end lets the events go for good.
-    closer: Closer,
+    deferred_close: DeferredClose,
     /// Held while nobody may close tracepoints.
     room: Option<File>,
     session: Session,
@@ -97,10 +97,10 @@ struct Recording {
     meta: Meta,
 }
 
-/// Whom the drain tells what it has for them.
-struct Others {
+/// Scope the drain tells what it has for them.
+struct DrainOutput {
     decoder: Sender<Drained>,
-    part: Sender<Parted>,
+    part: Sender<RetiredEvents>,
 }
 
 /// From the drain to the decoder.
@@ -114,7 +114,7 @@ enum Drained {
     /// There are more events.
     Schema(Box<Schema>),
     /// Of a task's call one in so many is recorded.
-    Begun(Begun),
+    DecimationStart(DecimationStart),
 }
 
 impl Recording {
@@ -131,14 +131,15 @@ impl Recording {
         probes.extend(probes::of_language(request));
         let level = plan.rung.level;
         let unobserved = row.unobserved()?;
-        let room = (level < Level::Root).then(deferred_close::make_room).flatten();
+        let room = (level < Level::Root).then(deferred_close::hold_off_closing).flatten();
         let cpus = procfs::online_cpus();
         let programs = (level == Level::Root).then(|| row.programs(&cpus)).flatten();
-        let means = (level == Level::User).then(|| Means::find(cpus.len())).transpose()?;
-        let mut session = Session::open(pid, &cpus, &entries, &probes, programs, means)?;
+        let user_access =
+            (level == Level::User).then(|| UserAccess::find(cpus.len())).transpose()?;
+        let mut session = Session::open(pid, &cpus, &entries, &probes, programs, user_access)?;
         if level == Level::Root {
-            let unseen = self_test::unseen(&mut session)?;
-            session.open_switches(&unseen)?;
+            let blind_cpus = self_test::blind_cpus(&mut session)?;
+            session.open_switches(&blind_cpus)?;
         }
         let mut observer = row.observer(&mut session, unobserved.as_ref())?;
         if level == Level::Root {
@@ -146,7 +147,7 @@ impl Recording {
             observer.death = 0;
         }
         let sample_period = session.open_clock(pid, observer.sample)?;
-        let closer = Closer::hire(&session.opened())?;
+        let deferred_close = DeferredClose::start(&session.event_files())?;
         session.open_counts(pid, &request.counts, request.counting)?;
         let mut facts = plan.facts();
         facts.warnings.append(&mut session.warnings);
@@ -159,7 +160,7 @@ impl Recording {
         };
         let counts = request.counts.iter().map(Reading::of).collect();
         let main_is_probed = entries.iter().any(|e| !e.common);
-        Ok(Self { closer, room, session, root, probes, counts, main_is_probed, meta })
+        Ok(Self { deferred_close, room, session, root, probes, counts, main_is_probed, meta })
     }
 
     fn run(
@@ -168,16 +169,18 @@ impl Recording {
         row: &mut RecordingSeries,
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
-        let Self { closer, room, session, root, probes, counts, main_is_probed, mut meta } = self;
+        let Self { deferred_close, room, session, root, probes, counts, main_is_probed, mut meta } =
+            self;
         let descriptors = procfs::inherited_descriptors(root);
-        let own = session
-            .means
+        let user_view = session
+            .user_access
             .as_ref()
             .map(|m| m.view(meta.sample_period, meta.overhead.syscall_kernel));
         let single_calls = session.single_calls();
         let inside = !in_initial_pid_namespace();
-        let start = Start { root, descriptors, main_is_probed, counts, own, single_calls, inside };
-        let before = Taken::so_far();
+        let start =
+            Start { root, descriptors, main_is_probed, counts, user_view, single_calls, inside };
+        let before = LostCpuTime::so_far();
         let mut merge = Merge::new(session.schema.clone());
         meta.zero = now();
         merge.zero = meta.zero;
@@ -190,16 +193,17 @@ impl Recording {
         let queued = OnceLock::new();
         let until = || {
             let running = program.release()?;
-            let told =
-                own.is_some_and(|own| !own.everyone).then(|| procfs::queued_until_death(root));
+            let told = user_view
+                .is_some_and(|view| !view.everyone)
+                .then(|| procfs::queued_until_death(root));
             _ = queued.set(told.flatten());
             running.wait()
         };
         let ended = {
-            let session = (session, &closer);
+            let session = (session, &deferred_close);
             run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?
         };
-        row.keep(closer);
+        row.keep(deferred_close);
         drop(room);
         let used = (ended.usage.user + ended.usage.system).0;
         follow.last_steps(used, queued.into_inner().flatten(), ended.end);
@@ -218,23 +222,23 @@ fn conclude(
     mut meta: Meta,
     ended: &Ended,
     shared: Shared,
-    seen: Seen,
-    before: &Taken,
+    seen: RecordingStats,
+    before: &LostCpuTime,
 ) -> Outcome {
     before.until(ended, &mut meta);
-    let counted = *shared.counted.lock().unwrap_or_else(PoisonError::into_inner);
+    let counted = *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner);
     (meta.overhead.counted_user, meta.overhead.counted_kernel) = (counted.user, counted.kernel);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
-    meta.decimated = seen.thinned;
-    seen.lighten(&mut meta.overhead);
+    meta.decimated = seen.decimated;
+    seen.scale_overhead(&mut meta.overhead);
     meta.warnings.extend(seen.warnings());
-    meta.warnings.extend(shared.told.into_inner().unwrap_or_else(PoisonError::into_inner));
+    meta.warnings.extend(shared.warnings.into_inner().unwrap_or_else(PoisonError::into_inner));
     sink.finish(meta);
     Outcome::new(ended, seen.records, seen.lost, shared.bytes.into_inner())
 }
 
 fn run_threads(
-    (session, closer): (Session, &Closer),
+    (session, deferred_close): (Session, &DeferredClose),
     until: impl FnOnce() -> Result<Ended, Error> + Send,
     root: u32,
     shared: &Shared,
@@ -257,12 +261,12 @@ fn run_threads(
     thread::scope(|scope| {
         let wake = &wake;
         let (to_part, parted) = mpsc::channel();
-        if session.means.is_some() {
-            scope.spawn(move || fork_burst::part(&parted, shared, closer));
+        if session.user_access.is_some() {
+            scope.spawn(move || fork_burst::retire(&parted, shared, deferred_close));
         }
-        let to = Others { decoder: to_decoder, part: to_part };
+        let to = DrainOutput { decoder: to_decoder, part: to_part };
         scope.spawn(move || drain(session, shared, wake, priority, &to, &spent));
-        let looker = scope.spawn(move || look_from_the_side(root, shared, priority));
+        let looker = scope.spawn(move || sample_proc(root, shared, priority));
         // The program is let go by the thread that waits for it, as in a clean run.
         let waiter = scope.spawn(move || {
             shared.this_thread_records();
@@ -298,14 +302,14 @@ fn drain(
     shared: &Shared,
     wake: &Wake,
     decoder: &Lowered,
-    to: &Others,
+    to: &DrainOutput,
     spent: &Receiver<Vec<u8>>,
 ) {
     shared.this_thread_records();
     priority::raise();
-    let mut dense = session.dense();
+    let mut high_rate = session.high_rate();
     let mut rings = std::mem::take(&mut session.rings);
-    let mut thin = Thin::new(&session);
+    let mut decimation = Decimation::new(&session);
     let mut breakpoints = Breakpoints::of(&session, &rings);
     let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // A record may have its time but not its place yet when a round starts; one round later it is
@@ -322,26 +326,26 @@ fn drain(
         }
         let start = now();
         if session.counting.stop_if_enough() {
-            shared.find([Found::CountingStopped(start)]);
+            shared.add_proc_samples([ProcSample::CountingStopped(start)]);
         }
         if start.saturating_sub(shared.decoded_until.load(Ordering::Relaxed)) > LAG {
             decoder.lift();
         }
-        if !ended && let Some(cost) = dense.scan(&rings, &session.schema) {
-            *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+        if !ended && let Some(cost) = high_rate.scan(&rings, &session.schema) {
+            *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
         }
-        for begun in if ended { Vec::new() } else { thin.look(&rings, &mut session) } {
-            *shared.counted.lock().unwrap_or_else(PoisonError::into_inner) = begun.cost;
-            _ = to.decoder.send(Drained::Begun(begun));
+        for begun in if ended { Vec::new() } else { decimation.look(&rings, &mut session) } {
+            *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner) = begun.cost;
+            _ = to.decoder.send(Drained::DecimationStart(begun));
         }
         if session.schema.events() != known {
             // Before what they record: a decoder that is gone panicked, which the caller will see.
             known = session.schema.events();
             _ = to.decoder.send(Drained::Schema(Box::new(session.schema.clone())));
         }
-        if let Some(calls) = shared.crowd.take() {
+        if let Some(calls) = shared.fork_burst.take() {
             // It ends only after us.
-            _ = to.part.send(session.part(&calls));
+            _ = to.part.send(session.retire(&calls));
         }
         if let Some(breakpoints) = breakpoints.as_mut().filter(|_| !ended) {
             breakpoints.look(&rings, &session);
@@ -360,8 +364,8 @@ fn drain(
         }
         before = start;
     }
-    if let Some(told) = breakpoints.and_then(|breakpoints| breakpoints.told(&session)) {
-        shared.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+    if let Some(told) = breakpoints.and_then(|breakpoints| breakpoints.warning(&session)) {
+        shared.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(told);
     }
 }
 
@@ -404,8 +408,8 @@ fn decode(
         match drained {
             Drained::Chunk(bytes) => merge.add(bytes),
             Drained::Schema(schema) => merge.learn(*schema),
-            Drained::Begun(begun) => {
-                follow.passes_over(begun.task, begun.at);
+            Drained::DecimationStart(begun) => {
+                follow.excludes(begun.task, begun.at);
                 merge.begin(&begun);
             }
             Drained::Full(cpu) => full.push(cpu),
@@ -413,7 +417,10 @@ fn decode(
                 for (path, file) in shared.take_executables() {
                     follow.sink.executable(path, file);
                 }
-                shared.take_found().into_iter().for_each(|found| follow.find(found));
+                shared
+                    .take_proc_samples()
+                    .into_iter()
+                    .for_each(|found| follow.add_proc_sample(found));
                 follow.end = match shared.end.load(Ordering::SeqCst) {
                     0 => u64::MAX,
                     end => end,
@@ -421,7 +428,7 @@ fn decode(
                 merge.hand_on(horizon, follow, spent);
                 full.drain(..).for_each(|cpu| follow.lost_to_the_end(cpu));
                 follow.flush();
-                shared.crowd.tell(follow, horizon, &mut told);
+                shared.fork_burst.update(follow, horizon, &mut told);
                 shared.end_round();
                 shared.decoded_until.store(now(), Ordering::Relaxed);
                 if horizon == u64::MAX {

@@ -7,7 +7,7 @@ use crate::perf::sys::STACK_BYTES;
 use crate::procfs::executables::Executables;
 use crate::procfs::memory::Memory;
 use crate::procfs::waits::Waits;
-use crate::procfs::{self, Descriptor, Found};
+use crate::procfs::{self, Descriptor, ProcSample};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The shortest time between two looks from the side; a look may take a twentieth of it.
 const LOOK: Duration = Duration::from_millis(25);
 
-pub(super) fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) {
+pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
     shared.this_thread_records();
     // Little work, but it should be done while the wait that is looked for still lasts.
     be_nice(-10);
@@ -40,9 +40,9 @@ pub(super) fn look_from_the_side(root: u32, shared: &Shared, decoder: &Lowered) 
         let waits = waits.look(&processes);
         let pages = memory.look(&processes);
         let descriptor = |(process, fd, what)| Descriptor { at, process, fd, what };
-        shared.find(new.into_iter().map(descriptor).map(Found::Descriptor));
-        shared.find(waits.into_iter().map(Found::Wait));
-        shared.find(pages.into_iter().map(Found::Page));
+        shared.add_proc_samples(new.into_iter().map(descriptor).map(ProcSample::Descriptor));
+        shared.add_proc_samples(waits.into_iter().map(ProcSample::Wait));
+        shared.add_proc_samples(pages.into_iter().map(ProcSample::Page));
         if was_low {
             decoder.lower();
         }

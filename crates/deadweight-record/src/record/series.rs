@@ -6,7 +6,7 @@ use super::record_in;
 use crate::bpf::Programs;
 use crate::error::Error;
 use crate::launch::{Outcome, Request};
-use crate::perf::deferred_close::Closer;
+use crate::perf::deferred_close::DeferredClose;
 use crate::plan::Plan;
 use crate::ptrace::{self, StopCosts};
 use crate::session::Session;
@@ -31,7 +31,7 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 /// While this lives, the machine's system calls are a little slower: clean runs come before or after.
 #[derive(Default)]
 pub struct RecordingSeries {
-    before: Option<Closer>,
+    before: Option<DeferredClose>,
     observer: Option<Overhead>,
     /// One empty system call that nobody observes, in ns.
     bare_call: f64,
@@ -81,8 +81,8 @@ impl RecordingSeries {
 
     /// Lets the recording before go, now that nothing is measured, and keeps this one's events until the
     /// next has its own.
-    pub(crate) fn keep(&mut self, closer: Closer) {
-        self.before = Some(closer);
+    pub(crate) fn keep(&mut self, deferred_close: DeferredClose) {
+        self.before = Some(deferred_close);
     }
 }
 

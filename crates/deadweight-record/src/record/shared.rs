@@ -1,9 +1,9 @@
 //! What the threads of a recording share: how far each of them is, and what they hand to each other.
 
-use super::fork_burst::Crowd;
+use super::fork_burst::ForkBurst;
 use crate::bpf::high_rate::Cost;
 use crate::clock::now;
-use crate::procfs::Found;
+use crate::procfs::ProcSample;
 use crate::procfs::memory_budget::memory_left;
 use deadweight_trace::ids::Tid;
 use std::fs::File;
@@ -35,13 +35,13 @@ pub(super) struct Shared {
     pub(super) decoded_until: AtomicU64,
     pub(super) bytes: AtomicU64,
     /// What calls cost that were counted.
-    pub(super) counted: Mutex<Cost>,
-    pub(super) found: Mutex<Vec<Found>>,
+    pub(super) call_cost: Mutex<Cost>,
+    pub(super) proc_samples: Mutex<Vec<ProcSample>>,
     pub(super) executables: Mutex<Vec<(PathBuf, File)>>,
     pub(super) recorders: Mutex<Vec<Tid>>,
-    pub(super) crowd: Crowd,
+    pub(super) fork_burst: ForkBurst,
     /// What is to be said of the recording.
-    pub(super) told: Mutex<Vec<String>>,
+    pub(super) warnings: Mutex<Vec<String>>,
 }
 
 impl Shared {
@@ -55,12 +55,12 @@ impl Shared {
             spare: AtomicUsize::new(0),
             decoded_until: AtomicU64::new(now()),
             bytes: AtomicU64::new(0),
-            counted: Mutex::new(Cost::default()),
-            found: Mutex::new(Vec::new()),
+            call_cost: Mutex::new(Cost::default()),
+            proc_samples: Mutex::new(Vec::new()),
             executables: Mutex::new(Vec::new()),
             recorders: Mutex::new(Vec::new()),
-            crowd: Crowd::default(),
-            told: Mutex::new(Vec::new()),
+            fork_burst: ForkBurst::default(),
+            warnings: Mutex::new(Vec::new()),
         }
     }
 
@@ -131,8 +131,8 @@ impl Shared {
         self.recorders.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
-    pub(super) fn find(&self, found: impl IntoIterator<Item = Found>) {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+    pub(super) fn add_proc_samples(&self, found: impl IntoIterator<Item = ProcSample>) {
+        self.proc_samples.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
     }
 
     pub(super) fn keep(&self, executables: Vec<(PathBuf, File)>) {
@@ -143,7 +143,7 @@ impl Shared {
         std::mem::take(&mut *self.executables.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn take_found(&self) -> Vec<Found> {
-        std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn take_proc_samples(&self) -> Vec<ProcSample> {
+        std::mem::take(&mut *self.proc_samples.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -6,7 +6,7 @@ use super::root_rung::task_events;
 use crate::error::Error;
 use crate::launch::descriptor_limit;
 use crate::perf::schema::Role;
-use crate::perf::sys::Whom;
+use crate::perf::sys::Scope;
 use crate::perf::tracefs::Tracefs;
 
 /// Descriptors that are left for everything else.
@@ -23,9 +23,9 @@ impl Session {
     /// Follows this task and its descendants too, once enabled; false if it is gone.
     pub(crate) fn follow_task(&mut self, task: i32) -> Result<bool, Error> {
         let mut opened = Vec::new();
-        self.tell_of(task);
-        for (role, event) in task_events(&Tracefs::open()?, self.told.is_none()) {
-            match self.open_everywhere(role, event.as_ref(), Whom::Task(task)) {
+        self.follow_calls_of(task);
+        for (role, event) in task_events(&Tracefs::open()?, self.bpf_events.is_none()) {
+            match self.open_everywhere(role, event.as_ref(), Scope::TaskTree(task)) {
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
                 other => opened.extend(self.tolerate(role, other, role != Role::FaultSite)?),
             }
@@ -36,9 +36,9 @@ impl Session {
 
     /// Watches the calls and faults of everybody: where there are too many tasks to follow each.
     pub(crate) fn open_task_events_for_all(&mut self) -> Result<(), Error> {
-        self.tell_of_all();
-        for (role, event) in task_events(&Tracefs::open()?, self.told.is_none()) {
-            let opened = self.open_everywhere(role, event.as_ref(), Whom::Everyone);
+        self.follow_calls_of_all();
+        for (role, event) in task_events(&Tracefs::open()?, self.bpf_events.is_none()) {
+            let opened = self.open_everywhere(role, event.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
             self.task.extend(opened);
         }

@@ -2,7 +2,7 @@
 //!
 //! Some processors (seen on Intel's Sapphire Rapids) take twelve times as long for each store across two cache
 //! lines while any breakpoint is armed, wherever it is: a Go program that copied structs took four times its time.
-//! Where a try shows that, the one at `main` goes once it was hit, and those where Go waits are armed for a
+//! Where a try shows that, the one at `main` goes once it was hit, and those where Go wait_breakpoints are armed for a
 //! moment at a time: at the start, while threads often use futexes, while nothing runs, and longer as long as they are hit.
 //! Not for where they are: that is `session::own`.
 
@@ -21,7 +21,7 @@ const WINDOW: u64 = 20_000_000;
 const AFTER_HIT: u64 = 200_000_000;
 /// In vain, they are not armed again for so long; twice as long each time, up to the second.
 const PAUSES: [u64; 2] = [100_000_000, 3_200_000_000];
-/// Uses of futexes in a window that make it likely that somebody waits for a lock.
+/// Uses of futexes in a window that make it likely that somebody wait_breakpoints for a lock.
 const FUTEXES: u32 = 8;
 /// Without a sample for so long nothing runs.
 const IDLE: u64 = 10_000_000;
@@ -31,7 +31,7 @@ const LOOKED_AT: usize = 1 << 20;
 const SLOW: f64 = 2.0;
 
 /// How many times as long a store across two cache lines takes while this breakpoint, which nothing ever meets, is
-/// armed; none if it cannot be told, or is nothing to speak of.
+/// armed; none if it cannot be warning, or is nothing to speak of.
 pub(crate) fn slowdown(never_met: &Open) -> Option<f64> {
     const LINES: usize = 64;
     const ROUNDS: u64 = 64;
@@ -63,12 +63,12 @@ pub(crate) struct Breakpoints {
     began: u64,
     /// Main's are armed still.
     main: bool,
-    waits: Waits,
+    wait_breakpoints: WaitBreakpoints,
 }
 
-/// When those are armed that are where Go waits.
+/// When those are armed that are where Go wait_breakpoints.
 #[derive(Debug)]
-struct Waits {
+struct WaitBreakpoints {
     armed: Option<Armed>,
     /// Not before then again.
     rest: u64,
@@ -93,7 +93,7 @@ struct Armed {
 
 /// What was seen in the newest records.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-struct Look {
+struct RecentRecords {
     main: bool,
     hit: bool,
     futexes: u32,
@@ -103,18 +103,24 @@ struct Look {
 impl Breakpoints {
     /// None where they are not in the way, or there are none.
     pub(crate) fn of(session: &Session, rings: &[Ring]) -> Option<Self> {
-        let slowdown = session.places.slowdown?;
+        let slowdown = session.breakpoints.slowdown?;
         let looked = vec![0; rings.len()];
         let began = now();
-        Some(Self { looked, slowdown, began, main: true, waits: Waits::new(began) })
+        Some(Self {
+            looked,
+            slowdown,
+            began,
+            main: true,
+            wait_breakpoints: WaitBreakpoints::new(began),
+        })
     }
 
     /// Looks at the newest records, arms and disarms.
     pub(crate) fn look(&mut self, rings: &[Ring], session: &Session) {
-        if !self.main && session.places.waits().next().is_none() {
+        if !self.main && session.breakpoints.wait_breakpoints().next().is_none() {
             return;
         }
-        let mut seen = Look::default();
+        let mut seen = RecentRecords::default();
         for (ring, looked) in rings.iter().zip(&mut self.looked) {
             if let Some(bytes) = ring.newest(looked, 1, LOOKED_AT) {
                 seen.at(&bytes, &session.schema);
@@ -122,23 +128,25 @@ impl Breakpoints {
         }
         if self.main && seen.main {
             self.main = false;
-            session.places.main().for_each(|open| _ = open.disable());
+            session.breakpoints.main().for_each(|open| _ = open.disable());
         }
-        match self.waits.next(seen, now()) {
-            Some(true) => session.places.waits().for_each(|open| _ = open.enable()),
-            Some(false) => session.places.waits().for_each(|open| _ = open.disable()),
+        match self.wait_breakpoints.next(seen, now()) {
+            Some(true) => session.breakpoints.wait_breakpoints().for_each(|open| _ = open.enable()),
+            Some(false) => {
+                session.breakpoints.wait_breakpoints().for_each(|open| _ = open.disable())
+            }
             None => {}
         }
     }
 
-    /// What is to be said of it in the end, if there were any where Go waits and they were not armed for long.
-    pub(crate) fn told(&self, session: &Session) -> Option<String> {
-        session.places.waits().next()?;
+    /// What is to be said of it in the end, if there were any where Go wait_breakpoints and they were not armed for long.
+    pub(crate) fn warning(&self, session: &Session) -> Option<String> {
+        session.breakpoints.wait_breakpoints().next()?;
         let all = now() - self.began;
-        let armed = self.waits.armed_until(now());
+        let armed = self.wait_breakpoints.armed_until(now());
         (armed < all / 10 * 9).then(|| {
             format!(
-                "waits for Go's locks and its sleeps were looked for {} % of the time only: meanwhile each store \
+                "wait_breakpoints for Go's locks and its sleeps were looked for {} % of the time only: meanwhile each store \
                  across two cache lines takes {:.0} times as long on this processor. As root all of them are seen",
                 100 * armed / all.max(1),
                 self.slowdown
@@ -147,7 +155,7 @@ impl Breakpoints {
     }
 }
 
-impl Waits {
+impl WaitBreakpoints {
     /// They start with the program.
     fn new(at: u64) -> Self {
         let began = Armed { since: at, until: at + WINDOW, hit: false };
@@ -168,7 +176,7 @@ impl Waits {
     }
 
     /// Whether they are to be armed or disarmed now; none if they stay as they are.
-    fn next(&mut self, seen: Look, at: u64) -> Option<bool> {
+    fn next(&mut self, seen: RecentRecords, at: u64) -> Option<bool> {
         if at > self.since + WINDOW {
             (self.since, self.futexes) = (at, 0);
         }
@@ -203,7 +211,7 @@ impl Waits {
     }
 }
 
-impl Look {
+impl RecentRecords {
     fn at(&mut self, bytes: &[u8], schema: &Schema) {
         for record in decode::records(bytes, schema) {
             let Body::Sample(sample) = record.body else { continue };
@@ -228,35 +236,38 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// How long they are armed in a second of looks each 2 ms that see this.
-    fn armed(seen: impl Fn(u64) -> Look) -> u64 {
-        let mut waits = Waits::new(0);
+    fn armed(seen: impl Fn(u64) -> RecentRecords) -> u64 {
+        let mut wait_breakpoints = WaitBreakpoints::new(0);
         let mut on = true;
         let mut armed = 0;
         for at in (1..=500).map(|look| 2 * look * MS) {
             armed += if on { 2 } else { 0 };
             let seen = seen(at / MS);
-            on = waits.next(Look { hit: seen.hit && on, ..seen }, at).unwrap_or(on);
+            on = wait_breakpoints
+                .next(RecentRecords { hit: seen.hit && on, ..seen }, at)
+                .unwrap_or(on);
         }
-        assert!(waits.armed_until(1000 * MS).abs_diff(armed * MS) <= 4 * MS);
+        assert!(wait_breakpoints.armed_until(1000 * MS).abs_diff(armed * MS) <= 4 * MS);
         armed
     }
 
     #[test]
     fn a_program_that_only_computes_has_them_for_a_moment() {
-        assert!(armed(|_| Look { ran: true, ..Look::default() }) <= 24);
+        assert!(armed(|_| RecentRecords { ran: true, ..RecentRecords::default() }) <= 24);
     }
 
     #[test]
     fn one_whose_futexes_are_for_nothing_they_see_has_them_seldom() {
-        let collects = |_| Look { ran: true, futexes: 3, ..Look::default() };
+        let collects = |_| RecentRecords { ran: true, futexes: 3, ..RecentRecords::default() };
         assert!((40..=110).contains(&armed(collects)));
     }
 
     #[test]
     fn one_that_waits_for_locks_keeps_them() {
-        let waits = |_| Look { ran: true, futexes: 3, hit: true, ..Look::default() };
-        assert_eq!(armed(waits), 1000);
-        let later = |at| Look {
+        let wait_breakpoints =
+            |_| RecentRecords { ran: true, futexes: 3, hit: true, ..RecentRecords::default() };
+        assert_eq!(armed(wait_breakpoints), 1000);
+        let later = |at| RecentRecords {
             ran: true,
             futexes: if at > 500 { 3 } else { 0 },
             hit: at > 500,
@@ -267,7 +278,8 @@ mod tests {
 
     #[test]
     fn one_that_sleeps_has_them_when_it_sleeps_again() {
-        let sleeps = |at| Look { ran: at % 50 < 5, hit: at % 50 == 4, ..Look::default() };
+        let sleeps =
+            |at| RecentRecords { ran: at % 50 < 5, hit: at % 50 == 4, ..RecentRecords::default() };
         assert!(armed(sleeps) >= 950);
     }
 }

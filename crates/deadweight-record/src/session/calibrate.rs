@@ -11,7 +11,7 @@ use crate::perf::schema::{Role, Schema};
 use crate::perf::sys::Open;
 use crate::procfs::affinity::Affinity;
 use crate::procfs::has_ended;
-use crate::timing::{EMPTY, TRIES, best, empty_calls, whole, with_the_border};
+use crate::timing::{EMPTY, TRIES, best, empty_calls, whole, with_entry_cost};
 use deadweight_trace::Overhead;
 use std::hint::black_box;
 use std::ptr;
@@ -26,7 +26,7 @@ const STEPS: u64 = 2_000;
 const SPIN: f64 = 450_000.0;
 /// Period in ns at which the spin is sampled: often enough to show, also where a sample takes 15 µs,
 /// and seldom enough that it does not fill a ring.
-const DENSE: u64 = 60_000;
+const FAST_PERIOD: u64 = 60_000;
 
 /// What the child's work took, in ns.
 #[repr(C)]
@@ -64,7 +64,7 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Overhead {
     let call = (with.call - without.call).max(0.0);
     // What an empty call does between its two records is next to nothing.
     let inside = with.call_inside.min(call);
-    let [around, inside] = with_the_border(without.call, call - inside, inside);
+    let [around, inside] = with_entry_cost(without.call, call - inside, inside);
     let fault = (with.fault - without.fault).max(0.0);
     let switch = ((with.round - without.round - 4.0 * call) / 2.0).max(0.0);
     let sample = if with.spin_samples < 1.0 {
@@ -150,7 +150,7 @@ impl Events {
     fn open(session: &mut Session, child: i32) -> Result<Self, Error> {
         Ok(Self {
             set: session.open_task_events(child)?,
-            dense: session.open_clock_for(child, DENSE)?,
+            dense: session.open_clock_for(child, FAST_PERIOD)?,
         })
     }
 
@@ -303,8 +303,8 @@ unsafe fn rounds() -> f64 {
         if libc::pipe(there.as_mut_ptr()) != 0 || libc::pipe(back.as_mut_ptr()) != 0 {
             return 0.0;
         }
-        let partner = libc::fork();
-        if partner == 0 {
+        let peer = libc::fork();
+        if peer == 0 {
             libc::close(there[1]);
             while libc::read(there[0], byte, 1) == 1 {
                 libc::write(back[1], byte, 1);
@@ -319,7 +319,7 @@ unsafe fn rounds() -> f64 {
         });
         libc::close(there[1]);
         let mut status = 0;
-        libc::waitpid(partner, &mut status, 0);
+        libc::waitpid(peer, &mut status, 0);
         best
     }
 }

@@ -4,13 +4,13 @@
 use super::Session;
 use crate::error::Error;
 use crate::perf::schema::{Role, fields};
-use crate::perf::sys::{Event, Open, Source, Whom};
+use crate::perf::sys::{Event, Open, Scope, Source};
 use std::os::fd::{AsRawFd, RawFd};
 use std::thread;
 
 /// The events at the entry or the return of a call, one for each CPU.
 #[derive(Debug)]
-pub(super) struct Point {
+pub(super) struct CallEvent {
     /// The tracepoint's number.
     tracepoint: u64,
     /// The call's.
@@ -21,7 +21,7 @@ pub(super) struct Point {
 
 /// The events at calls that are no longer recorded.
 #[derive(Debug)]
-pub(crate) struct Parted {
+pub(crate) struct RetiredEvents {
     /// Those at entries, which go first.
     pub(crate) enters: Vec<Open>,
     /// Those at returns, by the call's number: whose entry was recorded is to have its return recorded too.
@@ -31,69 +31,70 @@ pub(crate) struct Parted {
 impl Session {
     /// Opens the events of the program at the calls that may be recorded, and keeps each tracepoint in use by an
     /// event that never counts: to close the last one takes the kernel up to 40 ms, in which nobody can be born.
-    pub(super) fn open_point(
+    pub(super) fn open_call_event(
         &mut self,
         role: Role,
         (event, tracepoint): (&Event, u64),
-        whom: Whom,
+        scope: Scope,
     ) -> Result<(), Error> {
-        let opened = self.open_everywhere(role, Ok(event), whom);
+        let opened = self.open_everywhere(role, Ok(event), scope);
         let events = self.tolerate(role, opened, false)?;
-        let pairs = self.means.iter().flat_map(|means| &means.calls);
+        let pairs = self.user_access.iter().flat_map(|user_access| &user_access.calls);
         let of = |pair: &&crate::perf::call_tracepoints::Pair| {
             [pair.enter, pair.leave].contains(&tracepoint)
         };
         let Some(nr) = pairs.filter(of).map(|pair| pair.nr).next() else { return Ok(()) };
-        self.points.push(Point { tracepoint, nr, role, events });
+        self.call_events.push(CallEvent { tracepoint, nr, role, events });
         Ok(())
     }
 
     /// Keeps the tracepoints of calls in use. The events belong to a thread that is gone.
-    pub(super) fn hold_points(&mut self) {
-        let points = self.points.iter().filter(|point| point.role != Role::CallSite);
-        let tracepoints: Vec<u64> = points.map(|point| point.tracepoint).collect();
+    pub(super) fn keep_tracepoints_in_use(&mut self) {
+        let call_events = self.call_events.iter().filter(|point| point.role != Role::CallSite);
+        let tracepoints: Vec<u64> = call_events.map(|point| point.tracepoint).collect();
         let open = |tracepoint| {
             let source = Source::Tracepoint(tracepoint);
             let event = Event { no_kernel: true, ..super::sampled(source, fields::BASE) };
-            event.open(Whom::Alone(0), -1).ok()
+            event.open(Scope::OneTask(0), -1).ok()
         };
         let opened = thread::spawn(move || tracepoints.into_iter().filter_map(open).collect());
         // Without them closing takes longer, and that is all.
-        self.holders = opened.join().unwrap_or_default();
+        self.keep_open = opened.join().unwrap_or_default();
     }
 
     /// The events at this tracepoint.
     pub(super) fn at(&self, tracepoint: u64) -> impl Iterator<Item = &Open> {
-        let at =
-            move |point: &&Point| point.tracepoint == tracepoint && point.role != Role::CallSite;
-        self.points.iter().filter(at).flat_map(|point| &point.events)
+        let at = move |point: &&CallEvent| {
+            point.tracepoint == tracepoint && point.role != Role::CallSite
+        };
+        self.call_events.iter().filter(at).flat_map(|point| &point.events)
     }
 
     /// All events at single calls, and what keeps their tracepoints in use.
     pub(super) fn events_at_calls(&self) -> impl Iterator<Item = &Open> {
-        self.points.iter().flat_map(|point| &point.events).chain(&self.holders)
+        self.call_events.iter().flat_map(|point| &point.events).chain(&self.keep_open)
     }
 
     /// The numbers of the calls that have events of their own.
     pub(crate) fn single_calls(&self) -> Vec<u16> {
-        let enters = self.points.iter().filter(|point| point.role == Role::Enter);
+        let enters = self.call_events.iter().filter(|point| point.role == Role::Enter);
         enters.map(|point| point.nr).collect()
     }
 
     /// Takes the events at these calls out of the session.
-    pub(crate) fn part(&mut self, calls: &[u16]) -> Parted {
-        let mut parted = Parted { enters: Vec::new(), leaves: Vec::new() };
-        for point in self.points.extract_if(.., |point| calls.contains(&point.nr)) {
+    pub(crate) fn retire(&mut self, calls: &[u16]) -> RetiredEvents {
+        let mut retired = RetiredEvents { enters: Vec::new(), leaves: Vec::new() };
+        for point in self.call_events.extract_if(.., |point| calls.contains(&point.nr)) {
             match point.role {
-                Role::Leave => parted.leaves.push((point.nr, point.events)),
-                _ => parted.enters.extend(point.events),
+                Role::Leave => retired.leaves.push((point.nr, point.events)),
+                _ => retired.enters.extend(point.events),
             }
         }
-        parted
+        retired
     }
 }
 
-impl Parted {
+impl RetiredEvents {
     /// All of them.
     pub(crate) fn files(&self) -> Vec<RawFd> {
         let leaves = self.leaves.iter().flat_map(|(_, events)| events);

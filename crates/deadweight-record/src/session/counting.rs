@@ -12,7 +12,7 @@ use crate::launch::{Argument, Count};
 use crate::perf::decode::Sample;
 use crate::perf::registers;
 use crate::perf::schema::{Layout, Role, fields};
-use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use deadweight_trace::probe::ProbeKind;
 use std::fs::File;
@@ -47,22 +47,22 @@ fn register(argument: Argument) -> Option<&'static str> {
     }
 }
 
-/// Places that are being counted.
+/// CountedPlaces that are being counted.
 #[derive(Default)]
 pub(crate) struct Counting {
-    open: Option<Opened>,
+    open: Option<OpenPlaces>,
     /// Closes them, which the kernel takes its time for.
     closing: Option<JoinHandle<()>>,
 }
 
 /// Open places.
-struct Opened {
+struct OpenPlaces {
     /// Of every hit.
     hits: Vec<Open>,
     /// Of some, with stacks.
     stacks: Vec<Open>,
     /// Goes last: the kernel refuses to forget a place that is open.
-    _places: Places,
+    _places: CountedPlaces,
     since: Instant,
     /// See [`LONG`].
     long: Duration,
@@ -124,19 +124,19 @@ impl Session {
         }
         let failed = |source| Error::System { what: "cannot count calls".into(), source };
         let tracefs = Tracefs::open()?;
-        let mut places = Places::new(&tracefs).map_err(failed)?;
+        let mut places = CountedPlaces::new(&tracefs).map_err(failed)?;
         let (mut hits, mut stacks) = (Vec::new(), Vec::new());
-        let whom = Whom::FromExec(program);
+        let scope = Scope::FromExec(program);
         for (number, count) in (0_u16..).zip(counts) {
             let defined = places.define(number, count);
             let id = defined.and_then(|name| Ok(tracefs.tracepoint(&name)?.id)).map_err(failed)?;
-            let stack = self.open_everywhere(Role::CountStack(number), Ok(&stack(id)), whom);
+            let stack = self.open_everywhere(Role::CountStack(number), Ok(&stack(id)), scope);
             stacks.extend(stack.map_err(failed)?);
-            let hit = self.open_everywhere(Role::Count(number), Ok(&hit(id)), whom);
+            let hit = self.open_everywhere(Role::Count(number), Ok(&hit(id)), scope);
             hits.extend(hit.map_err(failed)?);
         }
         let (since, long) = (Instant::now(), long.unwrap_or(LONG));
-        self.counting.open = Some(Opened { hits, stacks, _places: places, since, long });
+        self.counting.open = Some(OpenPlaces { hits, stacks, _places: places, since, long });
         Ok(())
     }
 }
@@ -164,7 +164,7 @@ impl Drop for Counting {
     }
 }
 
-impl Opened {
+impl OpenPlaces {
     fn is_enough(&self) -> bool {
         let hits: u64 = self.hits.iter().map(|event| event.count().unwrap_or(0)).sum();
         hits >= MOST_HITS || hits >= MOST_HITS_OF_LONG && self.since.elapsed() >= self.long
@@ -194,14 +194,14 @@ fn stack(id: u64) -> Event {
 }
 
 /// The tracepoints that we made; they are of the whole machine, and go with this value.
-struct Places {
+struct CountedPlaces {
     list: File,
     made: Vec<String>,
 }
 
-impl Places {
+impl CountedPlaces {
     fn new(tracefs: &Tracefs) -> io::Result<Self> {
-        let mut places = Self { list: tracefs.places()?, made: Vec::new() };
+        let mut places = Self { list: tracefs.uprobe_events()?, made: Vec::new() };
         places.forget_those_of_the_dead()?;
         Ok(places)
     }
@@ -230,7 +230,7 @@ impl Places {
     }
 }
 
-impl Drop for Places {
+impl Drop for CountedPlaces {
     fn drop(&mut self) {
         for name in &self.made {
             // What cannot be removed now is removed by the next one of us.

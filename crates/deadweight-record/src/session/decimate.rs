@@ -8,7 +8,7 @@
 //! 61 whether we look or not. Not for the counting: that is `merge::nth`.
 
 use super::Session;
-use super::decimated_call::AtCall;
+use super::decimated_call::TaskCallEvents;
 use crate::bpf::high_rate::{self, Cost, MAX_INTERVAL, MIN_CALLS, SCAN_AFTER, SCAN_BYTES};
 use crate::bpf::in_initial_pid_namespace;
 use crate::perf::decode::{self, Body, Record};
@@ -28,12 +28,12 @@ const REBORN: u32 = 4;
 
 /// Whose calls are recorded so, and what was looked at.
 #[derive(Debug)]
-pub(crate) struct Thin {
+pub(crate) struct Decimation {
     looked: Vec<u64>,
     /// Whether it can be had.
     allowed: bool,
     kept: HashMap<u16, [bool; 6]>,
-    thinned: Vec<Thinned>,
+    calls_decimated: Vec<DecimatedCall>,
     looks: u32,
     /// What a call costs that is not recorded; measured when it is wanted first.
     cost: Option<Cost>,
@@ -41,19 +41,19 @@ pub(crate) struct Thin {
 
 /// A task's call.
 #[derive(Debug)]
-struct Thinned {
+struct DecimatedCall {
     task: u32,
     nr: u16,
-    like: Like,
-    each: AtCall,
+    like: CallKey,
+    each: TaskCallEvents,
     /// One in so many; the task's end shows there.
-    nth: AtCall,
+    nth: TaskCallEvents,
     /// Looks since each was recorded; none while each is.
     looks: Option<u32>,
 }
 
 /// Events that are new, and whose they are.
-pub(crate) struct Begun {
+pub(crate) struct DecimationStart {
     pub(crate) task: u32,
     pub(crate) nr: u16,
     /// Before this none was recorded so.
@@ -64,7 +64,7 @@ pub(crate) struct Begun {
 
 /// What tells calls apart.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-struct Like {
+struct CallKey {
     args: [u64; 6],
     ret: i64,
 }
@@ -77,63 +77,64 @@ struct Seen {
     first: u64,
     last: u64,
     entered: Option<[u64; 6]>,
-    like: Like,
+    like: CallKey,
 }
 
 /// What was seen of all.
 #[derive(Default)]
-struct Look {
+struct RecentCalls {
     calls: HashMap<(u32, u16), Seen>,
     /// Those that waited.
     waited: Vec<u32>,
 }
 
-impl Thin {
+impl Decimation {
     pub(crate) fn new(session: &Session) -> Self {
         Self {
             looked: vec![0; session.cpus.len()],
-            allowed: session.means.is_some() && in_initial_pid_namespace(),
+            allowed: session.user_access.is_some() && in_initial_pid_namespace(),
             kept: high_rate::countable_args(),
-            thinned: Vec::new(),
+            calls_decimated: Vec::new(),
             looks: 0,
             cost: None,
         }
     }
 
     /// Looks at the newest records, and decides of which calls each is recorded from now on.
-    pub(crate) fn look(&mut self, rings: &[Ring], session: &mut Session) -> Vec<Begun> {
+    pub(crate) fn look(&mut self, rings: &[Ring], session: &mut Session) -> Vec<DecimationStart> {
         if !self.allowed {
             return Vec::new();
         }
-        let grown = if self.thinned.iter().any(|t| t.looks.is_some()) { 1 } else { SCAN_AFTER };
-        let mut look = Look::default();
+        let grown =
+            if self.calls_decimated.iter().any(|t| t.looks.is_some()) { 1 } else { SCAN_AFTER };
+        let mut look = RecentCalls::default();
         for (ring, looked) in rings.iter().zip(&mut self.looked) {
             if let Some(bytes) = ring.newest(looked, grown, SCAN_BYTES) {
                 look.at(&bytes, &session.schema, &self.kept);
             }
         }
-        for thinned in &mut self.thinned {
-            thinned.decide(&look);
+        for calls_decimated in &mut self.calls_decimated {
+            calls_decimated.decide(&look);
         }
         let dense = look
             .calls
             .iter()
-            .filter(|((task, _), seen)| seen.is_dense() && !look.waited.contains(task));
+            .filter(|((task, _), seen)| seen.is_high_rate() && !look.waited.contains(task));
         let new: Vec<_> = dense
-            .filter(|((_, nr), _)| self.thinned.iter().all(|known| known.nr != *nr))
+            .filter(|((_, nr), _)| self.calls_decimated.iter().all(|known| known.nr != *nr))
             .map(|((task, nr), seen)| (*task, *nr, seen.like))
             .collect();
-        let mut begun = self.reborn(session);
+        let mut begun = self.reopen_for_reused_tids(session);
         for (task, nr, like) in new {
-            if self.thinned.iter().any(|known| known.nr == nr) {
+            if self.calls_decimated.iter().any(|known| known.nr == nr) {
                 continue;
             }
             let cost = *self.cost.get_or_insert_with(|| measured(session).unwrap_or_default());
-            let room = MOST.saturating_sub(self.thinned.len()).min(MOST_TASKS);
+            let room = MOST.saturating_sub(self.calls_decimated.len()).min(MOST_TASKS);
             let tasks = beside(task, nr, &look, room);
             match begin(session, &tasks, (nr, like), cost) {
-                Ok((thinned, new)) => {
-                    self.thinned.extend(thinned);
+                Ok((calls_decimated, new)) => {
+                    self.calls_decimated.extend(calls_decimated);
                     begun.extend(new);
                 }
                 // It is gone: another task may make such calls yet.
@@ -146,27 +147,28 @@ impl Thin {
     }
 
     /// Whoever has the number of a task that is gone is passed over too: it gets events of its own.
-    fn reborn(&mut self, session: &mut Session) -> Vec<Begun> {
+    fn reopen_for_reused_tids(&mut self, session: &mut Session) -> Vec<DecimationStart> {
         self.looks += 1;
         let cost = self.cost.unwrap_or_default();
         if !self.looks.is_multiple_of(REBORN) {
             return Vec::new();
         }
-        let gone = self.thinned.iter_mut().filter(|thinned| thinned.nth.is_over());
-        gone.filter_map(|thinned| {
-            let Thinned { task, nr, like, .. } = *thinned;
-            let new = Thinned::open(session, task, (nr, like)).ok()?;
+        let gone =
+            self.calls_decimated.iter_mut().filter(|calls_decimated| calls_decimated.nth.is_over());
+        gone.filter_map(|calls_decimated| {
+            let DecimatedCall { task, nr, like, .. } = *calls_decimated;
+            let new = DecimatedCall::open(session, task, (nr, like)).ok()?;
             let at = crate::clock::now();
             new.nth.start().and_then(|()| new.each.start()).ok()?;
-            *thinned = new;
-            Some(Begun { task, nr, at, cost })
+            *calls_decimated = new;
+            Some(DecimationStart { task, nr, at, cost })
         })
         .collect()
     }
 }
 
 /// The tasks that this call of theirs is recorded so of: `task`, those that make it, and all threads beside them.
-fn beside(task: u32, nr: u16, look: &Look, most: usize) -> Vec<u32> {
+fn beside(task: u32, nr: u16, look: &RecentCalls, most: usize) -> Vec<u32> {
     let mut calling: Vec<_> = look.calls.iter().filter(|((_, of), _)| *of == nr).collect();
     calling.sort_unstable_by_key(|((task, _), seen)| (std::cmp::Reverse(seen.calls), *task));
     let mut tasks = vec![task];
@@ -186,14 +188,14 @@ fn beside(task: u32, nr: u16, look: &Look, most: usize) -> Vec<u32> {
 fn begin(
     session: &mut Session,
     tasks: &[u32],
-    call: (u16, Like),
+    call: (u16, CallKey),
     cost: Cost,
-) -> io::Result<(Vec<Thinned>, Vec<Begun>)> {
+) -> io::Result<(Vec<DecimatedCall>, Vec<DecimationStart>)> {
     let pair = session.pair(call.0).ok_or(io::ErrorKind::NotFound)?;
     let mut all = Vec::new();
     for task in tasks {
-        match Thinned::open(session, *task, call) {
-            Ok(thinned) => all.push(thinned),
+        match DecimatedCall::open(session, *task, call) {
+            Ok(calls_decimated) => all.push(calls_decimated),
             // It is gone, or another's.
             Err(_) if !all.is_empty() => {}
             Err(error) => return Err(error),
@@ -201,32 +203,33 @@ fn begin(
     }
     let at = crate::clock::now();
     let mut passed = Vec::new();
-    for thinned in &all {
-        thinned.nth.start()?;
-        passed.push(thinned.task);
+    for calls_decimated in &all {
+        calls_decimated.nth.start()?;
+        passed.push(calls_decimated.task);
     }
-    session.pass_over(pair, &passed)?;
-    for thinned in all.iter_mut().skip(1) {
+    session.exclude_tasks(pair, &passed)?;
+    for calls_decimated in all.iter_mut().skip(1) {
         // One that is gone has no more calls.
-        _ = thinned.each.start();
+        _ = calls_decimated.each.start();
     }
     if let Some(first) = all.first_mut() {
         first.looks = Some(0);
     }
-    let begun = passed.iter().map(|task| Begun { task: *task, nr: call.0, at, cost }).collect();
+    let begun =
+        passed.iter().map(|task| DecimationStart { task: *task, nr: call.0, at, cost }).collect();
     Ok((all, begun))
 }
 
-impl Thinned {
+impl DecimatedCall {
     /// The events at one task's call, disabled.
-    fn open(session: &mut Session, task: u32, (nr, like): (u16, Like)) -> io::Result<Self> {
+    fn open(session: &mut Session, task: u32, (nr, like): (u16, CallKey)) -> io::Result<Self> {
         let pair = session.pair(nr).ok_or(io::ErrorKind::NotFound)?;
         let each = session.open_at_call(pair, task.cast_signed(), false)?;
         let nth = session.open_at_call(pair, task.cast_signed(), true)?;
         Ok(Self { task, nr, like, each, nth, looks: None })
     }
 
-    fn decide(&mut self, look: &Look) {
+    fn decide(&mut self, look: &RecentCalls) {
         let seen = look.calls.get(&(self.task, self.nr)).copied().unwrap_or_default();
         let waited = look.waited.contains(&self.task);
         match &mut self.looks {
@@ -239,7 +242,7 @@ impl Thinned {
                     self.looks = None;
                 }
             }
-            None if seen.is_dense() && !waited => {
+            None if seen.is_high_rate() && !waited => {
                 _ = self.each.stop();
                 (self.looks, self.like) = (Some(0), seen.like);
             }
@@ -249,13 +252,13 @@ impl Thinned {
 }
 
 impl Seen {
-    fn is_dense(&self) -> bool {
+    fn is_high_rate(&self) -> bool {
         let quick = self.last.saturating_sub(self.first) <= MAX_INTERVAL * u64::from(self.calls);
         quick && !self.unlike && self.calls >= MIN_CALLS
     }
 
     fn returned(&mut self, at: u64, args: [u64; 6], ret: i64) {
-        let like = Like { args, ret };
+        let like = CallKey { args, ret };
         if self.calls == 0 {
             (self.first, self.like) = (at, like);
         }
@@ -264,7 +267,7 @@ impl Seen {
     }
 }
 
-impl Look {
+impl RecentCalls {
     fn at(&mut self, bytes: &[u8], schema: &Schema, kept: &HashMap<u16, [bool; 6]>) {
         for record in decode::records(bytes, schema) {
             self.see(&record, schema, kept);
@@ -308,7 +311,7 @@ fn measured(session: &mut Session) -> Option<Cost> {
     let me = unsafe { libc::gettid() };
     let each = session.open_at_call(pair, me, false).ok()?;
     let nth = session.open_at_call(pair, me, true).ok()?;
-    each.pass_over(me.cast_unsigned()).ok()?;
+    each.exclude_tasks(me.cast_unsigned()).ok()?;
     each.start().and_then(|()| nth.start()).ok()?;
     let call = best(EMPTY, empty_calls);
     (bare > 0.0).then(|| Cost { user: whole((call - bare).max(0.0)), kernel: 0 })

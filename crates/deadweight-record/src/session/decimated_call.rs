@@ -4,7 +4,7 @@
 use super::Session;
 use crate::perf::call_tracepoints::Pair;
 use crate::perf::schema::{Layout, Role, fields};
-use crate::perf::sys::{Event, Every, Open, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, Scope, Source};
 use std::ffi::CString;
 use std::io;
 
@@ -13,7 +13,7 @@ pub(crate) const NTH: u32 = 61;
 
 /// The two events of each CPU at a task's call.
 #[derive(Debug)]
-pub(crate) struct AtCall {
+pub(crate) struct TaskCallEvents {
     enters: Vec<Open>,
     leaves: Vec<Open>,
 }
@@ -21,11 +21,16 @@ pub(crate) struct AtCall {
 impl Session {
     /// The two tracepoints of a call, where single calls have some.
     pub(crate) fn pair(&self, nr: u16) -> Option<Pair> {
-        self.means.as_ref()?.calls.iter().find(|pair| pair.nr == nr).copied()
+        self.user_access.as_ref()?.calls.iter().find(|pair| pair.nr == nr).copied()
     }
 
     /// Opens events at one task's call, disabled: each occurrence, or one in so many.
-    pub(crate) fn open_at_call(&mut self, pair: Pair, task: i32, nth: bool) -> io::Result<AtCall> {
+    pub(crate) fn open_at_call(
+        &mut self,
+        pair: Pair,
+        task: i32,
+        nth: bool,
+    ) -> io::Result<TaskCallEvents> {
         let roles = match nth {
             true => [Role::EnterNth, Role::LeaveNth],
             false => [Role::Enter, Role::Leave],
@@ -35,14 +40,17 @@ impl Session {
         let mut open = |at, role| {
             let source = Source::Tracepoint(at);
             let event = Event { every, no_kernel: true, ..super::sampled(source, layout.fields) };
-            self.open_everywhere(role, Ok(&event), Whom::Alone(task))
+            self.open_everywhere(role, Ok(&event), Scope::OneTask(task))
         };
-        Ok(AtCall { enters: open(pair.enter, roles[0])?, leaves: open(pair.leave, roles[1])? })
+        Ok(TaskCallEvents {
+            enters: open(pair.enter, roles[0])?,
+            leaves: open(pair.leave, roles[1])?,
+        })
     }
 
     /// From now on and for good, the events that all tasks share pass over the call of these tasks. The kernel refuses
     /// it if they pass over another's already.
-    pub(crate) fn pass_over(&self, pair: Pair, tasks: &[u32]) -> io::Result<()> {
+    pub(crate) fn exclude_tasks(&self, pair: Pair, tasks: &[u32]) -> io::Result<()> {
         let each: Vec<_> = tasks.iter().map(|task| format!("common_pid != {task}")).collect();
         let filter = CString::new(each.join(" && "))?;
         for tracepoint in [pair.enter, pair.leave] {
@@ -52,7 +60,7 @@ impl Session {
     }
 }
 
-impl AtCall {
+impl TaskCallEvents {
     /// Starts them: whose entry is recorded, has its return recorded too.
     pub(crate) fn start(&self) -> io::Result<()> {
         self.leaves.iter().chain(&self.enters).try_for_each(Open::enable)
@@ -68,8 +76,8 @@ impl AtCall {
         self.leaves.first().is_some_and(Open::is_over)
     }
 
-    /// Passes over this task, as [`Session::pass_over`].
-    pub(crate) fn pass_over(&self, task: u32) -> io::Result<()> {
+    /// Passes over this task, as [`Session::exclude_tasks`].
+    pub(crate) fn exclude_tasks(&self, task: u32) -> io::Result<()> {
         let filter = CString::new(format!("common_pid != {task}"))?;
         self.enters.iter().chain(&self.leaves).try_for_each(|open| open.filter(&filter))
     }

@@ -3,13 +3,13 @@
 //! Two halves. *Wide* events see every task: wake-ups come from interrupts and strangers, and
 //! switches are needed past a task's own last event (its exit tail). *Task* events follow the
 //! program and its descendants only: system calls and faults of strangers must not be slowed. What programs of ours in
-//! the kernel tell of calls is wide too, and they know whom to tell of: see `crate::bpf`.
+//! the kernel tell of calls is wide too, and they know scope to tell of: see `crate::bpf`.
 //!
 //! Every task event costs each fork and each switch, so what strangers do not notice is wide: the
 //! timer interrupt, faults served from storage, and the sampling clock, which as a task event
 //! would set a hardware timer at every switch (it doubled the cost of one) and never see a process
 //! that lives shorter than its period. On machines with many CPUs it is a task event all the
-//! same: there the stacks of busy strangers would fill the rings. Places in binaries are wide too: the kernel cannot
+//! same: there the stacks of busy strangers would fill the rings. BreakpointSet in binaries are wide too: the kernel cannot
 //! inherit them (it looks for the path's text in the memory of whoever forks, and fails the fork).
 //! The one in the C library is passed once by each program that starts; setting it took 1 ms with
 //! 130 processes that map it.
@@ -31,11 +31,11 @@ mod user_rung;
 use crate::bpf::Programs;
 use crate::error::Error;
 use crate::launch::{Probe, Register};
-use crate::perf::deferred_close::Opened;
+use crate::perf::deferred_close::EventFiles;
 use crate::perf::registers;
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
-use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use crate::procfs::memory_budget::memory_left;
 use std::ffi::{CStr, CString};
@@ -45,10 +45,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use breakpoints::Breakpoints;
-pub(crate) use call_events::Parted;
+pub(crate) use call_events::RetiredEvents;
 use counting::Counting;
 pub(crate) use decimated_call::NTH;
-pub(crate) use user_rung::{Means, OwnView, Places};
+pub(crate) use user_rung::{BreakpointSet, UserAccess, UserView};
 
 /// User halves per second, task and CPU, of calls and of faults. The first ones are always taken;
 /// beyond that, what comes often is caught often enough.
@@ -92,18 +92,18 @@ pub(crate) struct Session {
     wide: Vec<Open>,
     task: Vec<Open>,
     /// What programs in the kernel tell of calls; none where perf's own events record them.
-    told: Option<bpf_events::Told>,
+    bpf_events: Option<bpf_events::BpfEvents>,
     /// Events at single calls, and one for each of their tracepoints that keeps it in use.
-    points: Vec<call_events::Point>,
-    holders: Vec<Open>,
+    call_events: Vec<call_events::CallEvent>,
+    keep_open: Vec<Open>,
     /// In the place of probes, on the user rung.
-    pub(crate) places: Places,
+    pub(crate) breakpoints: BreakpointSet,
     /// One empty system call that nobody observes, in ns; 0 if not measured.
     pub(crate) bare_call: f64,
     /// How much longer one takes that is recorded, in ns; 0 if not measured.
     recording_call: u64,
     /// What may be seen on the user rung; none on the root rung.
-    pub(crate) means: Option<Means>,
+    pub(crate) user_access: Option<UserAccess>,
 }
 
 /// Where the program's own code begins, in a binary.
@@ -127,7 +127,7 @@ impl Session {
         entries: &[Entry],
         probes: &[Probe],
         programs: Option<Arc<Programs>>,
-        means: Option<Means>,
+        user_access: Option<UserAccess>,
     ) -> Result<Self, Error> {
         let mut session = Self {
             schema: Schema::new(Offsets::default()),
@@ -139,17 +139,17 @@ impl Session {
             samplers: Vec::new(),
             wide: Vec::new(),
             task: Vec::new(),
-            told: None,
-            points: Vec::new(),
-            holders: Vec::new(),
-            places: Places::default(),
+            bpf_events: None,
+            call_events: Vec::new(),
+            keep_open: Vec::new(),
+            breakpoints: BreakpointSet::default(),
             bare_call: 0.0,
             recording_call: 0,
-            means,
+            user_access,
         };
-        match session.means.clone() {
+        match session.user_access.clone() {
             None => session.open_machine(program, entries, probes, programs)?,
-            Some(means) => session.open_own(program, &means, entries, probes)?,
+            Some(user_access) => session.open_own(program, &user_access, entries, probes)?,
         }
         Ok(session)
     }
@@ -163,51 +163,51 @@ impl Session {
     ) -> Result<(), Error> {
         let tracefs = Tracefs::open()?;
         self.schema = Schema::new(root_rung::offsets(&tracefs)?);
-        self.map_rings(&sampled(Source::Dummy, fields::BASE), Whom::Everyone)?;
+        self.map_rings(&sampled(Source::Dummy, fields::BASE), Scope::AllTasks)?;
         for (role, event, needed) in root_rung::wide_events(&tracefs) {
-            let opened = self.open_everywhere(role, event.as_ref(), Whom::Everyone);
+            let opened = self.open_everywhere(role, event.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, needed)?;
             self.wide.extend(opened);
         }
         // Where they cannot be had, perf's events record each call.
-        _ = programs.map(|programs| self.open_told(programs));
-        let events = root_rung::task_events(&tracefs, self.told.is_none()).into_iter();
+        _ = programs.map(|programs| self.open_bpf_events(programs));
+        let events = root_rung::task_events(&tracefs, self.bpf_events.is_none()).into_iter();
         if program != NOBODY {
-            self.tell_of(program);
+            self.follow_calls_of(program);
         }
         for (role, event) in events.filter(|_| program != NOBODY) {
-            let opened = self.open_everywhere(role, event.as_ref(), Whom::FromExec(program));
+            let opened = self.open_everywhere(role, event.as_ref(), Scope::FromExec(program));
             // Not every architecture has the tracepoint.
             let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
             self.task.extend(opened);
         }
-        self.open_places(entries, probes)
+        self.open_uprobes(entries, probes)
     }
 
     fn open_own(
         &mut self,
         program: i32,
-        means: &Means,
+        user_access: &UserAccess,
         entries: &[Entry],
         probes: &[Probe],
     ) -> Result<(), Error> {
-        let (leader, whom) = means.leader(program);
-        self.map_rings(&leader, whom)?;
-        for (role, event) in means.events() {
+        let (leader, scope) = user_access.leader(program);
+        self.map_rings(&leader, scope)?;
+        for (role, event) in user_access.events() {
             if let Source::Tracepoint(tracepoint) = event.source {
-                self.open_point(role, (&event, tracepoint), Whom::FromExec(program))?;
+                self.open_call_event(role, (&event, tracepoint), Scope::FromExec(program))?;
                 continue;
             }
-            let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
+            let opened = self.open_everywhere(role, Ok(&event), Scope::FromExec(program));
             let opened = self.tolerate(role, opened, false)?;
             self.task.extend(opened);
         }
-        self.hold_points();
+        self.keep_tracepoints_in_use();
         self.set_breakpoints(program, entries, probes);
         Ok(())
     }
 
-    fn map_rings(&mut self, event: &Event, whom: Whom) -> Result<(), Error> {
+    fn map_rings(&mut self, event: &Event, scope: Scope) -> Result<(), Error> {
         let fitting = fitting(self.cpus.len(), memory_left());
         'sizes: for size in RING_SIZES.into_iter().filter(|size| *size <= fitting) {
             self.leaders.clear();
@@ -215,7 +215,7 @@ impl Session {
             for cpu in &self.cpus {
                 let system =
                     |source| Error::System { what: "cannot open perf events".into(), source };
-                let leader = event.open(whom, *cpu).map_err(system)?;
+                let leader = event.open(scope, *cpu).map_err(system)?;
                 match Ring::map(&leader, size) {
                     Ok(ring) => self.rings.push(ring),
                     Err(_) if size > RING_SIZES[RING_SIZES.len() - 1] => continue 'sizes,
@@ -227,7 +227,7 @@ impl Session {
                 self.schema.add(leader.id, Role::Dummy, event.layout);
                 self.leaders.push(leader);
             }
-            let usual = RING_SIZES[if self.means.is_some() { 2 } else { 0 }];
+            let usual = RING_SIZES[if self.user_access.is_some() { 2 } else { 0 }];
             let kib = size >> 10;
             if size < usual.min(fitting) {
                 self.warnings.push(format!(
@@ -243,7 +243,7 @@ impl Session {
         Ok(())
     }
 
-    fn open_places(&mut self, entries: &[Entry], probes: &[Probe]) -> Result<(), Error> {
+    fn open_uprobes(&mut self, entries: &[Entry], probes: &[Probe]) -> Result<(), Error> {
         let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")
             .ok()
             .and_then(|text| text.trim().parse().ok());
@@ -257,7 +257,7 @@ impl Session {
             let role = if entry.common { Role::CommonMain } else { Role::Main };
             let source = uprobe(kind, &entry.path, entry.offset);
             let place = source.map(|source| sampled(source, fields::BASE));
-            let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
+            let opened = self.open_everywhere(role, place.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, false)?;
             self.wide.extend(opened);
         }
@@ -265,7 +265,7 @@ impl Session {
             let source = uprobe(kind, &probe.path, probe.file_offset);
             let place = source.map(|source| noting(probe, source));
             let role = Role::Probe(number);
-            let opened = self.open_everywhere(role, place.as_ref(), Whom::Everyone);
+            let opened = self.open_everywhere(role, place.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, false)?;
             self.wide.extend(opened);
         }
@@ -277,19 +277,19 @@ impl Session {
         &mut self,
         role: Role,
         event: Result<&Event, &std::io::Error>,
-        whom: Whom,
+        scope: Scope,
     ) -> std::io::Result<Vec<Open>> {
         let event = event.map_err(|e| e.kind())?;
         let mut opened = Vec::new();
         let apart = role == Role::Clock && !self.samplers.is_empty();
         let leaders = if apart { &self.samplers } else { &self.leaders };
         for (cpu, leader) in self.cpus.iter().zip(leaders) {
-            let open = event.open(whom, *cpu)?;
+            let open = event.open(scope, *cpu)?;
             open.write_to(leader)?;
             if role == Role::WaitSite {
                 open.filter(BLOCKS)?;
             }
-            if role == Role::FaultSite && self.means.is_some() {
+            if role == Role::FaultSite && self.user_access.is_some() {
                 self.schema.add_fault_site(open.id, event.layout);
             } else {
                 self.schema.add(open.id, role, event.layout);
@@ -324,16 +324,16 @@ impl Session {
 
     /// A second set of task events for another process, to see what the set costs.
     pub(crate) fn open_task_events(&mut self, task: i32) -> Result<Vec<Open>, Error> {
-        let events = match &self.means {
-            Some(means) => {
-                means.events().into_iter().map(|(role, event)| (role, Ok(event))).collect()
+        let events = match &self.user_access {
+            Some(user_access) => {
+                user_access.events().into_iter().map(|(role, event)| (role, Ok(event))).collect()
             }
-            None => root_rung::task_events(&Tracefs::open()?, self.told.is_none()),
+            None => root_rung::task_events(&Tracefs::open()?, self.bpf_events.is_none()),
         };
-        self.tell_of(task);
+        self.follow_calls_of(task);
         let mut all = Vec::new();
         for (role, event) in events {
-            let opened = self.open_everywhere(role, event.as_ref(), Whom::Task(task));
+            let opened = self.open_everywhere(role, event.as_ref(), Scope::TaskTree(task));
             // What could not be opened for the program was said then.
             all.extend(opened.unwrap_or_default());
         }
@@ -345,7 +345,7 @@ impl Session {
     pub(crate) fn open_switches(&mut self, cpus: &[i32]) -> Result<(), Error> {
         let event = sampled(Source::Switches, fields::BASE);
         for (cpu, leader) in self.cpus.iter().zip(&self.leaders).filter(|(c, _)| cpus.contains(c)) {
-            let opened = event.open(Whom::Everyone, *cpu).and_then(|open| {
+            let opened = event.open(Scope::AllTasks, *cpu).and_then(|open| {
                 open.write_to(leader)?;
                 Ok(open)
             });
@@ -360,14 +360,14 @@ impl Session {
     }
 
     /// Everything that must be closed in the end, and in which order.
-    pub(crate) fn opened(&self) -> Opened {
+    pub(crate) fn event_files(&self) -> EventFiles {
         let owners = self.leaders.iter().chain(&self.samplers);
         let all = owners
             .chain(&self.wide)
             .chain(&self.task)
-            .chain(self.told.iter().flat_map(|told| &told.events))
+            .chain(self.bpf_events.iter().flat_map(|bpf| &bpf.events))
             .chain(self.events_at_calls());
-        let all = all.chain(self.places.all());
+        let all = all.chain(self.breakpoints.all());
         let ranked = |open: &Open| {
             let rank = match self.schema.role(open.id) {
                 // They slow every system call down as long as one of them is open. What is in no ring keeps
@@ -385,7 +385,7 @@ impl Session {
         files.sort_unstable();
         let harmless = files.split_off(files.partition_point(|(rank, _)| *rank < HARMLESS));
         let bare = |files: Vec<(u8, RawFd)>| files.into_iter().map(|(_, fd)| fd).collect();
-        Opened { slowing: bare(files), harmless: bare(harmless) }
+        EventFiles { slowing: bare(files), harmless: bare(harmless) }
     }
 
     /// Starts the wide events.
@@ -426,7 +426,7 @@ impl Role {
             Self::Main | Self::CommonMain => "the start of main",
             Self::Probe(_) => "a probe",
             Self::Count(_) | Self::CountStack(_) => "calls",
-            Self::Dense => "counts of dense calls",
+            Self::CallCounts => "counts of dense calls",
             Self::EnterNth | Self::LeaveNth => "dense calls",
         }
     }

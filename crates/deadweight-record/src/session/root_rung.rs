@@ -41,9 +41,9 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
 }
 
 /// What programs in the kernel tell of calls.
-pub(super) fn told_events() -> [(Role, Event); 4] {
-    let raw = sampled(Source::Told, fields::BASE | fields::RAW);
-    let site = Event { no_kernel_chain: true, ..sampled(Source::Told, USER_HALF) };
+pub(super) fn bpf_output_events() -> [(Role, Event); 4] {
+    let raw = sampled(Source::BpfOutput, fields::BASE | fields::RAW);
+    let site = Event { no_kernel_chain: true, ..sampled(Source::BpfOutput, USER_HALF) };
     OUTPUT_ROLES.map(|role| (role, if role == Role::CallSite { site.clone() } else { raw.clone() }))
 }
 

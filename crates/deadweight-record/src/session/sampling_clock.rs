@@ -6,7 +6,7 @@ use super::{Session, fitting, sampled};
 use crate::error::Error;
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, fields};
-use crate::perf::sys::{DEEP_STACK_BYTES, Event, Every, Open, STACK_BYTES, Source, Whom};
+use crate::perf::sys::{DEEP_STACK_BYTES, Event, Every, Open, STACK_BYTES, Scope, Source};
 use crate::procfs::memory_budget::memory_left;
 use perf_event_open_sys::bindings as abi;
 use std::io;
@@ -25,7 +25,8 @@ const SAMPLE_RING: usize = 8 << 20;
 impl Session {
     /// A dense sampling clock for another process, to see what a sample costs.
     pub(crate) fn open_clock_for(&mut self, task: i32, period: u64) -> Result<Vec<Open>, Error> {
-        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Whom::Task(task));
+        let opened =
+            self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Scope::TaskTree(task));
         self.tolerate(Role::Clock, opened, true)
     }
 
@@ -34,8 +35,8 @@ impl Session {
         self.set_clock_apart();
         let period = period(cost);
         let wide = self.has_wide_clock();
-        let whom = if wide { Whom::Everyone } else { Whom::FromExec(program) };
-        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), whom);
+        let scope = if wide { Scope::AllTasks } else { Scope::FromExec(program) };
+        let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), scope);
         let opened = self.tolerate(Role::Clock, opened, true)?;
         if wide { &mut self.wide } else { &mut self.task }.extend(opened);
         Ok(period)
@@ -51,20 +52,20 @@ impl Session {
         for task in tasks {
             // One that is gone has nothing left to sample.
             let opened =
-                self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Whom::Task(*task));
+                self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Scope::TaskTree(*task));
             self.task.extend(opened.unwrap_or_default());
         }
         Ok(period)
     }
 
     fn has_wide_clock(&self) -> bool {
-        self.cpus.len() <= WIDE_CLOCK_CPUS && self.means.is_none()
+        self.cpus.len() <= WIDE_CLOCK_CPUS && self.user_access.is_none()
     }
 
     fn clock(&self, period: u64) -> Event {
         let user = fields::IP | fields::CHAIN | fields::REGISTERS | fields::STACK;
         let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
-        let no_kernel = self.means.as_ref().is_some_and(|means| !means.kernel);
+        let no_kernel = self.user_access.as_ref().is_some_and(|user_access| !user_access.kernel);
         let event = sampled(source, fields::BASE | user);
         let dump = if self.samplers.is_empty() { STACK_BYTES } else { DEEP_STACK_BYTES };
         Event { every: Every::Count(period), no_kernel, dump, ..event }
@@ -73,7 +74,7 @@ impl Session {
     /// Gives the clock rings of its own. What an ordinary user may lock is too little; where the kernel refuses
     /// them to others, samples go to the rings of everything else, with shorter stacks.
     fn set_clock_apart(&mut self) {
-        if self.means.is_none()
+        if self.user_access.is_none()
             && let Ok((owners, rings)) = self.sample_rings()
         {
             self.schema.set_clock_apart();
@@ -84,10 +85,10 @@ impl Session {
 
     fn sample_rings(&self) -> io::Result<(Vec<Open>, Vec<Ring>)> {
         // Nobody tells anything to these: they only own the rings.
-        let owner = sampled(Source::Told, fields::BASE);
+        let owner = sampled(Source::BpfOutput, fields::BASE);
         let size = SAMPLE_RING.min(fitting(2 * self.cpus.len(), memory_left()));
         let each = self.cpus.iter().map(|cpu| {
-            let owner = owner.open(Whom::Everyone, *cpu)?;
+            let owner = owner.open(Scope::AllTasks, *cpu)?;
             let ring = Ring::map(&owner, size)?;
             Ok((owner, ring))
         });

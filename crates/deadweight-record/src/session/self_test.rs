@@ -16,7 +16,7 @@ use std::time::Duration;
 const NAP: Duration = Duration::from_micros(50);
 
 /// The session's CPUs whose idle task was not seen.
-pub(crate) fn unseen(session: &mut Session) -> Result<Vec<i32>, Error> {
+pub(crate) fn blind_cpus(session: &mut Session) -> Result<Vec<i32>, Error> {
     session.enable()?;
     let before = Affinity::of_this_thread();
     for cpu in &session.cpus {
@@ -29,7 +29,7 @@ pub(crate) fn unseen(session: &mut Session) -> Result<Vec<i32>, Error> {
     session.disable()?;
     let idle_left = session.schema.offsets.prev_pid;
     let mut bytes = Vec::new();
-    let mut unseen = session.cpus.clone();
+    let mut blind = session.cpus.clone();
     for (ring, cpu) in session.rings.iter_mut().zip(&session.cpus) {
         bytes.clear();
         ring.copy_to(&mut bytes);
@@ -38,8 +38,8 @@ pub(crate) fn unseen(session: &mut Session) -> Result<Vec<i32>, Error> {
                 if sample.role == Role::Switch && sample.raw_u32(idle_left) == Some(0))
         };
         if decode::records(&bytes, &session.schema).any(leaves_idle) {
-            unseen.retain(|other| other != cpu);
+            blind.retain(|other| other != cpu);
         }
     }
-    Ok(unseen)
+    Ok(blind)
 }

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::launch::Probe;
 use crate::perf::call_tracepoints::{self, Pair};
 use crate::perf::schema::{Role, fields};
-use crate::perf::sys::{Event, Every, Open, Source, Whom};
+use crate::perf::sys::{Event, Every, Open, Scope, Source};
 use perf_event_open_sys::bindings as abi;
 
 /// User halves per second, task and CPU, of each call: there are twenty.
@@ -35,13 +35,13 @@ fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
 
 /// Breakpoints that are set, on each CPU.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct BreakpointSet {
     set: Vec<(Role, Open)>,
     /// How much longer some stores take while one of them is armed, where that is so.
     pub(crate) slowdown: Option<f64>,
 }
 
-impl Places {
+impl BreakpointSet {
     /// All, by what they are for.
     pub(super) fn all(&self) -> impl Iterator<Item = &Open> {
         self.set.iter().map(|(_, open)| open)
@@ -53,7 +53,7 @@ impl Places {
     }
 
     /// Those at probes.
-    pub(crate) fn waits(&self) -> impl Iterator<Item = &Open> {
+    pub(crate) fn wait_breakpoints(&self) -> impl Iterator<Item = &Open> {
         self.set.iter().filter(|(role, _)| *role != Role::Main).map(|(_, open)| open)
     }
 }
@@ -62,16 +62,18 @@ impl Session {
     /// Sets breakpoints, as many as may be had: who debugs the program may have them all.
     pub(super) fn set_breakpoints(&mut self, program: i32, entries: &[Entry], probes: &[Probe]) {
         for (role, event) in places(entries, probes) {
-            let opened = self.open_everywhere(role, Ok(&event), Whom::FromExec(program));
-            self.places.set.extend(opened.unwrap_or_default().into_iter().map(|open| (role, open)));
+            let opened = self.open_everywhere(role, Ok(&event), Scope::FromExec(program));
+            self.breakpoints
+                .set
+                .extend(opened.unwrap_or_default().into_iter().map(|open| (role, open)));
         }
-        if !self.places.set.is_empty() {
+        if !self.breakpoints.set.is_empty() {
             // Nothing is executed there.
             let data = &raw const NOT_CODE as u64;
             let event =
                 Event { no_kernel: true, ..sampled(Source::Breakpoint(data), fields::BASE) };
-            let never_met = event.open(Whom::Alone(0), -1).ok();
-            self.places.slowdown = never_met.and_then(|open| breakpoints::slowdown(&open));
+            let never_met = event.open(Scope::OneTask(0), -1).ok();
+            self.breakpoints.slowdown = never_met.and_then(|open| breakpoints::slowdown(&open));
         }
     }
 }
@@ -81,7 +83,7 @@ static NOT_CODE: u64 = 0;
 
 /// How the recording sees its tasks.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct OwnView {
+pub(crate) struct UserView {
     /// Switches are everybody's.
     pub(crate) everyone: bool,
     /// Period of the sampling clock in ns, if it leaves no record in the kernel; else 0.
@@ -92,7 +94,7 @@ pub(crate) struct OwnView {
 
 /// What may be seen of a program by who is not root, as tried.
 #[derive(Clone, Debug)]
-pub(crate) struct Means {
+pub(crate) struct UserAccess {
     /// The calls that are recorded.
     pub(super) calls: Vec<Pair>,
     /// The kernel's side of samples and faults.
@@ -101,7 +103,7 @@ pub(crate) struct Means {
     pub(crate) everyone: bool,
 }
 
-impl Means {
+impl UserAccess {
     /// Finds out what may be had.
     pub(crate) fn find(cpus: usize) -> Result<Self, Error> {
         let [kernel, everyone] = Self::tried();
@@ -112,20 +114,21 @@ impl Means {
     pub(crate) fn tried() -> [bool; 2] {
         let clock = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
         let clock = Event { every: Every::Count(1_000_000), ..sampled(clock, fields::BASE) };
-        let everyone = sampled(Source::Lives, fields::BASE).open(Whom::Everyone, 0);
-        [clock.open(Whom::Task(0), -1).is_ok(), everyone.is_ok()]
+        let everyone = sampled(Source::TasksAndSwitches, fields::BASE).open(Scope::AllTasks, 0);
+        [clock.open(Scope::TaskTree(0), -1).is_ok(), everyone.is_ok()]
     }
 
     /// What of it those need who read the records.
-    pub(crate) fn view(&self, period: u64, recording: u64) -> OwnView {
+    pub(crate) fn view(&self, period: u64, recording: u64) -> UserView {
         let period = if self.kernel { 0 } else { period };
-        OwnView { everyone: self.everyone, period, recording }
+        UserView { everyone: self.everyone, period, recording }
     }
 
-    /// The events that own the rings, and whom they watch.
-    pub(super) fn leader(&self, program: i32) -> (Event, Whom) {
-        let lives = Event { no_kernel: !self.kernel, ..sampled(Source::Lives, fields::BASE) };
-        (lives, if self.everyone { Whom::Everyone } else { Whom::Task(program) })
+    /// The events that own the rings, and scope they watch.
+    pub(super) fn leader(&self, program: i32) -> (Event, Scope) {
+        let lives =
+            Event { no_kernel: !self.kernel, ..sampled(Source::TasksAndSwitches, fields::BASE) };
+        (lives, if self.everyone { Scope::AllTasks } else { Scope::TaskTree(program) })
     }
 
     /// The events of the program.

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
-use crate::timing::{EMPTY, best, empty_calls, whole, with_the_border};
+use crate::timing::{EMPTY, best, empty_calls, whole, with_entry_cost};
 pub(crate) use count_record::{CallCount, CountRecord};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
@@ -241,7 +241,7 @@ impl Counting {
         };
         let all = (call - bare_call).max(0.0);
         let in_kernel = all.min(in_kernel as f64);
-        let [user, kernel] = with_the_border(bare_call, all - in_kernel, in_kernel).map(whole);
+        let [user, kernel] = with_entry_cost(bare_call, all - in_kernel, in_kernel).map(whole);
         Cost { user, kernel }
     }
 

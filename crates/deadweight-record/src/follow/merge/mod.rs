@@ -9,9 +9,9 @@ use super::{Exec, Follow};
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::session::NTH;
-use crate::session::decimate::Begun;
-pub(crate) use nth::Untold;
-use nth::{Becomes, Nth};
+use crate::session::decimate::DecimationStart;
+pub(crate) use nth::UnrecordedCalls;
+use nth::{Nth, NthRecord};
 use std::collections::{HashMap, VecDeque};
 
 /// How long the record that announces an exec is held back for the one that names the file.
@@ -38,7 +38,7 @@ pub(crate) struct Merge {
     nth: Nth,
     /// By chunk and place in it: records of calls that tell something else than themselves, and the time
     /// that they had.
-    others: HashMap<(u64, usize), Becomes>,
+    others: HashMap<(u64, usize), NthRecord>,
 }
 
 struct Chunk {
@@ -83,7 +83,7 @@ impl Merge {
     }
 
     /// Of a task's call one in so many is recorded, in what is added from now on.
-    pub(crate) fn begin(&mut self, begun: &Begun) {
+    pub(crate) fn begin(&mut self, begun: &DecimationStart) {
         self.nth.begin(begun.task, begun.nr, begun.at);
     }
 
@@ -104,10 +104,10 @@ impl Merge {
             let nr = sample.raw_u32(self.schema.offsets.enter_nr);
             let Some(nr) = nr.and_then(|nr| u16::try_from(nr).ok()) else { continue };
             let becomes = self.nth.take(role, (record.task, nr, record.cpu), at, NTH);
-            if let Becomes::Tells(untold) = becomes {
-                place.at = untold.since;
+            if let NthRecord::Tells(unrecorded) = becomes {
+                place.at = unrecorded.since;
             }
-            if becomes != Becomes::Itself {
+            if becomes != NthRecord::Itself {
                 self.others.insert((chunk, offset), becomes);
             }
         }
@@ -163,15 +163,15 @@ impl Merge {
             match chunk.bytes.get(place.offset..).and_then(|b| decode::record(b, &self.schema)) {
                 Some(mut record) => {
                     match self.others.remove(&(place.chunk, place.offset)) {
-                        Some(Becomes::Tells(untold)) => {
-                            (record.at, follow.untold) = (place.at, Some(untold));
+                        Some(NthRecord::Tells(unrecorded)) => {
+                            (record.at, follow.unrecorded) = (place.at, Some(unrecorded));
                         }
-                        Some(Becomes::Nothing) => {
+                        Some(NthRecord::Nothing) => {
                             chunk.left -= 1;
                             taken += 1;
                             continue;
                         }
-                        Some(Becomes::Itself) | None => {}
+                        Some(NthRecord::Itself) | None => {}
                     }
                     let mut exec = None;
                     if let Body::Comm { task, exec: true, .. } = record.body {

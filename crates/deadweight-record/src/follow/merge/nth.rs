@@ -28,7 +28,7 @@ struct Of {
 
 /// Calls that have no record of their own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Untold {
+pub(crate) struct UnrecordedCalls {
     /// They came after this ...
     pub(crate) since: u64,
     /// ... until this.
@@ -38,13 +38,13 @@ pub(crate) struct Untold {
 
 /// What becomes of a record.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Becomes {
+pub(crate) enum NthRecord {
     /// It tells what it tells.
     Itself,
     /// Nothing: its other half was passed over.
     Nothing,
     /// It tells of others.
-    Tells(Untold),
+    Tells(UnrecordedCalls),
 }
 
 impl Nth {
@@ -65,18 +65,18 @@ impl Nth {
         (task, nr, cpu): (u32, u16, u32),
         at: u64,
         nth: u32,
-    ) -> Becomes {
+    ) -> NthRecord {
         let of = self.of.get_mut(&(task, nr)).and_then(|all| {
             let latest = all.iter().rposition(|of| at >= of.from)?;
             all.get_mut(latest)
         });
-        let Some(of) = of else { return Becomes::Itself };
+        let Some(of) = of else { return NthRecord::Itself };
         match role {
             Role::Enter => of.entered = true,
             Role::Leave if !std::mem::take(&mut of.entered) => {
                 // The one that was under way at the beginning has its entry before.
                 let first = of.single.is_empty() && of.since == of.from;
-                return if first { Becomes::Itself } else { Becomes::Nothing };
+                return if first { NthRecord::Itself } else { NthRecord::Nothing };
             }
             Role::Leave => {
                 *of.single.entry(cpu).or_default() += 1;
@@ -87,11 +87,11 @@ impl Nth {
                 let since = std::mem::replace(&mut of.since, at);
                 let count = u64::from(nth).saturating_sub(single);
                 let count = u32::try_from(count).unwrap_or(0);
-                return Becomes::Tells(Untold { since, until: at, count });
+                return NthRecord::Tells(UnrecordedCalls { since, until: at, count });
             }
             _ => {}
         }
-        Becomes::Itself
+        NthRecord::Itself
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     const READ: (u32, u16, u32) = (7, 0, 1);
 
-    fn told(nth: &mut Nth, role: Role, at: u64) -> Becomes {
+    fn told(nth: &mut Nth, role: Role, at: u64) -> NthRecord {
         nth.take(role, READ, at, 61)
     }
 
@@ -111,44 +111,44 @@ mod tests {
         assert!(nth.is_empty());
         nth.begin(7, 0, 100);
         // It was in this call when it began.
-        assert_eq!(told(&mut nth, Role::Leave, 101), Becomes::Itself);
-        assert_eq!(told(&mut nth, Role::Enter, 110), Becomes::Itself);
-        assert_eq!(told(&mut nth, Role::Leave, 120), Becomes::Itself);
-        let first = Untold { since: 120, until: 500, count: 60 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 500), Becomes::Tells(first));
-        let next = Untold { since: 500, until: 900, count: 61 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 900), Becomes::Tells(next));
+        assert_eq!(told(&mut nth, Role::Leave, 101), NthRecord::Itself);
+        assert_eq!(told(&mut nth, Role::Enter, 110), NthRecord::Itself);
+        assert_eq!(told(&mut nth, Role::Leave, 120), NthRecord::Itself);
+        let first = UnrecordedCalls { since: 120, until: 500, count: 60 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 500), NthRecord::Tells(first));
+        let next = UnrecordedCalls { since: 500, until: 900, count: 61 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 900), NthRecord::Tells(next));
         for call in 0..61 {
-            assert_eq!(told(&mut nth, Role::Enter, 1000 + 2 * call), Becomes::Itself);
-            assert_eq!(told(&mut nth, Role::Leave, 1001 + 2 * call), Becomes::Itself);
+            assert_eq!(told(&mut nth, Role::Enter, 1000 + 2 * call), NthRecord::Itself);
+            assert_eq!(told(&mut nth, Role::Leave, 1001 + 2 * call), NthRecord::Itself);
         }
-        let none = Untold { since: 1121, until: 1121, count: 0 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 1121), Becomes::Tells(none));
+        let none = UnrecordedCalls { since: 1121, until: 1121, count: 0 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 1121), NthRecord::Tells(none));
     }
 
     #[test]
     fn a_return_whose_entry_was_passed_over_tells_nothing() {
         let mut nth = Nth::default();
         nth.begin(7, 0, 100);
-        assert!(matches!(told(&mut nth, Role::LeaveNth, 500), Becomes::Tells(_)));
-        assert_eq!(told(&mut nth, Role::Leave, 600), Becomes::Nothing);
-        let next = Untold { since: 500, until: 900, count: 61 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 900), Becomes::Tells(next));
-        assert_eq!(nth.take(Role::Leave, (8, 0, 1), 950, 61), Becomes::Itself);
+        assert!(matches!(told(&mut nth, Role::LeaveNth, 500), NthRecord::Tells(_)));
+        assert_eq!(told(&mut nth, Role::Leave, 600), NthRecord::Nothing);
+        let next = UnrecordedCalls { since: 500, until: 900, count: 61 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 900), NthRecord::Tells(next));
+        assert_eq!(nth.take(Role::Leave, (8, 0, 1), 950, 61), NthRecord::Itself);
     }
 
     #[test]
     fn who_has_the_number_of_another_has_calls_of_its_own() {
         let mut nth = Nth::default();
         nth.begin(7, 0, 100);
-        assert_eq!(told(&mut nth, Role::Enter, 110), Becomes::Itself);
-        assert_eq!(told(&mut nth, Role::Leave, 120), Becomes::Itself);
+        assert_eq!(told(&mut nth, Role::Enter, 110), NthRecord::Itself);
+        assert_eq!(told(&mut nth, Role::Leave, 120), NthRecord::Itself);
         nth.begin(7, 0, 400);
         // Records come in order of time, and later than this is known.
-        let old = Untold { since: 120, until: 300, count: 60 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 300), Becomes::Tells(old));
-        let new = Untold { since: 400, until: 900, count: 61 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 900), Becomes::Tells(new));
+        let old = UnrecordedCalls { since: 120, until: 300, count: 60 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 300), NthRecord::Tells(old));
+        let new = UnrecordedCalls { since: 400, until: 900, count: 61 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 900), NthRecord::Tells(new));
     }
 
     #[test]
@@ -158,8 +158,8 @@ mod tests {
         told(&mut nth, Role::Enter, 110);
         told(&mut nth, Role::Leave, 120);
         let other = nth.take(Role::LeaveNth, (7, 0, 0), 300, 61);
-        assert_eq!(other, Becomes::Tells(Untold { since: 120, until: 300, count: 61 }));
-        let first = Untold { since: 300, until: 500, count: 60 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 500), Becomes::Tells(first));
+        assert_eq!(other, NthRecord::Tells(UnrecordedCalls { since: 120, until: 300, count: 61 }));
+        let first = UnrecordedCalls { since: 300, until: 500, count: 60 };
+        assert_eq!(told(&mut nth, Role::LeaveNth, 500), NthRecord::Tells(first));
     }
 }

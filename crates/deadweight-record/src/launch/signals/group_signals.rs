@@ -3,7 +3,7 @@
 //! The kernel tells who sent a signal, but not to whom else: `kill 0`, `timeout` and runners of tests send to groups. A
 //! process of ours that does nothing else sits in the same group and says what it got, and when.
 
-use super::{FORWARDED, set, without};
+use super::{FORWARDED, set, with_signals_blocked};
 use crate::clock::now;
 use crate::perf::deferred_close::close_range;
 use std::fs::File;
@@ -22,14 +22,14 @@ const LOOK: u64 = 100_000;
 const APART: u64 = 100_000_000;
 
 /// When the witness got each of [`FORWARDED`]; 0 once it was asked for that.
-static HEARD: [AtomicU64; FORWARDED.len()] = [const { AtomicU64::new(0) }; FORWARDED.len()];
+static RECEIVED: [AtomicU64; FORWARDED.len()] = [const { AtomicU64::new(0) }; FORWARDED.len()];
 /// Its process id; 0 for none.
-static WITNESS: AtomicI32 = AtomicI32::new(0);
+static HELPER: AtomicI32 = AtomicI32::new(0);
 /// Whether it listens.
-static LISTENS: AtomicBool = AtomicBool::new(false);
+static READY: AtomicBool = AtomicBool::new(false);
 
 /// Calls a witness, once for our lifetime. Without one each signal counts as sent to us alone.
-pub(super) fn call() {
+pub(super) fn start_once() {
     /// The end of a pipe that closes with us, however we end: then the witness leaves.
     static ALIVE: OnceLock<Option<File>> = OnceLock::new();
     ALIVE.get_or_init(|| {
@@ -41,23 +41,23 @@ pub(super) fn call() {
             }
             ends.map(|end| File::from_raw_fd(end))
         };
-        without(|| start(&ends)).ok()?;
+        with_signals_blocked(|| start(&ends)).ok()?;
         // SAFETY: a function that is safe at exit: plain system calls.
-        unsafe { libc::atexit(dismiss) };
+        unsafe { libc::atexit(stop) };
         Some(alive)
     });
 }
 
 /// Whether the group had this signal, which we have just got. Async-signal-safe.
-pub(super) fn heard(signal: i32) -> bool {
+pub(super) fn was_sent_to_group(signal: i32) -> bool {
     let Some(index) = FORWARDED.iter().position(|known| *known == signal) else { return false };
-    if !LISTENS.load(Ordering::SeqCst) {
+    if !READY.load(Ordering::SeqCst) {
         return false;
     }
     let since = now();
     let pause = libc::timespec { tv_sec: 0, tv_nsec: LOOK.cast_signed() };
     while now() - since < PATIENCE {
-        let at = HEARD[index].swap(0, Ordering::SeqCst);
+        let at = RECEIVED[index].swap(0, Ordering::SeqCst);
         if at + APART > since {
             return true;
         }
@@ -76,17 +76,17 @@ fn start(ends: &[RawFd; 2]) -> io::Result<()> {
     // SAFETY: the child has a stack of its own that is never freed, and does what is safe after any fork.
     let pid = unsafe {
         let top = stack.as_mut_ptr_range().end;
-        libc::clone(listen, top.cast(), flags, ptr::from_ref(ends).cast_mut().cast())
+        libc::clone(helper_main, top.cast(), flags, ptr::from_ref(ends).cast_mut().cast())
     };
     if pid == -1 {
         return Err(io::Error::last_os_error());
     }
-    WITNESS.store(pid, Ordering::SeqCst);
+    HELPER.store(pid, Ordering::SeqCst);
     // It writes to this thread's `errno` until it listens, and then no more.
-    while !LISTENS.load(Ordering::SeqCst) {
+    while !READY.load(Ordering::SeqCst) {
         // SAFETY: asks whether our own child has ended: a filter of system calls may have killed it.
         if unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL | libc::WNOHANG) } == pid {
-            WITNESS.store(0, Ordering::SeqCst);
+            HELPER.store(0, Ordering::SeqCst);
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         std::thread::yield_now();
@@ -95,7 +95,7 @@ fn start(ends: &[RawFd; 2]) -> io::Result<()> {
 }
 
 /// The witness's life: until the other end of the pipe closes.
-extern "C" fn listen(ends: *mut libc::c_void) -> i32 {
+extern "C" fn helper_main(ends: *mut libc::c_void) -> i32 {
     // SAFETY: plain system calls. The descriptors and dispositions are its own; of our memory it writes to statics of
     // this file, and to the `errno` of a thread that waits for it; what it is handed lasts until it listens.
     unsafe {
@@ -103,30 +103,30 @@ extern "C" fn listen(ends: *mut libc::c_void) -> i32 {
         libc::close(alive);
         close_range(0, here - 1);
         close_range(here + 1, RawFd::MAX);
-        let mut heard = std::mem::zeroed();
-        libc::sigemptyset(&mut heard);
+        let mut was_sent_to_group = std::mem::zeroed();
+        libc::sigemptyset(&mut was_sent_to_group);
         for signal in FORWARDED {
-            set(signal, hear as *const () as usize);
-            libc::sigaddset(&mut heard, signal);
+            set(signal, on_signal as *const () as usize);
+            libc::sigaddset(&mut was_sent_to_group, signal);
         }
-        libc::sigprocmask(libc::SIG_UNBLOCK, &heard, ptr::null_mut());
-        LISTENS.store(true, Ordering::SeqCst);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &was_sent_to_group, ptr::null_mut());
+        READY.store(true, Ordering::SeqCst);
         let mut byte = 0_u8;
         libc::read(here, ptr::from_mut(&mut byte).cast(), 1);
         libc::_exit(0)
     }
 }
 
-extern "C" fn hear(signal: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn on_signal(signal: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if let Some(index) = FORWARDED.iter().position(|known| *known == signal) {
-        HEARD[index].store(now(), Ordering::SeqCst);
+        RECEIVED[index].store(now(), Ordering::SeqCst);
     }
 }
 
 /// Nothing of ours is left when we are gone.
-extern "C" fn dismiss() {
-    LISTENS.store(false, Ordering::SeqCst);
-    let pid = WITNESS.swap(0, Ordering::SeqCst);
+extern "C" fn stop() {
+    READY.store(false, Ordering::SeqCst);
+    let pid = HELPER.swap(0, Ordering::SeqCst);
     if pid > 0 {
         // SAFETY: ends and reaps a child that does nothing.
         unsafe {

@@ -24,16 +24,16 @@ static PIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 /// Which of descriptors 0 to 2 were closed before Rust's runtime put `/dev/null` there, as bits.
 static CLOSED_AT_START: AtomicUsize = AtomicUsize::new(0);
 
-/// Which of [`OWN`] were ignored before the C library's first thread made them its own, as bits.
+/// Which of [`LIBC_SIGNALS`] were ignored before the C library's first thread made them its own, as bits.
 static IGNORED_AT_START: AtomicUsize = AtomicUsize::new(0);
 /// Signals that the C library keeps for its threads, and that its own calls refuse. Who starts a
 /// program by `posix_spawn` leaves them ignored.
-const OWN: [i32; 2] = [32, 33];
+const LIBC_SIGNALS: [i32; 2] = [32, 33];
 
 /// A disposition as the kernel has it.
 #[repr(C)]
 #[derive(Default)]
-struct Bare {
+struct KernelAction {
     action: usize,
     flags: usize,
     restorer: usize,
@@ -44,7 +44,7 @@ struct Bare {
 ///
 /// # Safety
 /// `new` must be null or what the kernel can do with this signal.
-unsafe fn bare(signal: i32, new: *const Bare, old: *mut Bare) {
+unsafe fn rt_sigaction(signal: i32, new: *const KernelAction, old: *mut KernelAction) {
     // SAFETY: the caller's; the kernel fills in no more than `old`.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, size_of::<u64>()) };
 }
@@ -62,9 +62,9 @@ extern "C" fn remember_start() {
         }
         let closed = (0..3).filter(|fd| libc::fcntl(*fd, libc::F_GETFD) == -1);
         CLOSED_AT_START.store(closed.fold(0, |bits, fd| bits | 1 << fd), Ordering::Relaxed);
-        let ignored = OWN.map(|signal| {
-            let mut old = Bare::default();
-            bare(signal, ptr::null(), &mut old);
+        let ignored = LIBC_SIGNALS.map(|signal| {
+            let mut old = KernelAction::default();
+            rt_sigaction(signal, ptr::null(), &mut old);
             old.action == libc::SIG_IGN
         });
         let bits = usize::from(ignored[0]) | usize::from(ignored[1]) << 1;
@@ -160,7 +160,7 @@ impl Guard {
     pub(crate) fn install() -> Self {
         let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         PROGRAM.store(0, Ordering::SeqCst);
-        group_signals::call();
+        group_signals::start_once();
         let before = Inherited::read();
         // A parent that ignores SIGCHLD would never get an exit status.
         set(libc::SIGCHLD, libc::SIG_DFL);
@@ -217,11 +217,11 @@ impl Inherited {
             // SAFETY: plain system calls on values that the kernel gave us.
             unsafe { libc::sigaction(signal, &action, ptr::null_mut()) };
         }
-        let ignore = Bare { action: libc::SIG_IGN, ..Bare::default() };
-        for (bit, signal) in OWN.into_iter().enumerate() {
+        let ignore = KernelAction { action: libc::SIG_IGN, ..KernelAction::default() };
+        for (bit, signal) in LIBC_SIGNALS.into_iter().enumerate() {
             if IGNORED_AT_START.load(Ordering::Relaxed) & 1 << bit != 0 {
                 // SAFETY: it was ignored before.
-                unsafe { bare(signal, &ignore, ptr::null_mut()) };
+                unsafe { rt_sigaction(signal, &ignore, ptr::null_mut()) };
             }
         }
         // SAFETY: as above.
@@ -230,7 +230,7 @@ impl Inherited {
 }
 
 /// Does `act` with all signals held back from this thread; they come afterwards.
-pub(crate) fn without<T>(act: impl FnOnce() -> T) -> T {
+pub(crate) fn with_signals_blocked<T>(act: impl FnOnce() -> T) -> T {
     // SAFETY: all-zero is a valid set; the calls fill in and read sets of ours.
     unsafe {
         let mut all: libc::sigset_t = MaybeUninit::zeroed().assume_init();
@@ -256,7 +256,7 @@ extern "C" fn forward(signal: i32, details: *mut libc::siginfo_t, _: *mut libc::
     let program = PROGRAM.load(Ordering::SeqCst);
     // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; kill is async-signal-safe.
     unsafe {
-        if program > 0 && (*details).si_code <= 0 && !group_signals::heard(signal) {
+        if program > 0 && (*details).si_code <= 0 && !group_signals::was_sent_to_group(signal) {
             libc::kill(program, signal);
         }
     }

@@ -9,7 +9,7 @@ use super::Tracer;
 use crate::clock::now;
 use crate::error::Error;
 use crate::permissions::yama::cannot_trace;
-use crate::procfs::snapshot::{self, Present, Process, Target, Thread};
+use crate::procfs::snapshot::{self, Process, Snapshot, Target, Thread};
 use crate::ptrace::event::{EventKind, Mapping};
 use crate::ptrace::requests::{self, StopKind, WaitResult};
 use crate::ptrace::schedstat::Status;
@@ -86,22 +86,22 @@ impl Tracer {
                 }
             }
         }
-        let present = Present::look(target)?;
-        self.record_until = limit.map_or(u64::MAX, |limit| present.at.saturating_add(limit));
-        for process in &present.processes {
-            self.attach_process(present.at, process);
+        let snapshot = Snapshot::take(target)?;
+        self.record_until = limit.map_or(u64::MAX, |limit| snapshot.at.saturating_add(limit));
+        for process in &snapshot.processes {
+            self.attach_process(snapshot.at, process);
         }
         let threads =
-            || present.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)));
+            || snapshot.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)));
         for waiting in [true, false] {
             for (process, thread) in
                 threads().filter(|(_, t)| blocking_call(t).is_some() == waiting)
             {
-                self.attach_thread(present.at, process, thread);
+                self.attach_thread(snapshot.at, process, thread);
             }
         }
         self.interrupt_pending();
-        Ok(present.at)
+        Ok(snapshot.at)
     }
 
     fn attach_process(&mut self, at: u64, process: &Process) {

@@ -5,7 +5,7 @@
 //! a program that has to wait for something is started by a thread of its own.
 
 use super::signals::{self, Guard};
-use super::{AT_BARRIER, Child, Go, Request, Running, Said, Waiting, ended_by, pipe};
+use super::{AT_BARRIER, Child, ChildMessage, Go, Request, Running, Waiting, ended_by, pipe};
 use crate::clock::now;
 use crate::error::Error;
 use deadweight_trace::ids::Tid;
@@ -22,36 +22,36 @@ const STACK: usize = 64 << 10;
 /// Starts a program without a barrier. Its time counts from just before exec.
 pub(crate) fn start(request: &Request, guard: &Guard) -> Result<Running, Error> {
     let go = Go::AtOnce { start: now(), used_before: Ns(0) };
-    let (mut child, asked, (says, theirs)) = Child::prepare(request, guard, go)?;
-    let pid = signals::without(|| {
+    let (mut child, requested, (messages, child_end)) = Child::prepare(request, guard, go)?;
+    let pid = signals::with_signals_blocked(|| {
         let pid = child.lend()?;
         guard.forward_to(pid);
         Ok(pid)
     });
     let pid = pid.map_err(cannot_start)?;
-    drop(theirs);
+    drop(child_end);
     let Go::AtOnce { start, used_before } = child.go else { unreachable!("said above") };
-    Ok(Running { pid, start, used_before, says, asked, lender: None })
+    Ok(Running { pid, start, used_before, messages, requested, vfork_thread: None })
 }
 
 /// Brings a program up to its barrier.
 pub(crate) fn behind_barrier(request: &Request, guard: &Guard) -> Result<Waiting, Error> {
     let (here, barrier) = pipe()?;
     let go = Go::Released { here: here.as_raw_fd(), other_end: barrier.as_raw_fd() };
-    let (child, asked, (mut says, theirs)) = Child::prepare(request, guard, go)?;
-    let lender = Lender::hire(child, [here, theirs]).map_err(cannot_start)?;
+    let (child, requested, (mut messages, child_end)) = Child::prepare(request, guard, go)?;
+    let vfork_thread = VforkThread::start(child, [here, child_end]).map_err(cannot_start)?;
     let mut by = [0; 4];
-    let _ = says.read_exact(&mut by);
-    match Said::read(&mut says) {
-        Some(Said { number: pid, at: AT_BARRIER }) => {
+    let _ = messages.read_exact(&mut by);
+    match ChildMessage::read(&mut messages) {
+        Some(ChildMessage { number: pid, at: AT_BARRIER }) => {
             guard.forward_to(pid);
             let by = Tid(u32::from_ne_bytes(by));
-            Ok(Waiting { pid, barrier, says, asked, lender, by })
+            Ok(Waiting { pid, barrier, messages, requested, vfork_thread, by })
         }
         said => {
-            let signal = ended_by(lender.end().map_err(cannot_start)?);
+            let signal = ended_by(vfork_thread.end().map_err(cannot_start)?);
             Err(match (said, signal) {
-                (Some(said), _) => asked.refused(said),
+                (Some(said), _) => requested.refused(said),
                 (None, Some(signal)) => Error::Interrupted(signal),
                 (None, None) => cannot_start(io::ErrorKind::UnexpectedEof.into()),
             })
@@ -64,24 +64,24 @@ fn cannot_start(source: io::Error) -> Error {
 }
 
 /// A thread that stands still until its child has become the program or ended.
-pub(crate) struct Lender(JoinHandle<io::Result<i32>>);
+pub(crate) struct VforkThread(JoinHandle<io::Result<i32>>);
 
 /// A child that is lent to by another thread than the one that made it ready.
-struct Lent(Child);
+struct SharedChild(Child);
 
 // SAFETY: its pointers lead to memory that it owns, or that nobody frees before the thread's end.
-unsafe impl Send for Lent {}
+unsafe impl Send for SharedChild {}
 
-impl Lender {
-    /// The thread says its id, and the child then its own. It keeps the child's ends of the pipes.
-    fn hire(child: Child, ends: [File; 2]) -> io::Result<Self> {
-        let mut lent = Lent(child);
+impl VforkThread {
+    /// The thread messages its id, and the child then its own. It keeps the child's ends of the pipes.
+    fn start(child: Child, ends: [File; 2]) -> io::Result<Self> {
+        let mut lent = SharedChild(child);
         let lend = move || {
             let [_, mut tell] = ends;
             // SAFETY: asks for a number.
             tell.write_all(&unsafe { libc::gettid() }.to_ne_bytes())?;
             let lent = &mut lent;
-            signals::without(|| lent.0.lend())
+            signals::with_signals_blocked(|| lent.0.lend())
         };
         thread::Builder::new().spawn(lend).map(Self)
     }

@@ -7,12 +7,12 @@ use deadweight_trace::Meta;
 use deadweight_trace::units::Ns;
 
 /// What others had taken of the CPUs when a recording began.
-pub(crate) struct Taken {
+pub(crate) struct LostCpuTime {
     steal: u64,
     throttled: u64,
 }
 
-impl Taken {
+impl LostCpuTime {
     pub(crate) fn so_far() -> Self {
         Self { steal: procfs::steal(), throttled: cgroup::throttled() }
     }
