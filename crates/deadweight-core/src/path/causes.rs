@@ -1,7 +1,7 @@
-//! What an interval of a task was, in words that do not depend on how the wall time is divided.
+//! Causes: what an interval of a task was, independent of how the wall time is divided.
 //!
-//! The path and the simple projection are counted in the same causes, so that they can be held
-//! against each other. Not the accounts of the ledger: those know files, sites and costs.
+//! The path and the simple projection are counted in the same causes, so that they can be compared. Causes
+//! are coarser than the ledger's accounts, which know files, call sites and costs.
 
 use crate::path::cpu_holder::{CpuHolder, holders};
 use crate::path::{Path, Subject};
@@ -43,7 +43,7 @@ pub enum Doing {
     Exiting,
 }
 
-/// Who held the CPU that was waited for.
+/// The holder of the CPU that was waited for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Held {
     /// A task of the subject.
@@ -52,11 +52,11 @@ pub enum Held {
     Outside(NameId),
     /// The recorder.
     Recorder,
-    /// Nobody.
+    /// No task.
     Nobody,
 }
 
-/// Who ended a wait.
+/// What ended a wait.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ended {
     /// A task of the subject.
@@ -65,7 +65,7 @@ pub enum Ended {
     Outside(NameId),
     /// A device or the clock.
     Interrupt(Interrupt),
-    /// Nobody within the recording.
+    /// Nothing within the recording.
     Nobody,
     /// It was not seen.
     Unseen,
@@ -74,12 +74,12 @@ pub enum Ended {
 /// Time by cause.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// The causes met lately: a loop alternates between a few.
+    /// The latest causes: a loop alternates between a few.
     recent: Vec<Option<(Cause, Ns)>>,
     all: BTreeMap<Cause, Ns>,
 }
 
-/// Slots for causes met lately; a power of two.
+/// Slots for the latest causes; a power of two.
 const RECENT: usize = 64;
 
 impl Totals {
@@ -156,7 +156,7 @@ pub(crate) fn count(
     }
 }
 
-/// What a span is that is not a wait for a CPU.
+/// The cause of a span that is not a wait for a CPU.
 pub(crate) fn cause(timeline: &Timeline, subject: &Subject, task: TaskId, span: &Span) -> Cause {
     let name = timeline.task(task).name_at(span.start);
     match span.run {
@@ -205,8 +205,8 @@ impl Path {
     }
 }
 
-/// How far two divisions of one wall time differ: the share of it that one must move to become
-/// the other, 0 to 1.
+/// How far two divisions of one wall time differ: the share that must move to turn one into the other, 0 to
+/// 1.
 #[must_use]
 pub fn difference(a: &BTreeMap<Cause, Ns>, b: &BTreeMap<Cause, Ns>) -> f64 {
     let more: Ns =

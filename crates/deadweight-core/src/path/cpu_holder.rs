@@ -1,27 +1,27 @@
-//! Who had the CPU while a task could have run: wait for a CPU by holder.
+//! Which task had the CPU while another could have run: waits for a CPU by holder.
 //!
-//! Not a saving: what the holder did there may be needed.
+//! Not a saving: the holder's work may be needed.
 
 use crate::path::Subject;
 use crate::timeline::{Run, Timeline};
 use deadweight_trace::ids::{Cpu, TaskId};
 use deadweight_trace::units::Ns;
 
-/// Who had a CPU that a task of the subject waited for.
+/// The holder of a CPU that a task of the subject waited for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuHolder {
     /// A task of the subject.
     Own(TaskId),
     /// Another task of the machine.
     Outside(TaskId),
-    /// The recorder: what it takes is the observer's cost.
+    /// The recorder: its time is tracing overhead.
     Recorder,
-    /// Nobody: the CPU had to be woken or switched first, or it is not known which CPU it was.
+    /// No task: the CPU had to wake up or switch first, or it is not known which CPU it was.
     Nobody,
 }
 
-/// Who had the CPU that `task` got next, while it waited from `from` to `to` in its span
-/// `index`. The parts are in order of time and add up to `to - from`.
+/// Which tasks had the CPU that `task` got next, while it waited from `from` to `to` in its span `index`.
+/// The parts are in order of time and add up to `to - from`.
 #[must_use]
 pub fn holders(
     timeline: &Timeline,
@@ -43,7 +43,7 @@ pub fn holders(
     parts
 }
 
-/// For how long, from `from` to `to`, `task` could have run and the recorder had its CPU.
+/// How long, between `from` and `to`, `task` could have run while the recorder had its CPU.
 pub(crate) fn held_up(
     timeline: &Timeline,
     subject: &Subject,
@@ -80,7 +80,7 @@ fn push(parts: &mut Vec<(Ns, CpuHolder)>, time: Ns, holder: CpuHolder) {
     }
 }
 
-/// The CPU that a task ran on after its span `index`; the one before if it never ran again.
+/// The CPU that a task ran on after its span `index`; its last CPU before if it never ran again.
 fn next_cpu(timeline: &Timeline, task: TaskId, index: usize) -> Option<Cpu> {
     let (before, after) = timeline.task(task).spans.split_at(index);
     after.iter().chain(before.iter().rev()).find_map(|s| match s.run {

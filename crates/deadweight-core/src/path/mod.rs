@@ -1,9 +1,10 @@
-//! The chain of spans that the wall time really consisted of.
+//! The critical path: the chain of spans that the wall time consisted of, with other readings of the same
+//! run beside it.
 //!
-//! Walked backwards from the subject's end. A waker explains only the interval that was waited,
-//! then the walk returns to the waiter (`docs/method.md`). The pieces tile the wall time, so the
-//! law of the ledger holds by construction. Not for naming causes: pieces say whose spans fill
-//! an interval, the accounts are made of those.
+//! In: a timeline and a subject. Out: a [`Path`], whose pieces tile the wall time, so the ledger adds up by
+//! construction. It is walked backwards from the subject's end: a waker explains only the interval that was waited,
+//! then the walk returns to the waiter (`docs/method.md`). It must not know costs: pieces say whose spans fill an
+//! interval, accounts are made of them later.
 
 pub mod causes;
 pub mod cpu_holder;
@@ -23,7 +24,7 @@ use deadweight_trace::units::Ns;
 pub use subject::{Candidate, NoProcess};
 pub(crate) use walk::last_task;
 
-/// Whose wall time is divided.
+/// The process whose wall time is divided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// The process.
@@ -36,8 +37,8 @@ pub struct Subject {
     pub end: Ns,
     /// For each task of the timeline: whether it is the subject's own.
     pub own: Vec<bool>,
-    /// Where the walk begins, if not with who was the last to die: of a process that lives on, the
-    /// task that ran most.
+    /// Where the walk begins, if not with the last task to die: of a process that lives on, the task that
+    /// ran most.
     pub last: Option<TaskId>,
     /// The processes that the wanted name fits, in order of their start; empty if none was named.
     pub candidates: Vec<Candidate>,
@@ -46,7 +47,7 @@ pub struct Subject {
 /// The subject's wall time as a chain.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// Whose.
+    /// Whose wall time.
     pub subject: Subject,
     /// In order of time, without gap or overlap, from `subject.start` to `subject.end`.
     pub pieces: Vec<Piece>,
@@ -61,19 +62,19 @@ pub struct Piece {
     pub start: Ns,
     /// Until when; later than `start`.
     pub end: Ns,
-    /// The task whose spans in this interval are the content. `Run::OnCpu` spans are its work,
-    /// `Runnable` its wait for a CPU, `Blocked` a wait that ends outside the subject.
+    /// The task whose spans fill this interval. `Run::OnCpu` spans are its work, `Runnable` its wait for a
+    /// CPU, `Blocked` a wait that ends outside the subject.
     pub task: TaskId,
-    /// Why the task's own spans do not explain the interval, if they do not.
+    /// Whether the task's own spans do not explain the interval.
     pub unexplained: bool,
 }
 
-/// A wait on the path that a task of the subject ended: what that task did fills it.
+/// A wait on the path that a task of the subject ended: it is filled with what that task did.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Join {
     /// The wait: an index into `Timeline::blocks`.
     pub block: u32,
-    /// Who ended it.
+    /// The waker.
     pub waker: TaskId,
     /// What part of it lies on the path.
     pub start: Ns,
@@ -105,8 +106,8 @@ impl Subject {
 }
 
 impl Piece {
-    /// The parts of its task's spans that fill it, with their indices: `(from, to, index, span)`.
-    /// Nothing for what the task's life does not cover.
+    /// The parts of its task's spans that fill it, with their indices: `(from, to, index, span)`. Empty
+    /// where the task was not alive.
     pub fn spans<'t>(
         &self,
         timeline: &'t Timeline,

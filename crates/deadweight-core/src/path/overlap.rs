@@ -1,7 +1,7 @@
 //! Waits that ended outside the subject, and what the subject did meanwhile.
 //!
-//! If some own task was on a CPU all the time, taking the wait away may save nothing, or all of
-//! it if that work is idle talk: the saving is a range. Not for the waits themselves: `path`.
+//! If some own task was on a CPU all the time, removing the wait may save nothing; or all of it, if that
+//! work is needless. So the saving is a range. The waits themselves are `path`'s.
 
 use crate::path::Path;
 use crate::timeline::Timeline;
@@ -16,13 +16,13 @@ pub struct Overlap {
     pub start: Ns,
     /// Until when.
     pub end: Ns,
-    /// Who waited.
+    /// The waiting task.
     pub task: TaskId,
     /// The wait: an index into `Timeline::blocks`.
     pub block: u32,
-    /// How much of it some own task was on a CPU: a saving is between the rest and all.
+    /// How much of it some own task was on a CPU: a saving lies between the rest and all.
     pub busy: Ns,
-    /// The task that was on a CPU most of that.
+    /// The task that was on a CPU for most of that.
     pub by: Option<TaskId>,
 }
 
@@ -37,7 +37,7 @@ pub fn overlaps(timeline: &Timeline, path: &Path) -> Vec<Overlap> {
         .collect()
 }
 
-/// For how much of `from..to` an own task was on a CPU, and which one longest.
+/// For how much of `from..to` an own task was on a CPU, and which task was there longest.
 fn busy(timeline: &Timeline, path: &Path, from: Ns, to: Ns) -> (Ns, Option<TaskId>) {
     let mut parts = Vec::new();
     let mut each: BTreeMap<TaskId, Ns> = BTreeMap::new();

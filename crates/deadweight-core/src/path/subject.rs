@@ -1,4 +1,4 @@
-//! Choosing whose wall time is divided: the command's, or that of a named process inside it.
+//! Choice of the process whose wall time is divided: the command, or a named process inside it.
 
 use super::Subject;
 use crate::timeline::Timeline;
@@ -6,7 +6,7 @@ use deadweight_trace::Trace;
 use deadweight_trace::ids::{TaskId, Tid};
 use deadweight_trace::units::Ns;
 
-/// A process that a wanted name fits.
+/// A process that fits a wanted name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its process id.
@@ -19,7 +19,7 @@ pub struct Candidate {
     pub end: Ns,
     /// CPU time of it and its descendants.
     pub cpu: Ns,
-    /// Whether it is the one that was taken.
+    /// Whether it was taken.
     pub taken: bool,
 }
 
@@ -34,9 +34,9 @@ pub struct NoProcess {
 }
 
 impl Subject {
-    /// The command with its descendants, or the process called `of` with its descendants. `of` is
-    /// a `comm` or a program's file name; `NAME:2` is the second of that name, by start. Of
-    /// several the one with most CPU time is taken; all are in [`Subject::candidates`].
+    /// The command with its descendants, or the process called `of` with its descendants. `of` is a `comm`
+    /// or a program's file name; `NAME:2` is the second of that name, by start. Of several the one with
+    /// most CPU time is taken; all are in [`Subject::candidates`].
     ///
     /// # Errors
     /// If no process fits `of`.
@@ -50,9 +50,9 @@ impl Subject {
     fn command(trace: &Trace, timeline: &Timeline) -> Self {
         let root = timeline.task(timeline.root);
         let start = trace.meta.start.max(root.birth);
-        // A recording that broke off knows no end.
+        // A recording that was cut off has no end of the command.
         let known = if trace.meta.end > start { trace.meta.end } else { root.end.max(start) };
-        // What the recorder needed to notice the end is not the command's time.
+        // The time until the recorder noticed the end is not the command's.
         let threads = timeline.tasks.iter().filter(|t| t.own && t.process == root.process);
         let gone = threads.clone().all(|t| t.died);
         let last = threads.map(|t| t.end).fold(start, Ns::max);
@@ -102,7 +102,7 @@ impl Subject {
         }
     }
 
-    /// The process of `task` from `start` to its last death, with what descends from it since.
+    /// The process of `task` from `start` to its last death, with its descendants since then.
     fn process_of(timeline: &Timeline, task: TaskId, start: Ns) -> Self {
         let process = timeline.task(task).process;
         let mut own = vec![false; timeline.tasks.len()];
@@ -133,8 +133,7 @@ impl Subject {
     }
 }
 
-/// The process's task that lives on and had the CPU for longest. Which of several like ones is all
-/// the same; of an idle process it is the first.
+/// The living task of the process with most CPU time; of an idle process the first.
 fn busiest(timeline: &Timeline, process: Tid, (start, end): (Ns, Ns)) -> Option<TaskId> {
     let alive = (0..timeline.tasks.len()).filter(|i| {
         let task = &timeline.tasks[*i];
@@ -171,7 +170,7 @@ fn named(trace: &Trace, timeline: &Timeline, wanted: &str) -> Vec<(TaskId, Ns)> 
 fn present(trace: &Trace, timeline: &Timeline) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for task in timeline.tasks.iter().filter(|t| t.own && t.tid == t.process) {
-        // What it was called before it became a program is who started it.
+        // Its name before it became a program is that of its parent.
         let first = task.execs.first().map_or(Ns::ZERO, |(at, _)| *at);
         let programs = task.execs.iter().map(|(_, path)| {
             let path = trace.symbols.name(*path);

@@ -1,5 +1,5 @@
-//! The bounded walk. Time only goes down, so every span is looked at once: the cost is that of
-//! the spans plus a search per jump, whatever the number of tasks.
+//! The bounded walk. Time only goes down, so every span is visited once: the cost is that of the spans plus
+//! a search per jump, for any number of tasks.
 
 use super::{Join, Path, Piece, Subject};
 use crate::timeline::{Run, Task, Timeline};
@@ -7,8 +7,8 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use std::cmp::Reverse;
 
-/// Jumps without a step back in time that a sane recording never needs: contradictory records
-/// must not keep the walk going round.
+/// Jumps without a step back in time that a consistent recording never needs: contradictory records must
+/// not make the walk endless.
 const JUMPS: usize = 10_000;
 
 /// A waiter to return to.
@@ -52,14 +52,14 @@ impl Path {
             pieces: Vec::new(),
             joins: Vec::new(),
         };
-        // Who exited first may take longer to fade from memory: that is the end's own time, but
-        // the end was not decided there.
+        // A task that exited earlier may take longer to be destroyed. That is part of the end's own time,
+        // but does not decide the end.
         let last = last_task(timeline, subject);
         if walk.task != last {
             let fading = timeline.task(walk.task);
             let decided = timeline.task(last).end.max(subject.start);
             walk.charge(fading.end.max(decided), true);
-            // It may even have been born after the end was decided: what lies between is not known.
+            // It may even have been born after the end was decided: the time between is unknown.
             walk.charge(fading.birth.max(decided), false);
             walk.task = last;
         }
@@ -77,13 +77,13 @@ impl Path {
     }
 }
 
-/// The task of the subject's process that was the last to start dying: whoever waits for the
-/// process waited for it. If another killed it, the walk goes on there.
+/// The task of the subject's process that was the last to start dying: a wait for the process is a wait for
+/// this task. If another task killed it, the walk continues there.
 pub(crate) fn last_task(timeline: &Timeline, subject: &Subject) -> TaskId {
     if let Some(last) = subject.last {
         return last;
     }
-    // Threads without a recorded end lived on, unless another ended the process just then.
+    // Threads without a recorded end were still alive, unless another task ended the process just then.
     let faded = |task: &Task| task.exit.is_some() && task.end >= subject.end;
     let mine = timeline.tasks.iter().zip(&subject.own);
     let ended =
@@ -131,7 +131,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Explains some time, or jumps to the task that does.
+    /// Explains some time, or jumps to the task that explains it.
     fn step(&mut self) {
         let task = self.timeline.task(self.task);
         let mut floor = self.low;
@@ -155,8 +155,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Charges this task's spans from `index` down to `floor`, or to a wait that another task of
-    /// the subject ended: there it jumps.
+    /// Charges this task's spans from `index` down to `floor`, or down to a wait that another task of the
+    /// subject ended: there it jumps.
     fn spans(&mut self, index: usize, floor: Ns) {
         let task = self.timeline.task(self.task);
         let mut index = index;
@@ -183,10 +183,10 @@ impl Walk<'_> {
         self.charge(reached, false);
     }
 
-    /// The wait from `start` until now was ended by `waker`: what that did explains it.
+    /// The wait from `start` until now was ended by `waker`: the waker's work explains it.
     fn join(&mut self, block: u32, waker: TaskId, start: Ns) {
         if !self.may_go_to(waker) || self.jumps > JUMPS {
-            // They wait for each other, as far as was recorded.
+            // By the records, the two wait for each other.
             self.charge(start, true);
             return;
         }
@@ -204,8 +204,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the walk reached this point from what the same task did next. Who comes from
-    /// another task's wait or birth asks for what it did while it lived, not for its killer.
+    /// Whether the walk reached this point from the same task's next span. From another task's wait or
+    /// birth, the walk asks what this task did while it lived, not which task killed it.
     fn came_from_its_death(&self) -> bool {
         self.pieces.last().is_some_and(|p| p.task == self.task && p.start == self.time)
     }

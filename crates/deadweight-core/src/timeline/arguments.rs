@@ -1,7 +1,7 @@
 //! Arguments of system calls, equal ones kept once where that is cheap to see.
 //!
-//! Not an index of all that were met: a fixed cache of recent ones is enough for loops that make
-//! the same call again and again, and its cost does not grow.
+//! A fixed cache of recent arguments, not an index of all: enough for loops that make the same call again
+//! and again, at a cost that does not grow.
 
 /// Slots of the cache; a power of two.
 const SLOTS: usize = 4096;

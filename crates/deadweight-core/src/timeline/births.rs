@@ -1,4 +1,4 @@
-//! Lives: births, names, programs, deaths, and whom a tid means.
+//! Lives of tasks: births, names, programs, deaths, and which task a tid stands for.
 
 use super::Task;
 use super::state::{Builder, Live, State};
@@ -32,7 +32,7 @@ impl Builder<'_> {
         self.add(root, State::Runnable)
     }
 
-    /// The task with this tid; a new outsider if nobody is known to have it.
+    /// The task with this tid; a new outsider if no known task has it.
     pub(super) fn find_or_add(&mut self, tid: Tid) -> TaskId {
         if let Some(task) = self.tids.get(tid) {
             return task;
@@ -122,8 +122,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A task is gone although its death was not seen: another has its tid, or its process
-    /// became another program.
+    /// A task is gone although its death was not seen: another task has its tid, or its process became
+    /// another program.
     fn vanish(&mut self, task: TaskId) {
         if self.live[task.index()].state == State::Dead {
             return;
@@ -189,7 +189,7 @@ impl Builder<'_> {
         let ender = self.ending.get(&process).filter(|(_, by)| *by != task).copied();
         self.out.tasks[index].exit = Some(self.now);
         if !by_call {
-            // A signal's wake-up is nearer to the cause than the death itself.
+            // A signal's wake-up is nearer to the cause than the death.
             let signalled = self.live[index].signalled;
             let killed = match (signalled, ender) {
                 (Some((at, by)), Some((since, _))) if at >= since => Some((at, by)),
@@ -198,7 +198,7 @@ impl Builder<'_> {
             };
             self.kill(task, killed);
         }
-        // Where calls are not recorded, only a known killer speaks against it.
+        // Where calls are not recorded, only a known killer contradicts it.
         let killed = self.out.tasks[index].killed.is_some();
         self.out.tasks[index].self_exit = by_call || nr.is_none() && !killed;
         self.end_call(task, self.now, super::Call::NEVER);

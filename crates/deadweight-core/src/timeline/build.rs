@@ -1,7 +1,7 @@
 //! The walk over the events: which part of the timeline each one changes.
 //!
-//! What a task was known to be doing is kept in [`Live`] and becomes a span when it changes.
-//! Recordings have holes: whatever contradicts what was believed repairs it.
+//! [`Live`] keeps what a task is known to do; it becomes a span when that changes. Recordings have holes:
+//! an event that contradicts the state repairs it.
 
 use super::arguments::Arguments;
 use super::handover::past_idle_threads;
@@ -59,7 +59,7 @@ impl<'a> Builder<'a> {
         let first = trace.events().next().map_or(trace.meta.start, |e| e.at);
         builder.now = first.min(trace.meta.start);
         builder.out.root = builder.add_root();
-        // Without an exec there is no start-up to tell from the program's own time.
+        // Without an exec, start-up cannot be distinguished from the program's own time.
         let root = trace.meta.root;
         let execs = |e: Event| e.task == root && matches!(e.kind, Kind::Exec { .. });
         builder.live[0].starting = trace.events().any(execs);
@@ -99,7 +99,7 @@ impl<'a> Builder<'a> {
                 }
             }
             Kind::Map { .. } => {}
-            // It may belong to the switch-out just before: it does not tell that the task runs.
+            // It may belong to the switch-out just before: it does not show that the task runs.
             Kind::Site(stack) => {
                 if let Some(task) = self.own(event.task) {
                     self.site(task, stack);
@@ -126,8 +126,8 @@ impl<'a> Builder<'a> {
         self.tids.get(tid).filter(|t| self.out.tasks[t.index()].own)
     }
 
-    /// The own task of an event that only a running task can cause; it runs from now on, if it
-    /// was not known to. After losses that may be a task whose birth was lost.
+    /// The own task of an event that only a running task can cause. From now on it runs, if that was not
+    /// known. After losses that may be a task whose birth was lost.
     pub(super) fn running(&mut self, event: &Event) -> Option<TaskId> {
         let task = match self.own(event.task) {
             Some(task) => task,
@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
         push_span(&mut self.out.tasks[task.index()], Span { start: at, run, within });
     }
 
-    /// Begins a span that is like the one before: what it belongs to changes here.
+    /// Begins a span equal to the one before: the owner of the time changes here.
     pub(super) fn part(&mut self, task: TaskId) {
         self.mark(task, self.now);
         let spans = &mut self.out.tasks[task.index()].spans;
@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
         self.out.lost = self.surprises.lost_records;
         super::children::end_polls(&mut self.out, self.trace.meta.arch);
         if !self.trace.meta.records_wakers() {
-            // That none was seen is no surprise.
+            // On this rung wake-ups are never seen: no warning.
             (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
             let exact = self.trace.meta.rung != "stops";
             super::inferred_wakers::infer(&mut self.out, self.trace.meta.arch, exact);
@@ -208,7 +208,7 @@ impl<'a> Builder<'a> {
         self.out
     }
 
-    /// What is open of a task ends at `at`.
+    /// Ends a task's open call, fault and wait at `at`.
     pub(super) fn close(&mut self, task: TaskId, at: Ns) {
         if let State::Blocked(block) = self.live[task.index()].state {
             let block = &mut self.out.blocks[block as usize];

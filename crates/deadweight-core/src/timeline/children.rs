@@ -1,8 +1,9 @@
 //! Polls that a child's death interrupted: waits for that child.
 //!
-//! Whoever keeps a number of children at work waits for one to end, and for room for more, in one poll:
-//! a child's death sends a signal, and the poll is interrupted. Where switches of the dying are not seen, its
-//! end may be known only from who reaped it later. Not for reads that a signal interrupts: they were for their data.
+//! A program that keeps a number of children at work (`make`) waits in one poll for a child's end and for
+//! space for more children. A child's death sends a signal, which interrupts the poll. Where switches of
+//! dying tasks are not seen, a child's end may be known only from the later call that reaped it. Reads that
+//! a signal interrupts are left alone: they waited for data.
 
 use super::inferred_wakers::INTERRUPTED;
 use super::{Block, Call, Timeline};
@@ -12,14 +13,14 @@ use deadweight_trace::syscall::{self, Arch};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// Deaths that are looked at for one wait, back from its end.
+/// Deaths that are considered for one wait, back from its end.
 const VISITED: usize = 64;
 
 /// A child's last steps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Death {
     exit: Ns,
-    /// When its parent asked for it, if it was seen to.
+    /// When its parent reaped it, if that was seen.
     reaped: Option<Ns>,
 }
 
@@ -30,7 +31,7 @@ impl Death {
     }
 }
 
-/// Gives polls that a child's death interrupted to the child.
+/// Charges polls that a child's death interrupted to that child.
 pub(super) fn end_polls(timeline: &mut Timeline, arch: Arch) {
     let deaths = deaths(timeline, arch);
     if deaths.is_empty() {
@@ -44,7 +45,7 @@ pub(super) fn end_polls(timeline: &mut Timeline, arch: Arch) {
             continue;
         }
         let Some(deaths) = deaths.get(&timeline.task(block.task).process) else { continue };
-        // Where the wait's end is concluded it may be too early; the call's is always seen.
+        // Where the wait's end is inferred it may be too early; the call's end is always seen.
         let before = deaths.partition_point(|death| death.exit <= call.end);
         let mut recent = deaths[..before].iter().rev().take(VISITED);
         if recent.any(|death| death.interrupted(&block)) {
@@ -82,8 +83,8 @@ mod tests {
     use crate::timeline::kernel_stacks::WaitsFor;
     use deadweight_trace::Trace;
 
-    /// What a `pselect` of task 1 from 30 to 90 that returned `ret` was for; it has a child that exits at `exit`, and
-    /// reaps one at 110.
+    /// What a `pselect` of task 1 from 30 to 90 that returned `ret` waited for. The task has a child that
+    /// exits at `exit`, and reaps one at 110.
     fn waits_for(ret: &str, exit: u64, reaped: u32) -> WaitsFor {
         let text = format!(
             "rung user\ntask 1 make\n0 on\n3 fork 2\n25 syscall pselect6 4 0\n30 off blocked\n90 on\n95 back {ret}\n\
@@ -98,7 +99,7 @@ mod tests {
         assert_eq!(waits_for("-514", 60, 2), WaitsFor::Child);
         assert_eq!(waits_for("-514", 60, 0), WaitsFor::Child);
         assert_eq!(waits_for("-514", 93, 2), WaitsFor::Child);
-        // It was on its way out before, and its last steps were not seen.
+        // It had begun to exit before, and its last steps were not seen.
         assert_eq!(waits_for("-514", 20, 2), WaitsFor::Child);
     }
 

@@ -1,9 +1,9 @@
-//! Calls that were counted together: where in time they are put.
+//! Calls that were counted together: where on the time axis they are placed.
 //!
-//! A stretch of them is known by its length, by how many of which call it had, and by the time in them. They
-//! are spread evenly, as one piece of own time and one of calls between any two things that are known of
-//! the task, in the order that fits the sample at the piece's beginning. So the sums are exact, and
-//! where within the stretch a call was is not known.
+//! A stretch of counted calls has a length, a number of calls of each kind, and the time inside them. The
+//! calls are spread evenly. Between two known events of the task lie one piece of own time and one piece of
+//! calls, in the order that fits the sample at the piece's beginning. The sums are exact; the position of a
+//! single call within the stretch is not known.
 
 use super::state::{Builder, Part, Sited, Stretch};
 use super::{Call, CallId};
@@ -12,7 +12,7 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Kind};
 
 impl Builder<'_> {
-    /// The task made these calls from now on.
+    /// The task makes these calls from now on.
     pub(super) fn count(&mut self, task: TaskId, kind: Kind) {
         let Kind::Calls { nr, args, ret, count, inside, over } = kind else { return };
         self.end_call(task, self.now, Call::NEVER);
@@ -30,7 +30,7 @@ impl Builder<'_> {
         stretch.parts.push(Part { nr, args, ret, count, inside, latest: None });
     }
 
-    /// Places what was counted until this event, of its task and of the one that has its CPU.
+    /// Places the calls counted until this event, of its task and of the task that has its CPU.
     pub(super) fn place_counted(&mut self, event: &Event) {
         let current = self.cpus[usize::from(event.cpu.0)].current;
         let own = self.own(event.task);
@@ -41,7 +41,7 @@ impl Builder<'_> {
                 self.counted.insert(task, stretch);
                 continue;
             }
-            // What only a task can do that is out of these calls, or without the CPU.
+            // Events that a task only causes outside of these calls, or without a CPU.
             let over = match event.kind {
                 Kind::Syscall { .. } | Kind::Calls { .. } | Kind::Off { .. } | Kind::Exit => its,
                 Kind::On => true,
@@ -57,14 +57,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Places what is left of all.
+    /// Places the rest of all stretches.
     pub(super) fn place_all_counted(&mut self, end: Ns) {
         for (task, mut stretch) in std::mem::take(&mut self.counted) {
             self.place(task, &mut stretch, end, true);
         }
     }
 
-    /// Places a stretch up to `until`, or all that is left of it.
+    /// Places a stretch up to `until`, or its whole rest.
     fn place(&mut self, task: TaskId, stretch: &mut Stretch, until: Ns, all: bool) {
         if self.out.calls.len() + stretch.parts.len() >= u32::MAX as usize {
             return;
@@ -80,14 +80,15 @@ impl Builder<'_> {
             if !all {
                 piece.count = share(part.count.into(), length, left).try_into().unwrap_or(u32::MAX);
                 piece.inside = Ns(share(part.inside.0, length, left));
-                // What interrupts them interrupts them for its part of the time that was measured.
+                // An interrupt takes its part of the measured time.
                 piece.count = if elsewhere { 0 } else { piece.count };
                 if piece.count > 0 || elsewhere {
                     part.inside -= piece.inside;
                 }
                 part.count -= piece.count.min(part.count);
             }
-            // What has no time of its own left goes with what came before, or no row would tell of it.
+            // Calls without time of their own left are added to the piece before, or no row would count
+            // them.
             if let Some(latest) = part.latest.filter(|_| all && room == Ns::ZERO) {
                 self.out.calls[latest.index()].counted += piece.count;
             } else if piece.count > 0 {

@@ -1,10 +1,9 @@
-//! Waits of a language's idle threads: who really had the work meanwhile.
+//! Waits of a language's idle threads: which task had the work in the meantime.
 //!
-//! Goroutines move between threads. Go's `sysmon` sleeps in a loop of its own; when it sees that a
-//! thread has been inside a system call for long, it wakes an idle one to go on with the
-//! goroutines. Or an idle one wakes by a time-out of its own and takes them over. Neither waited
-//! for a clock: until then another thread had the work. Not for other wake-ups: who wakes by
-//! itself explains the wait (`path`).
+//! Goroutines move between threads. Go's `sysmon` sleeps in its own loop; when a thread has been inside a
+//! system call for long, `sysmon` wakes an idle thread to run the goroutines. Or an idle thread wakes by
+//! its own time-out and takes them over. Neither waited for a clock: until then another thread had the
+//! work. Other wake-ups are left alone: a waker explains the wait by itself (`path`).
 
 use super::{Run, Timeline, WokenBy};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
@@ -13,15 +12,14 @@ use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
-/// Functions that only a watchdog's own thread has on its stack.
+/// Functions that are only on the stack of a watchdog's own thread.
 const WATCHDOGS: [&str; 1] = ["runtime.sysmon"];
 
-/// A thread that loses its work gives up its CPU after no more than this: it only looks for other
-/// work before.
+/// A thread that loses its work gives up its CPU within this time: it only looks for other work first.
 const LAST_LOOK: Ns = Ns(200_000);
 
-/// Gives waits that a watchdog or an idle thread's clock ended to the task that had the work
-/// meanwhile, if one had.
+/// Charges waits that a watchdog or an idle thread's clock ended to the task that had the work in the
+/// meantime, if one had it.
 pub(super) fn past_idle_threads(timeline: &mut Timeline, symbols: &Symbols) {
     if !has_watchdog(symbols) {
         return;
@@ -59,7 +57,7 @@ pub(super) fn past_idle_threads(timeline: &mut Timeline, symbols: &Symbols) {
     for index in 0..timeline.tasks.len() {
         let child = &timeline.tasks[index];
         let Some(parent) = child.parent.filter(|p| watch[p.index()]) else { continue };
-        // It was born because the others were busy, not because the watchdog had slept.
+        // It was born because the other threads were busy, not because the watchdog had slept.
         let before = (timeline.task(parent).birth, child.birth);
         let worker = worker(timeline, TaskId::at(index), before, &watch);
         timeline.tasks[index].parent = worker.or(timeline.task(parent).parent);
@@ -71,8 +69,8 @@ pub(super) fn has_watchdog(symbols: &Symbols) -> bool {
     symbols.names.iter().any(|name| WATCHDOGS.contains(&name.as_str()))
 }
 
-/// By task: whether it is a watchdog, by where it waits. Samples would not do: a thread that a
-/// watchdog starts begins on a copy of its stack.
+/// By task: whether it is a watchdog, judged by the stack where it waits. Samples are no evidence: a thread
+/// that a watchdog starts begins on a copy of its stack.
 fn watchdogs(timeline: &Timeline, symbols: &Symbols) -> Vec<bool> {
     let watches = |name: &str| WATCHDOGS.contains(&name);
     let stacks: Vec<bool> = (0..symbols.stacks.len())
@@ -85,8 +83,8 @@ fn watchdogs(timeline: &Timeline, symbols: &Symbols) -> Vec<bool> {
     found
 }
 
-/// The task of the same process that had the work at the end of an interval, while `idle` had
-/// none: the one that was last on a CPU, unless it waits for work itself.
+/// The task of the same process that had the work at the end of an interval in which `idle` had none: the
+/// task that was last on a CPU, unless it waits for work itself.
 fn worker(
     timeline: &Timeline,
     idle: TaskId,
@@ -118,7 +116,7 @@ fn worker(
     latest.map(|(_, task)| task).filter(|task| is_busy(timeline, *task, end))
 }
 
-/// Whether a task works at that time, or waits for something else than work.
+/// Whether a task works at that time, or waits for something other than work.
 fn is_busy(timeline: &Timeline, task: TaskId, at: Ns) -> bool {
     let task = timeline.task(task);
     match task.span_at(at).map(|i| task.spans[i].run) {

@@ -1,5 +1,5 @@
-//! What is not known because records were lost. Not for single switches that went unseen: these are repaired by
-//! what follows, see `switches`.
+//! Intervals that are unknown because records were lost. A single switch that was not seen is repaired by
+//! the next event, see `switches`.
 
 use super::state::{Builder, Holes, State};
 use super::{Run, Span, WokenBy};
@@ -8,8 +8,8 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Kind};
 
 impl Holes {
-    /// Whether events of this kind come even while records of their CPU are lost: samples have rings of their own,
-    /// and what is read from the side has none.
+    /// Whether events of this kind arrive even while records of their CPU are lost: samples have ring
+    /// buffers of their own, and readings of `/proc` have none.
     pub(super) fn are_passed_by(kind: Kind) -> bool {
         matches!(kind, Kind::Sample { .. } | Kind::Site(_) | Kind::Fd { .. } | Kind::Page { .. })
     }
@@ -18,8 +18,8 @@ impl Holes {
         self.moved.insert(task, (from, at));
     }
 
-    /// Since when it is not known whether a wait of this length still lasted, whose end nobody saw: the first
-    /// of the losses in it from which on they take up most of what is left of it.
+    /// From when on it is unknown whether this wait, whose end was not seen, still lasted: the first loss
+    /// in it from which on losses fill most of its rest.
     fn that_may_hide(&self, start: Ns, end: Ns) -> Option<Ns> {
         let before = self.lost.range(..start).next_back();
         let mut apart: Vec<(Ns, Ns)> = Vec::new();
@@ -66,7 +66,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Of a wait between two instants, for whatever, what losses may hide is not known. Until when it is.
+    /// Part of a wait between two instants may be hidden by losses. Returns until when the wait is known.
     pub(super) fn wait_into_hole(&mut self, task: TaskId, start: Ns, end: Ns) -> Ns {
         let Some(hole) = self.holes.that_may_hide(start, end) else { return end };
         self.live[task.index()].state = State::Unrecorded;
@@ -74,7 +74,7 @@ impl Builder<'_> {
         hole
     }
 
-    /// What `task` did between two instants is not known: so far it was believed to stay on `cpu`.
+    /// What `task` did between two instants is unknown: so far it was taken to stay on `cpu`.
     fn open_hole(&mut self, task: TaskId, cpu: Cpu, since: Ns, until: Ns) {
         let spans = &mut self.out.tasks[task.index()].spans;
         let Some(at) = spans.partition_point(|span| span.start < until).checked_sub(1) else {
@@ -91,7 +91,7 @@ impl Builder<'_> {
         }
     }
 
-    /// That records were lost may be told after waits had ended that this hides: on a CPU where nothing happened since.
+    /// A loss may be reported after the waits that it hides have ended: on a CPU that had no event since.
     pub(super) fn hide_waits(&mut self) {
         if self.holes.lost.is_empty() {
             return;
@@ -122,8 +122,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Who waited when the recording ended in losses (a file that may not grow, a full disk) may have gone on
-    /// meanwhile: that is not known.
+    /// A task that waited when the recording ended in losses (a file at its size limit, a full disk) may
+    /// have run since: that is unknown.
     pub(super) fn end_in_a_hole(&mut self) {
         let lost = || self.cpus.iter().filter_map(|cpu| cpu.lost_since);
         // A recording that was cut off lacks the same end on every CPU.

@@ -46,7 +46,7 @@ impl Builder<'_> {
     }
 
     fn enter(&mut self, task: TaskId, nr: u16, args: [u64; 4]) {
-        // A call that a signal broke off may never have come back.
+        // A call that a signal interrupted may never have returned.
         self.end_call(task, self.now, Call::NEVER);
         let process = self.out.tasks[task.index()].process;
         let restarted =
@@ -114,7 +114,7 @@ impl Builder<'_> {
     fn sample(&mut self, task: TaskId, sample: Sample) {
         let live = &mut self.live[task.index()];
         if !sample.kernel && (live.fault.is_some() || live.interrupt || live.starting) {
-            // In user mode: whatever should have ended before has ended unseen.
+            // It is in user mode: whatever had to end before has ended unseen.
             live.fault = None;
             live.interrupt = false;
             live.starting = false;

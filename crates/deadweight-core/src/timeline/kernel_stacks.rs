@@ -1,8 +1,8 @@
-//! What a kernel call stack tells: what a blocked task waits for, and what a waker was.
+//! What a kernel call chain shows: what a blocked task waits for, and in which context a waker ran.
 //!
-//! Matches function names of the kernel (5.10 to 6.18), never addresses. Stacks are read leaf
-//! first and the first function that tells something decides: a task blocked on the mutex of a
-//! pipe waits for the mutex. Not for user stacks.
+//! Matches function names of the kernel (5.10 to 6.18), never addresses. Stacks are read leaf first, and
+//! the first function in the table decides: a task blocked on the mutex of a pipe waits for the mutex. Not
+//! for user stacks.
 
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_trace::ids::StackId;
@@ -13,11 +13,11 @@ use deadweight_trace::symbols::Symbols;
 pub enum WaitsFor {
     /// Data in an empty pipe.
     PipeData,
-    /// Room in a full pipe.
+    /// Space in a full pipe.
     PipeRoom,
     /// Data or a connection on a socket.
     SocketData,
-    /// Room in a socket.
+    /// Space in a socket's buffer.
     SocketRoom,
     /// Input on a terminal.
     Terminal,
@@ -52,7 +52,7 @@ pub enum Interrupt {
     Timer,
     /// Storage completed.
     Disk,
-    /// A packet came.
+    /// A packet arrived.
     Network,
     /// Another or none of these.
     Other,
@@ -65,11 +65,11 @@ pub enum WakeContext {
     Task,
     /// The current task did it by sending a signal.
     Signal,
-    /// The current task was a mere bystander.
+    /// The current task was interrupted; it did not wake anything itself.
     Interrupt(Interrupt),
 }
 
-/// Reads kernel stacks, each of them once.
+/// Classifies kernel stacks, each of them once.
 #[derive(Debug)]
 pub(crate) struct KernelStacks<'a> {
     symbols: &'a Symbols,
@@ -83,7 +83,7 @@ impl<'a> KernelStacks<'a> {
         Self { symbols, waits: vec![None; count], wakes: vec![None; count] }
     }
 
-    /// What a task that left its CPU with this stack waits for; none if the stack tells nothing.
+    /// What a task that left its CPU with this stack waits for; none if no function of the stack is known.
     pub(crate) fn waits_for(&mut self, stack: StackId) -> Option<WaitsFor> {
         let slot = self.waits.get_mut(stack.index())?;
         let symbols = self.symbols;
@@ -128,7 +128,7 @@ fn plain(function: &str) -> &str {
     function.split('.').next().unwrap_or(function)
 }
 
-/// What a task waits for that has this function on its stack, if the function tells.
+/// What a task waits for that has this function on its stack, if that is known.
 fn wait_of(function: &str) -> Option<WaitsFor> {
     let name = plain(function);
     WAITS
@@ -241,7 +241,7 @@ const WAITS: &[(&str, WaitsFor)] = &[
     ("do_exit", WaitsFor::Other),
 ];
 
-/// The context of a waker's stack; none if it tells nothing.
+/// The context of a waker's stack; none if no function of it is known.
 fn wake_context<'n>(functions: impl Iterator<Item = &'n str>) -> Option<WakeContext> {
     let mut source = None;
     let mut signal = false;
@@ -263,8 +263,8 @@ fn wake_context<'n>(functions: impl Iterator<Item = &'n str>) -> Option<WakeCont
     Some(if signal { WakeContext::Signal } else { WakeContext::Task })
 }
 
-/// Below these, what runs is the current task's own doing, even if an interrupt brought it here:
-/// a signal that kills is delivered on the way back from one.
+/// Below these functions the current task itself is at work, even if an interrupt led here: a fatal signal
+/// is delivered on the way back from an interrupt.
 fn is_task_entry(name: &str) -> bool {
     matches!(
         name,
@@ -277,7 +277,7 @@ fn is_task_entry(name: &str) -> bool {
             .any(|p| name.starts_with(p))
 }
 
-/// Where interrupts enter the kernel, and where soft interrupts run for nobody. A soft interrupt
+/// Where interrupts enter the kernel, and where soft interrupts run on behalf of no task. A soft interrupt
 /// that a task runs itself (loopback network) has none of these below it.
 fn is_interrupt_entry(name: &str) -> bool {
     matches!(
@@ -311,7 +311,7 @@ const SIGNALS: &[&str] = &[
     "do_send_sig_info",
 ];
 
-/// What kind of interrupt has this function on its stack, if the function tells.
+/// What kind of interrupt has this function on its stack, if that is known.
 fn interrupt_of(name: &str) -> Option<Interrupt> {
     const TIMER: &[&str] = &[
         "hrtimer_",
@@ -357,8 +357,8 @@ fn interrupt_of(name: &str) -> Option<Interrupt> {
     }
 }
 
-/// What a task waits for whose kernel stack was not taken: told by the system call and by what
-/// its descriptor refers to.
+/// What a task waits for without a kernel stack: judged by the system call and by what its descriptor
+/// refers to.
 pub(crate) fn wait_by_call(name: &str, object: Option<ObjectKind>) -> WaitsFor {
     let input = match object {
         Some(ObjectKind::Pipe) => WaitsFor::PipeData,

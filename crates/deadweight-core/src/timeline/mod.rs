@@ -1,10 +1,9 @@
-//! Every task's life as spans that tile it: what it did, what it waited for, who ended the wait.
+//! Every task's life as spans that tile it: what it did, what it waited for, which task ended the wait.
 //!
-//! One pass over the events in order. Tids are resolved to [`TaskId`]s as they come, because the
-//! kernel uses them again. Not for deciding whose time the wall time is: that is `path`.
-//!
-//! Ten million events must fit into a GiB with everything that is concluded from them, so spans
-//! and calls are kept small, and equal arguments of calls are kept once.
+//! In: a trace, read in one pass over the events in order; tids become [`TaskId`]s on the way, because the
+//! kernel reuses them. Out: a [`Timeline`]. It must not know whose wall time is divided: that is `path`.
+//! Ten million events must fit into a GiB with everything concluded from them, so spans and calls are
+//! small, and equal arguments of calls are kept once.
 
 mod arguments;
 mod births;
@@ -41,11 +40,11 @@ pub struct Timeline {
     pub calls: Vec<Call>,
     /// Every page fault of an own task.
     pub faults: Vec<Fault>,
-    /// Pages that were looked at from the side.
+    /// Pages that were sampled from `/proc` without stopping the process.
     pub pages: Vec<Page>,
     /// Every time an own task blocked.
     pub blocks: Vec<Block>,
-    /// Who held each CPU, in order, one list per CPU.
+    /// Which task held each CPU, in order, one list per CPU.
     pub held: Vec<Vec<Held>>,
     /// What descriptors referred to.
     pub objects: Objects,
@@ -55,7 +54,7 @@ pub struct Timeline {
     pub root: TaskId,
     /// Records that were lost.
     pub lost: u64,
-    /// Surprises met on the way, counted, in words.
+    /// Contradictions met in the events, counted, as sentences.
     pub warnings: Vec<String>,
 }
 
@@ -66,8 +65,8 @@ pub struct Task {
     pub tid: Tid,
     /// Kernel id of its process.
     pub process: Tid,
-    /// Who gave birth to it (of a thread that a language's watchdog started: who had the work then);
-    /// none for the root and outsiders.
+    /// Its parent (of a thread that a language's watchdog started: the task that had the work then); none
+    /// for the root and outsiders.
     pub parent: Option<TaskId>,
     /// Whether it is the root or descends from it.
     pub own: bool,
@@ -85,11 +84,11 @@ pub struct Task {
     pub died: bool,
     /// Whether it ended itself (rather than being killed by `exit_group`, exec or a signal).
     pub self_exit: bool,
-    /// When it starts to die, if it was seen to.
+    /// When it starts to die, if that was seen.
     pub exit: Option<Ns>,
     /// When another task of the trace killed it, and which.
     pub killed: Option<(Ns, TaskId)>,
-    /// Whether it belongs to the recorder: what it takes is the observer's cost.
+    /// Whether it belongs to the recorder: its time is tracing overhead.
     pub observer: bool,
     /// Its life, without gaps; each span lasts until the next one's start. Empty for outsiders.
     pub spans: Vec<Span>,
@@ -104,7 +103,7 @@ pub struct Span {
     pub start: Ns,
     /// Whether it ran, could have run, or waited.
     pub run: Run,
-    /// What it was in the middle of: an axis of its own.
+    /// What it was in the middle of: independent of `run`.
     pub within: Within,
 }
 
@@ -148,7 +147,7 @@ pub struct Call {
     pub end: Ns,
     /// What it returned, or [`Call::NEVER`].
     pub(crate) ret: i64,
-    /// Who called.
+    /// The caller.
     pub task: TaskId,
     /// The user stack it was made from, where it was taken; else 0.
     pub site: StackId,
@@ -158,7 +157,8 @@ pub struct Call {
     pub(crate) object: u32,
     /// How many calls it stands for that were counted together; 0 for a call that has its own begin and end.
     pub(crate) counted: u32,
-    /// Whether the task's own time between calls that were counted together lies behind them, not ahead.
+    /// Whether the task's own time between calls that were counted together comes after each call, not
+    /// before it.
     pub(crate) own_time_behind: bool,
     /// Number on the trace's architecture.
     pub nr: u16,
@@ -209,7 +209,7 @@ pub struct Fault {
 /// A wait of an own task, from its switch-out to its wake-up.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Who waited.
+    /// The waiting task.
     pub task: TaskId,
     /// From when.
     pub start: Ns,
@@ -217,20 +217,20 @@ pub struct Block {
     pub end: Ns,
     /// What for, by the kernel stack and the system call.
     pub waits_for: WaitsFor,
-    /// Who ended it.
+    /// The waker.
     pub woken_by: WokenBy,
-    /// When ended by a task: the system call that task was in.
+    /// If a task ended it: the system call that task was in.
     pub waker_call: Option<CallId>,
     /// The system call waited in.
     pub call: Option<CallId>,
     /// The user stack, where it was taken; else 0.
     pub site: StackId,
-    /// Whether the waker was concluded rather than seen (or is who had the work that a watchdog
-    /// handed over).
+    /// Whether the waker was inferred, not seen (or is the task that had the work which a watchdog handed
+    /// over).
     pub inferred: bool,
 }
 
-/// Who ended a wait.
+/// What ended a wait.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum WokenBy {
     /// A task, own or outside.
@@ -274,7 +274,7 @@ pub struct Page {
 pub struct Held {
     /// From when.
     pub start: Ns,
-    /// By whom; none while the CPU was idle.
+    /// By which task; none while the CPU was idle.
     pub task: Option<TaskId>,
 }
 
@@ -306,8 +306,8 @@ impl Timeline {
         &self.tasks[id.index()]
     }
 
-    /// Who held `cpu` between `from` and `to`: each holder with its share, in order of time.
-    /// None stands for an idle CPU. Empty for a CPU that nothing is known of.
+    /// Which tasks held `cpu` between `from` and `to`: each with its share, in order of time. None stands
+    /// for an idle CPU. Empty for a CPU without any record.
     pub fn holders(
         &self,
         cpu: Cpu,

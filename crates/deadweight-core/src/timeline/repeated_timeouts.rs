@@ -1,9 +1,9 @@
-//! Waits for an event that look up now and then: a clock runs out, and the same wait begins again.
+//! Waits for an event with a repeated time-out: the clock runs out, and the same wait begins again.
 //!
-//! A thread that waits for work by a condition variable often does so with a time-out, looks around, and
-//! waits on (Java's VM thread, a pool's idle worker, a logger). What it waited for is who ended the last of
-//! these waits, and so the clock is not what the ones before were for. Not for a loop that only the clock
-//! ever wakes: that is polling, and its sleep is a cost (`wait-sleep`).
+//! A thread that waits for work at a condition variable often has a time-out, checks some state, and waits
+//! again (Java's VM thread, a pool's idle worker, a logger). It waited for the task that ended the last of
+//! these waits, so the earlier ones were not for the clock either. A loop that only the clock ever wakes is
+//! polling: its sleep is a cost (`wait-sleep`) and is left alone.
 
 use super::handover::has_watchdog;
 use super::{Block, Run, Timeline, WokenBy};
@@ -12,11 +12,11 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 
-/// To look around takes no more CPU time than this; more is work that the clock is for.
+/// The check between two waits takes no more CPU time than this; more is work that the clock is for.
 const LOOK: Ns = Ns(200_000);
 
-/// Gives waits that were begun again until a task of the program ended them to that task. Go's idle threads
-/// have rules of their own, see `handover`.
+/// Charges waits that were repeated until a task of the program ended them to that task. Go's idle threads
+/// have their own rules, see `handover`.
 pub(super) fn until_the_event(timeline: &mut Timeline, symbols: &Symbols) {
     if has_watchdog(symbols) {
         return;
@@ -29,7 +29,7 @@ pub(super) fn until_the_event(timeline: &mut Timeline, symbols: &Symbols) {
 }
 
 fn of_task(timeline: &mut Timeline, task: TaskId) {
-    // Backwards: who ended the last wait is known before the ones that came to nothing.
+    // Backwards: the waker of the last wait is known before the waits that timed out.
     let mut event: Option<(u64, TaskId)> = None;
     let mut worked = Ns::ZERO;
     for at in (0..timeline.task(task).spans.len()).rev() {
@@ -61,7 +61,7 @@ fn of_task(timeline: &mut Timeline, task: TaskId) {
     }
 }
 
-/// The word that a wait for a futex is for.
+/// The word that a futex wait is for.
 fn word(timeline: &Timeline, block: &Block) -> Option<u64> {
     let call = block.call.filter(|_| block.waits_for == WaitsFor::Futex)?;
     Some(timeline.args(&timeline.calls[call.index()])[0]).filter(|word| *word != 0)
@@ -74,8 +74,8 @@ mod tests {
 
     const CLOCK: &str = "interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt";
 
-    /// Who ended each wait of task 2, which looks up three times at word `third` and works for
-    /// `work` ns before the last wait.
+    /// The waker of each wait of task 2, which times out three times at word `third` and works for `work`
+    /// ns before the last wait.
     fn ended(third: u64, work: u64, last: &str) -> Vec<String> {
         let (a, b) = (3_000_000, 3_000_000 + work);
         let text = format!(

@@ -1,9 +1,9 @@
 //! Where a goroutine went to sleep.
 //!
 //! A goroutine that sleeps leaves its thread, which then waits for the next timer inside Go's scheduler:
-//! the stack of that wait says nothing. A probe on `time.Sleep` tells how long each goroutine meant to sleep,
-//! and from where; a wait that the clock ended belongs to the one of them that was due next. Not for
-//! timers and tickers, which are made in one place and waited for in another.
+//! the stack of that wait does not show the goroutine. A probe on `time.Sleep` records how long each
+//! goroutine meant to sleep, and where; a wait that the clock ended belongs to the sleep that was due next.
+//! Timers and tickers are left alone: they are made in one place and waited for in another.
 
 use super::{Block, Timeline, WokenBy};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
@@ -13,15 +13,15 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The probe at the start of `time.Sleep`, whose first argument is for how long, in nanoseconds.
+/// The probe at the start of `time.Sleep`, whose first argument is the duration in nanoseconds.
 const PROBE: &str = "go.sleep";
-/// By so much Go's `netpoll` may wake up too early: it waits for whole milliseconds, and then for the rest.
+/// Go's `netpoll` may wake up this much too early: it waits for whole milliseconds, and then for the rest.
 const EARLY: Ns = Ns(1_000_000);
 
 /// A goroutine's sleep: when it is due, when it began, and from where.
 type Sleep = (Ns, Ns, StackId);
 
-/// The sleeps that probes told of, by process.
+/// The sleeps that probes recorded, by process.
 #[derive(Debug, Default)]
 pub(super) struct Sleeps {
     /// None if the recording has no such probe.
@@ -35,7 +35,7 @@ impl Sleeps {
         Self { probe, due: BTreeMap::new() }
     }
 
-    /// A goroutine of this process went to sleep, if that is what the event tells.
+    /// A goroutine of this process goes to sleep, if the event is that probe.
     pub(super) fn note(&mut self, process: Tid, event: &Event) {
         if let Kind::Probe { probe, args, stack } = event.kind
             && Some(probe) == self.probe

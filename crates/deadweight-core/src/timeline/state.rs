@@ -14,7 +14,7 @@ use deadweight_trace::ids::{CallId, Cpu, TaskId, Tid};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// What a user stack that follows belongs to.
+/// What the next user stack belongs to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sited {
     Nothing,
@@ -23,11 +23,11 @@ pub(super) enum Sited {
     Block(u32),
 }
 
-/// What is left to place of a stretch.
+/// The rest of a stretch of counted calls that is not placed yet.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
     pub(super) start: Ns,
-    /// Up to here all is placed.
+    /// Everything before this is placed.
     pub(super) placed: Ns,
     pub(super) end: Ns,
     /// Whether the task is in a call just after `placed`.
@@ -43,17 +43,17 @@ pub(super) struct Part {
     pub(super) ret: i64,
     pub(super) count: u32,
     pub(super) inside: Ns,
-    /// The latest piece of it that was placed.
+    /// The latest call of it that was placed.
     pub(super) latest: Option<CallId>,
 }
 
-/// The holes so far, and what may yet turn out to lie in one.
+/// The holes so far, and moves of tasks that may turn out to be in one.
 #[derive(Debug, Default)]
 pub(super) struct Holes {
-    /// From when until when records of some CPU were lost.
+    /// Intervals in which records of some CPU were lost.
     pub(super) lost: BTreeMap<Ns, Ns>,
-    /// Tasks that were seen on a CPU without a switch from the one that they were on: from which, and when last.
-    /// Whether records of that CPU were lost is told by a later event of it.
+    /// Tasks that were seen on a CPU without a switch from their last CPU: that CPU, and when they were
+    /// last seen there. A later event of that CPU shows whether its records were lost.
     pub(super) moved: BTreeMap<TaskId, (Cpu, Ns)>,
 }
 
@@ -66,7 +66,7 @@ pub(super) enum State {
     Blocked(u32),
     /// Records were lost.
     Unrecorded,
-    /// Another task has its CPU, its own switch was not seen: the next event tells.
+    /// Another task has its CPU and its own switch was not seen: the next event decides.
     Away,
     Dead,
 }
@@ -84,15 +84,15 @@ pub(super) struct Pending {
 pub(super) struct Live {
     pub(super) state: State,
     pub(super) call: Option<CallId>,
-    /// The call before: what `restart_syscall` goes on with.
+    /// The call before: `restart_syscall` continues it.
     pub(super) last_call: Option<CallId>,
     pub(super) fault: Option<u32>,
     pub(super) interrupt: bool,
     pub(super) starting: bool,
     pub(super) exiting: bool,
-    /// It gave birth, and nothing was seen of it since.
+    /// It gave birth, and has had no event since.
     pub(super) gave_birth: bool,
-    /// What a user stack that follows belongs to.
+    /// What the next user stack belongs to.
     pub(super) sited: Sited,
     pub(super) pending: Option<Pending>,
     /// The latest signal from a task of the trace.
@@ -134,17 +134,17 @@ impl Live {
 /// What is known of a CPU while the events are walked.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct OneCpu {
-    /// Who has it; none while it is idle or unknown.
+    /// The task that has it; none while it is idle or unknown.
     pub(super) current: Option<TaskId>,
     /// When its latest event was.
     pub(super) last_event: Ns,
-    /// The same of what is lost together, see [`Holes::are_passed_by`].
+    /// The latest event of the ring buffer that losses apply to, see [`Holes::are_passed_by`].
     pub(super) last_record: Ns,
-    /// When the one before its latest losses was, if nothing came after them.
+    /// `last_record` before its latest losses, if no record came after them.
     pub(super) lost_since: Option<Ns>,
 }
 
-/// Surprises, counted.
+/// Contradictions, counted.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Surprises {
     pub(super) missing_off: u64,
@@ -157,7 +157,7 @@ pub(super) struct Surprises {
     pub(super) replaced: u64,
 }
 
-/// The timeline in the making.
+/// The timeline while it is built.
 pub(super) struct Builder<'a> {
     pub(super) trace: &'a Trace,
     pub(super) out: Timeline,
@@ -167,9 +167,9 @@ pub(super) struct Builder<'a> {
     pub(super) kernel: KernelStacks<'a>,
     pub(super) descriptors: Descriptors<'a>,
     pub(super) arguments: Arguments,
-    /// Own tasks in being, by process.
+    /// Living own tasks, by process.
     pub(super) threads: BTreeMap<Tid, Vec<TaskId>>,
-    /// Who is ending all threads of a process (or all others), and since when.
+    /// The task that ends all threads of a process (or all others), and since when.
     pub(super) ending: BTreeMap<Tid, (Ns, TaskId)>,
     /// Calls that were counted and have no place in time yet.
     pub(super) counted: BTreeMap<TaskId, Stretch>,

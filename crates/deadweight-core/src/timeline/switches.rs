@@ -1,4 +1,4 @@
-//! Tasks getting and losing CPUs, and holes in the recording of that.
+//! Tasks getting and losing CPUs, with repairs where a switch was not seen.
 
 use super::state::{Builder, Sited, State};
 use super::{Block, Run, WokenBy};
@@ -7,7 +7,7 @@ use deadweight_trace::ids::{Cpu, StackId, TaskId, Tid};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Off, syscall};
 
-/// How long before its switch-out a running task's wake-up may have been meant for that wait.
+/// A wake-up of a running task may have been meant for a switch-out this much later.
 const RACE: Ns = Ns(200_000);
 
 impl Builder<'_> {
@@ -24,7 +24,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whoever is believed to be on `cpu` is not, if it is another than `next`.
+    /// The task recorded on `cpu` is not there any more, if it is another one than `next`.
     fn displace(&mut self, cpu: Cpu, next: Option<TaskId>) {
         let Some(former) = self.cpus[usize::from(cpu.0)].current else { return };
         let index = former.index();
@@ -116,7 +116,8 @@ impl Builder<'_> {
             return WaitsFor::Disk;
         }
         let Some(mut call) = live.call.map(|c| &self.out.calls[c.index()]) else {
-            // The call was not recorded. Who lends a child its memory waits until that is done with it.
+            // The call was not recorded. A vfork parent lends the child its memory and waits until the
+            // child has finished with it.
             return if live.gave_birth { WaitsFor::Vfork } else { WaitsFor::Other };
         };
         if Some(call.nr) == self.numbers.restart {
@@ -127,7 +128,7 @@ impl Builder<'_> {
         wait_by_call(name, call.object().and_then(|o| self.descriptors.kind(o)))
     }
 
-    /// `task` runs on `cpu` from now on, whatever it was believed to do.
+    /// `task` runs on `cpu` from now on, whatever was recorded before.
     pub(super) fn resume(&mut self, task: TaskId, cpu: Cpu) {
         self.resume_at(task, cpu, self.now);
     }
@@ -143,7 +144,7 @@ impl Builder<'_> {
             State::Runnable => _ = self.wait_into_hole(task, latest, at),
             State::Unrecorded => {}
             State::Away => {
-                // No wake-up since: it was only pushed aside.
+                // No wake-up since: it was only preempted.
                 if let Some(last) = self.out.tasks[index].spans.last_mut() {
                     last.run = Run::Runnable;
                 }
@@ -187,9 +188,9 @@ impl Builder<'_> {
         }
     }
 
-    /// The interrupt that must have ended a wait whose wake-up was not seen, if that is certain
-    /// enough: clocks end sleeps, storage ends waits for storage. For waits that a task can end
-    /// too, only where idle CPUs are known to have delivered nothing.
+    /// The interrupt that must have ended a wait whose wake-up was not seen, if that is certain enough:
+    /// clocks end sleeps, storage ends waits for storage. For waits that a task can also end, only where
+    /// idle CPUs are known to have delivered nothing.
     fn concluded(&self, block: u32) -> Option<Interrupt> {
         let block = &self.out.blocks[block as usize];
         let blind = !self.trace.meta.blind_cpus.is_empty();

@@ -1,4 +1,4 @@
-//! Which task a tid means at the moment. Not for what the task does.
+//! Which task a tid stands for at this moment. What the task does is `build`'s.
 
 use deadweight_trace::ids::{TaskId, Tid};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// The largest tid that Linux gives out (`PID_MAX_LIMIT`) bounds the table.
 const TABLE: usize = 1 << 22;
 
-/// The tasks in being, by tid.
+/// The living tasks, by tid.
 #[derive(Debug, Default)]
 pub(crate) struct Tids {
     table: Vec<u32>,
@@ -17,7 +17,7 @@ pub(crate) struct Tids {
 const NONE: u32 = u32::MAX;
 
 impl Tids {
-    /// Who has this tid.
+    /// The task with this tid.
     pub(crate) fn get(&self, tid: Tid) -> Option<TaskId> {
         match self.table.get(tid.0 as usize) {
             Some(&NONE) => None,
@@ -39,7 +39,7 @@ impl Tids {
         self.table[index] = task.0;
     }
 
-    /// From now on nobody has this tid.
+    /// From now on no task has this tid.
     pub(crate) fn free(&mut self, tid: Tid) {
         match self.table.get_mut(tid.0 as usize) {
             Some(slot) => *slot = NONE,

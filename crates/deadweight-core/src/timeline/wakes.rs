@@ -1,4 +1,4 @@
-//! Who made a task runnable. The kernel's call chain tells interrupts from tasks.
+//! Which task or interrupt made a task runnable, by the kernel's call chain.
 
 use super::state::{Builder, Pending, State};
 use super::{Block, Run, WokenBy};
@@ -7,7 +7,7 @@ use deadweight_trace::Event;
 use deadweight_trace::ids::{Cpu, StackId, TaskId, Tid};
 use deadweight_trace::units::Ns;
 
-/// What the recorder gives as the tid of a waker that is already reaped.
+/// What the recorder writes as the tid of a waker that is already reaped.
 const REAPED: Tid = Tid(u32::MAX);
 
 impl Builder<'_> {
@@ -31,7 +31,7 @@ impl Builder<'_> {
         };
         let woken_by = match (context, by) {
             (WakeContext::Interrupt(kind), _) => WokenBy::Interrupt(kind),
-            // A blocked task is not current anywhere, and idle tasks wake nobody themselves.
+            // A blocked task is not current anywhere, and idle tasks wake nothing themselves.
             (_, Some(by)) if by != task => WokenBy::Task(by),
             _ => WokenBy::Interrupt(Interrupt::Other),
         };
@@ -66,7 +66,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The task that does a wake-up recorded on `cpu`.
+    /// The task that made a wake-up recorded on `cpu`.
     fn waker(&mut self, cpu: Cpu, tid: Tid) -> Option<TaskId> {
         if tid == REAPED {
             return self.cpus[usize::from(cpu.0)].current;

@@ -1,9 +1,9 @@
-//! The simple projection: a second reading of the same wall time, to hold against the path.
+//! The simple projection: a second reading of the same wall time, to compare with the path.
 //!
-//! Own tasks on a CPU share each instant; where there is none, the instant belongs to the wait of
-//! the task that runs next. It is better than the path where CPUs are short and where wake-ups
-//! are a scheduler's hand-overs, worse where background work overlaps the real wait. So it is a
-//! cross-check and never the ledger.
+//! Own tasks on a CPU share each instant equally; without any, the instant belongs to the wait of the task
+//! that runs next. It is better than the path where CPUs are short and where wake-ups are a scheduler's
+//! hand-overs, worse where background work overlaps the real wait. So it is a cross-check and never the
+//! ledger.
 
 use crate::path::Subject;
 use crate::path::causes::{Cause, Totals, count};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// Share of the wall time from which on two readings are both shown.
 pub const TWO_READINGS: f64 = 0.30;
 
-/// A task that is somewhere in its spans.
+/// A task and its current span.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cursor {
     /// Where its current span ends.
@@ -31,7 +31,7 @@ struct Sweep<'a> {
     cursors: BinaryHeap<Reverse<Cursor>>,
     /// Tasks on a CPU with their spans.
     running: Vec<(TaskId, usize)>,
-    /// Until when all is counted.
+    /// Everything before this is counted.
     time: Ns,
     totals: Totals,
 }
@@ -89,7 +89,7 @@ impl Sweep<'_> {
                 let next = cursor.span.wrapping_add(1);
                 let runs = task.spans.get(next).is_some_and(|s| matches!(s.run, Run::OnCpu(_)));
                 if runs || !self.running.is_empty() {
-                    // Only somebody's running begins or ends what is counted.
+                    // Counted time only changes hands where a task begins or stops running.
                     self.count(cursor.until.min(self.subject.end), cursor.task);
                     last = cursor.task;
                 }
@@ -109,7 +109,7 @@ impl Sweep<'_> {
         self.count(self.subject.end, last);
     }
 
-    /// Counts what lies between the latest instant counted and `until`, where `next` goes on.
+    /// Counts the time from the latest instant counted to `until`, where `next` continues.
     fn count(&mut self, until: Ns, next: TaskId) {
         let length = until - self.time;
         if length == Ns::ZERO {
@@ -123,14 +123,14 @@ impl Sweep<'_> {
         }
         let shares = self.running.len() as u64;
         for (position, (task, span)) in self.running.iter().enumerate() {
-            // Whole nanoseconds that add up: the first ones get what is left over.
+            // Whole nanoseconds that add up: the first tasks get the remainder.
             let share = length.0 / shares + u64::from((position as u64) < length.0 % shares);
             let part = (from, from + Ns(share));
             count(&mut self.totals, self.timeline, self.subject, (*task, *span), part);
         }
     }
 
-    /// Nobody ran: the time is the wait of the task that runs next.
+    /// No task ran: the time is the wait of the task that runs next.
     fn count_wait(&mut self, next: TaskId, from: Ns, until: Ns) {
         let task = self.timeline.task(next);
         let first = task.spans.partition_point(|s| s.start <= from).saturating_sub(1);

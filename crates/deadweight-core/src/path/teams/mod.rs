@@ -1,8 +1,8 @@
-//! Teams: like tasks side by side. The path goes through one of them; what they all did is the
-//! representative mix.
+//! Teams: similar tasks side by side. The path goes through one of them; the mix of all is representative.
 //!
-//! Same parent, same start (the function of a thread, the program of a process; without either,
-//! the name), lives that overlap. Not for unlike workers: there the lead bounds the saving.
+//! Members have the same parent, the same start (the function of a thread, the program of a process;
+//! without either, the name), and lives that overlap. Workers that differ are no team: there the lead of
+//! the slowest bounds the saving.
 
 use crate::path::Subject;
 use crate::path::causes::{Cause, Totals, cause};
@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 /// How much of the longest life all lives must have in common.
 const OVERLAP: f64 = 0.8;
 
-/// Like tasks side by side.
+/// Similar tasks side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Team {
     /// The members, by birth; at least two.
     pub members: Vec<TaskId>,
-    /// What makes them alike.
+    /// What they have in common.
     pub start: Start,
     /// CPU time of all members by cause.
     pub mix: BTreeMap<Cause, Ns>,
@@ -59,7 +59,7 @@ pub fn teams(timeline: &Timeline, symbols: &Symbols, subject: &Subject) -> Vec<T
         for member in members {
             let life = timeline.task(member);
             let joined = (common.0.min(life.end), common.1.max(life.end - life.birth));
-            // In order of birth, the latest member's birth begins what all have in common.
+            // In order of birth: the time that all lives share begins at the latest member's birth.
             if (joined.0 - life.birth).share_of(joined.1) >= OVERLAP {
                 common = joined;
             } else {
@@ -118,8 +118,8 @@ fn starts(timeline: &Timeline, symbols: &Symbols) -> Vec<Start> {
     timeline.tasks.iter().enumerate().map(of).collect()
 }
 
-/// The function that a thread with this stack was started with: the first above what libraries
-/// start threads with. None if the stack does not reach down to those.
+/// The function that a thread with this stack was started with: the first above the library functions that
+/// start threads. None if the stack does not reach down to those.
 fn start_function(symbols: &Symbols, stack: StackId) -> Option<NameId> {
     const BOTTOM: [&str; 7] = [
         "clone",

@@ -1,9 +1,8 @@
-//! What the wall time would be if some work took no time: the recorded graph, scheduled anew.
+//! What-if: the wall time if some work took no time, by a replay of the schedule over the recorded graph.
 //!
-//! Every own task repeats what it did; births, wake-ups and exits keep their order; as many run
-//! at a time as the machine has CPUs. A saving that merely moves the wait elsewhere is thus not
-//! promised. Not seen are dependencies through shared flags: they leave no edge, so a task that
-//! only polls gives a range ([`Saving`]).
+//! Every own task repeats what it did; births, wake-ups and exits keep their order; at most as many tasks
+//! run at a time as the machine has CPUs. So no saving is promised that only moves the wait elsewhere.
+//! Dependencies through shared flags leave no edge, so a task that only polls gives a range ([`Saving`]).
 
 mod replay;
 #[cfg(test)]
@@ -16,11 +15,11 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use replay::Replay;
 
-/// How much of its life a task must spend in waits that a clock ends for its end to count as
-/// polled: told by a flag rather than by work.
+/// A task's end counts as polled (caused by a flag, not by work) if it spent this share of its life in
+/// waits that a clock ended.
 const POLLING: f64 = 0.8;
 
-/// Says how much of a span of a task takes no time: `(task, span index, its length)`.
+/// How much of a span of a task takes no time: `(task, span index, its length)`.
 pub type Removal<'r> = &'r dyn Fn(TaskId, usize, Ns) -> Ns;
 
 /// The recorded graph.
@@ -29,14 +28,14 @@ pub struct WhatIf<'a> {
     timeline: &'a Timeline,
     subject: &'a Subject,
     cpus: usize,
-    /// By task, in order of time: what others do because of it.
+    /// By task, in order of time: what it does for other tasks.
     marks: Vec<Vec<Mark>>,
-    /// Whose end the subject's end waits for.
+    /// Tasks whose end the subject's end waits for.
     needed: Vec<bool>,
     /// Tasks that only poll.
     polling: Vec<bool>,
-    /// By task: spans that wait for a CPU, with how long that was not for another own task. The
-    /// schedule knows nothing of outsiders, so that time is repeated as it was.
+    /// By task: spans that wait for a CPU, with the part in which no other own task held it. The schedule
+    /// knows no outsiders, so that part is repeated as it was.
     delays: Vec<Vec<(usize, Ns)>>,
     /// The replay's own wall time, with nothing removed.
     base: Ns,
@@ -62,7 +61,7 @@ enum Does {
 pub struct Saving {
     /// If every task still has to end as it did.
     pub low: Ns,
-    /// If tasks that only poll end as soon as they are told to. Equal to `low` without such.
+    /// If tasks that only poll end as soon as their flag is set. Equal to `low` without such tasks.
     pub high: Ns,
 }
 
@@ -84,8 +83,8 @@ impl<'a> WhatIf<'a> {
         graph
     }
 
-    /// How far the replay with nothing removed is from the recorded wall time, as a share of it:
-    /// what the scheduler does not know of. Above 0.1 savings are to be doubted.
+    /// How far the replay with nothing removed is from the recorded wall time, as a share of it: what the
+    /// scheduler does not model. Above 0.1, savings are doubtful.
     #[must_use]
     pub fn error(&self) -> f64 {
         let wall = self.subject.wall();
@@ -152,8 +151,8 @@ fn delays(timeline: &Timeline, subject: &Subject) -> Vec<Vec<(usize, Ns)>> {
     delays
 }
 
-/// Whoever ended by itself within the wall time was waited for, whether an edge shows it or not:
-/// who joins a thread that is already gone leaves none.
+/// A task that ended by itself within the wall time was waited for, whether an edge shows it or not:
+/// joining a thread that is already gone leaves no edge.
 fn needed(timeline: &Timeline, subject: &Subject) -> Vec<bool> {
     let needed = |(index, task): (usize, &Task)| {
         subject.own[index] && task.died && task.killed.is_none() && task.end <= subject.end

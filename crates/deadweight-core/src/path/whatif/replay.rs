@@ -1,8 +1,8 @@
-//! List scheduling of the recorded graph: whoever is ready first gets a CPU first, and gives it
-//! back after a time slice if others wait.
+//! List scheduling of the recorded graph: the first ready task gets a CPU first, and gives it back after a
+//! time slice if others wait.
 //!
-//! Tasks are walked span by span as the schedule reaches them: nothing is copied. What lies
-//! between two marks is one step, so the cost is that of the spans plus a little per edge.
+//! Tasks are walked span by span as the schedule reaches them: nothing is copied. The time between two
+//! marks is one step, so the cost is that of the spans plus a little per edge.
 
 use super::{Does, Removal, WhatIf};
 use crate::timeline::Run;
@@ -11,7 +11,7 @@ use deadweight_trace::units::Ns;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// How long a task keeps its CPU while others wait: about what Linux gives.
+/// How long a task keeps its CPU while others wait: about Linux's time slice.
 const SLICE: Ns = Ns(3_000_000);
 
 /// No more slices than this in a wall time: a recording of hours needs no finer ones.
@@ -26,32 +26,32 @@ enum Step {
     Outside(Ns),
     /// Waits for another task to end the wait with this index.
     For(u32),
-    /// Does something for another.
+    /// Does something for another task.
     Do(Does),
-    /// Is through.
+    /// Has ended.
     End,
 }
 
-/// Where a task is in what it did.
+/// The position of a task in its recorded life.
 #[derive(Copy, Clone, Debug, Default)]
 struct Place {
     span: usize,
     time: Ns,
     mark: usize,
-    /// What remains of the current run.
+    /// The rest of the current run.
     left: Ns,
     waiting: Option<u32>,
     begun: bool,
     through: bool,
 }
 
-/// An end of a run or of a wait outside: when, in which order it was planned, whose, and which.
+/// An end of a run or of an outside wait: when, its order of planning, the task, and which.
 type Planned = Reverse<(Ns, u64, TaskId, bool)>;
 
 pub(super) struct Replay<'g, 'a> {
     graph: &'g WhatIf<'a>,
     removal: Removal<'g>,
-    /// Whether tasks that poll end as soon as they are told.
+    /// Whether tasks that poll end as soon as their flag is set.
     told: bool,
     places: Vec<Place>,
     ended: Vec<bool>,
@@ -125,7 +125,7 @@ impl<'g, 'a> Replay<'g, 'a> {
         }
     }
 
-    /// Whoever was there when the subject started begins then, all others at their births.
+    /// Tasks that were alive when the subject started begin then, all others at their births.
     fn begin_all(&mut self) {
         let (timeline, subject) = (self.graph.timeline, self.graph.subject);
         for (index, task) in timeline.tasks.iter().enumerate().filter(|(i, _)| subject.own[*i]) {
@@ -161,7 +161,7 @@ impl<'g, 'a> Replay<'g, 'a> {
         }
     }
 
-    /// A task that has a CPU goes on until it runs, waits, or is through.
+    /// A task that has a CPU continues until it runs, waits, or ends.
     fn go_on(&mut self, task: TaskId) {
         loop {
             let left = self.places[task.index()].left;
@@ -220,8 +220,8 @@ impl<'g, 'a> Replay<'g, 'a> {
         }
     }
 
-    /// Nobody can go on, as records contradict each other: whose recorded wait ended first does.
-    /// Says whether there was one.
+    /// No task can continue, as records contradict each other: the task whose recorded wait ended first
+    /// does. Returns whether there was one.
     fn release(&mut self) -> bool {
         let blocks = &self.graph.timeline.blocks;
         let waits = self.places.iter().filter_map(|p| p.waiting);
@@ -242,7 +242,7 @@ impl<'g, 'a> Replay<'g, 'a> {
         loop {
             let place = &mut self.places[task.index()];
             let through = place.time >= end || place.span >= entry.spans.len();
-            // What it did for others at its very end counts as done before it.
+            // What it did for others at its very end counts as done before the end.
             let due = marks.get(place.mark).filter(|m| through || m.at <= place.time);
             if run > Ns::ZERO && (through || due.is_some()) {
                 return Step::Run(run);
@@ -279,7 +279,7 @@ impl<'g, 'a> Replay<'g, 'a> {
         }
     }
 
-    /// Goes on to the end of a task's span, or to its next mark within it: how long that takes.
+    /// Moves on to the end of a task's span, or to its next mark within it. Returns how long that takes.
     fn part(&mut self, task: TaskId, end: Ns) -> Ns {
         let entry = self.graph.timeline.task(task);
         let place = &mut self.places[task.index()];

@@ -1,4 +1,4 @@
-//! What system calls do to a process's descriptors. Not the doing itself.
+//! What each system call does to a process's descriptors, as a table. `descriptors` applies it.
 
 use super::ObjectKind;
 use deadweight_trace::syscall::{self, Arch};
@@ -6,8 +6,8 @@ use deadweight_trace::syscall::{self, Arch};
 /// `O_CLOEXEC`, and the same bit in pipes', sockets' and eventfds' flags, on both architectures.
 pub(super) const CLOEXEC: u64 = 0o2_000_000;
 
-/// What a call does to the table when it succeeds. `flags` is the position of the argument that
-/// holds [`CLOEXEC`], if it was kept.
+/// What a successful call does to the table. `flags` is the position of the argument that holds
+/// [`CLOEXEC`], if it was kept.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Nothing.
@@ -26,7 +26,7 @@ pub(super) enum Effect {
     CloseRange,
 }
 
-/// Numbers above this have no effect known to us (the tables end below 470 today).
+/// Numbers above this have no known effect (the tables end below 470 today).
 const NUMBERS: u16 = 512;
 
 /// The effects by number.

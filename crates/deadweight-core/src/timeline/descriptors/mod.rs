@@ -1,9 +1,9 @@
 //! What file descriptors refer to, replayed per process from open, dup, pipe, fork, exec, close.
 //!
-//! Two descriptors of one pipe, in whatever processes, lead to one [`Object`]. Calls that write
-//! descriptors to memory (`pipe`) are followed by the kernel's own rule, the lowest free number;
-//! what the recorder read from `/proc` later overrules. Not for naming files that were opened
-//! while nobody looked: their paths lie in the program's memory.
+//! Two descriptors of one pipe, in any processes, lead to one [`Object`]. For calls that write descriptors
+//! to memory (`pipe`) the kernel's own rule is applied, the lowest free number; a later reading of `/proc`
+//! overrules it. Files that were opened without a reading of `/proc` get no name: their paths lie in the
+//! program's memory.
 
 mod effect;
 
@@ -78,7 +78,7 @@ impl ObjectKind {
         }
     }
 
-    /// Whether two descriptors of one name mean one thing that bytes pass through.
+    /// Whether two descriptors of one name mean one object that bytes pass through.
     fn is_shared(self) -> bool {
         matches!(self, Self::Pipe | Self::Socket | Self::Terminal | Self::Device)
     }
@@ -89,12 +89,12 @@ impl ObjectKind {
 struct Entry {
     object: u32,
     closed_by_exec: bool,
-    /// When the recorder found it there, if no call had told of it.
+    /// When the recorder found it there, if no call had shown it before.
     found: Option<Ns>,
 }
 
 impl Entry {
-    /// Whether the recorder found it since then.
+    /// Whether the recorder has found it since.
     fn is_found(&self, since: Ns) -> bool {
         self.found.is_some_and(|at| at >= since)
     }
@@ -103,7 +103,7 @@ impl Entry {
 /// One process's descriptors.
 type Table = BTreeMap<i32, Entry>;
 
-/// Every process's descriptors at the moment.
+/// Every process's descriptors at this moment.
 #[derive(Debug)]
 pub(crate) struct Descriptors<'a> {
     symbols: &'a Symbols,
@@ -120,18 +120,18 @@ impl<'a> Descriptors<'a> {
         Self { symbols, effects, tables, by_name, objects: Objects::default() }
     }
 
-    /// What was found, at the end.
+    /// All objects that were found, at the end.
     pub(crate) fn into_objects(self) -> Objects {
         self.objects
     }
 
-    /// What the call with these arguments works on.
+    /// The object that the call with these arguments works on.
     pub(crate) fn object_of(&self, process: Tid, nr: u16, args: &[u64; 4]) -> Option<u32> {
         let fd = as_fd(*args.get(self.effects.descriptor(nr)?)?);
         self.tables.get(&process)?.get(&fd).map(|e| e.object)
     }
 
-    /// What kind of thing that is.
+    /// The kind of that object.
     pub(crate) fn kind(&self, object: u32) -> Option<ObjectKind> {
         self.objects.get(object).map(|o| o.kind)
     }
@@ -165,7 +165,7 @@ impl<'a> Descriptors<'a> {
         let kind = ObjectKind::of_name(self.symbols.name(name));
         let known = self.tables.get(&process).and_then(|t| t.get(&fd)).copied();
         let nameless = known.map(|e| e.object).filter(|o| self.may_be(*o, kind, name));
-        // What was done with it before its name was known was done with a thing of that name.
+        // Earlier uses of the descriptor, before its name was known, were uses of an object of that name.
         if let Some(object) = nameless.and_then(|o| self.objects.all.get_mut(o as usize)) {
             *object = Object { kind, name };
         }
@@ -211,7 +211,7 @@ impl<'a> Descriptors<'a> {
                 let object = found.map_or_else(|| self.add(kind, NameId(0)), |e| e.object);
                 self.put(process, fd, object, flagged(flags));
             }
-            // The recorder may have looked before it returned.
+            // The recorder may have read `/proc` before the call returned.
             Effect::Pair { kind, .. } if self.pair_is_found(process, kind, since) => {}
             Effect::Pair { flags, kind } => {
                 let object = self.add(kind, NameId(0));
@@ -234,7 +234,7 @@ impl<'a> Descriptors<'a> {
         }
     }
 
-    /// Whether the recorder found two of a kind since then.
+    /// Whether the recorder has found two objects of one kind since.
     fn pair_is_found(&self, process: Tid, kind: ObjectKind, since: Ns) -> bool {
         let entries = self.tables.get(&process).into_iter().flat_map(BTreeMap::values);
         let of_kind = |e: &&Entry| e.is_found(since) && self.kind(e.object) == Some(kind);
@@ -276,7 +276,7 @@ impl<'a> Descriptors<'a> {
         }
     }
 
-    /// A process's table. Nothing being known of it, its three standard descriptors are taken.
+    /// A process's table. A new one has the three standard descriptors taken.
     fn table(&mut self, process: Tid) -> &mut Table {
         if !self.tables.contains_key(&process) {
             let standard = |fd| {
@@ -309,7 +309,7 @@ impl<'a> Descriptors<'a> {
         self.put(process, to, object, closed_by_exec);
     }
 
-    /// The number that the kernel gives out next.
+    /// The number that the kernel gives to the next descriptor.
     fn lowest_free(&mut self, process: Tid) -> i32 {
         let mut free = 0;
         for fd in self.table(process).keys() {

@@ -1,9 +1,9 @@
-//! Who ended a wait, where the kernel does not say: concluded from what other tasks did meanwhile.
+//! Inferred wakers: who ended a wait where no wake-up is recorded, by what other tasks did in the meantime.
 //!
-//! Who may not watch the machine sees no wake-ups. But whoever waits for a pipe's data is woken by
-//! what is first written to that pipe, who waits for a child by its death, who waits at a futex by a
-//! wake of that word, in the order of waiting. What is concluded is marked as inferred. Nobody is taken
-//! on a guess: where nothing fits, the wake-up stays unseen. Not for recordings with wake-ups.
+//! Without permission to watch the machine, wake-ups are not recorded. But a task that waits for a pipe's
+//! data is woken by the first write to that pipe, a parent by its child's death, a waiter at a futex by a
+//! wake of that word, in the order of waiting. Such a waker is marked as inferred. Nothing is guessed:
+//! where no event fits, the wake-up stays unseen. Recordings with wake-ups do not need this.
 
 use super::{Block, Call, Run, Span, Timeline, Within, WokenBy};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
@@ -12,27 +12,27 @@ use deadweight_trace::syscall::{self, Arch};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// So long after the other side's call ended may who it woke get a CPU, where nothing but the
-/// time ties the two together.
+/// The woken task may get a CPU this long after the other side's call ended, where only the time connects
+/// the two.
 const SOON: Ns = Ns(500_000);
-/// Calls on one object, or births, that are looked at for one wait, back from its end.
-const VISITED: usize = 64;
+/// Calls on one object, or births, that are considered for one wait, back from its end.
+const CONSIDERED: usize = 64;
 /// `-ETIMEDOUT`.
 const TIMED_OUT: i64 = -110;
-/// `-EINTR`, and what the kernel has instead of it for a call that may begin anew (`-ERESTARTSYS` to
+/// `-EINTR`, and what the kernel has in its place for a call that may be restarted (`-ERESTARTSYS` to
 /// `-ERESTART_RESTARTBLOCK`): a signal ended the wait.
 pub(super) const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 /// Futex operations that wake (`FUTEX_WAKE`, `REQUEUE`, `CMP_REQUEUE`, `WAKE_OP`, `UNLOCK_PI`,
 /// `WAKE_BITSET`), without their flags.
 const FUTEX_WAKES: [u64; 6] = [1, 3, 4, 5, 7, 10];
 
-/// What calls do for others.
+/// What calls give to waiting tasks.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Gift {
-    /// Data, or its end.
+enum Provides {
+    /// Data, or end of file.
     Data,
-    /// Room, or nobody who reads.
-    Room,
+    /// Space, or the last reader closed it.
+    Space,
     /// Either.
     Both,
     /// A futex word changed.
@@ -41,14 +41,14 @@ enum Gift {
     Signal,
 }
 
-fn gift(name: &str) -> Option<Gift> {
+fn gift(name: &str) -> Option<Provides> {
     Some(match name {
         "write" | "writev" | "pwritev" | "pwritev2" | "sendto" | "sendmsg" | "sendmmsg"
-        | "sendfile" | "connect" => Gift::Data,
-        "read" | "readv" | "recvfrom" | "recvmsg" | "recvmmsg" => Gift::Room,
-        "close" | "shutdown" | "splice" | "exit_group" => Gift::Both,
-        "futex" | "futex_wake" => Gift::Wake,
-        "kill" | "tgkill" | "tkill" => Gift::Signal,
+        | "sendfile" | "connect" => Provides::Data,
+        "read" | "readv" | "recvfrom" | "recvmsg" | "recvmmsg" => Provides::Space,
+        "close" | "shutdown" | "splice" | "exit_group" => Provides::Both,
+        "futex" | "futex_wake" => Provides::Wake,
+        "kill" | "tgkill" | "tkill" => Provides::Signal,
         _ => return None,
     })
 }
@@ -56,13 +56,13 @@ fn gift(name: &str) -> Option<Gift> {
 /// Everything that may have ended a wait, in order of time.
 #[derive(Default)]
 struct Peers {
-    /// By object: calls on it that others may have waited for.
-    on_object: BTreeMap<u32, Vec<(Gift, CallId)>>,
-    /// By process and word: wakes of a futex that woke somebody.
+    /// By object: calls on it that a task may have waited for.
+    on_object: BTreeMap<u32, Vec<(Provides, CallId)>>,
+    /// By process and word: wakes of a futex that woke a task.
     wakes: BTreeMap<(Tid, u64), Vec<CallId>>,
     /// By wait at a futex: the wake that ended it.
     woken: BTreeMap<u32, CallId>,
-    /// Calls that give data to anybody.
+    /// Calls that give data to any task.
     data: Vec<CallId>,
     /// By the process that gave birth: deaths.
     deaths: BTreeMap<Tid, Vec<(Ns, TaskId)>>,
@@ -70,7 +70,7 @@ struct Peers {
     threads: BTreeMap<Tid, Vec<(Ns, TaskId)>>,
 }
 
-/// A wake-up that was concluded.
+/// A wake-up that was inferred.
 #[derive(Copy, Clone)]
 struct Concluded {
     at: Ns,
@@ -78,10 +78,10 @@ struct Concluded {
     call: Option<CallId>,
 }
 
-/// Gives each wait without a seen wake-up the one that fits, if one does.
+/// Gives each wait without a recorded wake-up the waker that fits, if there is one.
 ///
-/// Where `exact` is not given, a wait may have lasted longer than it is told to: for how long a task was without a CPU
-/// before it was stopped is known, but not how much of that came before the wait and how much behind it.
+/// Without `exact`, a wait may have lasted longer than recorded: how long a task was off CPU before it was
+/// stopped is known, but not how much of that came before the wait and how much after it.
 pub(super) fn infer(timeline: &mut Timeline, arch: Arch, exact: bool) {
     let peers = Peers::gather(timeline, arch);
     let mut early: BTreeMap<TaskId, BTreeMap<u32, Ns>> = BTreeMap::new();
@@ -115,7 +115,7 @@ fn late(timeline: &Timeline, block: &Block) -> Block {
     Block { end: back.map_or(block.end, |back| back.max(block.end)), ..*block }
 }
 
-/// From its wake-up on a task is not waiting but runnable.
+/// From its wake-up on a task does not wait, it is runnable.
 fn make_runnable(timeline: &mut Timeline, task: TaskId, woken: &BTreeMap<u32, Ns>) {
     let spans = &mut timeline.tasks[task.index()].spans;
     let mut all = Vec::with_capacity(spans.len() + woken.len());
@@ -142,12 +142,12 @@ fn make_runnable(timeline: &mut Timeline, task: TaskId, woken: &BTreeMap<u32, Ns
 impl Peers {
     fn gather(timeline: &Timeline, arch: Arch) -> Self {
         let mut peers = Self::default();
-        let mut gifts: BTreeMap<u16, Option<Gift>> = BTreeMap::new();
+        let mut gifts: BTreeMap<u16, Option<Provides>> = BTreeMap::new();
         for (index, call) in timeline.calls.iter().enumerate() {
             let id = CallId::at(index);
             let name = || gift(syscall::name(arch, call.nr).unwrap_or(""));
             let Some(gift) = *gifts.entry(call.nr).or_insert_with(name) else { continue };
-            if gift == Gift::Wake {
+            if gift == Provides::Wake {
                 let [word, operation, ..] = timeline.args(call);
                 let woke = call.ret().is_some_and(|ret| ret > 0);
                 if woke && FUTEX_WAKES.contains(&(operation & 0x7f)) {
@@ -156,14 +156,14 @@ impl Peers {
                 }
                 continue;
             }
-            let gave = |ret: i64| ret > 0 || ret == 0 && gift == Gift::Both;
+            let gave = |ret: i64| ret > 0 || ret == 0 && gift == Provides::Both;
             if !call.ret().is_none_or(gave) {
                 continue;
             }
             if let Some(object) = call.object() {
                 peers.on_object.entry(object).or_default().push((gift, id));
             }
-            if matches!(gift, Gift::Data | Gift::Signal) {
+            if matches!(gift, Provides::Data | Provides::Signal) {
                 peers.data.push(id);
             }
         }
@@ -184,7 +184,7 @@ impl Peers {
         peers
     }
 
-    /// Which wake of a futex ended which wait: who waits first is woken first.
+    /// Which futex wake ended which wait: first in, first out.
     fn in_order_of_waiting(&self, timeline: &Timeline, arch: Arch) -> BTreeMap<u32, CallId> {
         let futex = syscall::number(arch, "futex");
         let mut waits: BTreeMap<(Tid, u64), Vec<u32>> = BTreeMap::new();
@@ -227,10 +227,10 @@ impl Peers {
         let interrupted = ret.is_some_and(|ret| INTERRUPTED.contains(&ret));
         let child = if interrupted { self.child(timeline, block) } else { None };
         child.or_else(|| match block.waits_for {
-            WaitsFor::PipeData => self.on_object(timeline, block, call?, Gift::Data),
-            WaitsFor::PipeRoom => self.on_object(timeline, block, call?, Gift::Room),
+            WaitsFor::PipeData => self.on_object(timeline, block, call?, Provides::Data),
+            WaitsFor::PipeRoom => self.on_object(timeline, block, call?, Provides::Space),
             WaitsFor::SocketData => self
-                .on_object(timeline, block, call?, Gift::Data)
+                .on_object(timeline, block, call?, Provides::Data)
                 .or_else(|| self.just_before(timeline, block)),
             WaitsFor::Futex if ret == Some(TIMED_OUT) => Some(timer),
             WaitsFor::Futex => self.futex(timeline, index, block),
@@ -247,30 +247,30 @@ impl Peers {
         died(timeline, self.deaths.get(&timeline.task(block.task).process)?, block)
     }
 
-    /// The first call that gave what is waited for, on the same object, while it was waited: the
-    /// pipe was empty, or full. Only if there is none was it somebody who left.
+    /// The first call during the wait that gave what is waited for, on the same object: the pipe was empty,
+    /// or full. Only without such a call is it a task that closed its end.
     fn on_object(
         &self,
         timeline: &Timeline,
         block: &Block,
         waits_in: &Call,
-        wanted: Gift,
+        wanted: Provides,
     ) -> Option<Concluded> {
         let calls = self.on_object.get(&waits_in.object()?)?;
         let before = calls.partition_point(|(_, id)| timeline.calls[id.index()].start < block.end);
-        // Calls are in order of their starts, and one that began long before may still last.
+        // Calls are in order of their starts, and one that began long before may not have returned yet.
         let overlaps = |id: CallId| overlapping(timeline, block, id);
         let first = calls[..before].iter().rev().filter(|(gift, _)| *gift == wanted);
-        let first = first.take(VISITED).filter_map(|(_, id)| overlaps(*id)).last();
+        let first = first.take(CONSIDERED).filter_map(|(_, id)| overlaps(*id)).last();
         first.or_else(|| {
-            let left = calls[..before].iter().rev().filter(|(gift, _)| *gift == Gift::Both);
-            left.take(VISITED).find_map(|(_, id)| overlaps(*id))
+            let left = calls[..before].iter().rev().filter(|(gift, _)| *gift == Provides::Both);
+            left.take(CONSIDERED).find_map(|(_, id)| overlaps(*id))
         })
     }
 
     fn futex(&self, timeline: &Timeline, index: u32, block: &Block) -> Option<Concluded> {
         let woken = self.woken.get(&index).and_then(|id| overlapping(timeline, block, *id));
-        // A thread that is joined wakes at its end, by the kernel's hand.
+        // A thread that ends wakes the one that joins it; the kernel does that.
         woken.or_else(|| self.joined(timeline, block)).or_else(|| {
             let process = timeline.task(block.task).process;
             let ended = died(timeline, self.threads.get(&process)?, block)?;
@@ -278,19 +278,19 @@ impl Peers {
         })
     }
 
-    /// The end of the thread whose number is the value that the word is expected to keep: so the C
-    /// library joins a thread. It is that thread, however long the waiter then has no CPU.
+    /// The end of the thread whose tid is the value that the futex word is expected to keep: so the C
+    /// library joins a thread. It is that thread, however long the waiter is then off CPU.
     fn joined(&self, timeline: &Timeline, block: &Block) -> Option<Concluded> {
         let [_, _, value, _] = timeline.args(&timeline.calls[block.call?.index()]);
         let threads = self.threads.get(&timeline.task(block.task).process)?;
-        // The word is cleared just before the end is recorded.
+        // The kernel zeroes the word just before the end is recorded.
         let before = threads.partition_point(|(at, _)| *at <= block.end + SOON);
         let of_value = |(_, id): &&(Ns, TaskId)| u64::from(timeline.task(*id).tid.0) == value;
         let joined = threads[..before].iter().rev().find(of_value)?;
         died(timeline, &[(joined.0.min(block.end), joined.1)], block)
     }
 
-    /// The last call that gave data to anybody just before the wait ended.
+    /// The last call that gave data to any task just before the wait ended.
     fn just_before(&self, timeline: &Timeline, block: &Block) -> Option<Concluded> {
         let before = self.data.partition_point(|id| timeline.calls[id.index()].start < block.end);
         let concluded = self.data[..before]
@@ -302,8 +302,8 @@ impl Peers {
     }
 }
 
-/// The wake-up by this call, if another task made it while the wait lasted: at the end of the
-/// first time that it was on a CPU in it.
+/// The wake-up by this call, if another task made it during the wait: at the end of that task's first time
+/// on a CPU in the call.
 fn overlapping(timeline: &Timeline, block: &Block, id: CallId) -> Option<Concluded> {
     let call = &timeline.calls[id.index()];
     let ended = if call.end > call.start { call.end } else { block.end };
@@ -328,16 +328,17 @@ fn overlapping(timeline: &Timeline, block: &Block, id: CallId) -> Option<Conclud
     })
 }
 
-/// The wake-up by the child that took the waiter's memory: it became a program or died.
+/// The wake-up by the vfork child that borrowed the waiter's memory: it executed a program or died.
 fn left(timeline: &Timeline, block: &Block) -> Option<Concluded> {
     let born = |task: &super::Task| {
         task.parent == Some(block.task) && task.birth <= block.start && task.end > block.start
     };
     let before = timeline.tasks.partition_point(|task| task.birth <= block.start);
-    let child = (before.saturating_sub(VISITED)..before).rfind(|at| born(&timeline.tasks[*at]))?;
+    let child =
+        (before.saturating_sub(CONSIDERED)..before).rfind(|at| born(&timeline.tasks[*at]))?;
     let task = &timeline.tasks[child];
     let exec = task.execs.iter().map(|(at, _)| *at).find(|at| *at >= block.start);
-    // Nothing else ends such a wait, but it may do so before the recorder hears of the program.
+    // Nothing else ends such a wait, but the exec may be recorded later than the wake-up.
     let at = exec.or(task.exit)?.min(block.end);
     Some(Concluded { at, by: WokenBy::Task(TaskId::at(child)), call: None })
 }
