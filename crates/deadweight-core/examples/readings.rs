@@ -1,5 +1,5 @@
-//! Prints what the timeline and the path make of a recording, for looking into puzzles: its own
-//! reading, the second reading beside it, and what was surprising.
+//! Prints the timeline and the path of a recording, to investigate surprising reports: both readings, and
+//! the warnings.
 //!
 //! `cargo run --release --example readings FILE [NAME]`. Not the report: that is `deadweight report`.
 #![expect(clippy::print_stdout, reason = "an example that prints")]

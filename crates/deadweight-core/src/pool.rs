@@ -1,9 +1,8 @@
-//! Several traced runs of one command, and its clean runs, as one report.
+//! Pools several traced runs of one command, and its clean runs, into one report.
 //!
-//! Clean runs time, traced runs give the shares: each run's rows become shares of what is left
-//! without the observer and without what other programs took, the shares are averaged and scaled
-//! onto the clean median by largest remainder, so that the rows still add up exactly. Not for
-//! judging a single run.
+//! Clean runs give the time, traced runs the shares: each run's rows become shares of its net time, without
+//! tracing overhead and the time of other programs; the shares are averaged and scaled to the clean median
+//! by largest remainder, so that the rows still add up exactly. A single run is judged elsewhere.
 
 use crate::facts::clean_run::CleanRun;
 use crate::sections::hazards;
@@ -17,27 +16,27 @@ use deadweight_report::wording::time;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// Times of traced and clean runs that differ by more than this factor are told apart.
+/// If the times of traced and clean runs differ by more than this factor, a sentence says which is which.
 const APART: f64 = 1.05;
 /// Shares become whole numbers of this unit for apportioning.
 const PARTS: f64 = 1e12;
 const OBSERVER: &str = "observer";
-/// The account that waits for a CPU are charged to, whoever held it.
+/// The account of waits for a CPU, whichever task held it.
 const WAIT_CPU: &str = "wait-cpu";
 
 /// The report of one traced run.
 pub(crate) struct TracedRun {
-    /// By itself.
+    /// Its own report.
     pub(crate) report: Report,
-    /// How much of its wall time other programs held the CPU: no other run shares that.
+    /// The time other programs held the CPU in this run: other runs do not share it.
     pub(crate) disturbed_ns: u64,
-    /// Which part of the whole command's wall and CPU time its ledgers divide: all, but for one
+    /// The part of the whole command's wall and CPU time that its ledgers divide: all, except for one
     /// process (`--of`) or function (`--in`) of it.
     pub(crate) part: (f64, f64),
 }
 
-/// One report of at least one run's reports, each of one traced run; of so many runs `in_all`, the others
-/// of which had nothing of what is divided.
+/// One report from the reports of single traced runs, at least one. Of `in_all` runs the others had nothing
+/// of what is divided.
 pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun], in_all: usize) -> Report {
     let mut runs: Vec<Report> = Vec::with_capacity(traced.len());
     let count = in_all.max(traced.len()).max(1) as f64;
@@ -66,8 +65,8 @@ pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun], in_all: usize) ->
     report
 }
 
-/// Replaces the middle run's amounts by the mean shares of all, of the time that counts: of the
-/// clean runs', the `part` that the ledgers divide.
+/// Replaces the median run's amounts by the mean shares of all, of the time that counts: of the clean runs'
+/// time, the `part` that the ledgers divide.
 fn scale(
     report: &mut Report,
     runs: &[Report],
@@ -94,7 +93,7 @@ fn scale(
     let cpu: Vec<&[Row]> = runs.iter().map(|r| r.cpu_ledger.as_slice()).collect();
     report.ledger = pooled_rows(&walls, target, keep_observer);
     report.cpu_ledger = pooled_rows(&cpu, cpu_target, keep_observer);
-    // Wall times are what comparisons test.
+    // Comparisons test wall times.
     report.cpu_ledger.iter_mut().for_each(|row| row.each_ns.clear());
     report.cpu_ns = report.cpu_ledger.iter().map(|r| r.ns).sum();
     report.findings = pooled_findings(runs, target);
@@ -108,14 +107,14 @@ fn scale(
     report.net_ns = net(&report.ledger);
 }
 
-/// Takes out what other programs took.
+/// Takes out the time of other programs.
 fn undisturb(rows: &mut [Row], disturbed: u64) {
     if let Some(row) = rows.iter_mut().find(|row| row.account == WAIT_CPU) {
         row.ns = row.ns.saturating_sub(disturbed);
     }
 }
 
-/// Time without the observer's part.
+/// Time without tracing overhead.
 fn net(rows: &[Row]) -> u64 {
     rows.iter().filter(|r| r.account != OBSERVER).map(|r| r.ns).sum()
 }
@@ -128,7 +127,7 @@ fn of_whole(share: f64, whole: u64) -> u64 {
 }
 
 fn pooled_rows(runs: &[&[Row]], target: u64, keep_observer: bool) -> Vec<Row> {
-    // The share of each run, with the ends of its interval.
+    // The share of each run, with its interval.
     let mut accounts: BTreeMap<&str, (Row, Vec<[f64; 3]>)> = BTreeMap::new();
     for rows in runs {
         let whole = if keep_observer { rows.iter().map(|r| r.ns).sum() } else { net(rows) };
@@ -219,10 +218,10 @@ fn pooled_findings(runs: &[Report], target: u64) -> Vec<Finding> {
     found
 }
 
-/// The findings of several runs, those of one cause together, each with its run's net time.
+/// The findings of several runs, grouped by cause, each with its run's net time.
 ///
-/// Of one cause are findings of one class in one process with a place in common: two locks are two
-/// causes. Which place comes first may differ from run to run, and one run may not have seen any.
+/// One cause: findings of one class in one process with a place in common; two locks are two causes. The
+/// order of places may differ between runs, and a run may have none.
 fn alike(runs: &[Report]) -> Vec<Vec<(&Finding, u64)>> {
     let mut causes: Vec<Vec<(&Finding, u64)>> = Vec::new();
     for run in runs {
@@ -253,7 +252,7 @@ fn same_cause(a: &Finding, b: &Finding) -> bool {
     a.class == b.class && a.process == b.process && (place(a, b) || place(b, a))
 }
 
-/// As far as is known: in one of the two runs no place was seen.
+/// As far as is known: one of the two runs has no place.
 fn may_be_same(a: &Finding, b: &Finding) -> bool {
     a.class == b.class && a.process == b.process && (a.sites.is_empty() || b.sites.is_empty())
 }
@@ -300,7 +299,7 @@ fn traced_runs(runs: &[Report], clean: &CleanRuns) -> TracedRuns {
     }
 }
 
-/// Says which clock the findings' sentences speak of, where that is another than the rows'.
+/// The warning that the findings' sentences speak of another clock than the rows, if so.
 fn clocks(report: &Report, runs: &[Report], clean: &[CleanRun]) -> Option<String> {
     let traced = net(&runs[runs.len() / 2].ledger);
     let apart = traced as f64 / report.net_ns.max(1) as f64;
@@ -314,7 +313,7 @@ fn clocks(report: &Report, runs: &[Report], clean: &[CleanRun]) -> Option<String
     })
 }
 
-/// Each warning once. Those that differ only in the number that they begin with are one, with the sum.
+/// Each warning once. Warnings that differ only in the number at their beginning become one, with the sum.
 fn warnings<'w>(all: impl Iterator<Item = &'w String>) -> Vec<String> {
     let mut found: Vec<(u64, &str, bool)> = Vec::new();
     for warning in all {

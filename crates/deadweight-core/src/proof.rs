@@ -1,8 +1,7 @@
-//! What runs without a cost, beside runs with it, say of a finding: measured, needed, or neither.
+//! Proofs: judges runs without a cost beside runs with it: measured, needed, or neither.
 //!
-//! A [`Removal`] is what may be left out of a binary; running it is the caller's business, who
-//! comes back with a [`Trial`]. Not for choosing what to leave out (`removals`), nor for the bytes
-//! (`asm::removal`).
+//! A [`Removal`] is what may be removed from a binary; the caller runs it and returns a [`Trial`]. What to
+//! remove is `removals`' choice, the bytes are `deadweight_code::removal`'s.
 
 use crate::findings;
 use deadweight_report::compare::{self, Verdict};
@@ -10,42 +9,42 @@ use deadweight_report::report::{Finding, How, Outcome, Proof, Removal, Report};
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
 
-/// What costs this share of the wall time at most is no finding.
+/// A cost of at most this share of the wall time is no finding.
 const WORTH: f64 = 0.02;
-/// A finding is withdrawn if at least this part of it was tried in vain.
+/// A finding is withdrawn if at least this share of it was tried without effect.
 const MOST_OF_IT: f64 = 0.5;
 /// The class whose removal leaves instructions that do nothing in the hot loop itself.
 const CHECKS: &str = "bounds-checks";
 
-/// What came of running a binary with and without something.
+/// The result of running a binary with and without something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// Wall times in pairs: as it is, and without.
+    /// Wall times in pairs: unchanged, and without.
     pub pairs: Vec<(Ns, Ns)>,
-    /// How the runs without it went.
+    /// The outcome of the runs without it.
     pub ended: Ended,
 }
 
-/// How runs without something went.
+/// The outcome of runs without something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// They wrote the same and ended alike.
     Alike,
     /// They ended alike, and neither wrote anything that could be compared.
     Silent,
-    /// What they did otherwise, as `wrote something else to standard output`.
+    /// The difference, as `wrote something else to standard output`.
     Otherwise(String),
-    /// Why that is not known, as a sentence without its end.
+    /// Why that is unknown, as a sentence without its end.
     Untold(String),
 }
 
-/// The fewest pairs of runs with which anything can be said.
+/// The fewest pairs of runs that give a result.
 #[must_use]
 pub fn fewest() -> usize {
     compare::fewest(true)
 }
 
-/// What a trial of `removal`, of a finding of `class`, says.
+/// The judgement of a trial of `removal`, of a finding of `class`.
 #[must_use]
 pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
     let what = &removal.what;
@@ -95,7 +94,7 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
     proof
 }
 
-/// What of the cost is still paid by a copy that lacks it.
+/// The part of the cost that the patched copy still has.
 fn left_over(class: &str) -> &'static str {
     match class {
         CHECKS => {
@@ -113,8 +112,8 @@ pub fn not_tried(removal: &Removal, why: &str) -> Proof {
     judge("", removal, &Trial { pairs: Vec::new(), ended: Ended::Untold(why.to_owned()) })
 }
 
-/// Puts the proofs of findings, with each its index, into the report. `scale`: the time that the
-/// proofs' shares are of, as a share of the time that the report's are of.
+/// Puts the proofs of findings, each with its index, into the report. `scale` converts the proofs' shares
+/// into shares of the report's time.
 pub fn settle(report: &mut Report, proofs: Vec<(usize, Proof)>, scale: f64) {
     for (index, proof) in proofs {
         if let Some(finding) = report.findings.get_mut(index) {
@@ -140,11 +139,11 @@ pub fn settle(report: &mut Report, proofs: Vec<(usize, Proof)>, scale: f64) {
     report.withdrawn.extend(refuted);
 }
 
-/// Whether most of a finding was tried, and none of it in favour.
+/// Whether most of a finding was tried, and no trial supports it.
 fn is_refuted(finding: &Finding) -> bool {
     let in_vain = |proof: &&Proof| match proof.outcome {
         Outcome::Needed => true,
-        // What stays in the loop hides what a compiler would gain.
+        // Instructions left in the loop hide what a compiler would gain.
         Outcome::NoSaving => finding.class != CHECKS && proof.high < WORTH,
         _ => false,
     };
@@ -156,7 +155,7 @@ fn is_refuted(finding: &Finding) -> bool {
     tried >= MOST_OF_IT && !finding.proofs.iter().any(|p| p.outcome == Outcome::Measured)
 }
 
-/// A share in percent, to what can be told apart.
+/// A share in percent, to the measurable precision.
 fn number(share: f64) -> String {
     let percent = share * 100.0;
     let text = if percent.abs() < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
@@ -233,12 +232,12 @@ mod tests {
         let withdrawn = |class, trial| settled(class, &[(0.6, trial)]).withdrawn.len();
         assert_eq!(withdrawn("zeroing", needed()), 1);
         assert_eq!(withdrawn("zeroing", trial(9, 1000, 1000)), 1);
-        // What is left of a check hides its price.
+        // Instructions left of a check hide its cost.
         assert_eq!(withdrawn("bounds-checks", trial(9, 1000, 1000)), 0);
         assert_eq!(withdrawn("bounds-checks", needed()), 1);
-        // A small part of the finding says nothing about the rest.
+        // A small part of the finding does not represent the rest.
         assert!(settled("zeroing", &[(0.2, needed())]).withdrawn.is_empty());
-        // An interval that still holds a saving worth having.
+        // An interval that still includes a worthwhile saving.
         let noisy = Trial {
             pairs: (0..9).map(|i| (Ns(1000), Ns(900 + 25 * i))).collect(),
             ended: Ended::Alike,

@@ -1,9 +1,8 @@
-//! Commands that build a program and then run it: whose time is meant.
+//! Commands that build a program and then run it (`go test`): choice of the process that is meant.
 //!
-//! `go test -bench .` compiles and links for seconds and then runs the benchmark. What the user asks
-//! about is the process that was built, not the build. Which commands do so is known by name; which
-//! process it is, by where its file lies: tools are installed, what was built is not. Not for
-//! wrappers in general: those are a hazard, and `--of` is for them.
+//! `go test -bench .` compiles and links for seconds and then runs the benchmark. The user asks about the
+//! process that was built, not the build. The command is known by name; the process by where its file lies:
+//! tools are installed, a new build is not. Wrappers in general are a hazard and have `--of`.
 
 use crate::path::Subject;
 use crate::timeline::Timeline;
@@ -15,11 +14,11 @@ use deadweight_trace::Trace;
 pub struct Built {
     /// As [`Weighing::of`](crate::Weighing::of) takes it.
     pub of: String,
-    /// What a reader must know: whose time it is, and how to ask otherwise.
+    /// A note for the reader: whose time it is, and how to choose otherwise.
     pub said: String,
 }
 
-/// Tools that build and run, with the verbs for that; no verb: they run whatever they are told to.
+/// Tools that build and run, with their verbs; without verbs: they run any program given to them.
 const RUNNERS: &[(&str, &[&str])] = &[
     ("go", &["test", "run"]),
     ("cargo", &["bench", "run", "r", "test", "t", "nextest", "criterion"]),
@@ -40,7 +39,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("ctest", &[]),
 ];
 
-/// Where tools are installed; what was built just now lies elsewhere.
+/// Where tools are installed; a new build lies elsewhere.
 const INSTALLED: &[&str] = &["/usr/", "/bin/", "/sbin/", "/lib", "/opt/", "/nix/", "/snap/"];
 
 /// Where users install them.
@@ -60,7 +59,7 @@ const INSTALLED_IN: &[&str] = &[
     "/go/bin/",
 ];
 
-/// Programs that are built on the way to build another, and tools that live in caches.
+/// Programs that are built in order to build another, and tools in caches.
 const ON_THE_WAY: &[&str] = &[
     "build-script-build",
     "build-script-main",
@@ -88,12 +87,12 @@ const ON_THE_WAY: &[&str] = &[
     "python3",
 ];
 
-/// The process that the command built and ran, if it is known for doing so and one was.
+/// The process that the command built and ran, if it is such a command and there was one.
 #[must_use]
 pub fn built(trace: &Trace) -> Option<Built> {
     let runner = runner(&trace.meta.command)?;
     let timeline = Timeline::build(trace);
-    // By the file's name: its directory may be another one in every run.
+    // By the file's name: its directory may change in every run.
     let mut names: Vec<&str> = timeline
         .tasks
         .iter()
@@ -129,11 +128,11 @@ pub fn built(trace: &Trace) -> Option<Built> {
     })
 }
 
-/// What a command is called that builds and runs: `go test`; none for any other.
+/// The name of a command that builds and runs: `go test`; none for any other.
 fn runner(command: &[String]) -> Option<String> {
     let words: Vec<&str> = match command {
         [shell, flag, line] if shell.ends_with("sh") && flag == "-c" => {
-            // Stages of a pipeline each have a clock of their own.
+            // Stages of a pipeline each have their own clock.
             if line.contains(['|', ';', '&', '\n']) {
                 return None;
             }
@@ -160,7 +159,7 @@ fn is_built(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let installed = INSTALLED.iter().any(|dir| path.starts_with(dir))
         || INSTALLED_IN.iter().any(|dir| path.contains(dir));
-    // Zig compiles the script that says what to build.
+    // Zig compiles the build script.
     let script = name == "build" && path.contains("zig-cache");
     path.contains('/') && !installed && !script && !ON_THE_WAY.contains(&name)
 }

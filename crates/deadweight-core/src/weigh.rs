@@ -1,6 +1,6 @@
 //! The top-level call: recorded runs in, the report out.
 //!
-//! Only the order of the stages stands here; what each does stands in its own module.
+//! Only the order of the stages is here; each stage has its own module.
 
 use crate::account::Attribution;
 use crate::account::inside::Function;
@@ -43,7 +43,7 @@ pub enum WeighError {
     /// The trace holds no run of the command.
     #[error("the recording is empty: the command never ran")]
     Empty,
-    /// Its tasks ran for longer together than a number of nanoseconds holds.
+    /// Its tasks ran together for more nanoseconds than 64 bits hold.
     #[error("the recording cannot be one: its tasks ran for more than 584 years together")]
     TooLong,
     /// `--in` names a function that no stack shows.
@@ -64,7 +64,7 @@ pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
     for trace in weighing.traces {
         match one_run(trace, weighing) {
             Ok(run) => runs.push(run),
-            // A function that is rarely at work may have been missed in some of the runs.
+            // A function that rarely runs may have been missed in some of the runs.
             Err(error @ WeighError::NoFunction(_)) => without = Some(error),
             Err(error) => return Err(error),
         }
@@ -94,14 +94,14 @@ pub fn timed(command: Vec<String>, clean: &[CleanRun]) -> Report {
     }
 }
 
-/// From this difference on, two counts of the same CPU time are not the same.
+/// Two counts of the same CPU time that differ by more than this share are reported.
 const SAME: f64 = 0.01;
-/// What the kernel charges to a woken task before it switches to it, or after it switched away,
-/// is some microseconds at most, 15 on a virtual machine that leaves its host to set the samples'
-/// timer: more per switch has another reason.
+/// CPU time that the kernel charges to a woken task before it switches to it, or after it switched away:
+/// some microseconds at most, 15 on a virtual machine whose host sets the samples' timer. More per switch
+/// has another cause.
 const PER_SWITCH: u64 = 25_000;
 
-/// Where the recording and the kernel differ about the CPU time: by how much, and why.
+/// Where recording and kernel differ about the CPU time: by how much, and why.
 fn apart(traced: &TracedRuns) -> Option<String> {
     let (ours, theirs) = (traced.on_cpu_ns, traced.rusage_ns);
     let difference = ours.abs_diff(theirs);
@@ -195,8 +195,8 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
     Ok(TracedRun { report, disturbed_ns: wall.disturbed().0, part })
 }
 
-/// The whole command's wall and CPU time without the overhead, where one process of it is weighed:
-/// the clean runs know no other.
+/// The whole command's wall and CPU time without overhead, where one process of it is weighed: clean runs
+/// measure the whole command.
 fn whole_command(
     trace: &Trace,
     timeline: &Timeline,
@@ -214,7 +214,7 @@ fn whole_command(
     Ok((wall.net(), cpu.net()))
 }
 
-/// What of both lies under the function called `name`.
+/// The part of both that lies under the function called `name`.
 fn within(
     facts: &Facts<'_>,
     name: &str,
@@ -228,7 +228,7 @@ fn within(
     Ok((wall, cpu.inside(facts.symbols(), &function)))
 }
 
-/// The wall time and all CPU time, charged side by side: neither needs the other.
+/// The wall time and all CPU time, charged in parallel: they are independent.
 fn both_accounts(facts: &Facts<'_>) -> (Attribution, Attribution) {
     std::thread::scope(|scope| {
         let cpu = scope.spawn(|| attribute::cpu_time(facts));
@@ -259,7 +259,7 @@ fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
         records: u64::try_from(trace.len()).unwrap_or(u64::MAX),
         lost: timeline.lost,
         samples: own().map(|(_, t)| u64::try_from(t.samples.len()).unwrap_or(0)).sum(),
-        // The kernel counts for the whole command, whoever the subject is.
+        // The kernel counts for the whole command, for any subject.
         on_cpu_ns: timeline.tasks.iter().filter(|t| t.own).map(Task::on_cpu).sum::<Ns>().0,
         switches: timeline.tasks.iter().filter(|t| t.own).map(Task::switches).sum(),
         rusage_ns: trace.meta.rusage.map_or(0, |usage| (usage.user + usage.system).0),
@@ -267,7 +267,7 @@ fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
     }
 }
 
-/// Says which of several processes of the wanted name was taken.
+/// The warning that several processes fit the wanted name, with the one that was taken.
 fn several(subject: &Subject, facts: &Facts<'_>) -> Option<String> {
     if subject.candidates.len() < 2 {
         return None;

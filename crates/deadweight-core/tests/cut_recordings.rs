@@ -1,5 +1,5 @@
-//! A recording of a real program that was cut at any byte: it opens and can be weighed as far as it
-//! goes, or is refused in one sentence. The same for its text, and for a report as JSON.
+//! A recording of a real program, cut at every byte: it opens and can be weighed as far as it goes, or is
+//! refused in one sentence. The same for its text, and for a report as JSON.
 #![expect(clippy::disallowed_methods, reason = "golden files are read by their test")]
 
 use deadweight_core::{Weighing, weigh};
@@ -24,8 +24,8 @@ fn weighed(trace: &Trace) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Cuts at every byte and says how many different things opened, and how large the last was. `read` gives the size of what it read, or the
-/// sentence of refusal.
+/// Cuts at every byte. Returns how many different results opened, and the size of the last. `read` gives
+/// the size of what it read, or the sentence of refusal.
 fn cut_everywhere<T>(
     whole: &[u8],
     read: impl Fn(&[u8]) -> Result<(usize, T), String>,

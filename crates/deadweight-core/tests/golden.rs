@@ -2,9 +2,9 @@
 //!
 //! `golden/NAME.dwt`, here and in each folder of `cases`, was recorded once and is never recorded
 //! again to make a test pass.
-//! `golden/NAME.txt` is what deadweight says of it, reviewed by a person;
-//! `UPDATE_EXPECT=1 cargo test -p deadweight-core --test golden` writes it anew for review. A trace
-//! without a text fails, and so does a text without a trace.
+//! `golden/NAME.txt` is deadweight's result for it, reviewed by a person; `UPDATE_EXPECT=1 cargo test -p
+//! deadweight-core --test golden` rewrites it for review. A trace without a text fails, and so does a text
+//! without a trace.
 #![expect(clippy::disallowed_methods, reason = "golden files are read by their test")]
 
 use deadweight_core::{Weighing, weigh};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Larger traces belong on a developer's disk.
 const LARGEST: usize = 256 << 10;
 
-/// The folders with recordings: this crate's, and one of every case.
+/// The folders with recordings: this crate's, and one for each case.
 fn folders() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = vec![here.join("tests/golden")];
@@ -63,7 +63,7 @@ fn report(name: &Path) -> Report {
     weigh(&weighing).expect("a complete recording can be weighed")
 }
 
-/// All that a reader would judge, one thing a line, times in integer nanoseconds.
+/// Everything that a reader would judge, one item per line, times in integer nanoseconds.
 fn text(report: &Report) -> String {
     let mut text = String::new();
     write_to(&mut text, report).expect("a string takes everything");

@@ -1,4 +1,4 @@
-//! The laws of the timeline and the path over random recordings, however absurd.
+//! The laws of the timeline and the path over random recordings, also contradictory ones.
 //!
 //! Lives are tiled by their spans, the wall time by the path's pieces; both readings and the
 //! report's rows add up to it. `PROPTEST_CASES` sets how many recordings are tried (each run the
@@ -54,7 +54,7 @@ fn symbols() -> Symbols {
     symbols
 }
 
-/// Tids small enough to meet again, and two that no kernel gives.
+/// Tids small enough to repeat, and two that no kernel gives.
 fn tid() -> impl Strategy<Value = Tid> {
     prop_oneof![12 => (0_u32..6).prop_map(Tid), 1 => Just(Tid(u32::MAX)), 1 => Just(Tid(1 << 23))]
 }

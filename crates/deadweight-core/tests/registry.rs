@@ -1,6 +1,6 @@
 //! Every cost class is complete: it explains itself, is tested both ways, and is seen in a program.
 //!
-//! A failing message names the file to write. What a class finds is its own tests' business.
+//! A failure names the file to write. What a class finds is tested in the class.
 #![expect(clippy::disallowed_methods, reason = "the list is compared with the files beside it")]
 
 use deadweight_core::cost;

@@ -1,9 +1,8 @@
 //! The part of what was charged that lies under one function (`--in`).
 //!
-//! Time of the program's own is told by its samples; calls, faults and waits by the stacks that
-//! were taken at them. What has no stack (a wait for a CPU, an interrupt) is taken in proportion to
-//! the own time of its process. Start-up, exit, what recording cost and what other programs took are
-//! outside.
+//! The program's own time is divided by its samples; calls, faults and waits by the stacks that were taken
+//! at them. Time without a stack (a wait for a CPU, an interrupt) is taken in proportion to the own time of
+//! its process. Start-up, exit, tracing overhead and the time of other programs are outside.
 
 use super::{AccountId, Attribution, Detail, EXIT, Entry, OBSERVER, in_process};
 use crate::facts::call_site::{CallSite, Weights};
@@ -28,7 +27,7 @@ impl Function {
         Self { names }
     }
 
-    /// Whether a frame is of it.
+    /// Whether a frame belongs to it.
     pub(crate) fn is(&self, frame: &SourceFrame) -> bool {
         self.names.contains(&frame.function)
     }
@@ -38,7 +37,7 @@ impl Function {
     }
 }
 
-/// Whether `function` is what `name` calls it: in full, or its last parts.
+/// Whether `name` means `function`: in full, or by its last parts.
 fn fits(function: &str, name: &str) -> bool {
     let bare =
         function.split_once('(').filter(|(head, _)| !head.is_empty() && !head.ends_with('.'));
@@ -52,7 +51,7 @@ fn fits(function: &str, name: &str) -> bool {
 }
 
 impl Attribution {
-    /// What of it was spent under `function`. Empty if the function was not seen.
+    /// The part of it that was spent under `function`. Empty if the function was not seen.
     pub(crate) fn inside(&self, symbols: &Symbols, function: &Function) -> Self {
         let holds = |site: &CallSite| function.holds(symbols, *site);
         let mut own: BTreeMap<ProcessId, (u64, u64)> = BTreeMap::new();
@@ -70,13 +69,13 @@ impl Attribution {
         let entries: Vec<Entry> = parts.flatten().filter(|entry| entry.ns > Ns::ZERO).collect();
         let total = entries.iter().map(|entry| entry.ns).sum();
         let in_process = in_process(&entries, self.in_process.len());
-        // What others took is in no part.
+        // Time of other programs is in no part.
         Self { total, entries, in_process, disturbed: Ns::ZERO }
     }
 }
 
 impl Entry {
-    /// The part of it that `holds`; `share` is that of its process' own time.
+    /// The part of it for which `holds` is true; `share` is that of its process' own time.
     fn part(&self, share: f64, holds: &dyn Fn(&CallSite) -> bool) -> Option<Self> {
         let outside = [OBSERVER, EXIT, AccountId::of_class("start-up")];
         if outside.contains(&self.account) || self.is_disturbance() {

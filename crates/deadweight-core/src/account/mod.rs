@@ -1,4 +1,4 @@
-//! The wall time, charged: the slices, the accounts, and sums of slices with the queries that views and findings ask.
+//! The wall time, charged: slices, accounts, and sums of slices with queries for findings and sections.
 //!
 //! In: nothing; `attribute` fills it. Out: entries by account, process and detail, and the part of them under one
 //! function ([`inside`]). It must not know which account a slice belongs to: that is `cost`.
@@ -18,7 +18,7 @@ use deadweight_trace::units::Ns;
 /// The smallest thing that can be charged.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Slice {
-    /// Who.
+    /// The task.
     pub(crate) task: TaskId,
     /// Its process.
     pub(crate) process: ProcessId,
@@ -26,13 +26,13 @@ pub(crate) struct Slice {
     pub(crate) start: Ns,
     /// ... until when.
     pub(crate) end: Ns,
-    /// What went on.
+    /// What happened in it.
     pub(crate) what: What,
-    /// Whether its process was on the way from birth to main.
+    /// Whether its process was between birth and main.
     pub(crate) starting: bool,
 }
 
-/// What went on in a slice.
+/// What happened in a slice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// The program's own code.
@@ -43,9 +43,9 @@ pub(crate) enum What {
     Fault(u32),
     /// The timer interrupt.
     Interrupt,
-    /// Nothing of the program was there yet.
+    /// The program had not started yet.
     Starting,
-    /// Nothing of the program was left.
+    /// The program had ended already.
     Exiting,
     /// Blocked, or woken on an idle CPU and not yet running.
     Wait(u32),
@@ -75,9 +75,9 @@ pub(crate) enum Detail {
 /// Slices with the same account, process and detail.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Where it is charged.
+    /// The account.
     pub(crate) account: AccountId,
-    /// Whose it is.
+    /// The process.
     pub(crate) process: ProcessId,
     /// What else they have in common.
     pub(crate) detail: Detail,
@@ -91,11 +91,11 @@ pub(crate) struct Entry {
     pub(crate) sites: Weights,
     /// Samples by user stack.
     pub(crate) samples: Weights,
-    /// Samples, and how many of them hit what the kernel does for recording.
+    /// Samples, and how many of them hit the kernel's work for recording.
     pub(crate) recording: (u64, u64),
-    /// Of the samples those in a kernel that shows nothing of itself.
+    /// Samples in a kernel that shows none of its symbols.
     pub(crate) in_kernel: u64,
-    /// What observing took of its slices.
+    /// Tracing overhead taken out of its slices.
     pub(crate) observed: Ns,
 }
 
@@ -108,12 +108,12 @@ pub(crate) struct Attribution {
     pub(crate) entries: Vec<Entry>,
     /// By process: its entries.
     in_process: Vec<Vec<u32>>,
-    /// See [`Attribution::disturbed`]; asked for once per process, of which there may be many.
+    /// See [`Attribution::disturbed`]; computed once, because it is read for each of many processes.
     disturbed: Ns,
 }
 
 impl Attribution {
-    /// What these entries of a run with so many processes add up to.
+    /// The sum of these entries of a run with so many processes.
     pub(crate) fn new(mut entries: Vec<Entry>, processes: usize) -> Self {
         entries.sort_by_key(|e| (e.account, e.process, e.detail));
         let in_process = in_process(&entries, processes);
@@ -155,28 +155,28 @@ impl Attribution {
         &self.entries[start..start + length]
     }
 
-    /// The entries of the program's own time, whatever class claims it.
+    /// The entries of the program's own time, whichever class claims it.
     pub(crate) fn user_time(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|e| e.is_sampled())
     }
 
-    /// The entries of a process' own time, whatever class claims it.
+    /// The entries of a process' own time, whichever class claims it.
     pub(crate) fn user_time_of(&self, process: ProcessId) -> impl Iterator<Item = &Entry> {
         self.in_process(process).filter(|e| e.is_sampled())
     }
 
-    /// The part during which other programs held the CPU: a disturbance, not the program's.
+    /// The time during which other programs held the CPU: a disturbance, not the program's.
     pub(crate) fn disturbed(&self) -> Ns {
         self.disturbed
     }
 
-    /// The time divided, without what observing it cost and other programs took.
+    /// The time divided, without tracing overhead and without the time of other programs.
     pub(crate) fn net(&self) -> Ns {
         self.total - self.of(OBSERVER) - self.disturbed()
     }
 }
 
-/// By process: the places of its entries.
+/// By process: the indices of its entries.
 fn in_process(entries: &[Entry], processes: usize) -> Vec<Vec<u32>> {
     let mut places = vec![Vec::new(); processes];
     for (at, entry) in (0_u32..).zip(entries) {
@@ -188,7 +188,7 @@ fn in_process(entries: &[Entry], processes: usize) -> Vec<Vec<u32>> {
 }
 
 impl Entry {
-    /// One that nothing is charged to yet.
+    /// An entry without time yet.
     pub(crate) fn new(account: AccountId, process: ProcessId, detail: Detail) -> Self {
         Self {
             account,
@@ -220,7 +220,7 @@ impl Entry {
         if self.sites.is_empty() { &self.samples } else { &self.sites }
     }
 
-    /// Whether it is time of the program's own, divided by samples.
+    /// Whether it is the program's own time, divided by samples.
     pub(crate) fn is_sampled(&self) -> bool {
         self.account.is_sampled() && self.detail == Detail::Plain
     }

@@ -1,8 +1,8 @@
 //! Charges every slice of the wall time to exactly one account.
 //!
-//! In: what is known of a run, with its path. Out: an [`Attribution`]. Slices are summed as they come and never
-//! stored, so that ten million events take bounded memory. What recording cost is taken out of the span in which it
-//! shows. It must not judge which account a slice belongs to: that is `cost`.
+//! In: the facts of a run, with its path. Out: an [`Attribution`]. Slices are summed immediately and never
+//! stored, so that ten million events take bounded memory. Tracing overhead is taken out of the span in
+//! which it shows. It must not judge which account a slice belongs to: that is `cost`.
 
 mod taken_out;
 mod user;
@@ -44,7 +44,7 @@ pub(crate) fn cpu_time(facts: &Facts<'_>) -> Attribution {
     charge.finish()
 }
 
-/// The account of a whole span; none where the span has no single one (a wait for a CPU).
+/// The account of a whole span; none where the span has several (a wait for a CPU).
 pub(crate) fn account_of_span(facts: &Facts<'_>, task: TaskId, index: usize) -> Option<AccountId> {
     let in_task = facts.timeline.task(task);
     let span = in_task.spans.get(index)?;
@@ -80,7 +80,7 @@ struct Charge<'a, 't> {
     facts: &'a Facts<'t>,
     cpu_only: bool,
     index: BTreeMap<Key, usize>,
-    /// The entries charged last: in loops the same few take turns.
+    /// The entries charged last: loops alternate between a few.
     latest: [Option<(Key, usize)>; 4],
     oldest: usize,
     entries: Vec<Entry>,
@@ -133,7 +133,7 @@ impl<'a, 't> Charge<'a, 't> {
                 self.span(task, index, slice(start, end, What::User), samples);
             }
         }
-        // A piece that outlasts its task is a hole in what is known.
+        // A piece longer than its task's life is a hole.
         if task.end < piece.end {
             let start = task.end.max(piece.start);
             self.add(&slice(start, piece.end, What::Unexplained), Ns::ZERO, &[]);
@@ -162,7 +162,7 @@ impl<'a, 't> Charge<'a, 't> {
         }
     }
 
-    /// What observing cost within the slice: the events at its span's start, and its samples.
+    /// Tracing overhead within the slice: the events at its span's start, and its samples.
     fn observed(&self, task: &Task, index: usize, slice: &Slice, samples: usize) -> Ns {
         let cost = &self.facts.overhead;
         if task.spans[index].start != slice.start {
@@ -171,7 +171,7 @@ impl<'a, 't> Charge<'a, 't> {
         overhead::in_span(self.facts.timeline, cost, task, index, samples)
     }
 
-    /// Charges a slice; `observed` of it goes to the observer.
+    /// Charges a slice; `observed` of it is tracing overhead.
     fn add(&mut self, slice: &Slice, observed: Ns, samples: &[Sample]) {
         let length = slice.end - slice.start;
         let observed = observed.min(length);
@@ -226,7 +226,7 @@ impl<'a, 't> Charge<'a, 't> {
         &mut self.entries[at]
     }
 
-    /// Where a slice's event was taken, and how many such begin in it.
+    /// The call site of a slice's event, and how many such events begin in it.
     fn site(&self, slice: &Slice) -> (CallSite, u64) {
         let timeline = self.facts.timeline;
         match slice.what {
@@ -236,7 +236,7 @@ impl<'a, 't> Charge<'a, 't> {
             }
             What::Fault(fault) => {
                 let fault = &timeline.faults[fault as usize];
-                // Of each fault the instruction is known, of some the stack.
+                // The instruction is known of each fault, the stack of some.
                 let user = fault.site == StackId(0) && !fault.kernel;
                 (if user { CallSite::At(fault.by) } else { CallSite::Stack(fault.site) }, 1)
             }

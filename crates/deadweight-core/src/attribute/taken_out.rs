@@ -1,7 +1,7 @@
-//! What samples tell of time that is not what its span says: the kernel's work for recording, and
-//! the kernel's own where its calls are not all recorded.
+//! Time that samples show to be other than its span says: the kernel's work for recording, and the kernel's
+//! own work where its calls are not all recorded.
 //!
-//! Not for what observing cost per event: that is `observed`.
+//! The overhead per event is `facts::overhead`'s.
 
 use super::Charge;
 use crate::account::{Detail, Entry, KERNEL_OTHER, NET_WORK, OBSERVER};
@@ -9,8 +9,8 @@ use crate::facts::Facts;
 use deadweight_trace::units::Ns;
 
 impl Charge<'_, '_> {
-    /// Births, execs and deaths cost more while they are recorded, and no calibration knows how
-    /// much: there the samples tell what part of the time was the kernel's work for recording.
+    /// Births, execs and deaths cost more while they are recorded, and no calibration knows how much: there
+    /// samples show which part of the time was the kernel's work for recording.
     pub(super) fn take_out_recording(&mut self) {
         for at in 0..self.entries.len() {
             let entry = &mut self.entries[at];
@@ -27,9 +27,8 @@ impl Charge<'_, '_> {
         }
     }
 
-    /// Where calls are not all recorded, what lies between those that are is not all the program's
-    /// own time: as much of it as of the clock's ticks, without those that observing took, was
-    /// the kernel's.
+    /// Where calls are not all recorded, the time between recorded calls is not all the program's own. The
+    /// kernel's part of it is its part of the clock's ticks, without ticks due to tracing.
     pub(super) fn take_out_kernel(&mut self) {
         let period = self.facts.trace.meta.sample_period;
         for at in 0..self.entries.len() {

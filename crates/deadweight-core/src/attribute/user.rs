@@ -1,6 +1,6 @@
-//! Opens the program's own time: its samples are asked of the classes that know user code.
+//! Divides the program's own time among the classes that claim its samples.
 //!
-//! Not for knowing them (`cost`), nor for reading stacks (`user_time`).
+//! What a class claims is `cost`'s; stacks are read by `facts::user_time`.
 
 use super::Charge;
 use crate::account::Detail;
@@ -11,8 +11,8 @@ use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 impl Charge<'_, '_> {
-    /// Divides the program's own time among the classes that claim its samples. What was sampled
-    /// without a stack stays net work.
+    /// Divides the program's own time among the classes that claim its samples. Samples without a stack
+    /// stay net work.
     pub(super) fn open_user_time(&mut self) {
         for at in 0..self.entries.len() {
             if self.entries[at].account != NET_WORK {
@@ -39,7 +39,7 @@ impl Charge<'_, '_> {
                 let (ns, count) = (Ns(ns), amount(&samples));
                 let whole = &mut self.entries[at];
                 (whole.ns, whole.alone) = (whole.ns - ns, whole.alone - ns);
-                // Samples in a hidden kernel, which a foreign trace may give a stack, were taken out before.
+                // Samples in a hidden kernel were taken out before; a foreign trace may give them a stack.
                 whole.recording.0 = whole.recording.0.saturating_sub(count);
                 let opened = self.entry((account, process, Detail::Plain));
                 (opened.ns, opened.alone) = (opened.ns + ns, opened.alone + ns);

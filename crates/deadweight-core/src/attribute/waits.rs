@@ -1,4 +1,4 @@
-//! What a task without a CPU is charged with.
+//! Accounts for a task without a CPU.
 
 use super::Charge;
 use crate::account::{Slice, What};
@@ -11,7 +11,8 @@ use deadweight_trace::units::Ns;
 const LATE: Ns = Ns(1_000_000);
 
 impl Charge<'_, '_> {
-    /// For how long whom it waits for was held up by the recorder, where it is not seen when that one ended the wait.
+    /// How long the peer of this wait was held up by the recorder, if it is unknown when the peer ended the
+    /// wait.
     pub(super) fn held_up(&self, block: u32, slice: &Slice) -> Ns {
         let Facts { timeline, path, processes, .. } = self.facts;
         let block = &timeline.blocks[block as usize];
@@ -24,12 +25,12 @@ impl Charge<'_, '_> {
         }
     }
 
-    /// Divides a time without CPU by who held the CPU that the task then got.
+    /// Divides time off CPU by the holder of the CPU that the task then got.
     pub(super) fn ready(&mut self, task: &Task, index: usize, slice: Slice) {
         let subject = &self.facts.path.subject;
         let at_span = (slice.task, index);
-        // Woken on an idle CPU: the time until it runs belongs to the wait. Where others are not seen, it was not idle
-        // if that took long.
+        // Woken on an idle CPU: the time until it runs belongs to the wait. Where other programs are not
+        // recorded, a long time means that the CPU was not idle.
         let long = slice.end - slice.start > LATE;
         let seen = |block: u32| !self.facts.timeline.blocks[block as usize].inferred;
         let idle = match index.checked_sub(1).map(|i| task.spans[i].run) {

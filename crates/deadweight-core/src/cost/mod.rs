@@ -1,8 +1,9 @@
 //! The cost classes: one file each, in one table, in order of precedence.
 //!
-//! A class knows how to claim slices for its account, what it is mistaken for, and what to do
-//! about it. The first class that claims a slice has it; what none claims goes to a fixed
-//! account. A class never looks at the trace itself, only at the `Facts`.
+//! In: slices, samples, and an inspection. Out: the account of each slice and sample, and drafts of
+//! findings. A class knows its slices, what it is mistaken for, and the advice. The first class that claims
+//! a slice has it; unclaimed slices go to a fixed account. A class must not read the trace itself, only the
+//! `Facts`.
 
 mod allocation;
 mod atomics;
@@ -43,18 +44,18 @@ pub(crate) struct Class {
     pub(crate) id: &'static str,
     /// The source file, whose head is the explanation.
     pub(crate) source: &'static str,
-    /// What is this cost.
+    /// Which slices or samples are this cost.
     pub(crate) claim: Claim,
     /// The findings.
     pub(crate) inspect: fn(&Inspection<'_, '_>) -> Vec<Draft>,
 }
 
-/// How a class says what is its cost.
+/// How a class claims its time.
 #[derive(Copy, Clone)]
 pub(crate) enum Claim {
-    /// Whether a slice is. Of calls, every slice of a group has the same answer.
+    /// By slice. All slices of a call group have the same answer.
     Slices(fn(&Facts<'_>, &Slice) -> bool),
-    /// Whether a sample of the program's own time is. Every sample of a stack has the same answer.
+    /// By sample of the program's own time. All samples of a stack have the same answer.
     Samples(fn(&UserSample<'_>) -> bool),
     /// Both: samples, and page faults that come with them.
     SamplesAndFaults(fn(&UserSample<'_>) -> bool, fn(&Facts<'_>, &Slice) -> bool),
@@ -98,7 +99,7 @@ pub(crate) fn account(facts: &Facts<'_>, slice: &Slice) -> AccountId {
             debug_assert_eq!(claimed(facts, slice), NET_WORK);
             return NET_WORK;
         }
-        // Millions of calls, few call_groups: each is judged once.
+        // Millions of calls, few groups: each is judged once.
         What::Call(group, _) => return facts.verdict(group, || claimed(facts, slice)),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! What the classes' tests have in common: a text trace in, its findings in a line each out.
+//! Shared by the classes' tests: a text trace in, its findings out, one per line.
 
 use crate::weigh::{Weighing, weigh};
 use deadweight_report::report::Report;
@@ -44,12 +44,12 @@ pub(super) fn rows(text: &str, count: usize) -> String {
         .collect()
 }
 
-/// `count` times what `lines` gives for the time at which each repetition starts.
+/// `count` times the text that `lines` gives for the start time of each repetition.
 pub(super) fn repeat(count: u64, from: u64, every: u64, lines: impl Fn(u64) -> String) -> String {
     (0..count).map(|i| lines(from + i * every)).collect()
 }
 
-/// The report of a text trace whose line of source reads so.
+/// The report of a text trace with this line of source.
 pub(super) fn with_source(text: &str, file: &str, line: u32, source: &str) -> Report {
     let mut trace = Trace::from_text(text).unwrap();
     let at = (trace.symbols.intern(file), line);

@@ -1,9 +1,10 @@
-//! What a run with counting probes tells: calls of a function, and allocations by the line that
-//! asks for them.
+//! The results of a run with counting probes: calls of a function, and allocations by the line that
+//! requests them.
 //!
-//! Such a run comes after those that are timed, and only where repeating is allowed. It gives
-//! numbers of events and never a time: times are those of the report it is added to. Not for where the probes
-//! go (`running` in `deadweight`) or how they are set (`deadweight-record`).
+//! In: a trace with hits of probes, and the report of the timed runs. Out: counts in that report. Such a
+//! run comes after the timed ones, and only where repeating is allowed. It gives numbers of events and
+//! never a time. Where the probes are set is decided by `running` in `deadweight`; `deadweight-record` sets
+//! them.
 
 mod per_call;
 mod sites;
@@ -36,7 +37,7 @@ pub struct Counted<'a> {
     pub function: bool,
 }
 
-/// Adds what was counted to the report of the runs beside it.
+/// Adds the counts to the report of the timed runs.
 pub fn tell(report: &mut Report, counted: &Counted<'_>) {
     let trace = counted.trace;
     let timeline = Timeline::build(trace);
@@ -65,7 +66,7 @@ pub fn tell(report: &mut Report, counted: &Counted<'_>) {
     }
 }
 
-/// Whether a finding is about how often memory is asked for.
+/// Whether a finding is about how often memory is allocated.
 #[must_use]
 pub fn asks_for_memory(finding: &Finding) -> bool {
     finding.class == "allocation" || finding.title == GROWTH
@@ -83,7 +84,7 @@ fn allocations(tally: &Tally<'_>) -> Allocations {
     }
 }
 
-/// Said where counting stopped.
+/// The note where counting stopped.
 fn counted_until(tally: &Tally<'_>) -> Option<String> {
     let stopped = format!("counting stopped after {} of the run that counts", time(tally.stopped?));
     Some(match tally.come {

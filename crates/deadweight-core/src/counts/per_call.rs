@@ -1,7 +1,7 @@
-//! What a call of the function of `--in` takes: time, bytes, allocations.
+//! Figures per call of the function of `--in`: time, bytes, allocations.
 //!
-//! Only copies of a function that are called can be counted: what was inlined into a caller is
-//! said and left out. Not for the time under the function (`attribute/inside.rs`).
+//! Only copies of a function that are called can be counted: a copy inlined into a caller is reported and
+//! left out. Time under the function is `account::inside`'s.
 
 use super::tally::Tally;
 use super::{Counted, counted_until};
@@ -11,19 +11,19 @@ use deadweight_trace::ids::{ImageId, StackId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::FileAddr;
 
-/// A share below this is not worth a word.
+/// A smaller share is not reported.
 const NOTABLE: f64 = 0.005;
 
-/// The copies of a function that a recording shows.
+/// The copies of a function in a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copies {
-    /// An address within each piece of code that is the function's own.
+    /// An address within each piece of code of the function itself.
     pub own: Vec<(ImageId, FileAddr)>,
     /// Whether it was seen inlined into another.
     pub inlined: bool,
 }
 
-/// Where the function called `name` was seen at work.
+/// Where samples show the function called `name`.
 #[must_use]
 pub fn copies(symbols: &Symbols, name: &str) -> Copies {
     let function = Function::named(symbols, name);
@@ -39,12 +39,12 @@ pub fn copies(symbols: &Symbols, name: &str) -> Copies {
     copies
 }
 
-/// How a stack shows the function.
+/// How the function appears in a stack.
 #[derive(Copy, Clone, Debug, Default)]
 struct Shown {
-    /// The outermost of it is inlined into another function.
+    /// Its outermost frame is inlined into another function.
     inlined: bool,
-    /// It is there more than once, each time as code of its own.
+    /// It appears more than once, each time as code of its own.
     again: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Allocations by the line of the program that asks for them, and the finding that they belong to.
+//! Allocations by the line of the program that requests them, and the finding that they belong to.
 //!
-//! Not for what allocation is or costs: `cost/allocation.rs`.
+//! What allocation is and costs: `cost/allocation.rs`.
 
 use super::tally::{Sum, Tally};
 use crate::facts::call_site::{CallSite, own_frame};
@@ -9,17 +9,17 @@ use deadweight_report::wording::{bytes, things, time};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// Lines that are worth a reader's attention.
+/// How many lines are shown.
 const SITES: usize = 10;
-/// Of those, how many a finding names.
+/// How many of those a finding names.
 const NAMED: usize = 3;
-/// Allocations that are fewer than this part of all are not worth a line.
+/// A line with a smaller share of all allocations is not shown.
 const FEW: f64 = 0.01;
-/// If the allocator's CPU time of all threads is this much more than on the path, other threads
+/// If the allocator's CPU time in all threads is this many times its time on the path, other threads
 /// allocate beside it: then counts and times are of different work.
 const BESIDE: f64 = 1.1;
 
-/// The lines that ask for memory, most often first.
+/// The lines that request memory, most often first.
 pub(super) fn sites(tally: &Tally<'_>) -> Vec<AllocationSite> {
     let symbols = tally.symbols();
     let mut lines: BTreeMap<(&str, &str, u32), Sum> = BTreeMap::new();
@@ -45,8 +45,7 @@ pub(super) fn sites(tally: &Tally<'_>) -> Vec<AllocationSite> {
     found
 }
 
-/// Adds to a finding how often its lines ask for memory. `cpu` is the allocator's time in all
-/// threads.
+/// Adds to a finding how often its lines request memory. `cpu` is the allocator's time in all threads.
 pub(super) fn tell(finding: &mut Finding, found: &Allocations, cpu: Ns) {
     let one_thread = cpu.0 as f64 <= BESIDE * finding.amount_ns as f64;
     let mut lines = Vec::new();

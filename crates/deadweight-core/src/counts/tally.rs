@@ -1,8 +1,8 @@
-//! The hits of a counting run, added up, and which stacks they came from.
+//! The hits of a counting run, added up by the stacks that they came from.
 //!
-//! A stack was taken of some hits only. Hits of one size from one caller at one depth of a stack are
-//! held to come from the stacks that were taken of such, in their proportion; nearly always there is one.
-//! Not for what the numbers mean.
+//! A stack was taken of some hits only. Hits of one size from one caller at one stack depth are attributed
+//! to the stacks taken of such hits, in proportion; nearly always there is one. The meaning of the numbers
+//! is `counts`'.
 
 use super::{ProbeKind, STOPPED};
 use crate::path::Subject;
@@ -15,14 +15,14 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Kind, Trace};
 use std::collections::BTreeMap;
 
-/// More places than this are not told apart.
+/// Beyond this many places they are not kept apart.
 const PLACES: usize = 1 << 16;
-/// Nor more sizes than this at one of them.
+/// Beyond this many sizes at one place they are not kept apart.
 const SIZES: usize = 64;
-/// Samples before counting stopped, below which how far the program had come is not known.
+/// With fewer samples before counting stopped, the program's progress by then is unknown.
 const ENOUGH: u64 = 100;
 
-/// How often, and how many bytes.
+/// Hits and bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) count: u64,
@@ -48,12 +48,12 @@ pub(super) struct Hits {
     places: BTreeMap<u64, Place>,
 }
 
-/// From one caller at one depth of a stack.
+/// From one caller at one stack depth.
 #[derive(Debug, Default)]
 struct Place {
     sum: Sum,
     stacks: Stacks,
-    /// Apart by how many bytes: a helper's callers often differ in that.
+    /// By the number of bytes: a helper's callers often differ in that.
     sizes: BTreeMap<u64, (u64, Stacks)>,
 }
 
@@ -93,7 +93,7 @@ impl Place {
 }
 
 impl Hits {
-    /// Makes counts of the part `come` of a run counts of all of it.
+    /// Scales counts of the part `come` of a run to all of it.
     fn scale(&mut self, come: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
         let whole = |n: u64| (n as f64 / come).round() as u64;
@@ -115,7 +115,7 @@ impl Hits {
         all
     }
 
-    /// By stack. Of hits at places where no stack was taken it is not known; they are left out.
+    /// By stack. Hits at places without a stack are left out.
     pub(super) fn by_stack(&self) -> BTreeMap<StackId, Sum> {
         let mut found: BTreeMap<StackId, Sum> = BTreeMap::new();
         for place in self.places.values() {
@@ -124,8 +124,8 @@ impl Hits {
         found
     }
 
-    /// Those whose stacks `hold`. Where nothing is known of the stack there were few: it is taken
-    /// of the first hits anywhere.
+    /// Hits whose stacks `hold`. Places without a stack have few hits: they are divided like the first hits
+    /// of all places.
     pub(super) fn of(&self, holds: &dyn Fn(StackId) -> bool) -> Sum {
         let mut part = Sum::default();
         let held = self.by_stack().into_iter().filter(|(stack, _)| holds(*stack));
@@ -134,7 +134,7 @@ impl Hits {
     }
 }
 
-/// What a counting run counted.
+/// The hits of a counting run.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
     trace: &'a Trace,
@@ -142,9 +142,9 @@ pub(super) struct Tally<'a> {
     subject: &'a Subject,
     pub(super) calls: Hits,
     pub(super) allocations: Hits,
-    /// When counting stopped, from the start of the run, if it was before the end.
+    /// When counting stopped, from the start of the run, if that was before the end.
     pub(super) stopped: Option<Ns>,
-    /// How far the subject's own work had come by then, if enough samples tell.
+    /// The subject's progress by then, if there are enough samples.
     pub(super) come: Option<f64>,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Tally<'a> {
         samples.map(|sample| sample.stack)
     }
 
-    /// How what was counted stands to the whole run.
+    /// The ratio of what was counted to the whole run.
     pub(super) fn basis(&self) -> CountBasis {
         match (self.stopped, self.come) {
             (None, _) => CountBasis::Exact,
@@ -207,7 +207,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Which part of the subject's own work was done at `at`: by the samples of its own code, which the
+    /// The part of the subject's own work that was done at `at`: by samples of its own code, which the
     /// probes slow down in the kernel only. None if too few were taken before.
     fn come_by(&self, at: Ns) -> Option<f64> {
         let own = self.timeline.tasks.iter().zip(&self.subject.own).filter(|(_, own)| **own);

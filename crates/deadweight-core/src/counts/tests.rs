@@ -5,8 +5,8 @@ use crate::weigh::{Weighing, weigh};
 use deadweight_report::report::{CountBasis, Report};
 use deadweight_trace::Trace;
 
-/// A run under probes: two calls of `parse`, one of them from `main` by way of `parse` itself, with three
-/// allocations, and one elsewhere.
+/// A run under probes: two calls of `parse`, one of them from `main` through `parse` itself, with three
+/// allocations, and one allocation elsewhere.
 const COUNTED: &str = "sample-period 1000
     task 1 app
         0 on

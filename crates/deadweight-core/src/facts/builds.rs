@@ -1,9 +1,9 @@
-//! Which binaries' code no optimiser has seen: by what their makers say, and by how the functions
-//! look that the program spends its time in.
+//! Which binaries were built without optimisation: by the producer's flags, and by the shape of the
+//! functions that the program spends its time in.
 //!
-//! GCC and Go tell; Rust, Zig and Crystal do not, and then only the code does. A few cold
-//! functions decide nothing, so each function counts by its samples. Not for saying what an
-//! optimised build would save: that is the class' business.
+//! GCC and Go record their flags; Rust, Zig and Crystal do not, so only the code shows it. A few cold
+//! functions decide nothing, so each function counts by its samples. The saving of an optimised build is
+//! estimated by the class.
 
 use crate::facts::call_site::is_own;
 use deadweight_code::Shape;
@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 /// Instructions that work on the function's own frame: 0 to 23 % in optimised programs of six
 /// languages, 29 to 48 % in those that were not (one program each).
 const ON_FRAME: f64 = 0.26;
-/// Functions that first put their arguments away: 89 and 100 % of those that GCC and Zig did not
+/// Functions that first spill their arguments to the stack: 89 and 100 % of those that GCC and Zig did not
 /// optimise, none that was optimised.
 const SPILLING: f64 = 0.5;
-/// No compiler inlines without being told to, unless it optimises: above this share of samples in
-/// inlined code one does, however much its functions work on their frames.
+/// A compiler without optimisation inlines only what is marked for it. Above this share of samples in
+/// inlined code it optimised, however much its functions work on their frames.
 const INLINED: f64 = 0.1;
-/// Code that looks like this was optimised, whatever the unit with `main` says of itself.
+/// Code of this shape was optimised, whatever the flags of the unit with `main` are.
 const OPTIMISED: f64 = 0.12;
 /// Fewer samples in functions whose code is known decide nothing.
 const SAMPLES: u64 = 20;
@@ -32,14 +32,14 @@ pub(crate) struct Builds {
     of_image: Vec<Build>,
 }
 
-/// What is concluded of a binary's code.
+/// The judgement of one binary's code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Build {
-    /// Whether no optimiser has seen it.
+    /// Whether it was built without optimisation.
     pub(crate) unoptimised: bool,
-    /// How the functions look that samples hit, weighed by them.
+    /// The shape of the functions that samples hit, weighted by samples.
     pub(crate) shape: Shape,
-    /// Samples in functions of the program's own, and those of them in code that was inlined.
+    /// Samples in the program's own functions, and how many of those are in inlined code.
     inlined: (u64, u64),
 }
 
@@ -66,8 +66,8 @@ impl Builds {
     }
 }
 
-/// `said` is what its maker says, if anything. Without lines nothing tells what was inlined: then both
-/// signs of how it looks must be there.
+/// `said` is what the producer's flags say, if anything. Without line tables, inlined code is unknown: then
+/// both signs in the shape must be there.
 fn verdict(said: Option<bool>, lines: bool, build: &Build) -> bool {
     let (shape, (samples, inlined)) = (build.shape, build.inlined);
     let seen = shape.functions >= SAMPLES;
@@ -80,9 +80,9 @@ fn verdict(said: Option<bool>, lines: bool, build: &Build) -> bool {
     }
 }
 
-/// Functions of the program's own that were sampled, how often, and how often of these in code
-/// that was inlined into them: a runtime that came ready-made
-/// says nothing. Crystal's library never does: it is compiled with each program.
+/// The program's own functions that were sampled, with their samples, and how many of those are in code
+/// inlined into them. A precompiled runtime is no evidence. Crystal's library always counts: it is compiled
+/// with each program.
 fn hits(machine: &MachineCode<'_>) -> BTreeMap<FunctionId, (u64, u64)> {
     let symbols = machine.symbols();
     let own = |location: &Location| {

@@ -1,7 +1,7 @@
-//! System calls in call_groups: the same call of the same process on the same thing, counted once.
+//! System calls in groups: the same call of the same process on the same kind of object, counted once.
 //!
-//! Ten million calls become a few dozen call_groups; cost classes judge call_groups, never single
-//! calls. Not for time on the path: that is `attribute`.
+//! Ten million calls become a few dozen groups; cost classes judge groups, never single calls. Time on the
+//! path is `attribute`'s.
 
 use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::processes::{ProcessId, Processes};
@@ -13,7 +13,7 @@ use deadweight_trace::syscall::{self, Arch};
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Distinct sizes and objects that are remembered per group: enough to tell few from many.
+/// Distinct sizes and objects that are remembered per group: enough to distinguish few from many.
 const REMEMBERED: usize = 4096;
 
 /// Calls that put bytes into what their descriptor refers to.
@@ -26,23 +26,23 @@ pub(crate) const READS: &[&str] = &["read", "readv", "recvfrom", "recvmsg"];
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CallGroupId(pub(crate) u32);
 
-/// All call_groups of a timeline.
+/// All call groups of a timeline.
 #[derive(Debug, Default)]
 pub(crate) struct CallGroups {
     /// In order of their first call.
     pub(crate) all: Vec<CallGroup>,
     of_call: Vec<u32>,
-    /// By process: its call_groups. Whoever looked through all of them for each process would take
-    /// the square of the time on a script that starts programs by the thousand.
+    /// By process: its groups. A search through all groups for each process would take quadratic time on a
+    /// script that starts thousands of programs.
     in_process: Vec<Vec<CallGroupId>>,
-    /// By thing: the call_groups that write to it.
+    /// By object: the groups that write to it.
     writing: BTreeMap<u32, Vec<CallGroupId>>,
 }
 
-/// The same call of the same process on the same kind of thing.
+/// The same call of the same process on the same kind of object.
 #[derive(Clone, Debug)]
 pub(crate) struct CallGroup {
-    /// Who called.
+    /// The calling process.
     pub(crate) process: ProcessId,
     /// Name of the call, `?` if the tables don't know it.
     pub(crate) name: &'static str,
@@ -50,7 +50,7 @@ pub(crate) struct CallGroup {
     size: Option<usize>,
     /// Result of the latest call with a size.
     answer: Option<i64>,
-    /// What the latest call worked on.
+    /// The object of the latest call.
     object: Option<u32>,
     /// Whether all its calls were made before main.
     pub(crate) starting: bool,
@@ -74,10 +74,10 @@ pub(crate) struct CallGroup {
     pub(crate) questions: BTreeSet<[u64; 4]>,
     /// Distinct results of calls with a size (up to a limit).
     pub(crate) answers: BTreeSet<i64>,
-    /// Distinct things worked on (up to a limit).
+    /// Distinct objects (up to a limit).
     pub(crate) objects: BTreeSet<u32>,
-    /// How many distinct things were worked on. Beyond the limit of those that are remembered,
-    /// things that came to be later than all before: descriptors are opened and closed in turn.
+    /// How many distinct objects there were. Beyond the limit of remembered ones: objects that appeared
+    /// later than all before, as descriptors are opened and closed repeatedly.
     pub(crate) things: u64,
     newest: u32,
     /// Time inside, waits included.
@@ -88,7 +88,7 @@ pub(crate) struct CallGroup {
     pub(crate) sites: BTreeMap<StackId, u64>,
 }
 
-/// The first two processes of several: enough to tell whether there is one beside any.
+/// The first two of several processes: enough to know whether there is one besides a given process.
 #[derive(Copy, Clone, Default)]
 struct Two([Option<ProcessId>; 2]);
 
@@ -151,7 +151,7 @@ impl CallGroups {
         found
     }
 
-    /// The call_groups that write to what this one works on.
+    /// The groups that write to the objects of this one.
     pub(crate) fn writing(&self, group: &CallGroup) -> impl Iterator<Item = &CallGroup> {
         let writing = group.objects.iter().filter_map(|object| self.writing.get(object));
         writing.flatten().map(|id| self.get(*id)).inspect(|_| visit_count::visit(1))
@@ -167,7 +167,7 @@ impl CallGroups {
         &self.all[id.0 as usize]
     }
 
-    /// The call_groups of one process after its start, with their ids.
+    /// The groups of one process after its start, with their ids.
     pub(crate) fn of_process(
         &self,
         process: ProcessId,
@@ -177,8 +177,8 @@ impl CallGroups {
         call_groups.iter().map(|id| (*id, self.get(*id))).filter(|(_, f)| !f.starting)
     }
 
-    /// The processes that read what another one of those that are `own` writes, or write what such a
-    /// one reads.
+    /// The processes that read what another process, one that is `own`, writes, or write what such a
+    /// process reads.
     pub(crate) fn talking(&self, own: impl Fn(ProcessId) -> bool) -> BTreeSet<ProcessId> {
         let mut ends: BTreeMap<u32, [Two; 2]> = BTreeMap::new();
         let of = |group: &CallGroup| {
@@ -224,8 +224,8 @@ fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
 }
 
 impl CallGroup {
-    /// The places of its calls on the path; where none of them is known, those of its other calls: of dense calls few
-    /// stacks are taken, perhaps all while something else was waited for.
+    /// The call sites of its calls on the path. Where none of those is known, those of its other calls: of
+    /// high-rate calls few stacks are taken, perhaps none on the path.
     pub(crate) fn places(&self, on_path: &Weights) -> Weights {
         if on_path.keys().any(|site| site.is_known()) {
             return on_path.clone();
@@ -293,7 +293,7 @@ impl CallGroup {
             self.sizes = (self.sizes.0.min(asked), self.sizes.1.max(asked));
             let got = call.ret().and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
             self.bytes = self.bytes.saturating_add(got.saturating_mul(times));
-            // Most calls answer what the one before did.
+            // Most calls return what the one before returned.
             if call.ret() != self.answer && self.answers.len() < REMEMBERED {
                 self.answers.extend(call.ret());
             }
@@ -303,7 +303,7 @@ impl CallGroup {
         }
     }
 
-    /// Calls per thing worked on.
+    /// Calls per object.
     pub(crate) fn per_object(&self) -> u64 {
         self.calls / self.things.max(1)
     }

@@ -17,15 +17,15 @@ const MAP_ANONYMOUS: u64 = 0x20;
 /// Ranges remembered per process; more means that the memory is scattered anyway.
 const RANGES: usize = 65_536;
 
-/// What was given back and taken again.
+/// Memory that was given back and taken again.
 #[derive(Debug, Default)]
 pub(crate) struct Churn {
     of: BTreeMap<ProcessId, Tally>,
     again: Vec<bool>,
 }
 
-/// The churn of one process: releases count once memory is taken again after them, so that what is
-/// given back at the end is none.
+/// The churn of one process. Releases count once memory is taken again after them, so that memory given
+/// back at the end does not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// How often memory was given back.
@@ -36,7 +36,7 @@ pub(crate) struct Tally {
     pub(crate) faults: u64,
     /// Releases, and their bytes, since memory was last taken again.
     since: (u64, u64),
-    /// How often a mapped file was dropped: the same calls, for another reason.
+    /// How often a mapped file was unmapped: the same calls, for another reason.
     pub(crate) files: u64,
 }
 

@@ -5,10 +5,10 @@
 use deadweight_trace::Exit;
 use deadweight_trace::units::Ns;
 
-/// A run without tracing, as the kernel's own counters saw it.
+/// A run without tracing, by the kernel's own counters.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanRun {
-    /// From release to the end of the command.
+    /// From the release of the command until its end.
     pub wall: Ns,
     /// CPU time in user mode, with the children that were waited for.
     pub user: Ns,
@@ -18,17 +18,17 @@ pub struct CleanRun {
     pub max_rss: u64,
     /// How it ended.
     pub exit: Exit,
-    /// What it had to do with the rest of the machine, where that is known.
+    /// The kernel's counters of it, where they are known.
     pub counters: RunCounters,
 }
 
-/// What a run met with, by the kernel's counts: what tells why one took longer than its like.
+/// Kernel counters of one run: they show why one run took longer than others like it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunCounters {
-    /// How often another task was given its CPU while it could have gone on.
+    /// Involuntary context switches: another task was given its CPU while it could still run.
     pub displaced: u64,
     /// Blocks of 512 bytes that had to be read from storage.
     pub blocks_read: u64,
-    /// How long a CPU quota of the cgroup kept tasks from running, summed over CPUs.
+    /// Throttled time: how long a CPU quota of the cgroup kept tasks from running, summed over CPUs.
     pub throttled: Ns,
 }

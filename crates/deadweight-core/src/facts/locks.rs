@@ -1,10 +1,10 @@
-//! Proven locks: who waited for whom, and from where.
+//! Proven locks: which task waited for which holder, and where.
 //!
-//! A futex alone proves nothing: condition variables, idle pools and joins sleep on futexes too.
-//! A wait counts if its holder woke it through the same word and the waiter's stack shows a lock
-//! function; without stacks, if the word is used as locks use it (waiters wake too, and the value
-//! waited on is the 2 that glibc and Rust write for "contended"). For Go, whose goroutines park
-//! without a system call, probes on the runtime's semaphores tell the same.
+//! A futex alone proves nothing: condition variables, idle pools and joins sleep on futexes too. A wait
+//! counts if the lock's holder woke it through the same word and the waiter's stack shows a lock function;
+//! without stacks, if the word is used as locks use it (waiters wake too, and the value waited on is the 2
+//! that glibc and Rust write for "contended"). Go's goroutines park without a system call: there, probes on
+//! the runtime's semaphores give the same evidence.
 
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::kernel_stacks::WaitsFor;
@@ -32,9 +32,9 @@ pub(crate) struct LockWait {
     pub(crate) process: ProcessId,
     /// The lock's address.
     pub(crate) word: u64,
-    /// Who waited: the task, or for Go the thread that the goroutine left.
+    /// The waiter: the task, or for Go the thread that the goroutine left.
     pub(crate) waiter: TaskId,
-    /// Who held it.
+    /// The holder.
     pub(crate) holder: TaskId,
     /// From when ...
     pub(crate) start: Ns,
@@ -42,7 +42,7 @@ pub(crate) struct LockWait {
     pub(crate) end: Ns,
     /// The waiter's stack.
     pub(crate) waiter_site: StackId,
-    /// The holder's stack when it let go.
+    /// The holder's stack when it released the lock.
     pub(crate) holder_site: StackId,
     /// Whether goroutines waited: they move between threads.
     pub(crate) goroutine: bool,
@@ -138,7 +138,7 @@ enum Purpose {
     Other,
 }
 
-/// What a stack waits on a futex for: the innermost function that tells decides.
+/// What a stack waits on a futex for: the innermost known function decides.
 fn purpose(symbols: &Symbols, stack: StackId) -> Option<Purpose> {
     const OTHER: &[&str] = &[
         "cond_wait",
@@ -193,8 +193,8 @@ fn purpose(symbols: &Symbols, stack: StackId) -> Option<Purpose> {
 /// When a goroutine parked, on which thread, from where.
 type Parked = (Ns, TaskId, StackId);
 
-/// Waits of goroutines, from the probes `go.lock.wait` and `go.lock.release`, whose first
-/// argument is the semaphore: a release hands over to the one that waits longest.
+/// Waits of goroutines, from the probes `go.lock.wait` and `go.lock.release`, whose first argument is the
+/// semaphore: a release hands over to the longest waiter.
 fn goroutine_waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Vec<LockWait> {
     let id = |name: &str| trace.symbols.names.iter().position(|n| n == name);
     let (Some(wait), Some(release)) = (id("go.lock.wait"), id("go.lock.release")) else {

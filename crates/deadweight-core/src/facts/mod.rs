@@ -1,7 +1,8 @@
 //! Everything that is known about one run, gathered before time is charged.
 //!
-//! In: a recording, its timeline and its path. Out: [`Facts`], from which cost classes judge. It must not know the classes:
-//! the judgement that it keeps per stack is passed in. Not for results: those are `account::Attribution` and drafts.
+//! In: a recording, its timeline and its path. Out: [`Facts`], from which cost classes judge. It must not
+//! know the classes: the judgement that it keeps per stack is passed in. Results are elsewhere:
+//! `account::Attribution` and drafts.
 
 pub(crate) mod builds;
 pub(crate) mod call_groups;
@@ -43,11 +44,11 @@ pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
     /// Every task's life.
     pub(crate) timeline: &'a Timeline,
-    /// The chain that the wall time consisted of.
+    /// The critical path.
     pub(crate) path: &'a Path,
     /// The processes.
     pub(crate) processes: Processes,
-    /// System calls in call_groups.
+    /// System calls in groups.
     pub(crate) call_groups: CallGroups,
     /// Memory that was given back and taken again.
     pub(crate) churn: Churn,
@@ -55,9 +56,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) locks: Locks,
     /// When any task of the subject was on a CPU.
     pub(crate) busy: Busy,
-    /// What observing cost per event.
+    /// Tracing overhead per event.
     pub(crate) overhead: Overhead,
-    /// The median wall time, and CPU time in user code, of runs that were not observed, if there were any.
+    /// The median wall time, and CPU time in user code, of runs without recording, if there were any.
     pub(crate) clean_wall: Option<Ns>,
     pub(crate) clean_user: Option<Ns>,
     /// Code that samples hit.
@@ -80,7 +81,7 @@ pub(crate) type Judge = fn(&UserSample<'_>) -> AccountId;
 /// When any task of the subject was on a CPU.
 #[derive(Debug, Default)]
 pub(crate) struct Busy {
-    /// Disjoint, in order; with the sum of all before.
+    /// Disjoint, in order; each with the sum of all before.
     intervals: Vec<(Ns, Ns, Ns)>,
 }
 
@@ -109,7 +110,7 @@ impl Busy {
         Self { intervals }
     }
 
-    /// For how much of `start..end` some own task was on a CPU.
+    /// How much of `start..end` some own task was on a CPU.
     pub(crate) fn within(&self, start: Ns, end: Ns) -> Ns {
         self.until(end) - self.until(start)
     }
@@ -190,7 +191,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The account of a group's calls: judged the first time that it is asked for.
+    /// The account of a group's calls: judged at the first request.
     pub(crate) fn verdict(
         &self,
         group: CallGroupId,
@@ -199,7 +200,7 @@ impl<'a> Facts<'a> {
         *self.verdicts[group.0 as usize].get_or_init(judge)
     }
 
-    /// What a stack of the program's own time was taken in.
+    /// A sample of the program's own time, by its stack.
     pub(crate) fn sample(&self, stack: StackId) -> UserSample<'_> {
         let mut sample = self.readings.sample(&self.machine, stack);
         let leaf = self.trace.symbols.locations.get(sample.waited.at.index());
@@ -210,7 +211,7 @@ impl<'a> Facts<'a> {
         sample
     }
 
-    /// The program's own functions that were seen to allocate.
+    /// The program's own functions that allocate, by their samples.
     fn allocating(&self) -> &BTreeSet<NameId> {
         self.allocating.get_or_init(|| {
             let stacks = (0..self.trace.symbols.stacks.len()).map(StackId::at);
@@ -222,25 +223,25 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// What became of the memory that a process cleared as it first touched it.
+    /// The fate of memory that a process zeroed as it first touched it.
     pub(crate) fn zeroed(&self, process: ProcessId) -> Fate {
         let gather = || Zeroed::gather(self.timeline, &self.processes, |fault| self.zeroes(fault));
         self.zeroed.get_or_init(gather).of(process)
     }
 
-    /// Whether a page fault was met while memory was being cleared.
+    /// Whether a page fault occurred while memory was being zeroed.
     pub(crate) fn zeroes(&self, fault: &Fault) -> bool {
         let symbols = self.symbols();
         let leaf = symbols.stack(fault.site).first().copied().unwrap_or(fault.by);
         !fault.kernel && self.readings.symbol_role(symbols, leaf) == Some(SymbolRole::Fill)
     }
 
-    /// What is concluded of how a binary was built.
+    /// The judgement of how a binary was built.
     pub(crate) fn build(&self, image: ImageId) -> Option<&Build> {
         self.builds.of(image)
     }
 
-    /// The place that a sample of the program's own time stands for.
+    /// The call site that a sample of the program's own time stands for.
     pub(crate) fn site_of_sample(&self, stack: StackId) -> CallSite {
         match self.trace.symbols.stack(stack).first() {
             Some(leaf) => match self.machine.waited(*leaf).at {
@@ -251,7 +252,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What the innermost functions at a site are there for, where that says something.
+    /// The symbol role of the innermost functions at a site, if they have one.
     pub(crate) fn symbol_role_at(&self, site: CallSite) -> Option<SymbolRole> {
         match site {
             CallSite::Stack(stack) | CallSite::Waited(stack, _) | CallSite::Caller(stack) => {
@@ -268,17 +269,17 @@ impl<'a> Facts<'a> {
         self.of_stack.get(stack.index()).map_or(NET_WORK, |account| *account.get_or_init(judge))
     }
 
-    /// Whether a kernel stack shows what the kernel does for recording.
+    /// Whether a kernel stack shows the kernel's work for recording.
     pub(crate) fn is_recording(&self, stack: StackId) -> bool {
         self.recording.get(stack.index()).copied().unwrap_or(false)
     }
 
-    /// Whether a wait was for what the kernel does for recording.
+    /// Whether a wait was for the kernel's work for recording.
     pub(crate) fn waits_for_recording(&self, block: u32) -> bool {
         self.timeline.blocks[block as usize].waits_for == WaitsFor::Recording
     }
 
-    /// What ids mean.
+    /// The symbol tables.
     pub(crate) fn symbols(&self) -> &'a Symbols {
         &self.trace.symbols
     }
@@ -298,7 +299,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The stack of a wait: its own, else that of the call waited in, else where all such calls are made.
+    /// The stack of a wait: its own, else that of the call waited in, else the one site of all such calls.
     pub(crate) fn site_of(&self, block: &Block) -> StackId {
         if block.site != StackId(0) {
             return block.site;
@@ -312,9 +313,9 @@ impl<'a> Facts<'a> {
         group.and_then(|group| self.only_place(group)).unwrap_or_default()
     }
 
-    /// A stack from the only line of the program's own that a group of calls is made at, as far as was seen.
+    /// A stack of the only own line that makes a group's calls, as far as was recorded.
     fn only_place(&self, group: &CallGroup) -> Option<StackId> {
-        /// Fewer stacks than this may be of one place by chance, and more than so many different ones are not looked at.
+        /// Fewer stacks may share one line by chance; more than `STACKS` different ones are not compared.
         const SEEN: u64 = 8;
         const STACKS: usize = 8;
         if group.sites.len() > STACKS || group.sites.values().sum::<u64>() < SEEN {
@@ -338,9 +339,9 @@ impl<'a> Facts<'a> {
             .map_or("", |group| self.call_groups.get(group).name)
     }
 
-    /// Who is at the other end of a wait: who ended it, else who uses the other end of the pipe.
+    /// The peer process of a wait: the waker, else the process at the other end of the pipe.
     pub(crate) fn peer(&self, block: &Block) -> Option<ProcessId> {
-        // Whoever delivers what a person types is nobody to wait for.
+        // A waker that delivers typed input is not a peer.
         if block.waits_for == WaitsFor::Terminal {
             return None;
         }
@@ -362,7 +363,7 @@ impl<'a> Facts<'a> {
         match (process.name.is_empty(), process.own) {
             (false, _) => process.name.clone(),
             (true, true) => format!("pid {}", process.pid.0),
-            // Its number would mean nothing to the reader, now that it is gone.
+            // The pid of a process that has ended means nothing to the reader.
             (true, false) => "another process".to_owned(),
         }
     }

@@ -1,10 +1,9 @@
-//! What being observed cost a task: per span, and fitted to runs that were not observed.
+//! Tracing overhead of a task: per span, and fitted to runs without recording.
 //!
-//! The recorder calibrates a cost per event on an idle site of the machine; what a program really
-//! pays depends on its caches and on how busy the machine is. Where the same command also ran
-//! without recording, the kernel's count of its CPU time says what is left when the observer is
-//! taken out, so the calibrated costs are scaled until they leave that. Not for moving the time
-//! into its row: that is `attribute`.
+//! The recorder calibrates a cost per event while the machine is idle; a program's real cost depends on its
+//! caches and on the load of the machine. Where the same command also ran without recording, the kernel's
+//! count of its CPU time is what must be left when the overhead is taken out. The calibrated costs are
+//! scaled until that holds. Moving the time into its row is `attribute`'s.
 
 use crate::facts::clean_run::CleanRun;
 use crate::timeline::{Call, Run, Task, Timeline, Within};
@@ -13,20 +12,19 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Overhead, Trace};
 
-/// The kernel divides CPU time into user and system by whom the timer tick met. This much of
-/// clean runs is a hundred ticks where they are slowest (250 Hz): five points of standard error.
+/// The kernel divides CPU time into user and system by where the timer tick interrupted. This much of clean
+/// runs is a hundred ticks where they are slowest (250 Hz): five points of standard error.
 const SPLIT: Ns = Ns(400_000_000);
-/// A side of which observing took less is left as calibrated: runs differ by as much.
+/// A side with a smaller share of overhead is left as calibrated: runs differ by as much.
 const NEGLIGIBLE: f64 = 0.05;
-/// No program pays more or less than calibrated by such a factor.
+/// The scaled cost stays within these factors of the calibrated one.
 const FACTOR: (f64, f64) = (0.25, 4.0);
 /// The recording and the kernel must have counted the same tasks.
 const SAME_TASKS: f64 = 0.1;
-/// Costs are cut off at the length of their span, so fitting takes a few rounds.
+/// Costs are limited to the length of their span, so fitting takes a few rounds.
 const ROUNDS: usize = 3;
 
-/// What observing cost in the span of a task that is on a CPU, if it is charged from its start,
-/// with so many samples in it.
+/// Overhead in a span of a task on a CPU that is charged from its start, with so many samples in it.
 pub(crate) fn in_span(
     timeline: &Timeline,
     cost: &Overhead,
@@ -58,7 +56,7 @@ pub(crate) fn in_span(
     Ns(entering + leaving + ahead) + sampling(cost, samples)
 }
 
-/// The counted calls whose own time this span is, if it lies ahead of them.
+/// The counted calls whose own time this span is, if it precedes them.
 fn calls_ahead<'t>(timeline: &'t Timeline, task: &Task, index: usize) -> Option<&'t Call> {
     let next = task.spans.get(index + 1)?;
     match (task.spans[index].within, next.within) {
@@ -69,26 +67,26 @@ fn calls_ahead<'t>(timeline: &'t Timeline, task: &Task, index: usize) -> Option<
     }
 }
 
-/// What a call cost that was recorded, or calls that were counted.
+/// The overhead of one recorded call, or of calls that were counted.
 fn per_call(call: &Call, recorded: u64, counted: u64) -> u64 {
     if call.counted == 0 { recorded } else { counted.saturating_mul(call.counted.into()) }
 }
 
-/// What taking so many samples cost.
+/// The overhead of so many samples.
 pub(crate) fn sampling(cost: &Overhead, samples: usize) -> Ns {
     Ns(u64::try_from(samples).unwrap_or(u64::MAX).saturating_mul(cost.sample))
 }
 
-/// CPU time of the command's tasks on one side of the kernel's border.
+/// CPU time of the command's tasks in one mode, user or kernel.
 #[derive(Copy, Clone, Debug, Default)]
 struct Side {
     /// As recorded.
     gross: Ns,
-    /// What observing took of that.
+    /// The overhead in it.
     observed: Ns,
 }
 
-/// In its own code, and in the kernel.
+/// User mode, and kernel mode.
 fn sides(timeline: &Timeline, cost: &Overhead) -> [Side; 2] {
     let mut sides = [Side::default(); 2];
     for task in timeline.tasks.iter().filter(|t| t.own) {
@@ -111,7 +109,7 @@ fn sides(timeline: &Timeline, cost: &Overhead) -> [Side; 2] {
     sides
 }
 
-/// The calibrated costs, scaled so that taking them out leaves what the clean runs took.
+/// The calibrated costs, scaled so that the rest is what the clean runs took.
 pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> Overhead {
     let mut cost = trace.meta.overhead;
     let Some(usage) = trace.meta.rusage.filter(|_| !clean.is_empty()) else { return cost };
@@ -150,9 +148,9 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
     bounded(cost, &calibrated)
 }
 
-/// What a call or a fault costs, half of it on each side of the border. Where exactly a record's clock is
-/// read is known to some ten ns only, which may be all that a counted call costs on one side: as a
-/// measure that is to be scaled, the whole is better.
+/// The cost of a call or a fault, half of it in each mode. The instant at which a record's clock is read is
+/// known to some ten ns only, which may be all that a counted call costs in one mode: as a measure to scale
+/// by, the whole is better.
 fn on_both_sides(cost: &Overhead) -> Overhead {
     let half = |user: u64, kernel: u64| user.saturating_add(kernel).div_ceil(2);
     let (syscall, counted, fault) = (
@@ -171,7 +169,7 @@ fn on_both_sides(cost: &Overhead) -> Overhead {
     }
 }
 
-/// What a run takes in its own code and in the kernel if nobody observes it.
+/// The time of a run in user and in kernel mode without recording.
 fn unobserved(clean: &[CleanRun]) -> [Ns; 2] {
     let each: Vec<u64> = clean.iter().map(|run| (run.user + run.system).0).collect();
     let typical = summarise(&each).interval.median;
@@ -182,7 +180,7 @@ fn unobserved(clean: &[CleanRun]) -> [Ns; 2] {
     [own, Ns(typical) - own]
 }
 
-/// By how much the cost of a side must grow for `left` to remain of it.
+/// The factor by which the cost of a mode must grow for `left` to remain of it.
 fn factor(side: Side, left: Ns) -> f64 {
     if side.observed.share_of(side.gross) < NEGLIGIBLE {
         return 1.0;
@@ -196,7 +194,7 @@ fn scaled(cost: u64, factor: f64) -> u64 {
     scaled
 }
 
-/// No part further from `calibrated` than is believable.
+/// Limits each part to a believable distance from `calibrated`.
 fn bounded(cost: Overhead, calibrated: &Overhead) -> Overhead {
     let within = |cost: u64, of: u64| cost.clamp(scaled(of, FACTOR.0), scaled(of, FACTOR.1));
     Overhead {
@@ -243,7 +241,7 @@ mod tests {
     fn costs_are_scaled_until_they_leave_what_clean_runs_took() {
         // 1 ms was recorded, 0.7 ms is what calibration leaves: nothing to change.
         assert_eq!(fit(600_000, 100_000, 1), (100, 200));
-        // It leaves too much, but too little ran to tell on which side.
+        // It leaves too much, but too little ran to know in which mode.
         assert_eq!(fit(400_000, 150_000, 1), (150, 300));
     }
 

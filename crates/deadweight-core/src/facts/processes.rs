@@ -1,7 +1,7 @@
 //! Which tasks make up which process, what program each ran, and when it was still starting.
 //!
-//! Process ids are used again by the kernel; a [`ProcessId`] names one life of one process. Not
-//! for deciding whose time counts: that is `path::Subject`.
+//! The kernel reuses process ids; a [`ProcessId`] names one life of one process. Which process counts is
+//! `path::Subject`'s.
 
 use crate::path::Subject;
 use crate::timeline::{Span, Timeline, Within};
@@ -36,9 +36,9 @@ pub(crate) struct Process {
     pub(crate) image: Option<ImageId>,
     /// Source language of that binary, or empty.
     pub(crate) language: String,
-    /// Who started it.
+    /// The process that started it.
     pub(crate) parent: Option<ProcessId>,
-    /// Who it started, in order of birth.
+    /// The processes that it started, in order of birth.
     pub(crate) children: Vec<ProcessId>,
     /// Its tasks, first one first.
     pub(crate) tasks: Vec<TaskId>,
@@ -54,7 +54,7 @@ pub(crate) struct Process {
     pub(crate) executed: bool,
 }
 
-/// Programs whose work is to start other programs: that they wait for them is no hidden cost.
+/// Programs that start other programs as their work: their waiting for them is no hidden cost.
 const LAUNCHERS: &[&str] = &[
     "sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox", "make", "gmake", "ninja",
     "xargs", "env", "find", "parallel", "nice", "timeout", "time", "nohup", "setsid", "script",
@@ -62,7 +62,7 @@ const LAUNCHERS: &[&str] = &[
     "collect2", "bazel", "meson", "cmake", "ctest", "sudo", "stdbuf", "taskset",
 ];
 
-/// Shells: what they start stands in a script.
+/// Shells: what they start is written in a script.
 const SHELLS: &[&str] = &["sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox"];
 
 impl Process {
@@ -169,9 +169,8 @@ fn image_of(symbols: &Symbols, path: &str) -> Option<usize> {
 }
 
 impl Process {
-    /// When the program's own code first ran, as far as page faults show it: the loader runs
-    /// before, and the page with the program's first instruction is not there yet. For processes
-    /// in which no probe marked main.
+    /// When the program's own code first ran, by page faults: the loader runs before, and the page with the
+    /// program's first instruction is not mapped yet. For processes in which no probe marked main.
     fn first_code(
         &self,
         timeline: &Timeline,

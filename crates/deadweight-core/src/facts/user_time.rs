@@ -1,9 +1,9 @@
-//! What a sample of the program's own time was taken in: the symbol roles of the library functions up
-//! to the program's own innermost frame.
+//! Samples of the program's own time: the symbol roles of the library functions up to the program's own
+//! innermost frame.
 //!
-//! Frames above that frame are why the program does it, and no cost of the library. Read once
-//! per code address, so that a million samples take a million look-ups. Not for deciding what is
-//! a cost (`cost`), nor for charging (`attribute`).
+//! Frames above that one are the reason why the program does it, not a cost of the library. Each code
+//! address is classified once, so that a million samples take a million look-ups. What is a cost is
+//! `cost`'s to decide, charging is `attribute`'s.
 
 use crate::facts::call_site::{CallSite, is_own};
 use deadweight_code::Role;
@@ -13,13 +13,13 @@ use deadweight_trace::ids::{LocationId, NameId, StackId};
 use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
 use std::sync::OnceLock;
 
-/// What is known of each code address, read when it is first asked for.
+/// What is known of each code address, looked up at its first use.
 #[derive(Debug)]
 pub(crate) struct Readings {
     of_location: Vec<OnceLock<Reading>>,
 }
 
-/// The frames of one code address, innermost first, up to the first that is the program's own.
+/// The frames of one code address, innermost first, up to the first of the program's own.
 #[derive(Clone, Debug, Default)]
 struct Reading {
     symbol_roles: Vec<SymbolRole>,
@@ -27,7 +27,7 @@ struct Reading {
 }
 
 impl Readings {
-    /// None read yet.
+    /// Without any address yet.
     pub(crate) fn new(symbols: &Symbols) -> Self {
         Self { of_location: vec![OnceLock::new(); symbols.locations.len()] }
     }
@@ -37,7 +37,7 @@ impl Readings {
         Some(cell.get_or_init(|| read(symbols, id)))
     }
 
-    /// What the innermost function at an address is there for, where that says something.
+    /// The symbol role of the innermost function at an address, if it has one.
     pub(crate) fn symbol_role(&self, symbols: &Symbols, id: LocationId) -> Option<SymbolRole> {
         let reading = self.of(symbols, id)?;
         reading.symbol_roles.iter().copied().find(|symbol_role| *symbol_role != SymbolRole::Library)
@@ -80,12 +80,12 @@ fn read(symbols: &Symbols, id: LocationId) -> Reading {
     let Some(location) = symbols.locations.get(id.index()) else { return reading };
     let machine_function = location.frames.len().saturating_sub(1);
     for (index, frame) in location.frames.iter().enumerate() {
-        // Of inlined methods Crystal keeps the bare name: the program's own `read` is not the C library's.
+        // For inlined methods Crystal keeps the bare name: the program's own `read` is not the C library's.
         let own_method =
             || symbols.name(frame.file).ends_with(".cr") && is_own(symbols, location, frame);
         let name = symbols.name(frame.function);
         let symbol_role = symbol_role::of_name(name).filter(|_| !own_method());
-        // What is inlined copies a word as often as a buffer: there the instruction tells.
+        // Inlined code copies a word as often as a buffer: there the instruction decides.
         let moves = matches!(symbol_role, Some(SymbolRole::Copy | SymbolRole::Fill))
             && index < machine_function
             && !symbol_role::is_copying_loop(name);
@@ -104,27 +104,27 @@ fn read(symbols: &Symbols, id: LocationId) -> Reading {
 /// A sample of the program's own time.
 #[derive(Debug)]
 pub(crate) struct UserSample<'s> {
-    /// What ids mean.
+    /// The symbol tables.
     pub(crate) symbols: &'s Symbols,
-    /// What code is there for.
+    /// The code.
     machine: &'s MachineCode<'s>,
     /// Where it was taken, with the callers.
     pub(crate) stack: StackId,
-    /// The instruction that it waited for, and what that is there for.
+    /// The instruction that it waited for, with its role.
     pub(crate) waited: Waited,
-    /// What the functions between its instruction and the program's own innermost frame are
-    /// there for, innermost first. Empty if it was taken in the program's own code.
+    /// The symbol roles of the functions between its instruction and the program's own innermost frame,
+    /// innermost first. Empty if it was taken in the program's own code.
     pub(crate) symbol_roles: Vec<SymbolRole>,
     /// The address that holds the program's own innermost frame.
     pub(crate) own: Option<LocationId>,
-    /// Whether the binary that it was taken in was not optimised.
+    /// Whether its binary was built without optimisation.
     pub(crate) unoptimised: bool,
-    /// Whether the program's own innermost function was also seen to allocate.
+    /// Whether other samples show that the program's own innermost function allocates.
     pub(crate) allocates: bool,
 }
 
 impl<'s> UserSample<'s> {
-    /// What the program's own innermost instruction is there for: if that is a caller, the call.
+    /// The role of the program's own innermost instruction: of a caller, that of the call.
     pub(crate) fn own_role(&self) -> Role {
         match self.own {
             Some(own) if own == self.waited.at => self.waited.role,
@@ -133,7 +133,7 @@ impl<'s> UserSample<'s> {
         }
     }
 
-    /// What the call of its innermost function is there for.
+    /// The role of the call of its innermost function.
     pub(crate) fn caller_role(&self) -> Role {
         let caller = self.symbols.stack(self.stack).get(1);
         caller.map_or(Role::Work, |caller| self.machine.role_at(*caller))
@@ -157,7 +157,7 @@ impl<'s> UserSample<'s> {
         self.frames().nth(self.symbol_roles.len()).filter(|_| self.own.is_some())
     }
 
-    /// The source frames, innermost first, from the instruction on that it waited for.
+    /// The source frames, innermost first, starting at the instruction that it waited for.
     pub(crate) fn frames(&self) -> impl Iterator<Item = (&'s Location, &'s SourceFrame)> {
         CallSite::Waited(self.stack, self.waited.at).frames(self.symbols)
     }
@@ -168,18 +168,18 @@ impl<'s> UserSample<'s> {
         self.frames().nth(self.symbol_roles.len()).map(|(_, frame)| frame.function)
     }
 
-    /// The innermost symbol role that says something.
+    /// The innermost symbol role.
     pub(crate) fn symbol_role(&self) -> Option<SymbolRole> {
         self.symbol_roles.iter().copied().find(|symbol_role| *symbol_role != SymbolRole::Library)
     }
 
-    /// Whether a function with this symbol role is on the way to the program's own code.
+    /// Whether a function between it and the program's own code has this symbol role.
     pub(crate) fn under(&self, symbol_role: SymbolRole) -> bool {
         self.symbol_roles.contains(&symbol_role)
     }
 
-    /// Whether the program's own code called the innermost function itself: what is done there
-    /// is then written in the program.
+    /// Whether the program's own code called the innermost function itself: then the work there is written
+    /// in the program.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.own.is_some()
             && self

@@ -1,9 +1,8 @@
-//! What became of memory that was cleared: whether it still held nothing but zeroes when it was
-//! looked at later.
+//! The fate of zeroed memory: whether it still held only zeroes when it was sampled later.
 //!
-//! The pages of fresh memory are zero already. Those whose first touch was to clear them, and that
-//! nobody wrote to afterwards, were cleared in vain, and need not have been brought in. Not for
-//! telling whether they were read: nothing in a recording does.
+//! Pages of fresh memory are zero already. A page whose first touch was to zero it, and which was never
+//! written to afterwards, was zeroed in vain and need not have been mapped. Whether it was read is not in a
+//! recording.
 
 use crate::facts::churn::fault_times;
 use crate::facts::processes::{ProcessId, Processes};
@@ -11,50 +10,50 @@ use crate::timeline::{Fault, Timeline};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// Whoever clears memory to write to it has done so after this time.
+/// Memory that is zeroed in order to be written has been written after this time.
 const SETTLED: Ns = Ns(10_000_000);
-/// Fewer pages say nothing about the others.
+/// Fewer pages do not represent the others.
 const LEAST: u64 = 16;
 /// The addresses of a page.
 const PAGE: u64 = 4096;
 
-/// By process: the fate of memory whose first touch was to clear it.
+/// By process: the fate of memory whose first touch was to zero it.
 #[derive(Debug, Default)]
 pub(crate) struct Zeroed {
     of: BTreeMap<ProcessId, Fate>,
 }
 
-/// Pages that were looked at some time after they were cleared.
+/// Pages that were sampled some time after they were zeroed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
     /// How many.
     pub(crate) looked: u64,
-    /// Those that were all zero at the last look.
+    /// Those that were all zero in the last sample.
     pub(crate) zero: u64,
-    /// Whether most of all the process' page faults were met while clearing.
+    /// Whether most of the process' page faults occurred while zeroing.
     pub(crate) most: bool,
 }
 
 impl Fate {
-    /// Whether enough pages were looked at to speak of all.
+    /// Whether enough pages were sampled to represent all.
     pub(crate) fn is_known(self) -> bool {
         self.looked >= LEAST
     }
 
-    /// Whether most of the memory was cleared in vain.
+    /// Whether most of the memory was zeroed in vain.
     pub(crate) fn is_in_vain(self) -> bool {
         self.is_known() && self.zero * 2 > self.looked
     }
 
-    /// The part that nobody wrote to.
+    /// The share that was never written to.
     pub(crate) fn part(self) -> f64 {
         self.zero as f64 / self.looked.max(1) as f64
     }
 }
 
 impl Zeroed {
-    /// Joins looks with the page fault that brought each page in; `clears` says whether a fault was
-    /// met while clearing.
+    /// Joins samples of pages with the page fault that mapped each page; `zeroes` says whether a fault
+    /// occurred while zeroing.
     pub(crate) fn gather(
         timeline: &Timeline,
         processes: &Processes,
@@ -76,7 +75,7 @@ impl Zeroed {
                 known.push((*at, *fault));
             }
         }
-        // The last look at what a fault brought in counts.
+        // The last sample after a fault counts.
         let mut looks: BTreeMap<(ProcessId, usize), bool> = BTreeMap::new();
         for page in &timeline.pages {
             let process = processes.of(page.task);
@@ -103,7 +102,7 @@ impl Zeroed {
         Self { of }
     }
 
-    /// What became of a process' cleared memory.
+    /// The fate of a process' zeroed memory.
     pub(crate) fn of(&self, process: ProcessId) -> Fate {
         self.of.get(&process).copied().unwrap_or_default()
     }

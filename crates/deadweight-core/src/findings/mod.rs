@@ -1,6 +1,7 @@
-//! From what a class found to a finding with its place, its saving and what to do about it.
+//! From a class' draft to a finding with its place, its saving and advice.
 //!
-//! Not for knowing costs: that is the classes' business (`cost`).
+//! In: an inspection. Out: findings, best first. It must not know single costs: that is `cost`.
+//! [`removals`] lists what can be removed from the binary to try it.
 
 mod removals;
 
@@ -15,15 +16,15 @@ use deadweight_report::report::{Finding, How};
 use deadweight_trace::units::Ns;
 use removals::removals;
 
-/// A finding below this share of the wall time is not worth a reader's attention.
+/// A finding below this share of the wall time is not worth showing.
 const WORTH: f64 = 0.02;
-/// A cost that is known by samples needs so many to be spoken of.
+/// A cost that is known by samples needs so many to be shown.
 const SAMPLES: u64 = 8;
-/// A replay of the graph that is this far off with nothing removed says nothing about a removal.
+/// A replay that is this far off with nothing removed does not predict a removal.
 const DOUBTFUL: f64 = 0.1;
 
-/// All findings of a run, best first. Shares are of the wall time without what the observer and
-/// other programs took: that is what a quiet, unobserved run would save.
+/// All findings of a run, best first. Shares are of the wall time without tracing overhead and the time of
+/// other programs: that is what a quiet run without recording would save.
 pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     let net = inspection.wall.net();
     let facts = inspection.facts;
@@ -50,8 +51,8 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     found
 }
 
-/// Best first: by predicted saving, then by name so that the order is always the same. What only
-/// may save something counts half.
+/// Best first: by predicted saving, then by name so that the order is always the same. A candidate (it may
+/// save something) counts half.
 pub(crate) fn sort(findings: &mut [Finding]) {
     let expected = |finding: &Finding| match finding.how {
         How::Candidate => finding.saving_share / 2.0,
@@ -62,8 +63,8 @@ pub(crate) fn sort(findings: &mut [Finding]) {
 }
 
 impl Draft {
-    /// Whether what samples tell of it is more than chance: a few of a short run are not. Counted
-    /// are those of its account, or as many as its amount stands for, where code tells the part.
+    /// Whether its samples are more than chance: a few of a short run are not. Counted are the samples of
+    /// its account, or as many as its amount stands for where the code decides the part.
     fn is_seen_often(&self, found: &Inspection<'_, '_>) -> bool {
         let account = AccountId::of_class(self.class);
         let entries = found.cpu.of_process(account, self.process);
@@ -73,14 +74,14 @@ impl Draft {
         !account.is_sampled() || seen == 0 || seen >= SAMPLES || stands_for >= SAMPLES as f64
     }
 
-    /// Whether the graph shows what hangs on the draft's slices. Go's scheduler hands goroutines
-    /// from thread to thread through memory: of its work, only waits leave their edges.
+    /// Whether the recorded graph has the edges that depend on the draft's slices. Go's scheduler hands
+    /// goroutines from thread to thread through memory: there only waits leave edges.
     fn can_be_replayed(&self, facts: &Facts<'_>) -> bool {
         facts.processes.get(self.process).language != "Go" || self.class.starts_with("wait-")
     }
 
-    /// Takes back what would only move the wait elsewhere: the draft saves at most what the whole
-    /// graph shrinks by when all slices of its account in its process take no time, everywhere.
+    /// Limits the saving to what does not just move the wait elsewhere: to how much shorter the replay is
+    /// when all slices of its account in its process take no time.
     fn limit(&mut self, found: &Inspection<'_, '_>, whatif: &WhatIf<'_>) {
         let facts = found.facts;
         let account = AccountId::of_class(self.class);
@@ -103,7 +104,7 @@ impl Draft {
                 let kept = u128::from(ns.0) * u128::from(shrinks.0) / u128::from(self.amount.0);
                 Ns(u64::try_from(kept).unwrap_or(u64::MAX))
             };
-            // A wait that own work overlapped was already counted without the overlap.
+            // A wait overlapped by own work was already counted without the overlap.
             self.saving = self.saving.min(part(self.amount.max(self.saving)));
             self.range = (self.range.0.min(self.saving), self.range.1);
         }

@@ -1,8 +1,8 @@
-//! What of a finding can be left out of the program's own binary, to try what it is worth.
+//! Removals: what can be removed from the program's own binary to measure a finding.
 //!
-//! Calls and block instructions that clear memory, one place at a time; the checks of one loop; the
-//! lock prefixes of counts that only one thread changes. Copies are not tried: what they move is
-//! used. Not for the bytes (`asm::removal`), nor for what a trial says (`proof`).
+//! Calls and block instructions that zero memory, one place at a time; the checks of one loop; the lock
+//! prefixes of counters that only one thread changes. Copies are not tried: their result is used. The bytes
+//! are `deadweight_code::removal`'s, the judgement of a trial is `proof`'s.
 
 use crate::account::AccountId;
 use crate::cost::checked_loops;
@@ -22,15 +22,14 @@ use deadweight_trace::patch::Patch;
 use deadweight_trace::symbols::Symbols;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many places of a finding are worth a trial.
+/// How many places of a finding are worth a trial.
 const PLACES: usize = 3;
 /// A place with a smaller share of its finding is not.
 const SMALL: f64 = 0.1;
-/// Threads that have less of a process' CPU time than this do no work beside the one that has the
-/// rest.
+/// A thread with a smaller share of its process' CPU time does no work beside the main one.
 const BESIDE: f64 = 0.01;
 
-/// What can be left out of a finding of `class` in `process`, most of it first.
+/// The removals for a finding of `class` in `process`, largest share first.
 pub(crate) fn removals(
     found: &Inspection<'_, '_>,
     class: &'static str,
@@ -46,7 +45,7 @@ pub(crate) fn removals(
     }
 }
 
-/// The binary that a location is in, if it is a file that is the program's own.
+/// The binary of a location, if it is a file of the program's own.
 fn own_image(symbols: &Symbols, image: ImageId) -> Option<&str> {
     let path = symbols.images.get(image.index()).map(|image| symbols.name(image.path))?;
     (path.starts_with('/') && !is_system_image(path)).then_some(path)
@@ -62,8 +61,7 @@ fn place(symbols: &Symbols, site: CallSite) -> String {
     format!("{file}:{}", frame.line)
 }
 
-/// The largest of what was found, with shares. What a compiler made of one line in several places
-/// goes together.
+/// The largest parts, with shares. Several places that a compiler made from one line are one part.
 fn largest(parts: Vec<(u64, Removal)>) -> Vec<Removal> {
     let all: u64 = parts.iter().map(|(weight, _)| weight).sum();
     let mut lines: Vec<Removal> = Vec::new();
@@ -91,7 +89,7 @@ fn largest(parts: Vec<(u64, Removal)>) -> Vec<Removal> {
     lines
 }
 
-/// Each place where memory is cleared.
+/// Each place where memory is zeroed.
 fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<Removal> {
     let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut places: BTreeMap<LocationId, Weights> = BTreeMap::new();
@@ -133,7 +131,7 @@ type Remove<'r> = dyn Fn(
     ) -> Result<Vec<Patch>, Obstacle>
     + 'r;
 
-/// What a rule says of the code at a location.
+/// The patches that `remove` gives for the code at a location.
 fn patches_at(
     found: &Inspection<'_, '_>,
     at: LocationId,
@@ -168,8 +166,8 @@ fn checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
     largest(parts)
 }
 
-/// The lock prefixes of the functions that samples hit: references are counted up in one place and
-/// down in another, and cost together.
+/// The lock prefixes of the functions that samples hit: references are counted up in one place and down in
+/// another, and their cost belongs together.
 fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Option<Removal> {
     let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut images: BTreeMap<ImageId, (u64, BTreeSet<FunctionId>)> = BTreeMap::new();
@@ -208,7 +206,7 @@ fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Optio
     })
 }
 
-/// Whether one thread of a process has as good as all of its CPU time.
+/// Whether one thread of a process has nearly all of its CPU time.
 fn is_alone(found: &Inspection<'_, '_>, process: ProcessId) -> bool {
     let timeline: &Timeline = found.facts.timeline;
     let tasks = found.facts.processes.get(process).tasks.iter();

@@ -1,7 +1,7 @@
-//! What allocating takes of a process' time: the allocator, library functions that are mostly allocation, and waits
-//! for allocator and collector.
+//! The cost of allocating in a process: time in the allocator, in library functions that are mostly
+//! allocation, and waits for allocator and collector.
 //!
-//! `allocation`, `gc` and `growth` ask here. Not for judging whether it is worth a finding: that is those classes'.
+//! Used by `allocation`, `gc` and `growth`. Whether it is worth a finding is theirs to judge.
 
 use super::shares::{Share, samples_of};
 use super::{Inspection, parts_of_tasks};
@@ -17,15 +17,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The class whose account the allocator's time is.
 const CLASS: &str = "allocation";
-/// A library function is made of allocation if so much of its time is.
+/// A library function is mostly allocation if this share of its time is.
 const MADE_OF_IT: f64 = 0.5;
-/// Which part of the rest, by the share of it all, goes with it: pairs of programs (C++ 26 and saved
+/// The part of the rest that is saved with it, by the share of it all: pairs of programs (C++ 26 and saved
 /// 33 %, Rust 48 to 52 and 57 to 60 %, Go 86 and 94 %).
 const WAITING: f64 = 0.35;
-/// A library function that copies fills what it allocates if so much of its time is allocation.
+/// A library function that copies fills what it allocates if this share of its time is allocation.
 const FILLS_IT: f64 = 0.2;
-/// Where samples lie outside the allocator, but in library functions that are made of it: judged
-/// by the line of the program that calls, and the function.
+/// Call sites of samples outside the allocator, in library functions that are mostly allocation: judged by
+/// the calling line of the program and the function.
 pub(crate) fn mostly_allocation(
     found: &Inspection<'_, '_>,
     process: ProcessId,
@@ -40,7 +40,7 @@ pub(crate) fn mostly_allocation(
         }
     }
     let copies = AccountId::of_class("buffer-copies");
-    // A copy into what the same call allocates goes with it; growth is a story of its own.
+    // A copy into memory that the same call allocates is saved with it; growth is another finding.
     let goes = |claimed: AccountId, site: CallSite| {
         let grows = || site.stack().is_some_and(|s| found.facts.sample(s).under(SymbolRole::Grow));
         let least = if claimed == copies && !grows() { FILLS_IT } else { MADE_OF_IT };
@@ -56,11 +56,11 @@ pub(crate) fn mostly_allocation(
         .collect()
 }
 
-/// The allocator's own time in a process, and what goes with it.
+/// The allocator's own time in a process, and what is saved with it.
 pub(crate) struct Allocating {
     /// In the allocator.
     pub(crate) share: Share,
-    /// In library functions that are made of it.
+    /// In library functions that are mostly allocation.
     pub(crate) beside: Ns,
 }
 
@@ -73,13 +73,13 @@ impl Allocating {
         Some(Self { share, beside })
     }
 
-    /// What goes with all of it, and with `more` beside: a part of the rest, too.
+    /// The saving of all of it and of `more`: with a part of the rest.
     pub(crate) fn saving(&self, more: Ns) -> Ns {
         self.share.with_the_rest(self.share.ns + self.beside + more, WAITING)
     }
 }
 
-/// A line of the program, and a library function that it leads to.
+/// A line of the program, and a library function that it calls, directly or not.
 type Call = (SourceFrame, NameId);
 
 /// The library functions between a sample and the program's own innermost frame, with its line.
@@ -95,17 +95,17 @@ fn library_calls(found: &Inspection<'_, '_>, site: CallSite) -> Vec<Call> {
     calls
 }
 
-/// What threads of a program with a collector wait for each other, and do in the kernel, for the
-/// sake of allocating and collecting: whichever of the two takes more tells of both.
+/// Time that threads of a program with a collector wait for each other, and spend in the kernel, for
+/// allocating and collecting: the larger of the two findings reports both.
 pub(crate) fn waited(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     let symbol_roles =
         [SymbolRole::Allocate, SymbolRole::Grow, SymbolRole::Release, SymbolRole::Collect];
     waits_caused_by(found, process, &[CLASS, "gc"], &symbol_roles)
 }
 
-/// For how long the process waited for the sake of these accounts' work, or was in the kernel for
-/// it: without a CPU while its own threads had it for that, and in calls, faults and waits under
-/// functions with these symbol_roles.
+/// How long the process waited for these accounts' work, or was in the kernel for it: without a CPU while
+/// its own threads had it for that work, and in calls, faults and waits under functions with these symbol
+/// roles.
 pub(crate) fn waits_caused_by(
     found: &Inspection<'_, '_>,
     process: ProcessId,
@@ -129,7 +129,7 @@ pub(crate) fn waits_caused_by(
         Detail::Held(CpuHolder::Own(task)) => {
             entry.ns.part(parts.get(&task).copied().unwrap_or(0.0))
         }
-        // Who touches the memory next has its faults instead.
+        // The next task to touch the memory would have its faults instead.
         Detail::Held(_) | Detail::Faults => Ns::ZERO,
         _ => {
             let sites = entry.sites.iter().filter(|(site, _)| under(site));

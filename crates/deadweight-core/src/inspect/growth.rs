@@ -1,8 +1,8 @@
-//! What grows piece by piece in a program with a collector: a slice by append, a text by `+=`.
+//! Growth piece by piece in a program with a collector: a slice by append, a text by `+=`.
 //!
-//! Every step asks for memory, copies what was there and leaves the old memory to the collector: one
-//! cause, whose cost three accounts have. Where it is the reason for most of all three, the copies'
-//! finding tells of all. Not a class: `buffer_copies`, `allocation` and `gc` ask here.
+//! Every step allocates memory, copies the old contents and leaves the old memory to the collector: one
+//! cause, with its cost in three accounts. Where growth causes most of all three, the finding of the copies
+//! reports all. Not a class: used by `buffer_copies`, `allocation` and `gc`.
 
 use super::Inspection;
 use super::allocating::{Allocating, waited};
@@ -13,24 +13,24 @@ use crate::facts::user_time::UserSample;
 use deadweight_code::symbol_role::{self, SymbolRole};
 use deadweight_trace::units::Ns;
 
-/// It is the reason if so much of what the program's own lines allocate, copy and collect is growth.
+/// Growth is the cause if it is this share of what the program's own lines allocate, copy and collect.
 const MOST: f64 = 0.7;
-/// Where less of it is copies, allocating is what costs.
+/// With a smaller share of copies, the cost is the allocating.
 const COPIES: f64 = 0.1;
 
-/// What a finding is called that is about blocks made larger by the program's own lines.
+/// The title of a finding about blocks that the program's own lines enlarge.
 pub(crate) const GROWTH: &str = "memory grown piece by piece";
 
-/// Whether a line of the program makes a block of memory larger itself, and this is the
-/// allocator's part of it. Containers know how to grow; theirs is told by what they do.
+/// Whether a line of the program enlarges a block of memory itself, and this is the allocator's part of it.
+/// Growth of containers is recognised by the container's functions.
 pub(crate) fn is_by_hand(sample: &UserSample<'_>) -> bool {
     let outermost = sample.symbol_roles.len().checked_sub(1).filter(|_| sample.own.is_some());
     let Some((_, frame)) = outermost.and_then(|at| sample.frames().nth(at)) else { return false };
     symbol_role::is_realloc(sample.symbols.name(frame.function))
 }
 
-/// What goes with the copies of growth: allocating, collecting, and waiting for both. None if
-/// growth is not the reason for most of that.
+/// What is saved with the copies of growth: allocating, collecting, and waiting for both. None if growth
+/// does not cause most of that.
 pub(crate) fn saved_with_growth(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Ns> {
     if !["Go", "Crystal"].contains(&&*found.facts.processes.get(process).language) {
         return None;
@@ -59,7 +59,7 @@ pub(crate) fn saved_with_growth(found: &Inspection<'_, '_>, process: ProcessId) 
     Some(allocating.share.ns + own("gc") + own("zeroing") + waited)
 }
 
-/// Whether something that holds elements or text is made larger.
+/// Whether a container or a text is enlarged.
 fn grows(sample: &UserSample<'_>) -> bool {
     let concatenates = || {
         let mut library = sample.frames().take(sample.symbol_roles.len());

@@ -1,7 +1,7 @@
 //! The hottest machine code of a finding, as lines that a reader can check.
 //!
-//! Never a single instruction: which one of a few neighbours a sample hits is chance. Not for
-//! choosing what is a cost (`cost`), nor for decoding (`machine`).
+//! Never a single instruction: which of a few neighbours a sample hits is chance. What is a cost is
+//! `cost`'s to judge, decoding is `deadweight_code`'s.
 
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights};
@@ -14,8 +14,8 @@ use std::fmt::Write;
 /// Columns for an instruction, so that source lines stand below each other.
 const INSTRUCTION: usize = 32;
 
-/// The hottest run of instructions among these samples: a line that says where, then one per
-/// instruction with its samples and, where it begins, its line of source. None without code.
+/// The hottest run of instructions among these samples: a line with the function, then one line per
+/// instruction with its samples and, where a line of source begins, that line. None without code.
 pub(crate) fn hot_code(facts: &Facts<'_>, places: &Weights) -> Option<String> {
     let symbols = facts.symbols();
     let mut functions: BTreeMap<FunctionId, Vec<(LocationId, u64)>> = BTreeMap::new();
@@ -37,7 +37,7 @@ pub(crate) fn hot_code(facts: &Facts<'_>, places: &Weights) -> Option<String> {
         let frame =
             at.and_then(|at| CallSite::At(at).frames(symbols).next()).map(|(_, frame)| *frame);
         if let Some(frame) = frame.filter(|f| f.line > 0 && Some(*f) != shown) {
-            // The file's name only where it is another than before: lines are short.
+            // The file's name only where it changes: lines are short.
             let file = symbols.name(frame.file);
             let base = file.rsplit('/').next().unwrap_or(file);
             let base = if shown.is_some_and(|s| s.file == frame.file) { "" } else { base };

@@ -1,7 +1,7 @@
-//! What a cost class is given to inspect a run, and what it gives back; and what several classes measure alike.
+//! The input and output of cost classes' inspections, and measurements that several classes share.
 //!
-//! In: what is known of a run, and its time, charged. Out: a [`Draft`] of a finding. It must not know the classes:
-//! what one of them looks for is in its own file in `cost`.
+//! In: the facts of a run, and its time, charged. Out: a [`Draft`] of a finding. It must not know the
+//! classes: what one of them looks for is in its own file in `cost`.
 
 pub(crate) mod allocating;
 pub(crate) mod growth;
@@ -21,10 +21,10 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What findings are made from.
+/// The input of an inspection.
 #[derive(Copy, Clone)]
 pub(crate) struct Inspection<'a, 't> {
-    /// What was gathered.
+    /// The facts.
     pub(crate) facts: &'a Facts<'t>,
     /// The wall time, charged.
     pub(crate) wall: &'a Attribution,
@@ -32,36 +32,36 @@ pub(crate) struct Inspection<'a, 't> {
     pub(crate) cpu: &'a Attribution,
 }
 
-/// A finding in the making: times are of the traced run.
+/// A draft of a finding: times are of the traced run.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     /// The class's id.
     pub(crate) class: &'static str,
-    /// Where it happens.
+    /// The process.
     pub(crate) process: ProcessId,
     /// One line.
     pub(crate) title: String,
     /// A sentence or two.
     pub(crate) text: String,
-    /// What it takes of the wall time.
+    /// Its part of the wall time.
     pub(crate) amount: Ns,
-    /// The best single prediction.
+    /// The most likely saving.
     pub(crate) saving: Ns,
     /// Least and most that could be saved.
     pub(crate) range: (Ns, Ns),
-    /// How it is known.
+    /// The kind of evidence.
     pub(crate) how: How,
-    /// Where.
+    /// The call sites.
     pub(crate) sites: Vec<Site>,
-    /// What shows it.
+    /// The evidence, a sentence each.
     pub(crate) evidence: Vec<String>,
-    /// What to do.
+    /// The advice.
     pub(crate) remedy: String,
-    /// Whether removing it may merely move the wait elsewhere: asked of the whole graph.
+    /// Whether removing it may only move the wait elsewhere: then the what-if limits the saving.
     pub(crate) moves: bool,
 }
 
-/// Which part of each task's own time is an account's, as far as samples tell.
+/// The part of each task's own time that belongs to an account, by samples.
 pub(crate) fn parts_of_tasks(
     facts: &Facts<'_>,
     account: AccountId,
@@ -105,8 +105,8 @@ impl Sum {
     }
 }
 
-/// `ns` spent in `count` events on the path, with the part of the way there and back, `way` ns
-/// each, that lies in the program's own time: at most half of that.
+/// `ns` spent in `count` events on the path, with the user side of their entry and exit: `each` ns an
+/// event, at most half of the program's own time.
 pub(crate) fn with_user_side(
     found: &Inspection<'_, '_>,
     process: ProcessId,
@@ -118,8 +118,8 @@ pub(crate) fn with_user_side(
     ns + Ns(count.saturating_mul(each)).min(Ns(own.0 / 2))
 }
 
-/// Own time of a process in library code that was called from the same lines as `places`: what a
-/// call needs around it (paths put together, buffers, descriptors) goes when the line goes.
+/// Own time of a process in library code that was called from the same lines as `places`: the work around a
+/// call (building paths, buffers, descriptors) goes when the line goes.
 pub(crate) fn library_code_for(
     found: &Inspection<'_, '_>,
     process: ProcessId,

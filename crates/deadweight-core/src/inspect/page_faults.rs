@@ -1,6 +1,6 @@
-//! What several classes know of page faults: when a task met them, and what taking the pages down again costs.
+//! Page faults for several classes: when a task met them, and the cost of unmapping the pages.
 //!
-//! Not for judging them: that is the classes' business.
+//! Judging them is left to the classes.
 
 use super::Inspection;
 use crate::account::{AccountId, Detail, EXIT};
@@ -11,7 +11,7 @@ use deadweight_report::account::SYSTEM_CALLS;
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 
-/// The part of a fault's way in and out that shows as the program's own time.
+/// The part of a fault's entry and exit, in ns, that shows as the program's own time.
 pub(crate) const WAY: u64 = 150;
 
 /// The page faults of a task, each with the time of its first span.
@@ -26,8 +26,8 @@ pub(crate) fn faults_of(facts: &Facts<'_>, task: TaskId) -> impl Iterator<Item =
     })
 }
 
-/// What taking down the pages of so many faults cost: their part of the process' end, and what
-/// gives memory back before it.
+/// The cost of unmapping the pages of so many faults: their part of the process' end, and of calls that
+/// give memory back before it.
 pub(crate) fn taken_down(found: &Inspection<'_, '_>, process: ProcessId, faults: u64) -> Ns {
     let facts = found.facts;
     let tasks = &facts.processes.get(process).tasks;

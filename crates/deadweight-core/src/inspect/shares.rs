@@ -1,7 +1,7 @@
-//! What a class has of a process' own time, by samples: for findings that rest on them.
+//! Shares: a class' part of a process' own time by samples, for findings based on them.
 //!
-//! Not for dividing the time (`attribute`), nor for predicting what a removal saves: each class
-//! knows how its share misleads.
+//! Dividing the time is `attribute`'s. Predicting the saving is each class': it knows how its share
+//! misleads.
 
 use crate::account::AccountId;
 use crate::account::Attribution;
@@ -14,7 +14,7 @@ use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
-/// A part of a process' own time that samples told apart.
+/// A part of a process' own time, by samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     /// Its time.
@@ -23,11 +23,11 @@ pub(crate) struct Share {
     pub(crate) samples: u64,
     /// Where they were taken.
     pub(crate) places: Weights,
-    /// All of the process' own time, with its samples: what the part was drawn from.
+    /// All of the process' own time, with its samples: the whole that the part is of.
     pub(crate) whole: (Ns, u64),
 }
 
-/// All of a process' own time, with the samples that tell its parts.
+/// All of a process' own time, with its samples.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Own {
     /// The time.
@@ -37,7 +37,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// That of `process` on the path.
+    /// The own time of `process` on the path.
     pub(crate) fn of(attribution: &Attribution, process: ProcessId) -> Self {
         attribution.user_time_of(process).fold(Self::default(), |own, entry| Self {
             ns: own.ns + entry.ns,
@@ -52,7 +52,7 @@ impl Own {
 }
 
 impl Share {
-    /// What `account` has of the own time of `process`; none if it has nothing.
+    /// The part of `account` in the own time of `process`; none if it has no sample.
     pub(crate) fn of(
         attribution: &Attribution,
         account: AccountId,
@@ -84,33 +84,33 @@ impl Share {
         self
     }
 
-    /// What removing `ns` of this process' own time saves, if a part of the rest goes with it: its
-    /// caches are colder and its pipeline emptier because of it, in proportion to its share.
-    /// `part` was measured on pairs of programs, for each class.
+    /// The saving of removing `ns` of this process' own time, with a part of the rest: `ns` also makes
+    /// caches colder and the pipeline emptier, in proportion to its share. `part` was measured on pairs of
+    /// programs, for each class.
     pub(crate) fn with_the_rest(&self, ns: Ns, part: f64) -> Ns {
         ns + (self.whole.0 - ns).part(ns.share_of(self.whole.0) * part)
     }
 
-    /// The 95 % interval of a time of this process that samples told.
+    /// The 95 % interval of a time of this process that is known by samples.
     pub(crate) fn interval(&self, ns: Ns) -> (Ns, Ns) {
         let (low, high) = proportion(ns.share_of(self.whole.0), self.whole.1);
         (self.whole.0.part(low), self.whole.0.part(high))
     }
 
-    /// Where, most of it first.
+    /// The call sites, largest share first.
     pub(crate) fn sites(&self, symbols: &Symbols) -> Vec<Site> {
         sampled_sites(symbols, &self.places)
     }
 }
 
-/// The places of samples: they tell shares, and no counts.
+/// The call sites of samples: these give shares, not counts.
 pub(crate) fn sampled_sites(symbols: &Symbols, places: &Weights) -> Vec<Site> {
     let mut found = sites(symbols, places, 0);
     found.iter_mut().for_each(|site| site.count = 0);
     found
 }
 
-/// The samples of a process' own time on the path, with the account that has them.
+/// The samples of a process' own time on the path, each with its account.
 pub(crate) fn samples_of<'a>(
     found: &Inspection<'a, '_>,
     process: ProcessId,

@@ -1,9 +1,9 @@
-//! What a system call costs on the program's side of the kernel's border.
+//! The kernel entry and exit cost of system calls, on the user side.
 //!
-//! The kernel says when a call begins and ends in it; the way there and back lies outside of that,
-//! where it looks like the program's own time. A sample that falls due on the way is taken in the
-//! kernel's first or last steps, or at the first instruction behind the call: that is how such
-//! time is known. Not for what the kernel does for the call.
+//! The kernel records when a call begins and ends inside it. Entry and exit lie outside of that, where they
+//! look like the program's own time. A sample that is due during them is taken in the kernel's first or
+//! last steps, or at the first instruction after the call: that makes the time measurable. The kernel's
+//! work for the call is not included.
 
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, called_from, is_own};
@@ -15,19 +15,19 @@ use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
-/// One sample must be little beside what is asked about: calls that took less than so many sample
-/// periods are too short for it.
+/// One sample must be small beside the measured time: calls that took fewer sample periods than this are
+/// too short.
 const PERIODS: u64 = 16;
-/// The part of a call's way in and out, in ns, that shows as the program's own time where the program is
-/// stopped at its calls. Elsewhere calibration puts the way into the call.
+/// The part of a call's entry and exit, in ns, that shows as the program's own time where the program is
+/// stopped at its calls. Elsewhere calibration puts it into the call.
 const WAY: u64 = 60;
 /// Calibrations of one machine differ by so many ns a call.
 const UNSURE: u64 = 30;
-/// What taking a piece from a buffer, or putting it there, costs in place of a call.
+/// The cost of moving one piece to or from a buffer, which replaces a call.
 const NS_PER_PIECE: u64 = 2;
 
-/// `ns` that would not be spent in the kernel if `count` calls at these `places` became a few, with
-/// what then goes on the program's side. Too short for samples: as much as the way takes, at most half of it.
+/// The saving in the kernel, `ns`, if `count` calls at these `places` became a few, with the saving on the
+/// user side. Without enough samples: the calibrated entry cost, at most half of the own time.
 pub(crate) fn with_syscall_entry(
     found: &Inspection<'_, '_>,
     process: ProcessId,
@@ -36,26 +36,26 @@ pub(crate) fn with_syscall_entry(
     places: &Weights,
 ) -> Ns {
     match own_side(found, process, ns, places) {
-        // The way is not longer than what is done at its end.
+        // Entry and exit do not take longer than the call.
         Some(own) => ns + (own.min(ns) - Ns(count.saturating_mul(NS_PER_PIECE))),
         None => with_user_side(found, process, ns, count, user_side_per_call(found.facts)),
     }
 }
 
-/// What surely goes of `ns` in `count` calls: on which side of the border their time belongs is calibrated
-/// to some [`UNSURE`] ns each.
+/// The certain part of the saving `ns` in `count` calls: the division of their time between user and kernel
+/// side is calibrated to some [`UNSURE`] ns each.
 pub(crate) fn at_least(ns: Ns, count: u64) -> Ns {
     ns - Ns(count.saturating_mul(UNSURE)).min(ns.part(0.5))
 }
 
-/// What a call takes on the program's side of the border, in ns.
+/// The part of a call on the user side, in ns.
 pub(crate) fn user_side_per_call(facts: &Facts<'_>) -> u64 {
     if facts.trace.meta.rung == "stops" { WAY } else { 0 }
 }
 
-/// The process' own time on the way to and from the calls at these places: all that was not
-/// sampled elsewhere. Samples on the way itself are not counted, because recording a call takes
-/// time at the same place: that is taken out of the time, and cannot be of samples.
+/// The process' own time on the entry and exit of the calls at these places: all that was not sampled
+/// elsewhere. Samples in entry and exit are not counted, because recording a call takes time at the same
+/// place: that time is already taken out, which is not possible for samples.
 fn own_side(
     found: &Inspection<'_, '_>,
     process: ProcessId,
@@ -78,7 +78,7 @@ fn own_side(
     Some(own - Ns(elsewhere.saturating_mul(each)))
 }
 
-/// How calls go into the kernel.
+/// Where calls enter the kernel.
 struct Ways<'s> {
     symbols: &'s Symbols,
     /// The addresses that they come from and return to.
@@ -87,7 +87,7 @@ struct Ways<'s> {
     wrappers: BTreeSet<Wrapper>,
 }
 
-/// A library function that makes calls, and the program's own line that it serves.
+/// A library function that makes calls, and the program's own line that called it.
 type Wrapper = (ImageId, NameId, (NameId, NameId, u32));
 
 impl<'s> Ways<'s> {
@@ -96,15 +96,15 @@ impl<'s> Ways<'s> {
         for site in places.keys() {
             let Some(leaf) = leaf(symbols, *site) else { continue };
             let Some(location) = symbols.locations.get(leaf.index()) else { continue };
-            // A call's own address stands for it: one less than where it returns to. Samples that
-            // the kernel's entry and exit were met by have it, too.
+            // A call's stack has its own address: one less than the return address. Samples in the kernel's
+            // entry and exit have it, too.
             ways.at.extend([0, 1].map(|more| (location.image, location.addr.0 + more)));
             ways.wrappers.extend(wrapper(symbols, *site));
         }
         ways
     }
 
-    /// Whether a sample at this site was taken on one of these ways.
+    /// Whether a sample at this site was taken in the entry or exit of one of these calls.
     fn take(&self, site: CallSite) -> bool {
         let leaf = leaf(self.symbols, site).and_then(|id| self.symbols.locations.get(id.index()));
         leaf.is_some_and(|l| self.at.contains(&(l.image, l.addr.0)))
@@ -116,7 +116,7 @@ fn leaf(symbols: &Symbols, site: CallSite) -> Option<LocationId> {
     symbols.stack(site.stack()?).first().copied()
 }
 
-/// The innermost function, if it is a library's and serves a line of the program's own.
+/// The innermost function, if it is a library's, with the program's own line that called it.
 fn wrapper(symbols: &Symbols, site: CallSite) -> Option<Wrapper> {
     let location = symbols.locations.get(leaf(symbols, site)?.index())?;
     let frame = location.frames.last().filter(|frame| !is_own(symbols, location, frame))?;

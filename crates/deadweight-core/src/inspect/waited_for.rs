@@ -1,6 +1,6 @@
-//! Processes whose work another one of the program waits for.
+//! Processes that another process of the program waits for.
 //!
-//! Not for how long it waits: that is `path`'s.
+//! How long it waits is in the path.
 
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
@@ -11,8 +11,8 @@ use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The processes whose work another one waits for: it reads what they write or writes what they
-/// read, was blocked until they ended, or asked for their end when they were dead already.
+/// The processes that another one waits for: it reads what they write or writes what they read, was blocked
+/// until they ended, or reaped them after they had ended.
 pub(crate) fn processes(facts: &Facts<'_>) -> BTreeSet<ProcessId> {
     let mut waited = facts.call_groups.talking(|process| facts.processes.get(process).own);
     for block in &facts.timeline.blocks {
@@ -29,11 +29,11 @@ pub(crate) fn processes(facts: &Facts<'_>) -> BTreeSet<ProcessId> {
     waited
 }
 
-/// Ends of children that their parents asked for, by the parent's number.
+/// Children that their parents reaped, by the parent's pid.
 struct Ends {
-    /// A child's number.
+    /// With the child's pid.
     told: BTreeSet<(Tid, i64)>,
-    /// When last it was not told which child's.
+    /// When a child was last reaped without a record of its pid.
     some: BTreeMap<Tid, Ns>,
 }
 

@@ -1,7 +1,7 @@
 //! Rows that add up to the wall time, exactly.
 //!
-//! Not for charging (`attribute`) nor for pooling several runs (`pool`): this only names the sums
-//! and says in a few words what lies behind each.
+//! Charging is `attribute`'s, pooling several runs is `pool`'s: this only names the sums and adds a note of
+//! a few words to each.
 
 use crate::account::AccountId;
 use crate::account::{Attribution, Detail, Entry};
@@ -15,13 +15,13 @@ use deadweight_report::wording::{bytes, count, percent, things};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// Kinds of things that one note lists.
+/// Kinds of entries that one note lists.
 const LISTED: usize = 3;
 
 /// The rows of an attribution, largest first. They add up to its total exactly.
 ///
 /// # Panics
-/// If they do not: then the ledger is broken, and no report is better than a wrong one.
+/// If they do not: then the ledger is wrong, and no report is better than a wrong one.
 pub(crate) fn rows(facts: &Facts<'_>, attribution: &Attribution) -> Vec<Row> {
     let total = attribution.total;
     let mut rows: Vec<Row> = AccountId::all()
@@ -47,8 +47,8 @@ pub(crate) fn rows(facts: &Facts<'_>, attribution: &Attribution) -> Vec<Row> {
     rows
 }
 
-/// The 95 % interval of an account that samples divide: they are drawn from all of the program's
-/// own time, whose total is exact. None where there is no sample to divide by.
+/// The 95 % interval of an account that is divided by samples: these are drawn from all of the program's
+/// own time, whose total is exact. None without samples.
 pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<(Ns, Ns)> {
     let whole: Ns = attribution.user_time().map(|e| e.ns).sum();
     let samples: u64 = attribution.user_time().map(Entry::sampled).sum();
@@ -59,7 +59,7 @@ pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<
         .then(|| (exact + whole.part(low).min(ns), exact + whole.part(high).max(ns)))
 }
 
-/// A few words on what lies behind an account.
+/// The note of an account.
 fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> String {
     let mut kinds: BTreeMap<Kind, (Ns, u64)> = BTreeMap::new();
     for entry in attribution.in_account(account) {
@@ -90,7 +90,7 @@ fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> Str
     }
 }
 
-/// What a page fault of an account is: rows of the same group are told apart by it.
+/// What a page fault of an account is: it distinguishes rows of the same group.
 fn fault(account: AccountId) -> &'static str {
     match account.id() {
         "first-touch" => "first touch",
@@ -111,7 +111,7 @@ fn fixed_note(facts: &Facts<'_>, account: AccountId) -> &'static str {
     }
 }
 
-/// What entries of an account are, for its note.
+/// The kind of an account's entries, for its note.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// Calls of this name, for so many bytes each where that is always the same.
@@ -132,7 +132,7 @@ impl Kind {
     }
 }
 
-/// What an entry is; none if there is nothing to add.
+/// The kind of an entry; none if there is nothing to note.
 fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
     let words = match entry.detail {
         Detail::Calls(_) if entry.account == AccountId::of_class("start-up") => return None,
@@ -162,7 +162,7 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
     Some(Kind::Words(words))
 }
 
-/// What was waited for, in words.
+/// What was waited for, as text.
 fn waiting(kind: WaitsFor, whom: Option<&str>, account: AccountId) -> String {
     let sleeping = account == AccountId::of_class("wait-sleep");
     match (kind, whom) {

@@ -1,7 +1,7 @@
 //! The sections of a report of one run: rows, stages, top functions, work by function, code without names, hazards.
 //!
-//! In: what is known of a run, and its time, charged. Out: the values of `deadweight_report::report`. A section must not
-//! charge time (`attribute`) nor predict savings (`findings`).
+//! In: the facts of a run, and its time, charged. Out: values of `deadweight_report::report`. A section
+//! must not charge time (`attribute`) nor predict savings (`findings`).
 
 pub(crate) mod hazards;
 pub(crate) mod ledger;

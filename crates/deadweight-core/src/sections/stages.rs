@@ -1,7 +1,6 @@
-//! The processes of a pipeline, each with a clock of its own.
+//! The processes of a pipeline, each with its own clock.
 //!
-//! Stages overlap: their times never add up to the wall time. Not for pipelines' wall time, which
-//! is the ledger's business.
+//! Stages overlap: their times never add up to the wall time, which is the ledger's.
 
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
@@ -14,8 +13,8 @@ use std::collections::BTreeMap;
 /// More children than this are a loop, not a pipeline.
 const STAGES: usize = 12;
 
-/// The programs that the command started itself, in order, or none if it started at most one.
-/// With `of` chosen it is the program and whoever it waited for.
+/// The programs that the command started itself, in order; none if it started at most one. With `of` it is
+/// the program and the processes that it waited for.
 pub(crate) fn stages(facts: &Facts<'_>, chosen: bool) -> Vec<Stage> {
     let subject = facts.subject();
     let parent = if chosen { facts.processes.get(subject).parent } else { Some(subject) };
@@ -34,8 +33,8 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: bool) -> Vec<Stage> {
     children.into_iter().map(|id| stage(facts, id)).collect()
 }
 
-/// Whether the command is a script of the shell with a pipe in it: on a busy machine its first
-/// stage may be over before the next one is born.
+/// Whether the command is a shell script with a pipe in it: on a busy machine its first stage may end
+/// before the next one is born.
 fn is_pipeline(facts: &Facts<'_>) -> bool {
     let [_, flag, script] = facts.trace.meta.command.as_slice() else { return false };
     flag == "-c" && script.replace("||", "").contains('|')

@@ -1,6 +1,6 @@
-//! The functions that the program's own time on the path went to, by samples.
+//! The functions with most of the program's own time on the path, by samples.
 //!
-//! Not for judging them: that is the cost classes' business.
+//! Judging them is the cost classes'.
 
 use crate::account::Attribution;
 use crate::facts::Facts;

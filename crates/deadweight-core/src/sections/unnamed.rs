@@ -1,8 +1,8 @@
-//! Code that ran and has no name or no line: said, so that nobody takes what is missing for what is
-//! not there.
+//! Warnings about code that ran and has no name or no line, so that missing names are not mistaken for
+//! missing code.
 //!
-//! Only where it matters for what the reader sees: a good part of the program's own time. What is wrong
-//! with a file was said when it was sealed; that is not said again.
+//! Only where it matters for the reader: a large part of the program's own time. Faults of a file were
+//! reported when it was sealed; they are not repeated.
 
 use crate::account::Attribution;
 use crate::facts::Facts;
@@ -11,12 +11,12 @@ use deadweight_trace::ids::ImageId;
 use deadweight_trace::symbols::is_c_library;
 use std::collections::BTreeMap;
 
-/// From this part of the program's own time on, the code of an image is spoken of.
+/// From this share of the program's own time on, an image gets a warning.
 const LARGE: f64 = 0.1;
-/// Fewer samples say nothing.
+/// Fewer samples show nothing.
 const SAMPLES: u64 = 20;
 
-/// What is not known of the code that the program's own time on the path was spent in.
+/// What is unknown of the code that had the program's own time on the path.
 pub(crate) fn warnings(facts: &Facts<'_>, wall: &Attribution) -> Vec<String> {
     let symbols = facts.symbols();
     let mut of_image: BTreeMap<ImageId, u64> = BTreeMap::new();
@@ -30,12 +30,12 @@ pub(crate) fn warnings(facts: &Facts<'_>, wall: &Attribution) -> Vec<String> {
     let large = |samples: u64| samples >= SAMPLES && samples as f64 >= LARGE * all as f64;
     let told = of_image.into_iter().filter(|(_, samples)| large(*samples));
     let mut told: Vec<String> = told.filter_map(|(image, _)| about(facts, image)).collect();
-    // Several processes may each have made code.
+    // Several processes may each have generated code.
     told.dedup();
     told
 }
 
-/// What a program must be told to list the code that it makes, by how the file that runs it is called.
+/// The option that makes a program list the code it generates, by the name of the file that runs it.
 const LISTERS: &[(&str, &str)] = &[
     ("libjvm.so", "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
     ("node", "node --perf-basic-prof"),
@@ -43,7 +43,7 @@ const LISTERS: &[(&str, &str)] = &[
     ("python3", "python3 -X perf (3.12 or later)"),
 ];
 
-/// How the code would have names.
+/// How to give the code names.
 fn advice(facts: &Facts<'_>) -> &'static str {
     let symbols = facts.symbols();
     let called = |name: &str| {
@@ -96,7 +96,7 @@ mod tests {
     use deadweight_trace::Trace;
     use std::fmt::Write;
 
-    /// What is said of a program that spends so many samples in each of these stacks.
+    /// The warnings about a program that spends so many samples in each of these stacks.
     fn told(images: &str, stacks: &[(u64, &str)]) -> String {
         let mut text =
             format!("{images}\nsample-period 1000\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n");

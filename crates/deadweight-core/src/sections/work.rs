@@ -1,8 +1,8 @@
-//! The program's own work by machine code: what of the row `net-work` is spent in which function, which
-//! functions are inlined there, and which small ones it calls.
+//! The program's own work by function of machine code: the part of the row `net-work` in each function, the
+//! functions inlined there, and the small functions it calls.
 //!
-//! Two builds of one program divide their work otherwise among functions; `compare` puts the
-//! parts together again. Not for showing: `top` names what a reader wants to see.
+//! Two builds of one program divide their work differently among functions; `compare` joins the parts
+//! again. Not for showing: `top` lists what a reader wants to see.
 
 use crate::account::Attribution;
 use crate::account::NET_WORK;

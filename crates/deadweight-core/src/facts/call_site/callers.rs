@@ -1,8 +1,8 @@
-//! Whose line library code worked for, where only its instruction was taken.
+//! Callers of library code for which only the instruction was recorded.
 //!
-//! Of every page fault the instruction is known, of some the stack too. Where the instruction is a
-//! library's, `memmove` for instance, the stacks that were taken in the same function say for whom
-//! it works: what has no stack is divided among them. Not for instructions of the program's own.
+//! The instruction is known of every page fault, the stack of some. For an instruction in a library,
+//! `memmove` for instance, stacks taken in the same function show its callers: faults without a stack are
+//! divided among them. Instructions of the program's own code are left alone.
 
 use super::{CallSite, Weight, Weights, is_own};
 use deadweight_report::stats::apportion::apportion;
@@ -26,7 +26,7 @@ pub(super) fn divided(symbols: &Symbols, weights: &Weights) -> Weights {
             None => sum(all.entry(*site).or_default(), *weight),
         }
     }
-    // One division a function, however many of its instructions and stacks there are.
+    // One division per function, however many instructions and stacks it has.
     for (function, weight) in alone {
         divide(&mut all, weight, &stacks[function]);
     }
@@ -48,7 +48,7 @@ fn sum(sum: &mut Weight, more: Weight) {
     sum.amount += more.amount;
 }
 
-/// The function of the innermost frame, if that is not the program's own.
+/// The function of the innermost frame, if it is not the program's own.
 fn library(symbols: &Symbols, site: CallSite) -> Option<&str> {
     let (location, frame) = site.frames(symbols).next()?;
     let function = symbols.name(frame.function);

@@ -1,7 +1,8 @@
-//! From call stacks to the lines that a reader can change: the program's own frame, and the chain.
+//! Call sites: from call stacks to the lines that a reader can change, the program's own frame and the call
+//! chain.
 //!
-//! A system call's innermost frames are the C library or the language's runtime; the line to
-//! change is the innermost one that is neither. Not for kernel stacks.
+//! The innermost frames of a system call are the C library or the language's runtime; the line to change is
+//! the innermost one that is neither. Not for kernel stacks.
 
 use deadweight_report::report::Site;
 use deadweight_trace::ids::{LocationId, NameId, StackId};
@@ -24,14 +25,14 @@ pub(crate) struct Weight {
     pub(crate) amount: u64,
 }
 
-/// Where something happened, as far as it was taken.
+/// Where something happened, as far as it was recorded.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CallSite {
     /// A call stack.
     Stack(StackId),
     /// A call stack whose innermost instruction waited for this one.
     Waited(StackId, LocationId),
-    /// What called a call stack's innermost function.
+    /// The caller of a stack's innermost function.
     Caller(StackId),
     /// An instruction alone.
     At(LocationId),
@@ -75,7 +76,7 @@ impl CallSite {
     }
 }
 
-/// Spots with their weights.
+/// Call sites with their weights.
 pub(crate) type Weights = BTreeMap<CallSite, Weight>;
 
 /// Adds `more` to `into`.
@@ -95,8 +96,8 @@ struct Place {
     most: u64,
 }
 
-/// The places of these stacks, heaviest first, at most five. `total` is the count that the
-/// sampled counts stand for: 0 leaves them as they are.
+/// The places of these call sites, heaviest first, at most five. `total` is the count that the sampled
+/// counts stand for: 0 leaves them as they are.
 pub(crate) fn sites(symbols: &Symbols, weights: &Weights, total: u64) -> Vec<Site> {
     let mut places: BTreeMap<(&str, &str, u32), Place> = BTreeMap::new();
     let mut all = Weight::default();
@@ -142,14 +143,14 @@ fn scaled(count: u64, total: u64, sampled: u64) -> u64 {
     u64::try_from(exact).unwrap_or(u64::MAX)
 }
 
-/// The frames above the own one, innermost first, as `function (file:line)`, up to the outermost
-/// own one: what a language does before it calls the program is the same for every stack.
+/// The frames above the own one, innermost first, as `function (file:line)`, up to the outermost own one:
+/// frames of the language above that are the same for every stack.
 fn chain(symbols: &Symbols, site: CallSite) -> Vec<String> {
     let skip = own_index(symbols, site).map_or(0, |i| i + 1);
     let own = |(_, (location, frame)): &(usize, (&Location, &SourceFrame))| {
         is_own(symbols, location, frame)
     };
-    // Rust's `main` calls the runtime, which calls the program's: that one is meant.
+    // Rust's `main` calls the runtime, which calls the program's `main`: the latter is wanted.
     let program = |(_, frame): &(&Location, &SourceFrame)| {
         !symbols.name(frame.function).starts_with("std::rt::lang_start")
     };
@@ -175,14 +176,14 @@ pub(crate) fn frame_text(symbols: &Symbols, frame: &SourceFrame) -> String {
     format!("{function} ({base}:{})", frame.line)
 }
 
-/// The innermost frame that is the program's own; else the innermost that has a name outside the
-/// C library, else the innermost that has a name.
+/// The innermost frame of the program's own code; else the innermost one with a name outside the C library,
+/// else the innermost one with a name.
 pub(crate) fn own_frame(symbols: &Symbols, site: CallSite) -> Option<(&Location, &SourceFrame)> {
     site.frames(symbols).nth(own_index(symbols, site)?)
 }
 
-/// The line of the program's own that library code at this site was called from: function, file
-/// and line. None if the site is in the program's own code.
+/// The program's own line that called the library code at this site: function, file and line. None if the
+/// site is in the program's own code.
 pub(crate) fn called_from(symbols: &Symbols, site: CallSite) -> Option<(NameId, NameId, u32)> {
     let (location, frame) =
         site.frames(symbols).nth(own_index(symbols, site).filter(|i| *i > 0)?)?;
@@ -201,7 +202,7 @@ fn own_index(symbols: &Symbols, site: CallSite) -> Option<usize> {
     .or_else(|| site.frames(symbols).position(|(_, f)| named(f)))
 }
 
-/// Whether only a language's runtime is on a stack, and nothing that the program does itself.
+/// Whether a stack holds only a language's runtime, and no own code of the program.
 pub(crate) fn is_runtime(symbols: &Symbols, site: CallSite) -> bool {
     let mut runtime = false;
     for (location, frame) in site.frames(symbols) {
@@ -276,8 +277,8 @@ fn is_library_file(file: &str) -> bool {
 
 /// Functions of standard libraries and runtimes by name, for code without lines.
 fn is_library_function(function: &str, file: &str) -> bool {
-    // A stub that leads to another image is the linker's: who calls it is meant. With a file of
-    // the program's own, a function called `read` is the program's.
+    // A stub that leads to another image (PLT) is the linker's: its caller is wanted. With a file of the
+    // program's own, a function called `read` is the program's.
     function.ends_with("@plt")
         || LIBRARY_PREFIXES.iter().any(|p| function.starts_with(p))
         || file.is_empty() && LIBRARY_NAMES.contains(&function.trim_start_matches('_'))

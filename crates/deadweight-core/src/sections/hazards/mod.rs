@@ -1,6 +1,6 @@
-//! Reasons why the measurement itself misleads, each with what to do about it.
+//! Hazards: reasons why the measurement itself misleads, each with advice.
 //!
-//! Not for costs of the program: those are findings.
+//! Costs of the program are findings.
 
 mod readings;
 mod series;
@@ -15,20 +15,20 @@ use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
 pub(crate) use series::of_series;
 
-/// A stage that waits this part of its life for input is timed with its producer.
+/// A stage that waits this share of its life for input is timed with its producer.
 const PRODUCER: f64 = 0.2;
-/// A process with this part of the CPU time is the one that a wrapper was started for.
+/// A wrapper was started for the process that has this share of the CPU time.
 const DOMINATES: f64 = 0.6;
 /// A run below this is mostly start-up and chance.
 const SHORT: Ns = Ns(10_000_000);
 /// Samples that a share needs to be worth printing: ± 10 points at 100.
 const SAMPLES: u64 = 100;
-/// Disturbance from outside above this part of the wall time is said.
+/// Disturbance above this share of the wall time is reported.
 const DISTURBED: f64 = 0.05;
-/// Recording that takes more than this part bends the shares.
+/// Overhead above this share distorts the shares.
 const HEAVY: f64 = 0.3;
 
-/// What one traced run says about its own measurement.
+/// The hazards of one traced run.
 pub(crate) fn of_run(
     facts: &Facts<'_>,
     wall: &Attribution,
@@ -39,7 +39,7 @@ pub(crate) fn of_run(
     let mut found = Vec::new();
     found.extend(cut(facts));
     found.extend(producer(facts, wall, stages));
-    // Stages are shown each with its own clock: that the shell only starts them is plain.
+    // Stages are shown each with its own clock: it is then obvious that the shell only starts them.
     if !chosen && stages.is_empty() {
         found.extend(wrapper(facts));
     }
@@ -51,7 +51,7 @@ pub(crate) fn of_run(
     found.extend(throttled(facts, wall));
     found.extend(readings::two(facts));
     found.extend(unoptimised(facts));
-    // Of a recording that breaks off everybody was alive at the end.
+    // When a recording was cut off, all processes were still alive.
     if !facts.trace.meta.attached && facts.trace.meta.complete {
         found.extend(survivors(facts));
     }
@@ -62,7 +62,7 @@ fn hazard(id: &str, text: String) -> Hazard {
     Hazard { id: id.to_owned(), text }
 }
 
-/// The recorder was killed, or the file cut: nothing of it says so but that its last words are missing.
+/// The recorder was killed, or the file was cut: only the missing end of the trace shows it.
 fn cut(facts: &Facts<'_>) -> Option<Hazard> {
     let meta = &facts.trace.meta;
     (!meta.complete).then(|| {
@@ -188,17 +188,17 @@ fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
         Detail::Held(CpuHolder::Outside(task)) => Some((e.ns, facts.processes.of(task))),
         _ => None,
     });
-    // Who has the CPU while a quota holds the command back takes nothing from it.
+    // A task that has the CPU while a quota throttles the command takes nothing from it.
     let total = outside.clone().map(|(ns, _)| ns).sum::<Ns>() - facts.trace.meta.throttled;
     if total.share_of(wall.total) >= DISTURBED {
-        // Who does not see wakers does not see other programs either, only that there is one.
+        // Where wakers are not recorded, other programs have no names either.
         let worst = outside.max().filter(|_| facts.trace.meta.records_wakers());
         let worst = worst.map_or(String::new(), |(_, p)| format!(", {} most,", facts.name(p)));
         let text = format!(
             "Other programs{worst} held the CPU for {} of the wall time. Repeat on a \
              quiet machine{}.",
             percent(total, wall.total),
-            // What runs already cannot be run again.
+            // An attached process cannot be run again.
             if facts.trace.meta.attached { "" } else { ", or with more runs (-r)" }
         );
         return Some(hazard("noisy", text));
@@ -213,7 +213,7 @@ fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     })
 }
 
-/// A quota that kept the command from running: no other program, and no idle machine, did.
+/// A quota kept the command from running: neither another program nor an idle machine did.
 fn throttled(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     let throttled = facts.trace.meta.throttled;
     (throttled.share_of(wall.total) >= DISTURBED).then(|| {

@@ -1,7 +1,7 @@
-//! The hazard *two readings*: the wall time can be divided in two honest ways that differ much.
+//! The hazard *two readings*: the wall time can be divided in two valid ways that differ much.
 //!
-//! The ledger follows the path. Where CPUs are short, or wake-ups are a scheduler's hand-overs,
-//! the simple projection reads the same run otherwise; then both are said. Not a third ledger.
+//! The ledger follows the path. Where CPUs are short, or wake-ups are a scheduler's hand-overs, the simple
+//! projection divides the same run differently; then both are shown. It is not a third ledger.
 
 use crate::facts::Facts;
 use crate::path::causes::{Cause, difference};
@@ -11,7 +11,7 @@ use deadweight_report::wording::percent;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// The two readings, where they differ much.
+/// The two readings, if they differ much.
 pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
     let subject = &facts.path.subject;
     // One task has one reading.

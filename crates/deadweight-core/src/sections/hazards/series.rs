@@ -1,9 +1,8 @@
-//! What a series of undisturbed runs says against itself, with the cause where the kernel counted it.
+//! Hazards of a series of clean runs, with the cause where the kernel counted it.
 //!
-//! Nothing was traced in these runs, but the kernel counts some things of every program: CPU time,
-//! what was read from storage, how often another program was given the CPU, a quota's throttling.
-//! What the odd runs have more of than the others is why they are odd. Not for which runs are odd:
-//! that is `stats::spread`.
+//! Nothing was traced in these runs, but the kernel counts some things of every program: CPU time, blocks
+//! read from storage, involuntary switches, throttled time. What the odd runs have more of than the others
+//! is why they are odd. Which runs are odd is `stats::spread`'s.
 
 use super::hazard;
 use crate::facts::clean_run::CleanRun;
@@ -13,14 +12,14 @@ use deadweight_report::stats::spread::{Doubt, are_outliers, doubts};
 use deadweight_report::wording::{bytes, things, time};
 use deadweight_trace::units::Ns;
 
-/// A cause has to account for this part of what the odd runs took longer.
+/// A cause has to account for this share of the odd runs' extra time.
 const ENOUGH: f64 = 0.5;
 /// Bytes in the blocks that the kernel counts.
 const BLOCK: u64 = 512;
 /// Reading less than this more from storage is no cold cache.
 const NOTABLE_BLOCKS: u64 = 64;
 
-/// What the clean runs say about the measurement.
+/// The hazards of the clean runs.
 pub(crate) fn of_series(clean: &[CleanRun]) -> Vec<Hazard> {
     let walls: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
     let told = |doubt: &Doubt| hazard("noisy", worded(doubt, &cause(doubt, clean, &walls)));
@@ -69,7 +68,7 @@ fn odd(doubt: &Doubt, walls: &[u64]) -> Vec<bool> {
     }
 }
 
-/// What the odd runs have more of, with the words that lead to it; empty if nothing counted tells.
+/// What the odd runs have more of, as a sentence; empty if no counter shows a cause.
 fn cause(doubt: &Doubt, clean: &[CleanRun], walls: &[u64]) -> String {
     let odd = odd(doubt, walls);
     let middle = |which: bool, value: fn(&CleanRun) -> u64| {
@@ -113,7 +112,7 @@ mod tests {
         CleanRun { wall: Ns(wall), user: Ns(cpu), counters, ..CleanRun::default() }
     }
 
-    /// Nine like runs with one among them.
+    /// Nine similar runs and one different.
     fn said(odd: CleanRun, at: usize) -> String {
         let mut runs: Vec<CleanRun> =
             (0..9).map(|i| run(1_000_000 + i, 900_000, RunCounters::default())).collect();
