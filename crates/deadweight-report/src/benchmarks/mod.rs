@@ -5,7 +5,6 @@
 //! row. The printed statistics are benchstat's, the verdicts ours. Not for runs of our own: those
 //! have ledgers, and are the business of [`crate::compare`].
 
-mod common;
 pub mod conditions;
 pub mod go;
 pub mod json;

@@ -4,14 +4,7 @@
 //! becomes one per operation, whatever number of iterations a run chose. Not for comparing results:
 //! those are read from files by `go` and `json`.
 
-/// An operation by the program's own count.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
-    /// What the program calls the benchmark.
-    pub name: String,
-    /// Its time in ns.
-    pub ns: f64,
-}
+use crate::report::Operation;
 
 /// The benchmark of `function` in what a program wrote: by its name, or the only one there is.
 #[must_use]

@@ -4,7 +4,7 @@
 //! different by chance alone, so all are tested as one family (Holm). Not for whether the wall times
 //! differ: that is asked of undisturbed runs in `compare`.
 
-use super::together::{CALLS, Together, WORK, together};
+use super::inlining_effect::{CALLS, InliningEffect, WORK, inlining_effect};
 use super::{ALPHA, CONFIDENCE, difference};
 use crate::report::{Basis, Report, Row};
 use crate::stats::rank_tests::{holm, independent};
@@ -101,9 +101,9 @@ pub(super) fn differences(a: &Report, b: &Report, whole: i64) -> Vec<RowDifferen
     for (row, p) in rows.iter_mut().zip(holm(&tested)) {
         row.p = Some(p);
     }
-    if let Some(less) = together(a, b) {
+    if let Some(less) = inlining_effect(a, b) {
         give_to_calls(&mut rows, less, -1, whole);
-    } else if let Some(more) = together(b, a) {
+    } else if let Some(more) = inlining_effect(b, a) {
         give_to_calls(&mut rows, more, 1, whole);
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.difference_ns.unsigned_abs()));
@@ -120,7 +120,7 @@ fn share(difference_ns: i64, whole: i64) -> f64 {
 }
 
 /// Takes work that is less (`sign` -1) or more from the row of work to that of calls.
-fn give_to_calls(rows: &mut [RowDifference], less: Together, sign: i64, whole: i64) {
+fn give_to_calls(rows: &mut [RowDifference], less: InliningEffect, sign: i64, whole: i64) {
     let at = |account: &str| rows.iter().position(|row| row.account == account);
     let (Some(calls), Some(work)) = (at(CALLS), at(WORK)) else { return };
     // No more than there is.

@@ -1,15 +1,19 @@
-//! Whether sides have anything in common that can be compared, and if not, why.
+//! What a reader of the tables must know: why runs could not be compared, and series without one typical value.
+//!
+//! Not for the notes on a single cell; see `grid` and `difference`.
 
-use super::keys::Key;
-use super::table::{Layout, Table};
-use super::{Results, Unusable};
+use super::{Layout, Table};
+use crate::benchmarks::keys::Key;
+use crate::benchmarks::units::is_time;
+use crate::benchmarks::{Results, Unusable};
+use crate::stats::spread::{Doubt, doubts};
 use std::collections::BTreeSet;
 
 /// What keeps runs apart that could be compared, in a sentence; None if something was compared.
 ///
 /// # Errors
 /// If a side has no unit or no benchmark in common with the first.
-pub(super) fn kept_apart(
+pub(super) fn not_comparable(
     sides: &[(String, Results)],
     tables: &[Table],
     layout: &Layout,
@@ -75,4 +79,47 @@ fn listed(all: BTreeSet<&str>) -> String {
     let shown: Vec<&str> = all.iter().copied().take(3).collect();
     let more = if all.len() > shown.len() { ", ..." } else { "" };
     format!("{}{more}", shown.join(", "))
+}
+
+/// Series of times that have no one typical value.
+pub(super) fn unusual_series(table: &Table) -> Vec<String> {
+    if !is_time(&table.unit) {
+        return Vec::new();
+    }
+    let mut said = Vec::new();
+    for row in &table.rows {
+        for (cell, column) in row.cells.iter().zip(&table.columns) {
+            let Some(cell) = cell else { continue };
+            // Picoseconds: fine enough for any benchmark, and whole numbers as others' times are.
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+            let whole = |v: &f64| (v * 1e12).clamp(0.0, 1e18) as u64;
+            let series: Vec<u64> = cell.measured.iter().map(whole).collect();
+            let name = &row.name;
+            if cell.measured.iter().any(|v| *v <= 0.0) {
+                said.push(format!("{column}, {name}: a time of 0 or less was not measured"));
+            }
+            said.extend(doubts(&series).iter().map(|d| format!("{column}, {name}: {}", worded(d))));
+        }
+    }
+    said
+}
+
+fn worded(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::ColdStart { factor } => {
+            format!("the first measurement is {factor:.1} × the others: something was cold")
+        }
+        Doubt::Outliers { count, factor } => {
+            format!("{count} of the measurements are far off, the worst {factor:.2} × the median")
+        }
+        Doubt::TwoModes { fast, slow, slow_count } => {
+            let factor = *slow as f64 / (*fast).max(1) as f64;
+            format!(
+                "two groups: {slow_count} measurements take {factor:.2} × as long as the others"
+            )
+        }
+        Doubt::Drift { factor } => {
+            format!("drifting: the second half takes {factor:.2} × as long as the first")
+        }
+    }
 }

@@ -4,8 +4,8 @@
 //! difference of the wall times: exactly, and nothing is left to be explained. Whether there is a
 //! difference at all is asked of the undisturbed runs alone. Not for running commands or printing.
 
+mod inlining_effect;
 pub mod rows;
-mod together;
 
 use crate::report::{Interval, Report};
 use crate::stats::normal::quantile;

@@ -19,7 +19,7 @@ const ELSEWHERE: f64 = 0.2;
 
 /// Work that is less because small functions are not called any more.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Together {
+pub(super) struct InliningEffect {
     /// How much less.
     pub(super) ns: u64,
     /// Which functions, and where they went.
@@ -28,7 +28,7 @@ pub(super) struct Together {
 
 /// Of `calling`, which calls small functions, and `inlined`, which does not; none where anything else
 /// may be the reason.
-pub(super) fn together(calling: &Report, inlined: &Report) -> Option<Together> {
+pub(super) fn inlining_effect(calling: &Report, inlined: &Report) -> Option<InliningEffect> {
     let callees: BTreeSet<&str> = names(calling.work.iter().flat_map(|work| &work.calls));
     let finding = calling.findings.iter().find(|finding| finding.class == CALLS)?;
     let there = |name: &str| inlined.work.iter().any(|work| work.function == name);
@@ -79,7 +79,7 @@ pub(super) fn together(calling: &Report, inlined: &Report) -> Option<Together> {
     let promised = finding.high * calling.wall_ns as f64;
     let in_all = ns.saturating_add(row(calling).saturating_sub(row(inlined)));
     let alike = elsewhere as f64 <= ELSEWHERE * ns as f64 && in_all as f64 <= promised;
-    (alike && ns > 0).then(|| Together { ns, text: text(&callees, inlined, &new) })
+    (alike && ns > 0).then(|| InliningEffect { ns, text: text(&callees, inlined, &new) })
 }
 
 fn row(report: &Report, account: &str) -> u64 {

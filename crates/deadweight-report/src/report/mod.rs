@@ -1,0 +1,84 @@
+//! The result of a run, in the JSON schema of `--export-json`.
+//!
+//! - Comes in: the values that `deadweight-core` computed, or JSON of an earlier run.
+//! - Goes out: [`Report`], the only thing that views, archive, comparison and gate see.
+//! - Must not know: how a value was computed, or how it is displayed.
+//!
+//! Field names are a contract: new fields are fine, renamed ones need a new `schema`. Times are integer nanoseconds;
+//! shares are of the wall time, 0 to 1.
+
+mod counts;
+mod findings;
+mod ledger;
+mod read;
+mod runs;
+
+pub use counts::{AllocationSite, Allocations, Calls, CountBasis, Inside, Operation};
+pub use findings::{Finding, Hazard, How, Outcome, Proof, Removal, Site};
+pub use ledger::{Basis, FunctionWork, Row, TopFunction};
+pub use runs::{CleanRuns, ExitInfo, Interval, Recording, Runs, Stage, SubjectInfo, TracedRuns};
+use serde::{Deserialize, Serialize};
+
+/// The version of this form.
+pub const SCHEMA: u32 = 1;
+
+/// The result of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of deadweight.
+    pub deadweight: String,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// Whose wall time was divided.
+    pub subject: SubjectInfo,
+    /// How the command ended.
+    pub exit: ExitInfo,
+    /// How often it ran and how long.
+    pub runs: Runs,
+    /// How much of it could be recorded.
+    #[serde(default, skip_serializing_if = "Recording::is_whole")]
+    pub recording: Recording,
+    /// The function that the ledger is restricted to (`--in`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Inside>,
+    /// Which part of the whole command's wall time the ledger divides, 0 to 1, where that is not
+    /// all of it (`--of`, `--in`) and clean runs were made of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<f64>,
+    /// The wall time that the ledger divides: of the traced run, or the clean median under `-r`.
+    pub wall_ns: u64,
+    /// The part of `wall_ns` that a quiet, untraced run would take: without what recording and
+    /// other programs took. Savings are shares of it.
+    #[serde(default)]
+    pub net_ns: u64,
+    /// The rows. Their `ns` add up to `wall_ns` exactly.
+    pub ledger: Vec<Row>,
+    /// All tasks' CPU time, by the same accounts (`--cpu`); adds up to `cpu_ns`.
+    #[serde(default)]
+    pub cpu_ledger: Vec<Row>,
+    /// CPU time of all of the subject's tasks.
+    #[serde(default)]
+    pub cpu_ns: u64,
+    /// Hidden costs, best first.
+    pub findings: Vec<Finding>,
+    /// Allocations, if they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocations: Option<Allocations>,
+    /// Findings that removing their cost has refuted (`--prove`): their `proofs` say why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdrawn: Vec<Finding>,
+    /// Why the measurement itself may mislead.
+    pub hazards: Vec<Hazard>,
+    /// The processes of a pipeline, or the program and who it waited for.
+    pub stages: Vec<Stage>,
+    /// Functions with the most CPU time on the path.
+    #[serde(default)]
+    pub top: Vec<TopFunction>,
+    /// The program's own work by the functions whose machine code does it, largest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<FunctionWork>,
+    /// What was not as it should be in recording or analysis.
+    pub warnings: Vec<String>,
+}
