@@ -1,28 +1,30 @@
-//! The kernel's own instructions (BPF), as many as the programs beside this need.
+//! A small assembler for BPF: the instructions that the programs here need.
 //!
-//! Not for what the programs do. They are some hundred lines, so they are written here and not in C: no
-//! compiler, no object file to keep in step with its source, nothing to relocate.
+//! Does not know what the programs do. They have some hundred instructions, so they are assembled
+//! here and not compiled from C: no compiler, no object file to keep in step with its source, no
+//! relocation.
 
-/// One instruction, as the kernel reads it.
+/// One instruction, as `struct bpf_insn`.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Instruction {
     code: u8,
-    /// The register written in the low half, the one read in the high half.
+    /// The destination register in the low half, the source register in the high half.
     registers: u8,
     offset: i16,
     value: i32,
 }
 
-/// A register: 0 holds results, 1 to 5 are arguments and lost at calls, 6 to 9 are kept, 10 is the stack.
+/// A register: 0 holds results, 1 to 5 are arguments and lost at calls, 6 to 9 are kept, 10 is the
+/// frame pointer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct R(pub(super) u8);
 
-/// A place to jump to.
+/// A jump target.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// How two values compare, unsigned but for the last.
+/// A comparison, unsigned except the last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cond {
     Equal = 0x10,
@@ -32,7 +34,7 @@ pub(super) enum Cond {
     LessSigned = 0xc0,
 }
 
-/// What one register does to another.
+/// An arithmetic operation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     Add = 0x00,
@@ -44,14 +46,14 @@ pub(super) enum Op {
     Mov = 0xb0,
 }
 
-/// What is done to bits in memory without being divided.
+/// An atomic operation on memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum AtomicOp {
     Or = 0x40,
     And = 0x50,
 }
 
-/// Classes and modes of `linux/bpf_common.h` and `linux/bpf.h`.
+/// Instruction classes and modes of `linux/bpf_common.h` and `linux/bpf.h`.
 mod code {
     pub(super) const LOAD_IMM_64: u8 = 0x18;
     pub(super) const LOAD_32: u8 = 0x61;
@@ -66,15 +68,15 @@ mod code {
     pub(super) const ALU_64: u8 = 0x07;
     pub(super) const MOV32_IMM: u8 = 0xb4;
     pub(super) const MOV32_REG: u8 = 0xbc;
-    /// What the value says is done at once, whatever other CPUs do there.
+    /// `BPF_ATOMIC`: the value says which operation.
     pub(super) const ATOMIC_64: u8 = 0xdb;
-    /// Added where the right side is a register.
+    /// `BPF_X`: added if the right operand is a register.
     pub(super) const BY_REGISTER: u8 = 0x08;
     /// `BPF_PSEUDO_MAP_FD`.
     pub(super) const PSEUDO_MAP_FD: u8 = 1;
 }
 
-/// A program in the making.
+/// A program being assembled.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     code: Vec<Instruction>,
@@ -138,58 +140,58 @@ impl Program {
         self.push(code::STORE_IMM_32, to, R(0), offset, value);
     }
 
-    /// `*(to + offset) |= from`, or `&=`, undivided.
+    /// `*(to + offset) |= from`, or `&=`, atomically.
     pub(super) fn atomic(&mut self, what: AtomicOp, to: R, offset: i16, from: R) {
         self.push(code::ATOMIC_64, to, from, offset, what as i32);
     }
 
-    /// `to = load_map`, by its descriptor.
+    /// `to = map`, by its descriptor.
     pub(super) fn load_map(&mut self, to: R, descriptor: i32) {
         self.push(code::LOAD_IMM_64, to, R(code::PSEUDO_MAP_FD), 0, descriptor);
         self.push(0, R(0), R(0), 0, 0);
     }
 
-    /// One of the kernel's functions, by number.
+    /// Calls a helper function of the kernel, by number.
     pub(super) fn call(&mut self, function: i32) {
         self.push(code::CALL, R(0), R(0), 0, function);
     }
 
-    /// Ends.
+    /// Returns 0.
     pub(super) fn exit(&mut self) {
         self.op_imm(Op::Mov, R(0), 0);
         self.push(code::EXIT, R(0), R(0), 0, 0);
     }
 
-    /// A place that will be told by [`Program::bind`].
+    /// A label, bound to an instruction by [`Program::bind`].
     pub(super) fn label(&mut self) -> Label {
         self.targets.push(None);
         Label(self.targets.len() - 1)
     }
 
-    /// The label stands here.
+    /// Binds the label to the next instruction.
     pub(super) fn bind(&mut self, label: Label) {
         self.targets[label.0] = Some(self.code.len());
     }
 
-    /// Goes on there.
+    /// Jumps to the label.
     pub(super) fn jump(&mut self, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.push(code::JUMP, R(0), R(0), 0, 0);
     }
 
-    /// Goes on there if the register compares so with the value.
+    /// Jumps if the register compares so with the value.
     pub(super) fn jump_if(&mut self, left: R, cond: Cond, right: i32, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.push(code::JUMP | cond as u8, left, R(0), 0, right);
     }
 
-    /// Goes on there if the registers compare so.
+    /// Jumps if the registers compare so.
     pub(super) fn jump_if_both(&mut self, left: R, cond: Cond, right: R, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.push(code::JUMP | code::BY_REGISTER | cond as u8, left, right, 0, 0);
     }
 
-    /// The instructions, with their jumps; none if one leads nowhere, or too far.
+    /// The instructions, with resolved jumps. None if a label is not bound, or too far.
     pub(super) fn finish(mut self) -> Option<Vec<Instruction>> {
         for (at, label) in self.jumps {
             let distance =

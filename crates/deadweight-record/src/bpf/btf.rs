@@ -1,11 +1,12 @@
-//! The kernel's description of its own types (BTF): the number of a type, and where a member of one is.
+//! The kernel's description of its types (BTF): ids of types, and offsets of members.
 //!
-//! Format: `Documentation/bpf/btf.rst` of the kernel. Read with care, as any bytes; not for what is done with the numbers.
+//! Format: `Documentation/bpf/btf.rst` of the kernel. Reads any bytes safely. Does not use the ids;
+//! see `bpf`.
 
 use std::fs;
 use std::io;
 
-/// Kinds of types: those that are asked for, and those that are followed by more than their head.
+/// Kinds of types: those that are looked up, and those with data after the header.
 mod kind {
     pub(super) const INT: u32 = 1;
     pub(super) const ARRAY: u32 = 3;
@@ -20,34 +21,34 @@ mod kind {
     pub(super) const ENUM64: u32 = 19;
 }
 
-/// First bytes, in this machine's order.
+/// The first bytes, in this machine's byte order.
 const MAGIC: u16 = 0xeb9f;
-/// Bytes of a type's head, and of a member of a structure.
+/// Size of a type's header, and of a structure's member, in bytes.
 const HEADER_SIZE: usize = 12;
 const MEMBER_SIZE: usize = 12;
 
-/// A description.
+/// A BTF description.
 pub(super) struct Types {
     bytes: Vec<u8>,
     types: [usize; 2],
     strings: usize,
 }
 
-/// A type's place.
+/// One type.
 #[derive(Copy, Clone)]
 struct Type {
     number: u32,
     kind: u32,
-    /// Whether a structure's members tell the bits of bit fields beside where they are.
+    /// Whether a structure's member offsets also hold the sizes of bit fields.
     has_bit_fields: bool,
     members: usize,
     name: usize,
-    /// Behind its head.
+    /// Offset of the data after the header.
     body: usize,
 }
 
 impl Types {
-    /// The running kernel's.
+    /// Of the running kernel.
     pub(super) fn of_kernel() -> io::Result<Self> {
         let bytes = fs::read("/sys/kernel/btf/vmlinux").map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => no_btf(),
@@ -65,12 +66,12 @@ impl Types {
         (magic == MAGIC && types[1] <= bytes.len()).then_some(Self { bytes, types, strings })
     }
 
-    /// The number of the type definition with this name.
+    /// The id of the typedef with this name.
     pub(super) fn definition(&self, name: &str) -> Option<u32> {
         self.find(kind::TYPEDEF, name).map(|found| found.number)
     }
 
-    /// How many bytes after the beginning of this structure this member is.
+    /// The offset of this member in this structure, in bytes.
     pub(super) fn member(&self, structure: &str, member: &str) -> Option<u32> {
         let found = self.find(kind::STRUCT, structure)?;
         (0..found.members).find_map(|at| {
@@ -89,7 +90,7 @@ impl Types {
     fn all(&self) -> impl Iterator<Item = Type> {
         let (mut at, mut number) = (self.types[0], 0);
         std::iter::from_fn(move || {
-            // 0 is the type without a value.
+            // Id 0 is `void`.
             number += 1;
             let found = self.at(at, number).filter(|found| found.body <= self.types[1])?;
             at = found.body.checked_add(found.body_length()?)?;
@@ -117,7 +118,7 @@ impl Types {
 }
 
 impl Type {
-    /// What follows its head, in bytes; none of a kind that is not known.
+    /// Size of the data after the header. None for an unknown kind.
     fn body_length(self) -> Option<usize> {
         Some(match self.kind {
             kind::INT | kind::VAR | kind::DECL_TAG => 4,
@@ -130,7 +131,7 @@ impl Type {
     }
 }
 
-/// What is said where something is not described.
+/// The error if a type is not described.
 pub(super) fn no_btf() -> io::Error {
     io::Error::other("this kernel does not describe its own types (BTF) as we need them")
 }
@@ -143,7 +144,7 @@ fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// A description of an integer, a structure with two members, and a type definition.
+    /// A description of an integer, a structure with two members, and a typedef.
     fn example() -> Vec<u8> {
         let strings = b"\0int\0task\0flags\0pid\0called\0";
         let name = |wanted: &str| {

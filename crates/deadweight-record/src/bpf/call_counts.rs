@@ -1,20 +1,22 @@
-//! Counting calls: which are alike, how long they take, and telling of them.
+//! Counting calls in the kernel: which calls are alike, how long they take, and the output of the
+//! counts.
 //!
-//! Not for which are counted: that is `calls`.
+//! Does not choose the calls to count; see `calls`.
 
 use super::assembler::{Cond, Label, Op, Program, R};
 use super::layout::task_entry;
 use super::{KTIME_GET_NS, Maps, TASK, TIME_ONE_IN, at, kind_at, output};
 
-/// After a pause it is not known whether it was in a call: the next so many are all timed ...
+/// After a pause it is not known whether the pause was in a call: so many calls are all timed ...
 pub(super) const TIME_AFTER_PAUSE: i32 = 256;
-/// ... and so many after a call that was seen to take long. No more: interrupts look alike.
+/// ... and so many after a call that took long. No more, because interrupts look alike.
 const TIME_AFTER_LONG: i32 = 1024;
-/// Calls further apart than so many ns do not belong together; one that takes longer stands for itself alone.
+/// Calls further apart than this, in ns, are not counted together. A call that takes longer than
+/// this is summed apart.
 pub(super) const MAX_CALL_GAP: i32 = 20_000;
 
-/// The call that has just returned, with register 5, is one more of the kind of the latest, if it is like that: it goes on
-/// at `counted`.
+/// Counts the call that has just returned with register 5 with the kind of the latest call, if it
+/// is alike: jumps to `counted`.
 pub(super) fn count_as_latest(p: &mut Program, kind: R, counted: Label) {
     let other = p.label();
     p.load(R(1), TASK, at(task_entry::LATEST_KIND));
@@ -29,8 +31,9 @@ pub(super) fn count_as_latest(p: &mut Program, kind: R, counted: Label) {
     p.bind(other);
 }
 
-/// The call that has just returned, with register 5, is one more of the kind at `index`, if it is like those, and
-/// `kind` becomes that place: it goes on at `counted`. If there is none yet, it is the first, at `timed`.
+/// Counts the call that has just returned with register 5 with the kind at `index`, if it is alike;
+/// `kind` becomes the kind's address: jumps to `counted`. If the kind is empty, the call becomes
+/// its first: jumps to `timed`.
 pub(super) fn count_as(p: &mut Program, index: usize, kind: R, counted: Label, timed: Label) {
     let (new, other) = (p.label(), p.label());
     p.op_reg(Op::Mov, kind, TASK);
@@ -73,8 +76,8 @@ pub(super) fn count_as(p: &mut Program, index: usize, kind: R, counted: Label, t
     p.bind(other);
 }
 
-/// Reads the clock at the return of a call of this kind. Of one whose entry was not timed it tells nothing, unless it is
-/// the first.
+/// Reads the clock at the return of a call of this kind. If its entry was not timed, the time is
+/// used only for the first call of a kind.
 pub(super) fn time_return(p: &mut Program, kind: R, now: R) {
     let (exact, sampled, measured, short, done) =
         (p.label(), p.label(), p.label(), p.label(), p.label());
@@ -112,7 +115,7 @@ pub(super) fn time_return(p: &mut Program, kind: R, now: R) {
     p.bind(done);
 }
 
-/// One more at the first of these places, and so much at the second.
+/// Adds one to the first field, and the time to the second.
 fn add_time(p: &mut Program, kind: R, [count, inside]: [usize; 2], took: R) {
     p.load(R(1), kind, at(count));
     p.op_imm(Op::Add, R(1), 1);
@@ -122,7 +125,7 @@ fn add_time(p: &mut Program, kind: R, [count, inside]: [usize; 2], took: R) {
     p.store(kind, at(inside), R(1));
 }
 
-/// From now on the clock is read at each return, so many times at least.
+/// Times at least so many returns from now on.
 pub(super) fn time_each(p: &mut Program, times: i32) {
     let enough = p.label();
     p.load(R(1), TASK, at(task_entry::TIME_EACH));
@@ -138,26 +141,26 @@ pub(super) fn read_clock(p: &mut Program, to: R) {
     p.store(TASK, at(task_entry::NOW), to);
 }
 
-/// One more at this offset; register 1 has the sum.
+/// Adds one at this offset. Register 1 has the sum.
 pub(super) fn increment(p: &mut Program, array: R, offset: usize) {
     p.load(R(1), array, at(offset));
     p.op_imm(Op::Add, R(1), 1);
     p.store(array, at(offset), R(1));
 }
 
-/// Tells what was counted, if anything was, until the time at `until`.
+/// Outputs the counts, if there are any, with their end at the field `until`.
 pub(super) fn output_counts(p: &mut Program, maps: Maps, until: usize) {
     let nothing = p.label();
     p.load(R(1), TASK, at(task_entry::PENDING));
     p.jump_if(R(1), Cond::Equal, 0, nothing);
     p.load(R(1), TASK, at(until));
-    // A return that was not timed may seem later than it was.
+    // The estimated time of a return may be later than now.
     p.load(R(2), TASK, at(task_entry::NOW));
     min_time(p, R(1), R(2));
     p.store(TASK, at(task_entry::UNTIL), R(1));
     p.store32_imm(TASK, at(task_entry::RECORD_KIND), task_entry::COUNTED.cast_signed());
     output(p, maps.counts, task_entry::SIZE);
-    // What could not be told is told later.
+    // If the output failed, it is repeated later.
     p.jump_if(R(0), Cond::NotEqual, 0, nothing);
     p.store_imm(TASK, at(task_entry::PENDING), 0);
     p.store_imm(TASK, at(task_entry::MISSED), 0);
@@ -168,7 +171,7 @@ pub(super) fn output_counts(p: &mut Program, maps: Maps, until: usize) {
     p.bind(nothing);
 }
 
-/// `time_return` becomes `other` if that is earlier.
+/// `time` becomes the smaller of both.
 pub(super) fn min_time(p: &mut Program, time: R, other: R) {
     let done = p.label();
     p.jump_if_both(other, Cond::Greater, time, done);

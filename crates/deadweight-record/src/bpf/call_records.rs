@@ -1,6 +1,7 @@
-//! Records of single calls: what the kernel's own tracepoints would tell, and the user half of some.
+//! Records of single calls, as the kernel's tracepoints give them, and user registers and stacks of
+//! some.
 //!
-//! Not for the calls of tasks that are counted: see `calls`.
+//! Not for calls of tasks that are counted; see `calls`.
 
 use super::assembler::{Cond, Label, Op, Program, R};
 use super::current_task::TID;
@@ -8,14 +9,14 @@ use super::layout::call_record;
 use super::pt_regs;
 use super::{CONTEXT, KTIME_GET_NS, Maps, REGISTERS, STACK, VALUE, at, imm, lookup, output_from};
 
-/// Who makes calls often gives a stack every so many ns, ...
+/// A task that often makes calls gives a stack in this interval, in ns, ...
 const STACK_INTERVAL: i32 = 250_000;
-/// ... and who did not lately, gives them at its next so many.
+/// ... and one that did not lately gives so many at once.
 const STACK_BURST: i32 = 16;
-/// Where a record is made, on the program's stack. Behind it are the keys of tables.
+/// The record on the BPF stack. The keys of lookups are behind it.
 const RECORD: i16 = -8 - at(call_record::ENTRY_SIZE);
 
-/// Records that a call begins, and its user half, if this task gave none for a while. [`TID`] makes it.
+/// Records an entry, and the user registers and stack if due. The task is [`TID`].
 pub(super) fn record_entry(p: &mut Program, maps: Maps) {
     let (compat, output, end) = (p.label(), p.label(), p.label());
     let field = |offset| RECORD + at(offset);
@@ -42,8 +43,8 @@ pub(super) fn record_entry(p: &mut Program, maps: Maps) {
     p.bind(end);
 }
 
-/// Goes on at `not` unless a stack of [`TID`] is due. Each place in the table of stacks has the time until which its
-/// tasks have given enough, and they may be ahead of that by some: a leaky bucket.
+/// Jumps to `not` unless a stack of [`TID`] is due. A leaky bucket: each slot has the time until
+/// which its tasks have given stacks, and may be ahead of the clock by a burst.
 fn require_stack_due(p: &mut Program, maps: Maps, not: Label) {
     let (now, slot, after) = (R(8), R(9), p.label());
     p.call(KTIME_GET_NS);
@@ -65,7 +66,7 @@ fn require_stack_due(p: &mut Program, maps: Maps, not: Label) {
     p.store(slot, 0, R(1));
 }
 
-/// Records that a call returned, with this result.
+/// Records a return, with its result.
 pub(super) fn record_return(p: &mut Program, maps: Maps) {
     p.store_imm(STACK, RECORD, 0);
     p.store_imm(STACK, RECORD + 8, 0);

@@ -1,9 +1,10 @@
-//! The two programs at entries and returns of system calls.
+//! The two programs at the entry and the return of system calls.
 //!
-//! Each call of a task that is followed is recorded, unless that task is in the table of tasks: then calls are
-//! counted but for the first after each stretch that was counted, and all of a kind that is not in the table of kinds.
+//! Each call of a followed task is recorded, unless the task is in the task map: then calls are
+//! counted. Recorded are still the first call after each output of counts, and all calls without a
+//! filter that allows counting.
 //!
-//! Not for choosing kinds and tasks: that is `dense`.
+//! Does not choose tasks and calls; see `high_rate`.
 
 use super::assembler::{Cond, Instruction, Label, Op, Program, R};
 use super::call_counts::{
@@ -19,7 +20,7 @@ use super::{
     lookup, prologue,
 };
 
-/// A counted task has a call recorded after so many ns, for its user half.
+/// A counted task has a call recorded in this interval, in ns, for its stack.
 const RECORD_EVERY: i32 = 1_000_000;
 
 /// At `sys_enter`.
@@ -79,7 +80,8 @@ pub(super) fn on_sys_enter(maps: Maps) -> Option<Vec<Instruction>> {
     p.finish()
 }
 
-/// Goes on at the label if this call is like the latest, and that was counted: nothing has to be looked up and noted then.
+/// Jumps to the returned label if this call is like the latest one, and that was counted: no lookup
+/// is needed.
 fn matches_latest(p: &mut Program, call: R) -> Label {
     let (same_as_latest, differs, regs) = (p.label(), p.label(), R(3));
     p.load(R(1), TASK, at(task_entry::LATEST_KIND));
@@ -100,8 +102,8 @@ fn matches_latest(p: &mut Program, call: R) -> Label {
     same_as_latest
 }
 
-/// `now` becomes the time of an entry: read, or of most calls taken to be as long after the latest return as the one
-/// that was timed. After a millisecond it goes on at `report_first`.
+/// `now` becomes the time of the entry: either read, or for most calls estimated as the latest
+/// return plus the timed interval. After a millisecond it jumps to `report_first`.
 fn entry_time(p: &mut Program, maps: Maps, now: R, report_first: Label) {
     let (timed, soon, after_record, done) = (p.label(), p.label(), p.label(), p.label());
     p.load(R(1), TASK, at(task_entry::UNTIMED));
@@ -120,7 +122,7 @@ fn entry_time(p: &mut Program, maps: Maps, now: R, report_first: Label) {
     p.load(R(2), TASK, at(task_entry::RECORDED));
     p.op_reg(Op::Subtract, R(1), R(2));
     p.jump_if(R(1), Cond::Greater, RECORD_EVERY - 1, report_first);
-    // After a pause another stretch begins: where in it the calls were would not be known.
+    // After a pause a new period begins: otherwise the calls' times in it would not be known.
     p.load(R(2), TASK, at(task_entry::LAST));
     p.op_reg(Op::Mov, R(1), now);
     p.op_reg(Op::Subtract, R(1), R(2));
@@ -145,8 +147,9 @@ pub(super) fn on_sys_exit(maps: Maps) -> Option<Vec<Instruction>> {
     let (recorded, uncounted, record) = (p.label(), p.label(), p.label());
     calling_task(&mut p, maps, uncounted);
     let (now, kind) = (R(7), R(8));
-    // Without an undivided exchange, which costs as much as all this: an interrupt between the first two that
-    // tells of the call is seen by the third, and one after them finds nothing to tell.
+    // Without an atomic exchange, which would cost as much as all the rest: an interrupt between
+    // the first two instructions that outputs the call is seen by the third, and a later one finds
+    // nothing to output.
     p.load(R(1), TASK, at(task_entry::OPEN));
     p.store_imm(TASK, at(task_entry::OPEN), 0);
     p.load(R(2), TASK, at(task_entry::OPEN_REPORTED));
@@ -186,7 +189,7 @@ pub(super) fn on_sys_exit(maps: Maps) -> Option<Vec<Instruction>> {
     output_counts(&mut p, maps, task_entry::LAST);
     p.jump(end);
     p.bind(recorded);
-    // What is counted next begins at its own entry.
+    // The next counted period begins at its own entry.
     p.store_imm(TASK, at(task_entry::LAST), 0);
     p.jump(record);
     p.bind(uncounted);

@@ -1,6 +1,7 @@
-//! Which task runs, whether it is followed, and its entry in the table of tasks: the beginning of each program.
+//! The current task, whether it is followed, and its entry in the task map: the beginning of each
+//! program.
 //!
-//! Not for what is done with the entry: that is `calls` and `sched`.
+//! Does not use the entry; see `calls` and `sched`.
 
 use super::assembler::{AtomicOp, Cond, Instruction, Label, Op, Program, R};
 use super::layout::task_entry;
@@ -8,21 +9,22 @@ use super::{CONTEXT, Maps, STACK, TASK, at, imm, lookup, prologue};
 
 /// `bpf_get_current_pid_tgid`, of `enum bpf_func_id`.
 const GET_CURRENT_PID_TGID: i32 = 14;
-/// The number of the task that runs, until its entry is found.
+/// The current task's id, until its entry is found.
 pub(super) const TID: R = R(7);
-/// This CPU's place in the table of who runs, until then.
+/// This CPU's slot in the map of running tasks, until then.
 const RUNNING: R = R(8);
-/// Tasks in a word of the table of those that are followed, as a power of two.
+/// Tasks per word of the map of followed tasks, as a power of two.
 const TASKS_PER_WORD_LOG2: i32 = 6;
 
-/// [`TID`] becomes the number of the task that runs.
+/// [`TID`] becomes the current task's id.
 pub(super) fn current_tid(p: &mut Program) {
     p.call(GET_CURRENT_PID_TGID);
     p.mov32_reg(TID, R(0));
 }
 
-/// [`TASK`] becomes the entry of the task at its call's entry or return, or `not` if it has none. Who has one is asked
-/// for once after each switch, since that is a call in the kernel. What was known and has no entry (any more) proves nothing.
+/// [`TASK`] becomes the current task's entry at a system call; jumps to `not` if it has none. The
+/// id is read once after each switch, because that is a helper call. A known id without an entry
+/// (any more) proves nothing.
 pub(super) fn calling_task(p: &mut Program, maps: Maps, not: Label) {
     let (ask, no_slot, found) = (p.label(), p.label(), p.label());
     running_slot(p, maps, no_slot);
@@ -38,8 +40,8 @@ pub(super) fn calling_task(p: &mut Program, maps: Maps, not: Label) {
     p.bind(found);
 }
 
-/// The CPU turns to another task, or the one that runs may get another number (by `execve` in a thread): it will be
-/// asked. Register 8 is lost.
+/// Forgets the CPU's current task: it switches, or its id may change (by `execve` in a thread).
+/// Register 8 is lost.
 pub(super) fn forget_current(p: &mut Program, maps: Maps) {
     let unknown = p.label();
     running_slot(p, maps, unknown);
@@ -47,7 +49,7 @@ pub(super) fn forget_current(p: &mut Program, maps: Maps) {
     p.bind(unknown);
 }
 
-/// [`RUNNING`] becomes this CPU's place in the table of who runs.
+/// [`RUNNING`] becomes this CPU's slot in the map of running tasks.
 fn running_slot(p: &mut Program, maps: Maps, none: Label) {
     p.store32_imm(STACK, -4, 0);
     lookup(p, maps.running);
@@ -55,7 +57,7 @@ fn running_slot(p: &mut Program, maps: Maps, none: Label) {
     p.op_reg(Op::Mov, RUNNING, R(0));
 }
 
-/// [`TASK`] becomes the entry of [`TID`]; `not` if it has none.
+/// [`TASK`] becomes the entry of [`TID`]; jumps to `not` if it has none.
 pub(super) fn find_task(p: &mut Program, maps: Maps, not: Label) {
     p.jump_if(TID, Cond::Equal, 0, not);
     p.op_reg(Op::Mov, R(1), TID);
@@ -68,7 +70,7 @@ pub(super) fn find_task(p: &mut Program, maps: Maps, not: Label) {
     p.jump_if_both(R(1), Cond::NotEqual, TID, not);
 }
 
-/// Goes on at `not` if [`TID`] is not followed.
+/// Jumps to `not` unless [`TID`] is followed.
 pub(super) fn require_followed(p: &mut Program, maps: Maps, not: Label) {
     followed_bit(p, maps, TID, not);
     p.load(R(1), R(0), 0);
@@ -76,7 +78,8 @@ pub(super) fn require_followed(p: &mut Program, maps: Maps, not: Label) {
     p.jump_if(R(1), Cond::Equal, 0, not);
 }
 
-/// Register 0 becomes the word in the table of those that are followed that tells of this task, and register 2 its bit.
+/// Register 0 becomes the address of the task's word in the map of followed tasks, and register 2
+/// its bit.
 fn followed_bit(p: &mut Program, maps: Maps, task: R, none: Label) {
     p.op_reg(Op::Mov, R(1), task);
     p.op_imm(Op::ShiftRight, R(1), TASKS_PER_WORD_LOG2);
@@ -89,10 +92,10 @@ fn followed_bit(p: &mut Program, maps: Maps, task: R, none: Label) {
     p.op_reg(Op::ShiftLeft, R(2), R(1));
 }
 
-/// At `sched_process_fork`: who is born is followed if its parent is, and whoever had that number before is forgotten.
-/// A task's own number is so many bytes into it.
+/// At `sched_process_fork`: the child is followed if its parent is. An earlier task with the same
+/// id is forgotten. `pid_offset` is the offset of the id in `task_struct`.
 pub(super) fn on_fork(maps: Maps, pid_offset: i16) -> Option<Vec<Instruction>> {
-    /// The tracepoint's arguments: parent and child.
+    /// The tracepoint's arguments are the parent and the child.
     const CHILD: i16 = 8;
     let mut p = prologue();
     let (not, end) = (p.label(), p.label());

@@ -1,11 +1,13 @@
-//! Programs of ours in the kernel: they record the system calls of those that are followed, and count those that come
-//! densely.
+//! BPF programs at tracepoints: they record the system calls of followed tasks, and count calls at
+//! a high rate. They are assembled here, without a compiler.
 //!
-//! They are at the tracepoints themselves, where perf's own events would be: two of those at one tracepoint, or one and
-//! a program, are called through a list, which costs a small call more than the program. Where the kernel refuses
-//! them, perf's events record each call.
+//! In: the tasks to follow and to count. Out: records in perf's ring buffers. The programs are
+//! attached to the tracepoints themselves in place of perf events: two events at one tracepoint, or
+//! an event and a program, are called through a list, which costs a short call more than the
+//! program. If the kernel refuses them, perf events record each call.
 //!
-//! Not for who is followed or counted: that is `session` and `dense`.
+//! It must not know which tasks belong to the recording; see `session`. `high_rate` chooses the
+//! tasks to count.
 
 mod assembler;
 mod btf;
@@ -29,42 +31,44 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sys::{Attachment, LoadedProgram, Map, SharedMap};
 
-/// Dense calls are told after so many, or after a millisecond.
+/// Counts are output after so many calls, or after a millisecond.
 pub(crate) const REPORT_AFTER: i32 = 512;
-/// Of dense calls one in so many is timed, at its entry and its return. A prime: programs repeat themselves, and seldom so.
+/// One in so many counted calls is timed, at entry and return. A prime, because programs repeat
+/// themselves in other periods.
 pub(crate) const TIME_ONE_IN: i32 = 29;
-/// The process ids in records are those of the machine in this namespace alone.
+/// Ids in records are those of the initial PID namespace.
 const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Functions of the kernel, `enum bpf_func_id`.
+/// Helper functions, `enum bpf_func_id`.
 const MAP_LOOKUP_ELEM: i32 = 1;
 const KTIME_GET_NS: i32 = 5;
 const PERF_EVENT_OUTPUT: i32 = 25;
 /// `BPF_F_CURRENT_CPU`.
 const THIS_CPU: i32 = -1;
 
-/// What registers and the stack hold in all programs: the tracepoint's arguments, a task's entry.
+/// Registers in all programs: the tracepoint's arguments, the task's entry, the frame pointer.
 const CONTEXT: R = R(6);
 const TASK: R = R(9);
 const STACK: R = R(10);
 
-/// The arguments of the tracepoints of calls: where the caller's registers are; the call's number, or its result.
+/// Arguments of the system call tracepoints: the caller's registers; the call's number, or its
+/// result.
 const REGISTERS: i16 = 0;
 const VALUE: i16 = 8;
 
-/// What programs tell, each by an event of its own on each CPU.
+/// Outputs of the programs, each by an event of its own on each CPU.
 pub(crate) const OUTPUT_ROLES: [Role; 4] =
     [Role::Enter, Role::Leave, Role::CallSite, Role::CallCounts];
 
-/// The tables that the programs share, as descriptors.
+/// The maps that the programs share, as descriptors.
 #[derive(Copy, Clone, Debug)]
 struct Maps {
-    /// Whose calls are counted, and what was.
+    /// Counted tasks and their counts.
     tasks: i32,
     call_filters: i32,
-    /// Whose calls are told, a bit for each task.
+    /// Followed tasks, one bit each.
     followed: i32,
-    /// By CPU, the task that runs there if its calls are counted and that is known, otherwise 0.
+    /// By CPU, the id of its current task if that is known and counted, otherwise 0.
     running: i32,
     /// When stacks of calls were taken.
     stack_times: i32,
@@ -74,7 +78,7 @@ struct Maps {
     counts: i32,
 }
 
-/// The programs at work, and the tables that they share with us. They end with this.
+/// The attached programs and their maps. They end with this value.
 #[derive(Debug)]
 pub(crate) struct Programs {
     /// By [`task_entry`].
@@ -89,14 +93,15 @@ pub(crate) struct Programs {
     _attached: Vec<Attachment>,
 }
 
-/// More programs at work, at switches and wake-ups. They end with this.
+/// The programs at switches and wake-ups. They end with this value.
 #[derive(Debug)]
 pub(crate) struct SchedPrograms(#[expect(dead_code, reason = "closed at its end")] [Attachment; 2]);
 
-/// Whether programs of ours may run in the kernel here: loads them, and lets them go again.
+/// Whether BPF programs may run here: loads and closes them.
 ///
 /// # Errors
-/// What the kernel refused with, or that process ids have another meaning here than in its records.
+///
+/// The kernel's refusal, or a PID namespace whose ids differ from those in records.
 pub(crate) fn is_allowed() -> io::Result<()> {
     Programs::load(1).map(drop)
 }
@@ -106,7 +111,7 @@ pub(crate) fn in_initial_pid_namespace() -> bool {
 }
 
 impl Programs {
-    /// They are not at work yet.
+    /// Loads the programs without attaching them.
     fn load(cpus: usize) -> io::Result<(Self, [LoadedProgram; 3])> {
         if !in_initial_pid_namespace() {
             return Err(io::Error::other("process ids here are not those of the machine"));
@@ -137,9 +142,10 @@ impl Programs {
         Ok((programs, loaded))
     }
 
-    /// Has them run on these CPUs. Nobody is followed yet.
+    /// Attaches them for these CPUs. No task is followed yet.
     ///
     /// # Errors
+    ///
     /// As [`is_allowed`].
     pub(crate) fn start(cpus: &[i32]) -> io::Result<Arc<Self>> {
         let last = cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
@@ -149,10 +155,11 @@ impl Programs {
         Ok(Arc::new(programs))
     }
 
-    /// Has two more run where tasks leave their CPU and wake others: needed before any calls are counted.
+    /// Attaches the programs at switches and wake-ups. Needed before calls are counted.
     ///
     /// # Errors
-    /// What the kernel refused with.
+    ///
+    /// The kernel's refusal.
     pub(crate) fn start_sched_programs(&self) -> io::Result<SchedPrograms> {
         let start = |name, code: Option<Vec<_>>| {
             let code = code.ok_or(io::ErrorKind::InvalidData)?;
@@ -164,10 +171,11 @@ impl Programs {
         ]))
     }
 
-    /// What is told on this CPU in this role (one of [`OUTPUT_ROLES`]) becomes a record of this event.
+    /// Output of this role (one of [`OUTPUT_ROLES`]) on this CPU becomes a record of this event.
     ///
     /// # Errors
-    /// What the kernel refused with.
+    ///
+    /// The kernel's refusal.
     pub(crate) fn set_output(&self, role: Role, cpu: u32, event: RawFd) -> io::Result<()> {
         let at = OUTPUT_ROLES
             .iter()
@@ -176,7 +184,7 @@ impl Programs {
         self.events[at].set_event(cpu, event)
     }
 
-    /// The calls of this task are told from now on, and those of all who are born of it.
+    /// Records the calls of this task from now on, and of its later descendants.
     pub(crate) fn follow(&self, task: u32) {
         let (word, bit) = (task as usize / 64 * 8, 1 << (task % 64));
         if let Some(word) = self.followed.shared_word(word) {
@@ -184,13 +192,13 @@ impl Programs {
         }
     }
 
-    /// The calls of everybody are told, or of nobody.
+    /// Records the calls of all tasks, or of none.
     pub(crate) fn follow_all(&self, all: bool) {
         let words = (0..FOLLOWED_WORDS).filter_map(|at| self.followed.shared_word(8 * at));
         words.for_each(|word| word.store(if all { u64::MAX } else { 0 }, Ordering::Release));
     }
 
-    /// Where what is told of a call has its fields.
+    /// The offsets of fields in the records of calls.
     pub(crate) fn with_record_offsets(offsets: Offsets) -> Offsets {
         Offsets {
             enter_nr: call_record::NR,
@@ -216,13 +224,13 @@ impl Programs {
     }
 }
 
-/// Of the tables' entries, offsets are small.
+/// An offset in a map's entry, which is small.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 1024")]
 const fn at(offset: usize) -> i16 {
     offset as i16
 }
 
-/// The same as a value.
+/// The same as an immediate value.
 const fn imm(size: usize) -> i32 {
     at(size) as i32
 }
@@ -231,14 +239,14 @@ const fn kind_at(index: usize, offset: usize) -> i16 {
     at(task_entry::FIRST_KIND + index * task_entry::KIND_SIZE + offset)
 }
 
-/// A program, whose tracepoint's arguments are where [`CONTEXT`] says.
+/// A program that has the tracepoint's arguments in [`CONTEXT`].
 fn prologue() -> Program {
     let mut p = Program::default();
     p.op_reg(Op::Mov, CONTEXT, R(1));
     p
 }
 
-/// Register 0 becomes the entry with the number at the top of the stack.
+/// Register 0 becomes the entry whose key is at the top of the stack.
 fn lookup(p: &mut Program, table: i32) {
     p.load_map(R(1), table);
     p.op_reg(Op::Mov, R(2), STACK);
@@ -246,12 +254,12 @@ fn lookup(p: &mut Program, table: i32) {
     p.call(MAP_LOOKUP_ELEM);
 }
 
-/// Tells so many bytes of the task's entry.
+/// Outputs so many bytes of the task's entry.
 fn output(p: &mut Program, events: i32, size: usize) {
     output_from(p, events, (TASK, 0), size);
 }
 
-/// Tells so many bytes from there.
+/// Outputs so many bytes from this address.
 fn output_from(p: &mut Program, events: i32, (base, offset): (R, i16), size: usize) {
     p.op_reg(Op::Mov, R(1), CONTEXT);
     p.load_map(R(2), events);

@@ -1,7 +1,7 @@
-//! The two programs where a task leaves its CPU, and where it wakes another: what was counted until then is told first,
-//! and a call that is under way is told like any other, so that whom a wait was for is known.
+//! The two programs at context switches and wake-ups. They output the counts so far, and an open
+//! call as a single call, so that the call of each wait and wake-up is known.
 //!
-//! Not for counting: that is `call_counts`.
+//! Does not count calls; see `call_counts`.
 
 use super::assembler::{Cond, Instruction, Label, Op, Program, R};
 use super::call_counts::{min_time, output_counts, read_clock};
@@ -9,12 +9,12 @@ use super::current_task::{current_tid, find_task, forget_current};
 use super::layout::{MIN_CALLS_PER_WAIT, task_entry};
 use super::{CONTEXT, Maps, TASK, at, output, prologue};
 
-/// `TASK_DEAD`, among a task's states.
+/// `TASK_DEAD`, a task state.
 const DEAD: i32 = 0x80;
 
-/// At `sched_switch`, of the task that leaves its CPU.
+/// At `sched_switch`, for the task that leaves its CPU.
 pub(super) fn on_switch(maps: Maps) -> Option<Vec<Instruction>> {
-    /// The tracepoint's arguments: whether it was put aside, and its state.
+    /// The tracepoint's arguments: whether it was preempted, and its state.
     const PREEMPT: i16 = 0;
     const STATE: i16 = 24;
     let mut p = prologue();
@@ -46,7 +46,7 @@ pub(super) fn on_switch(maps: Maps) -> Option<Vec<Instruction>> {
     p.finish()
 }
 
-/// At `sched_waking`, of the task that wakes another (or was interrupted by what does).
+/// At `sched_waking`, for the waker (or the task that a waking interrupt interrupted).
 pub(super) fn on_waking(maps: Maps) -> Option<Vec<Instruction>> {
     let mut p = prologue();
     let end = p.label();
@@ -61,7 +61,7 @@ pub(super) fn on_waking(maps: Maps) -> Option<Vec<Instruction>> {
     p.finish()
 }
 
-/// Tells what was counted, and the call that is under way: its end will be let through.
+/// Outputs the counts and the open call. Its return will be recorded.
 fn output_open_call(p: &mut Program, maps: Maps) {
     output_counts(p, maps, task_entry::ENTERED);
     p.load(R(1), TASK, at(task_entry::ENTERED));
@@ -72,7 +72,7 @@ fn output_open_call(p: &mut Program, maps: Maps) {
     output(p, maps.counts, task_entry::FIRST_KIND);
 }
 
-/// A call that is under way, and would be counted, no longer is; `not` if there is none.
+/// The open call will not be counted. Jumps to `not` if there is none.
 fn take_open_call(p: &mut Program, not: Label) {
     p.load(R(1), TASK, at(task_entry::OPEN));
     p.jump_if(R(1), Cond::Equal, 0, not);
@@ -80,7 +80,7 @@ fn take_open_call(p: &mut Program, not: Label) {
     p.store_imm(TASK, at(task_entry::OPEN), 0);
 }
 
-/// Scope one waits for matters: who waits often, or is waited for, is counted no more.
+/// Wake-ups matter: a task that often waits or wakes is no longer counted.
 fn stop_if_frequent(p: &mut Program) {
     let rare = p.label();
     p.load(R(1), TASK, at(task_entry::CALLS_PER_WAIT));

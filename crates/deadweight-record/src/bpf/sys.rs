@@ -1,6 +1,6 @@
-//! `bpf(2)` as our programs need it: tables, loading, and where they run. Everything ends with its descriptor.
+//! `bpf(2)`: maps, loading programs, and attaching them. Everything ends with its descriptor.
 //!
-//! Not for what the programs do: that is `calls`.
+//! Does not know what the programs do; see `calls` and `sched`.
 
 use super::assembler::Instruction;
 use std::ffi::CStr;
@@ -30,12 +30,12 @@ enum Command {
     RawTracepointOpen = 17,
 }
 
-/// A table that the kernel's programs read and write.
+/// A BPF map.
 #[derive(Debug)]
 pub(super) struct Map(OwnedFd);
 
-/// A table in memory that we see too: no call is needed to look at it or change it. A call would keep the
-/// kernel's programs from running on that CPU for as long as it takes, and what they should let through lost.
+/// A map in shared memory: reading or changing it needs no system call. Such a call would keep the
+/// BPF programs from running on that CPU for its time, and their records would be lost.
 #[derive(Debug)]
 pub(crate) struct SharedMap {
     map: Map,
@@ -45,15 +45,15 @@ pub(crate) struct SharedMap {
 
 // SAFETY: the mapping belongs to this value alone; the kernel's side of it is accessed by atomics.
 unsafe impl Send for SharedMap {}
-// SAFETY: what is not accessed by atomics is volatile, and an entry that nobody uses, or of the kinds, which are the
-// same whoever writes them.
+// SAFETY: other accesses are volatile, to an entry that no program uses, or to call filters, which
+// are the same whichever thread writes them.
 unsafe impl Sync for SharedMap {}
 
-/// A program that was accepted.
+/// A program that the verifier accepted.
 #[derive(Debug)]
 pub(super) struct LoadedProgram(OwnedFd);
 
-/// A program that runs at a tracepoint for as long as this lives.
+/// A program attached to a tracepoint while this value lives.
 #[derive(Debug)]
 pub(super) struct Attachment(#[expect(dead_code, reason = "closed at its end")] OwnedFd);
 
@@ -77,7 +77,7 @@ fn owned_fd(result: i64) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Two 32-bit fields of the attributes, in memory one after the other.
+/// Two consecutive 32-bit fields of the attributes.
 fn pair(first: u32, second: u32) -> u64 {
     let (first, second) = (first.to_ne_bytes(), second.to_ne_bytes());
     let mut both = [0; 8];
@@ -98,24 +98,24 @@ impl Map {
         Ok(Self(owned_fd(bpf(Command::MapCreate, &words)?)?))
     }
 
-    /// One perf event for each CPU up to this many: what is told by a program becomes its record.
+    /// One perf event for each CPU up to this many. A program's output becomes its record.
     pub(super) fn perf_event_array(cpus: usize) -> io::Result<Self> {
         Self::new(PERF_EVENT_ARRAY, 4, cpus, 0)
     }
 
-    /// One word for each CPU, zero. Programs alone use it.
+    /// One word for each CPU, zero. Only programs use it.
     pub(super) fn per_cpu_words() -> io::Result<Self> {
         Self::new(ARRAY_PER_CPU, 8, 1, 0)
     }
 
-    /// So many words, zero. Programs alone use it.
+    /// So many words, zero. Only programs use it.
     pub(super) fn array(words: usize) -> io::Result<Self> {
         Self::new(ARRAY, 8, words, 0)
     }
 
-    /// What is told on this CPU becomes a record of this event.
+    /// Output on this CPU becomes a record of this event.
     pub(super) fn set_event(&self, cpu: u32, event: RawFd) -> io::Result<()> {
-        // map_fd; key, value: by their addresses; flags: any.
+        // map_fd; addresses of key and value; flags: any.
         let words = [
             pair(self.fd().cast_unsigned(), 0),
             (&raw const cpu) as u64,
@@ -164,7 +164,7 @@ impl SharedMap {
         }
     }
 
-    /// Reads a word at this offset, of an entry that no program changes just now; 0 if there is none.
+    /// Reads a word at this offset, of an entry that no program changes now; 0 beyond the end.
     pub(crate) fn read(&self, offset: usize) -> u64 {
         if offset + 8 > self.size {
             return 0;
@@ -173,14 +173,14 @@ impl SharedMap {
         unsafe { self.base.add(offset).cast::<u64>().read_volatile() }
     }
 
-    /// The 64 bits at this offset, which a program may change at any time.
+    /// The 64-bit word at this offset, which a program may change at any time.
     pub(super) fn shared_word(&self, offset: usize) -> Option<&AtomicU64> {
         let inside = offset + 8 <= self.size && offset.is_multiple_of(8);
         // SAFETY: as below.
         inside.then(|| unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) })
     }
 
-    /// The 32 bits at this offset, likewise.
+    /// The 32-bit word at this offset, likewise.
     pub(crate) fn shared(&self, offset: usize) -> Option<&AtomicU32> {
         let inside = offset + 4 <= self.size && offset.is_multiple_of(4);
         // SAFETY: within the mapping, which is aligned to a page and lives as long as `self`.
@@ -196,12 +196,12 @@ impl Drop for SharedMap {
 }
 
 impl LoadedProgram {
-    /// For a tracepoint, whose arguments are numbers to it.
+    /// For a raw tracepoint. Its arguments are plain numbers.
     pub(super) fn raw_tracepoint(code: &[Instruction]) -> io::Result<Self> {
         Self::new(RAW_TRACEPOINT, code, [0, 0])
     }
 
-    /// For the tracepoint that this type describes, by its number: what its arguments point to may be read.
+    /// For a tracepoint with BTF, by the id of its type. What its arguments point to may be read.
     pub(super) fn typed_tracepoint(code: &[Instruction], btf_id: u32) -> io::Result<Self> {
         Self::new(TRACING, code, [BTF_TRACEPOINT, btf_id])
     }
@@ -211,10 +211,11 @@ impl LoadedProgram {
         code: &[Instruction],
         [expected_attach_type, btf_id]: [u32; 2],
     ) -> io::Result<Self> {
-        // Telling through perf's rings is for programs that say so.
+        // `bpf_perf_event_output` is only for programs with such a licence.
         const LICENSE: &CStr = c"Dual MIT/GPL";
-        // prog_type, insn_cnt; insns; license; log_level, log_size; log_buf; kern_version, prog_flags; prog_name, two;
-        // prog_ifindex, expected_attach_type; four that tell of lines; line_info_cnt, attach_btf_id; attach_prog_fd.
+        // prog_type, insn_cnt; insns; license; log_level, log_size; log_buf; kern_version,
+        // prog_flags; prog_name, two; prog_ifindex, expected_attach_type; four for line
+        // information; line_info_cnt, attach_btf_id; attach_prog_fd.
         let words = [
             pair(kind, as_u32(code.len())?),
             code.as_ptr() as u64,
@@ -235,7 +236,7 @@ impl LoadedProgram {
         Ok(Self(owned_fd(bpf(Command::ProgramLoad, &words)?)?))
     }
 
-    /// Runs it at the tracepoint with this name; none where its type says so.
+    /// Attaches it to the tracepoint with this name; without a name, to that of its type.
     pub(super) fn attach(&self, tracepoint: Option<&CStr>) -> io::Result<Attachment> {
         let name = tracepoint.map_or(0, |name| name.as_ptr() as u64);
         let words = [name, pair(self.0.as_raw_fd().cast_unsigned(), 0)];

@@ -1,4 +1,4 @@
-//! Programs on this machine's kernel, told of calls of our own. As root.
+//! The programs on this machine's kernel, with calls of this process. As root.
 
 use super::*;
 use crate::perf::decode::{self, Body, Record};
@@ -7,7 +7,7 @@ use crate::perf::schema::{Layout, Schema, fields};
 use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Scope, Source};
 use std::os::fd::AsRawFd;
 
-/// Programs, and what they tell; none, loudly, where they cannot be had.
+/// The programs and their output. None, with a message, if they are not allowed.
 pub(crate) struct Output {
     pub(crate) programs: Arc<Programs>,
     schema: Schema,
@@ -57,7 +57,7 @@ impl Output {
         Ok(Self { programs, schema, rings, _events: events })
     }
 
-    /// Takes what was told of this task, in order of time.
+    /// Takes the records of this task, in order of time.
     pub(crate) fn take(&mut self, task: u32, mut each: impl FnMut(&Record<'_>)) {
         let mut bytes = Vec::new();
         self.rings.iter_mut().for_each(|ring| ring.copy_to(&mut bytes));
@@ -67,7 +67,7 @@ impl Output {
         all.iter().for_each(&mut each);
     }
 
-    /// The calls of this task: number, arguments and result of each, and how many stacks were told.
+    /// The calls of this task: number, arguments and result of each, and the number of stacks.
     fn calls(&mut self, task: u32) -> (Vec<(u64, [u64; 6], i64)>, usize) {
         let (mut calls, mut open, mut sites) = (vec![], None, 0);
         let offsets = self.schema.offsets;
@@ -95,7 +95,7 @@ pub(crate) fn me() -> u32 {
     unsafe { libc::gettid() }.cast_unsigned()
 }
 
-/// A call that no library makes, by a child that does nothing else; its number.
+/// A child makes a call that no library makes, and nothing else. Returns its id.
 fn child_that_calls() -> u32 {
     match unsafe { libc::fork() } {
         0 => unsafe {
@@ -144,7 +144,8 @@ fn children_of_who_is_followed_are_followed() {
 #[test]
 fn who_is_born_of_a_stranger_is_none_whoever_had_that_number() {
     let Some(mut output) = Output::new() else { return };
-    // Whatever number the next child gets, somebody with it was followed, and we are not.
+    // Whatever id the next child gets, an earlier task with that id was followed, and this one is
+    // not.
     output.programs.follow_all(true);
     let ours = output.programs.followed.shared_word(8 * (me() as usize / 64)).unwrap();
     ours.fetch_and(!(1 << (me() % 64)), Ordering::Relaxed);

@@ -1,20 +1,22 @@
-//! What the programs in the kernel told: a copy of a task's entry. Safe with any bytes.
+//! Decodes a count record: a copy of a task's entry. Safe with any bytes.
+//!
+//! Does not emit events; see `follow`.
 
 use crate::bpf::layout::task_entry;
 
-/// A copy of an entry of the table of tasks.
+/// A copy of an entry of the task map.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct CountRecord<'a>(pub(crate) &'a [u8]);
 
-/// Calls that are alike.
+/// Calls that are alike, counted together.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallCount {
     pub(crate) nr: u16,
-    /// The first four, as far as they tell calls apart.
+    /// The first four, masked.
     pub(crate) args: [u64; 6],
     pub(crate) ret: i64,
     pub(crate) count: u32,
-    /// Time in all of them, in ns: those that were not timed take as long as those that were.
+    /// Sum of their times, in ns. The time of calls that were not timed is extrapolated.
     pub(crate) inside: u64,
 }
 
@@ -27,17 +29,17 @@ impl<'a> CountRecord<'a> {
         self.0.get(offset..)?.first_chunk().map(|b| u32::from_ne_bytes(*b))
     }
 
-    /// Whose calls they are: the kernel may have forgotten the task of the record.
+    /// The task of these calls. The record's own task may have ended.
     pub(crate) fn task(self) -> Option<u32> {
         self.u32_at(task_entry::TASK)
     }
 
-    /// Calls that had no room.
+    /// Calls that fit into no kind.
     pub(crate) fn missed(self) -> u64 {
         self.u64_at(task_entry::MISSED).unwrap_or(0)
     }
 
-    /// The call that is under way, if that is what is told.
+    /// The open call, if the record has one.
     pub(crate) fn open_call(self) -> Option<(u16, [u64; 6])> {
         if self.u32_at(task_entry::RECORD_KIND)? != task_entry::OPEN_CALL {
             return None;
@@ -45,12 +47,12 @@ impl<'a> CountRecord<'a> {
         Some((u16::try_from(self.u64_at(task_entry::NR)?).ok()?, self.args(task_entry::ARGS)?))
     }
 
-    /// How long it took to make the calls that were counted, in ns.
+    /// Length of the counted period, in ns.
     pub(crate) fn duration(self) -> Option<u64> {
         Some(self.u64_at(task_entry::UNTIL)?.saturating_sub(self.u64_at(task_entry::SINCE)?))
     }
 
-    /// The calls that were counted.
+    /// The counted calls.
     pub(crate) fn counts(self) -> impl Iterator<Item = CallCount> + use<'a> {
         let has_counts = self.u32_at(task_entry::RECORD_KIND) == Some(task_entry::COUNTED);
         let kinds = if has_counts { task_entry::KINDS } else { 0 };

@@ -1,8 +1,10 @@
-//! Calls that come so densely that a record of each would cost more than the calls: the kernel counts them.
+//! Counting of high-rate system calls: a record of each would cost more than the call, so the
+//! kernel counts them.
 //!
-//! From when the rings show such a task, and then for that task alone. Where the kernel refuses it, all calls
-//! go on being recorded one by one. What is counted together is alike in number, arguments that are kept, and
-//! result: only its order and each call's own time are lost, and of most only the beginning is timed. Not for what is made of that: see `follow`.
+//! A task is counted from when the ring buffers show its high call rate. If the kernel refuses
+//! that, all calls are recorded. Calls are counted together if their number, masked arguments and
+//! result are alike: only their order and single times are lost, and most have only their entry
+//! timed. Does not emit events; see `follow`.
 
 mod count_record;
 
@@ -20,22 +22,22 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Bytes of new records in a ring from which on it is looked at, and how many of them are.
+/// A ring buffer is scanned after so many new bytes, and this much of them.
 pub(crate) const SCAN_AFTER: usize = 64 << 10;
 pub(crate) const SCAN_BYTES: usize = 64 << 10;
-/// The same where some calls in a millisecond come with their stacks, each as long as 50 calls.
+/// The same if some calls in a millisecond have stacks, each as long as 50 calls.
 const SCAN_BYTES_WITH_STACKS: usize = 2 * SCAN_BYTES;
-/// So many calls of a task among those are dense ...
+/// A high rate: so many calls of a task among those, ...
 pub(crate) const MIN_CALLS: u32 = 200;
-/// ... if they come so many ns one after the other at most, without what recording them takes, ...
+/// ... in this interval at most, in ns, without the cost of recording, ...
 pub(crate) const MAX_INTERVAL: u64 = 10_000;
-/// ... and it waits, or wakes another, less often than once in so many.
+/// ... and fewer waits and wake-ups than one in so many calls.
 const MIN_CALLS_PER_WAIT: u32 = 64;
-/// More than so many bytes asked for may take long enough to be told alone.
+/// Calls that transfer more bytes may take long: they are recorded alone.
 const MAX_TRANSFER: u64 = 8191;
 
-/// Calls that do nothing to what is told later: no descriptors, no mappings, no tasks. By name, with the
-/// arguments of which any value is like another beside those that are not kept: a place in a file.
+/// Calls without effects on later events: no descriptors, no mappings, no tasks. By name, with
+/// further arguments that do not distinguish calls, as an offset in a file.
 const COUNTABLE: [(&str, &[usize]); 53] = [
     ("access", &[]),
     ("clock_getres", &[]),
@@ -92,37 +94,37 @@ const COUNTABLE: [(&str, &[usize]); 53] = [
     ("writev", &[]),
 ];
 
-/// Who makes dense calls, and what counts them.
+/// Finds tasks with a high call rate, and has their calls counted.
 #[derive(Debug)]
 pub(crate) struct HighRate {
-    /// What was looked at, by ring.
+    /// Scanned bytes, by ring buffer.
     scanned: Vec<u64>,
-    /// None if nothing may be counted.
+    /// None if counting is not allowed.
     programs: Option<Arc<Programs>>,
     countable: Vec<u16>,
-    /// One empty call that nobody observes, in ns, and how much longer one takes that is recorded.
+    /// Time of an empty call that is not traced, in ns, and the additional time of a recorded one.
     bare_call: f64,
     recording_cost: u64,
     counting: Option<Counting>,
 }
 
-/// What a call costs that is counted, in ns.
+/// Cost of a counted call, in ns.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Cost {
-    /// Around it.
+    /// Outside the call.
     pub(crate) user: u64,
     /// Between its entry and its return.
     pub(crate) kernel: u64,
 }
 
-/// Calls are counted from now on.
+/// Counting has begun.
 #[derive(Debug)]
 struct Counting {
     programs: Arc<Programs>,
     _sched: SchedPrograms,
 }
 
-/// What was seen of a task among the newest records.
+/// Calls of a task among the newest records.
 #[derive(Copy, Clone, Debug, Default)]
 struct CallRate {
     calls: u32,
@@ -131,11 +133,11 @@ struct CallRate {
     last: u64,
 }
 
-/// The calls that do nothing to what is told later, and which of their arguments tell them apart.
+/// The calls without effects on later events, and which of their arguments distinguish calls.
 pub(crate) fn countable_args() -> HashMap<u16, [bool; 6]> {
-    let known = COUNTABLE.iter().filter_map(|(name, call_count)| {
+    let known = COUNTABLE.iter().filter_map(|(name, unmasked)| {
         let nr = syscall::number(Arch::HOST, name)?;
-        let kept = syscall::kept(name).iter().filter(|at| !call_count.contains(at));
+        let kept = syscall::kept(name).iter().filter(|at| !unmasked.contains(at));
         let mut distinct = [false; 6];
         kept.for_each(|at| distinct[*at] = true);
         Some((nr, distinct))
@@ -144,7 +146,7 @@ pub(crate) fn countable_args() -> HashMap<u16, [bool; 6]> {
 }
 
 impl HighRate {
-    /// Nothing counted yet, and nothing ever without programs.
+    /// Counts nothing yet, and never without programs.
     pub(crate) fn new(
         rings: usize,
         programs: Option<Arc<Programs>>,
@@ -161,8 +163,8 @@ impl HighRate {
         }
     }
 
-    /// Looks at the newest records, and has dense calls counted from now on. Returns what that costs, when it
-    /// has just begun.
+    /// Scans the newest records, and starts counting the calls of tasks with a high rate. Returns
+    /// the cost of counting when it has just begun.
     pub(crate) fn scan(&mut self, rings: &[Ring], schema: &Schema) -> Option<Cost> {
         let programs = self.programs.as_ref()?;
         let mut tasks_seen: HashMap<u32, CallRate> = HashMap::new();
@@ -176,7 +178,7 @@ impl HighRate {
         let high_rate_tasks: Vec<u32> = high_rate.map(|(task, _)| task).collect();
         let new = self.counting.is_none() && !high_rate_tasks.is_empty();
         if new {
-            // Where it is not allowed each call goes on having its records.
+            // If that is not allowed, all calls are recorded.
             self.counting = Counting::start(programs.clone()).ok();
         }
         let Some(counting) = &self.counting else {
@@ -227,16 +229,16 @@ fn count_calls(
 
 impl Counting {
     fn start(programs: Arc<Programs>) -> io::Result<Self> {
-        COUNTABLE.iter().for_each(|(name, call_count)| allow(&programs, name, call_count));
+        COUNTABLE.iter().for_each(|(name, unmasked)| allow(&programs, name, unmasked));
         let sched = programs.start_sched_programs()?;
         Ok(Self { programs, _sched: sched })
     }
 
-    /// What counting costs, tried on the calling thread.
+    /// Measures the cost of counting on the calling thread.
     fn cost(&self, bare_call: f64) -> Cost {
-        // Where every try was disturbed, so that a call was told by itself, all are made anew.
-        let try_once = (0..3).find_map(|_| self.try_once());
-        let Some((call, in_kernel)) = try_once.filter(|_| bare_call > 0.0) else {
+        // If a try was disturbed, so that a call was recorded alone, it is repeated.
+        let measured = (0..3).find_map(|_| self.try_once());
+        let Some((call, in_kernel)) = measured.filter(|_| bare_call > 0.0) else {
             return Cost::default();
         };
         let all = (call - bare_call).max(0.0);
@@ -245,14 +247,14 @@ impl Counting {
         Cost { user, kernel }
     }
 
-    /// How long a counted call takes, and the kernel inside of it, in ns, in the best of a few tries.
+    /// Time of a counted call, and the part in the kernel, in ns: the best of a few tries.
     fn try_once(&self) -> Option<(f64, u64)> {
         // SAFETY: asks for a number.
         let me = unsafe { libc::gettid() }.cast_unsigned();
-        let entry = me as usize % task_entry::TASKS * task_entry::SIZE;
+        let entry = offset_of(me);
         let mut in_kernel = None;
         let call = best(EMPTY, || {
-            // None of them is let through.
+            // No call is recorded alone.
             self.begin_at(me, clock::read(libc::CLOCK_MONOTONIC).0);
             empty_calls();
             self.end(me);
@@ -264,38 +266,42 @@ impl Counting {
         Some((call, in_kernel?))
     }
 
-    /// Counts the calls of this task no more, if it was counted.
+    /// Stops counting the calls of this task.
     fn end(&self, task: u32) {
-        if let Some(owner) =
-            self.programs.tasks.shared(task as usize % task_entry::TASKS * task_entry::SIZE)
-        {
+        if let Some(owner) = self.programs.tasks.shared(offset_of(task) + task_entry::TASK) {
             _ = owner.compare_exchange(task, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 
-    /// Counts the calls of this task, unless its place is taken; the first is recorded.
+    /// Starts counting the calls of this task, unless its map entry is in use. The first call is
+    /// recorded.
     fn begin(&self, task: u32) {
         self.begin_at(task, 0);
     }
 
-    /// The same if one was recorded at this time of the programs' clock.
-    fn begin_at(&self, task: u32, call_records: u64) {
-        let offset = task as usize % task_entry::TASKS * task_entry::SIZE;
-        let Some(owner) = self.programs.tasks.shared(offset + task_entry::TASK) else { return };
+    /// The same, with the time of the latest recorded call on the programs' clock.
+    fn begin_at(&self, task: u32, recorded: u64) {
+        let first = offset_of(task);
+        let Some(owner) = self.programs.tasks.shared(first + task_entry::TASK) else { return };
         if owner.load(Ordering::Acquire) != 0 {
             return;
         }
         for offset in (task_entry::NOW..task_entry::SIZE).step_by(8) {
-            self.programs.tasks.write(offset + offset, 0);
+            self.programs.tasks.write(first + offset, 0);
         }
-        self.programs.tasks.write(offset + task_entry::CALLS_PER_WAIT, task_entry::CREDIT);
-        self.programs.tasks.write(offset + task_entry::RECORDED, call_records);
+        self.programs.tasks.write(first + task_entry::CALLS_PER_WAIT, task_entry::CREDIT);
+        self.programs.tasks.write(first + task_entry::RECORDED, recorded);
         owner.store(task, Ordering::Release);
     }
 }
 
+/// Where the entry of this task is in the task map.
+fn offset_of(task: u32) -> usize {
+    task as usize % task_entry::TASKS * task_entry::SIZE
+}
+
 impl Drop for Counting {
-    /// The programs may stay where they are: they find nobody to count any more.
+    /// The programs may stay attached: no task is counted any more.
     fn drop(&mut self) {
         for at in (0..task_entry::TASKS).map(|task| task * task_entry::SIZE + task_entry::TASK) {
             if let Some(owner) = self.programs.tasks.shared(at) {
@@ -305,8 +311,8 @@ impl Drop for Counting {
     }
 }
 
-/// Calls of this name may be counted; `call_count` are arguments that tell none apart.
-fn allow(programs: &Programs, name: &str, call_count: &[usize]) {
+/// Allows counting calls of this name. `unmasked` arguments do not distinguish calls.
+fn allow(programs: &Programs, name: &str, unmasked: &[usize]) {
     let call_filters = &programs.call_filters;
     let Some(nr) = syscall::number(Arch::HOST, name).map(usize::from) else { return };
     if nr >= call_filter::CALLS {
@@ -314,7 +320,7 @@ fn allow(programs: &Programs, name: &str, call_count: &[usize]) {
     }
     let offset = nr * call_filter::SIZE;
     let kept = syscall::kept(name);
-    for i in kept.iter().filter(|i| !call_count.contains(i)) {
+    for i in kept.iter().filter(|i| !unmasked.contains(i)) {
         call_filters.write(offset + call_filter::MASK + 8 * i, u64::MAX);
     }
     if let Some(size) = syscall::size(name).and_then(|at| kept.get(at)) {

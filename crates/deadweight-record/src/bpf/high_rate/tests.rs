@@ -1,16 +1,16 @@
-//! Counting on this machine's kernel, of calls of our own thread. As root.
+//! Counting on this machine's kernel, with calls of this thread. As root.
 
 use super::*;
 use crate::bpf::tests::{Output, me};
 use crate::procfs::affinity::Affinity;
 use std::sync::atomic::AtomicBool;
 
-/// All that counting needs, for this thread; none, loudly, where it cannot be had.
+/// The programs with counting, for this thread. None, with a message, if they are not allowed.
 struct Bench {
     output: Output,
-    /// Records of the user half that [`Self::seen`] met.
+    /// Stacks of calls among the records of [`Self::seen`].
     sites: u64,
-    /// Time in the calls that it met as counted.
+    /// Time in the counted calls.
     inside: u64,
     counting: Counting,
 }
@@ -26,7 +26,7 @@ impl Bench {
         self.counting.begin(me());
     }
 
-    /// What the rings say of calls of this number: entries, returns, calls told open, calls counted.
+    /// Records of calls of this number: entries, returns, open calls, counted calls.
     fn seen(&mut self, nr: libc::c_long) -> [u64; 4] {
         let mut seen = [0; 4];
         let mut in_it = false;
@@ -67,7 +67,7 @@ fn each_call_is_either_recorded_or_counted() {
     let Some(mut bench) = Bench::new() else { return };
     bench.prologue();
     (0..100_000).for_each(|_| call());
-    // Another kind tells what was counted until then.
+    // Another kind of call has the counts output.
     unsafe { libc::syscall(libc::SYS_getppid, 0) };
     drop(std::fs::File::open("/dev/null"));
     let [entered, left, open, counted] = bench.seen(libc::SYS_getpgid);
@@ -98,7 +98,7 @@ fn who_shares_a_cpu_with_the_counted_is_not_counted() {
             call();
         }
     });
-    // What is born of us is followed, too, and would fill the rings.
+    // New threads of this process are followed, too, and would fill the ring buffers.
     bench.counting.programs.follow_all(false);
     bench.counting.programs.follow(me());
     bench.prologue();
@@ -168,7 +168,7 @@ fn who_waits_or_wakes_often_is_counted_no_more() {
 #[test]
 fn long_calls_among_short_ones_keep_their_time() {
     let Some(mut bench) = Bench::new() else { return };
-    // The same call with the same result, at once and after a walk of some 50 µs.
+    // The same call with the same result, short and after a path walk of some 50 µs.
     let (short, long) = (c"/".to_owned(), std::ffi::CString::new("/.".repeat(2000)).unwrap());
     let look = |path: &std::ffi::CStr| {
         let start = std::time::Instant::now();
