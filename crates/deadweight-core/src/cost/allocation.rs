@@ -48,10 +48,10 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Below this share of the wall time, allocating is the price of having data.
+/// Below this share of the wall time allocation is the normal cost of having data.
 const LARGE: f64 = 0.05;
 
-/// Who gives back what it took spends at least this part of the allocator's time on it.
+/// A process that frees its memory spends at least this part of the allocator's time on freeing.
 const RELEASED: f64 = 0.08;
 
 fn claim(sample: &UserSample<'_>) -> bool {
@@ -69,11 +69,11 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// Whether a process that must give memory back itself hardly does: then it keeps what it
+/// Whether a process without a garbage collector frees hardly any memory: then it keeps what it
 /// allocates, and the allocations are its data.
 fn keeps(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> bool {
     let collected = ["Go", "Crystal"].contains(&&*found.facts.processes.get(process).language);
-    // What an allocator does while it takes something back may have any name.
+    // The functions that an allocator runs while it frees memory may have any name.
     let releases = |site: &CallSite| {
         let sample = site.stack().map(|stack| found.facts.sample(stack));
         sample.is_some_and(|s| s.under(SymbolRole::Release) || s.under(SymbolRole::Grow))
@@ -91,16 +91,16 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     }
     let allocating = Allocating::of(found, process)?;
     let Allocating { share, beside } = &allocating;
-    // What the collector does goes with what is allocated; one of the two tells of both.
+    // The collector's work depends on the allocations; one of the two findings covers both.
     let gc = AccountId::of_class("gc");
     let on_path = Share::of(found.wall, gc, process).map_or(Ns::ZERO, |gc| gc.ns);
-    let tells = !super::gc::reports_both(on_path, share.ns);
+    let covers_both = !super::gc::reports_both(on_path, share.ns);
     let collected =
         Share::of(found.cpu, gc, process).map_or(Ns::ZERO, |_| on_path + waited(found, process));
     if keeps(found, share, process) {
         return None;
     }
-    let with_it = if tells { collected } else { Ns::ZERO };
+    let with_it = if covers_both { collected } else { Ns::ZERO };
     if (share.ns + *beside + with_it).share_of(net) < LARGE {
         return None;
     }
@@ -120,7 +120,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
             time(*beside)
         ));
     }
-    if tells && collected > Ns::ZERO {
+    if covers_both && collected > Ns::ZERO {
         evidence.push(format!(
             "{} more in the garbage collector, and in waits and system calls of allocator and \
              collector: this goes away too",
@@ -186,7 +186,7 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn strings_made_per_field_are_found_with_what_goes_with_them() {
+    fn strings_made_per_field_are_found_with_their_library_code() {
         let text = computing(
             "Rust",
             &[
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_zigs_allocators_take_back_is_known_by_who_was_asked() {
+    fn frees_in_zigs_allocators_are_known_by_the_method_called() {
         let at = |asked: &str, line: u32| {
             format!(
                 "heap.SmpAllocator.Thread.lock (/zig/lib/std/heap.zig:77) in heap.SmpAllocator.{asked} (/zig/lib/std/heap.zig:9) <- app.list (a.zig:{line}) <- app.main (a.zig:30)"

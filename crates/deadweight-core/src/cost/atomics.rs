@@ -48,22 +48,24 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Below this share of the wall time sharing is cheap.
+/// Below this share of the wall time atomic operations are cheap.
 const LARGE: f64 = 0.04;
-/// Which part of the rest, by the operations' own share, may wait for them where several threads
-/// change the same counts: the most that was seen. On other processors nothing of it did.
+/// Which part of the remaining time, per share of the operations, may wait for them if several
+/// threads change the same counts: the most that was measured. On other processors no part of it
+/// waited.
 const WAITING: f64 = 1.2;
-/// The smallest part of the share that went, in a loop whose division ran beside the operations.
+/// The smallest part of the share that was saved, in a loop whose division ran in parallel with the
+/// operations.
 const LEAST: f64 = 0.4;
 
 /// What an atomic operation is for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Purpose {
-    /// A count of references of `std::shared_ptr`, `Arc`, or another counted pointer.
+    /// The reference count of `std::shared_ptr`, `Arc`, or another counted pointer.
     Shared,
-    /// A lock's word.
+    /// A lock word.
     Lock,
-    /// The program's own.
+    /// Any other operation of the program.
     Other,
 }
 
@@ -74,7 +76,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
         && (inside || purpose(sample) == Purpose::Shared)
 }
 
-/// Told by the functions around the operation, down to the program's own.
+/// Judged by the functions from the operation to the program's own innermost function.
 fn purpose(sample: &UserSample<'_>) -> Purpose {
     const SHARED: [&str; 8] = [
         "sync::Arc<",
@@ -110,7 +112,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// What most of the share's samples are for.
+/// The purpose of most of the share's samples.
 fn main_purpose(found: &Inspection<'_, '_>, share: &Share) -> Purpose {
     let mut purposes: BTreeMap<Purpose, u64> = BTreeMap::new();
     for (site, weight) in &share.places {

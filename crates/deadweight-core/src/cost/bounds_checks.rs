@@ -53,15 +53,15 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Below this share of the wall time checks are the price of safety.
+/// Below this share of the wall time checks are the normal cost of safety.
 const LARGE: f64 = 0.06;
-/// A loop with a smaller part of checks among its instructions is about something else.
+/// A loop with a smaller part of checks among its instructions is limited by other work.
 const MANY: f64 = 0.15;
-/// A loop that spends more than this of its time waiting for one instruction that is no check is
-/// about that one, and checks are done meanwhile.
+/// A loop that spends more than this part of its time waiting for one instruction that is no check
+/// is limited by that instruction. The processor does the checks meanwhile.
 const WAITING: f64 = 0.6;
-/// What is left of a loop's other time where a compiler can do several elements at once: pairs of
-/// programs, with the 128-bit vectors that compilers use unless told otherwise.
+/// The part of a loop's other time that remains if a compiler can process several elements at once:
+/// from pairs of programs, with the 128-bit vectors that compilers use by default.
 const VECTORISED: f64 = 0.5;
 
 fn claim(sample: &UserSample<'_>) -> bool {
@@ -82,7 +82,7 @@ struct Checked {
     around: Loop,
     /// Samples that waited for a check.
     checks: u64,
-    /// Of each instruction that is no check.
+    /// Samples of each instruction that is no check.
     others: BTreeMap<LocationId, u64>,
     places: Weights,
 }
@@ -92,13 +92,13 @@ impl Checked {
         self.checks + self.others.values().sum::<u64>()
     }
 
-    /// Whether its checks are worth a word.
+    /// Whether its checks are worth reporting.
     fn is_about_checks(&self) -> bool {
         let longest = self.others.values().max().copied().unwrap_or(0);
         self.around.bounds_check_share() >= MANY && longest as f64 <= WAITING * self.all() as f64
     }
 
-    /// Which part of its instructions goes with the checks.
+    /// Which part of its instructions belongs to the checks.
     fn checking(&self, language: &str) -> f64 {
         if one_switch(language) {
             self.around.check_share()
@@ -112,7 +112,7 @@ impl Checked {
         self.checking(language) * self.all() as f64
     }
 
-    /// Samples that might go with its checks.
+    /// Samples that removing its checks may save.
     fn gain(&self, language: &str) -> f64 {
         let checking = self.checking(language);
         let all = self.all() as f64;
@@ -120,13 +120,13 @@ impl Checked {
             _ if vectorises(language) && self.around.uniform => {
                 (1.0 - (1.0 - checking) * VECTORISED) * all
             }
-            // The length of a vector is computed from its ends anew for each check.
+            // Each check computes the length of a vector from its two ends.
             "C++" => checking * all,
             _ => f64::midpoint(checking * all, self.checks as f64).max(checking * all),
         }
     }
 
-    /// Its samples on lines that have a check; all of them where no line is known.
+    /// Its samples on lines that have a check; all of them if no line is known.
     fn on_checked_lines(&self, found: &Inspection<'_, '_>) -> Weights {
         let (facts, symbols) = (found.facts, found.facts.symbols());
         let image = facts.machine.code(self.function).image;
@@ -145,8 +145,8 @@ impl Checked {
     }
 }
 
-/// The loops of a process that have many checks, hottest first, with the samples in them that no
-/// other class has.
+/// The loops of a process that have many checks, hottest first, with their samples that no other
+/// class claims.
 fn loops(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Checked> {
     let facts = found.facts;
     let account = AccountId::of_class(CLASS.id);
@@ -179,7 +179,7 @@ fn loops(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Checked> {
     loops
 }
 
-/// A loop whose checks are worth a word.
+/// A loop whose checks are worth reporting.
 pub(crate) struct CheckedLoop {
     /// The function that has it.
     pub(crate) function: FunctionId,
@@ -187,7 +187,7 @@ pub(crate) struct CheckedLoop {
     pub(crate) around: Loop,
     /// The samples in it.
     pub(crate) samples: u64,
-    /// Those of them on lines with a check.
+    /// The samples on lines with a check.
     pub(crate) places: Weights,
 }
 
@@ -202,14 +202,14 @@ pub(crate) fn checked_loops(found: &Inspection<'_, '_>, process: ProcessId) -> V
     loops(found, process).into_iter().map(of).collect()
 }
 
-/// Whether checks of indexes and of overflow are the same setting in a language: who leaves out the
-/// ones leaves out the others.
+/// Whether one setting of a language controls the checks of indexes and of overflow, so that both
+/// are removed together.
 fn one_switch(language: &str) -> bool {
     language == "Zig"
 }
 
-/// Whether the compilers of a language do several elements of a plain loop at once unless told
-/// otherwise. Go's never does, GCC not at -O2.
+/// Whether the compilers of a language vectorise a plain loop by default. Go's never does, GCC not
+/// at -O2.
 fn vectorises(language: &str) -> bool {
     !matches!(language, "Go" | "C" | "C++")
 }
@@ -253,7 +253,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let in_loops = own.part(in_loops as f64);
     Some(Draft {
         class: CLASS.id,
-        // The samples of its account are not what it rests on.
+        // The finding does not rest on the samples of its account.
         moves: false,
         process,
         title: "indexes checked in a hot loop".into(),
@@ -372,8 +372,8 @@ mod tests {
     }
 
     #[test]
-    fn checks_that_no_sample_hits_are_told_by_the_code() {
-        // As AMD's Zen 5 retires them: nearly every sample is behind what reads memory.
+    fn checks_that_no_sample_hits_are_found_in_the_code() {
+        // As on AMD's Zen 5: nearly every sample hits the instruction after a load.
         let line = |at: &str| format!("main.step (main.go:11) {at} <- main.main (main.go:25)");
         let at = ["@0x49e1d0", "@0x49e1ee", "@0x49e20e", "@0x49e229"].map(line);
         let stacks = at.each_ref().map(|at| (10, at.as_str()));

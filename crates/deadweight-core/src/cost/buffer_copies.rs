@@ -52,15 +52,15 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Below this share of the wall time a copy is cheaper than a reader's time.
+/// Below this share of the wall time a copy is not worth reporting.
 const LARGE: f64 = 0.04;
-/// What growing in fewer steps saves of the allocator's part: a program saved a fifth of it by doubling,
-/// and all of it with blocks that were there before.
+/// The part of the allocator's time that growing in fewer steps saves: one program saved a fifth by
+/// doubling, and everything with blocks that existed before.
 const FEWER_STEPS: f64 = 0.5;
-/// Growth is the story if so much of the finding is the allocator's part of it.
+/// The finding is about growth if at least this part of it is the allocator's.
 const MOSTLY: f64 = 0.5;
-/// Which part of the rest, by the copies' own share, goes with them: a pair of programs, measured
-/// six times (share 53 to 62 %, saved 62 to 70 %).
+/// Which part of the remaining time, per share of the copies, goes away with them: from a pair of
+/// programs, measured six times (share 53 to 62 %, saved 62 to 70 %).
 const WAITING: f64 = 0.35;
 
 fn claim(sample: &UserSample<'_>) -> bool {
@@ -71,7 +71,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
             && (!sample.is_asked_for() || sample.allocates || shifts(sample))
 }
 
-/// Whether the program's own line moves what may overlap: it makes room, or closes a gap.
+/// Whether the program's own line moves bytes within one buffer, to make room or to close a gap.
 fn shifts(sample: &UserSample<'_>) -> bool {
     let own = sample.own_frame();
     own.is_some_and(|(_, frame)| is_shift(sample.symbols.source_line(frame)))
@@ -119,7 +119,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let enlarging =
         part(&share, &|site| found.facts.sample(site).symbol_role() != Some(SymbolRole::Copy));
     let is_growth = enlarging >= MOSTLY;
-    // What copies leave behind goes with them; a block that merely stays leaves nothing.
+    // Removing copies saves part of the remaining time too; removing `realloc` calls that move
+    // nothing does not.
     let saved = |ns: Ns, of_it: f64| {
         let stays = ns.part(enlarging);
         share.with_the_rest(ns - stays + with_it, WAITING) + stays.part(of_it)
@@ -196,7 +197,7 @@ fn evidence(
     evidence
 }
 
-/// What to do where a block grows piece by piece.
+/// The remedy for a block that grows piece by piece.
 const LARGER_STEPS: &str = "Keep the size of the block beside its used length and double the size when \
      it is full, or take the final size at once, instead of one realloc per piece.";
 
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sort_moves_is_refused() {
+    fn moves_of_a_sort_are_refused() {
         for sort in ["qsort_r @libc.so.6", "core::slice::sort::stable::merge", "sort.Stable"] {
             let copies = format!(
                 "__memcpy_avx_unaligned @libc.so.6 <- {sort} <- rank (app.c:9) <- main (app.c:20)"
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_found_and_told() {
+    fn growth_is_found_and_named() {
         let text = computing(
             "Go",
             &[
@@ -292,7 +293,7 @@ mod tests {
     const ASSISTS: &str = "runtime.scanobject <- runtime.gcAssistAlloc <- runtime.mallocgc <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)";
 
     #[test]
-    fn what_growth_allocates_and_leaves_to_the_collector_is_one_finding() {
+    fn growth_with_its_allocations_and_collections_is_one_finding() {
         let rest = (40, "main.fill (main.go:10) <- main.main (main.go:20)");
         let text = computing("Go", &[(15, COPIES), (20, ALLOCATES), (25, ASSISTS), rest]);
         expect![[r#"
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_beside_other_allocations_does_not_tell_of_them() {
+    fn growth_beside_other_allocations_does_not_cover_them() {
         let other = "runtime.mallocgc <- runtime.newobject <- main.fill (main.go:11) <- main.main (main.go:20)";
         let text = computing(
             "Go",
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn shifts_are_told_from_copies_by_their_line() {
+    fn shifts_are_distinguished_from_copies_by_their_line() {
         for line in [
             "memmove(q, q + 1, (n - 1) * sizeof *q);",
             "copy(q, q[1:])",
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_copies_is_one_where_it_is_inlined_too() {
+    fn a_loop_that_copies_is_found_if_it_is_inlined_too() {
         let shift = "mem.copyForwards (/zig/lib/std/mem.zig:247) in app.words (a.zig:4) <- app.main (a.zig:9)";
         let shift = computing("Zig", &[(60, shift), (40, "app.main (a.zig:9)")]);
         let found = super::super::tests::with_source(
@@ -419,7 +420,7 @@ mod tests {
             &[
                 // Its own line asks for them.
                 (50, "memcpy @libc.so.6 <- tile_blit (blit.c:30) <- main (blit.c:80)"),
-                // A stream's buffer is there to be copied from.
+                // Copying out of a stream's buffer is the stream's job.
                 (
                     40,
                     "memcpy @libc.so.6 <- _IO_file_xsgetn @libc.so.6 <- fread @libc.so.6 <- load (blit.c:9) <- main (blit.c:80)",

@@ -29,7 +29,7 @@ use crate::account::{Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
-use crate::inspect::page_faults::{WAY, faults_of, taken_down};
+use crate::inspect::page_faults::{ENTRY_AND_EXIT, faults_of, taken_down};
 use crate::inspect::{Draft, Sum, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, things, time};
@@ -42,15 +42,15 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Fewer faults are the price of running at all.
+/// Fewer faults are the normal cost of running a program.
 const MANY: u64 = 128;
-/// Below this part of the wall time the memory is presumably used for what it costs.
+/// Below this part of the wall time the memory is presumably worth its cost.
 const LARGE: f64 = 0.12;
 /// Faults must be spread over this part of the program's life after main.
 const SPREAD: f64 = 0.5;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// A fault this near behind the one before walks on through the same memory.
+/// A fault at most this far behind the previous one continues through the same memory.
 const STEP: u64 = 16 * PAGE;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
@@ -68,12 +68,12 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// How the faults of a process' last program lie in time and memory.
+/// The faults of a process' last program in time and memory.
 #[derive(Debug, Default)]
 struct Walk {
     /// When the faults happened, in order.
     at: Vec<Ns>,
-    /// How many went on where the one before had been.
+    /// How many faults continued just behind the previous one.
     onward: u64,
 }
 
@@ -113,7 +113,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         return None;
     }
     let down = taken_down(found, process, sum.count);
-    let saving = with_user_side(found, process, sum.ns, sum.count, WAY) + down;
+    let saving = with_user_side(found, process, sum.ns, sum.count, ENTRY_AND_EXIT) + down;
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -142,7 +142,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     })
 }
 
-/// From a process' main until it began to die: how long that takes is the kernel's affair.
+/// From a process' main until its exit began. The kernel decides how long the exit takes.
 fn life_after_main(facts: &Facts<'_>, process: ProcessId) -> Ns {
     let process = facts.processes.get(process);
     let exits = process.tasks.iter().filter_map(|task| facts.timeline.task(*task).exit);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_worked_on_is_refused() {
+    fn memory_that_is_used_after_its_first_touch_is_refused() {
         // Filled first, used afterwards.
         assert_eq!(found(&recorder(600, 800, 1, 900_000)), "");
         // Much work per page.
@@ -199,9 +199,9 @@ mod tests {
         assert_eq!(found(&recorder(50, 1500, 1, 0)), "");
     }
 
-    /// A shell that starts it in its own place has a life of its own.
+    /// A shell that execs the program had a run time of its own before.
     #[test]
-    fn what_was_before_the_last_program_does_not_count() {
+    fn faults_before_the_last_exec_do_not_count() {
         let started = |work: u64| {
             let shell = repeat(100, 100, 10_000, |t| {
                 let page = 0x5500_0000_0000 + (t - 100) / 10_000 * 4096;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_end_is_no_part_of_the_programs_work() {
+    fn a_slow_exit_is_no_part_of_the_programs_work() {
         let dies_slowly = recorder(600, 1500, 1, 0).replace("off dead", "off preempted")
             + "\n2500000 on\n2500000 off dead";
         expect![[r#"

@@ -46,22 +46,22 @@ use deadweight_trace::units::Ns;
 pub(super) const CLASS: Class =
     Class { id: "gc", source: include_str!("gc.rs"), claim: Claim::Samples(claim), inspect };
 
-/// Below this share of the wall time a collector is a bargain.
+/// Below this share of the wall time a collector is not worth reporting.
 const LARGE: f64 = 0.05;
 
-/// Bytes that are handed out in a nanosecond, where they are fewest: 16 at a time in some 30 ns, as measured
-/// with Go 1.26. Larger pieces make it more.
+/// Bytes that the allocator hands out per nanosecond, at the least: 16 bytes in about 30 ns, as
+/// measured with Go 1.26. With larger pieces it is more.
 const HANDED_OUT: f64 = 0.5;
-/// What a page fault costs is not told by fewer.
+/// Fewer page faults do not show what one costs.
 const FAULTS: u64 = 64;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// Fewer allocations are what makes for less to collect, so one of the two findings tells of both:
-/// the allocations, which are lines to change, unless the collector takes this much more.
+/// Fewer allocations leave less to collect, so one of the two findings covers both: the finding
+/// about allocations, which names lines to change, unless the collector takes this many times more.
 const LARGER: f64 = 1.3;
 
-/// Whether the collector's finding tells of the allocations too, or theirs of it.
+/// Whether the collector's finding covers the allocations too (true), or the reverse.
 pub(super) fn reports_both(collecting: Ns, allocating: Ns) -> bool {
     collecting > allocating.part(LARGER)
 }
@@ -88,8 +88,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let on_path = Share::of(found.wall, account, process);
     let ns = on_path.as_ref().map_or(Ns::ZERO, |share| share.ns);
     let beside = everywhere.ns - ns;
-    // One that works beside the program, on a CPU that nobody else wants, takes little of its time: then what is
-    // allocated is no part of its story.
+    // A collector that works in parallel with the program, on a CPU that no other task wants, takes
+    // little of the program's time: then its finding does not cover the allocations.
     let allocating = Allocating::of(found, process)
         .filter(|a| ns.share_of(net) >= LARGE && reports_both(ns, a.share.ns));
     let with_it = allocating.as_ref().map_or(Ns::ZERO, |a| a.share.ns + a.beside);
@@ -140,34 +140,35 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     })
 }
 
-/// What goes with the collector's own time, of a wall time `net`: its work beside the program, with the part of
-/// all CPU time that the collector has; waits for it; and what would be paid in its stead.
+/// What belongs to the collector's own time in a wall time `net`: its work in parallel with the
+/// program, with the collector's part of all CPU time; waits for it; and the cost that would take
+/// its place.
 fn evidence(net: Ns, (beside, of_all): (Ns, &str), held: Ns, instead: Ns) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     if beside > Ns::ZERO {
-        told.push(format!(
+        lines.push(format!(
             "{} more CPU time on other threads (the collector takes {of_all} of all CPU time): not in the \
              saving, unless another task waits for that CPU",
             time(beside),
         ));
     }
     if held.share_of(net) >= 0.01 {
-        told.push(format!(
+        lines.push(format!(
             "{} more in waits for the collector or for a CPU that it held, and in its system calls",
             time(held)
         ));
     }
     if instead.share_of(net) >= 0.01 {
-        told.push(format!(
+        lines.push(format!(
             "{} is subtracted: fresh memory instead of reused memory would cost this in page faults",
             time(instead)
         ));
     }
-    told
+    lines
 }
 
-/// What the page faults would take that memory which was collected and handed out again saved: without a
-/// collector it would be fresh each time.
+/// The cost of the page faults that the collector saves by reusing memory: without it, the memory
+/// would be fresh each time.
 fn faults_instead(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     let Some(allocating) = Share::of(found.cpu, AccountId::of_class("allocation"), process) else {
         return Ns::ZERO;
@@ -181,7 +182,7 @@ fn faults_instead(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     Ns((took.0 / met).saturating_mul(pages.saturating_sub(met)))
 }
 
-/// Where the program's own code allocates or helps: those are the lines to change.
+/// Where the program's own code allocates or helps the collector: the lines to change.
 fn lines(found: &Inspection<'_, '_>, process: ProcessId) -> Weights {
     let mut places = Weights::new();
     for class in [CLASS.id, "allocation"] {
@@ -243,8 +244,8 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_the_collector_goes_with_what_feeds_it() {
-        // Half of the time another thread has the only CPU, marking; and the collector sleeps.
+    fn waits_for_the_collector_are_saved_with_the_allocations() {
+        // Half of the time another thread holds the only CPU and marks. The collector sleeps too.
         let mark = "runtime.scanobject <- runtime.gcDrain <- runtime.gcBgMarkWorker";
         let alloc = format!("runtime.mallocgc <- runtime.newobject <- {FEED}");
         let samples = |from: u64, count: u64, stack: &str| {
@@ -269,8 +270,8 @@ mod tests {
         "#]].assert_eq(&found(&text));
     }
 
-    /// The program marks `assists` of 100 samples itself and allocates with as many as are said; a thread
-    /// beside it marks all the while, on a CPU of its own.
+    /// The program marks in `assists` of 100 samples and allocates in `allocates` of them; another
+    /// thread marks all the time, on a CPU of its own.
     fn beside(assists: u64, allocates: u64) -> String {
         let samples = |from: u64, count: u64, stack: &str| {
             repeat(count, from, 1000, |at| format!("{at} sample {stack}\n"))
@@ -290,13 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_that_works_beside_a_program_that_builds_what_it_keeps_is_refused() {
+    fn a_collector_in_the_background_of_a_program_that_keeps_its_data_is_refused() {
         assert_eq!(found(&beside(0, 2)), "");
         assert_eq!(found(&beside(3, 2)), "");
     }
 
     #[test]
-    fn what_the_program_does_for_a_collector_beside_it_is_found_alone() {
+    fn assists_for_a_collector_in_the_background_are_found_alone() {
         let report = weighed(&beside(12, 0));
         let found = report.findings.iter().find(|f| f.class == "gc").unwrap();
         assert_eq!(found.saving_ns, found.amount_ns, "{found:?}");
@@ -305,7 +306,8 @@ mod tests {
             .assert_eq(&found.evidence.join("\n"));
     }
 
-    /// 100 ms, of which 30 are the collector's and 60 the allocator's; 100 pages are met, so long for each.
+    /// 100 ms, of which 30 are the collector's and 60 the allocator's, with 100 page faults of
+    /// `fault` ns each.
     fn churning(fault: u64) -> String {
         let assist = format!("runtime.scanobject <- runtime.gcAssistAlloc1 <- {FEED}");
         let alloc = format!("runtime.mallocgc <- runtime.newobject <- {FEED}");
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_handed_out_again_would_be_met_fresh_without_a_collector() {
+    fn reused_memory_would_cost_page_faults_without_a_collector() {
         let report = weighed(&churning(2000));
         let found = report.findings.iter().find(|f| f.class == "gc").unwrap();
         expect![[r#"
@@ -337,7 +339,7 @@ mod tests {
             found.amount_ns,
             found.evidence.join("\n")
         ));
-        // Dearer faults would cost all of it.
+        // Slower faults would cost the whole saving.
         let report = weighed(&churning(6000));
         assert!(report.findings.iter().all(|f| f.class != "gc"));
     }

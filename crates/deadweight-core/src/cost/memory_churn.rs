@@ -39,12 +39,12 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Fewer releases are no churn, but an occasional clean-up.
+/// Fewer releases are an occasional clean-up, not churn.
 const RELEASES: u64 = 8;
-/// Fewer faults on pages given back cost nothing worth a word.
+/// Fewer faults on released pages are not worth reporting.
 const FAULTS: u64 = 64;
-/// The part of a fault's way in and out that shows as the program's own time.
-const WAY: u64 = 150;
+/// The part of a fault's kernel entry and exit that shows as the program's own time, in ns.
+const ENTRY_AND_EXIT: u64 = 150;
 
 fn churns(facts: &Facts<'_>, process: ProcessId) -> bool {
     let churn = facts.churn.of(process);
@@ -83,9 +83,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let faults = Sum::of(entries().filter(|e| e.detail == Detail::Faults));
     let churn = facts.churn.of(process);
     let amount = calls.ns + faults.ns;
-    let saving = with_user_side(found, process, amount, faults.count, WAY);
-    // The line that allocates is the one to change; the lines that touch come after it. What a
-    // language's runtime gives back by itself is nobody's line.
+    let saving = with_user_side(found, process, amount, faults.count, ENTRY_AND_EXIT);
+    // The line that allocates is the one to change; the lines that touch the memory come after it.
+    // A release by the language's runtime belongs to no line of the program.
     let runtime = |site: &CallSite| is_runtime(facts.symbols(), *site);
     let mut own = calls.places.clone();
     own.retain(|site, _| !runtime(site) || faults.places.keys().all(runtime));

@@ -53,34 +53,36 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Below this share of the wall time calls are what programs are made of.
+/// Below this share of the wall time calls are a normal cost.
 const LARGE: f64 = 0.05;
-/// With so much of the time at the calls' own instructions they are seen plainly.
+/// With this share of the time at the calls' own instructions no further sign is needed.
 const SEEN: f64 = 0.05;
-/// On some processors few samples hit those: on a quiet Zen 4 0.3 to 2.5 % of a program that inlining makes three times as
-/// fast (`tests/programs/far_getter.c`). With fewer the small functions' own instructions must take turns: if one has
-/// more of their time than this, it waits for memory, and would wait as long without the call. There: six tenths, and a
-/// tenth of `over_budget.go` (2 to 4 %); of a getter whose every load waits for the one before, which once had 3.7 % of
-/// the time at its calls, all.
+/// On some processors few samples hit these instructions: on a quiet Zen 4 0.3 to 2.5 % in a
+/// program that inlining makes three times as fast (`tests/programs/far_getter.c`). Below [`SEEN`]
+/// no single instruction of the small functions may have more of their time than this: it would
+/// wait for memory, and would wait as long without the call. In `far_getter.c` one instruction has
+/// six tenths, in `over_budget.go` (2 to 4 % at the calls) a tenth. In a getter whose every load
+/// waits for the load before (3.7 % at the calls once) one has all.
 const WAITING: f64 = 0.8;
-/// So many samples are no accident.
+/// This many samples at the calls are no accident.
 const SOME: u64 = 2;
-/// Of a function with so few instructions most goes when the compiler sees it together with its
-/// caller: it checks again and loads again what the caller knows ...
+/// A function with at most this many instructions mostly disappears when the compiler sees it
+/// together with its caller: it checks and loads again what the caller knows already ...
 const TINY: usize = 20;
-/// ... and of one with so many nothing: they are its work. Pairs of programs with 9 to 40
-/// instructions.
+/// ... and one with this many does not get smaller: the instructions are its work. From pairs of
+/// programs with 9 to 40 instructions.
 const WORKING: usize = 40;
-/// What code that is compiled together saves beside the calls, as a part of what these take.
+/// What compiling caller and callee together saves in addition to the calls, as a part of the
+/// calls' time.
 const TOGETHER: f64 = 0.3;
-/// What part of a tiny function goes, and of all the program's own time at the most.
+/// Which part of a tiny function's time inlining saves, and at most of all the program's own time.
 const MOST: f64 = 0.85;
 
 fn claim(sample: &UserSample<'_>) -> bool {
     called(sample).is_some()
 }
 
-/// The small function that a sample of a call's own instructions is about.
+/// The small function to which a sample of a call's own instructions belongs.
 pub(crate) fn called(sample: &UserSample<'_>) -> Option<SmallCallee> {
     let calling = matches!(
         sample.waited.role,
@@ -106,7 +108,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 /// What is known of one small function.
 #[derive(Default)]
 struct Small {
-    /// Samples of the instructions around its calls, and of its own way in and out.
+    /// Samples of the instructions around its calls, and of its prologue and epilogue.
     calling: u64,
     /// Other samples in it, by instruction.
     inside: BTreeMap<LocationId, u64>,
@@ -122,8 +124,8 @@ impl Small {
     }
 }
 
-/// Whether no instruction of theirs takes most of the time in them.
-fn take_turns(functions: &[(FunctionId, Small)]) -> bool {
+/// Whether no single instruction takes most of the time in these functions.
+fn are_spread(functions: &[(FunctionId, Small)]) -> bool {
     let inside: u64 = functions.iter().map(|(_, small)| small.inside()).sum();
     let longest = functions.iter().flat_map(|(_, small)| small.inside.values()).max();
     longest.is_some_and(|longest| *longest as f64 <= WAITING * inside as f64)
@@ -179,7 +181,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let shared: Ns =
         functions.iter().map(|(id, s)| share.time_of(s.inside()).part(part(facts, *id))).sum();
     let saving = (share.ns + share.ns.part(TOGETHER) + shared).min(share.whole.0.part(MOST));
-    let seen = share.ns.share_of(net) >= SEEN || share.samples >= SOME && take_turns(&functions);
+    let seen = share.ns.share_of(net) >= SEEN || share.samples >= SOME && are_spread(&functions);
     if !seen || saving.share_of(net) < LARGE {
         return None;
     }
@@ -220,7 +222,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     })
 }
 
-/// Which part of a small function goes with its calls.
+/// Which part of a small function's time inlining saves.
 fn part(facts: &Facts<'_>, id: FunctionId) -> f64 {
     if facts.machine.stays_in_memory(id) {
         return 0.0;
@@ -229,7 +231,7 @@ fn part(facts: &Facts<'_>, id: FunctionId) -> f64 {
     MOST * (WORKING - working) as f64 / (WORKING - TINY) as f64
 }
 
-/// The places of callers, if there are any: what they do for the call is what goes.
+/// The places in callers, if there are any: inlining removes what the callers do for the call.
 fn callers(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
     let calls = |site: &CallSite| {
         let role = site.stack().map(|stack| found.facts.sample(stack).waited.role);
@@ -240,7 +242,7 @@ fn callers(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
     if callers.is_empty() { places.clone() } else { callers }
 }
 
-/// The places with those before a function's first instruction at its call: nothing else came before.
+/// The places, with samples at a function's first instruction moved to its call.
 fn at_the_calls(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
     let (facts, symbols) = (found.facts, found.facts.symbols());
     let entering = |stack: StackId| {
@@ -258,7 +260,7 @@ fn at_the_calls(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
     moved
 }
 
-/// Why it was not inlined, as far as that shows.
+/// Why it was not inlined, as far as the trace shows it.
 fn reason(found: &Inspection<'_, '_>, small: &Small, name: &str, language: &str) -> String {
     let symbols = found.facts.symbols();
     let file = |frame: Option<SourceFrame>| {
@@ -323,7 +325,7 @@ mod tests {
     const CALLER: &str = "code loop @0x1000 53 4889fb 89c7 e815000000 0303 5b c3";
     // 1020: movsxd rdi, edi; mov eax, [rdi*4 + 2000h]; ret
     const GETTER: &str = "code get @0x1020 4863ff 8b04bd00200000 c3";
-    // 1020: the same behind a call of what is no panic
+    // 1020: the same after a call of a function that is no panic
     const LARGE: &str = "code get @0x1020 e8dbffffff 4863ff 8b04bd00200000 c3";
 
     fn text(codes: &str, stacks: &[(u64, &str)]) -> String {
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_compiler_says_stands_for_what_we_conclude() {
+    fn the_compilers_own_reason_replaces_the_inferred_one() {
         let codes = format!("{CALLER}\n{GETTER}");
         let leaf = "get (b.c:3) @0x102a <- loop (a.c:7) @0x100a <- main (a.c:20)";
         let mut trace = Trace::from_text(&text(&codes, &calls(leaf))).unwrap();
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_at_calls_are_believed_unless_one_instruction_has_the_rest() {
+    fn few_samples_at_calls_count_unless_one_instruction_has_the_rest() {
         // 1020: imul eax, esi; imul edx, edi; add eax, edx; ret
         let codes = format!("{CALLER}\ncode get @0x1020 0fafc6 0fafd7 01d0 c3");
         let [one, other] = ["3) @0x1023", "4) @0x1028"]
@@ -402,7 +404,7 @@ mod tests {
     const WRITER: &str = "code get @0x1020 488b07 408830 48ff07 c3";
 
     #[test]
-    fn a_byte_written_behind_a_pointer_leaves_its_caller_as_ignorant_as_before() {
+    fn a_byte_written_through_a_pointer_leaves_the_saving_at_the_calls() {
         let leaf = "get (b.c:3) @0x1026 <- loop (a.c:7) @0x100a <- main (a.c:20)";
         let text = text(&format!("{CALLER}\n{WRITER}"), &calls(leaf));
         expect![[r#"
@@ -416,7 +418,7 @@ mod tests {
         "code get @0x1020 488b07 483b4708 7409 488d5001 488917 c3 90 e8c9ffffff ebf0";
 
     #[test]
-    fn what_only_a_rare_case_calls_does_not_make_a_function_large() {
+    fn calls_in_a_rare_case_do_not_make_a_function_large() {
         let codes = format!("{CALLER}\n{REFILLS}");
         let leaf = "get (b.c:3) @0x1027 <- loop (a.c:7) @0x100a <- main (a.c:20)";
         assert!(found(&text(&codes, &calls(leaf))).starts_with("missed-inlining"));
@@ -428,7 +430,7 @@ mod tests {
         assert!(found(&text(&codes, &seen)).starts_with("missed-inlining"));
         seen[4].0 = 8;
         assert_eq!(found(&text(&codes, &seen)), "");
-        // How long the kernel takes for the rare case does not say how often it comes.
+        // The kernel's time in the rare case does not show how often the case happens.
         let waits = format!("kernel {} : ksys_read", seen[4].1);
         seen[4] = (8, &waits);
         assert!(found(&text(&codes, &seen)).starts_with("missed-inlining"));

@@ -38,15 +38,15 @@ pub(crate) use bounds_checks::checked_loops;
 pub(crate) use missed_inlining::called as called_small;
 pub(crate) use wait_input::{is_idleness, is_server};
 
-/// The knowledge about one hidden cost.
+/// One class of hidden cost.
 pub(crate) struct Class {
-    /// Its name for users, and its account's.
+    /// Its name for users, and the id of its account.
     pub(crate) id: &'static str,
-    /// The source file, whose head is the explanation.
+    /// The source file, whose head is the explanation of the class.
     pub(crate) source: &'static str,
     /// Which slices or samples are this cost.
     pub(crate) claim: Claim,
-    /// The findings.
+    /// Makes the findings of the class.
     pub(crate) inspect: fn(&Inspection<'_, '_>) -> Vec<Draft>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Claim {
     Slices(fn(&Facts<'_>, &Slice) -> bool),
     /// By sample of the program's own time. All samples of a stack have the same answer.
     Samples(fn(&UserSample<'_>) -> bool),
-    /// Both: samples, and page faults that come with them.
+    /// Both samples and the page faults that come with them.
     SamplesAndFaults(fn(&UserSample<'_>) -> bool, fn(&Facts<'_>, &Slice) -> bool),
 }
 
@@ -134,8 +134,8 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
     CLASSES.iter().map(|class| class.id)
 }
 
-/// What a class is, how it is known, what it is mistaken for and what to do: the head of its
-/// source file, as Markdown. None for an unknown id.
+/// What a class is, how deadweight knows it, what it is mistaken for and what to do: the head of
+/// its source file, as Markdown. None for an unknown id.
 #[must_use]
 pub fn explain(id: &str) -> Option<String> {
     let class = CLASSES.iter().find(|class| class.id == id)?;

@@ -45,15 +45,15 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Fewer calls of a kind are no repetition.
+/// Fewer calls of one kind are no repetition.
 const MANY: u64 = 200;
-/// Opens per distinct answer from which on the files are the same few.
+/// From this many opens per distinct answer, the files are the same few.
 const SAME: u64 = 40;
 
-/// What a call asks about.
+/// The topic of a call.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Topic {
-    /// Files by path, and what is done with them between open and close.
+    /// Files by path, and the calls between open and close.
     Paths,
     /// Clock, identity, limits, settings of descriptors.
     Settings,
@@ -62,7 +62,8 @@ enum Topic {
 fn topic(name: &str) -> Option<Topic> {
     match name {
         "open" | "openat" | "openat2" | "close" | "stat" | "lstat" | "newfstatat" | "statx"
-        // `readlink` walks along a path in one buffer: the same address is not the same question.
+        // Not `readlink`: it walks along a path in one buffer, so the same address is not the same
+        // question.
         | "fstat" | "access" | "faccessat" | "faccessat2" | "getcwd" => Some(Topic::Paths),
         "clock_gettime" | "gettimeofday" | "time" | "clock_getres" | "getpid" | "gettid"
         | "getppid" | "getuid" | "geteuid" | "getgid" | "getegid" | "uname" | "sysinfo"
@@ -78,7 +79,7 @@ fn topic(name: &str) -> Option<Topic> {
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Call(id, _) = slice.what else { return false };
     let group = facts.call_groups.get(id);
-    // Go's runtime asks it before each signal that interrupts a goroutine.
+    // Go's runtime calls it before each signal that interrupts a goroutine.
     let runtimes = group.name == "getpid" && facts.processes.get(group.process).language == "Go";
     if group.starting || runtimes || locks(group) || is_collectors(facts, group) {
         return false;
@@ -86,21 +87,21 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     match topic(group.name) {
         Some(Topic::Settings) => group.calls >= MANY,
         Some(Topic::Paths) => same_files(facts, group.process),
-        // What is read between open and close belongs to the repetition.
+        // A read between open and close belongs to the repetition.
         None => is_read_of_files(group) && same_files(facts, group.process),
     }
 }
 
-/// Whether files are locked by it, which is no question: a database locks for each transaction.
+/// Whether the call locks files. That is no question: a database locks for each transaction.
 fn locks(group: &CallGroup) -> bool {
     /// `F_SETLK`, `F_SETLKW`, and the same for open files (`F_OFD_SETLK`, `F_OFD_SETLKW`).
     const LOCKING: [u64; 4] = [6, 7, 37, 38];
     group.name == "fcntl" && group.questions.iter().any(|args| LOCKING.contains(&args[1]))
 }
 
-/// Whether a collector or an allocator asks, which holds signals back while it works.
+/// Whether a collector or an allocator makes the call, to block signals while it works.
 fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
-    /// Stacks that are looked at.
+    /// This many stacks decide.
     const ENOUGH: usize = 8;
     let theirs = |stack: StackId| {
         let sample = facts.sample(stack);
@@ -141,10 +142,10 @@ fn same_files(facts: &Facts<'_>, process: ProcessId) -> bool {
         return false;
     }
     if opens < MANY || reads == 0 {
-        // Nothing but questions by path: the same ones if they come from one place.
+        // Only questions by path: they repeat if their arguments are few.
         return stats >= MANY && opens * 4 < stats && few_questions(facts, process);
     }
-    // What reading gave says something of a file only if it was read.
+    // The results of reads identify files only if the files were read.
     if reads < opens - opens / 4 {
         return false;
     }
@@ -249,7 +250,7 @@ mod tests {
     use super::super::tests::{found, repeat};
     use expect_test::expect;
 
-    /// Opens, reads and closes a file per message; what reading gives is `size(message)`.
+    /// Opens, reads and closes a file per message; the read returns `size(message)`.
     fn mailer(messages: u64, size: impl Fn(u64) -> u64) -> String {
         let message =
             |at: u64| {
@@ -288,7 +289,7 @@ mod tests {
                 text += &format!("{message}700 sample {stack}\n");
             }
         }
-        // A quarter of 520 ns of own time each; the way of 3 calls is 180 more.
+        // A quarter of 520 ns of own time each; entry and exit of 3 calls are 180 ns more.
         expect![[r#"
             repeated-syscalls 61 % (39..61) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
         "#]].assert_eq(&found(&text));
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_apart_however_many_are_opened() {
+    fn files_are_distinguished_however_many_are_opened() {
         let text = found(&mailer(6_000, |i| 100 + i % 12));
         assert!(text.starts_with("repeated-syscalls 48 %") && text.lines().count() == 1, "{text}");
     }
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_collector_asks_is_refused() {
+    fn calls_of_a_collector_are_refused() {
         let ask = |at| {
             format!(
                 "{at} syscall rt_sigprocmask from libgc.so.1+0x1a2b <- split (a.cr:7) <- main\n{} back 0\n",

@@ -38,12 +38,12 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// So many programs make a loop.
+/// From this many programs on it is a loop.
 const LOOP: usize = 10;
-/// A single program's start-up is worth a word from this part of the wall time on ...
+/// The start-up of a single program is reported from this part of the wall time ...
 const LARGE: f64 = 0.2;
-/// ... and from this length on: less is what any program costs that does next to nothing, and
-/// matters only in a loop.
+/// ... and from this length. Every program takes less than that to start, and this matters only in
+/// a loop.
 const LONG: Ns = Ns(3_000_000);
 
 fn claim(_: &Facts<'_>, slice: &Slice) -> bool {
@@ -132,7 +132,7 @@ fn of_one(found: &Inspection<'_, '_>) -> Option<Draft> {
     if sum.ns < LONG || sum.ns.share_of(found.wall.net()) < LARGE {
         return None;
     }
-    // The kernel's exec stays with any program; of the rest, static linking saves about half.
+    // The kernel's exec remains; static linking saves about half of the rest.
     let linking = found
         .wall
         .of_process(account, process)

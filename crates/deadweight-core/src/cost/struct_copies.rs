@@ -47,20 +47,21 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Smaller values cost no more than the pointer to them would.
+/// Smaller values cost no more than a pointer to them.
 const LEAST: u32 = 64;
 /// Larger ones of a constant size are buffers.
 const MOST: u32 = 1 << 16;
-/// Below this share of the wall time nobody rewrites a signature.
+/// Below this share of the wall time a change of signature is not worth it.
 const LARGE: f64 = 0.04;
-/// Which part of the rest, by the copy's own share, waits for the copy: pairs of programs.
+/// Which part of the remaining time, per share of the copies, waits for them: from pairs of
+/// programs.
 const WAITING: f64 = 0.6;
 
-/// So many bytes at the end of a value may be moved apart from the rest.
+/// Up to this many bytes at the end of a value may be copied separately.
 const APART: u32 = 32;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    // What no optimiser has seen moves values all the time; that is the build's cost.
+    // Unoptimised code copies values all the time: that is the cost of the build.
     !sample.unoptimised
         && moved(sample).is_some()
         && !sample.under(SymbolRole::Stream)
@@ -75,7 +76,7 @@ fn moved(sample: &UserSample<'_>) -> Option<Run> {
         _ => return None,
     };
     match role {
-        // What goes into fresh memory is a buffer with its owner.
+        // A copy into fresh memory fills a buffer for its owner.
         Role::Copy(Run { to: Place::Returned, from, .. })
             if sample.allocates && from != Place::Frame =>
         {
@@ -86,8 +87,8 @@ fn moved(sample: &UserSample<'_>) -> Option<Run> {
     }
 }
 
-/// Whether the program's own line says that bytes are to be copied. Where its text is not known,
-/// a value on the stack tells a copy that no line asks for.
+/// Whether the program's own line asks for a copy of bytes. If its text is not known: a copy to or
+/// from the stack is one that no line asks for.
 fn is_asked_for(sample: &UserSample<'_>) -> bool {
     const WORDS: [&str; 7] =
         ["memcpy", "memmove", "copy(", "copy_from_slice", "copyForwards", "copy_from", "bcopy"];
@@ -104,7 +105,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// What is moved at the line with most samples.
+/// The value that the line with most samples copies.
 struct Moved {
     bytes: u64,
     from: Place,
@@ -132,12 +133,12 @@ fn lines<'s>(found: &Inspection<'s, '_>, share: &Share) -> Vec<Copying<'s>> {
     lines
 }
 
-/// What the hottest line moves: the sum of its runs, since a large value takes several.
+/// The value that the hottest line copies: the sum of its runs, since a large value takes several.
 fn hottest(lines: &[Copying<'_>]) -> Option<Moved> {
     let (_, _, runs, _) = lines.first()?;
     let largest = runs.iter().max_by_key(|run| run.bytes)?;
     let alike = runs.iter().filter(|run| (run.from, run.to) == (largest.from, largest.to));
-    // The same value moved a second time is told apart: see `passes`.
+    // A second copy of the same value is listed separately: see `passes`.
     let sizes: BTreeSet<u32> = alike.map(|run| run.bytes).collect();
     Some(Moved {
         bytes: sizes.into_iter().map(u64::from).sum(),
@@ -146,25 +147,25 @@ fn hottest(lines: &[Copying<'_>]) -> Option<Moved> {
     })
 }
 
-/// Where the same value is moved more than once on its way, all of it in a line.
+/// If the same value is copied more than once on its way: one line with all these copies.
 fn passes(found: &Inspection<'_, '_>, lines: &[Copying<'_>]) -> Option<String> {
-    /// Lines that are told.
-    const TOLD: usize = 3;
+    /// Lines that are listed.
+    const LISTED: usize = 3;
     let large = |runs: &BTreeSet<Run>| -> Vec<u64> {
         let runs = runs.iter().filter(|run| run.bytes >= LEAST);
         runs.map(|run| u64::from(run.bytes)).collect()
     };
     let lines = lines.iter().map(|(frame, _, runs, _)| (frame, large(runs)));
-    let lines: Vec<_> = lines.filter(|(_, sizes)| !sizes.is_empty()).take(TOLD).collect();
-    let told = lines.iter().map(|(frame, sizes)| {
+    let lines: Vec<_> = lines.filter(|(_, sizes)| !sizes.is_empty()).take(LISTED).collect();
+    let listed = lines.iter().map(|(frame, sizes)| {
         let name = found.facts.symbols().name(frame.function);
         let pieces =
             if sizes.len() > 1 { format!(" in {} pieces", sizes.len()) } else { String::new() };
         format!("{name} {}{pieces}", bytes(sizes.iter().sum()))
     });
-    let told: Vec<String> = told.collect();
+    let listed: Vec<String> = listed.collect();
     let more_than_once = lines.iter().map(|(_, sizes)| sizes.len()).sum::<usize>() > 1;
-    more_than_once.then(|| format!("copied in one pass: {}", told.join(", ")))
+    more_than_once.then(|| format!("copied in one pass: {}", listed.join(", ")))
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
@@ -214,8 +215,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     })
 }
 
-/// Of which type a value of so many bytes is, if `function` handles one such type only. The end of a
-/// value may be moved apart from the rest.
+/// The type of a value of this many bytes, if `function` handles only one such type. The end of a
+/// value may be copied separately.
 fn type_of(symbols: &Symbols, function: NameId, moved: u64) -> Option<String> {
     let least = u32::try_from(moved).ok()?;
     let most = least.saturating_add(APART.max(least / 8));
@@ -229,7 +230,7 @@ fn type_of(symbols: &Symbols, function: NameId, moved: u64) -> Option<String> {
     second.is_none().then(|| format!(" of {name} (which has {})", bytes(u64::from(*size))))
 }
 
-/// Where from and where to, as far as the code tells.
+/// The source and the destination of a copy, as far as the code shows them.
 fn user_side_per_call(from: Place, to: Place) -> String {
     let word = |place| match place {
         Place::Unknown => None,
@@ -248,7 +249,7 @@ fn user_side_per_call(from: Place, to: Place) -> String {
     }
 }
 
-/// The language of the place: a program's libraries may be in another than itself.
+/// The language of the place: a program's library may be in another language.
 fn written_in<'l>(sites: &[Site], language: &'l str) -> &'l str {
     let file = sites.first().map_or("", |site| site.file.as_str());
     if file.ends_with(".c") { "C" } else { language }
@@ -339,7 +340,7 @@ mod tests {
     #[test]
     fn the_type_is_named_where_only_one_fits() {
         let stacks = [(70, "pass (a.c:7) @0x1295 <- main (a.c:20)"), (30, "main (a.c:20)")];
-        let told = |values: &[(&str, u32)]| {
+        let described = |values: &[(&str, u32)]| {
             let mut trace = Trace::from_text(&coded("C", PASS, &stacks)).unwrap();
             for (name, size) in values {
                 let (function, name) = (trace.symbols.intern("pass"), trace.symbols.intern(name));
@@ -350,14 +351,17 @@ mod tests {
             text.split_once(": ").unwrap().1.to_owned()
         };
         let way = " at a time, to its own stack frame.";
-        assert_eq!(told(&[]), format!("2 048 bytes{way}"));
-        assert_eq!(told(&[("huge", 2048), ("larger", 2056)]), format!("2 048 bytes of huge{way}"));
+        assert_eq!(described(&[]), format!("2 048 bytes{way}"));
+        assert_eq!(
+            described(&[("huge", 2048), ("larger", 2056)]),
+            format!("2 048 bytes of huge{way}")
+        );
         let larger = "2 048 bytes of larger (which has 2 056 bytes)";
         assert_eq!(
-            told(&[("larger", 2056), ("far", 3000), ("small", 64)]),
+            described(&[("larger", 2056), ("far", 3000), ("small", 64)]),
             format!("{larger}{way}")
         );
-        assert_eq!(told(&[("this", 2056), ("that", 2064)]), format!("2 048 bytes{way}"));
+        assert_eq!(described(&[("this", 2056), ("that", 2064)]), format!("2 048 bytes{way}"));
     }
 
     #[test]

@@ -142,12 +142,12 @@ fn script(count: u64) -> String {
 }
 
 #[test]
-fn the_effort_grows_with_the_processes_and_not_with_their_square() {
-    let effort = |count| {
+fn the_visit_count_grows_with_the_processes_and_not_with_their_square() {
+    let visits = |count| {
         let _ = crate::visit_count::take();
         assert!(found(&script(count)).contains("start-up"));
         crate::visit_count::take()
     };
-    let (some, many) = (effort(50), effort(400));
-    assert!(some > 50 && many < 9 * some, "8 times the processes: {some}, then {many} looks");
+    let (some, many) = (visits(50), visits(400));
+    assert!(some > 50 && many < 9 * some, "8 times the processes: {some}, then {many} visits");
 }

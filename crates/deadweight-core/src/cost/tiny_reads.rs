@@ -42,15 +42,15 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Fewer calls than this are not worth a word.
+/// Fewer calls than this are not worth reporting.
 pub(super) const MANY: u64 = 64;
 /// Pieces above this size cost more to copy than to fetch.
 pub(super) const TINY: u64 = 2048;
-/// Fewer calls than this on one thing are a small file, read once.
+/// Fewer calls than this on one object are a small file, read once.
 pub(super) const PER_OBJECT: u64 = 16;
-/// What stays per byte: copying from the page cache, at 10 GB/s.
+/// What remains per byte: copying from the page cache, at 10 GB/s.
 pub(super) const NS_PER_10_BYTES: u64 = 1;
-/// The block that advice is about.
+/// The block size that the remedy recommends.
 pub(super) const BLOCK: u64 = 65_536;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
@@ -70,7 +70,7 @@ fn is_tiny(group: &CallGroup) -> bool {
         && group.failed * 2 < group.calls
 }
 
-/// How the sizes asked for read in a sentence.
+/// The sizes asked for, as words of a sentence.
 pub(super) fn sizes(group: &CallGroup) -> String {
     match group.sizes {
         (low, high) if low == high => format!("{} each", bytes(low)),
@@ -99,7 +99,7 @@ pub(super) fn main_group<'e, 'c>(
     })
 }
 
-/// What goes if `calls` of `busy` time in all and `moved` bytes become calls of [`BLOCK`].
+/// What is saved if `calls` with `busy` time in all and `moved` bytes become calls of [`BLOCK`].
 pub(super) fn saved(busy: Ns, calls: u64, moved: u64) -> Ns {
     let needed = moved / BLOCK + 1;
     let kept = busy.0 / calls.max(1) * needed.min(calls) + moved * NS_PER_10_BYTES / 10;
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn calls_that_were_counted_together_are_the_same_finding() {
-        // Ten are recorded, the others counted 99 at a time.
+        // Ten calls are recorded, the others counted 99 at a time.
         let calls = |at: u64| {
             format!(
                 "{} syscall read 0 1 from take (t.c:63) <- main (t.c:99)
@@ -226,8 +226,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_way_there_and_back_takes_is_found_by_samples() {
-        // Of 40 samples of its own time, 30 lie behind the call, 8 in the function that makes it.
+    fn the_cost_of_kernel_entry_and_exit_is_found_by_samples() {
+        // Of 40 samples of its own time, 30 are just after the call, 8 in the function that makes
+        // it.
         let sample = |i| match i % 25 {
             0 if i < 750 => "read @libc.so.6+0x11 <- take (t.c:63) @0x99",
             0 if i < 950 => "read @libc.so.6+0x20 <- take (t.c:63) @0x99",
@@ -253,7 +254,7 @@ mod tests {
         expect![[r#"
             tiny-reads 98 % (67..98) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&text));
-        // The same samples elsewhere: the way is theirs no more.
+        // The same samples elsewhere: then they do not belong to the call's entry and exit.
         let elsewhere = text.replace("read @libc.so.6+0x11 <-", "get (t.c:9) @0x80 <-");
         let elsewhere = elsewhere.replace("read @libc.so.6+0x20 <-", "get (t.c:9) @0x81 <-");
         expect![[r#"
@@ -265,7 +266,7 @@ mod tests {
     fn few_reads_large_reads_and_starved_readers_are_refused() {
         assert_eq!(found(&reader("take", 20, 1, 1)), "");
         assert_eq!(found(&reader("take", 1000, 65_536, 65_536)), "");
-        // It asks for much and gets what the writer wrote: not the reader's doing.
+        // It asks for much and gets only what the writer wrote: the reader is not the cause.
         assert_eq!(found(&reader("take", 1000, 65_536, 40)), "");
     }
 }

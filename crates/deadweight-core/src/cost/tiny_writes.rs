@@ -77,7 +77,7 @@ fn is_dialogue(facts: &Facts<'_>, group: &CallGroup) -> bool {
     answers * 2 > group.calls
 }
 
-/// Small reads, though much was asked for, at the other end of a pipe that is written in pieces.
+/// Small reads of a pipe that is written in small pieces, although the reader asks for much.
 fn is_fed_by_tiny_writes(facts: &Facts<'_>, group: &CallGroup) -> bool {
     group.name == "read"
         && group.kind == Some(ObjectKind::Pipe)
@@ -93,7 +93,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let writers = processes_in(found.wall.in_account(account).filter(
         |e| matches!(e.detail, Detail::Calls(f) if found.facts.call_groups.get(f).name != "read"),
     ));
-    // Who passes on what it is fed piece by piece writes in such pieces because of that.
+    // A process that passes its input on writes in small pieces because it reads small pieces.
     let passes_on = |process: &ProcessId| {
         fed.values().any(|readers| readers.contains(process))
             && writes_as_it_reads(found, account, *process)
@@ -108,7 +108,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// By writer: the processes that read its tiny writes one by one, and those they pass them on to.
+/// By writer: the processes that read its tiny writes one by one.
 fn fed_by(
     found: &Inspection<'_, '_>,
     account: AccountId,
@@ -138,8 +138,8 @@ fn writes_as_it_reads(found: &Inspection<'_, '_>, account: AccountId, process: P
     writes <= reads + reads / 4
 }
 
-/// Time that goes with the tiny writes at their readers: their small reads and what they pass on,
-/// and the waits for a CPU between writer and readers, who wake each other at each piece.
+/// Time of the readers that tiny writes cause: their small reads, the writes that pass the pieces
+/// on, and the waits for a CPU between writer and readers, which wake each other at each piece.
 fn of_readers(
     found: &Inspection<'_, '_>,
     account: AccountId,
@@ -197,7 +197,7 @@ fn draft(
     }
     Some(Draft {
         class: CLASS.id,
-        // What goes at the readers lies on the path as the writer's does.
+        // The readers' time lies on the critical path too.
         moves: readers.is_empty(),
         process,
         title: "tiny writes".into(),
@@ -270,7 +270,7 @@ mod tests {
         .assert_eq(&found(&writer(1000, 40, "pipe:[7]")));
     }
 
-    /// A writer of lines and a reader that takes each as it comes and passes it on.
+    /// A writer of lines and a reader that reads each line as it comes and may pass it on.
     fn into_a_pipe(passes_on: bool) -> String {
         let write = |at| {
             format!(
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_does_piece_by_piece_goes_with_the_writes() {
+    fn work_of_a_reader_piece_by_piece_counts_with_the_writes() {
         expect![[r#"
             tiny-writes 71 % (26..71) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&into_a_pipe(true)));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialogue_must_go_out_one_by_one() {
+    fn writes_of_a_dialogue_are_refused() {
         let talk = |at| {
             format!(
                 "{} syscall write 1 40\n{} back 40

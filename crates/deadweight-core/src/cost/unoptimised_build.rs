@@ -56,7 +56,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// What optimisation took off the time spent in unoptimised code: least, typical, most.
+/// The part of the time in unoptimised code that optimisation removed: least, typical, most.
 fn gain(language: &str) -> (f64, f64, f64) {
     match language {
         "C" | "C++" => (0.5, 0.75, 0.9),
@@ -67,7 +67,7 @@ fn gain(language: &str) -> (f64, f64, f64) {
     }
 }
 
-/// All samples in unoptimised code, whatever account has them.
+/// All samples in unoptimised code, of any account.
 fn places(found: &Inspection<'_, '_>, process: ProcessId) -> Weights {
     let mut places = Weights::new();
     for (_, site, amount) in samples_of(found, process) {
@@ -138,7 +138,8 @@ fn remedy(language: &str) -> &'static str {
         "Rust" => "cargo build --release (rustc -O), then weigh again.",
         "Go" => "Build without -gcflags='-N -l', then weigh again.",
         "Zig" => "zig build -Doptimize=ReleaseFast (or ReleaseSafe), then weigh again.",
-        // With --debug Crystal 1.6 keeps variables where a debugger finds them: 0.49 s instead of 0.10.
+        // With --debug Crystal 1.6 keeps variables in memory for a debugger: 0.49 s instead of
+        // 0.10.
         "Crystal" => {
             "crystal build --release, without --debug (which turns the optimiser off), then weigh \
              again."
@@ -170,7 +171,7 @@ mod tests {
         expect![[r#"
             unoptimised-build 75 % (48..90) @ sum:1: app spent 99.5 µs of its 100 µs in code that was compiled without optimisation (100 %).
         "#]].assert_eq(&found(&summing("producer \"GNU C17 -O0\" unoptimised", PLAIN)));
-        // Clang, Rust, Zig and Crystal say nothing.
+        // Clang, Rust, Zig and Crystal record no options.
         expect![[r#"
             unoptimised-build 75 % (48..90) @ sum:1: app spent 99.5 µs of its 100 µs in code that was compiled without optimisation (100 %).
         "#]].assert_eq(&found(&summing("", PLAIN)));

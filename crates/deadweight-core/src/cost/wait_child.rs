@@ -42,7 +42,7 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Fewer children than this are no loop over items.
+/// Fewer children than this are not a loop over items.
 const ITEMS: usize = 5;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
@@ -77,8 +77,8 @@ pub(super) fn children(facts: &Facts<'_>, parent: ProcessId) -> Vec<ProcessId> {
     facts.processes.get(parent).children.iter().filter(executed).copied().collect()
 }
 
-/// Entries of the wall time that lie in processes `below` a parent, or in the calls by which it
-/// starts and reaps its children.
+/// Entries of the wall time in processes `below` a parent, or in the calls by which it starts and
+/// reaps its children.
 pub(super) fn entries_of<'a>(
     found: &Inspection<'a, '_>,
     parent: ProcessId,

@@ -46,25 +46,25 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// From so many yields on a loop spins.
+/// From this many yields on it is a spinning loop.
 const STORM: u64 = 500;
-/// User code between two yields that is longer is no look at a flag, however the loop looks.
-const LOOK: Ns = Ns(5_000);
-/// The spinning itself is the shortest that lies between two yields: this part of them is
-/// certainly that, and what takes no longer than so many times as long.
+/// Longer user code between two yields is not just a check of a flag.
+const CHECK: Ns = Ns(5_000);
+/// The shortest gaps between two yields (one in this many) are only spinning, and so are gaps up
+/// to this many times as long.
 const SHORTEST: (usize, u64) = (10, 3);
-/// Ready this long beside an idle CPU: a quota, or the hypervisor, keeps the task from running.
+/// Ready this long while a CPU is idle: a quota or the hypervisor keeps the task from running.
 const HELD_BACK: Ns = Ns(1_000_000);
-/// A holder with less than this part of its work on the path works in the background.
+/// A CPU holder with less than this part of its work on the critical path works in the background.
 const BACKGROUND: f64 = 0.2;
-/// From this part of its samples on that lie in functions of the main task's, a holder has a share
-/// of the same work, wherever it was started.
+/// A CPU holder with at least this part of its samples in functions of the main task does the same
+/// work, whatever function it started in.
 const ALIKE: f64 = 0.5;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     match slice.what {
         What::Ready(CpuHolder::Own(_) | CpuHolder::Outside(_)) => true,
-        // An idle CPU takes a task within microseconds, unless the task is held back.
+        // An idle CPU takes a task within microseconds, unless a quota stops it.
         What::Ready(CpuHolder::Nobody) => slice.end - slice.start >= HELD_BACK,
         What::Call(group, _) => {
             let group = facts.call_groups.get(group);
@@ -86,7 +86,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// What the path mostly consists of: who works on it is not in the background.
+/// The main work of the critical path: a task that takes part in it is not in the background.
 struct Main {
     /// The task with most of the path.
     task: TaskId,
@@ -94,11 +94,11 @@ struct Main {
     start: String,
     /// What it does: its part of samples in each of the program's functions.
     work: BTreeMap<NameId, f64>,
-    /// Each task's part of the path.
+    /// Each task's time on the critical path.
     on_path: BTreeMap<TaskId, Ns>,
     /// Processes whose work another one waits for.
     waited_for: BTreeSet<ProcessId>,
-    /// Whether tasks that were asked about are in the background, by what they do.
+    /// Answers of [`Main::is_beside`] so far.
     background: RefCell<BTreeMap<TaskId, bool>>,
 }
 
@@ -119,8 +119,8 @@ impl Main {
         })
     }
 
-    /// Whether a task does something else than the main one, and little of it on the path. Read once
-    /// a task: many processes may have waited for it.
+    /// Whether a task does other work than the main one, and little of it on the critical path.
+    /// Computed once per task: many processes may have waited for it.
     fn is_beside(&self, facts: &Facts<'_>, task: TaskId) -> bool {
         *self.background.borrow_mut().entry(task).or_insert_with(|| {
             let shown = self.on_path.get(&task).copied().unwrap_or_default();
@@ -131,7 +131,7 @@ impl Main {
     }
 }
 
-/// Spinning tasks of a process: how many, how often they yielded, user time spent looking.
+/// Spinning tasks of a process: how many, and their user time spent checking.
 fn spinners(facts: &Facts<'_>, process: ProcessId) -> (usize, Ns) {
     let yields = |within| match within {
         Within::Syscall(call) => facts
@@ -154,15 +154,15 @@ fn spinners(facts: &Facts<'_>, process: ProcessId) -> (usize, Ns) {
         }
         tasks += usize::from(gaps.len() > before);
     }
-    (tasks, looks(gaps))
+    (tasks, checks(gaps))
 }
 
-/// What of the time between yields was only looking: work between two meetings is longer.
-fn looks(mut gaps: Vec<Ns>) -> Ns {
+/// The part of the time between yields that was only checking: work between two barriers is longer.
+fn checks(mut gaps: Vec<Ns>) -> Ns {
     gaps.sort_unstable();
     let (part, times) = SHORTEST;
     let longest = gaps.get(gaps.len() / part).map_or(Ns::ZERO, |short| Ns(short.0 * times));
-    let longest = longest.max(Ns(50)).min(LOOK);
+    let longest = longest.max(Ns(50)).min(CHECK);
     gaps.into_iter().take_while(|gap| *gap <= longest).sum()
 }
 
@@ -170,8 +170,8 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
     let facts = found.facts;
     let cpus = usize::from(facts.trace.meta.cpus.max(1));
     let yields = facts.call_groups.of_process(process).find(|(_, f)| f.name == "sched_yield")?.1;
-    let (tasks, looking) = spinners(facts, process);
-    // Only Go's runtime yields in a Go program: its collector's workers, at their ends.
+    let (tasks, checking) = spinners(facts, process);
+    // In a Go program only the runtime yields: the collector's workers, at their ends.
     let runtimes = facts.processes.get(process).language == "Go";
     if yields.calls < STORM || tasks <= cpus || runtimes {
         return None;
@@ -181,13 +181,13 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
     let of_process = || found.cpu.in_process(process);
     let all: Ns = of_process().filter(|e| e.account != OBSERVER).map(|e| e.ns).sum();
     let spun: Ns =
-        of_process().filter(|e| e.account == account).map(|e| e.ns).sum::<Ns>() + looking;
+        of_process().filter(|e| e.account == account).map(|e| e.ns).sum::<Ns>() + checking;
     let work = (all - spun).min(longest_work(facts, process, yields.calls).unwrap_or(Ns(u64::MAX)));
     let ideal = Ns(work.0 / u64::try_from(cpus).unwrap_or(1));
-    // Tracing makes every yield longer, and the work hardly: what is left of a run is told by a clean one.
+    // Tracing makes yields longer, and hardly the work: a clean run shows the part that remains.
     let net = found.wall.net();
     let left = ideal.share_of(facts.clean_wall.map_or(net, |clean| clean.min(net)));
-    let saving = net.part(1.0 - left.min(1.0)).min(sum.ns + looking);
+    let saving = net.part(1.0 - left.min(1.0)).min(sum.ns + checking);
     let mut places = Weights::new();
     for entry in found.wall.of_process(account, process) {
         if matches!(entry.detail, Detail::Calls(_)) {
@@ -224,8 +224,8 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
     })
 }
 
-/// Where next to all calls are yields, the kernel does none of the work: it is no longer than a clean run's time in user
-/// code. What was traced may tell more, where yields are not seen one by one.
+/// If nearly all calls are yields, the kernel does none of the work: it takes no longer than a
+/// clean run's user time. The traced run may show more, if yields are not recorded one by one.
 fn longest_work(facts: &Facts<'_>, process: ProcessId, yields: u64) -> Option<Ns> {
     /// From this part of a process's calls on.
     const NEARLY_ALL: f64 = 0.95;
@@ -263,7 +263,7 @@ fn works_alike(facts: &Facts<'_>, task: TaskId, main: &Main) -> bool {
     start_of(facts, task) == main.start || common.sum::<f64>() >= ALIKE
 }
 
-/// Own tasks that held the CPU while the path waited, though nobody waits for their work.
+/// Own tasks that held the CPU while the critical path waited, though no task waits for their work.
 fn background(
     found: &Inspection<'_, '_>,
     account: AccountId,
@@ -271,7 +271,7 @@ fn background(
     main: &Main,
 ) -> Option<Draft> {
     let facts = found.facts;
-    // Goroutines move between threads: who holds a CPU there says nothing about whose work it is.
+    // Goroutines move between threads: a thread does not show whose work it does.
     if facts.processes.get(process).language == "Go" {
         return None;
     }
@@ -302,7 +302,7 @@ fn background(
             facts.name(process),
             time(ns),
             things(u64::try_from(held.len()).ok()?, "background task"),
-            awaited(facts, main, held.keys()),
+            waited_part(facts, main, held.keys()),
         ),
         amount: ns,
         saving: ns,
@@ -319,7 +319,11 @@ fn background(
 }
 
 /// How much of these tasks' work the run waited for.
-fn awaited<'a>(facts: &Facts<'_>, main: &Main, tasks: impl Iterator<Item = &'a TaskId>) -> String {
+fn waited_part<'a>(
+    facts: &Facts<'_>,
+    main: &Main,
+    tasks: impl Iterator<Item = &'a TaskId>,
+) -> String {
     let (shown, whole) = tasks.fold((Ns::ZERO, Ns::ZERO), |(shown, whole), task| {
         let on_path = main.on_path.get(task).copied().unwrap_or_default();
         (shown + on_path, whole + on_cpu(facts, *task))
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_was_dead_when_its_parent_asked_for_it_was_no_background_work() {
+    fn a_child_that_exited_before_its_parent_waited_is_no_background_work() {
         let held = |waits: &str| {
             found(&format!(
                 "cpus 1
@@ -428,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn spinning_is_found_and_saves_what_the_work_leaves_of_a_clean_run() {
+    fn spinning_is_found_and_saves_a_clean_run_without_the_work() {
         let saving = |clean: &[CleanRun]| {
             let trace = Trace::from_text(&spinning()).unwrap();
             let weighing = Weighing { traces: &[trace], clean, of: None, inside: None };
@@ -442,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_told_apart_from_other_programs() {
+    fn a_quota_is_distinguished_from_other_programs() {
         let text = |throttled: &str| {
             format!(
                 "cpus 2\n{throttled}task 1 app\n0 cpu0 on\n1000000 off preempted\n80000000 cpu0 on
@@ -461,27 +465,27 @@ mod tests {
     }
 
     #[test]
-    fn a_child_whose_end_is_awaited_is_refused() {
+    fn a_child_whose_end_its_parent_waits_for_is_refused() {
         let end = "101000 on\n101900 syscall exit_group\n101900 exit\n102000 off dead";
         let forked = sharing("serve", "compact").replace("fork 2 thread", "fork 2");
         assert!(found(&forked).contains("background"), "nobody waits for the child's end");
-        let awaited = forked.replace(
+        let waited_for = forked.replace(
             end,
             "101000 on\n101100 off blocked wait4\n101900 on woken-by 2 : do_notify_parent < do_exit
              102900 syscall exit_group\n102900 exit\n103000 off dead",
         ) + "101100 on\n101800 exit\n101950 off dead\n";
-        assert_eq!(found(&awaited), "");
+        assert_eq!(found(&waited_for), "");
     }
 
     #[test]
-    fn like_workers_are_refused() {
+    fn similar_workers_are_refused() {
         assert_eq!(found(&sharing("worker", "worker")), "");
         // The main thread takes its part of what it hands out.
         assert_eq!(found(&sharing("merge <- main", "merge <- worker")), "");
     }
 
     #[test]
-    fn who_is_woken_and_runs_late_waits_for_a_cpu_where_others_are_not_seen() {
+    fn a_task_that_runs_late_after_its_wake_up_waits_for_a_cpu_at_the_user_rung() {
         let text = |runs: u64| {
             format!(
                 "rung user\ncpus 1\ntask 1 app\n0 cpu0 on\n10 syscall pipe2 0 0\n20 back\n30 fork 2\n\

@@ -43,9 +43,9 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Fewer syncs than this are not one per record.
+/// Fewer syncs than this are not a sync per record.
 const FREQUENT: u64 = 5;
-/// More bytes than this between two syncs are a batch, and no record.
+/// More bytes than this between two syncs are a batch, not a record.
 const RECORD: u64 = 65_536;
 
 fn is_sync(name: &str) -> bool {
@@ -73,14 +73,14 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .flat_map(|process| {
             let [syncs, others] = sums(found, account, process);
             let per_sync = per_sync(found, process, &syncs);
-            // Without many syncs, a few of them are waits like others.
+            // If there are only few syncs, they are waits like others.
             let others = if per_sync.is_some() { others } else { joined(syncs, others) };
             per_sync.into_iter().chain(without_syncs(found, process, &others))
         })
         .collect()
 }
 
-/// What syncs have of the account in a process, and what waited for the disk otherwise.
+/// The account's time in a process: in syncs, and in other waits for the disk.
 fn sums(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> [Sum; 2] {
     let facts = found.facts;
     let in_sync = |block: &&Block| is_sync(facts.call_of(block));
@@ -114,7 +114,7 @@ fn joined(mut sum: Sum, more: Sum) -> Sum {
     sum
 }
 
-/// A sync after each of many pieces.
+/// The finding about many syncs.
 fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
     let facts = found.facts;
     let call_groups = || facts.call_groups.of_process(process).map(|(_, group)| group);
@@ -129,7 +129,7 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
         .map(|f| f.bytes)
         .sum();
     let small = bytes / calls < RECORD;
-    // The last sync has to stay.
+    // The last sync must remain.
     let saving = Ns(sum.ns.0 - sum.ns.0 / calls);
     Some(Draft {
         class: CLASS.id,
@@ -160,7 +160,7 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
     })
 }
 
-/// Waits for storage that no sync made.
+/// The finding about other waits for storage.
 fn without_syncs(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
     let facts = found.facts;
     let name = facts.name(process);
@@ -206,14 +206,14 @@ fn reading(facts: &Facts<'_>, process: ProcessId) -> Ns {
             && match facts.call_of(block) {
                 // A page of a mapped file, or of the program itself.
                 "" => true,
-                name => READS.contains(&name) || LOOKS.contains(&name),
+                name => READS.contains(&name) || FILE_CALLS.contains(&name),
             }
     };
     facts.waits_of(process).filter(reads).map(|block| block.end - block.start).sum()
 }
 
-/// Calls that need what is known of a file, rather than what is in it.
-const LOOKS: &[&str] = &[
+/// Calls that read a file or its metadata, besides [`READS`].
+const FILE_CALLS: &[&str] = &[
     "pread64",
     "preadv",
     "open",

@@ -68,8 +68,8 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// A person at a terminal takes the time that a person takes, and a program that was running before
-/// we came mostly waits for work: rows, no findings. Only a pipe's other end is known to be slow.
+/// A person at a terminal is slow, and a program that ran before deadweight attached mostly waits
+/// for work: both are rows and no findings. Only the other end of a pipe is known to be slow.
 pub(crate) fn is_idleness(facts: &Facts<'_>, detail: &Detail) -> bool {
     match detail {
         Detail::Waits(WaitsFor::Terminal, _) => true,
@@ -102,7 +102,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         Some(producer) => (format!("{producer} delivered input"), producer.clone()),
         None => ("input arrived".into(), "the producer of its input".into()),
     };
-    // A wait of which only the end is on the path is one too.
+    // A wait with only its end on the critical path counts too.
     let times = sum.count.max(1);
     Some(Draft {
         class: CLASS.id,
@@ -118,7 +118,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         amount: sum.ns,
         saving: sum.alone,
         range: (sum.alone, sum.ns),
-        // Where wake-ups are not seen it may have been something else that ended a wait.
+        // If wake-ups are not recorded, something else may have ended a wait.
         how: if facts.trace.meta.records_wakers() || producer.is_some() {
             How::Exact
         } else {
@@ -141,7 +141,7 @@ mod tests {
     use super::super::tests::{found, repeat, rows};
     use expect_test::expect;
 
-    /// A reader that is measured alone: its producer lives outside the command.
+    /// A reader that is measured alone: its producer is outside the command.
     const READER: &str = "task 1 candles
              0 on
            100 off blocked read 0 : anon_pipe_read from fgets <- main (candles.c:77)
@@ -202,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_was_joined_and_waits_for_work_is_refused() {
-        let joined = "attached
+    fn a_program_that_was_attached_to_and_waits_for_work_is_refused() {
+        let attached = "attached
         task 1 worker
              0 on
            100 off blocked epoll_wait 4 : ep_poll
@@ -211,8 +211,8 @@ mod tests {
           1000 sample work
         task 9 client outside
              0 on";
-        assert_eq!(found(joined), "");
-        let fed = joined.replace("epoll_wait 4 : ep_poll\n", "read 0 : anon_pipe_read\n");
+        assert_eq!(found(attached), "");
+        let fed = attached.replace("epoll_wait 4 : ep_poll\n", "read 0 : anon_pipe_read\n");
         let fed = fed.replace("ep_poll_callback", "anon_pipe_write");
         assert!(found(&fed).contains("until client delivered"), "{}", found(&fed));
     }

@@ -59,7 +59,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     }
     let mut drafts: Vec<Draft> =
         locks.into_iter().map(|((process, _), waits)| draft(found, process, &waits)).collect();
-    // Striped locks are many words with one line: the worst word of each line stands for it.
+    // Striped locks are many lock words at one line: only the worst word of each line is reported.
     drafts.sort_by_key(|d| std::cmp::Reverse(d.saving));
     let line = |d: &Draft| d.sites.first().map(|s| (s.function.clone(), s.line));
     let mut seen = Vec::new();
@@ -71,19 +71,19 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     drafts
 }
 
-/// What can change at an instant while locks are waited for.
+/// A change at an instant while tasks wait for locks.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     /// So many more or fewer tasks of the subject are on a CPU.
     Running(i32),
     /// So many more or fewer wait for the lock.
     Waiting(i32),
-    /// The path enters (1) or leaves (-1) a stretch that the lock's process fills.
+    /// The critical path enters (1) or leaves (-1) the lock's process.
     OnPath(i32),
 }
 
-/// The time on the path during which the lock was waited for, and what of it would go if the
-/// waiters had run beside the holder, on as many CPUs as there are.
+/// The time on the critical path during which tasks waited for the lock, and the saving if the
+/// waiters had run in parallel with the holder, on the CPUs of this machine.
 fn serialised(facts: &Facts<'_>, process: ProcessId, waits: &[LockWait]) -> (Ns, Ns) {
     let (Some(first), Some(last)) =
         (waits.iter().map(|w| w.start).min(), waits.iter().map(|w| w.end).max())
@@ -110,7 +110,7 @@ fn serialised(facts: &Facts<'_>, process: ProcessId, waits: &[LockWait]) -> (Ns,
         if waiting > 0 && on_path > 0 && when > at {
             let length = when - at;
             amount += length;
-            // If nobody runs, others have the CPU that the holder needs.
+            // If no task of the subject runs, other programs have the CPU that the holder needs.
             let now = running.clamp(1, cpus);
             let could = (now + waiting).clamp(1, cpus);
             let kept = f64::from(now) / f64::from(could);
@@ -152,7 +152,7 @@ fn running(facts: &Facts<'_>, from: Ns, to: Ns) -> Vec<(Ns, Change)> {
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> Draft {
     let facts = found.facts;
-    // What others took of the wall time, and what recording took, lies in this stretch too.
+    // This time includes disturbances by other programs and the tracing overhead.
     let undisturbed = found.wall.net().share_of(found.wall.total);
     let (amount, saving) = serialised(facts, process, waits);
     let [amount, saving] = [amount, saving].map(|ns| part(ns, undisturbed));
@@ -208,7 +208,7 @@ fn same_place(a: &Site, b: &Site) -> bool {
     a.function == b.function && a.line == b.line && a.file == b.file
 }
 
-/// What the holders did while others waited, by samples.
+/// What the holders ran while other tasks waited, by samples.
 fn work_under(facts: &Facts<'_>, waits: &[LockWait]) -> Weights {
     let mut weights = Weights::new();
     for wait in waits {
@@ -244,7 +244,7 @@ mod tests {
     use expect_test::expect;
     use std::fmt::Write;
 
-    /// Two workers in turn: one works 900 ns with `function`'s word taken, the other waits.
+    /// Two workers alternate: one works 900 ns with the lock of `function` held, the other waits.
     fn workers(function: &str, value: u64) -> String {
         let [mut one, mut two] = [String::new(), String::new()];
         for i in 0..40 {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn condition_variables_and_words_without_a_lock_are_refused() {
+    fn condition_variables_and_futexes_that_are_no_lock_are_refused() {
         assert!(!found(&workers("pthread_cond_wait", 2)).contains("wait-lock"));
         assert!(!found(&workers("run_queue", 7)).contains("wait-lock"));
     }

@@ -41,9 +41,9 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// From so many sleeps on it is a loop.
+/// From this many sleeps on it is a loop.
 const LOOP: usize = 8;
-/// What waiting for the event costs instead of a sleep: a wake-up and two switches.
+/// The cost of waiting for the event instead of sleeping: a wake-up and two context switches.
 const WAKE_UP: Ns = Ns(20_000);
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
@@ -81,7 +81,7 @@ fn is_scheduler(facts: &Facts<'_>, block: &Block) -> bool {
     (block.waits_for == WaitsFor::Sleep && sleeps()) || is_collector(facts, &site)
 }
 
-/// Whether the wait is one of the collector's or the allocator's: those have it in their findings.
+/// Whether the wait belongs to the collector or the allocator: their findings include it.
 fn is_collector(facts: &Facts<'_>, site: &CallSite) -> bool {
     let Some(stack) = site.stack() else { return false };
     let sample = facts.sample(stack);

@@ -39,7 +39,7 @@ use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::facts::zeroed::Fate;
-use crate::inspect::page_faults::{WAY, gives_back, taken_down};
+use crate::inspect::page_faults::{ENTRY_AND_EXIT, gives_back, taken_down};
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in, with_user_side};
 use deadweight_code::Role;
@@ -56,12 +56,12 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Below this share of the wall time nobody gains by leaving memory dirty.
+/// Below this share of the wall time leaving memory uninitialised gains nothing.
 const LARGE: f64 = 0.03;
-/// Which part of the rest, by its own share, goes with it: a pair of programs, measured five times
-/// (share 45 to 52 %, saved 47 to 57 %).
+/// Which part of the remaining time, per share of the zeroing, goes away with it: from a pair of
+/// programs, measured five times (share 45 to 52 %, saved 47 to 57 %).
 const WAITING: f64 = 0.12;
-/// Fewer bytes than this are cleared as part of making a value.
+/// Clearing fewer bytes than this is part of constructing a value.
 const LEAST: u32 = 128;
 
 fn claim(sample: &UserSample<'_>) -> bool {
@@ -72,8 +72,8 @@ fn claim(sample: &UserSample<'_>) -> bool {
     (called && !counted || is_inlined(sample)) && !sample.under(SymbolRole::Stream)
 }
 
-/// Whether a library hands on a value to fill with that the program's line does not give: `s.resize(n)`,
-/// but not `s.resize(n, c)`.
+/// Whether the library and not the program's line chooses the fill value: `s.resize(n)`, but not
+/// `s.resize(n, c)`.
 fn is_left_to_the_library(sample: &UserSample<'_>) -> bool {
     let line = sample.own_frame().map_or("", |(_, frame)| sample.symbols.source_line(frame));
     let Some((_, arguments)) = line.split_once("resize(") else { return false };
@@ -90,8 +90,8 @@ fn is_left_to_the_library(sample: &UserSample<'_>) -> bool {
     false
 }
 
-/// Whether the instruction waited for clears a good stretch of memory by itself: `rep stos`, a loop
-/// or a long run of stores.
+/// Whether the sampled instruction itself clears much memory: `rep stos`, a loop or a long run of
+/// stores.
 fn is_inlined(sample: &UserSample<'_>) -> bool {
     let plain = sample.symbol_roles.iter().all(|symbol_role| *symbol_role == SymbolRole::Library);
     match sample.waited.role {
@@ -102,7 +102,7 @@ fn is_inlined(sample: &UserSample<'_>) -> bool {
     }
 }
 
-/// Whether a page fault only served to clear memory that nobody then used, or a call gives such
+/// Whether a page fault only served to clear memory that was never used, or a call gives such
 /// memory back.
 pub(super) fn is_in_vain(facts: &Facts<'_>, slice: &Slice) -> bool {
     if slice.starting || !facts.zeroed(slice.process).is_in_vain() {
@@ -128,7 +128,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .collect()
 }
 
-/// The page faults that the zeroing met, whatever account has them: their time and number.
+/// The page faults during the zeroing, of any account: their time and number.
 fn faults(found: &Inspection<'_, '_>, process: ProcessId) -> (Ns, u64) {
     let entries = found.wall.in_process(process);
     entries
@@ -138,11 +138,12 @@ fn faults(found: &Inspection<'_, '_>, process: ProcessId) -> (Ns, u64) {
         .fold((Ns::ZERO, 0), |sum, (_, weight)| (sum.0 + Ns(weight.amount), sum.1 + weight.count))
 }
 
-/// What of the page faults removing the zeroing saves, with their way in and out and the pages
-/// taken down again: surely, probably and at most.
+/// How much of the page faults removing the zeroing saves, with their kernel entry and exit and the
+/// freeing of the pages: at least, probably and at most.
 fn saved(found: &Inspection<'_, '_>, process: ProcessId, (ns, count): (Ns, u64)) -> (Ns, Ns, Ns) {
     let fate = found.facts.zeroed(process);
-    let all = with_user_side(found, process, ns, count, WAY) + taken_down(found, process, count);
+    let all = with_user_side(found, process, ns, count, ENTRY_AND_EXIT)
+        + taken_down(found, process, count);
     if !fate.is_known() {
         return (Ns::ZERO, Ns::ZERO, all);
     }
@@ -211,7 +212,7 @@ fn title(fate: Fate) -> &'static str {
     if fate.is_in_vain() { "memory cleared in vain" } else { "memory cleared before it is used" }
 }
 
-/// What the page faults under it are, and what is known of their pages.
+/// The sentence about the page faults during the zeroing, and what is known of their pages.
 fn of_faults((ns, count): (Ns, u64), fate: Fate) -> String {
     let faults = format!("{} in {} during the zeroing", time(ns), things(count, "page fault"));
     if !fate.is_known() {
@@ -291,7 +292,7 @@ mod tests {
         calls 0x100 memset";
 
     #[test]
-    fn what_is_set_to_a_value_that_was_just_loaded_is_refused() {
+    fn memory_set_to_a_value_that_was_just_loaded_is_refused() {
         let set_by = |at: &str| {
             let stack = format!("memset @libc.so.6 <- decode (a.c:3) @{at} <- main (a.c:9)");
             let text = computing("C", &[(60, stack.as_str()), (40, "main (a.c:9)")]);
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn text_made_larger_with_nothing_in_it_is_found_and_text_of_given_letters_is_refused() {
+    fn text_resized_with_zeroes_is_found_and_with_given_letters_is_refused() {
         let set_by = |source: &str| {
             let stack = "memset @libc.so.6 <- std::string::_M_replace_aux @0x1039 <- encode (a.cpp:3) <- main (a.cpp:9)";
             let text = computing("C++", &[(60, stack), (40, "main (a.cpp:9)")]);
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn page_faults_under_it_are_told_and_not_promised() {
+    fn page_faults_during_it_are_reported_and_not_promised() {
         let text = "image app path /bin/app language C
             task 1 app
             0 on
@@ -373,14 +374,14 @@ mod tests {
             3000 exit
             3000 off dead";
         let report = super::super::tests::weighed(text);
-        let told = &report.findings.iter().find(|f| f.class == "zeroing").unwrap().evidence;
+        let evidence = &report.findings.iter().find(|f| f.class == "zeroing").unwrap().evidence;
         expect![[r#"
             8 of 16 samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share
-            1.00 µs in 1 page fault during the zeroing: saved only if the memory is not used at all, else the next writer causes them"#]].assert_eq(&told.join("\n"));
+            1.00 µs in 1 page fault during the zeroing: saved only if the memory is not used at all, else the next writer causes them"#]].assert_eq(&evidence.join("\n"));
     }
 
-    /// A line of 32 pages is cleared. 10 ms later they are looked at: all but the first `filled`
-    /// still hold zeroes. Then it goes.
+    /// A line of 32 pages is cleared. 10 ms later they are sampled: all but the first `filled`
+    /// still hold zeroes. Then the line is freed.
     fn line(filled: u64) -> String {
         let pages = 0..32_u64;
         let addr = |page: u64| 0x7f00_0000_0000 + page * 4096;
@@ -415,7 +416,7 @@ mod tests {
         )
     }
 
-    fn told(text: &str) -> String {
+    fn reported(text: &str) -> String {
         let report = super::super::tests::weighed(text);
         let rows = report.ledger.iter().filter(|row| row.account != "net-work");
         let rows = rows.map(|row| format!("{} {} {}\n", row.account, row.ns, row.note));
@@ -444,7 +445,7 @@ mod tests {
             saves 20019720 (0.5217 to 0.7603)
             32 of 64 samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share
             9.60 ms in 32 page faults during the zeroing: in vain, because 30 of 32 such pages, sampled later, still held nothing but zeroes, as the kernel had handed them out
-        "#]].assert_eq(&told(&line(2)));
+        "#]].assert_eq(&reported(&line(2)));
     }
 
     #[test]
@@ -459,7 +460,7 @@ mod tests {
             saves 11178020 (0.2586 to 0.4972)
             32 of 64 samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share
             9.60 ms in 32 page faults during the zeroing: without the zeroing the next writer causes them, because only 2 of 32 such pages, sampled later, still held nothing but zeroes
-        "#]].assert_eq(&told(&line(30)));
+        "#]].assert_eq(&reported(&line(30)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 
 /// The part of a fault's entry and exit, in ns, that shows as the program's own time.
-pub(crate) const WAY: u64 = 150;
+pub(crate) const ENTRY_AND_EXIT: u64 = 150;
 
 /// The page faults of a task, each with the time of its first span.
 pub(crate) fn faults_of(facts: &Facts<'_>, task: TaskId) -> impl Iterator<Item = (Ns, u32)> {
