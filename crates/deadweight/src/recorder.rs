@@ -1,6 +1,6 @@
-//! One traced run, sealed: the place where recorder and sealer meet.
+//! One traced run, sealed: connects recorder and sealer.
 //!
-//! Not for repeating (`running`) or for reading recordings (`command`).
+//! Does not repeat runs (`running`) and does not read recordings (`command`).
 
 use crate::failure::Failure;
 use deadweight_record::{
@@ -11,7 +11,7 @@ use deadweight_trace::{Exit, Trace};
 use std::fs::File;
 use std::path::Path;
 
-/// What the sealer needs of this process: the recorder has it.
+/// The recorder's functions that the sealer needs.
 const HOST: Host = Host {
     drop_privileges: deadweight_record::confine,
     memory_left: deadweight_record::memory_left,
@@ -26,16 +26,17 @@ pub struct Recorder {
 
 /// What is recorded.
 #[derive(Debug)]
-pub enum Whom<'r> {
-    /// A command, run for it.
+pub enum Target<'r> {
+    /// A command that is run for the recording.
     Command(&'r Request),
     /// A process that runs already.
     Process(AttachRequest),
 }
 
-impl Whom<'_> {
-    /// A joined process may live in a container, whose files are reached through it: that takes rights.
-    fn confines(&self, sealer: &mut Sealer) {
+impl Target<'_> {
+    /// Privileges are dropped before sealing, but not for a joined process: it may run in a container, whose files are
+    /// read through `/proc` with privileges.
+    fn mark_last(&self, sealer: &mut Sealer) {
         if let Self::Command(_) = self {
             sealer.is_last();
         }
@@ -50,10 +51,10 @@ impl Whom<'_> {
 }
 
 impl Recorder {
-    /// Looks at what this machine allows, before any program is run.
+    /// Detects what this machine allows, before any program runs.
     ///
     /// # Errors
-    /// If it does not let us record, with the command that helps.
+    /// If recording is not allowed, with the command that helps.
     pub fn ready() -> Result<Self, Failure> {
         let plan = Plan::detect();
         plan.allows_recording()?;
@@ -65,67 +66,66 @@ impl Recorder {
     /// # Errors
     /// If it cannot be run or recorded.
     pub fn record(&self, request: &Request) -> Result<Trace, Failure> {
-        self.take_freely(&Whom::Command(request))
+        self.record_keeping_privileges(&Target::Command(request))
     }
 
-    /// Records once and keeps the recording in memory and all rights.
+    /// Records once, keeps the recording in memory, and keeps all privileges.
     ///
     /// # Errors
     /// If it cannot be run, joined or recorded.
-    pub fn take_freely(&self, whom: &Whom<'_>) -> Result<Trace, Failure> {
+    pub fn record_keeping_privileges(&self, target: &Target<'_>) -> Result<Trace, Failure> {
         let mut sealer = Sealer::to_memory(HOST);
-        whom.record(&self.plan, &mut sealer)?;
+        target.record(&self.plan, &mut sealer)?;
         Ok(sealer.into_trace())
     }
 
-    /// Records once, as the last thing that needs any rights, and keeps the recording in memory.
+    /// Records once, as the last step that needs privileges, and keeps the recording in memory.
     ///
     /// # Errors
     /// If it cannot be run, joined or recorded.
-    pub fn take(&self, whom: &Whom<'_>) -> Result<Trace, Failure> {
+    pub fn record_last(&self, target: &Target<'_>) -> Result<Trace, Failure> {
         let mut sealer = Sealer::to_memory(HOST);
-        whom.confines(&mut sealer);
-        whom.record(&self.plan, &mut sealer)?;
+        target.mark_last(&mut sealer);
+        target.record(&self.plan, &mut sealer)?;
         deadweight_record::confine();
         Ok(sealer.into_trace())
     }
 
-    /// The same as one of several recordings with no clean run between them.
+    /// Records one of several recordings with no clean run between them.
     ///
     /// # Errors
     /// If it cannot be run or recorded.
-    pub fn record_in(
+    pub fn record_in_series(
         &self,
-        row: &mut RecordingSeries,
+        series: &mut RecordingSeries,
         request: &Request,
     ) -> Result<Trace, Failure> {
         let mut sealer = Sealer::to_memory(HOST);
-        record_in(row, request, &self.plan, &mut sealer)?;
+        record_in(series, request, &self.plan, &mut sealer)?;
         Ok(sealer.into_trace())
     }
 
-    /// Records once and keeps the recording in `file`, which is called `path` and will have so many
-    /// bytes at the most.
+    /// Records once into `file`, which has the path `path` and a limit of this many bytes.
     ///
     /// # Errors
-    /// If it cannot be run, joined or recorded, or the file not be written to the end.
-    pub fn take_to(
+    /// If it cannot be run, joined or recorded, or the file cannot be written completely.
+    pub fn record_to(
         &self,
-        whom: &Whom<'_>,
+        target: &Target<'_>,
         (file, most): (File, u64),
         path: &Path,
     ) -> Result<Exit, Failure> {
         let mut sealer = Sealer::to_file(file, HOST);
         sealer.limit(most);
-        whom.confines(&mut sealer);
-        let outcome = whom.record(&self.plan, &mut sealer)?;
+        target.mark_last(&mut sealer);
+        let outcome = target.record(&self.plan, &mut sealer)?;
         match sealer.failure() {
             None => Ok(outcome.exit),
             Some(why) => Err(Failure::Unwhole {
                 path: path.to_owned(),
                 why: why.to_owned(),
                 is_readable: sealer.is_readable(),
-                exit: matches!(whom, Whom::Command(_)).then_some(outcome.exit),
+                exit: matches!(target, Target::Command(_)).then_some(outcome.exit),
             }),
         }
     }

@@ -1,10 +1,10 @@
 //! Code addresses of one binary into frames: everything that is read of a file, in one call.
 //!
 //! In: the bytes of a binary and of its debug files, and addresses. Out: frames, facts about the binary
-//! (`binary_info`), warnings. Opens no file, so that tests can pass any bytes: what cannot be read is left empty, with
+//! (`producer`), warnings. Opens no file, so that tests can pass any bytes: what cannot be read is left empty, with
 //! a warning. Knows no trace.
 
-mod binary_info;
+mod producer;
 
 use crate::dwarf::lines;
 use crate::elf::Files;
@@ -15,7 +15,7 @@ use crate::names::pclntab::Table;
 use crate::names::symbol_table;
 use object::{Object, ReadRef};
 
-pub use binary_info::BinaryInfo;
+pub use producer::BinaryInfo;
 
 /// Facts about a binary, and frames of the requested addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,9 +99,9 @@ fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Deta
         frame.function = demangle(&frame.function);
     }
     resolved.entry_points = symbol_table::entry_points(&file);
-    resolved.info = binary_info::read(debug_file, context.as_ref(), addresses);
+    resolved.info = producer::read(debug_file, context.as_ref(), addresses);
     if resolved.info.language.is_empty() && separate.is_some() {
-        resolved.info = binary_info::read(&file, None, addresses);
+        resolved.info = producer::read(&file, None, addresses);
     }
     let (own, lined) = own_lines(&resolved.frames);
     resolved.info.has_lines = own > 0 && lined * 2 >= own;

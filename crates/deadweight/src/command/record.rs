@@ -5,14 +5,14 @@ use super::run::joined;
 use super::say;
 use crate::cli::Record;
 use crate::failure::{Failure, exit_code};
-use crate::recorder::{Recorder, Whom};
+use crate::recorder::{Recorder, Target};
 use crate::running::program;
 use deadweight_record::{Request, find};
 use std::path::Path;
 
 pub(crate) fn record(options: &Record) -> Result<u8, Failure> {
     let request = Request { argv: program::argv(&options.command), ..Request::default() };
-    let whom = joined(&options.join).map_or(Whom::Command(&request), Whom::Process);
+    let target = joined(&options.join).map_or(Target::Command(&request), Target::Process);
     let recorder = Recorder::ready()?;
     let destination = Destination::open("the recording", &options.output)?;
     // A mistyped command or number must not cost the recording that is there already.
@@ -23,11 +23,11 @@ pub(crate) fn record(options: &Record) -> Result<u8, Failure> {
     let most = options.max_size.map_or(u64::MAX, |size| size.0);
     if !runs {
         // It is not there: what is wrong with it is found out by trying, and nothing is written.
-        recorder.take(&whom)?;
+        recorder.record_last(&target)?;
         let late = "was not there when it was looked for: its recording was not kept";
         return Err(Failure::Unknown(format!("the command {late}")));
     }
-    let exit = recorder.take_to(&whom, (destination.into_file()?, most), &options.output)?;
+    let exit = recorder.record_to(&target, (destination.into_file()?, most), &options.output)?;
     if !options.quiet {
         let file = options.output.display();
         say(&format!("deadweight: recorded to {file}; read it with: deadweight report {file}"));

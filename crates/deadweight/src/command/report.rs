@@ -13,7 +13,7 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
     let bytes = recording::bytes(&options.file)?;
     let report = if options.view.explain_inlining {
         let mut trace = recording::of(&bytes, &options.file)?;
-        inlining::ask(std::slice::from_mut(&mut trace));
+        inlining::explain(std::slice::from_mut(&mut trace));
         weigh(trace, options)?
     } else {
         without_rights(|| weigh(recording::of(&bytes, &options.file)?, options))?

@@ -5,11 +5,12 @@ use super::weighing::weighed;
 use crate::cli::{self, Moment, Run, Runs};
 use crate::failure::{Failure, exit_code};
 use crate::inlining;
-use crate::recorder::{Recorder, Whom};
-use crate::running::evidence::Evidence;
+use crate::recorder::{Recorder, Target};
+use crate::running::counting_run::CountingRun;
 use crate::running::program;
 use crate::running::proof::prove;
-use crate::running::repeat::{Ran, Wish, is_interrupted, repeat};
+use crate::running::repeat::repeat;
+use crate::running::series::{RunOptions, RunResults, is_interrupted};
 use deadweight_record::{AttachRequest, Request};
 use deadweight_trace::Exit;
 use std::time::Duration;
@@ -32,8 +33,8 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     // What is proved is run again and again.
     let runs = options.runs.or(options.prove.then_some(Runs::Auto));
     let of = options.view.of.as_ref();
-    let mut evidence = Evidence::wanted(of.map(ToString::to_string), options.view.inside.clone());
-    let repeating = |runs| Wish {
+    let mut counting = CountingRun::new(of.map(ToString::to_string), options.view.inside.clone());
+    let repeating = |runs| RunOptions {
         argv: argv.clone(),
         runs,
         warmup: options.warmup,
@@ -49,17 +50,17 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
             once(&recorder, Request { argv: argv.clone(), ..Request::default() }, last)?
         }
         Some(runs) => {
-            repeat(&repeating(runs), &mut |request| recorder.record(request), &mut evidence)?
+            repeat(&repeating(runs), &mut |request| recorder.record(request), &mut counting)?
         }
     };
     let mut exit = ran.exit;
     let input = ran.input.take().filter(|_| options.prove && !is_interrupted(exit));
     if options.view.explain_inlining {
-        inlining::ask(&mut ran.traces);
+        inlining::explain(&mut ran.traces);
     }
     let mut report = weighed(ran, of, options.view.inside.as_deref())?;
     match (runs, &mut report.inside) {
-        (Some(_), _) => evidence.tell(&mut report),
+        (Some(_), _) => counting.add_to_report(&mut report),
         (None, Some(inside)) => ONE_RUN.clone_into(&mut inside.uncounted),
         (None, None) => {}
     }
@@ -85,14 +86,14 @@ fn attach(
     join: AttachRequest,
     reader: Reader<'_>,
 ) -> Result<u8, Failure> {
-    let whom = Whom::Process(join);
+    let target = Target::Process(join);
     let trace = match options.view.explain_inlining {
-        true => recorder.take_freely(&whom)?,
-        false => recorder.take(&whom)?,
+        true => recorder.record_keeping_privileges(&target)?,
+        false => recorder.record_last(&target)?,
     };
-    let mut ran = Ran { traces: vec![trace], ..Ran::default() };
+    let mut ran = RunResults { traces: vec![trace], ..RunResults::default() };
     if options.view.explain_inlining {
-        inlining::ask(&mut ran.traces);
+        inlining::explain(&mut ran.traces);
     }
     let mut report = weighed(ran, options.view.of.as_ref(), options.view.inside.as_deref())?;
     if let Some(inside) = &mut report.inside {
@@ -102,9 +103,12 @@ fn attach(
     Ok(0)
 }
 
-fn once(recorder: &Recorder, request: Request, last: bool) -> Result<Ran, Failure> {
-    let trace =
-        if last { recorder.take(&Whom::Command(&request))? } else { recorder.record(&request)? };
+fn once(recorder: &Recorder, request: Request, last: bool) -> Result<RunResults, Failure> {
+    let trace = if last {
+        recorder.record_last(&Target::Command(&request))?
+    } else {
+        recorder.record(&request)?
+    };
     let exit = trace.meta.exit.unwrap_or_default();
-    Ok(Ran { traces: vec![trace], exit, ..Ran::default() })
+    Ok(RunResults { traces: vec![trace], exit, ..RunResults::default() })
 }

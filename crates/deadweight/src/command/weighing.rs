@@ -5,7 +5,7 @@
 use super::recording;
 use crate::cli::Of;
 use crate::failure::Failure;
-use crate::running::repeat::Ran;
+use crate::running::series::RunResults;
 use deadweight_core::runners;
 use deadweight_core::{CleanRun, Weighing, weigh};
 use deadweight_report::benchmarks::operation;
@@ -14,16 +14,20 @@ use deadweight_trace::Trace;
 use std::path::Path;
 
 /// The report of a command's runs, with what was odd about them.
-pub(super) fn weighed(ran: Ran, of: Option<&Of>, inside: Option<&str>) -> Result<Report, Failure> {
+pub(super) fn weighed(
+    ran: RunResults,
+    of: Option<&Of>,
+    inside: Option<&str>,
+) -> Result<Report, Failure> {
     let mut report = weighed_traces(&ran.traces, &ran.clean, of, inside)?;
     report.hazards.extend(ran.hazards);
-    if ran.said.iter().chain(&ran.said_traced).any(|text| operation::is_benchmark(text)) {
+    if ran.clean_output.iter().chain(&ran.traced_output).any(|text| operation::is_benchmark(text)) {
         // Times are what it writes.
         report.hazards.retain(|hazard| hazard.id != "output-differs");
     }
     if let Some(inside) = &mut report.inside {
-        let undisturbed = per_operation(&inside.function, &ran.said);
-        inside.operation = undisturbed.or(per_operation(&inside.function, &ran.said_traced));
+        let undisturbed = per_operation(&inside.function, &ran.clean_output);
+        inside.operation = undisturbed.or(per_operation(&inside.function, &ran.traced_output));
     }
     Ok(report)
 }

@@ -1,7 +1,7 @@
 //! Standard input, the same for every run.
 //!
-//! A file is opened again where it stood; a pipe or socket is read once into a file without a
-//! name. A terminal or device is handed on as it is: it cannot be repeated.
+//! A file is opened again at its position; a pipe or socket is read once into an unnamed file. A terminal or device is
+//! inherited as it is: its input cannot be repeated. Does not start runs.
 
 use deadweight_record::Stream;
 use std::fs::{File, OpenOptions};
@@ -13,29 +13,29 @@ use std::path::Path;
 /// Where runs read from.
 #[derive(Debug)]
 pub enum Input {
-    /// Our own standard input, whatever it is.
-    Ours,
-    /// The file that is our standard input, from this offset on.
-    Again {
+    /// Our own standard input, inherited.
+    Inherited,
+    /// The file that is our standard input, opened again at this offset.
+    Reopened {
         /// Bytes from its start.
         offset: u64,
     },
     /// A file that the user named.
     Named(File),
-    /// A copy of what came through a pipe.
+    /// A copy of what was read from a pipe.
     Spooled {
-        /// A file without a name.
+        /// An unnamed file.
         copy: File,
-        /// How much came.
+        /// Bytes read.
         bytes: u64,
     },
 }
 
-/// Our standard input as a file of its own.
-const OURS: &str = "/proc/self/fd/0";
+/// The path that opens our standard input again.
+const OWN_STDIN: &str = "/proc/self/fd/0";
 
 impl Input {
-    /// Readies standard input for being read more than once. Reads a pipe to its end.
+    /// Prepares standard input to be read more than once. Reads a pipe to its end.
     ///
     /// # Errors
     /// If a pipe cannot be read or copied.
@@ -43,43 +43,43 @@ impl Input {
         let mut ours = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         let kind = ours.metadata()?.file_type();
         if kind.is_file() {
-            return Ok(Self::Again { offset: ours.stream_position()? });
+            return Ok(Self::Reopened { offset: ours.stream_position()? });
         }
         if kind.is_fifo() || kind.is_socket() {
             let mut copy = unnamed(&std::env::temp_dir())?;
             let bytes = io::copy(&mut ours, &mut copy)?;
             return Ok(Self::Spooled { copy, bytes });
         }
-        Ok(Self::Ours)
+        Ok(Self::Inherited)
     }
 
-    /// A file that every run reads from its start; `null` is none.
+    /// A file that every run reads from its start; `null` is `/dev/null`.
     ///
     /// # Errors
     /// If it cannot be opened.
     pub fn file(path: &Path) -> io::Result<Self> {
         let path = if path == Path::new("null") { Path::new("/dev/null") } else { path };
-        let told = |source: io::Error| {
+        let with_path = |source: io::Error| {
             io::Error::new(source.kind(), format!("{}: {source}", path.display()))
         };
-        File::open(path).map(Self::Named).map_err(told)
+        File::open(path).map(Self::Named).map_err(with_path)
     }
 
-    /// The stream for one more run, at the input's start.
+    /// The stream for the next run, at the input's start.
     ///
     /// # Errors
     /// If the file cannot be opened again or rewound.
     pub fn stream(&self) -> io::Result<Stream> {
         match self {
-            Self::Ours => Ok(Stream::Inherit),
-            Self::Again { offset } => {
-                let mut file = File::open(OURS)?;
+            Self::Inherited => Ok(Stream::Inherit),
+            Self::Reopened { offset } => {
+                let mut file = File::open(OWN_STDIN)?;
                 file.seek(SeekFrom::Start(*offset))?;
                 Ok(Stream::File(file))
             }
             Self::Named(file) => Ok(Stream::File(reopened(file)?)),
             Self::Spooled { copy, .. } => {
-                // Opened anew: a position of its own, and it cannot be written to.
+                // Opened again: it has its own position and is read-only.
                 let mut file = reopened(copy)?;
                 file.rewind()?;
                 Ok(Stream::File(file))
@@ -87,9 +87,9 @@ impl Input {
         }
     }
 
-    /// What the reader should know about it, if anything.
+    /// What the report says about the input, if anything.
     #[must_use]
-    pub fn remark(&self) -> Option<String> {
+    pub fn note(&self) -> Option<String> {
         match self {
             Self::Spooled { .. } => Some(
                 "standard input came through a pipe: it was read once, and every run read it from \
@@ -101,10 +101,10 @@ impl Input {
     }
 }
 
-/// A file that has no name and goes away with its last descriptor; readable by us only.
+/// An unnamed file, which is removed with its last descriptor; only we can read it.
 ///
 /// # Errors
-/// If none can be made in `dir` or, where its file system cannot do that, in memory.
+/// If it can be created neither in `dir` nor, if that file system does not support it, in the temporary folder.
 pub(super) fn unnamed(dir: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -120,7 +120,7 @@ pub(super) fn unnamed(dir: &Path) -> io::Result<File> {
     }
 }
 
-/// The same file with a position of its own.
+/// The same file with its own position.
 pub(super) fn reopened(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))

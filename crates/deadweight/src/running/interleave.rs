@@ -1,15 +1,14 @@
-//! Several commands by turns, so that all of them see the same machine.
+//! Several commands interleaved, so that all run under the same conditions.
 //!
-//! Warm-ups, then rounds: in each, every command once without tracing, in an order drawn anew, so
-//! that none always follows the same other. Traced runs come after all timed ones, by turns too, and
-//! only of commands whose difference is to be explained. Output is drained and compared, never
-//! passed on. Not for one command alone: that is `repeat`.
+//! Warm-ups, then rounds: each round runs every command once without tracing, in a new random order, so that no command
+//! always follows the same other. Traced runs come after all timed runs, also interleaved, and only for commands whose
+//! difference is to be explained. Output is drained and compared, never shown. For one command alone see `repeat`.
 
-use super::around::Around;
+use super::hooks::Hooks;
 use super::input::Input;
 use super::output::Written;
 use super::progress::Progress;
-use super::repeat::{KEPT, Ran, Series, Tracing, Wish};
+use super::series::{KEPT, RunOptions, RunResults, Series, Tracing};
 use crate::cli::Runs;
 use crate::failure::Failure;
 use deadweight_core::CleanRun;
@@ -20,19 +19,19 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// No comparison needs more rounds than this.
+/// The most rounds of a comparison.
 const MOST: usize = 1000;
-/// Without `-r`, rounds go on until the factor is known well, or for so long, per command.
+/// Without `-r`, rounds go on until the factor is precise enough, or for this time per command.
 const TIME: Duration = Duration::from_millis(2500);
-/// Traced runs may take half as long as the timed ones did, or so long for each command ...
+/// Traced runs may take half as long as the timed runs took, or this long per command ...
 const REASONING: Duration = Duration::from_millis(500);
-/// ... and so long where all ledgers are asked for: then their rows are what matters.
+/// ... and this long if all ledgers are wanted: then their precision matters.
 const READING: Duration = Duration::from_secs(2);
 
 /// Which commands are traced.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Why {
-    /// The first one and those that are not shown to be like it, or none.
+pub enum TraceWhen {
+    /// The first one and those that may differ from it; none if no other may.
     #[default]
     IfDifferent,
     /// All.
@@ -41,130 +40,129 @@ pub enum Why {
     Never,
 }
 
-/// What came of one command.
+/// The runs of one command.
 #[derive(Debug)]
-pub struct Contender {
-    /// Its runs.
-    pub ran: Ran,
-    /// What it wrote, as far as it could be read.
+pub struct SideRuns {
+    /// Its results.
+    pub ran: RunResults,
+    /// What it wrote, where it could be read.
     pub wrote: Option<Written>,
 }
 
-/// What holds for all commands.
+/// Options for all commands.
 #[derive(Clone, Debug, Default)]
-pub struct Manner {
-    /// What they read; our own standard input if nothing is said.
+pub struct InterleaveOptions {
+    /// Their input; our own standard input if none.
     pub input: Option<PathBuf>,
-    /// Where the standard output of each goes; into the kind of file that ours is if nothing is said.
+    /// Where the standard output of each goes; if none, to the same kind of file as our own.
     pub outputs: Vec<Option<PathBuf>>,
-    /// Never fewer runs of each than this.
+    /// The fewest runs of each.
     pub fewest: Option<u32>,
-    /// Never more.
+    /// The most runs of each.
     pub most: Option<u32>,
     /// Which of them are traced.
-    pub why: Why,
+    pub trace_when: TraceWhen,
 }
 
-/// Runs all commands by turns; with each stands what is to be done around its runs.
+/// Runs all commands interleaved, each with the hooks around its runs.
 ///
 /// # Errors
-/// If one of them cannot be started or recorded, fails without leave, or if what is to be done
-/// around it fails.
+/// If a command cannot be started or recorded, if it fails and failures are not ignored, or if a hook fails.
 pub fn interleave(
-    wishes: &[(Wish, Around)],
-    manner: &Manner,
+    commands: &[(RunOptions, Hooks)],
+    how: &InterleaveOptions,
     tracing: &mut Tracing<'_>,
-) -> Result<Vec<Contender>, Failure> {
-    let kept = match &manner.input {
+) -> Result<Vec<SideRuns>, Failure> {
+    let kept = match &how.input {
         Some(path) => Input::file(path),
         None => Input::repeatable(),
     };
     let input = Rc::new(kept.map_err(|source| Failure::Repeat { what: KEPT, source })?);
-    let series: Vec<Series<'_>> = wishes
+    let series: Vec<Series<'_>> = commands
         .iter()
         .enumerate()
-        .map(|(at, (wish, _))| {
-            let output = manner.outputs.get(at).and_then(Option::as_deref);
-            Series::beside(wish, Rc::clone(&input), output)
+        .map(|(at, (options, _))| {
+            let output = how.outputs.get(at).and_then(Option::as_deref);
+            Series::beside(options, Rc::clone(&input), output)
         })
         .collect::<Result<_, _>>()?;
-    let ran: Vec<Ran> = wishes.iter().map(|_| Ran::default()).collect();
-    let progress = Progress::start(wishes.iter().any(|(wish, _)| wish.quiet));
-    let mut turns = Turns { wishes, manner, series, ran, progress };
-    let all: Vec<usize> = (0..wishes.len()).collect();
-    let arounds: Vec<&Around> = wishes.iter().map(|(_, around)| around).collect();
-    let paired = by_turns(&arounds);
+    let ran: Vec<RunResults> = commands.iter().map(|_| RunResults::default()).collect();
+    let progress = Progress::start(commands.iter().any(|(options, _)| options.quiet));
+    let mut rounds = Rounds { commands, how, series, ran, progress };
+    let all: Vec<usize> = (0..commands.len()).collect();
+    let all_hooks: Vec<&Hooks> = commands.iter().map(|(_, hooks)| hooks).collect();
+    let paired = can_interleave(&all_hooks);
     let groups: Vec<&[usize]> = if paired { vec![&all] } else { all.chunks(1).collect() };
     let since = Instant::now();
     for group in &groups {
-        turns.among(group, |turns| turns.clean(group))?;
+        rounds.with_setup(group, |rounds| rounds.clean(group))?;
     }
-    let each = if manner.why == Why::Always { READING } else { REASONING };
-    let budget = (since.elapsed() / 2).max(each * u32::try_from(wishes.len()).unwrap_or(1));
-    let whom = to_explain(manner.why, &turns.ran, paired);
+    let each = if how.trace_when == TraceWhen::Always { READING } else { REASONING };
+    let budget = (since.elapsed() / 2).max(each * u32::try_from(commands.len()).unwrap_or(1));
+    let explained = to_explain(how.trace_when, &rounds.ran, paired);
     for group in &groups {
-        let group: Vec<usize> = group.iter().copied().filter(|at| whom.contains(at)).collect();
+        let group: Vec<usize> = group.iter().copied().filter(|at| explained.contains(at)).collect();
         let part = u32::try_from(groups.len()).unwrap_or(1);
-        turns.among(&group, |turns| turns.traced(&group, budget / part, tracing))?;
+        rounds.with_setup(&group, |rounds| rounds.traced(&group, budget / part, tracing))?;
     }
-    turns.progress.done();
-    let done = turns.series.into_iter().zip(turns.ran);
-    Ok(done.map(|(one, ran)| contender(one, ran)).collect())
+    rounds.progress.done();
+    let done = rounds.series.into_iter().zip(rounds.ran);
+    Ok(done.map(|(one, ran)| side_runs(&one, ran)).collect())
 }
 
-/// Whether commands can be run by turns: what is set up for one must not be in the way of another.
+/// Whether commands can be interleaved: all must have the same setup.
 #[must_use]
-pub fn by_turns(arounds: &[&Around]) -> bool {
-    arounds.windows(2).all(|pair| pair[0].setup == pair[1].setup)
+pub fn can_interleave(all_hooks: &[&Hooks]) -> bool {
+    all_hooks.windows(2).all(|pair| pair[0].setup == pair[1].setup)
 }
 
-/// Runs under way.
-struct Turns<'w> {
-    wishes: &'w [(Wish, Around)],
-    manner: &'w Manner,
+/// Interleaved runs in progress.
+struct Rounds<'w> {
+    commands: &'w [(RunOptions, Hooks)],
+    how: &'w InterleaveOptions,
     series: Vec<Series<'w>>,
-    ran: Vec<Ran>,
+    ran: Vec<RunResults>,
     progress: Progress,
 }
 
-impl Turns<'_> {
-    /// What is set up before and cleaned up after, once however many of the group say the same.
-    fn among(
+impl Rounds<'_> {
+    /// Runs `act` between the setup and cleanup hooks of a group; equal hooks run once.
+    fn with_setup(
         &mut self,
         group: &[usize],
         act: impl FnOnce(&mut Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let around = |at: &usize| &self.wishes[*at].1;
-        let arounds: Vec<&Around> = group.iter().map(around).collect();
-        for (at, around) in arounds.iter().enumerate() {
-            if arounds[..at].iter().all(|before| before.setup != around.setup) {
-                around.set_up()?;
+        let hooks = |at: &usize| &self.commands[*at].1;
+        let all_hooks: Vec<&Hooks> = group.iter().map(hooks).collect();
+        for (at, hooks) in all_hooks.iter().enumerate() {
+            if all_hooks[..at].iter().all(|before| before.setup != hooks.setup) {
+                hooks.set_up()?;
             }
         }
         act(self)?;
-        for (at, around) in arounds.iter().enumerate() {
-            if arounds[..at].iter().all(|before| before.cleanup != around.cleanup) {
-                around.clean_up()?;
+        for (at, hooks) in all_hooks.iter().enumerate() {
+            if all_hooks[..at].iter().all(|before| before.cleanup != hooks.cleanup) {
+                hooks.clean_up()?;
             }
         }
         Ok(())
     }
 
-    /// Warm-ups and undisturbed runs of a group, by turns.
+    /// Warm-ups and clean runs of a group, interleaved.
     fn clean(&mut self, group: &[usize]) -> Result<(), Failure> {
-        let warmup = self.wishes.iter().map(|(wish, _)| wish.warmup).max().unwrap_or(0);
+        let warmup = self.commands.iter().map(|(options, _)| options.warmup).max().unwrap_or(0);
         for number in 0..warmup {
             self.progress.say(&format!("warm-up {} of {warmup}", number + 1));
             for index in group {
                 self.one(*index)?;
             }
         }
-        let runs = self.wishes.first().map_or(Runs::Auto, |(wish, _)| wish.runs);
+        let runs = self.commands.first().map_or(Runs::Auto, |(options, _)| options.runs);
         let since = Instant::now();
         let mut order = Order::new(group.len());
         loop {
-            let ran: Vec<&Ran> = group.iter().map(|at| &self.ran[*at]).collect();
-            if enough(runs, self.manner, &ran, since) {
+            let ran: Vec<&RunResults> = group.iter().map(|at| &self.ran[*at]).collect();
+            if enough(runs, self.how, &ran, since) {
                 return Ok(());
             }
             self.progress.say(&round(runs, ran.first().map_or(0, |r| r.clean.len())));
@@ -176,15 +174,15 @@ impl Turns<'_> {
     }
 
     fn one(&mut self, index: usize) -> Result<CleanRun, Failure> {
-        let around = &self.wishes[index].1;
-        around.make_ready()?;
+        let hooks = &self.commands[index].1;
+        hooks.prepare()?;
         let run = self.series[index].clean_run()?;
-        self.series[index].must_go_on()?;
-        around.conclude()?;
+        self.series[index].check_not_stopped()?;
+        hooks.conclude()?;
         Ok(run)
     }
 
-    /// Traced runs of a group, by turns, one of each at least and no more than the time allows.
+    /// Traced runs of a group, interleaved: at least one of each, and no more than the time allows.
     fn traced(
         &mut self,
         group: &[usize],
@@ -198,11 +196,11 @@ impl Turns<'_> {
             let before = since.elapsed();
             more = false;
             for index in group {
-                let around = &self.wishes[*index].1;
+                let hooks = &self.commands[*index].1;
                 let mut traced = |request: &Request| {
-                    around.make_ready()?;
+                    hooks.prepare()?;
                     let trace = tracing(request)?;
-                    around.conclude()?;
+                    hooks.conclude()?;
                     Ok(trace)
                 };
                 let ran = &mut self.ran[*index];
@@ -216,47 +214,47 @@ impl Turns<'_> {
     }
 }
 
-fn contender(series: Series<'_>, mut ran: Ran) -> Contender {
-    ran.exit = series.exit();
-    ran.hazards = series.hazards(ran.clean.len());
-    Contender { ran, wrote: series.wrote() }
+fn side_runs(series: &Series<'_>, mut ran: RunResults) -> SideRuns {
+    series.conclude(&mut ran);
+    SideRuns { ran, wrote: series.wrote() }
 }
 
 /// The commands whose ledgers are wanted.
-fn to_explain(why: Why, ran: &[Ran], paired: bool) -> Vec<usize> {
+fn to_explain(why: TraceWhen, ran: &[RunResults], paired: bool) -> Vec<usize> {
     match why {
-        Why::Always => (0..ran.len()).collect(),
-        Why::Never => Vec::new(),
-        Why::IfDifferent => {
+        TraceWhen::Always => (0..ran.len()).collect(),
+        TraceWhen::Never => Vec::new(),
+        TraceWhen::IfDifferent => {
             let Some((first, others)) = ran.split_first() else { return Vec::new() };
-            let unlike =
-                |(_, other): &(usize, &Ran)| shows_difference(&walls(first), &walls(other), paired);
-            let mut whom: Vec<usize> =
+            let unlike = |(_, other): &(usize, &RunResults)| {
+                shows_difference(&walls(first), &walls(other), paired)
+            };
+            let mut explained: Vec<usize> =
                 (1..).zip(others).filter(unlike).map(|(index, _)| index).collect();
-            if !whom.is_empty() {
-                whom.insert(0, 0);
+            if !explained.is_empty() {
+                explained.insert(0, 0);
             }
-            whom
+            explained
         }
     }
 }
 
-fn walls(ran: &Ran) -> Vec<f64> {
+fn walls(ran: &RunResults) -> Vec<f64> {
     ran.clean.iter().map(|run| run.wall.0.max(1) as f64).collect()
 }
 
-/// Whether the factor between the first command and every other is known well enough.
-fn enough(runs: Runs, manner: &Manner, ran: &[&Ran], since: Instant) -> bool {
+/// Whether the factor between the first command and every other is precise enough.
+fn enough(runs: Runs, how: &InterleaveOptions, ran: &[&RunResults], since: Instant) -> bool {
     let Some((first, others)) = ran.split_first() else { return true };
     let done = first.clean.len();
     if let Runs::Count(n) = runs {
         return done as u64 >= u64::from(n);
     }
-    let limit = |wish: Option<u32>, usual: usize| {
-        wish.and_then(|wish| usize::try_from(wish).ok()).unwrap_or(usual)
+    let limit = |given: Option<u32>, usual: usize| {
+        given.and_then(|given| usize::try_from(given).ok()).unwrap_or(usual)
     };
-    let most = limit(manner.most, MOST.max(limit(manner.fewest, 0))).max(1);
-    let fewest = limit(manner.fewest, FEWEST_PAIRS).min(most).max(1);
+    let most = limit(how.most, MOST.max(limit(how.fewest, 0))).max(1);
+    let fewest = limit(how.fewest, FEWEST_PAIRS).min(most).max(1);
     if done < fewest {
         return false;
     }
@@ -264,13 +262,13 @@ fn enough(runs: Runs, manner: &Manner, ran: &[&Ran], since: Instant) -> bool {
     if late || done >= most {
         return true;
     }
-    // The more there are, the less one more tells.
-    let worth_asking = done.is_multiple_of(1 + done / 20);
+    // The more runs there are, the less one more adds: check less often.
+    let worth_checking = done.is_multiple_of(1 + done / 20);
     if others.is_empty() {
         let walls: Vec<u64> = first.clean.iter().map(|run| run.wall.0).collect();
-        return worth_asking && summarise(&walls).precision() <= PRECISION;
+        return worth_checking && summarise(&walls).precision() <= PRECISION;
     }
-    worth_asking && others.iter().all(|other| is_precise(&walls(first), &walls(other)))
+    worth_checking && others.iter().all(|other| is_precise(&walls(first), &walls(other)))
 }
 
 fn round(runs: Runs, done: usize) -> String {
@@ -280,7 +278,7 @@ fn round(runs: Runs, done: usize) -> String {
     }
 }
 
-/// Orders drawn at random, the same ones for the same number of commands.
+/// Random orders, the same sequence for the same number of commands.
 pub(super) struct Order {
     of: Vec<usize>,
     state: u64,

@@ -1,12 +1,12 @@
 //! How often the command runs and with what on its standard streams.
 //!
-//! The first run is the user's: it has their input, and its output is passed on untouched. Later
-//! runs get the same input again, and their output is drained through the same kind of file and
-//! compared. `proof` runs a patched copy beside the program. Starting and tracing one run is
-//! `deadweight-record`'s business.
+//! In: a command and how to run it. Out: traces, clean runs, hazards. The first run has the user's own input and
+//! output. Later runs get the same input again; their output is drained through the same kind of file and compared.
+//! `repeat` runs one command, `interleave` several, `proof` a patched copy beside the program. Does not start or trace a
+//! run itself (`deadweight-record`), and interprets no trace.
 
-pub mod around;
-pub mod evidence;
+pub mod counting_run;
+pub mod hooks;
 pub mod input;
 pub mod interleave;
 pub mod output;
@@ -16,3 +16,4 @@ pub mod program;
 pub mod progress;
 pub mod proof;
 pub mod repeat;
+pub mod series;

@@ -1,8 +1,8 @@
-//! Where repeated runs write to: the same kind of file as ours, emptied and compared.
+//! Output streams of repeated runs: the same kind of file as our own, drained and compared.
 //!
-//! A program buffers, colours and blocks differently on a file, a pipe and a terminal. So its
-//! later runs see the kind that the first one saw, and what they write there is read, hashed and
-//! dropped. Not for the first run: its output is the user's.
+//! A program buffers, colours and blocks differently on a file, a pipe and a terminal. So later runs get the same kind
+//! of stream as the first one; what they write is read, hashed and dropped. Does not touch the output of the first run,
+//! which is the user's.
 
 use super::input::{reopened, unnamed};
 use deadweight_record::Stream;
@@ -18,25 +18,24 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long a drained stream may stay open after the command's end: a process left behind in the
-/// background may hold it for ever.
+/// How long a drained stream may stay open after the command's end: a background process may keep it open forever.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// So much of what a run wrote is kept: benchmarks say their results in few lines.
+/// Bytes of a run's output that are kept: benchmarks print their results in few lines.
 const KEPT: usize = 1 << 16;
 
-/// What standard output is called.
+/// The name of standard output in reports.
 pub const STDOUT: &str = "standard output";
 
 /// What a run wrote to one stream.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// How much.
+    /// Bytes written.
     pub bytes: u64,
     hash: u64,
 }
 
-/// What a run wrote to standard output and standard error, where that could be read.
+/// What a run wrote to standard output and standard error, where it could be read.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// To standard output; with standard error if both are one file.
@@ -46,8 +45,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The stream to which something else was written in the other run; none where that is not
-    /// known of both.
+    /// The stream with other output than in the other run; none if the outputs of both are not known.
     #[must_use]
     pub fn differs_from(self, other: Self) -> Option<&'static str> {
         let unlike = |a, b| matches!((a, b), (Some(a), Some(b)) if a != b);
@@ -59,39 +57,39 @@ impl Written {
     }
 }
 
-/// The kinds of our standard output and standard error.
+/// Our own standard output and standard error, and their kinds.
 #[derive(Debug)]
 pub struct Outputs {
-    out: Ours,
-    err: Ours,
-    /// Both lead to the same place (`2>&1`), and must in later runs.
+    out: OwnStream,
+    err: OwnStream,
+    /// Both are the same file (`2>&1`), and must be in later runs.
     joined: bool,
 }
 
 /// One of our own streams.
 #[derive(Debug)]
-struct Ours {
+struct OwnStream {
     file: File,
     kind: Kind,
-    /// Where a regular file stood before the first run.
+    /// The position in a regular file before the first run.
     offset: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
-    /// A regular file, in this directory if it is known.
+    /// A regular file, and its directory.
     File(PathBuf),
     Pipe,
     Terminal,
-    /// The file that the user named, emptied for each run.
+    /// The file that the user named, truncated for each run.
     Named(PathBuf),
     /// Any other device: `/dev/null`, as a rule.
     Device,
 }
 
-/// A run's drained streams.
+/// The drained streams of a run.
 #[derive(Debug)]
-pub struct Draining {
+pub struct DrainedStreams {
     out: Drain,
     err: Option<Drain>,
 }
@@ -104,19 +102,19 @@ enum Drain {
 }
 
 impl Outputs {
-    /// Looks at our own streams.
+    /// Examines our own streams.
     ///
     /// # Errors
-    /// If one of them cannot be asked what it is.
-    pub fn of_ours() -> io::Result<Self> {
-        let out = Ours::new(io::stdout().as_fd().try_clone_to_owned()?)?;
-        let err = Ours::new(io::stderr().as_fd().try_clone_to_owned()?)?;
+    /// If the kind of one cannot be read.
+    pub fn own() -> io::Result<Self> {
+        let out = OwnStream::new(io::stdout().as_fd().try_clone_to_owned()?)?;
+        let err = OwnStream::new(io::stderr().as_fd().try_clone_to_owned()?)?;
         let (a, b) = (out.file.metadata()?, err.file.metadata()?);
         let joined = a.dev() == b.dev() && a.ino() == b.ino();
         Ok(Self { out, err, joined })
     }
 
-    /// Standard output goes elsewhere: `null`, `pipe`, `inherit` or a file.
+    /// Redirects standard output: `null`, `pipe`, `inherit` or a file.
     ///
     /// # Errors
     /// If the file cannot be written to.
@@ -131,7 +129,7 @@ impl Outputs {
         self.out.named().map(drop)
     }
 
-    /// With a file in the place of a device: what runs write is then known of all of them.
+    /// Replaces devices by files, so that the output of all runs is known.
     #[must_use]
     pub fn read_back(mut self) -> Self {
         for ours in [&mut self.out, &mut self.err] {
@@ -145,21 +143,21 @@ impl Outputs {
     /// Streams for one more run.
     ///
     /// # Errors
-    /// If the kind of file cannot be had.
-    pub fn drained(&self) -> io::Result<(Stream, Stream, Draining)> {
+    /// If a stream of this kind cannot be created.
+    pub fn drained(&self) -> io::Result<(Stream, Stream, DrainedStreams)> {
         let (out, out_drain) = self.out.drained()?;
         if self.joined {
             let err = match &out {
                 Stream::Inherit => Stream::Inherit,
                 Stream::File(file) => Stream::File(file.try_clone()?),
             };
-            return Ok((out, err, Draining { out: out_drain, err: None }));
+            return Ok((out, err, DrainedStreams { out: out_drain, err: None }));
         }
         let (err, err_drain) = self.err.drained()?;
-        Ok((out, err, Draining { out: out_drain, err: Some(err_drain) }))
+        Ok((out, err, DrainedStreams { out: out_drain, err: Some(err_drain) }))
     }
 
-    /// What the first run wrote, where it went into files that can be read back.
+    /// What the first run wrote, if to files that can be read back.
     #[must_use]
     pub fn written_first(&self) -> Written {
         let err = if self.joined { None } else { self.err.written() };
@@ -167,7 +165,7 @@ impl Outputs {
     }
 }
 
-impl Ours {
+impl OwnStream {
     fn new(fd: OwnedFd) -> io::Result<Self> {
         let mut file = File::from(fd);
         let meta = file.metadata()?;
@@ -181,7 +179,7 @@ impl Ours {
             Kind::Device
         };
         let offset = match kind {
-            // Appending writes go to the end, wherever the position is.
+            // Writes with O_APPEND go to the end, whatever the position is.
             Kind::File(_) if appends(&file) => meta.len(),
             Kind::File(_) => file.stream_position()?,
             _ => 0,
@@ -216,7 +214,7 @@ impl Ours {
         }
     }
 
-    /// The file that the user named, emptied.
+    /// The file that the user named, truncated.
     fn named(&self) -> io::Result<Option<File>> {
         let Kind::Named(path) = &self.kind else { return Ok(None) };
         File::create(path).map(Some).map_err(|source| {
@@ -224,7 +222,7 @@ impl Ours {
         })
     }
 
-    /// A terminal like ours: our end, and the program's.
+    /// A terminal with the settings of ours: our end, and the program's.
     fn terminal(&self) -> io::Result<(File, File)> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags)?;
@@ -239,7 +237,7 @@ impl Ours {
         Ok((File::from(ours), theirs))
     }
 
-    /// What stands in our file since the first run began.
+    /// What was written to our file since the first run began.
     fn written(&self) -> Option<Digest> {
         if !matches!(self.kind, Kind::File(_)) {
             return None;
@@ -250,9 +248,9 @@ impl Ours {
     }
 }
 
-impl Draining {
-    /// What the run wrote, and the beginning of its standard output. To be called when it has ended
-    /// and its streams were dropped.
+impl DrainedStreams {
+    /// What the run wrote, and the beginning of its standard output. To be called after it has ended and its streams
+    /// were dropped.
     #[must_use]
     pub fn finish(self) -> (Written, String) {
         let (out, text) = self.out.finish().unzip();
@@ -272,16 +270,15 @@ impl Drain {
 }
 
 fn drained_by_thread(from: impl Read + Send + 'static) -> Drain {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     std::thread::spawn(move || {
-        // Nobody listens any more if it took too long: then the digest is of no interest.
-        let _ = tell.send(digest(from));
+        // If it took too long, the receiver is gone and the digest is not needed.
+        let _ = sender.send(digest(from));
     });
-    Drain::Thread(told)
+    Drain::Thread(receiver)
 }
 
-/// Reads to the end, or to the first error: a terminal's other end shows its closing as one. Keeps the
-/// beginning.
+/// Reads to the end, or to the first error: a terminal whose other end is closed gives an error. Keeps the beginning.
 fn digest(mut from: impl Read) -> (Digest, Vec<u8>) {
     let mut kept = Vec::new();
     let mut hasher = DefaultHasher::new();
@@ -303,7 +300,7 @@ fn digest(mut from: impl Read) -> (Digest, Vec<u8>) {
     (Digest { bytes, hash: hasher.finish() }, kept)
 }
 
-/// The directory that a file is in, so that its stand-in is on the same file system.
+/// The directory of a file, so that its substitute is on the same file system.
 fn directory(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -321,11 +318,11 @@ fn appends(file: &File) -> bool {
 mod tests {
     use super::*;
 
-    fn ours(file: File) -> Ours {
-        Ours::new(file.into()).unwrap()
+    fn ours(file: File) -> OwnStream {
+        OwnStream::new(file.into()).unwrap()
     }
 
-    fn drained(ours: &Ours, text: &[u8]) -> Option<Digest> {
+    fn drained(ours: &OwnStream, text: &[u8]) -> Option<Digest> {
         use io::Write;
         let (stream, drain) = ours.drained().unwrap();
         let Stream::File(mut file) = stream else { panic!("nothing to write to") };
@@ -350,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_stood_in_for_by_a_file_and_read_back_from_where_it_stood() {
+    fn a_file_is_replaced_by_a_file_and_read_back_from_its_position() {
         use io::Write;
         let mut file = unnamed(&std::env::temp_dir()).unwrap();
         file.write_all(b"before").unwrap();
@@ -361,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_stood_in_for_by_a_terminal() {
+    fn a_terminal_is_replaced_by_a_terminal() {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
@@ -376,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_can_be_stood_in_for_to_know_what_is_written() {
+    fn a_device_can_be_replaced_to_know_what_is_written() {
         let null = || ours(OpenOptions::new().write(true).open("/dev/null").unwrap());
         let outputs = Outputs { out: null(), err: null(), joined: false }.read_back();
         let written = drained(&outputs.out, b"text");
@@ -385,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_stays_open_is_given_up() {
+    fn a_stream_that_stays_open_is_abandoned() {
         let (reader, _writer) = io::pipe().unwrap();
         assert_eq!(drained_by_thread(reader).finish(), None);
     }

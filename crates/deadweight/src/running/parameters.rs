@@ -1,18 +1,18 @@
-//! `{VAR}` in commands: every combination of the values that the user lists or counts through.
+//! `{VAR}` in commands: every combination of the values that the user lists or gives as a range. Runs nothing.
 
 use std::ffi::OsString;
 
-/// More commands than this are a slip of the keyboard.
+/// More commands than this are a typing error.
 const MOST: usize = 1000;
 
-/// Names with a value each: what one command is told to put in place of `{NAME}`.
+/// Parameters of one command: names, each with the value that replaces `{NAME}`.
 pub type Chosen = Vec<(String, String)>;
 
-/// Every combination, the first parameter changing fastest; one without any if none is given.
+/// Every combination; the first parameter changes fastest. Without parameters, one empty combination.
 /// `scan` is name, least and most; `lists` are pairs of a name and values with commas.
 ///
 /// # Errors
-/// If a number is none, a range is empty, a name comes twice or there are too many combinations.
+/// If a number is invalid, a range is empty, a name comes twice or there are too many combinations.
 pub fn combinations(
     scan: &[String],
     step: Option<&str>,
@@ -43,10 +43,10 @@ pub fn combinations(
     Ok(all)
 }
 
-/// A text with the values in their places.
+/// The text with each `{NAME}` replaced by its value.
 #[must_use]
 pub fn fill(text: &OsString, chosen: &Chosen) -> OsString {
-    // Bytes that are no text hold no name either.
+    // A text that is not UTF-8 is left as it is.
     let Some(text) = text.to_str() else { return text.clone() };
     let filled = chosen
         .iter()
@@ -54,7 +54,7 @@ pub fn fill(text: &OsString, chosen: &Chosen) -> OsString {
     filled.into()
 }
 
-/// What to call a command: with the values that do not stand in it.
+/// The name of a command, with the values that its text does not use.
 #[must_use]
 pub fn name(text: &OsString, chosen: &Chosen) -> String {
     let plain = text.to_string_lossy();
@@ -74,7 +74,7 @@ fn range(least: &str, most: &str, step: Option<&str>) -> Result<Vec<String>, Str
     let scaled = |text: &str| -> Result<i128, String> {
         let digits = text.replacen('.', "", 1) + &"0".repeat(places - behind_point(text));
         let number = digits.parse::<i64>().map(i128::from);
-        number.map_err(|_| format!("`{text}` is no number to count with"))
+        number.map_err(|_| format!("`{text}` is not a number"))
     };
     let (least, most, step) = (scaled(least)?, scaled(most)?, scaled(texts[2])?);
     if step <= 0 || least > most {

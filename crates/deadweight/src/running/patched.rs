@@ -1,7 +1,7 @@
-//! Copies of a binary in a private folder: one as it is, one with some of its bytes replaced.
+//! Copies of a binary in a private folder: one unchanged, one with patched bytes.
 //!
-//! The binary itself is only read. Not for choosing the bytes (`deadweight_code::removal`),
-//! nor for running the copies (`proof`).
+//! The binary itself is only read. Does not choose the patches (`deadweight_code::removal`) and does not run the copies
+//! (`proof`).
 
 use deadweight_trace::patch::Patch;
 use object::{Object, ObjectSegment};
@@ -11,12 +11,12 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bits of a file's mode that give a program rights of its own.
+/// Set-user-id, set-group-id and sticky bits of a file's mode.
 const SPECIAL: u32 = 0o7000;
-/// What the file system calls the rights of a program's own.
+/// The extended attribute that holds file capabilities.
 const CAPABILITIES: &str = "security.capability";
 
-/// A folder that nobody else can read and that goes with its owner.
+/// A folder that only this user can read; removed on drop.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -26,20 +26,20 @@ pub struct Folder {
 /// Two copies of a binary.
 #[derive(Clone, Debug)]
 pub struct Copies {
-    /// As it is.
+    /// Unchanged.
     pub original: PathBuf,
-    /// With bytes replaced.
+    /// With the patches.
     pub patched: PathBuf,
 }
 
 impl Folder {
-    /// Makes one where programs can be executed from.
+    /// Creates one that programs can be executed from.
     ///
     /// # Errors
-    /// If there is no such place.
+    /// If no temporary folder allows it.
     pub fn new() -> io::Result<Self> {
         let places = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
-        let mut refused = io::Error::other("no temporary folder lets programs be executed");
+        let mut refused = io::Error::other("no temporary folder allows programs to be executed");
         for place in places {
             let executes = |at: &Path| {
                 statvfs(at).is_ok_and(|fs| !fs.f_flag.contains(StatVfsMountFlags::NOEXEC))
@@ -50,7 +50,7 @@ impl Folder {
             for number in 0..100 {
                 let name = format!("deadweight-prove-{}-{number}", std::process::id());
                 let path = place.join(name);
-                // Fails if anything is there already, a link of somebody else's too.
+                // Fails if the path exists, even as a link of another user.
                 match DirBuilder::new().mode(0o700).create(&path) {
                     Ok(()) => return Ok(Self { path, copies: 0 }),
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -64,10 +64,10 @@ impl Folder {
         Err(refused)
     }
 
-    /// Copies `binary`, one of the two with `patches`. Earlier copies go.
+    /// Makes both copies of `binary` and applies `patches` to one. Removes earlier copies.
     ///
     /// # Errors
-    /// Why it cannot be copied or patched, in words.
+    /// The reason why it cannot be copied or patched, in words.
     pub fn copies(&mut self, binary: &Path, patches: &[Patch]) -> Result<Copies, String> {
         self.clear();
         let cannot = |what: &str| {
@@ -76,14 +76,17 @@ impl Folder {
         };
         let meta = fs::metadata(binary).map_err(cannot("read"))?;
         if is_privileged(binary, &meta) {
-            return Err(format!("{} has rights of its own, a copy has not", binary.display()));
+            return Err(format!(
+                "{} has its own privileges (set-user-id or capabilities), which a copy would lack",
+                binary.display()
+            ));
         }
         let mut bytes = fs::read(binary).map_err(cannot("read"))?;
         let (original, patched) = (self.path.join("original"), self.path.join("patched"));
-        let original = placed(&original, binary, &bytes, &meta).map_err(cannot("copy"))?;
+        let original = write_copy(&original, binary, &bytes, &meta).map_err(cannot("copy"))?;
         apply(&mut bytes, patches)
             .map_err(|why| format!("{} cannot be patched: {why}", binary.display()))?;
-        let patched = placed(&patched, binary, &bytes, &meta).map_err(cannot("copy"))?;
+        let patched = write_copy(&patched, binary, &bytes, &meta).map_err(cannot("copy"))?;
         self.copies += 1;
         Ok(Copies { original, patched })
     }
@@ -91,7 +94,7 @@ impl Folder {
     /// Removes copies.
     fn clear(&self) {
         for part in ["original", "patched"] {
-            // What is not there need not go; what cannot go is told by the next copy.
+            // A folder that cannot be removed makes the next copy fail.
             let _ = fs::remove_dir_all(self.path.join(part));
         }
     }
@@ -99,13 +102,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nobody could do anything about it here.
+        // An error cannot be handled here.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
 /// Writes `bytes` into `folder` under the binary's name, with its permissions.
-fn placed(folder: &Path, binary: &Path, bytes: &[u8], meta: &Metadata) -> io::Result<PathBuf> {
+fn write_copy(folder: &Path, binary: &Path, bytes: &[u8], meta: &Metadata) -> io::Result<PathBuf> {
     DirBuilder::new().mode(0o700).create(folder)?;
     let path = folder.join(binary.file_name().unwrap_or_default());
     fs::write(&path, bytes)?;
@@ -113,36 +116,36 @@ fn placed(folder: &Path, binary: &Path, bytes: &[u8], meta: &Metadata) -> io::Re
     Ok(path)
 }
 
-/// Whether a program has more rights than who runs it.
+/// Whether a program gets more privileges than the user who runs it.
 fn is_privileged(binary: &Path, meta: &Metadata) -> bool {
     let nothing: &mut [u8] = &mut [];
     let capable = rustix::fs::getxattr(binary, CAPABILITIES, nothing).is_ok_and(|size| size > 0);
     meta.permissions().mode() & SPECIAL != 0 || capable
 }
 
-/// Replaces bytes of an ELF file at the places that its program headers say.
+/// Applies patches to an ELF file, at the offsets that its program headers give for their addresses.
 ///
 /// # Errors
-/// If the file is none, or holds other bytes there than those that were recorded.
+/// If it is not an ELF file, or holds other bytes there than the recorded ones.
 pub fn apply(file: &mut [u8], patches: &[Patch]) -> Result<(), String> {
-    let mut places = Vec::with_capacity(patches.len());
+    let mut offsets = Vec::with_capacity(patches.len());
     {
         let elf = object::File::parse(&*file).map_err(|error| error.to_string())?;
         for patch in patches {
-            let place = elf.segments().find_map(|segment| {
+            let offset = elf.segments().find_map(|segment| {
                 let into = patch.addr.0.checked_sub(segment.address())?;
-                let (offset, size) = segment.file_range();
+                let (start, size) = segment.file_range();
                 let end = into.checked_add(patch.was.len() as u64)?;
-                (end <= size).then(|| usize::try_from(offset + into).ok())?
+                (end <= size).then(|| usize::try_from(start + into).ok())?
             });
-            places.push(place.ok_or("it is shorter than the one that was recorded")?);
+            offsets.push(offset.ok_or("it is shorter than the recorded one")?);
         }
     }
-    for (at, patch) in places.into_iter().zip(patches) {
+    for (at, patch) in offsets.into_iter().zip(patches) {
         let there = file.get_mut(at..at.saturating_add(patch.becomes.len()));
         match there {
             Some(there) if *there == patch.was[..] => there.copy_from_slice(&patch.becomes),
-            _ => return Err("it is another than the one that was recorded".into()),
+            _ => return Err("it is another file than the recorded one".into()),
         }
     }
     Ok(())
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_replaced_where_program_headers_say() {
+    fn bytes_are_patched_where_program_headers_say() {
         let mut file = elf();
         apply(&mut file, &[patch(0x401_002, &[2, 3], &[0x66, 0x90])]).unwrap();
         assert_eq!(file[0x78..0x7e], [0, 1, 0x66, 0x90, 4, 5]);
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_have_the_binarys_name_and_go_with_the_folder() {
+    fn copies_have_the_binarys_name_and_are_removed_with_the_folder() {
         let mut folder = Folder::new().unwrap();
         let at = folder.path.clone();
         let binary = at.join("program");
@@ -214,7 +217,7 @@ mod tests {
         assert_eq!(copies.patched.file_name(), binary.file_name());
         assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&binary, Permissions::from_mode(0o4755)).unwrap();
-        assert!(folder.copies(&binary, &[]).unwrap_err().contains("rights of its own"));
+        assert!(folder.copies(&binary, &[]).unwrap_err().contains("its own privileges"));
         drop(folder);
         assert!(!at.exists());
     }

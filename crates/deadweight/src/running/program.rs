@@ -1,14 +1,13 @@
-//! What the words of the command line mean as a program to run.
+//! The words of the command line as a program to run. Does not run it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Characters that mean something to a shell, and make a single word a shell command.
+/// Characters with a meaning in a shell: they make a single word a shell command.
 const SHELL: &[u8] = b" \t\n|&;<>()$`\\\"'*?[]#~{}";
 
-/// The words to execute. A single word with shell syntax runs through `/bin/sh`, unless a file of
-/// exactly that name is there.
+/// The words to execute. A single word with shell syntax runs through `/bin/sh`, unless a file has exactly that name.
 #[must_use]
 pub fn argv(words: &[OsString]) -> Vec<OsString> {
     match words {
@@ -21,8 +20,8 @@ fn is_shell(word: &OsString) -> bool {
     word.as_bytes().iter().any(|b| SHELL.contains(b)) && !Path::new(word).is_file()
 }
 
-/// The line, made to replace the shell where it is one program with perhaps redirections: then
-/// there is no shell beside the program whose time would be in the way.
+/// The line, with `exec` if it is one program with or without redirections: the program then replaces the shell, whose
+/// time would disturb the measurement.
 fn replacing(line: &OsString) -> OsString {
     let Some(text) = line.to_str() else { return line.clone() };
     let several = text.contains(['|', '&', ';', '(', '{', '\n', '`', '#']);
@@ -33,10 +32,10 @@ fn replacing(line: &OsString) -> OsString {
     format!("{EXEC}{}", text.trim_start()).into()
 }
 
-/// What makes a shell give way to the program.
+/// Makes the program replace the shell.
 pub const EXEC: &str = "exec ";
 
-/// Whether a word is the name of a program, and nothing that only a shell knows.
+/// Whether a word is the name of a program, and not a shell's builtin.
 fn is_program(word: &str) -> bool {
     let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+".contains(&b));
     let found = || {
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn one_program_takes_the_shells_place() {
+    fn one_program_replaces_the_shell() {
         assert_eq!(words(&["./prog -x"]), ["/bin/sh", "-c", "exec ./prog -x"]);
         assert_eq!(words(&[" cat < f > g"]), ["/bin/sh", "-c", "exec cat < f > g"]);
     }
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_that_very_name_is_meant() {
+    fn a_file_with_exactly_that_name_is_executed() {
         let dir = std::env::temp_dir().join(format!("deadweight test {}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let file = dir.join("a program");

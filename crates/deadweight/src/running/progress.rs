@@ -1,4 +1,4 @@
-//! A line on a terminal that says how far repeating is; nothing elsewhere, and nothing that stays.
+//! A progress line on a terminal while a command is repeated; removed at the end. Shows nothing elsewhere.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Shorter commands need no line.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How far it is.
+/// The progress line.
 #[derive(Debug)]
 pub struct Progress {
     since: Instant,
@@ -15,14 +15,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts now. Silent unless standard error is a terminal, and if told so.
+    /// Starts now. Shows nothing if `quiet`, or if standard error is not a terminal.
     #[must_use]
     pub fn start(quiet: bool) -> Self {
         let visible = !quiet && std::io::stderr().is_terminal();
         Self { since: Instant::now(), visible, shown: false }
     }
 
-    /// Says what happens next.
+    /// Shows what happens next.
     pub fn say(&mut self, text: &str) {
         if self.visible && self.since.elapsed() >= PATIENCE {
             // The first run's output may have left the cursor in the middle of a line.
@@ -32,7 +32,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn done(&mut self) {
         if self.shown {
             let _ = write!(std::io::stderr(), "\r\x1b[K");

@@ -17,10 +17,12 @@ use crate::render;
 use crate::render::comparison::{self, Shown};
 use crate::render::exports::markup::{self, Markup};
 use crate::render::exports::{self, Timed};
-use crate::running::around::Around;
-use crate::running::interleave::{Contender, Manner, Why, by_turns, interleave};
+use crate::running::hooks::Hooks;
+use crate::running::interleave::{
+    InterleaveOptions, SideRuns, TraceWhen, can_interleave, interleave,
+};
 use crate::running::output::STDOUT;
-use crate::running::repeat::Wish;
+use crate::running::series::RunOptions;
 use deadweight_core::weigh::timed as report_of_times;
 use deadweight_record::RecordingSeries;
 use deadweight_report::compare::{Comparison, Verdict, compare as weigh_up};
@@ -41,7 +43,7 @@ struct Named {
     name: String,
     report: Report,
     /// Whether its runs were made by turns with the others.
-    by_turns: bool,
+    can_interleave: bool,
     /// How its output differs from the first side's.
     unlike: Option<String>,
 }
@@ -184,7 +186,7 @@ fn failing(
 }
 
 fn against(a: &Named, b: &Named) -> Comparison {
-    let paired = a.by_turns && b.by_turns;
+    let paired = a.can_interleave && b.can_interleave;
     let mut found = weigh_up((&a.name, &a.report), (&b.name, &b.report), paired);
     found.unlike.splice(0..0, [a, b].into_iter().filter_map(|side| side.unlike.clone()));
     found
@@ -220,24 +222,24 @@ fn weigh_all(options: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec
     exports.write(&timed(wanted, &fresh, &contenders))?;
     let differing = differing(wanted, &fresh, &contenders);
     let mut sides = Vec::new();
-    let arounds: Vec<&Around> = fresh.iter().map(|at| &wanted[*at].around).collect();
-    let turns = fresh.len() > 1 && by_turns(&arounds);
+    let all_hooks: Vec<&Hooks> = fresh.iter().map(|at| &wanted[*at].hooks).collect();
+    let turns = fresh.len() > 1 && can_interleave(&all_hooks);
     for (index, side) in wanted.iter().enumerate() {
-        let by_turns = fresh.contains(&index) && turns;
+        let can_interleave = fresh.contains(&index) && turns;
         let report = match made[index].take() {
             Some(report) => report,
             None => report(&side.words, contenders.remove(0), options)?,
         };
         let differs = differing.iter().find(|(of, _)| *of == index);
         let unlike = differs.map(|(_, text)| text.clone());
-        sides.push(Named { name: side.name.clone(), report, by_turns, unlike });
+        sides.push(Named { name: side.name.clone(), report, can_interleave, unlike });
     }
     Ok(sides)
 }
 
 /// The report of a command that was run; without a ledger if nothing of it was to be explained.
-fn report(words: &OsString, contender: Contender, options: &Compare) -> Result<Report, Failure> {
-    let ran = contender.ran;
+fn report(words: &OsString, side_runs: SideRuns, options: &Compare) -> Result<Report, Failure> {
+    let ran = side_runs.ran;
     if !ran.traces.is_empty() {
         return weighed(ran, options.of.as_ref(), None);
     }
@@ -247,14 +249,14 @@ fn report(words: &OsString, contender: Contender, options: &Compare) -> Result<R
 }
 
 /// The times of the sides that were run, for other programs.
-fn timed(wanted: &[Side], fresh: &[usize], ran: &[Contender]) -> Vec<Timed> {
-    let one = |(at, contender): (&usize, &Contender)| {
+fn timed(wanted: &[Side], fresh: &[usize], ran: &[SideRuns]) -> Vec<Timed> {
+    let one = |(at, side_runs): (&usize, &SideRuns)| {
         let side = &wanted[*at];
         Timed {
             command: lossy(&side.words),
             name: side.name.clone(),
             parameters: side.chosen.clone(),
-            runs: contender.ran.clean.clone(),
+            runs: side_runs.ran.clean.clone(),
         }
     };
     fresh.iter().zip(ran).map(one).collect()
@@ -283,14 +285,14 @@ fn made_before(side: &OsString, options: &Compare) -> Result<Option<Report>, Fai
 }
 
 /// Runs the sides that are commands.
-fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Contender>, Failure> {
+fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRuns>, Failure> {
     if fresh.is_empty() {
         return Ok(Vec::new());
     }
-    let commands: Vec<(Wish, Around)> = fresh
+    let commands: Vec<(RunOptions, Hooks)> = fresh
         .iter()
         .map(|i| {
-            let options = Wish {
+            let options = RunOptions {
                 argv: wanted[*i].argv(options)?,
                 runs: options.runs,
                 warmup: options.warmup,
@@ -299,21 +301,21 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Conten
                 substitute: None,
                 limit: None,
             };
-            Ok((options, wanted[*i].around.clone()))
+            Ok((options, wanted[*i].hooks.clone()))
         })
         .collect::<Result<_, Failure>>()?;
-    let manner = Manner {
+    let how = InterleaveOptions {
         input: options.hyperfine.input.clone(),
         outputs: fresh.iter().map(|at| wanted[*at].output.clone()).collect(),
         fewest: options.hyperfine.min_runs,
         most: options.hyperfine.max_runs,
-        why: why(options, fresh.len() < wanted.len()),
+        trace_when: trace_when(options, fresh.len() < wanted.len()),
     };
     // Whoever may not record can compare times all the same.
     let recorder = if options.no_why { None } else { Some(Recorder::ready()?) };
     let mut row = RecordingSeries::default();
-    let ran = interleave(&commands, &manner, &mut |request| match &recorder {
-        Some(recorder) => recorder.record_in(&mut row, request),
+    let ran = interleave(&commands, &how, &mut |request| match &recorder {
+        Some(recorder) => recorder.record_in_series(&mut row, request),
         None => Err(Failure::Unknown("--no-why makes no traced runs".into())),
     });
     // The exit code is the comparison's, and not what a shell says of a command that is missing.
@@ -326,12 +328,12 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<Conten
 }
 
 /// Which sides are traced: those that differ, unless somebody reads all ledgers.
-fn why(options: &Compare, beside_reports: bool) -> Why {
+fn trace_when(options: &Compare, beside_reports: bool) -> TraceWhen {
     let read = options.export_json.is_some() || !options.fail_if.is_empty();
     match (options.no_why, read || beside_reports || options.of.is_some()) {
-        (true, _) => Why::Never,
-        (false, true) => Why::Always,
-        (false, false) => Why::IfDifferent,
+        (true, _) => TraceWhen::Never,
+        (false, true) => TraceWhen::Always,
+        (false, false) => TraceWhen::IfDifferent,
     }
 }
 
@@ -366,13 +368,13 @@ impl Exports {
 }
 
 /// Sides that wrote something else than the first: perhaps they don't do the same work.
-fn differing(wanted: &[Side], fresh: &[usize], ran: &[Contender]) -> Vec<(usize, String)> {
+fn differing(wanted: &[Side], fresh: &[usize], ran: &[SideRuns]) -> Vec<(usize, String)> {
     let Some(first) = ran.first().and_then(|c| c.wrote) else { return Vec::new() };
-    let unlike = |c: &Contender| c.wrote.is_some_and(|w| w.differs_from(first) == Some(STDOUT));
+    let unlike = |c: &SideRuns| c.wrote.is_some_and(|w| w.differs_from(first) == Some(STDOUT));
     fresh
         .iter()
         .zip(ran)
-        .filter(|(_, contender)| unlike(contender))
+        .filter(|(_, side_runs)| unlike(side_runs))
         .map(|(index, _)| {
             let (a, b) = (&wanted[fresh[0]].name, &wanted[*index].name);
             (*index, format!("`{a}` and `{b}` write different output: are they the same work?"))

@@ -3,7 +3,7 @@
 
 use crate::cli::{Color, Compare};
 use crate::failure::Failure;
-use crate::running::around::Around;
+use crate::running::hooks::Hooks;
 use crate::running::parameters::{self, Chosen, combinations, fill};
 use crate::running::program;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ pub(super) struct Side {
     /// What the user calls it.
     pub(super) name: String,
     /// For commands.
-    pub(super) around: Around,
+    pub(super) hooks: Hooks,
     /// Where it writes, if that is said.
     pub(super) output: Option<PathBuf>,
     /// The values that were put into it.
@@ -97,7 +97,7 @@ pub(super) fn sides(options: &Compare) -> Result<Vec<Side>, Failure> {
             sides.push(Side {
                 words: fill(words, &chosen),
                 name: parameters::name(given.as_ref().unwrap_or(words), &chosen),
-                around: Around {
+                hooks: Hooks {
                     setup: filled(hyperfine.setup.as_ref()),
                     prepare: filled(prepare[at]),
                     conclude: filled(conclude[at]),

@@ -1,10 +1,10 @@
-//! The run that counts: calls of the function of `--in`, and allocations.
+//! The counting run: counts calls of the function of `--in`, and allocations.
 //!
-//! It comes after all others and only where repeating is allowed, because a probe slows down what
-//! it counts. What to count is read off the runs before it: where the function was seen at work, and which
-//! allocators the program has. Not for what the counts mean (`deadweight_core::counts`).
+//! It comes after all other runs, and only if the command may be repeated, because a probe slows down what it counts.
+//! The other runs show what to count: where samples hit the function, and which allocators the program has. Does not
+//! interpret the counts; see `deadweight_core::counts`.
 
-use super::repeat::Ran;
+use super::series::RunResults;
 use deadweight_core::counts::{self, Counted, ProbeKind, asks_for_memory};
 use deadweight_core::runners;
 use deadweight_core::{CleanRun, Weighing, weigh};
@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Counting goes on for twice the command's own time, but within these.
+/// Counting lasts twice the command's own time, within these limits.
 const COUNTING: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(10));
-/// Copies of one function that are counted; a generic one may have thousands.
+/// The most copies of one function that are counted; a generic function may have thousands.
 const MOST_COPIES: usize = 64;
 
-/// What is asked of a run that counts, and what it gave.
+/// What a counting run counts, and its result.
 #[derive(Debug, Default)]
-pub struct Evidence {
+pub struct CountingRun {
     of: Option<String>,
     inside: Option<String>,
     /// Why the function of `inside` cannot be counted.
@@ -34,9 +34,8 @@ pub struct Evidence {
     trace: Option<Trace>,
 }
 
-impl Evidence {
-    /// How long it is worth counting: a short command must not be waited for ten times as long,
-    /// unless its calls were asked for.
+impl CountingRun {
+    /// How long to count: not ten times as long as a short command takes, unless the user asked for its calls.
     pub(super) fn counting_time(&self, clean: &[CleanRun]) -> Duration {
         if self.inside.is_some() {
             return COUNTING.1;
@@ -45,47 +44,47 @@ impl Evidence {
         Duration::from_nanos(longest.saturating_mul(2)).clamp(COUNTING.0, COUNTING.1)
     }
 
-    /// Of this process and under this function, as in [`Weighing`].
+    /// For this process and this function, as in [`Weighing`].
     #[must_use]
-    pub fn wanted(of: Option<String>, inside: Option<String>) -> Self {
+    pub fn new(of: Option<String>, inside: Option<String>) -> Self {
         Self { of, inside, ..Self::default() }
     }
 
-    /// What is worth counting, given the other runs; nothing if no finding and no reader asks.
-    pub(super) fn places(&mut self, ran: &Ran) -> Vec<Count> {
+    /// Where to place counting probes, from the other runs; none if no finding and no option needs counts.
+    pub(super) fn probes(&mut self, ran: &RunResults) -> Vec<Count> {
         let Some(trace) = ran.traces.first() else { return Vec::new() };
         self.of = self.of.take().or_else(|| runners::built(trace).map(|built| built.of));
         let (of, inside) = (self.of.as_deref(), self.inside.as_deref());
         let weighing = Weighing { traces: &ran.traces[..1], clean: &ran.clean, of, inside };
-        // What is wrong with it is said when all runs are weighed.
+        // The error is reported when all runs are weighed.
         let Ok(report) = weigh(&weighing) else { return Vec::new() };
-        let mut places = Vec::new();
+        let mut probes = Vec::new();
         if let Some(name) = inside {
             match copies(&trace.symbols, name) {
-                Ok(copies) => places.extend(copies),
+                Ok(copies) => probes.extend(copies),
                 Err(reason) => self.uncounted = reason,
             }
-            self.function = !places.is_empty();
+            self.function = !probes.is_empty();
         }
         let allocates = report.findings.iter().any(asks_for_memory);
         if self.function || allocates {
-            let before = places.len();
-            places.extend(allocators(&trace.symbols));
-            self.allocators = places.len() > before;
+            let before = probes.len();
+            probes.extend(allocators(&trace.symbols));
+            self.allocators = probes.len() > before;
         }
-        places
+        probes
     }
 
-    /// What came of the run.
-    pub(super) fn came(&mut self, run: Result<Trace, String>) {
+    /// Takes the result of the run.
+    pub(super) fn finish(&mut self, run: Result<Trace, String>) {
         match run {
             Ok(trace) => self.trace = Some(trace),
             Err(reason) => self.uncounted = reason,
         }
     }
 
-    /// Adds what was counted to the report, or why it was not.
-    pub fn tell(&self, report: &mut Report) {
+    /// Adds the counts to the report, or the reason why there are none.
+    pub fn add_to_report(&self, report: &mut Report) {
         if let Some(trace) = &self.trace {
             let (of, allocators) = (self.of.as_deref(), self.allocators);
             counts::tell(report, &Counted { trace, of, allocators, function: self.function });
@@ -98,7 +97,7 @@ impl Evidence {
     }
 }
 
-/// The copies of a function that were seen at work and can be called, or why there is none.
+/// The copies of a function that samples hit and that can be called, or the reason why there is none.
 fn copies(symbols: &Symbols, name: &str) -> Result<Vec<Count>, String> {
     let copies = counts::copies(symbols, name);
     let mut addresses: BTreeMap<_, Vec<u64>> = BTreeMap::new();
@@ -120,23 +119,22 @@ fn copies(symbols: &Symbols, name: &str) -> Result<Vec<Count>, String> {
     }
     match found.len() {
         0 if copies.inlined => Err(format!(
-            "calls of {name} cannot be counted: it was inlined wherever it was seen at work"
+            "calls of {name} cannot be counted: it was inlined wherever samples hit it"
         )),
         0 => Err(format!(
-            "calls of {name} cannot be counted: where it begins is not known (no symbol of it, \
-             or its file was replaced)"
+            "calls of {name} cannot be counted: its start is not known (no symbol, or its file \
+             was replaced)"
         )),
         1..=MOST_COPIES => Ok(found),
         many => Err(format!("calls of {name} are not counted: it has {many} copies")),
     }
 }
 
-/// An allocator's function: its name, the arguments whose product it is asked for, and one that
-/// must not be 0.
+/// An allocator's function: its name, the arguments whose product is the size, and an argument that must not be 0.
 type Allocator = (&'static str, &'static [Argument], Option<Argument>);
 
-/// Functions that give memory out and do not call one another, by linker names. What the languages
-/// have above them (`operator new`, `__rust_alloc`) calls one of these.
+/// Functions that allocate memory and do not call one another, by linker names. The languages' own allocation functions
+/// (`operator new`, `__rust_alloc`) call one of these.
 #[rustfmt::skip]
 const ALLOCATORS: [Allocator; 27] = {
     use Argument::{C, Go};
@@ -171,13 +169,13 @@ const ALLOCATORS: [Allocator; 27] = {
     ]
 };
 
-/// The places of all allocators that a program had mapped.
+/// Probes for all allocators that a program had mapped.
 fn allocators(symbols: &Symbols) -> Vec<Count> {
     let mut seen: BTreeSet<(PathBuf, u64)> = BTreeSet::new();
     let mut found = Vec::new();
     for image in &symbols.images {
         let path = Path::new(symbols.name(image.path));
-        // The dynamic linker's own are for itself, before there are others.
+        // The dynamic linker's own allocator is only for itself.
         let is_linker = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"ld-"));
         if !path.is_absolute() || is_linker {
             continue;
@@ -185,10 +183,10 @@ fn allocators(symbols: &Symbols) -> Vec<Count> {
         let Some(entries) = Entries::open(path, symbols.name(image.build_id)) else { continue };
         let mut names: Vec<&str> = ALLOCATORS.iter().map(|(name, ..)| *name).collect();
         names.push("__libc_start_main");
-        let places = entries.named(&names);
-        // The C libraries' own realloc of nothing calls malloc, where it is counted.
-        let of_libc = places.last().is_some_and(Option::is_some);
-        for ((name, factors, unless_zero), file_offset) in ALLOCATORS.iter().zip(places) {
+        let offsets = entries.named(&names);
+        // The C library's realloc of a null pointer calls malloc, where it is counted.
+        let of_libc = offsets.last().is_some_and(Option::is_some);
+        for ((name, factors, unless_zero), file_offset) in ALLOCATORS.iter().zip(offsets) {
             let Some(file_offset) = file_offset else { continue };
             // One function may have several names.
             if !seen.insert((path.to_owned(), file_offset)) {

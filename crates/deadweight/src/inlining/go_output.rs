@@ -1,10 +1,10 @@
-//! Reads what Go's tools say: how a binary was built, and why functions were not inlined.
+//! Output of Go's tools: how a binary was built, and why functions were not inlined.
 //!
-//! Pure: text in, values out. Not for running them.
+//! Pure: text in, values out. Does not run the tools.
 
 use std::collections::BTreeMap;
 
-/// How a binary was built, as `go version -m` tells.
+/// How a binary was built, from `go version -m`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Build {
     /// `go1.26.8`.
@@ -19,7 +19,7 @@ impl Build {
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let (_, version) = lines.next()?.rsplit_once(": ")?;
-        // Experiments are named behind the version: `go1.26.8 X:simd`.
+        // Experiments follow the version: `go1.26.8 X:simd`.
         let version = version.split_whitespace().next()?.to_owned();
         let mut build = Self { version, ..Self::default() };
         for setting in lines.filter_map(|line| line.trim().strip_prefix("build\t")) {
@@ -40,15 +40,16 @@ pub(super) fn package(symbol: &str) -> Option<&str> {
     Some(&symbol[..name + dot])
 }
 
-/// By symbol, why functions of `package` were not inlined, in the compiler's words.
-pub(super) fn reasons(words: &str, package: &str) -> BTreeMap<String, String> {
+/// Why functions of `package` were not inlined, by symbol, in the compiler's words.
+pub(super) fn reasons(output: &str, package: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for line in words.lines() {
-        let Some((_, said)) = line.split_once(": cannot inline ") else { continue };
-        let Some((function, why)) = said.split_once(": ") else { continue };
-        // `cannot inline F into G: ...` is of one call.
+    for line in output.lines() {
+        let Some((_, message)) = line.split_once(": cannot inline ") else { continue };
+        let Some((function, why)) = message.split_once(": ") else { continue };
+        // `cannot inline F into G: ...` is about one call.
         let function = function.split(" into ").next().unwrap_or(function);
-        let why = format!("cannot inline {}: {why}", said.split(": ").next().unwrap_or(function));
+        let why =
+            format!("cannot inline {}: {why}", message.split(": ").next().unwrap_or(function));
         found.entry(format!("{package}.{function}")).or_insert(why);
     }
     found
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_go_by_the_names_that_symbols_have() {
+    fn reasons_are_by_symbol_name() {
         let words = "# example.org/m/sums\n\
             ./sums.go:8:6: cannot inline turn: function too complex: cost 93 exceeds budget 80\n\
             ./sums.go:9:6: can inline rotate with cost 10 as: func(uint32) uint32 { return x }\n\
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_end_at_the_first_dot_behind_the_last_slash() {
+    fn packages_end_at_the_first_dot_after_the_last_slash() {
         assert_eq!(package("example.org/m/sums.(*Sum).Add"), Some("example.org/m/sums"));
         assert_eq!(package("main.main.func1"), Some("main"));
         assert_eq!(package("memmove"), None);

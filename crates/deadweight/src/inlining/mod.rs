@@ -1,11 +1,11 @@
-//! Asks Go's compiler why it did not inline a function, when the user wants it: its sources are
-//! compiled again, with `-m=2`, and what it says is put into the trace as data.
+//! `--explain-inlining`: Go's compiler says why it did not inline a function.
 //!
-//! Nothing that a binary names is run or built unless it lies under the current directory and is
-//! the user's own (`docs/adr/0008`). Not for judging whether inlining would help: that is the
-//! class `missed-inlining`.
+//! In: traces of a Go program. Out: the compiler's reasons, as data in the traces. The sources are compiled again with
+//! `-m=2`; `go_output` reads the output. Nothing that a binary names is run or built unless it is under the current
+//! directory and belongs to the user (`docs/adr/0008`). Does not judge whether inlining would help: see the cost class
+//! `missed-inlining`.
 
-mod says;
+mod go_output;
 
 use deadweight_trace::Trace;
 use deadweight_trace::ids::ImageId;
@@ -19,43 +19,43 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// All of the compiler's runs together may take so long.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// So many packages are compiled at most.
+/// Time limit of all compiler runs together.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// The most packages that are compiled.
 const MOST_PACKAGES: usize = 16;
-/// What the compiler says about one package is read so far.
+/// Bytes of compiler output that are read per package.
 const LONGEST: u64 = 64 << 20;
 
-/// Puts into the traces of a command why functions of its Go programs were not inlined, and a
-/// warning where that could not be found out.
-pub(crate) fn ask(traces: &mut [Trace]) {
+/// Adds to the traces of a command why functions of its Go programs were not inlined, and a warning where the reason
+/// could not be found.
+pub(crate) fn explain(traces: &mut [Trace]) {
     let Some(trace) = traces.first() else { return };
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIME_LIMIT;
     let mut warnings = Vec::new();
     let packages = packages(trace, &mut warnings);
-    let mut said = Vec::new();
+    let mut all_reasons = Vec::new();
     for package in packages.iter().take(MOST_PACKAGES) {
         match compile(package, until) {
-            Ok(reasons) => said.extend(reasons),
+            Ok(reasons) => all_reasons.extend(reasons),
             Err(why) => warnings.push(format!(
-                "why functions of {} are not inlined is not known: {why}",
+                "the reason why functions of {} are not inlined is not known: {why}",
                 package.folder.display()
             )),
         }
     }
     if packages.is_empty() && warnings.is_empty() {
         warnings.push(
-            "--explain-inlining: no function of a Go program whose source is under this directory was seen".into(),
+            "--explain-inlining: samples hit no function of a Go program whose source is under this directory".into(),
         );
     }
     warnings.dedup();
     for trace in traces {
         trace.meta.warnings.extend(warnings.iter().cloned());
-        trace.symbols.not_inlined.extend(said.iter().cloned());
+        trace.symbols.not_inlined.extend(all_reasons.iter().cloned());
     }
 }
 
-/// A package that the program was built from.
+/// A package of the program.
 #[derive(Debug, PartialEq, Eq)]
 struct Package {
     /// Its name in symbols: `example.org/m/sums`, `main`.
@@ -65,7 +65,7 @@ struct Package {
     image: PathBuf,
 }
 
-/// The packages whose functions samples hit, as far as their sources may be compiled.
+/// The packages whose functions samples hit, if their sources may be compiled.
 fn packages(trace: &Trace, warnings: &mut Vec<String>) -> Vec<Package> {
     let symbols = &trace.symbols;
     let mut folders: BTreeMap<(ImageId, PathBuf), (String, Vec<PathBuf>)> = BTreeMap::new();
@@ -77,11 +77,11 @@ fn packages(trace: &Trace, warnings: &mut Vec<String>) -> Vec<Package> {
         for frame in &location.frames {
             let file = PathBuf::from(symbols.name(frame.file));
             let (Some(folder), Some(package)) =
-                (file.parent(), says::package(symbols.name(frame.function)))
+                (file.parent(), go_output::package(symbols.name(frame.function)))
             else {
                 continue;
             };
-            // Generated code has names that are no files.
+            // Generated code has file names without a file.
             if !file.is_absolute() {
                 continue;
             }
@@ -103,72 +103,81 @@ fn packages(trace: &Trace, warnings: &mut Vec<String>) -> Vec<Package> {
         }
     }
     warnings.extend(refused.into_iter().map(|(why, folders)| {
-        format!("why functions of {} are not inlined was not asked: {why}", folders.join(", "))
+        format!(
+            "the reason why functions of {} are not inlined was not looked for: {why}",
+            folders.join(", ")
+        )
     }));
     found
 }
 
-/// Whether a folder may be compiled: below the current directory, the user's own, and not newer
-/// than the binary. Elsewhere is none of our business, and no reason for words.
+/// Whether a folder may be compiled: below the current directory, owned by the user, and not newer than the binary. A
+/// folder elsewhere is skipped without a warning.
 fn allowed(folder: &Path, files: &[PathBuf], image: &Path) -> Result<bool, String> {
     let here = std::env::current_dir().and_then(fs::canonicalize).map_err(|e| e.to_string())?;
     let Ok(real) = fs::canonicalize(folder) else { return Ok(false) };
     let Ok(below) = real.strip_prefix(&here) else { return Ok(false) };
     let us = fs::metadata("/proc/self").map_err(|e| e.to_string())?.uid();
-    let theirs = |found: &Metadata| found.uid() != us || found.mode() & 0o022 != 0;
-    let mut inner = here.clone();
-    let ways = std::iter::once(here.clone()).chain(below.components().map(|part| {
-        inner.push(part);
-        inner.clone()
+    let is_foreign = |found: &Metadata| found.uid() != us || found.mode() & 0o022 != 0;
+    let mut path = here.clone();
+    let folders = std::iter::once(here.clone()).chain(below.components().map(|part| {
+        path.push(part);
+        path.clone()
     }));
-    let made =
+    let metadata =
         |path: &Path| fs::symlink_metadata(path).map_err(|e| format!("{}: {e}", path.display()));
-    for path in ways.chain(files.iter().cloned()) {
-        if theirs(&made(&path)?) {
+    for path in folders.chain(files.iter().cloned()) {
+        if is_foreign(&metadata(&path)?) {
             return Err(format!("others own {} or can change it", path.display()));
         }
     }
     let built = fs::metadata(image).and_then(|m| m.modified());
     let built = built.map_err(|e| format!("{}: {e}", image.display()))?;
     for file in files {
-        if made(file)?.modified().is_ok_and(|changed| changed > built) {
+        if metadata(file)?.modified().is_ok_and(|changed| changed > built) {
             return Err(format!("{} has changed since the program was built", file.display()));
         }
     }
     Ok(true)
 }
 
-/// What the compiler says about a package's functions: their names in symbols, and why they were
-/// not inlined, with the command that was run.
+/// The compiler's reasons for a package: names of functions as in symbols, and why each was not inlined, with the
+/// command that was run.
 fn compile(package: &Package, until: Instant) -> Result<Vec<(String, String)>, String> {
     let read = |command: &mut Command| run(command, until);
-    let made = read(Command::new("go").args(["version", "-m"]).arg(&package.image))?;
-    let made = says::Build::read(&made).ok_or("its binary does not say how it was built")?;
+    let version = read(Command::new("go").args(["version", "-m"]).arg(&package.image))?;
+    let build =
+        go_output::Build::read(&version).ok_or("its binary does not say how it was built")?;
     let here = read(Command::new("go").args(["env", "GOVERSION"]).current_dir(&package.folder))?;
-    if here.trim() != made.version {
-        return Err(format!("it was built by {}, and here is {}", made.version, here.trim()));
+    if here.trim() != build.version {
+        return Err(format!(
+            "it was built by {}, but {} is installed here",
+            build.version,
+            here.trim()
+        ));
     }
     let mut arguments = vec!["build", "-gcflags=-m=2"];
-    let tags = format!("-tags={}", made.tags);
-    if !made.tags.is_empty() {
+    let tags = format!("-tags={}", build.tags);
+    if !build.tags.is_empty() {
         arguments.push(&tags);
     }
     let mut command = Command::new("go");
     command.args(&arguments).args(["-buildvcs=false", "-o", "/dev/null", "."]);
     command.current_dir(&package.folder);
-    if !made.experiments.is_empty() {
-        command.env("GOEXPERIMENT", &made.experiments);
+    if !build.experiments.is_empty() {
+        command.env("GOEXPERIMENT", &build.experiments);
     }
-    let words = read(&mut command)?;
+    let output = read(&mut command)?;
     let here = std::env::current_dir().and_then(fs::canonicalize).unwrap_or_default();
     let folder = package.folder.strip_prefix(here).unwrap_or(&package.folder);
-    let asked = format!("{}: go {} ./{}", made.version, arguments.join(" "), folder.display());
-    let reasons = says::reasons(&words, &package.name);
-    Ok(reasons.into_iter().map(|(name, why)| (name, format!("{why} ({asked})"))).collect())
+    let command_line =
+        format!("{}: go {} ./{}", build.version, arguments.join(" "), folder.display());
+    let reasons = go_output::reasons(&output, &package.name);
+    Ok(reasons.into_iter().map(|(name, why)| (name, format!("{why} ({command_line})"))).collect())
 }
 
-/// Runs a command of `go`'s that fetches nothing, runs no other compiler and writes to its own
-/// cache only. Gives what it says on both streams.
+/// Runs a `go` command that fetches nothing, runs no other compiler and writes only to its own cache. Returns its output
+/// on both streams.
 fn run(command: &mut Command, until: Instant) -> Result<String, String> {
     command
         .envs([("GOPROXY", "off"), ("GOTOOLCHAIN", "local"), ("GOFLAGS", ""), ("CGO_ENABLED", "0")])
@@ -184,27 +193,27 @@ fn run(command: &mut Command, until: Instant) -> Result<String, String> {
             let out = out.map(drain).unwrap_or_default();
             (out, err.join().ok().flatten().unwrap_or_default())
         });
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if it took too long.
         let _ = send.send(all);
     });
-    let said = receive.recv_timeout(until.saturating_duration_since(Instant::now()));
-    if said.is_err() {
-        // It may have ended by itself just now.
+    let output = receive.recv_timeout(until.saturating_duration_since(Instant::now()));
+    if output.is_err() {
+        // Fails if the process has just ended.
         let _ = child.kill();
     }
     let status = child.wait().map_err(|e| format!("go: {e}"))?;
-    let (out, err) = said.map_err(|_| format!("go took more than {} s", PATIENCE.as_secs()))?;
+    let (out, err) = output.map_err(|_| format!("go took more than {} s", TIME_LIMIT.as_secs()))?;
     if status.success() {
         return Ok(out + &err);
     }
-    let first = err.lines().find(|line| !line.starts_with('#')).unwrap_or("it says nothing");
+    let first = err.lines().find(|line| !line.starts_with('#')).unwrap_or("no message");
     let words = command.get_args().filter_map(OsStr::to_str).collect::<Vec<_>>().join(" ");
     Err(format!("go {words}: {first}"))
 }
 
 fn drain(from: impl Read) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read any more was not said.
+    // After a read error the output ends there.
     let _ = from.take(LONGEST).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -215,9 +224,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn only_what_is_ours_and_below_this_directory_may_be_compiled() {
+    fn only_the_users_own_folders_below_this_directory_may_be_compiled() {
         let binary = std::env::current_exe().unwrap();
-        // Not below it, and not there at all: none of our business.
+        // Elsewhere, and missing.
         assert_eq!(allowed(Path::new("/"), &[], &binary), Ok(false));
         assert_eq!(allowed(Path::new("/nowhere/at/all"), &[], &binary), Ok(false));
         let here = std::env::current_dir().unwrap();

@@ -1,5 +1,6 @@
-//! What the user wants done around a command's runs, in nobody's time: setup, prepare, conclude,
-//! cleanup. Their output goes nowhere; one that fails ends everything, with its last words.
+//! Shell commands around a command's runs, outside the measured time: setup, prepare, conclude, cleanup.
+//!
+//! Their output is dropped. If one fails, everything ends, with its last line on standard error.
 
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Shell commands around the runs of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Around {
+pub struct Hooks {
     /// Before its first run.
     pub setup: Option<OsString>,
     /// Before each run.
@@ -19,12 +20,12 @@ pub struct Around {
     pub cleanup: Option<OsString>,
 }
 
-impl Around {
+impl Hooks {
     pub(super) fn set_up(&self) -> Result<(), Failure> {
         shell(self.setup.as_ref(), "the command of --setup failed")
     }
 
-    pub(super) fn make_ready(&self) -> Result<(), Failure> {
+    pub(super) fn prepare(&self) -> Result<(), Failure> {
         shell(self.prepare.as_ref(), "the command of --prepare failed")
     }
 
@@ -40,15 +41,15 @@ impl Around {
 fn shell(line: Option<&OsString>, what: &'static str) -> Result<(), Failure> {
     let Some(line) = line else { return Ok(()) };
     let failed = |source| Failure::Repeat { what, source };
-    // The input is the compared commands'.
+    // Standard input belongs to the compared commands.
     let done = Command::new("/bin/sh").arg("-c").arg(line).stdin(Stdio::null()).output();
     let done = done.map_err(failed)?;
     if done.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&done.stderr);
-    let told = told.lines().last().unwrap_or_default();
-    Err(failed(io::Error::other(format!("{} {told}", done.status))))
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    let last_line = stderr.lines().last().unwrap_or_default();
+    Err(failed(io::Error::other(format!("{} {last_line}", done.status))))
 }
 
 #[cfg(test)]
@@ -56,17 +57,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_is_told_with_its_words() {
+    fn a_failure_is_reported_with_the_last_line() {
         let line = |text: &str| Some(OsString::from(text));
-        let around = Around {
-            prepare: line("echo no such luck >&2; exit 3"),
+        let hooks = Hooks {
+            prepare: line("echo no such thing >&2; exit 3"),
             conclude: line("true"),
-            ..Around::default()
+            ..Hooks::default()
         };
-        let told = around.make_ready().unwrap_err().to_string();
-        assert!(told.contains("--prepare") && told.contains("no such luck"), "{told}");
-        around.conclude().unwrap();
-        around.set_up().unwrap();
-        around.clean_up().unwrap();
+        let failure = hooks.prepare().unwrap_err().to_string();
+        assert!(failure.contains("--prepare") && failure.contains("no such thing"), "{failure}");
+        hooks.conclude().unwrap();
+        hooks.set_up().unwrap();
+        hooks.clean_up().unwrap();
     }
 }
