@@ -1,4 +1,4 @@
-//! The clock of all records, and the kernel's other clocks. Not for timing pieces of work: see `timing`.
+//! The clock of all records, and the kernel's other clocks. For timing pieces of work see `timing`.
 
 use deadweight_trace::units::Ns;
 

@@ -11,11 +11,11 @@ pub enum Error {
     /// The program could not be executed.
     #[error("cannot run {}: {why}", path.display())]
     Exec {
-        /// The program as it was asked for, or the file that refused.
+        /// The program as requested, or the file that the kernel refused.
         path: PathBuf,
         /// The kernel's error number.
         errno: i32,
-        /// The same in words, with what was found out about the file.
+        /// The reason in words, with what was found out about the file.
         why: String,
     },
     /// The command is empty or has a zero byte in it.
@@ -24,9 +24,9 @@ pub enum Error {
     /// The directory to run in cannot be entered.
     #[error("cannot enter {}: {source}", path.display())]
     Directory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// This machine does not let us record.
@@ -37,31 +37,30 @@ pub enum Error {
         /// The command that helps.
         help: String,
     },
-    /// A process that cannot be joined.
+    /// A process that cannot be attached to.
     #[error("cannot attach to process {pid}: {why}")]
     NoProcess {
-        /// Which.
+        /// The process.
         pid: u32,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A signal ended the program before it was started.
+    /// A signal ended the child before it became the program.
     #[error("interrupted by signal {0} before the program was started")]
     Interrupted(i32),
     /// The kernel refused something that should have worked.
     #[error("{what}: {source}")]
     System {
-        /// What was being done.
+        /// The attempted action.
         what: String,
-        /// Why it failed.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// The exit code that a shell would give: 127 for a missing program, 126 for one that cannot
-    /// be executed, 128 and the signal's number if one
-    /// came first, 125 for a failure of ours.
+    /// The exit code that a shell would give: 127 for a missing program, 126 for one that cannot be executed, 128 and
+    /// the signal's number if a signal came first, 125 for a failure of the recorder.
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match self {
@@ -72,7 +71,7 @@ impl Error {
         }
     }
 
-    /// The latest system error, met while doing `what`.
+    /// The latest system error, which occurred during the action `what`.
     pub(crate) fn last(what: impl Into<String>) -> Self {
         Self::System { what: what.into(), source: io::Error::last_os_error() }
     }

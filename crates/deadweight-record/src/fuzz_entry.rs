@@ -1,12 +1,12 @@
-//! The kernel's and cgroups' texts, and what other programs put into them, read as the recorder reads them: for
-//! fuzzing. Not for meaning: each reader says what it found in its own place.
+//! One entry for fuzzing: reads a text with each parser that reads `/proc`, `/sys`, cgroups and tracefs. It judges
+//! nothing.
 
 use crate::perf::tracefs::Tracepoint;
 use crate::procfs::{self, cgroup, memory, snapshot, waits};
 use crate::ptrace;
 use crate::session::counting;
 
-/// Reads a text in each way there is, and says how many found something in it.
+/// Reads a text with each parser and returns how many found something in it.
 #[must_use]
 pub fn read_as_any(text: &str) -> usize {
     let found = [

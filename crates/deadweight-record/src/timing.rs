@@ -1,16 +1,16 @@
-//! Timing short pieces of work: the shortest of a few tries, and what an empty system call takes. Not for what a
-//! recording costs a program: see `session::calibrate`.
+//! Timing short pieces of work: the shortest of a few tries, and the duration of an empty system call. For what a
+//! recording costs a program see `session::calibrate`.
 
 use crate::clock::now;
 
-/// The best of so many tries counts: the others were disturbed. Many short ones, because the
-/// shorter a try, the likelier is one that nothing disturbs.
+/// The shortest of this many tries counts; other tasks disturbed the rest. Many short tries are better than a few
+/// long ones: a short try is more likely to be undisturbed.
 pub(crate) const TRIES: usize = 6;
 
-/// So many empty calls are tried at a time: too few for counted ones to be told.
+/// Number of empty calls per try: too few for the BPF programs to report their counts meanwhile.
 pub(crate) const EMPTY: u64 = 100;
 
-/// Makes them, on the calling thread.
+/// Makes that many empty calls on the calling thread.
 pub(crate) fn empty_calls() {
     for _ in 0..EMPTY {
         // SAFETY: there is no such descriptor.
@@ -18,12 +18,11 @@ pub(crate) fn empty_calls() {
     }
 }
 
-/// What an observed call costs `around` its records and `inside` of them, in ns, so that what is left around
-/// them is the program's own, and inside all that the kernel does for the call: the way across the kernel's
-/// border lies outside of the records, and would look like the program's own work. Of an empty call that
-/// nobody observes it is next to all.
+/// Moves the kernel entry and exit cost of a call from `inside` (between the call's two records) to `around` (outside
+/// of them), both in ns. Recording costs `around` and `inside`; entry and exit lie outside of the records and would
+/// look like the program's own work. An unrecorded empty call (`bare_call`) consists of little else.
 pub(crate) fn with_entry_cost(bare_call: f64, around: f64, inside: f64) -> [f64; 2] {
-    /// A call's instructions on the program's side: its arguments, and the wrapper of a library.
+    /// The call's instructions on the user side: its arguments, and the library's wrapper.
     const OWN: f64 = 5.0;
     let border = (bare_call - OWN).clamp(0.0, inside.max(0.0));
     [around + border, inside - border]

@@ -1,6 +1,6 @@
-//! One run without tracing: its times, and what the kernel counts of any program for nothing.
+//! One run without tracing: its times, and the counters that the kernel keeps for any process.
 //!
-//! Not for starting programs (`launch`) or for repeating them.
+//! Starting programs is in `launch`, repeating runs in the command.
 
 use super::signals::Guard;
 use super::{Request, time_limit, vfork};
@@ -23,11 +23,11 @@ pub struct CleanRun {
     pub max_rss: u64,
     /// How it ended.
     pub exit: Exit,
-    /// How often another task was given its CPU while it could have gone on.
+    /// Involuntary context switches: how often another task got the CPU although the program could have continued.
     pub involuntary_switches: u64,
     /// Blocks of 512 bytes that had to be read from storage.
     pub blocks_read: u64,
-    /// How long a CPU quota of its cgroup kept tasks from running, summed over CPUs.
+    /// How long a CPU quota of the cgroup kept tasks from running, summed over CPUs.
     pub throttled: Ns,
 }
 

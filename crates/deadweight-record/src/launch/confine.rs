@@ -1,25 +1,24 @@
-//! Giving up rights: what reads files of the program's making needs none but to read.
+//! Drops privileges: code that reads the program's files needs no more than to read.
 //!
-//! Once nothing more is recorded, the calling thread and what it starts may no longer write, make, remove or run
-//! files, has no capability but to read what others may not, and gets none back. What is open stays so.
-//! See [ADR-0013](../../../docs/adr/0013-privileges-are-dropped-before-foreign-files-are-read.md).
+//! After the recording, the calling thread and its children can no longer write, create, remove or execute files. Of
+//! the capabilities they keep only the one to read any file, and cannot regain others. Open files stay usable. See
+//! [ADR-0013](../../../../docs/adr/0013-privileges-are-dropped-before-foreign-files-are-read.md).
 
 /// `LANDLOCK_CREATE_RULESET_VERSION`.
 const VERSION: u32 = 1;
-/// Landlock's rights to run, write, remove and make files of any kind, by its versions 1 to 3: bit 2, 3
-/// (reading) are not among them.
+/// Landlock's access rights to execute, write, remove and create files of any kind, by its versions 1 to 3. Bits 2
+/// and 3 (reading) are not among them.
 const CHANGES: [u64; 3] = [0b1_1111_1111_0011, 0b11_1111_1111_0011, 0b111_1111_1111_0011];
 /// `CAP_DAC_READ_SEARCH`.
 const READ: u32 = 1 << 2;
 /// `_LINUX_CAPABILITY_VERSION_3`.
 const CAPABILITIES: u32 = 0x2008_0522;
 
-/// Gives up what this thread may do beyond reading, for good. To be called when it is the only one
-/// left, and nothing is to be recorded, run or opened for writing any more. Where the kernel knows no Landlock (before
-/// 5.13) capabilities alone are given up.
+/// Drops all privileges of this thread except reading, permanently. Call it when this is the only thread and nothing
+/// more is recorded, executed or opened for writing. On kernels without Landlock (before 5.13) only capabilities are
+/// dropped.
 pub fn confine() {
-    // SAFETY: numbers, and structures of ours as the kernel describes them; on failure nothing
-    // changes.
+    // SAFETY: numbers, and structures laid out as the kernel describes them; on failure nothing changes.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         change_no_files();
@@ -28,7 +27,7 @@ pub fn confine() {
 }
 
 unsafe fn change_no_files() {
-    // SAFETY: the caller's; the ruleset is one number, and its descriptor ours.
+    // SAFETY: the caller's; the ruleset is one number, and its descriptor is owned here.
     unsafe {
         let none = std::ptr::null::<u64>();
         let version = libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION);
@@ -43,7 +42,7 @@ unsafe fn change_no_files() {
 }
 
 unsafe fn only_read() {
-    // Version and "this thread"; then effective, permitted, inheritable, of the lower and the upper half.
+    // Version and "this thread"; then effective, permitted, inheritable, for the lower and the upper 32 bits.
     let header = [CAPABILITIES, 0];
     let mut sets = [[0_u32; 3]; 2];
     // SAFETY: the caller's.

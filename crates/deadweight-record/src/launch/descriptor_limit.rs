@@ -1,5 +1,5 @@
-//! How many descriptors we may have open: some twenty for each CPU, which is more than the usual
-//! limit of 1024 from about fifty on. The program gets back the limit that we were started with.
+//! The limit of open descriptors. The recorder needs some twenty for each CPU, which exceeds the usual limit of 1024
+//! from about fifty CPUs on. The program gets back the limit that the recorder was started with.
 
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 /// The limit before [`raise`] changed it.
 static AT_START: OnceLock<Option<libc::rlimit>> = OnceLock::new();
 
-/// Raises the soft limit to the hard one, which nobody needs a privilege for. Who may not is told
-/// so by what cannot be opened.
+/// Raises the soft limit to the hard one, which needs no privilege. If the kernel refuses, opening events fails
+/// later.
 pub(crate) fn raise() {
     AT_START.get_or_init(|| {
         let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
@@ -24,7 +24,7 @@ pub(crate) fn raise() {
     });
 }
 
-/// How many descriptors we may have.
+/// The number of descriptors that the recorder may have open.
 pub(crate) fn most_files() -> usize {
     let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
     // SAFETY: fills in a structure of plain numbers.
@@ -35,7 +35,7 @@ pub(crate) fn most_files() -> usize {
     usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
 }
 
-/// What the program must start with, if that is not what we have.
+/// The limit that the program must start with, if it differs from the recorder's.
 pub(crate) fn of_program() -> Option<libc::rlimit> {
     AT_START.get().copied().flatten()
 }

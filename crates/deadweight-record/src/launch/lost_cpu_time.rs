@@ -1,4 +1,4 @@
-//! What the machine took of the CPUs while a recording ran. Not for what other programs did there.
+//! CPU time that a hypervisor or a CPU quota took during a recording. Other programs' CPU time is not counted here.
 
 use super::Ended;
 use crate::procfs;
@@ -6,7 +6,7 @@ use crate::procfs::cgroup;
 use deadweight_trace::Meta;
 use deadweight_trace::units::Ns;
 
-/// What others had taken of the CPUs when a recording began.
+/// The kernel's totals at the start of a recording.
 pub(crate) struct LostCpuTime {
     steal: u64,
     throttled: u64,
@@ -17,7 +17,7 @@ impl LostCpuTime {
         Self { steal: procfs::steal(), throttled: cgroup::throttled() }
     }
 
-    /// The recording is complete: notes its end, and what was taken meanwhile.
+    /// Notes the end of the complete recording, and the CPU time lost during it.
     pub(crate) fn until(&self, ended: &Ended, meta: &mut Meta) {
         let after = Self::so_far();
         meta.end = Ns(ended.end - meta.zero);

@@ -1,8 +1,8 @@
-//! Starts a program behind a barrier, lets it go, and waits for its end.
+//! Runs a program: starts it behind a barrier, releases it, and waits for its end.
 //!
-//! The program must not notice us: same process group, environment, signal dispositions and mask;
-//! no descriptor of ours is open in it. A run that nobody watches needs no
-//! barrier.
+//! Comes in: a [`Request`]. Goes out: the program's end, with its times. The program must not notice the recorder: it
+//! gets the same process group, environment, signal dispositions and mask, and inherits none of the recorder's
+//! descriptors. A run without tracing needs no barrier. It must not know events or recordings.
 
 mod clean;
 mod confine;
@@ -49,15 +49,15 @@ pub(crate) struct Waiting {
     messages: File,
     requested: RequestedProgram,
     vfork_thread: VforkThread,
-    /// The thread that lends to it.
+    /// The thread whose memory the child borrows.
     pub(crate) by: Tid,
 }
 
-/// A program that was let go.
+/// A program that was released.
 pub(crate) struct Running {
     pid: i32,
     start: u64,
-    /// CPU time that it had used behind the barrier: ours, not the program's.
+    /// CPU time that the child had used behind the barrier; it belongs to the recorder, not to the program.
     used_before: Ns,
     messages: File,
     requested: RequestedProgram,
@@ -75,7 +75,7 @@ pub(crate) struct Ended {
     pub(crate) blocks_read: u64,
 }
 
-/// Everything that the child needs, which may not allocate.
+/// Everything that the child needs. The child itself cannot allocate.
 struct Child {
     go: Go,
     messages: RawFd,
@@ -88,24 +88,24 @@ struct Child {
     argv: Vec<*const libc::c_char>,
     /// `sh`, a place for the candidate, the arguments: for a script without an interpreter line.
     script_argv: Vec<*const libc::c_char>,
-    /// What the arguments' pointers lead to; `RequestedProgram` has the candidates'.
+    /// Owns the strings of `argv`; `RequestedProgram` owns the candidates.
     _words: Vec<CString>,
 }
 
 /// When the child becomes the program.
 enum Go {
-    /// When a byte comes from `here`. The other end is closed: while the child held it, our death would
-    /// not open the barrier.
+    /// When a byte arrives at `here`. The child closes the other end: otherwise the recorder's death would not open
+    /// the barrier.
     Released { here: RawFd, other_end: RawFd },
-    /// When it is ready. It messages at which instant, and how much CPU time it had used.
+    /// As soon as it is ready. The child notes the instant, and the CPU time that it had used.
     AtOnce { start: u64, used_before: Ns },
 }
 
-/// What the child messages: that it is at the barrier, and its process id; or that it failed, the error's number,
-/// and where.
+/// A message from the child: it is at the barrier (and its process id), or it failed (and the error number and the
+/// step).
 struct ChildMessage {
     number: i32,
-    /// One of these, or which candidate.
+    /// One of the constants below, or the candidate's index.
     at: i32,
 }
 
@@ -129,7 +129,7 @@ impl Waiting {
         self.pid
     }
 
-    /// Lets it go towards exec.
+    /// Releases it: it continues to exec.
     pub(crate) fn release(mut self) -> Result<Running, Error> {
         let used_before = cpu_time(self.pid);
         let start = now();
@@ -148,8 +148,8 @@ impl Waiting {
         })
     }
 
-    /// Gives up for this reason: the program is never run. If a signal ended it before that
-    /// (Ctrl-C goes to the whole group), that is why something failed.
+    /// Gives up for this reason; the program never runs. If a signal ended the child before (Ctrl-C goes to the whole
+    /// group), the signal is the reason.
     pub(crate) fn cancel(self, why: Error) -> Error {
         let Self { pid, barrier, vfork_thread, .. } = self;
         drop(barrier);
@@ -159,7 +159,7 @@ impl Waiting {
     }
 }
 
-/// Waits for a child that never becomes the program: the signal that ended it, if one did.
+/// Waits for a child that never becomes the program. Returns the signal that ended it, if one did.
 fn ended_by(pid: i32) -> Option<i32> {
     let mut status = 0;
     // SAFETY: waits for our own child, which ends by itself or once its barrier is closed.
@@ -173,7 +173,7 @@ impl Running {
         self.pid
     }
 
-    /// Waits for its end; stops and continues are its own affair.
+    /// Waits for its end. If the program stops and continues, that changes nothing.
     pub(crate) fn wait(self) -> Result<Ended, Error> {
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -193,12 +193,12 @@ impl Running {
         self.reaped(status, &usage, end)
     }
 
-    /// When it was let go.
+    /// The instant of its release.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// It ended, as `wait4` told at this instant.
+    /// It ended: `wait4` returned this status at this instant.
     pub(crate) fn reaped(
         mut self,
         status: i32,
@@ -206,8 +206,8 @@ impl Running {
         end: u64,
     ) -> Result<Ended, Error> {
         _ = self.vfork_thread.take().map(VforkThread::end);
-        // ChildMessage into a close-on-exec pipe, and read only now: reading it earlier would wake us in the
-        // middle of the program's start.
+        // The child writes into a close-on-exec pipe. It is read only now: a reader that waits for it would be woken
+        // in the middle of the program's start.
         if let Some(said) = ChildMessage::read(&mut self.messages) {
             return Err(self.requested.refused(said));
         }
@@ -229,7 +229,7 @@ impl Running {
 }
 
 impl Child {
-    /// Makes ready what the child needs; the pipe is for what it messages.
+    /// Prepares everything that the child needs; the pipe carries its messages.
     fn prepare(
         request: &Request,
         guard: &Guard,
@@ -319,7 +319,7 @@ impl Child {
     /// Tries each candidate as `execvp` does.
     ///
     /// # Safety
-    /// Only in the child.
+    /// Call it only in the child.
     unsafe fn exec(&mut self) -> ! {
         unsafe extern "C" {
             static environ: *const *const libc::c_char;
@@ -329,8 +329,7 @@ impl Child {
             // SAFETY: pointers into strings that outlive this, in arrays that end with a null.
             unsafe { libc::execve(*path, self.argv.as_ptr(), environ) };
             match errno() {
-                // It exists, so what is missing is its interpreter or loader.
-                // SAFETY: as above.
+                // The file exists, so its interpreter or loader is missing. SAFETY: as above.
                 libc::ENOENT if unsafe { libc::access(*path, libc::F_OK) } == 0 => {
                     self.fail(libc::ENOENT, at);
                 }
@@ -378,7 +377,7 @@ fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-/// The files that the command may mean, in the order in which they are tried.
+/// The files that the command can refer to, in the order in which they are tried.
 fn candidates(argv: &[OsString]) -> Result<Vec<CString>, Error> {
     let name = argv.first().filter(|n| !n.is_empty()).ok_or(Error::Command("it is empty"))?;
     if name.as_bytes().contains(&b'/') {
@@ -408,7 +407,7 @@ fn c_string(string: &OsStr) -> Result<CString, Error> {
     CString::new(string.as_bytes()).map_err(|_| Error::Command("it contains a zero byte"))
 }
 
-/// A pipe whose ends no program of the user's inherits: read end, write end.
+/// A pipe that no program inherits: read end, write end.
 fn pipe() -> Result<(File, File), Error> {
     let mut ends = [0; 2];
     // SAFETY: on success both ends are new descriptors that nobody else owns.

@@ -1,4 +1,4 @@
-//! What became of a recorded run, in numbers. Not for what it did: that is told to the sink.
+//! The result of a recorded run, in numbers. The sink gets the events themselves.
 
 use super::Ended;
 use deadweight_trace::units::Ns;

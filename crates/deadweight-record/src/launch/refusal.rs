@@ -1,4 +1,4 @@
-//! Why a program never began, in words that help. Not for trying to start it.
+//! Explains why a program could not be started.
 
 use super::{AT_DIRECTORY, AT_SUBSTITUTE, ChildMessage};
 use crate::error::Error;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What was requested for, to name it if it cannot be had.
+/// The request, to name it in an error.
 pub(super) struct RequestedProgram {
     pub(super) name: OsString,
     pub(super) dir: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct RequestedProgram {
 }
 
 impl RequestedProgram {
-    /// Why it never became the program.
+    /// The reason why the child never became the program.
     pub(super) fn refused(&self, ChildMessage { number: errno, at }: ChildMessage) -> Error {
         let source = io::Error::from_raw_os_error(errno);
         let Self { name, dir, candidates } = self;
@@ -38,7 +38,7 @@ impl RequestedProgram {
     }
 }
 
-/// Why the kernel refused to execute this file, in words that help.
+/// The reason why the kernel refused to execute this file, with what helps.
 fn refusal(path: &Path, source: &io::Error) -> String {
     let plain = |text: &str| text.to_owned();
     match (source.raw_os_error(), path.metadata()) {

@@ -1,4 +1,4 @@
-//! What is to be run and recorded, as a caller asks for it. Not for running it.
+//! The request: what to run and what to record. `launch` runs it.
 
 use super::Substitute;
 use deadweight_trace::probe::ProbeKind;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// What to run, and how.
 #[derive(Debug, Default)]
 pub struct Request {
-    /// The command and its arguments. Found like `execvp` does: in `PATH` unless it has a slash.
+    /// The command and its arguments. Found as by `execvp`: in `PATH` unless it has a slash.
     pub argv: Vec<OsString>,
     /// Its standard input.
     pub stdin: Stream,
@@ -18,34 +18,34 @@ pub struct Request {
     pub stdout: Stream,
     /// Its standard error.
     pub stderr: Stream,
-    /// Where to run it; none for our own directory.
+    /// The directory to run it in; none for the recorder's.
     pub dir: Option<PathBuf>,
-    /// Places in binaries to watch, beside what the plan records.
+    /// Probes in binaries, beside those that the plan records.
     pub probes: Vec<Probe>,
-    /// Places whose hits are counted. That slows the program down.
+    /// Functions whose calls are counted. Counting slows the program down.
     pub counts: Vec<Count>,
-    /// For how long they are counted if there are hits enough to know proportions; none: 10 s.
+    /// How long to count, once there are enough hits to know proportions; none: 10 s.
     pub counting: Option<Duration>,
-    /// A copy that takes a binary's place.
+    /// A copy that replaces a binary during the run.
     pub substitute: Option<Substitute>,
-    /// After so long a run without tracing is ended, by force.
+    /// A run without tracing is killed after this time.
     pub limit: Option<Duration>,
 }
 
 /// One of the three standard streams of a program.
 #[derive(Debug, Default)]
 pub enum Stream {
-    /// Ours.
+    /// The recorder's own.
     #[default]
     Inherit,
-    /// This file, at its present offset.
+    /// This file, at its current offset.
     File(File),
 }
 
-/// A place in a binary that makes a [`RawKind::Probe`](crate::RawKind::Probe) when reached.
+/// A probe: an address in a binary. Each hit makes a [`RawKind::Probe`](crate::RawKind::Probe).
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// What the events are called.
+    /// The name of its events.
     pub name: String,
     /// The binary.
     pub path: PathBuf,
@@ -53,9 +53,9 @@ pub struct Probe {
     pub file_offset: u64,
     /// Its address in memory, where that is the same in each run.
     pub fixed: Option<u64>,
-    /// What to note.
+    /// The registers to record.
     pub args: [Register; 2],
-    /// Whether to take the user stack too.
+    /// Whether to record the user stack too.
     pub stack: bool,
 }
 
@@ -69,16 +69,16 @@ pub enum Register {
     Number(u8),
 }
 
-/// A place in a binary whose hits are counted.
+/// A function whose calls are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// What a hit means.
+    /// The meaning of a hit.
     pub mark: ProbeKind,
     /// The binary.
     pub path: PathBuf,
     /// Offset in the file of a function's first byte.
     pub file_offset: u64,
-    /// The arguments whose product is the number of bytes requested for; none for no bytes.
+    /// The arguments whose product is the number of requested bytes; none for no bytes.
     pub factors: Vec<Argument>,
     /// A hit does not count if this argument is 0.
     pub unless_zero: Option<Argument>,

@@ -1,9 +1,9 @@
-//! Another file in a binary's place, for one program and its descendants alone.
+//! Another file in place of a binary, for one program and its descendants only.
 //!
-//! The program gets a view of the file system of its own, in which a copy is mounted over the
-//! binary: whatever is executed or loaded from there is the copy, by whatever name it was found, and
-//! `/proc/self/exe` tells the binary's own path. The file itself is not touched. Where the kernel
-//! does not allow that, the copy is executed under the program's name.
+//! The program gets its own mount namespace, in which a copy is mounted over the binary. Everything
+//! executed or loaded from the binary's path is then the copy, whatever name was used, and
+//! `/proc/self/exe` shows the binary's path. The binary itself is not changed. Where the kernel does
+//! not allow the mount, the copy is executed under the program's name.
 
 use crate::error::Error;
 use std::ffi::CString;
@@ -13,25 +13,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// A file, and what is to be there instead.
+/// A binary, and the file that replaces it.
 #[derive(Clone, Debug)]
 pub struct Substitute {
-    /// The binary, by its real path.
+    /// The binary, by its canonical path.
     pub binary: PathBuf,
-    /// The file that takes its place.
+    /// The file that replaces it.
     pub copy: PathBuf,
 }
 
-/// The same, made ready for a child.
+/// The substitute, prepared for a child.
 pub(crate) struct Prepared {
     binary: CString,
     copy: CString,
-    /// Which of the files that the command may mean are the binary.
+    /// Which of the files that the command can refer to are the binary.
     direct: Vec<bool>,
 }
 
 impl Substitute {
-    /// Makes ready. `candidates`: the files that the command may mean; relative ones from `dir`.
+    /// Prepares it. `candidates`: the files that the command can refer to; relative ones from `dir`.
     pub(crate) fn prepare(
         &self,
         candidates: &[CString],
@@ -57,16 +57,16 @@ impl Substitute {
 }
 
 impl Prepared {
-    /// Puts the copy in place, in the child. `candidates` are those that it was made ready
-    /// with. Gives the error's number if it can be done in no way. Async-signal-safe.
+    /// Puts the copy in place, in the child. `candidates` are those of the preparation. Returns the error number if
+    /// no way works. Async-signal-safe.
     ///
     /// # Safety
-    /// Only in the child.
+    /// Call it only in the child.
     pub(crate) unsafe fn put(&self, candidates: &mut [*const libc::c_char]) -> Result<(), i32> {
         let none = ptr::null::<libc::c_char>();
         // SAFETY: plain system calls on strings that outlive them.
         unsafe {
-            // A copy that crashes need not leave its memory behind.
+            // A copy that crashes needs no core dump.
             let mut core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             if libc::getrlimit(libc::RLIMIT_CORE, &mut core) == 0 {
                 core.rlim_cur = 0;

@@ -1,10 +1,10 @@
-//! An end to a program that takes too long, with its descendants.
+//! Kills a program that takes too long, with its descendants.
 
 use crate::procfs::tree;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Does `wait`, which waits for the process `pid`, and kills that after `limit`.
+/// Runs `wait`, which waits for the process `pid`, and kills that process after `limit`.
 pub(crate) fn within<T>(limit: Option<Duration>, pid: i32, wait: impl FnOnce() -> T) -> T {
     let Some(limit) = limit else { return wait() };
     let (done, waiting) = channel::<()>();
@@ -20,11 +20,11 @@ pub(crate) fn within<T>(limit: Option<Duration>, pid: i32, wait: impl FnOnce() -
     })
 }
 
-/// Kills a process and whatever it started.
+/// Kills a process and its descendants.
 fn kill(root: i32) {
     let tree = tree(root.cast_unsigned());
     for pid in tree.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
-        // SAFETY: signals a process of ours, which nobody has waited for yet.
+        // SAFETY: signals an own child that has not been reaped yet.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
 }

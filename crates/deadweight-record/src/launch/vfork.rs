@@ -1,8 +1,8 @@
-//! A child that borrows our memory until it becomes the program, as `posix_spawn`'s does.
+//! A child that borrows the recorder's memory until exec, as with `posix_spawn` or `vfork`.
 //!
-//! A forked child has a copy of our page tables. The kernel takes it down during exec: in the program's
-//! time, and for as long as a small program takes to start. Whoever lends stands still meanwhile, so
-//! a program that has to wait for something is started by a thread of its own.
+//! A forked child would have a copy of the recorder's page tables. The kernel frees that copy during exec: in the
+//! program's time, for as long as a small program takes to start. The parent thread is suspended until exec, so a
+//! program that has to wait behind a barrier is started by a thread of its own.
 
 use super::signals::{self, Guard};
 use super::{AT_BARRIER, Child, ChildMessage, Go, Request, Running, Waiting, ended_by, pipe};
@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::thread::{self, JoinHandle};
 
-/// What the child's calls need of a stack, many times over.
+/// Bytes of the child's stack: many times what its calls need.
 const STACK: usize = 64 << 10;
 
 /// Starts a program without a barrier. Its time counts from just before exec.
@@ -34,7 +34,7 @@ pub(crate) fn start(request: &Request, guard: &Guard) -> Result<Running, Error> 
     Ok(Running { pid, start, used_before, messages, requested, vfork_thread: None })
 }
 
-/// Brings a program up to its barrier.
+/// Starts a program up to its barrier.
 pub(crate) fn behind_barrier(request: &Request, guard: &Guard) -> Result<Waiting, Error> {
     let (here, barrier) = pipe()?;
     let go = Go::Released { here: here.as_raw_fd(), other_end: barrier.as_raw_fd() };
@@ -63,17 +63,17 @@ fn cannot_start(source: io::Error) -> Error {
     Error::System { what: "cannot start a process".into(), source }
 }
 
-/// A thread that stands still until its child has become the program or ended.
+/// A thread that is suspended until its child has called exec or ended.
 pub(crate) struct VforkThread(JoinHandle<io::Result<i32>>);
 
-/// A child that is lent to by another thread than the one that made it ready.
+/// A child that another thread than the preparing one starts.
 struct SharedChild(Child);
 
-// SAFETY: its pointers lead to memory that it owns, or that nobody frees before the thread's end.
+// SAFETY: its pointers lead to memory that it owns, or that is not freed before the thread's end.
 unsafe impl Send for SharedChild {}
 
 impl VforkThread {
-    /// The thread messages its id, and the child then its own. It keeps the child's ends of the pipes.
+    /// The thread sends its id, then the child sends its own. The thread keeps the child's ends of the pipes.
     fn start(child: Child, ends: [File; 2]) -> io::Result<Self> {
         let mut lent = SharedChild(child);
         let lend = move || {
@@ -86,20 +86,21 @@ impl VforkThread {
         thread::Builder::new().spawn(lend).map(Self)
     }
 
-    /// The child's process id. To be called when that has become the program or ended.
+    /// The child's process id. Call it when the child has called exec or ended.
     pub(super) fn end(self) -> io::Result<i32> {
         self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
 impl Child {
-    /// The process that it became. No handler of ours may run in it: that would run on our memory.
+    /// Returns the child's process id. All signals must be blocked: a handler in the child would run on the
+    /// recorder's memory.
     fn lend(&mut self) -> io::Result<i32> {
         let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the child has a stack of its own, this thread stands still until the child has
-        // become the program or ended, and what it does until then is safe after any fork. Of our
-        // memory it writes to `self`, which only it uses meanwhile, and to this thread's `errno`.
+        // SAFETY: the child has a stack of its own, this thread is suspended until the child has called exec or
+        // ended, and the child only does what is safe after a fork. Of the shared memory it writes to `self`, which
+        // only it uses meanwhile, and to this thread's `errno`.
         let pid = unsafe {
             let top = stack.as_mut_ptr().add(stack.capacity());
             libc::clone(live, top.cast(), flags, ptr::from_mut(self).cast())
@@ -108,8 +109,8 @@ impl Child {
     }
 }
 
-/// The child's life.
+/// The child's main function.
 extern "C" fn live(child: *mut libc::c_void) -> i32 {
-    // SAFETY: what `lend` hands over, and waits for.
+    // SAFETY: what `lend` passes, and waits for.
     unsafe { &mut *child.cast::<Child>() }.run()
 }

@@ -1,8 +1,8 @@
-//! Which capabilities we have, or can be given. Not for what grants them: see `permissions`.
+//! The capabilities that this process has or can be given. For the command that grants them see `permissions`.
 
 use crate::procfs;
 
-/// The capabilities that matter to us, by their numbers.
+/// The capabilities that recording uses, by their numbers.
 pub(super) const BITS: [(&str, u32); 9] = [
     ("cap_dac_read_search", 2),
     ("cap_ipc_lock", 14),
@@ -15,16 +15,16 @@ pub(super) const BITS: [(&str, u32); 9] = [
     ("cap_bpf", 39),
 ];
 
-/// The number of the capability that newer ones were split from.
+/// The number of CAP_SYS_ADMIN, from which newer capabilities were split off.
 const SYS_ADMIN: u32 = 21;
 
-/// Whether we hold this capability, or the one that it was once part of.
+/// Whether this process has the capability, or the one that it was split off from.
 pub(crate) fn holds(name: &str) -> bool {
     let admin = matches!(name, "cap_perfmon" | "cap_bpf" | "cap_syslog");
     !in_user_namespace() && (is_in_set("CapEff:", name) || admin && has("CapEff:", SYS_ADMIN))
 }
 
-/// Whether a program of ours can be given this capability at all.
+/// Whether a program can get this capability here at all.
 pub(super) fn may_hold(name: &str) -> bool {
     is_in_set("CapBnd:", name)
 }
@@ -38,14 +38,14 @@ fn has(set: &str, bit: u32) -> bool {
     set & (1 << bit) != 0
 }
 
-/// A field of what the kernel says about us.
+/// A field of `/proc/self/status`.
 pub(super) fn status(field: &str) -> Option<String> {
     let text = procfs::line("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     Some(line.trim().to_owned())
 }
 
-/// Whether privileges are counted in a namespace that is not the machine's.
+/// Whether this process is in a user namespace that is not the initial one.
 pub(super) fn in_user_namespace() -> bool {
     const FIRST: &str = "user:[4026531837]";
     std::fs::read_link("/proc/self/ns/user").is_ok_and(|ns| ns.as_os_str() != FIRST)

@@ -1,6 +1,8 @@
-//! Which command gives what is missing: it depends on who we are and where we run.
+//! The command that grants a missing permission: it depends on the user and on the environment (container, user
+//! namespace).
 //!
-//! Not for finding out what is missing: that is tried in `plan` and `examine`.
+//! Comes in: a need, and the kernel's error. Goes out: the reason and a command. It must not know what is recorded;
+//! `plan` tries that.
 
 mod capabilities;
 pub(crate) mod yama;
@@ -11,22 +13,22 @@ use std::io;
 use std::path::Path;
 use yama::TraceTarget;
 
-/// What the kernel asks for, before it lets us do something.
+/// What the kernel requires before it allows an action.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Watching tasks, or the whole machine, by perf events.
+    /// Watching tasks, or the whole machine, with perf events.
     Perf,
     /// The kernel's list of tracepoints, which only root can read.
     Tracefs,
-    /// Places in binaries that the kernel stops at for us.
+    /// Uprobes.
     Uprobes,
-    /// Small programs of ours in the kernel.
+    /// BPF programs.
     Bpf,
-    /// Looking into processes.
+    /// Reading other processes' memory.
     Ptrace,
-    /// Memory that stays in place.
+    /// Locked memory.
     LockedMemory,
-    /// Priority over others.
+    /// A real-time priority.
     Priority,
     /// More open files.
     OpenFiles,
@@ -35,7 +37,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// The capabilities that grant it. To open a tracepoint takes its number from tracefs too.
+    /// The capabilities that grant it. To open a tracepoint, its number from tracefs is needed too.
     fn capabilities(self) -> &'static [&'static str] {
         match self {
             Self::Perf => &["cap_perfmon"],
@@ -50,7 +52,7 @@ impl Need {
         }
     }
 
-    /// The options with which a container gets it.
+    /// The container options that grant it.
     fn docker(self) -> &'static str {
         match self {
             Self::Perf => "--cap-add PERFMON --pid host",
@@ -67,16 +69,16 @@ impl Need {
         }
     }
 
-    /// The command that grants it to everyone on the machine, where there is one.
+    /// The command that grants it to all users of the machine, where there is one.
     fn for_all(self) -> Option<&'static str> {
         match self {
             Self::Perf => Some("sudo sysctl kernel.perf_event_paranoid=-1"),
-            // With a higher one the kernel asks for CAP_SYSLOG whatever this says.
+            // With a higher level the kernel requires CAP_SYSLOG whatever this setting is.
             Self::Symbols if paranoid().is_some_and(|level| level <= 1) => {
                 Some("sudo sysctl kernel.kptr_restrict=0")
             }
             Self::OpenFiles => Some("sudo prlimit --pid $$ --nofile=65536"),
-            // Who has this capability may do anything: better for one run than for good.
+            // This capability allows nearly everything: better for one run than permanently.
             Self::Uprobes => Some("sudo deadweight -- COMMAND"),
             Self::LockedMemory => Some("sudo sysctl kernel.perf_event_mlock_kb=65536"),
             _ => None,
@@ -84,12 +86,12 @@ impl Need {
     }
 }
 
-/// The kernel refused: why, in words, and the command that helps.
+/// The kernel refused: the reason in words, and the command that helps.
 pub(crate) fn refused(error: &io::Error, need: Need) -> (String, Option<String>) {
     match error.raw_os_error() {
         Some(libc::ENOSYS) if has_seccomp_filter() => (filter_says(), without_filter()),
         Some(libc::ENOSYS) => ("this kernel was built without it".into(), None),
-        // The kernel has no list of tracepoints then, for nobody.
+        // Then the kernel has no list of tracepoints for any user.
         Some(libc::ENOENT) if matches!(need, Need::Tracefs | Need::Uprobes) => {
             (locked_down().unwrap_or_else(|| error.to_string()), None)
         }
@@ -111,7 +113,7 @@ fn denied(error: &io::Error, need: Need) -> (String, Option<String>) {
     }
     if lacking.is_empty() {
         let why = locked_down().unwrap_or_else(|| error.to_string());
-        return (format!("refused although we are privileged: {why}"), None);
+        return (format!("refused in spite of all privileges: {why}"), None);
     }
     let lacking = lacking.join(", ").to_uppercase();
     let why = if in_user_namespace() {
@@ -127,23 +129,23 @@ fn denied(error: &io::Error, need: Need) -> (String, Option<String>) {
     (why, command_for(need))
 }
 
-/// What the kernel keeps even from root, if anything: it is told by the lockdown security module.
+/// What the lockdown security module keeps even from root, if anything.
 fn locked_down() -> Option<String> {
     let levels = procfs::line("/sys/kernel/security/lockdown")?;
     let level = levels.split(['[', ']']).nth(1).filter(|level| *level != "none")?;
     Some(format!("the kernel is locked down ({level})"))
 }
 
-/// The command that grants it, as far as one does.
+/// The command that grants it, if there is one.
 pub(crate) fn command_for(need: Need) -> Option<String> {
     if in_user_namespace() {
         return Some(OUTSIDE.into());
     }
-    // Whoever started us may have taken it away for good, and has to give it.
+    // The process that started this one may have removed the capability permanently, and would have to grant it.
     if !need.capabilities().iter().all(|capability| may_hold(capability)) {
         return in_container().then(|| format!("docker run {} ...", need.docker()));
     }
-    // A container cannot set what is the machine's.
+    // A container cannot change the machine's settings.
     match need.for_all().filter(|_| !in_container() || need != Need::Perf) {
         Some(command) => Some(command.into()),
         None if is_root() => None,
@@ -151,8 +153,8 @@ pub(crate) fn command_for(need: Need) -> Option<String> {
     }
 }
 
-/// The one command that grants everything to this program, in the hands of whoever may run it;
-/// none where no such command would help.
+/// The one command that grants everything to this program, for all users who may run it; none where no such command
+/// would help.
 pub(crate) fn everything() -> Option<String> {
     const ALL: [Need; 6] =
         [Need::Bpf, Need::Ptrace, Need::LockedMemory, Need::Priority, Need::Symbols, Need::Perf];
@@ -166,7 +168,7 @@ pub(crate) fn everything() -> Option<String> {
     (!is_root()).then(|| set_capabilities(wanted()))
 }
 
-/// Root of a user namespace is root of nothing that we need.
+/// Root of a user namespace has no privileges that recording needs.
 const OUTSIDE: &str = "sudo deadweight -- COMMAND   (outside the user namespace)";
 
 /// `setcap` replaces what a file had, so what it has stays in the list.
@@ -181,7 +183,7 @@ fn set_capabilities(wanted: impl Iterator<Item = &'static str>) -> String {
     format!("sudo setcap {}=ep {}", list.join(","), quoted(&program))
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
@@ -192,31 +194,31 @@ fn quoted(path: &Path) -> String {
     }
 }
 
-/// What ordinary users may see (`kernel.perf_event_paranoid`): less, the higher it is.
+/// The setting `kernel.perf_event_paranoid`: the higher it is, the less ordinary users may record.
 fn paranoid() -> Option<i32> {
     procfs::line("/proc/sys/kernel/perf_event_paranoid")?.trim().parse().ok()
 }
 
-/// Whether our system calls go through a filter (seccomp).
+/// Whether a seccomp filter checks this process's system calls.
 fn has_seccomp_filter() -> bool {
     status("Seccomp:").is_some_and(|mode| mode == "2")
 }
 
 fn filter_says() -> String {
-    "refused by a filter of system calls (seccomp), as containers and sandboxes have one".into()
+    "refused by a seccomp filter, as containers and sandboxes use".into()
 }
 
 fn without_filter() -> Option<String> {
     in_container().then(|| "docker run --security-opt seccomp=unconfined ...".into())
 }
 
-/// Whether we are the superuser, perhaps of a user namespace only.
+/// Whether this is the superuser, perhaps of a user namespace only.
 pub(crate) fn is_root() -> bool {
     // SAFETY: asks for a number.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Whether this looks like a container, by the marks that their makers leave.
+/// Whether this looks like a container, by the files and variables that container runtimes set.
 pub(crate) fn in_container() -> bool {
     let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| Path::new(mark).exists());
     marked

@@ -1,44 +1,44 @@
-//! Why the kernel does not let us trace a process, where the Yama security module decides.
+//! Why the kernel does not allow tracing a process, where the Yama security module decides.
 
 use super::capabilities::holds;
 use crate::error::Error;
 use crate::procfs::snapshot::{Target, field};
 use std::fs;
 
-/// TraceTarget process it is.
+/// Which process is to be traced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TraceTarget {
-    /// A child of ours.
+    /// A child of this process.
     Child,
-    /// Somebody else's child.
+    /// Another process.
     Other,
 }
 
-/// What Yama says, and the command that changes it if one does; none if it has no objection. The setting is as
-/// documented with the kernel (`admin-guide/LSM/Yama`): 1 leaves us our children, 2 is for CAP_SYS_PTRACE, and 3 is for
-/// nobody and cannot be lowered.
+/// Yama's refusal, and the command that lifts it if one does; none if Yama allows it. The setting is documented with
+/// the kernel (`admin-guide/LSM/Yama`): 1 allows children, 2 requires CAP_SYS_PTRACE, and 3 allows no process and
+/// cannot be lowered.
 pub(crate) fn refusal(whose: TraceTarget) -> Option<(String, Option<String>)> {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     by_scope(scope.trim(), whose, holds("cap_sys_ptrace"))
 }
 
-/// It may not be traced, says the kernel: why, and what helps.
+/// The kernel refused to trace this process: the reason, and what helps.
 pub(crate) fn cannot_trace(target: &Target, error: &std::io::Error) -> Error {
     let line = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let status = line(&format!("/proc/{}/status", target.pid));
     let tracer = field(&status, "TracerPid:");
     let yama = refusal(TraceTarget::Other);
     let why = if status.is_empty() {
-        "it ended while it was being joined".into()
+        "it ended while deadweight attached to it".into()
     } else if !matches!(&*tracer, "" | "0") {
-        format!("process {tracer} traces it already, and nobody can be traced twice")
+        format!("process {tracer} traces it already, and a process can have one tracer only")
     } else if let Some((why, command)) = yama {
         let helps = command.map(|command| format!(". This helps: {command}"));
         why + &helps.unwrap_or_default()
     } else {
         format!(
-            "the kernel does not let this user trace it ({error}), as it does not with programs that have \
-             more rights than he or hide their memory; sudo helps"
+            "the kernel does not let this user trace it ({error}), which is so for programs with elevated \
+             privileges or protected memory; sudo helps"
         )
     };
     Error::NoProcess { pid: target.pid, why }
@@ -46,11 +46,11 @@ pub(crate) fn cannot_trace(target: &Target, error: &std::io::Error) -> Error {
 
 fn by_scope(scope: &str, whose: TraceTarget, capable: bool) -> Option<(String, Option<String>)> {
     let (who, enough) = match (scope, whose) {
-        ("3", _) => ("nobody trace a program until the machine is started anew", None),
+        ("3", _) => ("no process trace another until the next boot", None),
         _ if capable => return None,
-        ("2", TraceTarget::Child) => ("only who has CAP_SYS_PTRACE trace", Some(1)),
-        ("2", TraceTarget::Other) => ("only who has CAP_SYS_PTRACE trace", Some(0)),
-        ("1", TraceTarget::Other) => ("only a program's parent trace it", Some(0)),
+        ("2", TraceTarget::Child) => ("only processes with CAP_SYS_PTRACE trace others", Some(1)),
+        ("2", TraceTarget::Other) => ("only processes with CAP_SYS_PTRACE trace others", Some(0)),
+        ("1", TraceTarget::Other) => ("only its parent trace a program", Some(0)),
         _ => return None,
     };
     let command = enough.map(|enough| format!("sudo sysctl kernel.yama.ptrace_scope={enough}"));
@@ -67,7 +67,7 @@ mod tests {
         for whose in [TraceTarget::Child, TraceTarget::Other] {
             assert_eq!(command("0", whose, false), None);
             assert_eq!(command("2", whose, true), None);
-            // Nothing lowers it.
+            // No command lowers it.
             assert_eq!(command("3", whose, true), Some(None));
         }
         assert_eq!(command("1", TraceTarget::Child, false), None);

@@ -1,7 +1,7 @@
-//! The full examination of a machine: everything that recording may use, each thing tried.
+//! The doctor's check of a machine: tries everything that recording may use.
 //!
-//! Slower than [`Plan::detect`], which runs before every recording and looks at what decides how
-//! to record. Nothing that is tried here outlives it.
+//! Slower than [`Plan::detect`], which runs before every recording and checks only what decides how to record.
+//! Nothing that is tried here stays.
 
 use super::hazards::{self, MachineHazard};
 use super::{Capability, Plan, plain};
@@ -19,19 +19,19 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Open files that a recording needs for each CPU, and beside that.
+/// Open files that a recording needs for each CPU, and in addition.
 const FILES: [usize; 2] = [24, 64];
 
-/// What this machine lets us see, what it does not, and what to beware of.
+/// What can be recorded on this machine, what cannot, and what misleads.
 #[derive(Clone, Debug)]
 pub struct Checkup {
-    /// How recording would go here.
+    /// How a recording would be done here.
     pub plan: Plan,
-    /// Everything that was tried: what the plan rests on first.
+    /// All capabilities, those that the plan depends on first.
     pub capabilities: Vec<Capability>,
-    /// What makes measuring here misleading.
+    /// Properties of the machine that make measurements misleading.
     pub hazards: Vec<MachineHazard>,
-    /// The one command that gives everything that is missing, where there is one.
+    /// The one command that grants everything that is missing, where there is one.
     pub everything: Option<String>,
 }
 
@@ -39,19 +39,19 @@ pub struct Checkup {
 /// tracepoints.
 #[must_use]
 pub fn doctor() -> Checkup {
-    // Before anything else: later it would be ourselves who keep a CPU busy.
+    // First: later the check itself would keep a CPU busy.
     let hazards = hazards::all();
     let plan = Plan::detect();
     let mut capabilities = plan.capabilities.clone();
-    // Whether there are any stood in the plan; here one is set.
-    capabilities.retain(|c| c.name != PLACES);
+    // The plan only checks whether uprobes exist; here one is set.
+    capabilities.retain(|c| c.name != UPROBES);
     capabilities.extend([
-        places(),
+        uprobes(),
         faults(),
-        counted_places(),
-        dense_calls(),
+        counting_probes(),
+        high_rate_calls(),
         stacks_of_waits(),
-        room(),
+        ring_size(),
         open_files(),
         priority(),
     ]);
@@ -64,16 +64,16 @@ pub fn doctor() -> Checkup {
     Checkup { plan, capabilities, hazards, everything }
 }
 
-/// What the plan calls places in binaries.
-const PLACES: &str = "probes";
+/// The plan's name for uprobes.
+const UPROBES: &str = "probes";
 
-fn places() -> Capability {
-    let gives = "start-up told apart from main, locks of Go programs";
-    Capability::tried(PLACES, gives, set_place(), Need::Uprobes)
+fn uprobes() -> Capability {
+    let gives = "start-up separate from main, locks of Go programs";
+    Capability::tried(UPROBES, gives, set_uprobe(), Need::Uprobes)
 }
 
-/// Sets a place at the start of our own file, where nobody passes: it is the ELF header.
-fn set_place() -> io::Result<()> {
+/// Sets a uprobe at the start of this program's file: the ELF header, which is never executed.
+fn set_uprobe() -> io::Result<()> {
     let kind = procfs::line("/sys/bus/event_source/devices/uprobe/type");
     let kind = kind.and_then(|text| text.parse().ok());
     let kind = kind.ok_or_else(|| io::Error::other("this kernel has no uprobes"))?;
@@ -88,7 +88,7 @@ fn faults() -> Capability {
     Capability::tried("page faults", gives, tried, Need::Perf)
 }
 
-fn counted_places() -> Capability {
+fn counting_probes() -> Capability {
     let gives = "calls, bytes and allocations counted: --in, the allocation finding";
     let opened = Tracefs::open().map_err(|error| match error {
         crate::Error::System { source, .. } => source,
@@ -98,45 +98,45 @@ fn counted_places() -> Capability {
     Capability::tried("counted places", gives, tried, Need::Uprobes)
 }
 
-fn dense_calls() -> Capability {
-    let gives = "less tracing of calls that come densely";
+fn high_rate_calls() -> Capability {
+    let gives = "less tracing overhead at high rates of system calls";
     Capability::tried("counting in the kernel", gives, bpf::is_allowed(), Need::Bpf)
 }
 
 fn stacks_of_waits() -> Capability {
-    let gives = "the line that waits, of waits after many others; attaching (--pid)";
-    Capability::tried("looking into processes", gives, look_into_a_stranger(), Need::Ptrace)
+    let gives = "the waiting line of long waits; attaching (--pid)";
+    Capability::tried("looking into processes", gives, read_an_unrelated_process(), Need::Ptrace)
 }
 
-/// Lets one child of ours look into another: of a child of its own anyone may.
-fn look_into_a_stranger() -> io::Result<()> {
-    let stranger = Child::start(|| {
+/// Lets one child read the other's memory: a parent may always read its own child's.
+fn read_an_unrelated_process() -> io::Result<()> {
+    let other = Child::start(|| {
         loop {
             // SAFETY: sleeps until it is killed.
             unsafe { libc::pause() };
         }
     })?;
-    let looked_at = stranger.0;
-    let looker = Child::start(move || {
+    let read_from = other.0;
+    let reader = Child::start(move || {
         let mut value = 0_u64;
         let target = (&raw mut value).cast::<libc::c_void>();
         let there = libc::iovec { iov_base: target, iov_len: size_of::<u64>() };
         // SAFETY: the same address is mapped in both, which are copies of one process.
-        let got = unsafe { libc::process_vm_readv(looked_at, &there, 1, &there, 1, 0) };
+        let got = unsafe { libc::process_vm_readv(read_from, &there, 1, &there, 1, 0) };
         // SAFETY: the C library's own thread-local.
         if got == 8 { 0 } else { unsafe { *libc::__errno_location() } }
     })?;
-    match looker.status() {
+    match reader.status() {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
 }
 
-/// A process of ours that ends with this value.
+/// A child process whose exit code is a result.
 struct Child(libc::pid_t);
 
 impl Child {
-    /// Forks; the child does `act`, which makes plain system calls only, and ends with its result.
+    /// Forks. The child runs `act`, which makes plain system calls only, and exits with its result.
     fn start(act: impl FnOnce() -> i32) -> io::Result<Self> {
         // SAFETY: the child makes plain system calls and ends.
         match unsafe { libc::fork() } {
@@ -159,7 +159,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // SAFETY: ends and reaps our own child, which nobody has waited for.
+        // SAFETY: ends and reaps the own child, which has not been reaped.
         unsafe {
             libc::kill(self.0, libc::SIGKILL);
             libc::waitpid(self.0, std::ptr::null_mut(), 0);
@@ -167,16 +167,16 @@ impl Drop for Child {
     }
 }
 
-fn room() -> Capability {
-    let gives = "no holes (not recorded) where much happens";
+fn ring_size() -> Capability {
+    let gives = "no holes (not recorded) where many events happen";
     let tried = || {
-        // Whoever may not look into the kernel has rings all the same.
+        // A ring buffer is allowed even to users who cannot record the kernel.
         let dummy = Event { no_kernel: true, ..plain(Source::Dummy, fields::BASE) };
         let dummy = dummy.open(Scope::TaskTree(0), 0)?;
         let size = crate::session::RING_SIZES[0];
         let map = Ring::map(&dummy, size).map(drop);
         map.map_err(|error| match error.raw_os_error() {
-            // What the kernel says when locked memory is scarce.
+            // The kernel's errors when locked memory is scarce.
             Some(libc::EAGAIN | libc::ENOMEM) => io::Error::from_raw_os_error(libc::EPERM),
             _ => error,
         })
@@ -191,10 +191,10 @@ fn open_files() -> Capability {
         let null = File::open("/dev/null")?;
         let mut copies = Vec::new();
         for _ in 0..wanted {
-            // SAFETY: a copy of a descriptor of ours.
+            // SAFETY: a copy of a descriptor that is owned here.
             match unsafe { libc::fcntl(null.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0) } {
                 -1 => return Err(io::Error::last_os_error()),
-                // SAFETY: a new descriptor of ours.
+                // SAFETY: a new descriptor.
                 copy => copies.push(unsafe { OwnedFd::from_raw_fd(copy) }),
             }
         }

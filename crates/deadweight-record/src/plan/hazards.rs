@@ -1,7 +1,6 @@
-//! What makes measuring on this machine misleading, found out by looking and trying.
+//! Properties of this machine that make measurements misleading, found by reading settings and by trying.
 //!
-//! About the machine, before any program is run. What one run says about its own measurement is
-//! the core's `hazards`.
+//! This is about the machine, before any program is run. Hazards of a single run are in the core's `hazards`.
 
 use crate::clock::now;
 use crate::procfs;
@@ -10,32 +9,32 @@ use std::fs;
 use std::ptr;
 use std::time::Duration;
 
-/// A property of the machine that makes measuring it misleading.
+/// A property of the machine that makes measurements misleading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineHazard {
     /// Its name.
     pub id: &'static str,
-    /// What it user_access for the numbers.
+    /// What it means for the numbers.
     pub text: String,
-    /// The exact command that ends it; none if there is no such command.
+    /// The exact command that removes it; none if there is no such command.
     pub remedy: Option<String>,
 }
 
 /// Clocks that are read without entering the kernel.
 const FAST_CLOCKS: [&str; 4] =
     ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
-/// Reading the clock takes longer than so many ns: the kernel was entered.
+/// If reading the clock takes longer, in ns, the kernel was entered.
 const SLOW_CLOCK: u64 = 150;
-/// Stolen time below this part of all CPU time is not worth a word.
+/// Stolen time below this share of all CPU time is not reported.
 const STOLEN: f64 = 0.001;
-/// For how long it is looked how busy the machine is.
+/// How long to measure how busy the machine is.
 const LOOK: Duration = Duration::from_millis(100);
-/// Others that keep this part of the CPUs busy disturb.
+/// Other programs that keep this share of the CPUs busy are reported.
 const BUSY: f64 = 0.2;
-/// A memory limit above this part of the machine's memory is none.
+/// A memory limit above this share of the machine's memory is no limit.
 const AMPLE: f64 = 0.9;
 
-/// Everything that was found. Takes a tenth of a second, to see how busy the machine is.
+/// All hazards. Takes a tenth of a second, to measure how busy the machine is.
 pub(crate) fn all() -> Vec<MachineHazard> {
     let found = [
         one_cpu(),
@@ -61,9 +60,10 @@ fn one_cpu() -> Option<MachineHazard> {
         return None;
     }
     let all = procfs::online_cpus().len();
-    let shared = "the recorder and the program share it, and waits for a CPU include ours";
+    let shared =
+        "the recorder and the program share it, and waits for a CPU include the recorder's time";
     if all > 1 {
-        let text = format!("only one of the {all} CPUs may be used here: {shared}");
+        let text = format!("only one of the {all} CPUs can be used here: {shared}");
         return hazard("one-cpu", text, Some(&format!("taskset -c 0-{} deadweight ...", all - 1)));
     }
     hazard("one-cpu", format!("there is one CPU only: {shared}"), None)
@@ -109,8 +109,8 @@ fn variant_clock() -> Option<MachineHazard> {
         return None;
     }
     let text = format!(
-        "the CPU does not promise that its clock runs evenly ({} missing): times of different \
-         CPUs or speeds may not fit together",
+        "the CPU does not guarantee an invariant clock ({} missing): times from different CPUs \
+         or at different speeds may disagree",
         missing.join(", ")
     );
     hazard("no-invariant-clock", text, None)
@@ -129,7 +129,7 @@ fn cpu_limit() -> Option<MachineHazard> {
     let cpus = cgroup::cpu_quota()?;
     let text = format!(
         "a cgroup grants {cpus:.2} CPUs: a program that uses more is stopped for the rest of each \
-         period, and so are we"
+         period, and so is the recorder"
     );
     hazard(
         "cpu-limit",
@@ -146,13 +146,13 @@ fn memory_limit() -> Option<MachineHazard> {
     }
     let text = format!(
         "a cgroup grants {} MiB of memory: near it, files are read from disk again and again, and \
-         beyond it the program is killed. Our own counts too: where little is left, less is recorded",
+         beyond it the program is killed. The recorder's memory counts too: where little is left, less is recorded",
         limit >> 20
     );
     hazard("memory-limit", text, container("docker run --memory 0 ..."))
 }
 
-/// A command that makes sense in a container only.
+/// A command that only makes sense in a container.
 fn container(command: &str) -> Option<&str> {
     crate::permissions::in_container().then_some(command)
 }
@@ -182,7 +182,7 @@ fn busy() -> Option<MachineHazard> {
     let ours = now();
     std::thread::sleep(LOOK);
     let after = ticks()?;
-    // Counted in ticks of mostly 10 ms: the CPUs' own number of them may be off by one each.
+    // In ticks of mostly 10 ms: the count of each CPU may be off by one.
     let cpus = procfs::online_cpus().len() as f64;
     let all = (now() - ours) as f64 / 1e9 * after.per_second as f64 * cpus;
     let busy = 1.0 - (after.idle - before.idle) as f64 / all.max(1.0);
@@ -190,13 +190,13 @@ fn busy() -> Option<MachineHazard> {
         return None;
     }
     let text = format!(
-        "other programs keep {:.0} % of the CPUs busy just now: waits for a CPU will be theirs",
+        "other programs keep {:.0} % of the CPUs busy now: the program will wait for CPUs because of them",
         busy.min(1.0) * 100.0
     );
     hazard("busy", text, Some("top -o %CPU"))
 }
 
-/// What the kernel counted since boot, over all CPUs, in ticks.
+/// The kernel's counts since boot, over all CPUs, in ticks.
 struct Ticks {
     all: u64,
     idle: u64,
@@ -211,23 +211,23 @@ fn ticks() -> Option<Ticks> {
     let words = stat.lines().next()?.split_whitespace().skip(1);
     let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
     let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
-    // Guests' time stands among the users' already.
+    // The users' time includes that of guests.
     let all = numbers.iter().take(8).sum();
     Some(Ticks { all, idle: at(3) + at(4), stolen: at(7), per_second })
 }
 
-/// Whether plain memory comes in huge pages: found out by touching some.
+/// Whether ordinary memory gets huge pages: found out by touching some.
 fn huge_pages() -> Option<MachineHazard> {
     if touches_of_8_mib()? > 1024 {
         return None;
     }
-    let text = "plain memory comes in pages of 2 MiB where it fits (transparent huge pages are \
-                always on): page faults and first touches depend on where memory happens to lie";
+    let text = "ordinary memory gets pages of 2 MiB where they fit (transparent huge pages are \
+                always on): page faults and first touches depend on its addresses";
     let file = "/sys/kernel/mm/transparent_hugepage/enabled";
     hazard("huge-pages", text.into(), Some(&format!("echo madvise | sudo tee {file}")))
 }
 
-/// Page faults that it takes to touch 8 MiB of fresh memory: 2048 in pages of 4 KiB.
+/// Page faults while touching 8 MiB of fresh memory: 2048 with pages of 4 KiB.
 fn touches_of_8_mib() -> Option<i64> {
     const LEN: usize = 8 << 20;
     let faults = || {
@@ -263,8 +263,8 @@ fn fixed_addresses() -> Option<MachineHazard> {
     if !sysctl && !by_us {
         return None;
     }
-    let text = "memory lies at the same addresses in every run (ASLR is off): a difference between \
-                two builds may be luck of where things lie, and repeating does not show it";
+    let text = "addresses are the same in every run (ASLR is off): a difference between two builds may \
+                come from their memory layout, and repeated runs do not show that";
     let remedy =
         if sysctl { "sudo sysctl kernel.randomize_va_space=2" } else { "setarch without -R" };
     hazard("fixed-addresses", text.into(), Some(remedy))

@@ -1,7 +1,8 @@
-//! What this machine lets us see, and how to get the rest: the ladder of rungs.
+//! What can be recorded on this machine, and how to get the rest: the ladder of rungs.
 //!
-//! Found out by trying, because settings, capabilities, containers and kernels each have a say.
-//! Below the lowest there is one sentence and the command that helps.
+//! Comes in: the machine, by trying, because settings, capabilities, containers and kernels all matter. Goes out: a
+//! [`Plan`] with a [`Rung`], and for `deadweight doctor` the whole [`Checkup`]. Below the lowest rung there is one
+//! sentence and the command that helps. It must not know how a rung records.
 
 mod doctor;
 mod hazards;
@@ -28,17 +29,17 @@ pub use rung::{Lack, Level, Rung};
 /// Something that recording needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// What it is called, as `deadweight doctor` shows it.
+    /// Its name in `deadweight doctor`.
     pub name: &'static str,
-    /// Whether it is there.
+    /// Whether it is available.
     pub available: bool,
-    /// Why, as found out.
+    /// The reason, as found out.
     pub why: String,
-    /// What in the ledger comes from it.
+    /// What it contributes to the ledger.
     pub gives: &'static str,
-    /// The exact command that grants it; none if it is there or no command does.
+    /// The exact command that grants it; none if it is available or no command does.
     pub grant: Option<String>,
-    /// Where it is missing: what the rung has in its place.
+    /// If it is missing: what the rung uses instead.
     pub instead: Option<&'static str>,
 }
 
@@ -47,14 +48,14 @@ pub struct Capability {
 pub struct Plan {
     /// How much can be recorded.
     pub rung: Rung,
-    /// Everything that was looked at, for `doctor`.
+    /// All capabilities that were checked, for `doctor`.
     pub capabilities: Vec<Capability>,
-    /// What a reader of any report from here must know.
+    /// What the reader of each report from this machine must know.
     pub warnings: Vec<String>,
 }
 
 impl Plan {
-    /// What any recording by this plan is known by before it begins.
+    /// What is known about each recording of this plan before it begins.
     pub(crate) fn facts(&self) -> Meta {
         Meta {
             recorder: env!("CARGO_PKG_VERSION").into(),
@@ -68,7 +69,7 @@ impl Plan {
         }
     }
 
-    /// Looks at the machine. Cheap: opens a few events and closes them again.
+    /// Checks the machine. Cheap: opens a few events and closes them again.
     #[must_use]
     pub fn detect() -> Self {
         let tracefs = Tracefs::open();
@@ -80,28 +81,28 @@ impl Plan {
             probes(),
             symbols(),
         ];
-        // The first three carry the ledger; without the others it only says less.
+        // The ledger depends on the first three; without the others it only says less.
         let rung = match capabilities[..3].iter().find(|c| !c.available) {
             None => Rung::root(),
             Some(missing) => lower(format!("no {}: {}", missing.name, missing.why)),
         };
         let mut warnings: Vec<String> = capabilities
             .iter()
-            // What a lower rung lacks is said with it.
+            // The rung reports its own lacks.
             .filter(|c| !c.available && rung.level == Level::Root)
             .map(|c| format!("no {}: {}", c.name, c.why))
             .collect();
         if !in_initial_pid_namespace() && rung.level == Level::Root {
             warnings.push(
-                "inside a container with its own process ids: programs outside of it have names here and \
-                 nothing else, and calls that come densely are recorded one by one"
+                "inside a container with its own process ids: of programs outside only the names are \
+                 known, and system calls at a high rate are recorded one by one"
                     .into(),
             );
         }
         Self { rung, capabilities, warnings }
     }
 
-    /// The same for a process that runs already: an ordinary user joins it by stops.
+    /// The plan for a process that runs already: ordinary users attach to it with ptrace.
     pub(crate) fn for_joining(&self) -> Self {
         let mut plan = self.clone();
         if plan.rung.level == Level::User {
@@ -120,12 +121,12 @@ impl Plan {
         }
         let missing = self.capabilities.iter().find(|c| !c.available);
         let why = missing.map_or("recording is not possible here".into(), |c| {
-            // Below the lowest rung that one's refusal counts too.
+            // Below the lowest rung, that rung's refusal is reported too.
             let and = self.rung.why.split_once("; and ").map_or("", |(_, refused)| refused);
             let and = if and.is_empty() { String::new() } else { format!("; and {and}") };
             format!("cannot record {}: {}{and}", c.name, c.why)
         });
-        // For one run the simplest; `doctor` knows how to do with less, and for good.
+        // The simplest for one run; `doctor` knows permanent ways with fewer privileges.
         let sudo = (!permissions::is_root()).then(|| "sudo deadweight -- COMMAND".to_owned());
         let command = sudo.or_else(|| missing.and_then(|c| c.grant.clone()));
         let help = command
@@ -136,13 +137,14 @@ impl Plan {
     }
 }
 
-/// The rung where the highest cannot be had for this reason.
+/// The rung if the highest is not available for this reason.
 fn lower(why: String) -> Rung {
     let own = Event { no_kernel: true, ..plain(Source::TasksAndSwitches, fields::BASE) };
     if own.open(Scope::TaskTree(0), 0).is_err() {
         return lowest(why);
     }
-    // Some kernels are built without the tracepoints that this rung sees system calls by, others lock them away.
+    // Some kernels are built without the tracepoints that this rung uses for system calls; others deny access to
+    // them.
     if let Err(error) = chosen(1) {
         return lowest(format!("{why}; {error}"));
     }
@@ -158,7 +160,7 @@ fn lower(why: String) -> Rung {
     Rung { level: Level::User, why, lacks }
 }
 
-/// The rung where no perf event can be had.
+/// The rung if no perf event is available.
 fn lowest(why: String) -> Rung {
     match ptrace::check_available() {
         Ok(()) => {
@@ -180,7 +182,7 @@ fn lowest(why: String) -> Rung {
 }
 
 impl Capability {
-    /// What came of trying it.
+    /// The result of trying it.
     pub(crate) fn tried<T>(
         name: &'static str,
         gives: &'static str,
@@ -208,7 +210,7 @@ fn tried(name: &'static str, gives: &'static str, event: &Event, scope: Scope) -
     Capability::tried(name, gives, event.open(scope, 0), Need::Perf)
 }
 
-/// An event of everything, once each, without stacks.
+/// An event that records each occurrence, without stacks.
 pub(crate) fn plain(source: Source, what: u64) -> Event {
     Event {
         source,
@@ -222,7 +224,7 @@ pub(crate) fn plain(source: Source, what: u64) -> Event {
 }
 
 fn switches() -> Capability {
-    let gives = "every row: who was on a CPU, and until when";
+    let gives = "every row: which task was on a CPU, and until when";
     tried("context switches", gives, &plain(Source::Dummy, fields::BASE), Scope::AllTasks)
 }
 
@@ -242,8 +244,8 @@ fn traced(
         instead: None,
     };
     match tracefs.map(|t| t.has(tracepoint)) {
-        // Who may open a software event for `scope` may open the tracepoint, given its number: so
-        // it is not opened here, because closing one takes the kernel 30 ms or more.
+        // A user who may open a software event for `scope` may also open the tracepoint, given its number. It is not
+        // opened here, because closing one takes the kernel 30 ms or more.
         Ok(Ok(())) => tried(name, gives, &plain(Source::Dummy, fields::BASE), scope),
         Ok(Err(error)) => no(
             format!("the tracepoint {tracepoint} is missing: {error}"),
@@ -258,7 +260,7 @@ fn traced(
 }
 
 fn wake_ups(tracefs: Result<&Tracefs, &Error>) -> Capability {
-    let gives = "waiting rows: scope or what the program waited for";
+    let gives = "waiting rows: what the program waited for";
     traced(tracefs, "wake-ups", gives, "sched/sched_waking", Scope::AllTasks)
 }
 
@@ -280,15 +282,15 @@ fn probes() -> Capability {
         name: "probes",
         available: kind.is_some(),
         why: if kind.is_some() { "works" } else { "this kernel has no uprobes" }.into(),
-        gives: "start-up told apart from main, locks of Go programs",
+        gives: "start-up separate from main, locks of Go programs",
         grant: None,
         instead: None,
     }
 }
 
 fn symbols() -> Capability {
-    // The file has some 200 000 lines and is made as it is read: the first ones tell. Before Linux 6.15 the very first are
-    // variables of each CPU, whose places are told from zero on.
+    // The kernel generates the file of some 200 000 lines while it is read: the first lines suffice. Before Linux
+    // 6.15 the very first are per-CPU variables, whose addresses start at zero.
     const LOOKED_AT: usize = 100;
     let named = std::fs::File::open("/proc/kallsyms").is_ok_and(|file| {
         let lines = BufReader::with_capacity(4096, file).lines().take(LOOKED_AT);

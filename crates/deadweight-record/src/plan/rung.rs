@@ -1,17 +1,16 @@
 //! How much of a program can be recorded here: the rung, why no higher one, and what it lacks.
 //!
-//! Chosen from what was tried (`plan`); goes into every trace and from there into the report.
-//! Not for how a rung records: that is `session`.
+//! `plan` chooses it by trying; each trace and report carries it. For how a rung records see `session` and `ptrace`.
 
 /// The rungs, from nothing to everything.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing can be recorded.
     None,
-    /// No perf events: the program is stopped at its system calls and looked at.
+    /// No perf events: ptrace stops the program at its system calls and for samples.
     Stops,
-    /// The program's own switches, chosen system calls, faults and user samples, as the kernel
-    /// tells them to any user.
+    /// The program's own switches, chosen system calls, faults and user samples, as the kernel reports them to any
+    /// user.
     User,
     /// Everything: the machine's switches and wake-ups, the program's calls, faults and samples.
     Root,
@@ -29,35 +28,37 @@ impl Level {
         }
     }
 
-    /// What this rung has in the place of a capability, by its name, that only the root rung uses.
+    /// What this rung uses instead of a capability (by its name) that only the root rung has.
     pub(crate) fn instead(self, capability: &str) -> Option<&'static str> {
         Some(match (self, capability) {
             (Self::User, "context switches") => {
-                "the program's own are seen, not what others did meanwhile"
+                "the program's own are recorded, not those of other programs"
             }
-            (Self::User, "system calls") => "the most likely ones are seen, the others as one sum",
+            (Self::User, "system calls") => {
+                "the most likely ones are recorded, the others only as a sum"
+            }
             (Self::User, "clock samples") => "taken in user code",
-            (Self::User, "page faults") => "seen where user code meets them",
+            (Self::User, "page faults") => "recorded for user code",
             (Self::Stops, "context switches") => {
-                "the scheduler's counts between stops, not what others did meanwhile"
+                "the scheduler's counts between ptrace stops, not those of other programs"
             }
             (Self::Stops, "system calls") => "the program is stopped at each, which costs time",
             (Self::Stops, "clock samples") => "the program is stopped for each, in user code",
             (Self::Stops, "page faults") => "the kernel's count of them, not when and where",
             (Self::User | Self::Stops, "wake-ups") => {
-                "concluded from what the other side did at that time"
+                "inferred from what the peer process did at that time"
             }
             _ => return None,
         })
     }
 }
 
-/// Something that a higher rung would tell.
+/// Something that only a higher rung records.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lack {
     /// Anything at all.
     Everything,
-    /// The kernel's word on who woke scope.
+    /// Which task woke which.
     Wakers,
     /// What other programs did on the CPUs.
     Others,
@@ -65,7 +66,7 @@ pub enum Lack {
     KernelStacks,
     /// System calls other than the most likely ones.
     RareCalls,
-    /// Where `main` begins, and other places in binaries.
+    /// The start of `main`, and other probes.
     Probes,
     /// Page faults one by one.
     Faults,
@@ -74,20 +75,18 @@ pub enum Lack {
 }
 
 impl Lack {
-    /// What is lacking and what stands in its place, as half a sentence.
+    /// What is lacking and what replaces it, as half a sentence.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Everything => "nothing can be recorded",
-            Self::Wakers => {
-                "who ended a wait is concluded from what the other side did at that time"
-            }
-            Self::Others => "other programs on the CPUs are not seen",
-            Self::KernelStacks => "what the kernel did is told by system calls, not by its stacks",
-            Self::RareCalls => "only the most likely system calls are seen apart",
-            Self::Probes => "start-up is not told apart from main",
-            Self::Faults => "page faults are not seen one by one",
-            Self::Samples => "the program's own code is sampled coarsely",
+            Self::Wakers => "wakers are inferred from what the peer process did at that time",
+            Self::Others => "other programs on the CPUs are not recorded",
+            Self::KernelStacks => "kernel work is known from system calls, not from kernel stacks",
+            Self::RareCalls => "only the most likely system calls are recorded one by one",
+            Self::Probes => "start-up is not separate from main",
+            Self::Faults => "page faults are not recorded one by one",
+            Self::Samples => "user code is sampled coarsely",
         }
     }
 }
@@ -99,7 +98,7 @@ pub struct Rung {
     pub level: Level,
     /// Why it is not a higher one, as found out; empty at the top.
     pub why: String,
-    /// What a higher rung would tell, most important first; empty at the top.
+    /// What a higher rung would record, most important first; empty at the top.
     pub lacks: Vec<Lack>,
 }
 

@@ -1,14 +1,14 @@
-//! The cgroups that we, and so the program, are in: which files say what about their limits.
+//! The cgroups of the recorder and thus of the program: their limits and statistics.
 //!
-//! Both versions. A limit may be set at any level above ours, so all levels are looked at.
+//! Both cgroup versions. A limit may be set at any higher level, so all levels are read.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The folders of our cgroup of this controller and of all above it that can be seen, ours first;
-/// empty where there is none.
+/// The directories of the own cgroup with this controller and of all visible levels above it, the own first; empty
+/// where there is none.
 pub(crate) fn levels(controller: &str) -> Vec<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let folder = groups.lines().find_map(|line| folder(line, controller));
@@ -19,8 +19,8 @@ pub(crate) fn levels(controller: &str) -> Vec<PathBuf> {
     folder.as_ref().map(above).unwrap_or_default()
 }
 
-/// The folder that a line of `/proc/self/cgroup` speaks of, if it has this controller. A container
-/// with a view of its own sees its cgroup as the topmost.
+/// The directory that a line of `/proc/self/cgroup` names, if it has this controller. A container with its own view
+/// sees its cgroup as the topmost.
 fn folder(line: &str, controller: &str) -> Option<PathBuf> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -37,8 +37,8 @@ fn folder(line: &str, controller: &str) -> Option<PathBuf> {
     folders.map(PathBuf::from).find(known)
 }
 
-/// How long CPU quotas have kept the tasks of our cgroup from running, in ns summed over CPUs; 0
-/// where there is none. Every run asks twice: the files stay open.
+/// How long CPU quotas have kept the tasks of the own cgroup from running, in ns summed over CPUs; 0 without a quota.
+/// Every run asks twice, so the files stay open.
 pub(crate) fn throttled() -> u64 {
     static STATS: OnceLock<Vec<File>> = OnceLock::new();
     let open = |level: &PathBuf| File::open(level.join("cpu.stat")).ok();
@@ -51,7 +51,7 @@ pub(crate) fn throttled() -> u64 {
     stats.iter().map(&mut stat).sum()
 }
 
-/// What a cgroup's `cpu.stat` says of its quota: version 1 counts in ns, version 2 in µs.
+/// The throttled time in a cgroup's `cpu.stat`: version 1 counts in ns, version 2 in µs.
 pub(crate) fn throttled_in(stat: &str) -> u64 {
     let value = |name| {
         let line = stat.lines().find_map(|line| line.strip_prefix(name))?;
@@ -63,7 +63,7 @@ pub(crate) fn throttled_in(stat: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// The smallest CPU quota that holds for us, in CPUs; none if there is none.
+/// The smallest CPU quota that applies, in CPUs; none without one.
 pub(crate) fn cpu_quota() -> Option<f64> {
     let quota = |level: &PathBuf| {
         let read = |name| fs::read_to_string(level.join(name)).ok();
@@ -76,19 +76,19 @@ pub(crate) fn cpu_quota() -> Option<f64> {
     levels("cpu").iter().filter_map(quota).min_by(f64::total_cmp)
 }
 
-/// CPUs, of a quota and its period as the kernel writes them (`max 100000`, `-1 100000`).
+/// CPUs, from a quota and its period as the kernel writes them (`max 100000`, `-1 100000`).
 pub(crate) fn quota_in(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace().map(|word| word.parse::<f64>().ok());
     let (quota, period) = (words.next()??, words.next()??);
     (quota > 0.0 && period > 0.0).then_some(quota / period)
 }
 
-/// The smallest limit of memory that holds for us, in bytes; none if there is none.
+/// The smallest memory limit that applies, in bytes; none without one.
 pub(crate) fn memory_limit() -> Option<u64> {
     memory_levels().into_iter().map(|(_, limit)| limit).min()
 }
 
-/// The levels of our memory cgroup that have a limit, in bytes, ours first.
+/// The levels of the own memory cgroup that have a limit, in bytes, the own first.
 pub(crate) fn memory_levels() -> Vec<(PathBuf, u64)> {
     let limit = |level: PathBuf| {
         let files = ["memory.max", "memory.limit_in_bytes"].map(|name| level.join(name));

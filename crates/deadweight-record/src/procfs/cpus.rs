@@ -1,4 +1,4 @@
-//! The CPUs that there are, those that we may use, and what the hypervisor took of them.
+//! The machine's CPUs, those that this process may use, and the time that the hypervisor took.
 
 use super::affinity::Affinity;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) fn cpu_list(text: &str) -> Vec<i32> {
     cpus
 }
 
-/// How many CPUs we, and so the program, may run on. What a quota grants of them is not meant.
+/// How many CPUs the recorder, and so the program, may run on. CPU quotas are not considered.
 pub(crate) fn allowed_cpus() -> usize {
     match Affinity::of_this_thread().cpus().count() {
         // More CPUs than a set has places.

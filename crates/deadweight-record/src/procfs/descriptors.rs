@@ -18,8 +18,8 @@ pub(crate) fn descriptors(process: u32) -> Vec<(i32, String)> {
     found
 }
 
-/// Those of a process's descriptors that will be open after its next exec. A standard one that is
-/// closed refers to nothing: an empty text.
+/// The descriptors of a process that stay open at its next exec. A closed standard descriptor refers to nothing: an
+/// empty text.
 pub(crate) fn inherited_descriptors(process: u32) -> Vec<(i32, String)> {
     let mut found = descriptors(process);
     found.retain(|(fd, _)| {
@@ -36,14 +36,14 @@ pub(crate) fn inherited_descriptors(process: u32) -> Vec<(i32, String)> {
     found
 }
 
-/// Looks at the descriptors of processes again and again, and reports what is new.
+/// Reads the descriptors of processes repeatedly, and reports changes.
 #[derive(Default)]
 pub(crate) struct Descriptors {
     known: HashMap<(u32, i32), String>,
 }
 
 impl Descriptors {
-    /// Everything that changed since the last look: process, descriptor, what it refers to.
+    /// Everything that changed since the last call: process, descriptor, what it refers to.
     pub(crate) fn look(&mut self, processes: &[u32]) -> Vec<(u32, i32, String)> {
         let mut new = Vec::new();
         let mut seen = HashMap::new();
@@ -64,9 +64,9 @@ impl Descriptors {
 pub(crate) struct Descriptor {
     /// The clock's reading.
     pub(crate) at: u64,
-    /// Whose.
+    /// The process.
     pub(crate) process: u32,
-    /// Which.
+    /// The descriptor.
     pub(crate) fd: i32,
     /// As `/proc` names it.
     pub(crate) what: String,

@@ -1,22 +1,22 @@
-//! The files that the program's processes were executed from, opened while they are there.
+//! The files that the program's processes were executed from, opened while they exist.
 //!
-//! `go test` and its like delete what they built as soon as it has run, and on a busy machine that is
-//! before its first record is read. Not for libraries: those stay.
+//! Runners like `go test` delete the binary that they built as soon as it has run: on a busy machine
+//! before its first record is read. Libraries stay and are not opened here.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// No more files than this are opened.
+/// The most files that are opened.
 const MOST: usize = 64;
 
-/// Those that are known, by device and inode.
+/// The known files, by device and inode.
 #[derive(Default)]
 pub(crate) struct Executables(BTreeSet<(u64, u64)>);
 
 impl Executables {
-    /// Those of these processes that are new.
+    /// The new files among those of these processes.
     pub(crate) fn look(&mut self, processes: &[u32]) -> Vec<(PathBuf, File)> {
         processes.iter().filter_map(|process| self.open(*process)).collect()
     }

@@ -1,8 +1,7 @@
-//! Pages of a program's memory, looked at from the side: whether anything but zeroes is in them.
+//! Samples pages of a program's memory, without stopping it: whether they contain anything but zeroes.
 //!
-//! A few at random of those that are in memory anyway: nothing is brought in and nothing changed.
-//! Only private memory without a file, in large pieces: that is where buffers are. Not for saying
-//! who touched a page: the page faults tell.
+//! A few random pages of those that are in memory: nothing is paged in or changed. Only large private mappings
+//! without a file, because buffers are there. Page faults report which task touched a page.
 
 use crate::clock::now;
 use std::fs::{self, File};
@@ -11,9 +10,9 @@ use std::os::unix::fs::FileExt;
 /// A page that was in memory.
 #[derive(Copy, Clone)]
 pub(crate) struct Page {
-    /// When it was looked at.
+    /// When it was read.
     pub(crate) at: u64,
-    /// Whose it is.
+    /// The process.
     pub(crate) process: u32,
     /// Its first address.
     pub(crate) addr: u64,
@@ -22,23 +21,23 @@ pub(crate) struct Page {
 }
 
 const PAGE: u64 = 4096;
-/// Smaller pieces of memory are not looked at.
+/// Smaller mappings are not sampled.
 const LEAST: u64 = 1 << 20;
-/// Pages that are tried in one look. A look is mostly these: 2 µs each.
+/// Pages that are tried in one round. Most of a round is spent on these: 2 µs each.
 const TRIED: usize = 64;
-/// Processes that are looked at, the eldest first.
+/// Processes that are sampled, the oldest first.
 const PROCESSES: usize = 4;
 /// In an entry of `pagemap`: the page is in memory.
 const PRESENT: u64 = 1 << 63;
 
-/// Where to look next.
+/// The state of the random generator.
 #[derive(Default)]
 pub(crate) struct Memory {
     random: u64,
 }
 
 impl Memory {
-    /// Looks at some pages of these processes.
+    /// Samples some pages of these processes.
     pub(crate) fn look(&mut self, processes: &[u32]) -> Vec<Page> {
         let mut found = Vec::new();
         for process in processes.iter().take(PROCESSES) {
@@ -58,7 +57,7 @@ impl Memory {
         found
     }
 
-    /// Where to look needs no better chance than this (a linear congruence, its upper bits).
+    /// A linear congruential generator (its upper bits) is random enough.
     fn next(&mut self) -> u64 {
         let odd = 6_364_136_223_846_793_005_u64;
         self.random = self.random.wrapping_mul(odd).wrapping_add(1_442_695_040_888_963_407);
@@ -66,7 +65,7 @@ impl Memory {
     }
 }
 
-/// The address of the page with this number, counted through all pieces.
+/// The address of the page with this number, counted through all mappings.
 fn nth(pieces: &[(u64, u64)], mut number: u64) -> Option<u64> {
     for (from, to) in pieces {
         let pages = (to - from) / PAGE;
@@ -78,7 +77,7 @@ fn nth(pieces: &[(u64, u64)], mut number: u64) -> Option<u64> {
     None
 }
 
-/// Whether a page holds zeroes only; none if it is not in memory, or no longer there.
+/// Whether a page contains only zeroes; none if it is not in memory, or no longer mapped.
 fn is_zero(table: &File, memory: &File, addr: u64) -> Option<bool> {
     let mut entry = [0; 8];
     table.read_exact_at(&mut entry, addr / PAGE * 8).ok()?;
@@ -90,7 +89,7 @@ fn is_zero(table: &File, memory: &File, addr: u64) -> Option<bool> {
     Some(bytes.iter().all(|byte| *byte == 0))
 }
 
-/// The large pieces of private, writable memory without a file, from and to.
+/// The large private, writable mappings without a file, from and to.
 pub(crate) fn pieces(maps: &str) -> Vec<(u64, u64)> {
     maps.lines().filter_map(piece).filter(|(from, to)| to - from >= LEAST).collect()
 }

@@ -1,7 +1,7 @@
-//! How much memory we may still take before somebody is killed for want of it.
+//! The memory budget: how much memory the recorder may still allocate before the OOM killer acts.
 //!
-//! The program shares our limits, and what we take it has not. So buffers are as large as what is left
-//! allows, and recording ends before nothing is left. Not for what the kernel lets us lock: see `session`.
+//! The program shares the recorder's limits, and lacks what the recorder uses. So buffers are as large as the budget
+//! allows, and recording ends before it is used up. For locked memory see `session`.
 
 use crate::procfs::cgroup;
 use std::fs::{self, File};
@@ -9,22 +9,22 @@ use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
-/// Files that tell, open for good: they are read often, also when nothing can be opened any more.
+/// Files that report it, kept open: they are read often, also when nothing more can be opened.
 struct Asked {
     groups: Vec<Group>,
     machine: Option<File>,
     own: Option<File>,
 }
 
-/// A level of our memory cgroup that has a limit.
+/// A level of the own memory cgroup that has a limit.
 struct Group {
     limit: u64,
     used: File,
     stat: File,
 }
 
-/// Bytes that we may still take: by each limit of our cgroup and those above it, by what the machine has left, and
-/// by our own limit of addresses (`ulimit -v`). `u64::MAX` where nothing says.
+/// Bytes that the recorder may still allocate: by each limit of its cgroup and of those above it, by the machine's
+/// available memory, and by its own address space limit (`ulimit -v`). `u64::MAX` if nothing limits it.
 #[must_use]
 pub fn memory_left() -> u64 {
     static ASKED: OnceLock<Asked> = OnceLock::new();
@@ -39,10 +39,10 @@ pub fn memory_left() -> u64 {
     groups.chain(machine).chain(own).min().unwrap_or(u64::MAX)
 }
 
-/// Gives memory back that is free inside of us, where the allocator can.
+/// Returns unused heap memory to the kernel, where the allocator can.
 pub fn trim_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: has no effect but on memory that is free.
+    // SAFETY: affects only unused memory.
     unsafe {
         libc::malloc_trim(0)
     };
@@ -62,10 +62,9 @@ impl Group {
     }
 }
 
-/// Bytes of files in memory that the kernel gives up when memory is short, of a cgroup's `memory.stat`: not those
-/// that have to be written first, nor those that are mapped. Without these, which are programs and their libraries,
-/// it would go on, but each would wait for the disk again and again. Version 1 tells of the levels below by `total_`,
-/// version 2 always.
+/// Bytes of page cache that the kernel reclaims when memory is short, from a cgroup's `memory.stat`. Dirty pages (to
+/// be written first) and mapped ones do not count: programs and libraries are mapped, and without them each would
+/// wait for the disk again and again. Version 1 includes the levels below in `total_`, version 2 always.
 fn given_up(stat: &str) -> u64 {
     let value = |name: &str| {
         let line = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name));
@@ -84,7 +83,7 @@ fn available(meminfo: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// By our limit, given what `/proc/self/statm` says; none without one.
+/// By the address space limit, given the content of `/proc/self/statm`; none without a limit.
 fn addresses_left(statm: &str) -> Option<u64> {
     let pages = statm.split_whitespace().next()?.parse::<u64>().ok()?;
     let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
@@ -97,27 +96,27 @@ fn addresses_left(statm: &str) -> Option<u64> {
     (limit != libc::RLIM_INFINITY).then(|| limit.saturating_sub(pages.saturating_mul(page)))
 }
 
-/// What such a file says now.
+/// The current content of such a file.
 fn text(file: &File) -> String {
     let mut bytes = [0; 8192];
     let length = file.read_at(&mut bytes, 0).unwrap_or(0);
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
-/// Who is killed when memory runs out: we, and not the program.
+/// The OOM score: when memory runs out, the recorder is to be killed and not the program.
 pub(crate) mod oom_score {
     use super::fs;
     use std::ffi::CStr;
     use std::sync::OnceLock;
 
     const FILE: &CStr = c"/proc/self/oom_score_adj";
-    /// Before all others.
+    /// The highest score: killed first.
     const FIRST: &str = "1000";
 
-    /// What was said of us before, if we changed it.
+    /// The score before the change, if it was changed.
     static BEFORE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
 
-    /// Says that we should be killed before all others. Everybody may say so of himself, and take it back.
+    /// Makes the recorder the first to be killed. Any process may do so for itself, and restore it.
     pub(crate) fn raise() {
         BEFORE.get_or_init(|| {
             let file = FILE.to_str().ok()?;
@@ -126,8 +125,8 @@ pub(crate) mod oom_score {
         });
     }
 
-    /// Takes it back, in the child that becomes the program. Async-signal-safe. Of a child that borrows our memory
-    /// the kernel takes it as said of that child alone.
+    /// Restores the score, in the child that becomes the program. Async-signal-safe. If the child borrows the
+    /// recorder's memory, the kernel changes the score of the child only.
     pub(crate) fn restore() {
         let Some(Some(before)) = BEFORE.get() else { return };
         // SAFETY: plain system calls on memory that was prepared before.

@@ -22,7 +22,7 @@ use std::fs;
 use std::path::Path;
 use waits::Wait;
 
-/// What was read from the side.
+/// Something read from `/proc` while the program ran.
 pub(crate) enum ProcSample {
     /// A descriptor.
     Descriptor(Descriptor),
@@ -30,12 +30,12 @@ pub(crate) enum ProcSample {
     Wait(Wait),
     /// A page of memory.
     Page(Page),
-    /// Counting stopped then, because it had counted enough.
+    /// Counting stopped then, because there were enough hits.
     CountingStopped(u64),
 }
 
 impl ProcSample {
-    /// When.
+    /// The instant.
     pub(crate) fn at(&self) -> u64 {
         match self {
             Self::Descriptor(found) => found.at,

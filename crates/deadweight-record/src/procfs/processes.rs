@@ -14,20 +14,20 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
         for task in tasks.filter_map(Result::ok) {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             let children = children.split_whitespace().filter_map(|c| c.parse::<u32>().ok());
-            // We may have been started by whom we watch.
+            // The recorder itself may be a child of the recorded process.
             found.extend(children.filter(|child| *child != std::process::id()));
         }
     }
     found
 }
 
-/// Whether this child of ours has ended and waits to be reaped.
+/// Whether this child has ended and waits to be reaped.
 pub(crate) fn has_ended(child: u32) -> bool {
     ended(child, libc::WNOHANG).unwrap_or(false)
 }
 
-/// Waits until a child of ours is dead, and leaves it to be reaped: how long its first thread could have run and had no
-/// CPU in all its life, in ns; none where the kernel does not tell.
+/// Waits until a child is dead, without reaping it. Returns how long its first thread was runnable without a CPU in
+/// all its life, in ns; none where the kernel does not report it.
 pub(crate) fn queued_until_death(child: u32) -> Option<u64> {
     while let Err(error) = ended(child, 0) {
         if error.kind() != io::ErrorKind::Interrupted {
@@ -37,7 +37,7 @@ pub(crate) fn queued_until_death(child: u32) -> Option<u64> {
     line(format!("/proc/{child}/schedstat"))?.split(' ').nth(1)?.parse().ok()
 }
 
-/// Whether a child of ours has ended, which is left to be reaped.
+/// Whether a child has ended; it is not reaped.
 fn ended(child: u32, flags: i32) -> io::Result<bool> {
     let mut said = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = flags | libc::WEXITED | libc::WNOWAIT;

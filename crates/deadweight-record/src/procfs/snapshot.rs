@@ -1,5 +1,5 @@
-//! What a running process is doing at the instant we join it: its threads and children, what each
-//! waits for, its descriptors and mappings. All from `/proc`; nothing is stopped for it.
+//! A snapshot of a running process when a recording attaches to it: its threads and children, what each waits for,
+//! its descriptors and mappings. All from `/proc`; nothing is stopped for it.
 
 use super::{descriptors, tree};
 use crate::clock::now;
@@ -9,16 +9,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A process that is to be joined.
+/// A process to attach to.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) pid: u32,
-    /// NthRecord readable at its end; keeps its number from being used for another.
+    /// Becomes readable at its end; prevents reuse of its number.
     pub(crate) handle: OwnedFd,
 }
 
 impl Target {
-    /// Finds it and makes sure that it can be joined.
+    /// Finds the process and checks that a recording can attach to it.
     pub(crate) fn find(pid: u32) -> Result<Self, Error> {
         let no = |why: String| Err(Error::NoProcess { pid, why });
         if pid == std::process::id() {
@@ -33,12 +33,12 @@ impl Target {
             return no(format!("that is a thread of process {process}: give --pid {process}"));
         }
         if field("State:").starts_with('Z') {
-            return no("it has ended already, only its parent has not taken note".into());
+            return no("it has ended already; its parent has not reaped it yet".into());
         }
         match fs::read_link(format!("/proc/{pid}/exe")) {
             Ok(_) => {}
             Err(_) if field("VmSize:").is_empty() && field("Kthread:") != "0" => {
-                return no("that is a task of the kernel's own, not a program".into());
+                return no("that is a kernel thread, not a program".into());
             }
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 let owner = field("Uid:");
@@ -56,9 +56,9 @@ impl Target {
         }
     }
 
-    /// It ended while it was being joined.
+    /// It ended while the recording attached to it.
     pub(crate) fn gone(&self) -> Error {
-        Error::NoProcess { pid: self.pid, why: "it ended while it was being joined".into() }
+        Error::NoProcess { pid: self.pid, why: "it ended while deadweight attached to it".into() }
     }
 
     /// Whether it ends within this time.
@@ -66,7 +66,7 @@ impl Target {
         let mut polled =
             libc::pollfd { fd: self.handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one descriptor of ours.
+        // SAFETY: one open descriptor.
         unsafe { libc::poll(&mut polled, 1, ms) > 0 }
     }
 
@@ -80,7 +80,7 @@ impl Target {
         let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let words = line.split(|byte| *byte == 0);
         let mut words: Vec<_> = words.map(|w| String::from_utf8_lossy(w).into_owned()).collect();
-        // Each word ends with a zero byte; some programs write what they like.
+        // Each word ends with a zero byte; some programs overwrite their command line.
         while words.last().is_some_and(String::is_empty) {
             words.pop();
         }
@@ -98,7 +98,7 @@ impl Target {
     }
 }
 
-/// Everything about it at one instant.
+/// The process and its descendants at one instant.
 pub(crate) struct Snapshot {
     /// The clock's reading.
     pub(crate) at: u64,
@@ -122,19 +122,19 @@ pub(crate) struct Process {
 pub(crate) struct Thread {
     pub(crate) tid: u32,
     pub(crate) name: String,
-    /// Where it ran last.
+    /// The CPU where it ran last.
     pub(crate) cpu: u16,
     pub(crate) doing: Doing,
 }
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// It has a CPU, or wants one.
+    /// It is on a CPU or runnable.
     Running,
     /// It waits in this system call, or in none that is known.
     Waiting(Option<(u16, [u64; 6])>),
-    /// It changed while we looked.
+    /// It changed during the snapshot.
     Changing,
 }
 
@@ -148,7 +148,7 @@ pub(crate) struct Mapping {
 }
 
 impl Snapshot {
-    /// Looks at all of it. A thread that stood still before and after the instant did so at it.
+    /// Reads all of it. A thread that waits both before and after the instant waited at the instant.
     pub(crate) fn take(target: &Target) -> Result<Self, Error> {
         let mut processes: Vec<Process> =
             tree(target.pid).into_iter().filter_map(Process::read).collect();
@@ -236,7 +236,7 @@ fn doing(pid: u32, tid: u32) -> Option<(Doing, u16, u32)> {
     Some((doing, cpu, parent))
 }
 
-/// What a line of `/proc/PID/status` says behind its name; empty if there is no such line.
+/// The value of a line of `/proc/PID/status`; empty if there is no such line.
 pub(crate) fn field(status: &str, name: &str) -> String {
     let found = status.lines().find_map(|line| line.strip_prefix(name));
     found.map(|text| text.trim().to_owned()).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! Stacks of long waits, read from the side while they last.
+//! Stacks of long waits, read from `/proc` while the waits last.
 //!
-//! Stacks at switches are taken often at first and then ever more rarely, so a long wait after many
-//! short ones may have none. A task that waits can be looked at without stopping it: `/proc` names
-//! its stack pointer and instruction, and the stack is memory. Its frame pointer is not told.
+//! Stacks at switches are sampled often at first and ever more rarely later, so a long wait after many short ones may
+//! have none. A waiting task need not be stopped: `/proc` shows its stack pointer and instruction pointer, and its
+//! stack can be read as memory. `/proc` does not show the frame pointer.
 
 use crate::clock::now;
 use std::collections::HashMap;
@@ -10,9 +10,9 @@ use std::fs;
 
 /// A task in the middle of a wait.
 pub(crate) struct Wait {
-    /// When it was looked at.
+    /// When it was read.
     pub(crate) at: u64,
-    /// Who waits.
+    /// The waiting task.
     pub(crate) task: u32,
     /// Its instruction pointer.
     pub(crate) ip: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Wait {
     pub(crate) stack: Vec<u8>,
 }
 
-/// What the last look at each task showed.
+/// The state of each task at the last call.
 pub(crate) struct Waits {
     /// Bytes of a stack that are read at the most.
     stack_bytes: usize,
@@ -34,12 +34,12 @@ struct Look {
     told: bool,
 }
 
-/// Where a task stands in the kernel. The same at two looks: it has not moved between them.
+/// Where a task waits in the kernel. If it is the same twice, the task has not moved in between.
 #[derive(PartialEq, Eq)]
 struct Standing {
     /// The call, its arguments, stack pointer and instruction, as the kernel prints them.
     place: String,
-    /// How long and how often it had run: another wait may stand at the same place.
+    /// How long and how often it had run: another wait may be at the same place.
     turns: String,
 }
 
@@ -49,7 +49,7 @@ impl Waits {
         Self { stack_bytes, known: HashMap::new() }
     }
 
-    /// Looks at all tasks of these processes; tells of those that stand where they stood before.
+    /// Reads the state of all tasks of these processes, and returns those that have not moved since the last call.
     pub(crate) fn look(&mut self, processes: &[u32]) -> Vec<Wait> {
         let mut seen = HashMap::new();
         let mut found = Vec::new();
@@ -73,17 +73,17 @@ impl Waits {
     }
 }
 
-/// Where the task stands; none if it runs or is gone.
+/// Where the task waits; none if it runs or is gone.
 fn standing(process: u32, task: u32) -> Option<Standing> {
     let read = |what| fs::read_to_string(format!("/proc/{process}/task/{task}/{what}")).ok();
-    // Kernels without these statistics tell waits apart by place only.
+    // Kernels without these statistics distinguish waits by place only.
     let turns = read("schedstat").unwrap_or_default();
     let place = read("syscall")?;
     let waits = place.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     waits.then_some(Standing { place, turns })
 }
 
-/// Reads its stack, if it still stands there afterwards.
+/// Reads its stack, if it is still in the same wait afterwards.
 fn read(process: u32, task: u32, before: &Standing, stack_bytes: usize) -> Option<Wait> {
     let (sp, ip) = registers(&before.place)?;
     let stack = memory(task, sp, stack_bytes)?;
@@ -98,7 +98,7 @@ pub(crate) fn registers(place: &str) -> Option<(u64, u64)> {
     Some((hex()?, ip))
 }
 
-/// As many bytes of the task's memory from `address` on as a record would hold.
+/// The task's memory from `address` on, as many bytes as a record would hold.
 fn memory(task: u32, address: u64, len: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };

@@ -249,7 +249,8 @@ impl Session {
             .and_then(|text| text.trim().parse().ok());
         let Some(kind) = kind else {
             if !entries.is_empty() || !probes.is_empty() {
-                self.warnings.push("this kernel has no uprobes: start-up is not told apart".into());
+                self.warnings
+                    .push("this kernel has no uprobes: start-up is not separate from main".into());
             }
             return Ok(());
         };
@@ -426,8 +427,8 @@ impl Role {
             Self::Main | Self::CommonMain => "the start of main",
             Self::Probe(_) => "a probe",
             Self::Count(_) | Self::CountStack(_) => "calls",
-            Self::CallCounts => "counts of dense calls",
-            Self::EnterNth | Self::LeaveNth => "dense calls",
+            Self::CallCounts => "counts of system calls at a high rate",
+            Self::EnterNth | Self::LeaveNth => "system calls at a high rate",
         }
     }
 }

@@ -89,7 +89,7 @@ fn what_cannot_be_joined_is_refused_in_one_sentence() {
     }
     let kernel = fs::read_to_string("/proc/2/status").unwrap_or_default();
     if kernel.contains("kthreadd") {
-        refused(run(&["--pid", "2"]), &["the kernel's own"]);
+        refused(run(&["--pid", "2"]), &["kernel thread"]);
     }
     let wrong = run(&["--pid", "1", "--", "true"]);
     assert_eq!(wrong.code, 2, "{}", wrong.err);

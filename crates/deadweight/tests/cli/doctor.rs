@@ -178,16 +178,16 @@ fn a_filter_of_system_calls_is_told() {
     let numbers = if cfg!(target_arch = "x86_64") { "298,310" } else { "241,270" };
     let program = Path::new(env!("CARGO_BIN_EXE_deadweight"));
     let wrapper = ["python3", "-c", FILTER, numbers];
-    missing(&wrapper, program, "context switches", &["filter of system calls", "every row"]);
-    missing(&wrapper, program, "clock samples", &["filter of system calls", "net work"]);
-    missing(&wrapper, program, "looking into processes", &["filter of system", "--pid"]);
+    missing(&wrapper, program, "context switches", &["seccomp filter", "every row"]);
+    missing(&wrapper, program, "clock samples", &["seccomp filter", "net work"]);
+    missing(&wrapper, program, "looking into processes", &["seccomp filter", "--pid"]);
 }
 
 #[test]
 fn cpus_clocks_and_layouts_that_mislead_are_told() {
     live!();
     hazard(&["taskset", "-c", "0"], "one-cpu", &["share"]);
-    hazard(&["setarch", "-R"], "fixed-addresses", &["ASLR", "luck"]);
+    hazard(&["setarch", "-R"], "fixed-addresses", &["ASLR", "memory layout"]);
     let bench = Bench::new();
     // Hardware of another machine, seen in a namespace of our own only.
     let clock = bench.file("clock", "hpet\n");
@@ -216,7 +216,7 @@ fn a_busy_machine_is_told() {
     let mut spins: Vec<_> = (0..std::thread::available_parallelism().map_or(1, usize::from))
         .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
         .collect();
-    hazard(&["env"], "busy", &["other programs", "busy just now"]);
+    hazard(&["env"], "busy", &["other programs", "busy now"]);
     for spin in &mut spins {
         spin.kill().unwrap();
         spin.wait().unwrap();

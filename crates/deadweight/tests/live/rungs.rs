@@ -93,7 +93,7 @@ fn a_user_sees_tiny_reads_at_their_line() {
     let first = first.unwrap_or_else(|| panic!("{:?} {:?}", report.ledger, report.warnings));
     assert_eq!((report.recording.rung.as_str(), first.class.as_str()), ("user", "tiny-reads"));
     assert!(first.sites.iter().any(|s| s.file.ends_with("count_bytes.c")), "{:?}", first.sites);
-    assert!(report.recording.lacks.iter().any(|lack| lack.contains("who ended a wait")));
+    assert!(report.recording.lacks.iter().any(|lack| lack.contains("wakers are inferred")));
 }
 
 #[test]

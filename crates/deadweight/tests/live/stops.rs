@@ -74,7 +74,7 @@ fn without_perf_a_pipeline_says_whom_it_waited_for() {
             first
                 && (280_000_000..400_000_000).contains(&slept)
                 && cat.is_some_and(|cat| cat.waited_for == "sleep")
-                && lacks.iter().any(|lack| lack.contains("who ended a wait"))
+                && lacks.iter().any(|lack| lack.contains("wakers are inferred"))
         });
         if !done {
             return;

@@ -1,7 +1,8 @@
-//! Whether a signal was for our whole process group: then the program had it, and is not to get it again.
+//! Decides whether a signal was sent to the whole process group. If so, the program got it already and must not get
+//! it again.
 //!
-//! The kernel tells who sent a signal, but not to whom else: `kill 0`, `timeout` and runners of tests send to groups. A
-//! process of ours that does nothing else sits in the same group and says what it got, and when.
+//! The kernel reports who sent a signal, but not to which other processes: `kill 0`, `timeout` and test runners send
+//! to groups. A helper process in the same group does nothing else than note which signals it got, and when.
 
 use super::{FORWARDED, set, with_signals_blocked};
 use crate::clock::now;
@@ -13,28 +14,29 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
-/// What the witness's calls and its handler need of a stack, many times over.
+/// Bytes of the helper's stack: many times what its calls and its handler need.
 const STACK: usize = 64 << 10;
-/// How long we wait for its word, in ns, and how often we look. A process that sleeps is woken in less.
+/// How long to wait for the helper to note a signal, in ns, and how often to check. A sleeping process is woken in
+/// less.
 const PATIENCE: u64 = 10_000_000;
 const LOOK: u64 = 100_000;
-/// How long before us it may have had a signal of the same sending, in ns: as long as we may have waited for a CPU.
+/// The helper may have got the same signal this much earlier, in ns: the recorder may have waited as long for a CPU.
 const APART: u64 = 100_000_000;
 
-/// When the witness got each of [`FORWARDED`]; 0 once it was asked for that.
+/// When the helper got each of [`FORWARDED`]; 0 after this was read.
 static RECEIVED: [AtomicU64; FORWARDED.len()] = [const { AtomicU64::new(0) }; FORWARDED.len()];
-/// Its process id; 0 for none.
+/// The helper's process id; 0 for none.
 static HELPER: AtomicI32 = AtomicI32::new(0);
-/// Whether it listens.
+/// Whether the helper's handlers are set.
 static READY: AtomicBool = AtomicBool::new(false);
 
-/// Calls a witness, once for our lifetime. Without one each signal counts as sent to us alone.
+/// Starts the helper, once per process. Without a helper each signal counts as sent to the recorder alone.
 pub(super) fn start_once() {
-    /// The end of a pipe that closes with us, however we end: then the witness leaves.
+    /// The end of a pipe that closes with the recorder's end, however that comes; then the helper exits.
     static ALIVE: OnceLock<Option<File>> = OnceLock::new();
     ALIVE.get_or_init(|| {
         let mut ends = [0; 2];
-        // SAFETY: on success both ends are ours.
+        // SAFETY: on success both ends are new and owned here.
         let [_here, alive] = unsafe {
             if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
                 return None;
@@ -48,7 +50,7 @@ pub(super) fn start_once() {
     });
 }
 
-/// Whether the group had this signal, which we have just got. Async-signal-safe.
+/// Whether the group got this signal, which the recorder has just got. Async-signal-safe.
 pub(super) fn was_sent_to_group(signal: i32) -> bool {
     let Some(index) = FORWARDED.iter().position(|known| *known == signal) else { return false };
     if !READY.load(Ordering::SeqCst) {
@@ -61,17 +63,18 @@ pub(super) fn was_sent_to_group(signal: i32) -> bool {
         if at + APART > since {
             return true;
         }
-        // SAFETY: sleeps; what is left of it does not matter.
+        // SAFETY: sleeps; the remaining time does not matter.
         unsafe { libc::nanosleep(&pause, ptr::null_mut()) };
     }
     false
 }
 
-/// It shares our memory, and has descriptors and dispositions of its own. To be called with all signals blocked.
+/// The helper shares the recorder's memory, but has its own descriptors and dispositions. Call this with all signals
+/// blocked.
 fn start(ends: &[RawFd; 2]) -> io::Result<()> {
-    // It stands on this for as long as it lives.
+    // The helper's stack as long as it lives.
     let stack = Vec::leak(vec![0_u128; STACK / size_of::<u128>()]);
-    // Nobody is told of its end: a program's end is what others wait for.
+    // No SIGCHLD at its end: the recorder waits for the program's.
     let flags = libc::CLONE_VM;
     // SAFETY: the child has a stack of its own that is never freed, and does what is safe after any fork.
     let pid = unsafe {
@@ -82,9 +85,9 @@ fn start(ends: &[RawFd; 2]) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     HELPER.store(pid, Ordering::SeqCst);
-    // It writes to this thread's `errno` until it listens, and then no more.
+    // Until it is ready, the helper writes to this thread's `errno`.
     while !READY.load(Ordering::SeqCst) {
-        // SAFETY: asks whether our own child has ended: a filter of system calls may have killed it.
+        // SAFETY: checks whether the own child has ended: a seccomp filter may have killed it.
         if unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL | libc::WNOHANG) } == pid {
             HELPER.store(0, Ordering::SeqCst);
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -94,10 +97,10 @@ fn start(ends: &[RawFd; 2]) -> io::Result<()> {
     Ok(())
 }
 
-/// The witness's life: until the other end of the pipe closes.
+/// The helper's main function: runs until the other end of the pipe closes.
 extern "C" fn helper_main(ends: *mut libc::c_void) -> i32 {
-    // SAFETY: plain system calls. The descriptors and dispositions are its own; of our memory it writes to statics of
-    // this file, and to the `errno` of a thread that waits for it; what it is handed lasts until it listens.
+    // SAFETY: plain system calls. The descriptors and dispositions are its own. Of the shared memory it writes to
+    // statics of this file, and to the `errno` of a thread that waits for it. `ends` stays valid until it is ready.
     unsafe {
         let [here, alive] = *ends.cast::<[RawFd; 2]>();
         libc::close(alive);
@@ -123,7 +126,7 @@ extern "C" fn on_signal(signal: i32, _: *mut libc::siginfo_t, _: *mut libc::c_vo
     }
 }
 
-/// Nothing of ours is left when we are gone.
+/// Ends the helper together with the recorder.
 extern "C" fn stop() {
     READY.store(false, Ordering::SeqCst);
     let pid = HELPER.swap(0, Ordering::SeqCst);

@@ -1,8 +1,8 @@
-//! Signals while a program runs: it must get them as if we were not there, and we must outlive it.
+//! Signals while a program runs: the program gets them as if it ran alone, and the recorder outlives it.
 //!
-//! A terminal's Ctrl-C reaches the whole group, so the program has it already: we only take note.
-//! A signal sent to us alone (`kill PID`, a supervisor's time-out) is handed on, one that a process sent to
-//! our whole group is not.
+//! A terminal's Ctrl-C reaches the whole group, so the program has it already: the recorder only notes it. A signal
+//! sent to the recorder alone (`kill PID`, a supervisor's time-out) is forwarded; one that a process sent to the
+//! whole group is not.
 
 mod group_signals;
 
@@ -11,9 +11,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Noted, and handed on to the program unless its group has it already.
+/// Noted, and forwarded to the program unless its group has the signal already.
 const FORWARDED: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
-/// Everything whose disposition we change, or Rust's runtime did, and the program must get back.
+/// All signals whose disposition the recorder or Rust's runtime changes, and that the program must get back.
 const CHANGED: [i32; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGCHLD, libc::SIGPIPE];
 
@@ -26,11 +26,11 @@ static CLOSED_AT_START: AtomicUsize = AtomicUsize::new(0);
 
 /// Which of [`LIBC_SIGNALS`] were ignored before the C library's first thread made them its own, as bits.
 static IGNORED_AT_START: AtomicUsize = AtomicUsize::new(0);
-/// Signals that the C library keeps for its threads, and that its own calls refuse. Who starts a
-/// program by `posix_spawn` leaves them ignored.
+/// Signals that the C library reserves for its threads; its own functions refuse them. A parent that uses
+/// `posix_spawn` leaves them ignored.
 const LIBC_SIGNALS: [i32; 2] = [32, 33];
 
-/// A disposition as the kernel has it.
+/// A signal action in the kernel's layout.
 #[repr(C)]
 #[derive(Default)]
 struct KernelAction {
@@ -49,9 +49,9 @@ unsafe fn rt_sigaction(signal: i32, new: *const KernelAction, old: *mut KernelAc
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, size_of::<u64>()) };
 }
 
-/// Runs before Rust's runtime, which changes SIGPIPE and opens missing standard descriptors, and
-/// leaves no trace of what was. A program run under `nohup`-like wrappers may have SIGPIPE ignored
-/// or input closed on purpose, and must still see that.
+/// Runs before Rust's runtime, which changes SIGPIPE and opens missing standard descriptors without a trace. A
+/// program under a wrapper like `nohup` may have SIGPIPE ignored or its input closed on purpose, and must still see
+/// that.
 extern "C" fn remember_start() {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: sigaction only reads the disposition into `action`, which is large enough; fcntl only
@@ -72,7 +72,7 @@ extern "C" fn remember_start() {
     }
 }
 
-/// Whether this standard descriptor was closed when we were started. Async-signal-safe.
+/// Whether this standard descriptor was closed when the recorder was started. Async-signal-safe.
 pub(crate) fn was_closed(fd: i32) -> bool {
     CLOSED_AT_START.load(Ordering::Relaxed) & 1 << fd != 0
 }
@@ -82,17 +82,17 @@ pub(crate) fn was_closed(fd: i32) -> bool {
 #[unsafe(link_section = ".init_array")]
 static REMEMBER_START: extern "C" fn() = remember_start;
 
-/// Which of [`FORWARDED`] came last; 0 for none.
+/// The one of [`FORWARDED`] that came last; 0 for none.
 static NOTED: AtomicI32 = AtomicI32::new(0);
 
-/// While this lives, Ctrl-C and its like do not end us but are noted: there is something to clear
-/// away first. Programs that run meanwhile get them as ever.
+/// While this lives, Ctrl-C and similar signals do not end the recorder but are noted, because it has to clean up
+/// first. Programs that run meanwhile get them as usual.
 pub struct Interrupts {
     before: Vec<(i32, libc::sigaction)>,
 }
 
 impl Interrupts {
-    /// Notes them from now on; those that were ignored stay so.
+    /// Notes signals from now on; ignored ones stay ignored.
     #[must_use]
     pub fn note() -> Self {
         NOTED.store(0, Ordering::SeqCst);
@@ -128,7 +128,7 @@ impl std::fmt::Debug for Interrupts {
 impl Drop for Interrupts {
     fn drop(&mut self) {
         for (signal, action) in &self.before {
-            // SAFETY: `action` is what the kernel told us earlier.
+            // SAFETY: `action` is what the kernel returned earlier.
             unsafe { libc::sigaction(*signal, action, ptr::null_mut()) };
         }
     }
@@ -138,14 +138,14 @@ extern "C" fn note(signal: i32) {
     NOTED.store(signal, Ordering::SeqCst);
 }
 
-/// Dispositions and mask as they were before us: what the program must start with.
+/// Dispositions and mask before the recorder changed them: the program must start with these.
 #[derive(Clone, Copy)]
 pub(crate) struct Inherited {
     actions: [libc::sigaction; CHANGED.len()],
     mask: libc::sigset_t,
 }
 
-/// While this lives, signals are the program's business; dropped, they are ours again.
+/// While this lives, signals are forwarded to the program. Dropping it restores the recorder's dispositions.
 pub(crate) struct Guard {
     before: Inherited,
     _one: MutexGuard<'static, ()>,
@@ -155,8 +155,8 @@ pub(crate) struct Guard {
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Guard {
-    /// Takes note of the dispositions and readies the ones that must not kill us. To be called
-    /// before the program is started, so that no instant is left uncovered.
+    /// Saves the dispositions and sets handlers for signals that must not kill the recorder. Call it before the
+    /// program is started, so that no instant is uncovered.
     pub(crate) fn install() -> Self {
         let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         PROGRAM.store(0, Ordering::SeqCst);
@@ -172,12 +172,12 @@ impl Guard {
         Self { before, _one: one }
     }
 
-    /// What the program must start with.
+    /// The dispositions and mask that the program must start with.
     pub(crate) fn inherited(&self) -> Inherited {
         self.before
     }
 
-    /// Signals sent to us go to this process from now on.
+    /// From now on, signals sent to the recorder go to this process.
     pub(crate) fn forward_to(&self, program: i32) {
         PROGRAM.store(program, Ordering::SeqCst);
     }
@@ -187,7 +187,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         PROGRAM.store(0, Ordering::SeqCst);
         for (signal, action) in CHANGED.into_iter().zip(&self.before.actions) {
-            // SAFETY: `action` is what the kernel told us earlier.
+            // SAFETY: `action` is what the kernel returned earlier.
             unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
         }
     }
@@ -206,15 +206,15 @@ impl Inherited {
         }
     }
 
-    /// Puts them in place, in the child. Async-signal-safe.
+    /// Restores them, in the child. Async-signal-safe.
     pub(crate) fn restore_in_child(&self) {
         for (signal, action) in CHANGED.into_iter().zip(&self.actions) {
             let mut action = *action;
             if signal == libc::SIGPIPE {
                 action.sa_sigaction = PIPE_AT_START.load(Ordering::Relaxed);
             }
-            // A function of ours does not survive exec: the kernel makes it the default.
-            // SAFETY: plain system calls on values that the kernel gave us.
+            // A handler does not survive exec: the kernel replaces it by the default. SAFETY: plain system calls on
+            // values from the kernel.
             unsafe { libc::sigaction(signal, &action, ptr::null_mut()) };
         }
         let ignore = KernelAction { action: libc::SIG_IGN, ..KernelAction::default() };
@@ -229,7 +229,7 @@ impl Inherited {
     }
 }
 
-/// Does `act` with all signals held back from this thread; they come afterwards.
+/// Does `act` with all signals blocked for this thread; pending ones are delivered afterwards.
 pub(crate) fn with_signals_blocked<T>(act: impl FnOnce() -> T) -> T {
     // SAFETY: all-zero is a valid set; the calls fill in and read sets of ours.
     unsafe {
@@ -243,14 +243,14 @@ pub(crate) fn with_signals_blocked<T>(act: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Whether somebody asked for an end (Ctrl-C, `kill`) while a program ran, also if the program
-/// went on or ended as if nothing had been: no further run is wanted.
+/// Whether the user asked for an end (Ctrl-C, `kill`) while a program ran, even if the program ignored it: no further
+/// run is wanted.
 #[must_use]
 pub fn interrupted() -> bool {
     NOTED.load(Ordering::SeqCst) != 0
 }
 
-/// Hands a signal on, unless the program's group had it already: as it has what the kernel itself sends.
+/// Forwards a signal, unless the program's group got it already, as it does if the kernel itself sent it.
 extern "C" fn forward(signal: i32, details: *mut libc::siginfo_t, _: *mut libc::c_void) {
     NOTED.store(signal, Ordering::SeqCst);
     let program = PROGRAM.load(Ordering::SeqCst);
