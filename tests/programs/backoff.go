@@ -1,4 +1,4 @@
-// Waits for a worker by sleeping and looking again. What goes to sleep is a goroutine: the thread
+// Waits for a worker by sleeping and checking again. A goroutine sleeps: the thread
 // under it waits in Go's scheduler, which knows no line of this file.
 package main
 

@@ -1,5 +1,5 @@
 // 200 000 calls of `parse`, each with two allocations: 124 bytes. The first of each goroutine finds
-// its stack too small, and begins anew: that is no call.
+// its stack too small, and restarts: that is no call.
 package main
 
 import "fmt"

@@ -1,4 +1,4 @@
-// channel TIMES: two goroutines hand one value to and fro over unbuffered channels.
+// channel TIMES: two goroutines pass one value back and forth over unbuffered channels.
 package main
 
 import (

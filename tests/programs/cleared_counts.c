@@ -1,5 +1,5 @@
-/* Counts the words of each block in a table that must be cleared before: the clearing is needed. Which the
-   code that clears shows itself, or with a second argument only another function does. */
+/* Counts the words of each block in a table that must be cleared before: the clearing is needed. The code
+   that clears shows this itself; with a second argument only another function does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// clears_between COUNT: reads one byte so often, and clears 64 KiB before each of which it uses one byte.
+// clears_between COUNT: reads one byte COUNT times, and before each read clears 64 KiB, of which it uses one byte.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Naps and works by turns for so many seconds. Linked statically: it runs alone in a container without a library. */
+/* Sleeps and works alternately for the given number of seconds. Linked statically: it runs alone in a container without a library. */
 #include <stdlib.h>
 #include <time.h>
 

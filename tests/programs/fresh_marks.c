@@ -1,5 +1,5 @@
 /* Marks the same places of a map again and again, and counts what is marked. The map is fresh from
-   the kernel, and so zero by luck: without the clearing the count is right only because of that. */
+   the kernel, and so happens to be zero: without the clearing the count is right only because of that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // Runs a command on a terminal that goes away once a file has been written: hang_up FILE COMMAND...
-// Prints how the command ended, as a shell tells it.
+// Prints how the command ended, as a shell reports it.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

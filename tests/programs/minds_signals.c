@@ -1,5 +1,5 @@
 /* Counts the signals that reach it, each of which is queued, and says how many at a hang-up:
-   none may be lost or come twice, whoever looks on. */
+   none may be lost or come twice, with or without a recorder. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-# A 32-bit program: counts, and leaves by the 32-bit kernel's door.
+# A 32-bit program: counts, and exits through the 32-bit system call interface.
     .text
     .globl _start
     .type _start, @function

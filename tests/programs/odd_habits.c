@@ -1,4 +1,4 @@
-/* Programs that do not like to be watched, by the first argument: each says what it saw and ends with 7. */
+/* Programs that tracing may disturb, by the first argument: each prints what it saw and ends with 7. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>

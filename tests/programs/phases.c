@@ -1,5 +1,5 @@
 /* phases ROUNDS STEPS: four threads compute STEPS each, then meet at a barrier; ROUNDS times.
- * The barrier is a futex; who comes last wakes the others. */
+ * The barrier is a futex; the last thread wakes the others. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

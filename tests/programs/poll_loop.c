@@ -1,5 +1,5 @@
-/* poll_loop TIMES MILLISECONDS: polls a pipe into which nobody writes, doing a little work in
- * between: what a program does that looks every so often instead of being told. */
+/* poll_loop TIMES MILLISECONDS: polls a pipe without a writer, doing a little work in
+ * between: as a program that checks regularly instead of being notified. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* readers THREADS BYTES FILE: so many threads read so many bytes of the file at once, one at a time.
- * readers again BYTES FILE: a thread does, and ends; threads are born until one has its number, which reads 500 bytes. */
+/* readers THREADS BYTES FILE: THREADS threads at once read BYTES bytes of the file each, one byte at a time.
+ * readers again BYTES FILE: one thread does so and ends; threads are created until one has its number, and that one reads 500 bytes. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// recheck FILE ITEMS: before each item, looks whether FILE has changed, which it never does.
+// recheck FILE ITEMS: before each item, checks whether FILE has changed, which it never has.
 #include <cstdio>
 #include <cstdlib>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* A program that traces its own child, as a debugger does: the child asks to be traced and stops;
- * the parent reads its number, lets it go, and prints how it ended. */
+ * the parent reads its number, resumes it, and prints how it ended. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ptrace.h>

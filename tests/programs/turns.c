@@ -1,4 +1,4 @@
-// turns COUNT: two processes hand each other one byte so often, by pipes there and back.
+// turns COUNT: two processes pass one byte back and forth COUNT times, through two pipes.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

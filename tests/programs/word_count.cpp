@@ -1,4 +1,4 @@
-// word_count SENTENCES: makes text and counts its letters in pairs: honest work in its own code.
+// word_count SENTENCES: makes text and counts its letters in pairs: useful work in its own code.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// work_between COUNT: reads one byte so often, and does some microseconds of its own work after each.
+// work_between COUNT: reads one byte COUNT times, and does some microseconds of its own work after each.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
