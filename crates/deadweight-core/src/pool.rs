@@ -74,8 +74,8 @@ fn scale(
     (part, cpu_part): (f64, f64),
     in_all: usize,
 ) {
-    let keep_observer = clean.is_empty();
-    report.part = (!keep_observer && part < 1.0).then_some(part);
+    let keep_overhead = clean.is_empty();
+    report.part = (!keep_overhead && part < 1.0).then_some(part);
     let count = in_all.max(runs.len()).max(1) as f64;
     let mean = |share: fn(&Inside) -> f64| {
         runs.iter().map(|run| run.inside.as_ref().map_or(1.0, share)).sum::<f64>() / count
@@ -85,14 +85,14 @@ fn scale(
         inside.cpu_share = mean(|inside| inside.cpu_share);
     }
     let clean_wall = of_whole(part, report.runs.clean.wall_ns.median);
-    let target = if keep_observer { report.wall_ns } else { clean_wall };
+    let target = if keep_overhead { report.wall_ns } else { clean_wall };
     let cpus: Vec<u64> = clean.iter().map(|run| (run.user + run.system).0).collect();
     let clean_cpu = of_whole(cpu_part, summarise(&cpus).interval.median);
-    let cpu_target = if keep_observer { report.cpu_ns } else { clean_cpu };
+    let cpu_target = if keep_overhead { report.cpu_ns } else { clean_cpu };
     let walls: Vec<&[Row]> = runs.iter().map(|r| r.ledger.as_slice()).collect();
     let cpu: Vec<&[Row]> = runs.iter().map(|r| r.cpu_ledger.as_slice()).collect();
-    report.ledger = pooled_rows(&walls, target, keep_observer);
-    report.cpu_ledger = pooled_rows(&cpu, cpu_target, keep_observer);
+    report.ledger = pooled_rows(&walls, target, keep_overhead);
+    report.cpu_ledger = pooled_rows(&cpu, cpu_target, keep_overhead);
     // Comparisons test wall times.
     report.cpu_ledger.iter_mut().for_each(|row| row.each_ns.clear());
     report.cpu_ns = report.cpu_ledger.iter().map(|r| r.ns).sum();
@@ -126,12 +126,12 @@ fn of_whole(share: f64, whole: u64) -> u64 {
     part
 }
 
-fn pooled_rows(runs: &[&[Row]], target: u64, keep_observer: bool) -> Vec<Row> {
+fn pooled_rows(runs: &[&[Row]], target: u64, keep_overhead: bool) -> Vec<Row> {
     // The share of each run, with its interval.
     let mut accounts: BTreeMap<&str, (Row, Vec<[f64; 3]>)> = BTreeMap::new();
     for rows in runs {
-        let whole = if keep_observer { rows.iter().map(|r| r.ns).sum() } else { net(rows) };
-        for row in rows.iter().filter(|r| keep_observer || r.account != OBSERVER) {
+        let whole = if keep_overhead { rows.iter().map(|r| r.ns).sum() } else { net(rows) };
+        for row in rows.iter().filter(|r| keep_overhead || r.account != OBSERVER) {
             let known = accounts.entry(&row.account).or_insert_with(|| (row.clone(), Vec::new()));
             let share = |ns: u64| ns as f64 / whole.max(1) as f64;
             known.1.push([row.low_ns.min(row.ns), row.ns, row.high_ns.max(row.ns)].map(share));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_saw_no_place_tells_of_the_same_cause() {
+    fn a_run_without_a_place_has_the_same_cause() {
         let nowhere = || Finding { sites: Vec::new(), ..lock(10, &[], 0.5) };
         for runs in [
             [vec![nowhere()], vec![lock(10, &[], 0.25)]],
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_less_than_half_of_the_runs_have_is_chance() {
+    fn a_finding_of_less_than_half_of_the_runs_is_chance() {
         let run = || vec![lock(10, &[], 0.5)];
         assert_eq!(pooled(&[run(), run(), vec![lock(20, &[], 0.4)]]), [(10, 1.0 / 3.0)]);
     }

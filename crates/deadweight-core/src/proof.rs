@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pairs_show_is_said_in_a_line() {
+    fn the_result_of_pairs_is_one_line() {
         expect!["measured: removing the call of memset at a.c:3 saves 48 % (47 to 48), 9 pairs of runs, same output"].assert_eq(&text("zeroing", &trial(9, 1000, 520)));
         expect!["no saving shown by removing the call of memset at a.c:3: −0.4 to 0.4 %, 9 pairs of runs, same output"].assert_eq(&text("zeroing", &trial(9, 1000, 1000)));
         expect!["no saving shown by removing the call of memset at a.c:3: −5.4 to −4.6 %, 9 pairs of runs, same output; what stands in for the checks does nothing, but takes its turn in the processor: code that never had them may save more"].assert_eq(&text("bounds-checks", &trial(9, 1000, 1050)));

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_built_is_told_from_tools_by_its_place() {
+    fn a_built_program_is_distinguished_from_tools_by_its_folder() {
         for path in [
             "/tmp/go-build12/b001/fib.test",
             "u/p/target/release/deps/fib-0f",

@@ -103,13 +103,13 @@ const PER_SWITCH: u64 = 25_000;
 
 /// Where recording and kernel differ about the CPU time: by how much, and why.
 fn apart(traced: &TracedRuns) -> Option<String> {
-    let (ours, theirs) = (traced.on_cpu_ns, traced.rusage_ns);
-    let difference = ours.abs_diff(theirs);
-    if theirs == 0 || Ns(difference).share_of(Ns(theirs)) <= SAME {
+    let (recorded, counted) = (traced.on_cpu_ns, traced.rusage_ns);
+    let difference = recorded.abs_diff(counted);
+    if counted == 0 || Ns(difference).share_of(Ns(counted)) <= SAME {
         return None;
     }
     let (more, share) =
-        (if ours > theirs { "more" } else { "less" }, percent(Ns(difference), Ns(theirs)));
+        (if recorded > counted { "more" } else { "less" }, percent(Ns(difference), Ns(counted)));
     let each = difference / traced.switches.max(1);
     let why = if each <= PER_SWITCH {
         format!(
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn clean_runs_count_for_one_process_as_far_as_it_has_part_in_them() {
+    fn clean_runs_count_for_one_process_by_its_share() {
         let traces = [Trace::from_text(SLEEP_INTO_CAT).unwrap()];
         let clean = [CleanRun { wall: Ns(2000), ..CleanRun::default() }];
         let of = Some("cat");

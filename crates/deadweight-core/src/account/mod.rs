@@ -96,7 +96,7 @@ pub(crate) struct Entry {
     /// Samples in a kernel that shows none of its symbols.
     pub(crate) in_kernel: u64,
     /// Tracing overhead taken out of its slices.
-    pub(crate) observed: Ns,
+    pub(crate) overhead: Ns,
 }
 
 /// All time, charged.
@@ -201,7 +201,7 @@ impl Entry {
             samples: Weights::new(),
             recording: (0, 0),
             in_kernel: 0,
-            observed: Ns::ZERO,
+            overhead: Ns::ZERO,
         }
     }
 

@@ -4,7 +4,7 @@
 //! stored, so that ten million events take bounded memory. Tracing overhead is taken out of the span in
 //! which it shows. It must not judge which account a slice belongs to: that is `cost`.
 
-mod taken_out;
+mod corrections;
 mod user;
 mod waits;
 
@@ -95,7 +95,7 @@ impl<'a, 't> Charge<'a, 't> {
     fn finish(mut self) -> Attribution {
         self.take_out_recording();
         self.take_out_kernel();
-        self.open_user_time();
+        self.divide_user_time();
         Attribution::new(self.entries, self.facts.processes.all.len())
     }
 
@@ -151,19 +151,19 @@ impl<'a, 't> Charge<'a, 't> {
             Run::Runnable => self.ready(task, index, slice),
             Run::Unrecorded => self.add(&Slice { what: What::Unrecorded, ..slice }, Ns::ZERO, &[]),
             Run::Blocked(block) => {
-                let observed = self.held_up(block, &slice);
-                self.add(&Slice { what: What::Wait(block), ..slice }, observed, &[]);
+                let overhead = self.held_up(block, &slice);
+                self.add(&Slice { what: What::Wait(block), ..slice }, overhead, &[]);
             }
             Run::OnCpu(_) => {
                 slice.what = doing(self.facts, span.within);
-                let observed = self.observed(task, index, &slice, samples.len());
-                self.add(&slice, observed, samples);
+                let overhead = self.overhead_in(task, index, &slice, samples.len());
+                self.add(&slice, overhead, samples);
             }
         }
     }
 
     /// Tracing overhead within the slice: the events at its span's start, and its samples.
-    fn observed(&self, task: &Task, index: usize, slice: &Slice, samples: usize) -> Ns {
+    fn overhead_in(&self, task: &Task, index: usize, slice: &Slice, samples: usize) -> Ns {
         let cost = &self.facts.overhead;
         if task.spans[index].start != slice.start {
             return overhead::sampling(cost, samples);
@@ -171,18 +171,18 @@ impl<'a, 't> Charge<'a, 't> {
         overhead::in_span(self.facts.timeline, cost, task, index, samples)
     }
 
-    /// Charges a slice; `observed` of it is tracing overhead.
-    fn add(&mut self, slice: &Slice, observed: Ns, samples: &[Sample]) {
+    /// Charges a slice; `overhead` of it is tracing overhead.
+    fn add(&mut self, slice: &Slice, overhead: Ns, samples: &[Sample]) {
         let length = slice.end - slice.start;
-        let observed = observed.min(length);
-        if observed > Ns::ZERO {
+        let overhead = overhead.min(length);
+        if overhead > Ns::ZERO {
             let key = (OBSERVER, slice.process, Detail::Plain);
             let entry = self.entry(key);
-            entry.ns += observed;
+            entry.ns += overhead;
             entry.count += 1;
         }
         let account = cost::account(self.facts, slice);
-        let ns = length - observed;
+        let ns = length - overhead;
         let alone = match slice.what {
             What::Wait(_) | What::Ready(_) => ns - self.facts.busy.within(slice.start, slice.end),
             _ => ns,
@@ -200,7 +200,7 @@ impl<'a, 't> Charge<'a, 't> {
             weight.amount += ns.0;
         }
         entry.recording.0 += u64::try_from(samples.len()).unwrap_or(0);
-        entry.observed += observed;
+        entry.overhead += overhead;
         let hidden = |s: &&Sample| s.kernel && s.kernel_stack == StackId(0);
         let hidden = samples.iter().filter(hidden).count();
         entry.in_kernel += u64::try_from(hidden).unwrap_or(0);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 impl Charge<'_, '_> {
     /// Divides the program's own time among the classes that claim its samples. Samples without a stack
     /// stay net work.
-    pub(super) fn open_user_time(&mut self) {
+    pub(super) fn divide_user_time(&mut self) {
         for at in 0..self.entries.len() {
             if self.entries[at].account != NET_WORK {
                 continue;

@@ -40,8 +40,8 @@ impl Charge<'_, '_> {
         let mut start = slice.start;
         for (ns, holder) in holders(self.facts.timeline, subject, at_span, start, slice.end) {
             let what = if holder == CpuHolder::Nobody { idle } else { What::Ready(holder) };
-            let observed = if holder == CpuHolder::Recorder { ns } else { Ns::ZERO };
-            self.add(&Slice { start, end: start + ns, what, ..slice }, observed, &[]);
+            let overhead = if holder == CpuHolder::Recorder { ns } else { Ns::ZERO };
+            self.add(&Slice { start, end: start + ns, what, ..slice }, overhead, &[]);
             start += ns;
         }
     }

@@ -68,7 +68,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
         || sample.symbol_role() == Some(SymbolRole::Copy)
             && !sample.under(SymbolRole::Stream)
             && !sample.under(SymbolRole::Sort)
-            && (!sample.is_asked_for() || sample.allocates || shifts(sample))
+            && (!sample.is_called_directly() || sample.allocates || shifts(sample))
 }
 
 /// Whether the program's own line moves bytes within one buffer, to make room or to close a gap.

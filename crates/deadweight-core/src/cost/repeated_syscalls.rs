@@ -149,7 +149,7 @@ fn same_files(facts: &Facts<'_>, process: ProcessId) -> bool {
     if reads < opens - opens / 4 {
         return false;
     }
-    let answers = u64::try_from(facts.call_groups.answers(process).max(1)).unwrap_or(1);
+    let answers = u64::try_from(facts.call_groups.distinct_results(process).max(1)).unwrap_or(1);
     opens / answers >= SAME
 }
 
@@ -189,7 +189,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let around = library_code_for(found, process, &sum.places);
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
-    let answers = u64::try_from(facts.call_groups.answers(process)).unwrap_or(u64::MAX);
+    let answers = u64::try_from(facts.call_groups.distinct_results(process)).unwrap_or(u64::MAX);
     let name = facts.name(process);
     Draft {
         class: CLASS.id,

@@ -81,7 +81,7 @@ fn is_left_to_the_library(sample: &UserSample<'_>) -> bool {
     for letter in arguments.chars() {
         match letter {
             '(' | '[' | '{' => depth += 1,
-            ')' if depth == 0 => return !sample.is_asked_for(),
+            ')' if depth == 0 => return !sample.is_called_directly(),
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => return false,
             _ => {}
@@ -147,7 +147,7 @@ fn saved(found: &Inspection<'_, '_>, process: ProcessId, (ns, count): (Ns, u64))
     if !fate.is_known() {
         return (Ns::ZERO, Ns::ZERO, all);
     }
-    let (low, high) = proportion(fate.part(), fate.looked);
+    let (low, high) = proportion(fate.part(), fate.sampled);
     (all.part(low), all.part(fate.part()), all.part(high))
 }
 
@@ -220,16 +220,16 @@ fn of_faults((ns, count): (Ns, u64), fate: Fate) -> String {
             "{faults}: saved only if the memory is not used at all, else the next writer causes them"
         );
     }
-    let (zero, looked) = (count_of(fate.zero), count_of(fate.looked));
+    let (zero, sampled) = (count_of(fate.zero), count_of(fate.sampled));
     if fate.is_in_vain() {
         format!(
-            "{faults}: in vain, because {zero} of {looked} such pages, sampled later, still held \
+            "{faults}: in vain, because {zero} of {sampled} such pages, sampled later, still held \
              nothing but zeroes, as the kernel had handed them out"
         )
     } else {
         format!(
             "{faults}: without the zeroing the next writer causes them, because only {zero} of \
-             {looked} such pages, sampled later, still held nothing but zeroes"
+             {sampled} such pages, sampled later, still held nothing but zeroes"
         )
     }
 }
@@ -396,13 +396,13 @@ mod tests {
                 at + 350_000
             )
         });
-        let looked = pages.map(|page| {
+        let sampled = pages.map(|page| {
             let zero = if page < filled { "" } else { " zero" };
             format!("25000000 page {:#x}{zero}\n", addr(page))
         });
         let worked = (0..32)
             .map(|n| format!("{} sample scan (q.cpp:7) <- main\n", 25_000_000 + n * 100_000));
-        let events: String = cleared.chain(looked).chain(worked).collect();
+        let events: String = cleared.chain(sampled).chain(worked).collect();
         format!(
             "image q path /bin/q language C++
              task 1 q

@@ -38,7 +38,7 @@ pub struct Counted<'a> {
 }
 
 /// Adds the counts to the report of the timed runs.
-pub fn tell(report: &mut Report, counted: &Counted<'_>) {
+pub fn add_to(report: &mut Report, counted: &Counted<'_>) {
     let trace = counted.trace;
     let timeline = Timeline::build(trace);
     let Ok(subject) = Subject::choose(trace, &timeline, counted.of) else {
@@ -54,13 +54,13 @@ pub fn tell(report: &mut Report, counted: &Counted<'_>) {
     if counted.function
         && let Some(inside) = &mut report.inside
     {
-        per_call::tell(inside, [report.wall_ns, report.cpu_ns], &tally, counted);
+        per_call::add_to(inside, [report.wall_ns, report.cpu_ns], &tally, counted);
     }
     if counted.allocators {
         let found = allocations(&tally);
         for finding in report.findings.iter_mut().filter(|f| asks_for_memory(f)) {
             let cpu = report.cpu_ledger.iter().find(|row| row.account == finding.class);
-            sites::tell(finding, &found, cpu.map_or(Ns::ZERO, |row| Ns(row.ns)));
+            sites::add_to(finding, &found, cpu.map_or(Ns::ZERO, |row| Ns(row.ns)));
         }
         report.allocations = Some(found);
     }

@@ -63,7 +63,12 @@ fn shown(symbols: &Symbols, function: &Function, stack: StackId) -> Option<Shown
 }
 
 /// Adds the figures per call. `whole` is the wall time and the CPU time under the function, in ns.
-pub(super) fn tell(inside: &mut Inside, whole: [u64; 2], tally: &Tally<'_>, counted: &Counted<'_>) {
+pub(super) fn add_to(
+    inside: &mut Inside,
+    whole: [u64; 2],
+    tally: &Tally<'_>,
+    counted: &Counted<'_>,
+) {
     let symbols = tally.symbols();
     let function = Function::named(symbols, &inside.function);
     let calls = tally.calls.all().count;

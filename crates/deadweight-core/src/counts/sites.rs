@@ -46,7 +46,7 @@ pub(super) fn sites(tally: &Tally<'_>) -> Vec<AllocationSite> {
 }
 
 /// Adds to a finding how often its lines request memory. `cpu` is the allocator's time in all threads.
-pub(super) fn tell(finding: &mut Finding, found: &Allocations, cpu: Ns) {
+pub(super) fn add_to(finding: &mut Finding, found: &Allocations, cpu: Ns) {
     let one_thread = cpu.0 as f64 <= BESIDE * finding.amount_ns as f64;
     let mut lines = Vec::new();
     let worth = |site: &&AllocationSite| {

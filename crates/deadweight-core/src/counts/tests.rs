@@ -1,6 +1,6 @@
 //! Counting runs as text traces, and what their reports must say.
 
-use super::{Counted, ProbeKind, copies, tell};
+use super::{Counted, ProbeKind, add_to, copies};
 use crate::weigh::{Weighing, weigh};
 use deadweight_report::report::{CountBasis, Report};
 use deadweight_trace::Trace;
@@ -24,18 +24,18 @@ const COUNTED: &str = "sample-period 1000
      9000 exit
      9000 off dead";
 
-fn told(timed: &str, counted: &str, name: &str) -> Report {
+fn report_with(timed: &str, counted: &str, name: &str) -> Report {
     let timed = [Trace::from_text(timed).unwrap()];
     let weighing = Weighing { traces: &timed, clean: &[], of: None, inside: Some(name) };
     let mut report = weigh(&weighing).unwrap();
     let trace = &Trace::from_text(counted).unwrap();
-    tell(&mut report, &Counted { trace, of: None, allocators: true, function: true });
+    add_to(&mut report, &Counted { trace, of: None, allocators: true, function: true });
     report
 }
 
 #[test]
 fn calls_and_what_they_allocate_are_given_for_each() {
-    let report = told(COUNTED, COUNTED, "parse");
+    let report = report_with(COUNTED, COUNTED, "parse");
     let inside = report.inside.unwrap();
     let calls = inside.calls.unwrap();
     assert_eq!((calls.count, calls.basis), (2, CountBasis::Exact));
@@ -54,7 +54,7 @@ fn calls_and_what_they_allocate_are_given_for_each() {
 #[test]
 fn counts_that_stopped_early_are_the_least_and_times_the_most() {
     let stopped = COUNTED.replace("  700 sample", "  650 probe count.stopped 0 0\n  700 sample");
-    let calls = told(COUNTED, &stopped, "parse").inside.unwrap().calls.unwrap();
+    let calls = report_with(COUNTED, &stopped, "parse").inside.unwrap().calls.unwrap();
     assert_eq!((calls.count, calls.basis), (2, CountBasis::AtLeast));
     assert!(calls.remarks[0].contains("counting stopped after 650 ns"), "{calls:?}");
 }
@@ -72,7 +72,7 @@ fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
             samples(900, 359)
         ),
     );
-    let report = told(COUNTED, &text, "parse");
+    let report = report_with(COUNTED, &text, "parse");
     let calls = report.inside.unwrap().calls.unwrap();
     assert_eq!((calls.count, calls.basis), (8, CountBasis::Estimate));
     assert_eq!(calls.allocations_per_call, Some(1.5));
@@ -84,7 +84,7 @@ fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
 #[test]
 fn a_run_in_which_nothing_was_called_says_so() {
     let silent = "task 1 app\n 0 on\n 700 sample q::parse <- main\n 9000 exit\n 9000 off dead";
-    let inside = told(COUNTED, silent, "parse").inside.unwrap();
+    let inside = report_with(COUNTED, silent, "parse").inside.unwrap();
     assert!(inside.calls.is_none() && inside.uncounted.contains("no call was seen"));
 }
 
@@ -96,14 +96,14 @@ fn hits_of_other_processes_are_not_the_subjects() {
     );
     let trace = &Trace::from_text(&other).unwrap();
     let mut report = Report { inside: None, ..Report::default() };
-    tell(&mut report, &Counted { trace, of: Some("sh"), allocators: true, function: false });
+    add_to(&mut report, &Counted { trace, of: Some("sh"), allocators: true, function: false });
     assert_eq!(report.allocations.as_ref().map(|all| all.count), Some(4), "its child is its own");
-    tell(&mut report, &Counted { trace, of: Some("dog"), allocators: true, function: false });
+    add_to(&mut report, &Counted { trace, of: Some("dog"), allocators: true, function: false });
     assert!(report.warnings[0].contains("the process was not there"));
 }
 
 #[test]
-fn inlined_copies_are_no_places_to_count_at() {
+fn inlined_copies_cannot_be_counted() {
     let text = "task 1 app\n 0 on\n 700 sample step (q.c:2) in q::parse (q.c:4) <- main\n 900 exit\n 900 off dead";
     let symbols = &Trace::from_text(text).unwrap().symbols;
     let (step, parse) = (copies(symbols, "step"), copies(symbols, "parse"));

@@ -179,7 +179,7 @@ impl CallGroups {
 
     /// The processes that read what another process, one that is `own`, writes, or write what such a
     /// process reads.
-    pub(crate) fn talking(&self, own: impl Fn(ProcessId) -> bool) -> BTreeSet<ProcessId> {
+    pub(crate) fn peers(&self, own: impl Fn(ProcessId) -> bool) -> BTreeSet<ProcessId> {
         let mut ends: BTreeMap<u32, [Two; 2]> = BTreeMap::new();
         let of = |group: &CallGroup| {
             [READS.contains(&group.name) && !group.starting, WRITES.contains(&group.name)]
@@ -204,7 +204,7 @@ impl CallGroups {
     }
 
     /// How many different results reading files by path gave a process (0 if it read none).
-    pub(crate) fn answers(&self, process: ProcessId) -> usize {
+    pub(crate) fn distinct_results(&self, process: ProcessId) -> usize {
         let mut answers: BTreeSet<i64> = BTreeSet::new();
         for (_, group) in self.of_process(process) {
             let reads = matches!(group.name, "read" | "pread64");

@@ -35,7 +35,7 @@ use locks::Locks;
 use processes::{ProcessId, Processes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
-use user_time::{Readings, UserSample};
+use user_time::{Roles, UserSample};
 use zeroed::{Fate, Zeroed};
 
 /// One traced run with all that was gathered about it.
@@ -66,7 +66,7 @@ pub(crate) struct Facts<'a> {
     writers: BTreeMap<u32, ProcessId>,
     readers: BTreeMap<u32, ProcessId>,
     verdicts: Vec<OnceLock<AccountId>>,
-    readings: Readings,
+    roles: Roles,
     builds: Builds,
     allocating: OnceLock<BTreeSet<NameId>>,
     zeroed: OnceLock<Zeroed>,
@@ -160,7 +160,7 @@ impl<'a> Facts<'a> {
             .map(|stack| trace.symbols.functions(StackId::at(stack)).any(is_for_recording))
             .collect();
         let verdicts = vec![OnceLock::new(); call_groups.all.len()];
-        let readings = Readings::new(&trace.symbols);
+        let roles = Roles::new(&trace.symbols);
         let samples = timeline.user_samples_by_stack(trace.symbols.stacks.len());
         let machine = MachineCode::new(&trace.symbols, trace.meta.arch, samples);
         let builds = Builds::gather(&machine);
@@ -181,7 +181,7 @@ impl<'a> Facts<'a> {
             writers,
             readers,
             verdicts,
-            readings,
+            roles,
             builds,
             allocating: OnceLock::new(),
             zeroed: OnceLock::new(),
@@ -202,7 +202,7 @@ impl<'a> Facts<'a> {
 
     /// A sample of the program's own time, by its stack.
     pub(crate) fn sample(&self, stack: StackId) -> UserSample<'_> {
-        let mut sample = self.readings.sample(&self.machine, stack);
+        let mut sample = self.roles.sample(&self.machine, stack);
         let leaf = self.trace.symbols.locations.get(sample.waited.at.index());
         let build = leaf.and_then(|leaf| self.builds.of(leaf.image));
         sample.unoptimised = build.is_some_and(|build| build.unoptimised);
@@ -215,7 +215,7 @@ impl<'a> Facts<'a> {
     fn allocating(&self) -> &BTreeSet<NameId> {
         self.allocating.get_or_init(|| {
             let stacks = (0..self.trace.symbols.stacks.len()).map(StackId::at);
-            let samples = stacks.map(|stack| self.readings.sample(&self.machine, stack));
+            let samples = stacks.map(|stack| self.roles.sample(&self.machine, stack));
             let allocate = samples.filter(|s| {
                 matches!(s.symbol_role(), Some(SymbolRole::Allocate | SymbolRole::Grow))
             });
@@ -233,7 +233,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn zeroes(&self, fault: &Fault) -> bool {
         let symbols = self.symbols();
         let leaf = symbols.stack(fault.site).first().copied().unwrap_or(fault.by);
-        !fault.kernel && self.readings.symbol_role(symbols, leaf) == Some(SymbolRole::Fill)
+        !fault.kernel && self.roles.symbol_role(symbols, leaf) == Some(SymbolRole::Fill)
     }
 
     /// The judgement of how a binary was built.
@@ -258,7 +258,7 @@ impl<'a> Facts<'a> {
             CallSite::Stack(stack) | CallSite::Waited(stack, _) | CallSite::Caller(stack) => {
                 self.sample(stack).symbol_role()
             }
-            CallSite::At(location) => self.readings.symbol_role(&self.trace.symbols, location),
+            CallSite::At(location) => self.roles.symbol_role(&self.trace.symbols, location),
         }
     }
 

@@ -83,7 +83,7 @@ struct Side {
     /// As recorded.
     gross: Ns,
     /// The overhead in it.
-    observed: Ns,
+    overhead: Ns,
 }
 
 /// User mode, and kernel mode.
@@ -103,7 +103,7 @@ fn sides(timeline: &Timeline, cost: &Overhead) -> [Side; 2] {
             let side = &mut sides[usize::from(span.within != Within::User)];
             let length = end - span.start;
             side.gross += length;
-            side.observed += in_span(timeline, cost, task, index, sampled - from).min(length);
+            side.overhead += in_span(timeline, cost, task, index, sampled - from).min(length);
         }
     }
     sides
@@ -122,14 +122,14 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
     if apart.share_of(counted) > SAME_TASKS {
         return cost;
     }
-    let [user, system] = unobserved(clean);
+    let [user, system] = clean_times(clean);
     let split = clean.iter().map(|run| run.user + run.system).sum::<Ns>() >= SPLIT;
     let calibrated = if split { on_both_sides(&cost) } else { cost };
     cost = calibrated;
     for _ in 0..ROUNDS {
         let [own, kernel] = sides(timeline, &cost);
         let all =
-            Side { gross: own.gross + kernel.gross, observed: own.observed + kernel.observed };
+            Side { gross: own.gross + kernel.gross, overhead: own.overhead + kernel.overhead };
         let both = factor(all, user + system);
         let [own, kernel] =
             if split { [factor(own, user), factor(kernel, system)] } else { [both; 2] };
@@ -170,7 +170,7 @@ fn on_both_sides(cost: &Overhead) -> Overhead {
 }
 
 /// The time of a run in user and in kernel mode without recording.
-fn unobserved(clean: &[CleanRun]) -> [Ns; 2] {
+fn clean_times(clean: &[CleanRun]) -> [Ns; 2] {
     let each: Vec<u64> = clean.iter().map(|run| (run.user + run.system).0).collect();
     let typical = summarise(&each).interval.median;
     let user: Ns = clean.iter().map(|run| run.user).sum();
@@ -182,10 +182,10 @@ fn unobserved(clean: &[CleanRun]) -> [Ns; 2] {
 
 /// The factor by which the cost of a mode must grow for `left` to remain of it.
 fn factor(side: Side, left: Ns) -> f64 {
-    if side.observed.share_of(side.gross) < NEGLIGIBLE {
+    if side.overhead.share_of(side.gross) < NEGLIGIBLE {
         return 1.0;
     }
-    (side.gross - left).share_of(side.observed)
+    (side.gross - left).share_of(side.overhead)
 }
 
 fn scaled(cost: u64, factor: f64) -> u64 {
@@ -259,14 +259,14 @@ mod tests {
             let mut trace = Trace::from_text(&text).unwrap();
             let cost = Overhead { counted_user: 100, counted_kernel: 10, ..Overhead::default() };
             trace.meta.overhead = cost;
-            sides(&Timeline::build(&trace), &cost).map(|side| side.observed.0)
+            sides(&Timeline::build(&trace), &cost).map(|side| side.overhead.0)
         };
         assert_eq!(cost(""), [9000, 900], "ahead of them");
         assert_eq!(cost("0 sample kernel\n"), [9000, 900], "behind them");
     }
 
     #[test]
-    fn unbelievable_fits_are_bounded_and_without_clean_runs_there_is_none() {
+    fn fits_are_bounded_and_need_clean_runs() {
         assert_eq!(fit(10, 10, 1000), (400, 800));
         assert_eq!(fit(0, 0, 0), (100, 200));
     }

@@ -15,32 +15,32 @@ use std::sync::OnceLock;
 
 /// What is known of each code address, looked up at its first use.
 #[derive(Debug)]
-pub(crate) struct Readings {
-    of_location: Vec<OnceLock<Reading>>,
+pub(crate) struct Roles {
+    of_location: Vec<OnceLock<AddressRoles>>,
 }
 
 /// The frames of one code address, innermost first, up to the first of the program's own.
 #[derive(Clone, Debug, Default)]
-struct Reading {
+struct AddressRoles {
     symbol_roles: Vec<SymbolRole>,
     own: bool,
 }
 
-impl Readings {
+impl Roles {
     /// Without any address yet.
     pub(crate) fn new(symbols: &Symbols) -> Self {
         Self { of_location: vec![OnceLock::new(); symbols.locations.len()] }
     }
 
-    fn of(&self, symbols: &Symbols, id: LocationId) -> Option<&Reading> {
+    fn of(&self, symbols: &Symbols, id: LocationId) -> Option<&AddressRoles> {
         let cell = self.of_location.get(id.index())?;
         Some(cell.get_or_init(|| read(symbols, id)))
     }
 
     /// The symbol role of the innermost function at an address, if it has one.
     pub(crate) fn symbol_role(&self, symbols: &Symbols, id: LocationId) -> Option<SymbolRole> {
-        let reading = self.of(symbols, id)?;
-        reading.symbol_roles.iter().copied().find(|symbol_role| *symbol_role != SymbolRole::Library)
+        let address = self.of(symbols, id)?;
+        address.symbol_roles.iter().copied().find(|symbol_role| *symbol_role != SymbolRole::Library)
     }
 
     /// The sample taken at `stack`.
@@ -64,9 +64,9 @@ impl Readings {
         };
         let callers = symbols.stack(stack).iter().skip(1).copied();
         for id in std::iter::once(waited.at).chain(callers) {
-            let Some(reading) = self.of(symbols, id) else { continue };
-            sample.symbol_roles.extend(&reading.symbol_roles);
-            if reading.own {
+            let Some(address) = self.of(symbols, id) else { continue };
+            sample.symbol_roles.extend(&address.symbol_roles);
+            if address.own {
                 sample.own = Some(id);
                 break;
             }
@@ -75,9 +75,9 @@ impl Readings {
     }
 }
 
-fn read(symbols: &Symbols, id: LocationId) -> Reading {
-    let mut reading = Reading::default();
-    let Some(location) = symbols.locations.get(id.index()) else { return reading };
+fn read(symbols: &Symbols, id: LocationId) -> AddressRoles {
+    let mut address = AddressRoles::default();
+    let Some(location) = symbols.locations.get(id.index()) else { return address };
     let machine_function = location.frames.len().saturating_sub(1);
     for (index, frame) in location.frames.iter().enumerate() {
         // For inlined methods Crystal keeps the bare name: the program's own `read` is not the C library's.
@@ -90,15 +90,15 @@ fn read(symbols: &Symbols, id: LocationId) -> Reading {
             && index < machine_function
             && !symbol_role::is_copying_loop(name);
         match symbol_role.filter(|_| !moves) {
-            Some(symbol_role) => reading.symbol_roles.push(symbol_role),
+            Some(symbol_role) => address.symbol_roles.push(symbol_role),
             None if !moves && is_own(symbols, location, frame) => {
-                reading.own = true;
+                address.own = true;
                 break;
             }
-            None => reading.symbol_roles.push(SymbolRole::Library),
+            None => address.symbol_roles.push(SymbolRole::Library),
         }
     }
-    reading
+    address
 }
 
 /// A sample of the program's own time.
@@ -180,7 +180,7 @@ impl<'s> UserSample<'s> {
 
     /// Whether the program's own code called the innermost function itself: then the work there is written
     /// in the program.
-    pub(crate) fn is_asked_for(&self) -> bool {
+    pub(crate) fn is_called_directly(&self) -> bool {
         self.own.is_some()
             && self
                 .symbol_roles

@@ -27,7 +27,7 @@ pub(crate) struct Zeroed {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
     /// How many.
-    pub(crate) looked: u64,
+    pub(crate) sampled: u64,
     /// Those that were all zero in the last sample.
     pub(crate) zero: u64,
     /// Whether most of the process' page faults occurred while zeroing.
@@ -37,17 +37,17 @@ pub(crate) struct Fate {
 impl Fate {
     /// Whether enough pages were sampled to represent all.
     pub(crate) fn is_known(self) -> bool {
-        self.looked >= LEAST
+        self.sampled >= LEAST
     }
 
     /// Whether most of the memory was zeroed in vain.
     pub(crate) fn is_in_vain(self) -> bool {
-        self.is_known() && self.zero * 2 > self.looked
+        self.is_known() && self.zero * 2 > self.sampled
     }
 
     /// The share that was never written to.
     pub(crate) fn part(self) -> f64 {
-        self.zero as f64 / self.looked.max(1) as f64
+        self.zero as f64 / self.sampled.max(1) as f64
     }
 }
 
@@ -57,7 +57,7 @@ impl Zeroed {
     pub(crate) fn gather(
         timeline: &Timeline,
         processes: &Processes,
-        clears: impl Fn(&Fault) -> bool,
+        zeroes: impl Fn(&Fault) -> bool,
     ) -> Self {
         let times = fault_times(timeline, processes);
         // Page by page: the instants and numbers of the faults on it.
@@ -83,7 +83,7 @@ impl Zeroed {
             let latest = known.and_then(|k| k.iter().rev().find(|(at, _)| *at <= page.at));
             if let Some((at, fault)) = latest
                 && page.at - *at >= SETTLED
-                && clears(&timeline.faults[*fault])
+                && zeroes(&timeline.faults[*fault])
             {
                 looks.insert((process, *fault), page.zero);
             }
@@ -91,13 +91,13 @@ impl Zeroed {
         let mut of: BTreeMap<ProcessId, Fate> = BTreeMap::new();
         for ((process, _), zero) in looks {
             let fate = of.entry(process).or_default();
-            fate.looked += 1;
+            fate.sampled += 1;
             fate.zero += u64::from(zero);
         }
         for (process, fate) in &mut of {
             let all = || times.iter().filter(|(_, whose, _)| whose == process);
-            let clearing = all().filter(|(.., fault)| clears(&timeline.faults[*fault])).count();
-            fate.most = clearing * 2 > all().count();
+            let zeroing = all().filter(|(.., fault)| zeroes(&timeline.faults[*fault])).count();
+            fate.most = zeroing * 2 > all().count();
         }
         Self { of }
     }

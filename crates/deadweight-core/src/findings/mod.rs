@@ -31,7 +31,7 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     let mut drafts: Vec<Draft> =
         CLASSES.iter().flat_map(|class| (class.inspect)(inspection)).collect();
     drafts.retain(|draft| draft.saving.max(draft.range.1).share_of(net) >= WORTH);
-    drafts.retain(|draft| draft.is_seen_often(inspection));
+    drafts.retain(|draft| draft.has_enough_samples(inspection));
     if drafts.iter().any(|draft| draft.moves)
         && facts.path.subject.own.iter().filter(|own| **own).count() > 1
     {
@@ -65,7 +65,7 @@ pub(crate) fn sort(findings: &mut [Finding]) {
 impl Draft {
     /// Whether its samples are more than chance: a few of a short run are not. Counted are the samples of
     /// its account, or as many as its amount stands for where the code decides the part.
-    fn is_seen_often(&self, found: &Inspection<'_, '_>) -> bool {
+    fn has_enough_samples(&self, found: &Inspection<'_, '_>) -> bool {
         let account = AccountId::of_class(self.class);
         let entries = found.cpu.of_process(account, self.process);
         let seen: u64 = entries.flat_map(|e| e.samples.values()).map(|w| w.amount).sum();

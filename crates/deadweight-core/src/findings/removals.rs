@@ -190,7 +190,7 @@ fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Optio
     let path = own_image(symbols, image);
     let patches = if path.is_none() {
         Err("the instructions are in a library".to_owned())
-    } else if !is_alone(found, process) {
+    } else if !is_single_threaded(found, process) {
         Err("several threads run, and between them the operations must be atomic".to_owned())
     } else if prefixes.is_empty() {
         Err(Obstacle::NoRoom.to_string())
@@ -207,7 +207,7 @@ fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Optio
 }
 
 /// Whether one thread of a process has nearly all of its CPU time.
-fn is_alone(found: &Inspection<'_, '_>, process: ProcessId) -> bool {
+fn is_single_threaded(found: &Inspection<'_, '_>, process: ProcessId) -> bool {
     let timeline: &Timeline = found.facts.timeline;
     let tasks = found.facts.processes.get(process).tasks.iter();
     let mut times: Vec<u64> = tasks.map(|task| timeline.task(*task).on_cpu().0).collect();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_line_became_in_several_places_goes_together() {
+    fn several_places_of_one_line_are_one_removal() {
         let parts = vec![
             part(30, "a", Ok(9)),
             part(5, "small", Ok(1)),

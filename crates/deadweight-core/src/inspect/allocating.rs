@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The class whose account the allocator's time is.
 const CLASS: &str = "allocation";
 /// A library function is mostly allocation if this share of its time is.
-const MADE_OF_IT: f64 = 0.5;
+const MOSTLY: f64 = 0.5;
 /// The part of the rest that is saved with it, by the share of it all: pairs of programs (C++ 26 and saved
 /// 33 %, Rust 48 to 52 and 57 to 60 %, Go 86 and 94 %).
 const WAITING: f64 = 0.35;
@@ -43,7 +43,7 @@ pub(crate) fn mostly_allocation(
     // A copy into memory that the same call allocates is saved with it; growth is another finding.
     let goes = |claimed: AccountId, site: CallSite| {
         let grows = || site.stack().is_some_and(|s| found.facts.sample(s).under(SymbolRole::Grow));
-        let least = if claimed == copies && !grows() { FILLS_IT } else { MADE_OF_IT };
+        let least = if claimed == copies && !grows() { FILLS_IT } else { MOSTLY };
         library_calls(found, site).iter().any(|call| {
             let (all, inside) = calls.get(call).copied().unwrap_or_default();
             inside as f64 >= least * all as f64

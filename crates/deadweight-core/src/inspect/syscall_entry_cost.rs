@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 const PERIODS: u64 = 16;
 /// The part of a call's entry and exit, in ns, that shows as the program's own time where the program is
 /// stopped at its calls. Elsewhere calibration puts it into the call.
-const WAY: u64 = 60;
+const USER_SIDE: u64 = 60;
 /// Calibrations of one machine differ by so many ns a call.
 const UNSURE: u64 = 30;
 /// The cost of moving one piece to or from a buffer, which replaces a call.
@@ -50,7 +50,7 @@ pub(crate) fn at_least(ns: Ns, count: u64) -> Ns {
 
 /// The part of a call on the user side, in ns.
 pub(crate) fn user_side_per_call(facts: &Facts<'_>) -> u64 {
-    if facts.trace.meta.rung == "stops" { WAY } else { 0 }
+    if facts.trace.meta.rung == "stops" { USER_SIDE } else { 0 }
 }
 
 /// The process' own time on the entry and exit of the calls at these places: all that was not sampled
@@ -67,19 +67,19 @@ fn own_side(
     if period == 0 || ns.0 / period < PERIODS {
         return None;
     }
-    let ways = Ways::of(facts.symbols(), places);
+    let entries = EntryPoints::of(facts.symbols(), places);
     let (mut own, mut elsewhere) = (Ns::ZERO, 0);
     for entry in found.wall.user_time_of(process) {
         own += entry.ns;
-        let on_the_way = entry.samples.iter().filter(|(site, _)| ways.take(**site));
-        elsewhere += entry.sampled().saturating_sub(on_the_way.map(|(_, w)| w.amount).sum());
+        let in_entry = entry.samples.iter().filter(|(site, _)| entries.include(**site));
+        elsewhere += entry.sampled().saturating_sub(in_entry.map(|(_, w)| w.amount).sum());
     }
     let each = period.saturating_sub(facts.overhead.sample);
     Some(own - Ns(elsewhere.saturating_mul(each)))
 }
 
 /// Where calls enter the kernel.
-struct Ways<'s> {
+struct EntryPoints<'s> {
     symbols: &'s Symbols,
     /// The addresses that they come from and return to.
     at: BTreeSet<(ImageId, u64)>,
@@ -90,22 +90,22 @@ struct Ways<'s> {
 /// A library function that makes calls, and the program's own line that called it.
 type Wrapper = (ImageId, NameId, (NameId, NameId, u32));
 
-impl<'s> Ways<'s> {
+impl<'s> EntryPoints<'s> {
     fn of(symbols: &'s Symbols, places: &Weights) -> Self {
-        let mut ways = Self { symbols, at: BTreeSet::new(), wrappers: BTreeSet::new() };
+        let mut entries = Self { symbols, at: BTreeSet::new(), wrappers: BTreeSet::new() };
         for site in places.keys() {
             let Some(leaf) = leaf(symbols, *site) else { continue };
             let Some(location) = symbols.locations.get(leaf.index()) else { continue };
             // A call's stack has its own address: one less than the return address. Samples in the kernel's
             // entry and exit have it, too.
-            ways.at.extend([0, 1].map(|more| (location.image, location.addr.0 + more)));
-            ways.wrappers.extend(wrapper(symbols, *site));
+            entries.at.extend([0, 1].map(|more| (location.image, location.addr.0 + more)));
+            entries.wrappers.extend(wrapper(symbols, *site));
         }
-        ways
+        entries
     }
 
     /// Whether a sample at this site was taken in the entry or exit of one of these calls.
-    fn take(&self, site: CallSite) -> bool {
+    fn include(&self, site: CallSite) -> bool {
         let leaf = leaf(self.symbols, site).and_then(|id| self.symbols.locations.get(id.index()));
         leaf.is_some_and(|l| self.at.contains(&(l.image, l.addr.0)))
             || wrapper(self.symbols, site).is_some_and(|w| self.wrappers.contains(&w))

@@ -14,15 +14,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The processes that another one waits for: it reads what they write or writes what they read, was blocked
 /// until they ended, or reaped them after they had ended.
 pub(crate) fn processes(facts: &Facts<'_>) -> BTreeSet<ProcessId> {
-    let mut waited = facts.call_groups.talking(|process| facts.processes.get(process).own);
+    let mut waited = facts.call_groups.peers(|process| facts.processes.get(process).own);
     for block in &facts.timeline.blocks {
         if let (WaitsFor::Child, WokenBy::Task(task)) = (block.waits_for, block.woken_by) {
             waited.insert(facts.processes.of(task));
         }
     }
-    let ends = Ends::asked_for(facts);
+    let reaped = Reaped::gather(facts);
     for (index, task) in facts.timeline.tasks.iter().enumerate() {
-        if task.parent.is_some_and(|parent| ends.hold(facts.timeline.task(parent).process, task)) {
+        if task
+            .parent
+            .is_some_and(|parent| reaped.contains(facts.timeline.task(parent).process, task))
+        {
             waited.insert(facts.processes.of(TaskId::at(index)));
         }
     }
@@ -30,37 +33,37 @@ pub(crate) fn processes(facts: &Facts<'_>) -> BTreeSet<ProcessId> {
 }
 
 /// Children that their parents reaped, by the parent's pid.
-struct Ends {
+struct Reaped {
     /// With the child's pid.
-    told: BTreeSet<(Tid, i64)>,
+    by_pid: BTreeSet<(Tid, i64)>,
     /// When a child was last reaped without a record of its pid.
-    some: BTreeMap<Tid, Ns>,
+    last_unknown: BTreeMap<Tid, Ns>,
 }
 
-impl Ends {
-    fn asked_for(facts: &Facts<'_>) -> Self {
+impl Reaped {
+    fn gather(facts: &Facts<'_>) -> Self {
         let number = |name| syscall::number(facts.trace.meta.arch, name);
         let (wait4, waitid) = (number("wait4"), number("waitid"));
-        let mut ends = Self { told: BTreeSet::new(), some: BTreeMap::new() };
+        let mut reaped = Self { by_pid: BTreeSet::new(), last_unknown: BTreeMap::new() };
         for call in &facts.timeline.calls {
             let parent = facts.timeline.task(call.task).process;
             match call.ret() {
                 Some(child) if child > 0 && Some(call.nr) == wait4 => {
-                    ends.told.insert((parent, child));
+                    reaped.by_pid.insert((parent, child));
                 }
                 Some(0) if Some(call.nr) == waitid => {
-                    let last = ends.some.entry(parent).or_default();
+                    let last = reaped.last_unknown.entry(parent).or_default();
                     *last = call.end.max(*last);
                 }
                 _ => {}
             }
         }
-        ends
+        reaped
     }
 
-    fn hold(&self, parent: Tid, child: &Task) -> bool {
+    fn contains(&self, parent: Tid, child: &Task) -> bool {
         let before = |last: &Ns| child.exit.is_some_and(|exit| exit < *last);
-        self.told.contains(&(parent, child.process.0.into()))
-            || self.some.get(&parent).is_some_and(before)
+        self.by_pid.contains(&(parent, child.process.0.into()))
+            || self.last_unknown.get(&parent).is_some_and(before)
     }
 }

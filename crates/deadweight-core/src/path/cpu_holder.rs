@@ -67,7 +67,7 @@ fn holder(timeline: &Timeline, subject: &Subject, who: Option<TaskId>) -> CpuHol
     match who {
         None => CpuHolder::Nobody,
         Some(task) if subject.owns(task) => CpuHolder::Own(task),
-        Some(task) if timeline.task(task).observer => CpuHolder::Recorder,
+        Some(task) if timeline.task(task).recorder => CpuHolder::Recorder,
         Some(task) => CpuHolder::Outside(task),
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     use crate::path::tests::read;
 
     #[test]
-    fn who_never_ran_again_waited_for_the_cpu_that_it_lost() {
+    fn a_task_that_never_ran_again_waited_for_the_cpu_that_it_lost() {
         let read = read(
             "cpus 2\ntask 1 main\ntask 9 other\n0 [1] cpu1 on\n100 [1] exit\n200 [1] off preempted\n\
              200 [9] cpu1 on\n900 [1] cpu1 on\n900 [1] off dead",
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_the_recorder_held_up_it_held_up_for_so_long() {
+    fn time_held_up_by_the_recorder_is_measured() {
         let read = read(
             "cpus 1\nrecorders 9\ntask 1 main\ntask 9 us\n0 [1] cpu0 on\n100 [1] exit\n\
              200 [1] off preempted\n200 [9] cpu0 on\n300 [9] off blocked\n700 [9] cpu0 on\n\

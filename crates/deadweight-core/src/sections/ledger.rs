@@ -142,8 +142,8 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
             return Some(Kind::Calls(group.name, (low == high && high < 4096).then_some(low)));
         }
         Detail::Waits(kind, peer) => {
-            let whom = peer.map(|p| facts.name(p));
-            waiting(kind, whom.as_deref(), entry.account)
+            let peer = peer.map(|p| facts.name(p));
+            waiting(kind, peer.as_deref(), entry.account)
         }
         Detail::Held(CpuHolder::Own(task) | CpuHolder::Outside(task)) => {
             format!("held by {}", facts.name(facts.processes.of(task)))
@@ -163,18 +163,18 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
 }
 
 /// What was waited for, as text.
-fn waiting(kind: WaitsFor, whom: Option<&str>, account: AccountId) -> String {
+fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
     let sleeping = account == AccountId::of_class("wait-sleep");
-    match (kind, whom) {
+    match (kind, peer) {
         _ if sleeping => "asleep until a clock ran out".into(),
-        (WaitsFor::PipeData | WaitsFor::SocketData | WaitsFor::Poll, Some(whom)) => {
-            format!("input from {whom}")
+        (WaitsFor::PipeData | WaitsFor::SocketData | WaitsFor::Poll, Some(peer)) => {
+            format!("input from {peer}")
         }
         (WaitsFor::PipeData | WaitsFor::SocketData | WaitsFor::Poll, None) => "input".into(),
-        (WaitsFor::PipeRoom | WaitsFor::SocketRoom, Some(whom)) => format!("room, for {whom}"),
+        (WaitsFor::PipeRoom | WaitsFor::SocketRoom, Some(peer)) => format!("room, for {peer}"),
         (WaitsFor::PipeRoom | WaitsFor::SocketRoom, None) => "room in its output".into(),
         (WaitsFor::Terminal, _) => "the terminal".into(),
-        (WaitsFor::Futex, Some(whom)) => format!("a lock, for {whom}"),
+        (WaitsFor::Futex, Some(peer)) => format!("a lock, for {peer}"),
         (WaitsFor::Futex, None) => "a lock or signal".into(),
         (WaitsFor::Sleep, _) => "asleep".into(),
         (WaitsFor::Child | WaitsFor::Vfork, _) => "a child".into(),

@@ -53,7 +53,7 @@ fn stage(facts: &Facts<'_>, id: ProcessId) -> Stage {
     let mut cpu = Ns::ZERO;
     let mut input = Ns::ZERO;
     let mut output = Ns::ZERO;
-    let mut whom: BTreeMap<ProcessId, Ns> = BTreeMap::new();
+    let mut peers: BTreeMap<ProcessId, Ns> = BTreeMap::new();
     let tasks = process.tasks.iter().map(|t| facts.timeline.task(*t));
     for task in tasks {
         cpu += task.on_cpu();
@@ -72,11 +72,11 @@ fn stage(facts: &Facts<'_>, id: ProcessId) -> Stage {
                 _ => continue,
             }
             if let Some(peer) = facts.peer(block) {
-                *whom.entry(peer).or_default() += length;
+                *peers.entry(peer).or_default() += length;
             }
         }
     }
-    let waited_for = whom.into_iter().max_by_key(|(_, ns)| *ns).map(|(p, _)| facts.name(p));
+    let waited_for = peers.into_iter().max_by_key(|(_, ns)| *ns).map(|(p, _)| facts.name(p));
     let first_exec = process
         .tasks
         .iter()
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_one_after_the_other_are_no_stages() {
+    fn sequential_commands_are_no_stages() {
         assert_eq!(stages("a; b"), [""; 0]);
         assert_eq!(stages("a || b"), [""; 0]);
     }

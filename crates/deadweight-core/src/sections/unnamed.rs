@@ -28,11 +28,11 @@ pub(crate) fn warnings(facts: &Facts<'_>, wall: &Attribution) -> Vec<String> {
     }
     let all: u64 = of_image.values().sum();
     let large = |samples: u64| samples >= SAMPLES && samples as f64 >= LARGE * all as f64;
-    let told = of_image.into_iter().filter(|(_, samples)| large(*samples));
-    let mut told: Vec<String> = told.filter_map(|(image, _)| about(facts, image)).collect();
+    let large = of_image.into_iter().filter(|(_, samples)| large(*samples));
+    let mut warnings: Vec<String> = large.filter_map(|(image, _)| about(facts, image)).collect();
     // Several processes may each have generated code.
-    told.dedup();
-    told
+    warnings.dedup();
+    warnings
 }
 
 /// The option that makes a program list the code it generates, by the name of the file that runs it.
@@ -97,7 +97,7 @@ mod tests {
     use std::fmt::Write;
 
     /// The warnings about a program that spends so many samples in each of these stacks.
-    fn told(images: &str, stacks: &[(u64, &str)]) -> String {
+    fn warned(images: &str, stacks: &[(u64, &str)]) -> String {
         let mut text =
             format!("{images}\nsample-period 1000\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n");
         let samples = stacks.iter().flat_map(|(count, stack)| (0..*count).map(move |_| stack));
@@ -115,32 +115,32 @@ mod tests {
         let stacks = [(50, "work <- main"), (5, "inflate @libz.so.1 <- main")];
         let image = "image app path /bin/app language C";
         let small = "image libz.so.1 path /lib/libz.so.1 no-symbols no-lines";
-        assert_eq!(told(&format!("{image}\n{small}"), &stacks), "");
-        let told_of = |facts| told(&format!("{image} {facts}\n{small}"), &stacks);
-        assert!(told_of("no-lines").starts_with("/bin/app has no debug information"));
-        let stripped = told_of("no-symbols no-lines");
+        assert_eq!(warned(&format!("{image}\n{small}"), &stacks), "");
+        let warnings_of = |facts| warned(&format!("{image} {facts}\n{small}"), &stacks);
+        assert!(warnings_of("no-lines").starts_with("/bin/app has no debug information"));
+        let stripped = warnings_of("no-symbols no-lines");
         assert!(stripped.starts_with("/bin/app has neither") && stripped.lines().count() == 1);
     }
 
     #[test]
-    fn what_sealing_said_of_a_file_is_not_said_again() {
+    fn a_warning_of_sealing_is_not_repeated() {
         let images = "warning \"/bin/app: has broken debug information\"\n\
              image app path /bin/app language C no-lines";
-        assert_eq!(told(images, &[(50, "main")]), "/bin/app: has broken debug information");
+        assert_eq!(warned(images, &[(50, "main")]), "/bin/app: has broken debug information");
     }
 
     #[test]
-    fn libraries_that_are_told_by_name_need_no_lines() {
+    fn libraries_that_are_known_by_name_need_no_lines() {
         let images =
             "image app path /bin/app\nimage libc.so.6 path /lib/libc.so.6 no-symbols no-lines";
-        assert_eq!(told(images, &[(50, "malloc @libc.so.6 <- main")]), "");
+        assert_eq!(warned(images, &[(50, "malloc @libc.so.6 <- main")]), "");
     }
 
     #[test]
     fn code_made_while_running_is_said_to_be() {
         let images =
             "image app path /bin/app\nimage [anonymous] path [anonymous] no-symbols no-lines";
-        let told = told(images, &[(50, "? @[anonymous]+0x10 <- main")]);
-        assert!(told.starts_with("code in [anonymous] is in no file"), "{told}");
+        let warning = warned(images, &[(50, "? @[anonymous]+0x10 <- main")]);
+        assert!(warning.starts_with("code in [anonymous] is in no file"), "{warning}");
     }
 }

@@ -37,15 +37,15 @@ impl Builder<'_> {
         if let Some(task) = self.tids.get(tid) {
             return task;
         }
-        let observer = self.trace.meta.recorders.contains(&tid);
+        let recorder = self.trace.meta.recorders.contains(&tid);
         let birth = self.now;
-        let task = Task { tid, process: tid, birth, end: birth, observer, ..Task::default() };
+        let task = Task { tid, process: tid, birth, end: birth, recorder, ..Task::default() };
         self.add(task, State::Away)
     }
 
     /// After losses: a task that only an own task can be, but whose birth was not recorded.
     pub(super) fn adopt_unborn(&mut self, tid: Tid) -> TaskId {
-        self.surprises.unborn += 1;
+        self.anomalies.unborn += 1;
         let task = self.find_or_add(tid);
         self.own_from(task, self.now, None, tid);
         self.live[task.index()].starting = false;
@@ -101,7 +101,7 @@ impl Builder<'_> {
                 own: true,
                 names: vec![(self.now, name)],
                 birth: self.now,
-                observer: self.out.tasks[parent.index()].observer,
+                recorder: self.out.tasks[parent.index()].recorder,
                 ..Task::default()
             },
             State::Runnable,
@@ -129,9 +129,9 @@ impl Builder<'_> {
             return;
         }
         if self.out.tasks[task.index()].own {
-            self.surprises.replaced += 1;
+            self.anomalies.replaced += 1;
         }
-        self.bury(task);
+        self.forget(task);
     }
 
     pub(super) fn exec(&mut self, event: &Event, former: Tid, path: NameId) {
@@ -146,7 +146,7 @@ impl Builder<'_> {
         let others = self.threads.get(&process).cloned().unwrap_or_default();
         for other in others.into_iter().filter(|t| *t != task) {
             self.kill(other, Some((self.now, task)));
-            self.bury(other);
+            self.forget(other);
         }
         self.ending.remove(&process);
         self.descriptors.executed(process);
@@ -163,7 +163,7 @@ impl Builder<'_> {
         let Some(task) = self.own(former) else { return };
         if let Some(old) = self.tids.get(leader).filter(|old| *old != task) {
             self.kill(old, Some((self.now, task)));
-            self.bury(old);
+            self.forget(old);
         }
         self.tids.free(former);
         self.tids.set(leader, task);
@@ -221,12 +221,12 @@ impl Builder<'_> {
         if self.out.tasks[task.index()].exit.is_none() {
             self.exit(task);
         }
-        self.bury(task);
+        self.forget(task);
         debug_assert!(self.tids.get(tid) != Some(task));
     }
 
     /// Ends a task's life now.
-    pub(super) fn bury(&mut self, task: TaskId) {
+    pub(super) fn forget(&mut self, task: TaskId) {
         let index = task.index();
         if self.live[index].state == State::Dead {
             return;

@@ -6,7 +6,7 @@
 use super::arguments::Arguments;
 use super::handover::past_idle_threads;
 use super::sleepers::Sleeps;
-use super::state::{Builder, Holes, Numbers, OneCpu, State, Surprises};
+use super::state::{Anomalies, Builder, CpuState, Holes, Numbers, State};
 use super::tids::Tids;
 use super::{Call, Held, Page, Run, Span, Task, Timeline};
 use crate::timeline::descriptors::Descriptors;
@@ -53,7 +53,7 @@ impl<'a> Builder<'a> {
                 restart: number("restart_syscall"),
                 futex: number("futex"),
             },
-            surprises: Surprises::default(),
+            anomalies: Anomalies::default(),
             now: trace.meta.start,
         };
         let first = trace.events().next().map_or(trace.meta.start, |e| e.at);
@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
         self.now = self.now.max(event.at);
         let cpu = usize::from(event.cpu.0);
         if cpu >= self.cpus.len() {
-            self.cpus.resize(cpu + 1, OneCpu::default());
+            self.cpus.resize(cpu + 1, CpuState::default());
             self.out.held.resize(cpu + 1, Vec::new());
         }
         if !self.counted.is_empty() {
@@ -113,7 +113,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.cpus[cpu].last_event = self.now;
-        if !Holes::are_passed_by(event.kind) {
+        if !Holes::survives_losses(event.kind) {
             self.cpus[cpu].last_record = self.now;
             if !matches!(event.kind, Kind::Lost { .. }) {
                 self.cpus[cpu].lost_since = None;
@@ -131,7 +131,7 @@ impl<'a> Builder<'a> {
     pub(super) fn running(&mut self, event: &Event) -> Option<TaskId> {
         let task = match self.own(event.task) {
             Some(task) => task,
-            None if self.surprises.lost_records > 0 && event.task != Tid(0) => {
+            None if self.anomalies.lost_records > 0 && event.task != Tid(0) => {
                 self.adopt_unborn(event.task)
             }
             None => return None,
@@ -192,16 +192,16 @@ impl<'a> Builder<'a> {
         }
         self.out.arguments = self.arguments.all;
         self.out.objects = self.descriptors.into_objects();
-        self.out.lost = self.surprises.lost_records;
+        self.out.lost = self.anomalies.lost_records;
         super::children::end_polls(&mut self.out, self.trace.meta.arch);
         if !self.trace.meta.records_wakers() {
             // On this rung wake-ups are never seen: no warning.
-            (self.surprises.unseen_wakes, self.surprises.inferred_wakes) = (0, 0);
+            (self.anomalies.unseen_wakes, self.anomalies.inferred_wakes) = (0, 0);
             let exact = self.trace.meta.rung != "stops";
             super::inferred_wakers::infer(&mut self.out, self.trace.meta.arch, exact);
         }
         self.sleeps.place(&mut self.out);
-        self.out.warnings = self.surprises.in_words();
+        self.out.warnings = self.anomalies.in_words();
         past_idle_threads(&mut self.out, &self.trace.symbols);
         super::repeated_timeouts::until_the_event(&mut self.out, &self.trace.symbols);
         debug_assert!(self.out.tasks.iter().all(tiles));
@@ -248,7 +248,7 @@ fn tiles(task: &Task) -> bool {
             && task.spans.last().is_some_and(|s| s.start <= task.end)
 }
 
-impl Surprises {
+impl Anomalies {
     fn in_words(self) -> Vec<String> {
         [
             (self.missing_off, "switch-out was not recorded", "switch-outs were not recorded"),

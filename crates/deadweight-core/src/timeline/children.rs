@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_child_interrupted_is_a_poll() {
+    fn a_wait_that_no_child_interrupted_is_a_poll() {
         assert_eq!(waits_for("1", 60, 2), WaitsFor::Poll);
         assert_eq!(waits_for("-514", 20, 0), WaitsFor::Poll);
         assert_eq!(waits_for("-514", 97, 2), WaitsFor::Poll);

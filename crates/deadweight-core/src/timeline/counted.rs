@@ -5,7 +5,7 @@
 //! calls, in the order that fits the sample at the piece's beginning. The sums are exact; the position of a
 //! single call within the stretch is not known.
 
-use super::state::{Builder, Part, Sited, Stretch};
+use super::state::{Builder, Part, StackOwner, Stretch};
 use super::{Call, CallId};
 use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
@@ -18,7 +18,7 @@ impl Builder<'_> {
         self.end_call(task, self.now, Call::NEVER);
         let live = &mut self.live[task.index()];
         (live.fault, live.starting, live.gave_birth) = (None, false, false);
-        live.sited = Sited::Nothing;
+        live.stack_owner = StackOwner::Nothing;
         self.mark(task, self.now);
         if count == 0 {
             return;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_more_known_they_are_one_piece_behind_own_time() {
+    fn without_other_events_counted_calls_are_one_piece_after_own_time() {
         let text = "task 1 a\n0 on\n1000 calls 100 read 3 1 back 1 inside 20000 over 50000\n60000 off dead";
         assert_eq!(calls(text), [(0, 100, 31_000, 51_000)]);
         let timeline = Timeline::build(&Trace::from_text(text).unwrap());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_came_in_turns_share_the_time_between() {
+    fn alternating_kinds_share_the_time_between() {
         let text = "task 1 a\n0 on\n0 calls 10 read 3 64 back 64 inside 300 over 1000\n\
                     0 calls 10 write 4 64 back 64 inside 500 over 1000\n2000 off dead";
         assert_eq!(calls(text), [(0, 10, 100, 400), (1, 10, 500, 1000)]);
@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_in_an_interrupt_goes_with_what_came_before() {
+    fn calls_that_end_in_an_interrupt_are_added_to_the_piece_before() {
         let text = "task 1 a\n0 on\n0 calls 100 getppid back 1 inside 50000 over 100000\n\
                     90000 timer\n120000 timer-end\n200000 off dead";
         assert_eq!(calls(text), [(110, 100, 45_000, 90_000)]);
     }
 
     #[test]
-    fn what_had_no_time_left_is_counted_all_the_same() {
+    fn calls_without_time_left_are_still_counted() {
         let text = "task 1 a\n0 on\n0 calls 10 read 3 1 back 1 inside 800 over 1000\n400 off dead";
         assert_eq!(calls(text), [(0, 10, 0, 400)]);
         let text = "task 1 a\n0 on\n5 calls 10 read 3 1 back 1 inside 800 over 1000\n5 syscall read 3 1\n9 back\n9 off dead";

@@ -10,7 +10,7 @@ use deadweight_trace::{Event, Kind};
 impl Holes {
     /// Whether events of this kind arrive even while records of their CPU are lost: samples have ring
     /// buffers of their own, and readings of `/proc` have none.
-    pub(super) fn are_passed_by(kind: Kind) -> bool {
+    pub(super) fn survives_losses(kind: Kind) -> bool {
         matches!(kind, Kind::Sample { .. } | Kind::Site(_) | Kind::Fd { .. } | Kind::Page { .. })
     }
 
@@ -20,7 +20,7 @@ impl Holes {
 
     /// From when on it is unknown whether this wait, whose end was not seen, still lasted: the first loss
     /// in it from which on losses fill most of its rest.
-    fn that_may_hide(&self, start: Ns, end: Ns) -> Option<Ns> {
+    fn hidden_from(&self, start: Ns, end: Ns) -> Option<Ns> {
         let before = self.lost.range(..start).next_back();
         let mut apart: Vec<(Ns, Ns)> = Vec::new();
         for (since, until) in before.into_iter().chain(self.lost.range(start..end)) {
@@ -45,7 +45,7 @@ impl Holes {
 impl Builder<'_> {
     /// Records of one CPU were lost since its latest one.
     pub(super) fn lost(&mut self, event: &Event, count: u64) {
-        self.surprises.lost_records = self.surprises.lost_records.saturating_add(count.max(1));
+        self.anomalies.lost_records = self.anomalies.lost_records.saturating_add(count.max(1));
         let cpu = &mut self.cpus[usize::from(event.cpu.0)];
         let since = cpu.last_record;
         cpu.lost_since.get_or_insert(since);
@@ -68,7 +68,7 @@ impl Builder<'_> {
 
     /// Part of a wait between two instants may be hidden by losses. Returns until when the wait is known.
     pub(super) fn wait_into_hole(&mut self, task: TaskId, start: Ns, end: Ns) -> Ns {
-        let Some(hole) = self.holes.that_may_hide(start, end) else { return end };
+        let Some(hole) = self.holes.hidden_from(start, end) else { return end };
         self.live[task.index()].state = State::Unrecorded;
         self.mark(task, hole);
         hole
@@ -101,7 +101,7 @@ impl Builder<'_> {
             if !matches!(block.woken_by, WokenBy::Unseen) {
                 continue;
             }
-            let Some(hole) = self.holes.that_may_hide(block.start, block.end) else { continue };
+            let Some(hole) = self.holes.hidden_from(block.start, block.end) else { continue };
             let spans = &mut self.out.tasks[block.task.index()].spans;
             let first = spans.partition_point(|span| span.start < block.start);
             let waits =

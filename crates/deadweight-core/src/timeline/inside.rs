@@ -1,6 +1,6 @@
 //! What a running task is in the middle of: system calls, faults, the timer interrupt, samples.
 
-use super::state::{Builder, Live, Sited};
+use super::state::{Builder, Live, StackOwner};
 use super::{Call, Fault, Sample};
 use deadweight_trace::Kind;
 use deadweight_trace::ids::{CallId, StackId, TaskId};
@@ -19,7 +19,7 @@ impl Builder<'_> {
                 let (site, call) = (StackId(0), live.call);
                 live.fault = Some(index);
                 live.starting &= kernel;
-                live.sited = Sited::Fault(index);
+                live.stack_owner = StackOwner::Fault(index);
                 self.out.faults.push(Fault { addr, by, major: false, kernel, site, call });
                 self.mark(task, self.now);
             }
@@ -76,7 +76,7 @@ impl Builder<'_> {
         live.gave_birth = false;
         live.fault = None;
         live.starting = false;
-        live.sited = Sited::Call(id);
+        live.stack_owner = StackOwner::Call(id);
         self.mark(task, self.now);
     }
 
@@ -124,11 +124,11 @@ impl Builder<'_> {
     }
 
     pub(super) fn site(&mut self, task: TaskId, stack: StackId) {
-        match self.live[task.index()].sited {
-            Sited::Nothing => {}
-            Sited::Call(call) => self.out.calls[call.index()].site = stack,
-            Sited::Fault(fault) => self.out.faults[fault as usize].site = stack,
-            Sited::Block(block) => self.out.blocks[block as usize].site = stack,
+        match self.live[task.index()].stack_owner {
+            StackOwner::Nothing => {}
+            StackOwner::Call(call) => self.out.calls[call.index()].site = stack,
+            StackOwner::Fault(fault) => self.out.faults[fault as usize].site = stack,
+            StackOwner::Block(block) => self.out.blocks[block as usize].site = stack,
         }
     }
 

@@ -106,11 +106,11 @@ impl<'a> KernelStacks<'a> {
     /// In what context a waker with this stack was. The flag decides only without a stack.
     pub(crate) fn woken_in(&mut self, stack: StackId, irq_flag: bool) -> WakeContext {
         let symbols = self.symbols;
-        let told = self
+        let known = self
             .wakes
             .get_mut(stack.index())
             .and_then(|slot| *slot.get_or_insert_with(|| wake_context(symbols.functions(stack))));
-        told.unwrap_or(if irq_flag {
+        known.unwrap_or(if irq_flag {
             WakeContext::Interrupt(Interrupt::Other)
         } else {
             WakeContext::Task
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_waits_are_told() {
+    fn recorded_waits_are_kept() {
         for (stack, waits_for) in [
             ("__schedule schedule anon_pipe_read vfs_read ksys_read", WaitsFor::PipeData),
             ("__schedule schedule futex_do_wait __futex_wait futex_wait", WaitsFor::Futex),
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn dying_by_a_signal_on_the_way_back_from_an_interrupt_is_the_tasks_own_doing() {
+    fn death_by_a_signal_after_an_interrupt_is_the_tasks_own_wake_up() {
         let dying = "try_to_wake_up __wake_up_sync_key do_notify_parent do_exit do_group_exit \
              get_signal arch_do_signal_or_restart sysvec_apic_timer_interrupt";
         assert_eq!(wake(dying), Some(WakeContext::Task));

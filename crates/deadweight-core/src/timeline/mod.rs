@@ -89,7 +89,7 @@ pub struct Task {
     /// When another task of the trace killed it, and which.
     pub killed: Option<(Ns, TaskId)>,
     /// Whether it belongs to the recorder: its time is tracing overhead.
-    pub observer: bool,
+    pub recorder: bool,
     /// Its life, without gaps; each span lasts until the next one's start. Empty for outsiders.
     pub spans: Vec<Span>,
     /// Clock samples, in order.

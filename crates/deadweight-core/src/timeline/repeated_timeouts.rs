@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_was_begun_again_was_for_who_ended_it() {
+    fn a_repeated_wait_is_for_the_task_that_ended_the_last_one() {
         assert_eq!(ended(9, 10, "1"), ["task", "task", "task", "task"]);
     }
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn work_after_the_clock_is_what_the_clock_was_for() {
+    fn work_after_a_timeout_is_what_the_clock_was_for() {
         assert_eq!(ended(9, 900_000, "1"), ["clock", "clock", "clock", "task"]);
     }
 

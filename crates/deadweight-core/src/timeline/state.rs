@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// What the next user stack belongs to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Sited {
+pub(super) enum StackOwner {
     Nothing,
     Call(CallId),
     Fault(u32),
@@ -93,7 +93,7 @@ pub(super) struct Live {
     /// It gave birth, and has had no event since.
     pub(super) gave_birth: bool,
     /// What the next user stack belongs to.
-    pub(super) sited: Sited,
+    pub(super) stack_owner: StackOwner,
     pub(super) pending: Option<Pending>,
     /// The latest signal from a task of the trace.
     pub(super) signalled: Option<(Ns, TaskId)>,
@@ -110,7 +110,7 @@ impl Live {
             starting: true,
             exiting: false,
             gave_birth: false,
-            sited: Sited::Nothing,
+            stack_owner: StackOwner::Nothing,
             pending: None,
             signalled: None,
         }
@@ -133,12 +133,12 @@ impl Live {
 
 /// What is known of a CPU while the events are walked.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct OneCpu {
+pub(super) struct CpuState {
     /// The task that has it; none while it is idle or unknown.
     pub(super) current: Option<TaskId>,
     /// When its latest event was.
     pub(super) last_event: Ns,
-    /// The latest event of the ring buffer that losses apply to, see [`Holes::are_passed_by`].
+    /// The latest event of the ring buffer that losses apply to, see [`Holes::survives_losses`].
     pub(super) last_record: Ns,
     /// `last_record` before its latest losses, if no record came after them.
     pub(super) lost_since: Option<Ns>,
@@ -146,7 +146,7 @@ pub(super) struct OneCpu {
 
 /// Contradictions, counted.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Surprises {
+pub(super) struct Anomalies {
     pub(super) missing_off: u64,
     pub(super) missing_on: u64,
     pub(super) unseen_wakes: u64,
@@ -163,7 +163,7 @@ pub(super) struct Builder<'a> {
     pub(super) out: Timeline,
     pub(super) live: Vec<Live>,
     pub(super) tids: Tids,
-    pub(super) cpus: Vec<OneCpu>,
+    pub(super) cpus: Vec<CpuState>,
     pub(super) kernel: KernelStacks<'a>,
     pub(super) descriptors: Descriptors<'a>,
     pub(super) arguments: Arguments,
@@ -176,7 +176,7 @@ pub(super) struct Builder<'a> {
     pub(super) sleeps: Sleeps,
     pub(super) holes: Holes,
     pub(super) numbers: Numbers,
-    pub(super) surprises: Surprises,
+    pub(super) anomalies: Anomalies,
     pub(super) now: Ns,
 }
 

@@ -1,6 +1,6 @@
 //! Tasks getting and losing CPUs, with repairs where a switch was not seen.
 
-use super::state::{Builder, Sited, State};
+use super::state::{Builder, StackOwner, State};
 use super::{Block, Run, WokenBy};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor, wait_by_call};
 use deadweight_trace::ids::{Cpu, StackId, TaskId, Tid};
@@ -31,10 +31,10 @@ impl Builder<'_> {
         let believed = self.out.tasks[index].own && self.live[index].state == State::OnCpu(cpu);
         if Some(former) != next && believed {
             if self.live[index].exiting {
-                self.bury(former);
+                self.forget(former);
                 return;
             }
-            self.surprises.missing_off += 1;
+            self.anomalies.missing_off += 1;
             self.live[index].state = State::Away;
             self.mark(former, self.now);
         }
@@ -54,7 +54,7 @@ impl Builder<'_> {
                 last.task = Some(task);
             }
             if self.out.tasks[task.index()].own {
-                self.surprises.missing_on += 1;
+                self.anomalies.missing_on += 1;
                 self.resume_at(task, event.cpu, since);
             }
         } else if self.out.tasks[task.index()].own {
@@ -104,7 +104,7 @@ impl Builder<'_> {
         });
         let live = &mut self.live[task.index()];
         live.state = State::Blocked(index);
-        live.sited = Sited::Block(index);
+        live.stack_owner = StackOwner::Block(index);
         live.pending = live.pending.filter(|p| self.now - p.at <= RACE);
         self.mark(task, self.now);
     }
@@ -161,11 +161,11 @@ impl Builder<'_> {
     /// A blocked task runs although no wake-up was seen since it blocked.
     fn end_unwoken(&mut self, task: TaskId, block: u32, at: Ns) {
         let pending = self.live[task.index()].pending.take();
-        let inferred = self.concluded(block);
+        let inferred = self.inferred_interrupt(block);
         let entry = &mut self.out.blocks[block as usize];
         match (pending, inferred) {
             (Some(pending), _) => {
-                self.surprises.raced_wakes += 1;
+                self.anomalies.raced_wakes += 1;
                 entry.end = entry.start;
                 entry.woken_by = pending.woken_by;
                 entry.waker_call = pending.waker_call;
@@ -174,13 +174,13 @@ impl Builder<'_> {
                 self.mark(task, start);
             }
             (None, Some(kind)) => {
-                self.surprises.inferred_wakes += 1;
+                self.anomalies.inferred_wakes += 1;
                 entry.end = at;
                 entry.woken_by = WokenBy::Interrupt(kind);
                 entry.inferred = true;
             }
             (None, None) => {
-                self.surprises.unseen_wakes += 1;
+                self.anomalies.unseen_wakes += 1;
                 entry.woken_by = WokenBy::Unseen;
                 let start = entry.start;
                 self.out.blocks[block as usize].end = self.wait_into_hole(task, start, at);
@@ -191,7 +191,7 @@ impl Builder<'_> {
     /// The interrupt that must have ended a wait whose wake-up was not seen, if that is certain enough:
     /// clocks end sleeps, storage ends waits for storage. For waits that a task can also end, only where
     /// idle CPUs are known to have delivered nothing.
-    fn concluded(&self, block: u32) -> Option<Interrupt> {
+    fn inferred_interrupt(&self, block: u32) -> Option<Interrupt> {
         let block = &self.out.blocks[block as usize];
         let blind = !self.trace.meta.blind_cpus.is_empty();
         match block.waits_for {

@@ -87,7 +87,7 @@ impl CountingRun {
     pub fn add_to_report(&self, report: &mut Report) {
         if let Some(trace) = &self.trace {
             let (of, allocators) = (self.of.as_deref(), self.allocators);
-            counts::tell(report, &Counted { trace, of, allocators, function: self.function });
+            counts::add_to(report, &Counted { trace, of, allocators, function: self.function });
         }
         if let Some(inside) = report.inside.as_mut().filter(|inside| inside.calls.is_none())
             && inside.uncounted.is_empty()

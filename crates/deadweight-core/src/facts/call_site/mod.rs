@@ -312,7 +312,7 @@ mod tests {
     use deadweight_trace::Trace;
 
     #[test]
-    fn a_stub_is_not_the_place_but_who_calls_it() {
+    fn the_place_is_the_caller_of_a_stub_not_the_stub() {
         let text = "image app path /bin/app language C++
             task 1 app
             0 on
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_ends_with_the_program_and_not_with_what_calls_it() {
+    fn a_chain_ends_with_the_program_and_not_with_its_callers() {
         let text = "image app path /bin/app language Rust
             image libc.so.6 path /lib/libc.so.6
             task 1 app

@@ -4,7 +4,7 @@ use super::{check_life, read};
 use expect_test::expect;
 
 #[test]
-fn a_cpu_whose_idle_task_tells_nothing_has_its_interrupts_inferred() {
+fn interrupts_of_a_cpu_without_idle_records_are_inferred() {
     check_life(
         "blind-cpus 1
         task 1 db
@@ -57,7 +57,7 @@ fn lost_records_are_a_hole_until_the_next_known_state() {
 
 /// Nothing happens on the child's CPU once it is dead: the loss is told at the end.
 #[test]
-fn a_wait_is_hidden_by_a_loss_that_is_told_when_it_is_over() {
+fn a_wait_is_hidden_by_a_loss_that_is_reported_after_it() {
     check_life(
         "cpus 2
         task 1 sh
@@ -86,7 +86,7 @@ fn a_wait_is_hidden_by_a_loss_that_is_told_when_it_is_over() {
 
 /// The clock's rings lose nothing then, and descriptors are read from the side.
 #[test]
-fn what_passes_by_a_hole_does_not_make_it_shorter() {
+fn records_of_other_rings_do_not_shorten_a_hole() {
     check_life(
         "task 1 a
              0 on
@@ -111,7 +111,7 @@ fn what_passes_by_a_hole_does_not_make_it_shorter() {
 
 /// Its own CPU tells of its losses only when something happens there again.
 #[test]
-fn who_comes_to_another_cpu_unseen_was_in_a_hole() {
+fn a_task_that_moved_to_another_cpu_unseen_was_in_a_hole() {
     check_life(
         "cpus 2
         task 1 a
@@ -137,7 +137,7 @@ fn who_comes_to_another_cpu_unseen_was_in_a_hole() {
 }
 
 #[test]
-fn a_wait_whose_end_nobody_saw_ends_where_records_were_lost() {
+fn a_wait_without_a_recorded_end_ends_where_records_were_lost() {
     let wait = |off: &str, lost: u64| {
         format!(
             "task 1 a
@@ -241,7 +241,7 @@ fn a_wait_that_began_in_a_hole_of_another_cpu_is_not_known() {
 }
 
 #[test]
-fn who_waits_when_a_recording_is_cut_off_may_have_gone_on() {
+fn a_wait_when_a_recording_is_cut_off_may_have_ended_since() {
     check_life(
         "cpus 2
         end 9000

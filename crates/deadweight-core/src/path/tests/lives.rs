@@ -377,7 +377,7 @@ fn a_thread_that_fades_after_main_exited_did_not_decide_the_end() {
 }
 
 #[test]
-fn what_the_recorder_needs_to_notice_the_end_is_not_the_commands_time() {
+fn the_recorders_delay_at_the_end_is_not_the_commands_time() {
     let read = read("end 5000\ntask 1 a\n 0 on\n 100 exit\n 120 off dead");
     assert_eq!(read.path.subject.wall(), Ns(120));
 }

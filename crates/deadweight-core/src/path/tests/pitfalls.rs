@@ -114,7 +114,7 @@ fn a_wake_up_long_before_the_switch_out_is_not_meant_for_it() {
 }
 
 #[test]
-fn waking_a_running_or_a_runnable_task_is_nothing() {
+fn waking_a_running_or_a_runnable_task_changes_nothing() {
     check_life(
         "cpus 2
         task 1 a

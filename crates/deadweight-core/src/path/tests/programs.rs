@@ -87,7 +87,7 @@ fn a_slow_consumer_holds_its_producer_up() {
 }
 
 #[test]
-fn a_slow_producer_is_what_its_consumer_waits_for() {
+fn a_consumer_waits_for_its_slow_producer() {
     check(
         "task 1 sh
              0 on
@@ -134,7 +134,7 @@ fn a_slow_producer_is_what_its_consumer_waits_for() {
 }
 
 #[test]
-fn a_lock_held_by_another_is_that_ones_work() {
+fn a_wait_for_a_lock_is_its_holders_work() {
     // Lock waits are not a row: the running holder's spans are. The edges tell of the lock.
     check(
         "cpus 2

@@ -52,7 +52,7 @@ fn a_wait_that_gos_watchdog_ended_was_for_the_thread_with_the_work() {
 }
 
 #[test]
-fn who_wakes_by_itself_explains_the_wait() {
+fn a_waker_that_woke_by_itself_explains_the_wait() {
     check(
         &goroutine_that_moves("time.Sleep <- main.ticker"),
         &expect![[r#"
@@ -72,7 +72,7 @@ fn who_wakes_by_itself_explains_the_wait() {
 }
 
 #[test]
-fn a_watchdog_explains_what_nobody_worked_in() {
+fn a_watchdog_explains_time_in_which_no_thread_worked() {
     let idle = goroutine_that_moves("runtime.usleep <- runtime.sysmon")
         .replace("100 syscall write 1 40", "35 off blocked futex 8 128 0 0 : futex_do_wait")
         .replace("400 back 40", "400 cpu0 on woken-by 2 : try_to_wake_up");

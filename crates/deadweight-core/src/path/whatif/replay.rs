@@ -52,7 +52,7 @@ pub(super) struct Replay<'g, 'a> {
     graph: &'g WhatIf<'a>,
     removal: Removal<'g>,
     /// Whether tasks that poll end as soon as their flag is set.
-    told: bool,
+    flag_is_seen: bool,
     places: Vec<Place>,
     ended: Vec<bool>,
     ready: VecDeque<TaskId>,
@@ -66,12 +66,12 @@ pub(super) struct Replay<'g, 'a> {
 }
 
 impl<'g, 'a> Replay<'g, 'a> {
-    pub(super) fn new(graph: &'g WhatIf<'a>, removal: Removal<'g>, told: bool) -> Self {
+    pub(super) fn new(graph: &'g WhatIf<'a>, removal: Removal<'g>, flag_is_seen: bool) -> Self {
         let timeline = graph.timeline;
         let mut replay = Self {
             graph,
             removal,
-            told,
+            flag_is_seen,
             places: vec![Place::default(); timeline.tasks.len()],
             ended: vec![false; timeline.blocks.len()],
             ready: VecDeque::new(),
@@ -91,7 +91,7 @@ impl<'g, 'a> Replay<'g, 'a> {
 
     fn is_needed(&self, task: TaskId) -> bool {
         let index = task.index();
-        self.graph.needed[index] && !(self.told && self.graph.polling[index])
+        self.graph.needed[index] && !(self.flag_is_seen && self.graph.polling[index])
     }
 
     /// The wall time of this schedule.
@@ -270,7 +270,7 @@ impl<'g, 'a> Replay<'g, 'a> {
                 Run::Blocked(block) => {
                     let outside = self.part(task, end);
                     match graph.subject.waker(&graph.timeline.blocks[block as usize]) {
-                        Some(by) if self.told && graph.polling[by.index()] => {}
+                        Some(by) if self.flag_is_seen && graph.polling[by.index()] => {}
                         Some(_) => return Step::For(block),
                         None => return Step::Outside(outside),
                     }

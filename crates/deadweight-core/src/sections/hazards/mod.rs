@@ -78,7 +78,7 @@ fn cut(facts: &Facts<'_>) -> Option<Hazard> {
 fn producer(facts: &Facts<'_>, wall: &Attribution, stages: &[Stage]) -> Option<Hazard> {
     let account = AccountId::of_class("wait-input");
     let waited = wall.of_process(account, facts.subject());
-    let (ns, whom) = waited
+    let (ns, producer) = waited
         .filter_map(|e| match e.detail {
             Detail::Waits(_, Some(peer)) if !cost::is_idleness(facts, &e.detail) => {
                 Some((e.ns, peer))
@@ -87,12 +87,12 @@ fn producer(facts: &Facts<'_>, wall: &Attribution, stages: &[Stage]) -> Option<H
         })
         .max()
         .unzip();
-    if let (Some(ns), Some(whom)) = (ns, whom)
+    if let (Some(ns), Some(producer)) = (ns, producer)
         && ns.share_of(wall.net()) >= PRODUCER
         && !cost::is_server(facts, facts.subject())
     {
-        let [reader, whom] = [facts.name(facts.subject()), facts.name(whom)];
-        return Some(hazard("timed-the-producer", producer_text(&reader, &whom, ns)));
+        let [reader, producer] = [facts.name(facts.subject()), facts.name(producer)];
+        return Some(hazard("timed-the-producer", producer_text(&reader, &producer, ns)));
     }
     let stage = stages
         .iter()
@@ -102,9 +102,9 @@ fn producer(facts: &Facts<'_>, wall: &Attribution, stages: &[Stage]) -> Option<H
     Some(hazard("timed-the-producer", text))
 }
 
-fn producer_text(reader: &str, whom: &str, ns: Ns) -> String {
+fn producer_text(reader: &str, producer: &str, ns: Ns) -> String {
     format!(
-        "{reader} waited {} for input from {whom}, and a timer inside {reader} counts that as its \
+        "{reader} waited {} for input from {producer}, and a timer inside {reader} counts that as its \
          own. Write the input to a file first and feed {reader} from it.",
         time(ns)
     )
@@ -166,18 +166,18 @@ fn too_short(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
 }
 
 fn heavy(wall: &Attribution, attached: bool) -> Option<Hazard> {
-    let observer = wall.of(OBSERVER);
+    let overhead = wall.of(OBSERVER);
     let way_out = if attached {
         "What the program does less often is seen less of than it would be."
     } else {
         "With -r 10 the wall time comes from runs without recording."
     };
-    (observer.share_of(wall.total) >= HEAVY).then(|| {
+    (overhead.share_of(wall.total) >= HEAVY).then(|| {
         hazard(
             "traced-heavily",
             format!(
                 "Recording took {} of this run; it is taken out by calibration. {way_out}",
-                percent(observer, wall.total)
+                percent(overhead, wall.total)
             ),
         )
     })

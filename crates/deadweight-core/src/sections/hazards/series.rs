@@ -22,8 +22,8 @@ const NOTABLE_BLOCKS: u64 = 64;
 /// The hazards of the clean runs.
 pub(crate) fn of_series(clean: &[CleanRun]) -> Vec<Hazard> {
     let walls: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
-    let told = |doubt: &Doubt| hazard("noisy", worded(doubt, &cause(doubt, clean, &walls)));
-    doubts(&walls).iter().map(told).collect()
+    let noisy = |doubt: &Doubt| hazard("noisy", worded(doubt, &cause(doubt, clean, &walls)));
+    doubts(&walls).iter().map(noisy).collect()
 }
 
 fn worded(doubt: &Doubt, cause: &str) -> String {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_run_is_told_with_what_it_met() {
+    fn an_odd_run_is_reported_with_its_cause() {
         let plain = RunCounters::default();
         let read = RunCounters { blocks_read: 4096, ..plain };
         let cold = said(run(3_000_000, 900_000, read), 4);

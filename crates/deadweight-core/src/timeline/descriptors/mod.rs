@@ -177,8 +177,8 @@ impl<'a> Descriptors<'a> {
             self.by_name.insert(name, object);
         }
         let closed_by_exec = known.is_some_and(|e| e.closed_by_exec);
-        let told = known.filter(|e| e.object == object);
-        let found = told.map_or(Some(at), |e| e.found);
+        let known_as = known.filter(|e| e.object == object);
+        let found = known_as.map_or(Some(at), |e| e.found);
         self.table(process).insert(fd, Entry { object, closed_by_exec, found });
     }
 

@@ -115,7 +115,7 @@ fn a_device_opened_again_has_its_name_from_the_start() {
 }
 
 #[test]
-fn what_was_found_before_a_call_returned_is_not_opened_again() {
+fn a_descriptor_found_before_its_call_returned_is_not_opened_again() {
     let mut symbols = Symbols::default();
     let (name, file) = (symbols.intern("pipe:[7]"), symbols.intern("/etc/hosts"));
     let mut d = Descriptors::new(&symbols, Arch::X86_64);

@@ -41,7 +41,7 @@ enum Provides {
     Signal,
 }
 
-fn gift(name: &str) -> Option<Provides> {
+fn provides(name: &str) -> Option<Provides> {
     Some(match name {
         "write" | "writev" | "pwritev" | "pwritev2" | "sendto" | "sendmsg" | "sendmmsg"
         | "sendfile" | "connect" => Provides::Data,
@@ -55,7 +55,7 @@ fn gift(name: &str) -> Option<Provides> {
 
 /// Everything that may have ended a wait, in order of time.
 #[derive(Default)]
-struct Peers {
+struct Candidates {
     /// By object: calls on it that a task may have waited for.
     on_object: BTreeMap<u32, Vec<(Provides, CallId)>>,
     /// By process and word: wakes of a futex that woke a task.
@@ -72,7 +72,7 @@ struct Peers {
 
 /// A wake-up that was inferred.
 #[derive(Copy, Clone)]
-struct Concluded {
+struct Inferred {
     at: Ns,
     by: WokenBy,
     call: Option<CallId>,
@@ -83,7 +83,7 @@ struct Concluded {
 /// Without `exact`, a wait may have lasted longer than recorded: how long a task was off CPU before it was
 /// stopped is known, but not how much of that came before the wait and how much after it.
 pub(super) fn infer(timeline: &mut Timeline, arch: Arch, exact: bool) {
-    let peers = Peers::gather(timeline, arch);
+    let candidates = Candidates::gather(timeline, arch);
     let mut early: BTreeMap<TaskId, BTreeMap<u32, Ns>> = BTreeMap::new();
     for index in (0..timeline.blocks.len()).filter_map(|i| u32::try_from(i).ok()) {
         let block = timeline.blocks[index as usize];
@@ -91,17 +91,17 @@ pub(super) fn infer(timeline: &mut Timeline, arch: Arch, exact: bool) {
             continue;
         }
         let late = || Some(late(timeline, &block)).filter(|_| !exact);
-        let concluded = peers.who_ended(timeline, index, &block);
-        let concluded = concluded.or_else(|| peers.who_ended(timeline, index, &late()?));
-        let Some(concluded) = concluded else { continue };
-        let at = concluded.at.max(block.start).min(block.end);
+        let inferred = candidates.waker_of(timeline, index, &block);
+        let inferred = inferred.or_else(|| candidates.waker_of(timeline, index, &late()?));
+        let Some(inferred) = inferred else { continue };
+        let at = inferred.at.max(block.start).min(block.end);
         if at < block.end {
             early.entry(block.task).or_default().insert(index, at);
         }
         let entry = &mut timeline.blocks[index as usize];
         entry.end = at;
-        entry.woken_by = concluded.by;
-        entry.waker_call = concluded.call;
+        entry.woken_by = inferred.by;
+        entry.waker_call = inferred.call;
         entry.inferred = true;
     }
     for (task, woken) in early {
@@ -139,32 +139,32 @@ fn make_runnable(timeline: &mut Timeline, task: TaskId, woken: &BTreeMap<u32, Ns
     *spans = all;
 }
 
-impl Peers {
+impl Candidates {
     fn gather(timeline: &Timeline, arch: Arch) -> Self {
-        let mut peers = Self::default();
-        let mut gifts: BTreeMap<u16, Option<Provides>> = BTreeMap::new();
+        let mut candidates = Self::default();
+        let mut by_number: BTreeMap<u16, Option<Provides>> = BTreeMap::new();
         for (index, call) in timeline.calls.iter().enumerate() {
             let id = CallId::at(index);
-            let name = || gift(syscall::name(arch, call.nr).unwrap_or(""));
-            let Some(gift) = *gifts.entry(call.nr).or_insert_with(name) else { continue };
-            if gift == Provides::Wake {
+            let name = || provides(syscall::name(arch, call.nr).unwrap_or(""));
+            let Some(given) = *by_number.entry(call.nr).or_insert_with(name) else { continue };
+            if given == Provides::Wake {
                 let [word, operation, ..] = timeline.args(call);
                 let woke = call.ret().is_some_and(|ret| ret > 0);
                 if woke && FUTEX_WAKES.contains(&(operation & 0x7f)) {
                     let process = timeline.task(call.task).process;
-                    peers.wakes.entry((process, word)).or_default().push(id);
+                    candidates.wakes.entry((process, word)).or_default().push(id);
                 }
                 continue;
             }
-            let gave = |ret: i64| ret > 0 || ret == 0 && gift == Provides::Both;
+            let gave = |ret: i64| ret > 0 || ret == 0 && given == Provides::Both;
             if !call.ret().is_none_or(gave) {
                 continue;
             }
             if let Some(object) = call.object() {
-                peers.on_object.entry(object).or_default().push((gift, id));
+                candidates.on_object.entry(object).or_default().push((given, id));
             }
-            if matches!(gift, Provides::Data | Provides::Signal) {
-                peers.data.push(id);
+            if matches!(given, Provides::Data | Provides::Signal) {
+                candidates.data.push(id);
             }
         }
         for (index, task) in timeline.tasks.iter().enumerate().filter(|(_, t)| t.own) {
@@ -173,15 +173,15 @@ impl Peers {
             let parent = task.parent.map(|p| timeline.task(p).process);
             match parent {
                 Some(parent) if parent != task.process => {
-                    peers.deaths.entry(parent).or_default().push((end, id));
+                    candidates.deaths.entry(parent).or_default().push((end, id));
                 }
-                _ => peers.threads.entry(task.process).or_default().push((end, id)),
+                _ => candidates.threads.entry(task.process).or_default().push((end, id)),
             }
         }
-        let lists = peers.deaths.values_mut().chain(peers.threads.values_mut());
+        let lists = candidates.deaths.values_mut().chain(candidates.threads.values_mut());
         lists.for_each(|list| list.sort_unstable());
-        peers.woken = peers.in_order_of_waiting(timeline, arch);
-        peers
+        candidates.woken = candidates.in_order_of_waiting(timeline, arch);
+        candidates
     }
 
     /// Which futex wake ended which wait: first in, first out.
@@ -218,11 +218,11 @@ impl Peers {
         woken
     }
 
-    fn who_ended(&self, timeline: &Timeline, index: u32, block: &Block) -> Option<Concluded> {
+    fn waker_of(&self, timeline: &Timeline, index: u32, block: &Block) -> Option<Inferred> {
         let call = block.call.map(|id| &timeline.calls[id.index()]);
         let ret = call.and_then(Call::ret);
         let timer =
-            Concluded { at: block.end, by: WokenBy::Interrupt(Interrupt::Timer), call: None };
+            Inferred { at: block.end, by: WokenBy::Interrupt(Interrupt::Timer), call: None };
         // A child that dies sends its parent a signal.
         let interrupted = ret.is_some_and(|ret| INTERRUPTED.contains(&ret));
         let child = if interrupted { self.child(timeline, block) } else { None };
@@ -243,7 +243,7 @@ impl Peers {
     }
 
     /// The last of its children that died during the wait.
-    fn child(&self, timeline: &Timeline, block: &Block) -> Option<Concluded> {
+    fn child(&self, timeline: &Timeline, block: &Block) -> Option<Inferred> {
         died(timeline, self.deaths.get(&timeline.task(block.task).process)?, block)
     }
 
@@ -255,20 +255,20 @@ impl Peers {
         block: &Block,
         waits_in: &Call,
         wanted: Provides,
-    ) -> Option<Concluded> {
+    ) -> Option<Inferred> {
         let calls = self.on_object.get(&waits_in.object()?)?;
         let before = calls.partition_point(|(_, id)| timeline.calls[id.index()].start < block.end);
         // Calls are in order of their starts, and one that began long before may not have returned yet.
         let overlaps = |id: CallId| overlapping(timeline, block, id);
-        let first = calls[..before].iter().rev().filter(|(gift, _)| *gift == wanted);
+        let first = calls[..before].iter().rev().filter(|(given, _)| *given == wanted);
         let first = first.take(CONSIDERED).filter_map(|(_, id)| overlaps(*id)).last();
         first.or_else(|| {
-            let left = calls[..before].iter().rev().filter(|(gift, _)| *gift == Provides::Both);
+            let left = calls[..before].iter().rev().filter(|(given, _)| *given == Provides::Both);
             left.take(CONSIDERED).find_map(|(_, id)| overlaps(*id))
         })
     }
 
-    fn futex(&self, timeline: &Timeline, index: u32, block: &Block) -> Option<Concluded> {
+    fn futex(&self, timeline: &Timeline, index: u32, block: &Block) -> Option<Inferred> {
         let woken = self.woken.get(&index).and_then(|id| overlapping(timeline, block, *id));
         // A thread that ends wakes the one that joins it; the kernel does that.
         woken.or_else(|| self.joined(timeline, block)).or_else(|| {
@@ -280,7 +280,7 @@ impl Peers {
 
     /// The end of the thread whose tid is the value that the futex word is expected to keep: so the C
     /// library joins a thread. It is that thread, however long the waiter is then off CPU.
-    fn joined(&self, timeline: &Timeline, block: &Block) -> Option<Concluded> {
+    fn joined(&self, timeline: &Timeline, block: &Block) -> Option<Inferred> {
         let [_, _, value, _] = timeline.args(&timeline.calls[block.call?.index()]);
         let threads = self.threads.get(&timeline.task(block.task).process)?;
         // The kernel zeroes the word just before the end is recorded.
@@ -291,20 +291,20 @@ impl Peers {
     }
 
     /// The last call that gave data to any task just before the wait ended.
-    fn just_before(&self, timeline: &Timeline, block: &Block) -> Option<Concluded> {
+    fn just_before(&self, timeline: &Timeline, block: &Block) -> Option<Inferred> {
         let before = self.data.partition_point(|id| timeline.calls[id.index()].start < block.end);
-        let concluded = self.data[..before]
+        let inferred = self.data[..before]
             .iter()
             .rev()
             .take(8)
             .find_map(|id| overlapping(timeline, block, *id))?;
-        (block.end - concluded.at <= SOON).then_some(concluded)
+        (block.end - inferred.at <= SOON).then_some(inferred)
     }
 }
 
 /// The wake-up by this call, if another task made it during the wait: at the end of that task's first time
 /// on a CPU in the call.
-fn overlapping(timeline: &Timeline, block: &Block, id: CallId) -> Option<Concluded> {
+fn overlapping(timeline: &Timeline, block: &Block, id: CallId) -> Option<Inferred> {
     let call = &timeline.calls[id.index()];
     let ended = if call.end > call.start { call.end } else { block.end };
     if call.task == block.task || ended <= block.start {
@@ -321,7 +321,7 @@ fn overlapping(timeline: &Timeline, block: &Block, id: CallId) -> Option<Conclud
     };
     let last = (first..task.spans.len()).take_while(in_call).last().unwrap_or(first);
     let at = task.span_end(last).min(ended);
-    (at > block.start && task.spans[first].start < block.end).then(|| Concluded {
+    (at > block.start && task.spans[first].start < block.end).then(|| Inferred {
         at: at.min(block.end),
         by: WokenBy::Task(call.task),
         call: Some(id),
@@ -329,7 +329,7 @@ fn overlapping(timeline: &Timeline, block: &Block, id: CallId) -> Option<Conclud
 }
 
 /// The wake-up by the vfork child that borrowed the waiter's memory: it executed a program or died.
-fn left(timeline: &Timeline, block: &Block) -> Option<Concluded> {
+fn left(timeline: &Timeline, block: &Block) -> Option<Inferred> {
     let born = |task: &super::Task| {
         task.parent == Some(block.task) && task.birth <= block.start && task.end > block.start
     };
@@ -340,16 +340,16 @@ fn left(timeline: &Timeline, block: &Block) -> Option<Concluded> {
     let exec = task.execs.iter().map(|(at, _)| *at).find(|at| *at >= block.start);
     // Nothing else ends such a wait, but the exec may be recorded later than the wake-up.
     let at = exec.or(task.exit)?.min(block.end);
-    Some(Concluded { at, by: WokenBy::Task(TaskId::at(child)), call: None })
+    Some(Inferred { at, by: WokenBy::Task(TaskId::at(child)), call: None })
 }
 
 /// The wake-up by the last of these deaths within the wait.
-fn died(timeline: &Timeline, deaths: &[(Ns, TaskId)], block: &Block) -> Option<Concluded> {
+fn died(timeline: &Timeline, deaths: &[(Ns, TaskId)], block: &Block) -> Option<Inferred> {
     let before = deaths.partition_point(|(at, _)| *at <= block.end);
     let (at, task) = *deaths[..before].last()?;
     let gone = timeline.task(task).end;
     let lasted = gone > block.start || at > block.start;
-    (lasted && task != block.task).then(|| Concluded {
+    (lasted && task != block.task).then(|| Inferred {
         at: gone.max(at).min(block.end),
         by: WokenBy::Task(task),
         call: None,

@@ -40,7 +40,7 @@ fn a_reader_is_woken_by_what_is_written_to_its_pipe() {
 }
 
 #[test]
-fn a_thread_that_is_joined_has_ended_the_wait_however_late_that_goes_on() {
+fn a_joined_thread_ended_the_wait_however_late_the_waiter_runs() {
     let text = |value: u32| {
         format!(
             "task 1 main
@@ -112,7 +112,7 @@ fn a_parent_is_woken_by_its_childs_death_and_a_sleeper_of_a_futex_by_its_word() 
 }
 
 #[test]
-fn whoever_lent_its_memory_is_woken_by_the_child_that_needs_it_no_more() {
+fn a_vfork_parent_is_woken_by_the_child_that_executes_a_program() {
     let woken_by = |exec: u64| {
         let timeline = timeline(&format!(
             "task 1 make\n0 on\n10 syscall vfork\n20 fork 2\n30 off blocked
@@ -128,7 +128,7 @@ fn whoever_lent_its_memory_is_woken_by_the_child_that_needs_it_no_more() {
 
 /// As make waits for a job's turn.
 #[test]
-fn who_waits_for_input_is_interrupted_by_a_childs_death() {
+fn a_wait_for_input_is_interrupted_by_a_childs_death() {
     let woken_by = |ret: &str| {
         let timeline = timeline(&format!(
             "task 1 make\n0 on\n10 fork 2\n20 syscall pselect6 4 0\n30 off blocked
@@ -142,7 +142,7 @@ fn who_waits_for_input_is_interrupted_by_a_childs_death() {
 }
 
 #[test]
-fn nobody_is_taken_where_nothing_fits_and_a_clock_where_it_ran_out() {
+fn no_waker_is_inferred_where_nothing_fits_and_the_clock_where_it_ran_out() {
     let timeline = timeline(
         "task 1 main
            0 on
@@ -161,7 +161,7 @@ fn nobody_is_taken_where_nothing_fits_and_a_clock_where_it_ran_out() {
 }
 
 #[test]
-fn where_stops_tell_of_a_wait_it_may_have_lasted_longer() {
+fn a_wait_recorded_by_stops_may_have_lasted_longer() {
     let by = |rung: &str| {
         let timeline = Timeline::build(
             &Trace::from_text(&format!(

@@ -14,11 +14,11 @@ impl Charge<'_, '_> {
     pub(super) fn take_out_recording(&mut self) {
         for at in 0..self.entries.len() {
             let entry = &mut self.entries[at];
-            let (all, ours) = entry.recording;
-            if ours == 0 || !is_of_life(self.facts, entry) {
+            let (all, for_recording) = entry.recording;
+            if for_recording == 0 || !is_birth_or_end(self.facts, entry) {
                 continue;
             }
-            let part = u128::from(entry.ns.0) * u128::from(ours) / u128::from(all);
+            let part = u128::from(entry.ns.0) * u128::from(for_recording) / u128::from(all);
             let part = Ns(u64::try_from(part).unwrap_or(u64::MAX)).min(entry.ns);
             entry.ns -= part;
             entry.alone = entry.alone.min(entry.ns);
@@ -37,9 +37,9 @@ impl Charge<'_, '_> {
                 continue;
             }
             let (all, kernel) = (entry.recording.0, entry.in_kernel);
-            let ours = (entry.observed.0.checked_div(period).unwrap_or(0)).min(kernel);
-            let part =
-                u128::from(entry.ns.0) * u128::from(kernel - ours) / u128::from(all - ours).max(1);
+            let for_tracing = (entry.overhead.0.checked_div(period).unwrap_or(0)).min(kernel);
+            let part = u128::from(entry.ns.0) * u128::from(kernel - for_tracing)
+                / u128::from(all - for_tracing).max(1);
             let part = Ns(u64::try_from(part).unwrap_or(u64::MAX)).min(entry.ns);
             entry.ns -= part;
             entry.alone = entry.alone.min(entry.ns);
@@ -47,13 +47,13 @@ impl Charge<'_, '_> {
             let process = entry.process;
             let other = self.entry((KERNEL_OTHER, process, Detail::Plain));
             (other.ns, other.alone) = (other.ns + part, other.alone + part);
-            other.in_kernel += kernel - ours;
+            other.in_kernel += kernel - for_tracing;
         }
     }
 }
 
 /// Whether an entry is the start or end of tasks and programs.
-fn is_of_life(facts: &Facts<'_>, entry: &Entry) -> bool {
+fn is_birth_or_end(facts: &Facts<'_>, entry: &Entry) -> bool {
     match entry.detail {
         Detail::Calls(group) => matches!(
             facts.call_groups.get(group).name,
