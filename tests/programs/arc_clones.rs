@@ -1,4 +1,4 @@
-//! Looks up units for every reading; each look-up clones a counted pointer.
+//! Looks up a unit for every reading; each look-up clones a reference-counted pointer.
 use std::sync::Arc;
 
 struct Unit {

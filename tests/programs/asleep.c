@@ -1,4 +1,4 @@
-/* asleep TIMES MICROSECONDS: the main thread sleeps; another one spins until a flag stops it.
+/* asleep TIMES MICROSECONDS: the main thread sleeps; another thread spins until a flag stops it.
  * The spinning delays nothing: the sleeps are the wall time. */
 #define _GNU_SOURCE
 #include <pthread.h>

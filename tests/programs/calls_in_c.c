@@ -1,5 +1,5 @@
 // 200 000 calls of `parse` from two threads, each with two allocations: 124 bytes. All memory comes
-// from one helper, which `render` uses too. `step` is inlined: its calls cannot be counted.
+// from one function, which `render` uses too. `step` is inlined: its calls cannot be counted.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Smooths a flat field; every access goes through at(), which checks.
+// Smooths a flat field; every access goes through at(), which checks the index.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

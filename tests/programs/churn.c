@@ -1,5 +1,5 @@
-/* churn ROUNDS: takes a large buffer for each round and gives it back: so large that the allocator
- * asks the kernel each time, and each page is zeroed and mapped again. */
+/* churn ROUNDS: allocates and frees a buffer in each round. It is so large that the allocator takes
+ * it from the kernel each time, and the kernel zeroes and maps each page again. */
 #include <stdio.h>
 #include <stdlib.h>
 

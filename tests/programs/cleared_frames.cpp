@@ -1,4 +1,4 @@
-// Decodes frames: each is copied into a fresh vector that is cleared at full size first.
+// Decodes frames: each frame is copied into a fresh vector, which its constructor clears at full size first.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

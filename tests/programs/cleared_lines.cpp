@@ -1,4 +1,4 @@
-// cleared_lines KILOBYTES: objects of 8 MiB, cleared whole and then filled so far.
+// cleared_lines KILOBYTES: objects of 8 MiB, cleared completely; then KILOBYTES of each are filled.
 #include <array>
 #include <cstddef>
 #include <cstdio>

@@ -1,4 +1,4 @@
-//! Decodes run-length rows into a line on the stack that is cleared whole before each.
+//! Decodes run-length rows into a line on the stack that is cleared completely before each row.
 const std = @import("std");
 
 const Run = struct { len: u16, value: u8 };

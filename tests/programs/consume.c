@@ -1,4 +1,4 @@
-/* consume STEPS: reads blocks of up to 4096 bytes until the end, computing STEPS after each. */
+/* consume STEPS: reads blocks of up to 4096 bytes to the end of input and computes STEPS after each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

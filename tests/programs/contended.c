@@ -1,5 +1,5 @@
 /* contended ROUNDS STEPS: four threads take one mutex in turn and compute under it.
- * Only one of them can ever compute: the mutex makes four threads as slow as one. */
+ * Only one thread can compute at a time: the mutex makes four threads as slow as one. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Costs that C programs pay, one by the first argument; the second is how often. */
+/* Typical costs of C programs: the first argument selects one, the second says how often. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@ struct probe {
     unsigned readings[126];
 };
 
-/* A table for one window, far larger than the window, cleared and then filled. */
+/* A table for one window, much larger than the window: cleared, then filled. */
 __attribute__((noinline)) static unsigned *window(const unsigned *feed, size_t used)
 {
     unsigned *table = calloc(30000, sizeof *table); /* the table to name */
@@ -24,7 +24,7 @@ static unsigned long windows(long count)
     unsigned long sum = 0;
     for (unsigned i = 0; i < 4000; i++)
         feed[i] = i * 2654435761u;
-    free(malloc(400000)); /* what the heap once gave out it gives out again */
+    free(malloc(400000)); /* the heap reuses this block from now on */
     for (long i = 0; i < count; i++) {
         unsigned *table = window(feed + i % 3000, 900);
         for (unsigned at = 0; at < 900; at += 9)
@@ -81,7 +81,7 @@ static unsigned long items(long count)
     return sum;
 }
 
-/* Counts by locked additions, alone. */
+/* Counts with atomic additions, in one thread. */
 __attribute__((noinline)) static unsigned long marks(long count)
 {
     static unsigned counts[256];

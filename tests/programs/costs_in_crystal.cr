@@ -1,7 +1,7 @@
-# Costs that Crystal programs have; the first argument says which, the second how much of it.
-# One program for all of them, because the compiler takes its time.
+# Typical costs of Crystal programs: the first argument selects one, the second says how often.
+# One program for all of them, because the compiler is slow.
 
-# 1536 bytes, and little to fill in.
+# 1536 bytes, of which few are filled.
 struct Board
   def initialize(seed : UInt64)
     @cells = uninitialized UInt64[192]
@@ -39,7 +39,7 @@ class Node
   end
 end
 
-# Keeps many small objects alive, and makes garbage beside them.
+# Keeps many small objects alive, and produces garbage meanwhile.
 @[NoInline]
 def nodes(count : Int32) : UInt64
   ring = Array(Node).new(300_000) { |i| Node.new(i) }
@@ -75,7 +75,7 @@ def cells(count : Int32) : UInt64
   from[512 * 256 + 256].to_u64!
 end
 
-# A small function in the way of every pixel.
+# Calls a small function for every pixel.
 @[NoInline]
 def shade(value : UInt32, by : UInt32) : UInt32
   (value &* by) >> 8
@@ -92,7 +92,7 @@ def pixels(count : Int32) : UInt64
   row[77].to_u64
 end
 
-# A string per word, made and thrown away.
+# Makes and drops a string per word.
 @[NoInline]
 def words(count : Int32) : UInt64
   text = "the quick brown fox jumps over the lazy dog and runs away again"
@@ -103,7 +103,7 @@ def words(count : Int32) : UInt64
   sum
 end
 
-# A line cleared whole, of which a part is painted.
+# Clears a whole line and paints a part of it.
 @[NoInline]
 def lines(count : Int32) : UInt64
   line = Bytes.new(60_000)
@@ -116,7 +116,7 @@ def lines(count : Int32) : UInt64
   sum
 end
 
-# Takes each item from the front of a list and puts it back further behind.
+# Takes each item from the front of a list and inserts it again further back.
 @[NoInline]
 def turns(count : Int32) : UInt64
   queue = Array(UInt32).new(20_000) { |i| i.to_u32 }
@@ -127,7 +127,7 @@ def turns(count : Int32) : UInt64
   queue[77].to_u64
 end
 
-# Counts by locked additions, alone.
+# Counts with atomic additions, in one thread.
 @[NoInline]
 def marks(count : Int32) : UInt64
   counts = StaticArray(Atomic(UInt32), 256).new(Atomic(UInt32).new(0_u32))

@@ -1,4 +1,4 @@
-// Costs that Go programs pay, one by the first argument; the second is how often.
+// Typical costs of Go programs: the first argument selects one, the second says how often.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 
 var last []byte
 
-// A buffer of the largest size for each frame, of which little is used.
+// A buffer of the largest possible size for each frame, which uses little of it.
 //
 //go:noinline
 func frame(state uint32) byte {
@@ -28,7 +28,7 @@ type point struct {
 	weight [4]float64
 }
 
-// The points within a window, gathered without knowing how many.
+// Collects the points within a window, without knowing how many there will be.
 //
 //go:noinline
 func within(all []point, low, high float64) []point {
@@ -43,7 +43,7 @@ func within(all []point, low, high float64) []point {
 
 type tally struct{ count, last int }
 
-// A tally of its own for each visitor.
+// Allocates a tally for each visitor.
 //
 //go:noinline
 func tallies(visits int) int {
@@ -56,7 +56,7 @@ func tallies(visits int) int {
 
 var counts [256]atomic.Uint32
 
-// Counts by locked additions, alone.
+// Counts with atomic additions, in one thread.
 //
 //go:noinline
 func marks(seed int) {

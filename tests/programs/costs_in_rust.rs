@@ -1,10 +1,10 @@
-//! Costs that Rust programs pay, one by the first argument; the second is how often.
+//! Typical costs of Rust programs: the first argument selects one, the second says how often.
 
 use std::collections::VecDeque;
 use std::env::args;
 use std::hint::black_box;
 
-/// A line cleared whole, of which a part is painted.
+/// Clears a whole line and paints a part of it.
 #[inline(never)]
 fn line(width: usize, shade: u8) -> u64 {
     let mut line = vec![0_u8; 60_000]; // the line to clear
@@ -18,7 +18,7 @@ struct Job {
     payload: [u32; 200],
 }
 
-/// Large jobs, moved out of their queue and in again.
+/// Moves large jobs out of their queue and back.
 #[inline(never)]
 fn jobs(queue: &mut VecDeque<Job>, count: usize) -> u64 {
     let mut sum = 0;
@@ -31,7 +31,7 @@ fn jobs(queue: &mut VecDeque<Job>, count: usize) -> u64 {
     sum
 }
 
-/// Takes each word from the front of what is left of a text, and moves the rest down.
+/// Takes each word from the front of a text, and moves the rest down.
 #[inline(never)]
 fn words(text: &str) -> usize {
     let mut rest = text.as_bytes().to_vec();
@@ -63,7 +63,7 @@ impl Shade for Lighter {
     }
 }
 
-/// A small method in the way of every pixel, called through a trait object.
+/// Calls a small method for every pixel, through a trait object.
 #[inline(never)]
 fn pixels(row: &mut [u32], shade: &dyn Shade) {
     for pixel in row {

@@ -1,9 +1,9 @@
-//! Costs that Zig programs pay, one by the first argument; the second is how often.
+//! Typical costs of Zig programs: the first argument selects one, the second says how often.
 const std = @import("std");
 
 const Node = struct { next: ?*Node, value: u64 };
 
-/// A node per value, from the allocator that threads share, and given back.
+/// Allocates and frees a node per value, with the allocator that threads share.
 noinline fn list(allocator: std.mem.Allocator, count: u64) !u64 {
     var first: ?*Node = null;
     for (0..count) |i| {
@@ -30,7 +30,7 @@ noinline fn step(from: []const i32, to: []i32, width: usize, height: usize) void
     }
 }
 
-/// Takes each word from the front of what is left of a text, and moves the rest down.
+/// Takes each word from the front of a text, and moves the rest down.
 noinline fn words(text: []u8) usize {
     var rest = text;
     var found: usize = 0;
@@ -43,7 +43,7 @@ noinline fn words(text: []u8) usize {
     return found;
 }
 
-/// A small function in the way of every pixel.
+/// Calls a small function for every pixel.
 noinline fn shade(value: u32, by: u32) u32 {
     return (value *% by) >> 8;
 }
@@ -52,7 +52,7 @@ noinline fn pixels(row: []u32) void {
     for (row) |*pixel| pixel.* = shade(pixel.*, 250) +% 17; // the pixel to name
 }
 
-/// Counts by locked additions, alone.
+/// Counts with atomic additions, in one thread.
 noinline fn marks(counts: []std.atomic.Value(u32), seed: usize) void {
     for (0..4096) |i| {
         _ = counts[(i *% 31 +% seed) & 255].fetchAdd(1, .seq_cst); // the mark to name
@@ -69,7 +69,7 @@ pub fn main() !void {
     } else if (std.mem.eql(u8, cost, "cells")) {
         const fields = try std.heap.page_allocator.alloc(i32, 2 * 512 * 512);
         for (fields, 0..) |*cell, i| cell.* = @intCast(i % 13);
-        // Nothing that the compiler knows: it would check each row at once.
+        // The compiler must not know this value: it would check each row only once.
         const side = 512 + (count >> 40);
         var from: []i32 = fields[0 .. 512 * 512];
         var to: []i32 = fields[512 * 512 ..];

@@ -1,4 +1,4 @@
-// Blurs an image through a getter that is not inlined; `noinline` stands for another file.
+// Blurs an image through a getter that is not inlined; `noinline` has the effect of another file.
 #include <stdio.h>
 #include <stdlib.h>
 

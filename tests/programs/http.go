@@ -1,5 +1,5 @@
-// http SECONDS: serves pages on a local port, and as a child process asks for one, waits a
-// millisecond and asks again for SECONDS. The waiting of the client is the wall time.
+// http SECONDS: serves pages on a local port. For SECONDS a child process requests a page, waits a
+// millisecond and requests it again. The waits of the client are the wall time.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Keeps a million small objects alive, and makes garbage beside them.
+// Keeps a million small objects alive, and produces garbage meanwhile.
 package main
 
 import (

@@ -1,5 +1,5 @@
-/* Writes a function into fresh memory and runs it, as a compiler inside a program does. With an argument it
-   also lists the function by name, as such compilers do on request. x86-64. */
+/* Writes a function into fresh memory and runs it, as a JIT compiler does. With an argument it also
+   lists the function by name in a perf map, as JIT compilers do on request. x86-64. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ int main(int argc, char **argv)
         FILE *file = fopen(list, "w");
         if (!file)
             return 1;
-        /* The name would clear a terminal that it is written to as it is. */
+        /* Printed raw, the name would clear a terminal. */
         fprintf(file, "%lx 1000 %s\x1b[2J\n", (unsigned long)made, argv[1]);
         fclose(file);
     }

@@ -1,4 +1,4 @@
-/* many_threads THREADS: so many threads exist at once, compute a little, meet at a barrier and end. */
+/* many_threads THREADS: THREADS threads exist at once, compute a little, meet at a barrier and end. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@ int main(void) {
     fclose(ready);
     while (!hung_up) {
         struct timespec moment = {0, 3000000};
-        /* What is left of a sleep that a signal broke is slept; who is stopped sleeps on. */
+        /* Sleep the rest of a sleep that a signal interrupted; a stop continues the sleep. */
         while (nanosleep(&moment, &moment) != 0)
             if (errno != EINTR) return 1;
     }

@@ -1,4 +1,4 @@
-// Counts words by length: each word gets a node on the heap that dies with its line.
+// Counts words by length: each word gets a heap node, which is freed with its line.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

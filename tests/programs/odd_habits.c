@@ -18,7 +18,7 @@ static void work(void)
         syscall(SYS_getppid);
 }
 
-/* Nobody may look into it. */
+/* Not dumpable: other processes must not read its memory. */
 static int hidden(void)
 {
     prctl(PR_SET_DUMPABLE, 0);
@@ -27,7 +27,7 @@ static int hidden(void)
     return 7;
 }
 
-/* Its parent traces it, from its own wish on. */
+/* Its parent traces it, at its own request. */
 static int traced(void)
 {
     pid_t child = fork();
@@ -44,7 +44,7 @@ static int traced(void)
     return 7;
 }
 
-/* Only read, write, exit and return from a signal are left. */
+/* A filter allows only read, write, exit and return from a signal. */
 static int strict(void)
 {
     write(1, "strict\n", 7);
@@ -78,7 +78,7 @@ static void *nothing(void *argument)
     return argument;
 }
 
-/* So many threads one after the other. */
+/* This many threads, one after the other. */
 static int in_turn(void)
 {
     int ended = 0;
@@ -100,7 +100,7 @@ static void *pass(void *argument)
     return argument;
 }
 
-/* So many threads alive at once. */
+/* This many threads alive at once. */
 static int at_once(void)
 {
     static pthread_t threads[10000];

@@ -1,4 +1,4 @@
-// Keeps a moving sum; the method is just beyond the inliner's budget.
+// Keeps a moving sum; the method just exceeds the inliner's budget.
 package main
 
 import "fmt"

@@ -1,5 +1,5 @@
 /* pool JOBS STEPS: two workers take jobs from a queue that the main thread fills.
- * The workers wait at a condition variable when the queue is empty: that is idling, no lock. */
+ * The workers wait on a condition variable when the queue is empty: they idle, and wait for no lock. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* produce BLOCKS STEPS: writes so many blocks of 4096 bytes, computing STEPS before each. */
+/* produce BLOCKS STEPS: writes BLOCKS blocks of 4096 bytes and computes STEPS before each. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

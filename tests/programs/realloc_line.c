@@ -1,4 +1,4 @@
-/* Gathers lines in eight buffers, each made just large enough for every line that comes. */
+/* Collects lines in eight buffers; for each line, a buffer is enlarged to just the needed size. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    // Who may administer the machine can do without: then set-user-id programs keep their rights.
+    // With CAP_SYS_ADMIN this is not needed, and set-user-id programs keep their privileges.
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {

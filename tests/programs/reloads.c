@@ -1,4 +1,4 @@
-// A library that comes and goes at changing addresses, among many mappings of its file:
+// Loads and unloads a library at changing addresses, among many mappings of its file:
 // reloads LIBRARY TIMES MAPPINGS. The library is this file too, built with -DLIBRARY -shared.
 #ifdef LIBRARY
 double work_of_library(int n) {
@@ -17,7 +17,7 @@ double work_of_library(int n) {
 int main(int argc, char **argv) {
     if (argc < 4) return 2;
     int file = open(argv[1], O_RDONLY);
-    // Every other page may run, or they would be one mapping.
+    // Every other page is executable; otherwise they would be one mapping.
     for (int i = 0; i < atoi(argv[3]); i++)
         if (mmap(NULL, 4096, PROT_READ | (i & 1 ? PROT_EXEC : 0), MAP_PRIVATE, file, 0) == MAP_FAILED) return 3;
     double sum = 0;
@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
         double (*work)(int) = library ? (double (*)(int))dlsym(library, "work_of_library") : NULL;
         if (!work) return 4;
         sum += work(40000);
-        // What is laid here now has the next one come elsewhere.
+        // This mapping makes the kernel load the next library elsewhere.
         if (i % 3 == 0) mmap(NULL, 65536 * (1 + i % 5), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         dlclose(library);
     }

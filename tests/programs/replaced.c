@@ -1,4 +1,4 @@
-/* Computes, has another file take the place of its own, and computes again. */
+/* Computes, replaces its own file by another one, and computes again. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// A small method behind a virtual call that could be a plain one, once per cell.
+// Calls a small method once per cell, by a virtual call that could be a direct one.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

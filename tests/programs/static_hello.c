@@ -1,4 +1,4 @@
-/* As little as a program can do; linked statically, it lives for about a millisecond. */
+/* As little as a program can do: linked statically, it runs for about a millisecond. */
 #include <unistd.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-//! Measures the rows of a table: every cell becomes a String of its own, every row a Vec.
+//! Measures the rows of a table: every cell becomes a String, every row a Vec.
 
 struct Row {
     cells: Vec<String>,

@@ -1,4 +1,4 @@
-//! Looks values up in a table that a function takes a copy of.
+//! Looks up values in a table; the function that does it copies the table.
 const std = @import("std");
 
 const Table = struct { values: [256]u64 };

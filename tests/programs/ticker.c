@@ -1,5 +1,5 @@
 /* ticker STEPS: the main thread computes; a background thread sleeps ten milliseconds at a time
- * until a flag tells it to stop, and is joined. Its sleeping costs nothing but the last wait. */
+ * until a flag stops it, and is joined. Of its sleeps only the last one costs time. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-// unbuffered FILE LINES: prints lines into a file; nothing is between them and the kernel.
+// unbuffered FILE LINES: prints lines into a file without a buffer.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Waits in many ways at once, each in a thread of its own, for so many ms: waits MS. Says which of them
-// ended in a way that it must not: a call failed, came back with less, or a signal came from nowhere.
+// waits MS: waits for MS ms in many ways at the same time, each in its own thread. Prints which waits
+// ended wrongly: a call failed or returned too little, or an unexpected signal came.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>

@@ -5,8 +5,8 @@
 
 static volatile unsigned long sum;
 
-// Each step needs the one before: as many cycles on each processor. What goes through memory
-// takes one cycle on some and five on others.
+// Each step depends on the previous one: the same number of cycles on each processor. A step
+// through memory takes one cycle on some processors and five on others.
 static void work(void) {
     unsigned long s = sum;
     for (unsigned long i = 0; i < 2000; i++)
