@@ -1,6 +1,6 @@
 //! One source-level frame: what DWARF, Go's function table and perf maps give for an address.
 //!
-//! Text as it was read. Not for interned frames of a trace: see `deadweight_trace::symbols::SourceFrame`.
+//! Text as it was read. The interned frame of a trace is `deadweight_trace::symbols::SourceFrame`.
 
 /// One source-level frame at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

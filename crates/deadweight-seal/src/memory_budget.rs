@@ -1,5 +1,6 @@
 //! Whether memory is left for more events (above all for events that are kept in memory to be weighed) and for the
-//! lines of a binary. Not for trace files, which have their own limit: see `sealer::trace_file`.
+//! lines of a binary. Does not limit trace files; see
+//! `sealer::trace_file`.
 
 use crate::elf::Files;
 use crate::elf::content::Content;

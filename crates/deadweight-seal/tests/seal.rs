@@ -1,7 +1,7 @@
 //! Sealing real recordings: how many stacks reach the root, and how call sites are named.
 //!
-//! Builds its programs with the toolchains that are there; a missing one, or a machine that does
-//! not let us record, is printed. Damaged files: see `hostile.rs`.
+//! Builds its programs with the toolchains that are there; a missing toolchain, or a machine that does
+//! not allow recording, is reported and skipped. Damaged files: see `hostile.rs`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -88,7 +88,7 @@ impl Drop for Folder {
     }
 }
 
-/// Records a program; none if this machine does not let us.
+/// Records a program; none if this machine does not allow it.
 fn recorded(program: &Path, stdin: &Path) -> Option<Trace> {
     let plan = Plan::detect();
     if let Err(error) = plan.allows_recording() {

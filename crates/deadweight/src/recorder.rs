@@ -38,7 +38,7 @@ impl Target<'_> {
     /// read through `/proc` with privileges.
     fn mark_last(&self, sealer: &mut Sealer) {
         if let Self::Command(_) = self {
-            sealer.is_last();
+            sealer.mark_last();
         }
     }
 

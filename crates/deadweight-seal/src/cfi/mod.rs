@@ -17,7 +17,7 @@ use std::collections::HashMap;
 pub(crate) use sections::call_frames;
 pub use sections::unwind_rules;
 
-/// How many rules one image keeps before it starts anew.
+/// The most rules that are cached per image; then the cache is cleared.
 const MOST_RULES: usize = 1 << 18;
 
 /// How many steps an expression may take: those of compilers take about ten.

@@ -1,6 +1,6 @@
 //! The unwind sections of an ELF file, read and indexed.
 //!
-//! Not for what their entries say: see the parent.
+//! Does not interpret their entries; see the parent.
 
 use super::{CallFrames, Machine, Section};
 use crate::elf::section;

@@ -1,6 +1,6 @@
 //! What the code of a function calls: targets of its calls and branches, and their names.
 //!
-//! In: machine code and the file that it is from. Out: names by address. Not for copying code: see the parent.
+//! In: machine code and the file that it is from. Out: names by address. Does not copy code; see the parent.
 
 use super::{bytes_at, read};
 use crate::elf::Files;

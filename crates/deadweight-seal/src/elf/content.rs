@@ -9,7 +9,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes are read in pieces of this size, aligned to it, unless more is asked for at once.
+/// Bytes are read in pieces of this size, aligned to it, unless a larger range is requested.
 const PIECE: u64 = 1 << 18;
 
 /// Longer strings are invalid.
@@ -29,7 +29,7 @@ pub(crate) struct Content<'a> {
     budget: Cell<u64>,
 }
 
-/// Larger ranges that were read, each by the offset and size that were asked for.
+/// Larger ranges that were read, each by its requested offset and size.
 #[derive(Default)]
 struct Ranges(OnceCell<Box<Kept>>);
 

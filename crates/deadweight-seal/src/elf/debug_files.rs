@@ -1,4 +1,4 @@
-//! Separate debug files, which distributions install beside binaries.
+//! Separate debug files, which distributions install apart from binaries.
 //!
 //! A file is taken only if its build-id is the binary's, or if it has the checksum that the binary's link
 //! (`.gnu_debuglink`) holds. Nothing is fetched from a network.
@@ -81,8 +81,8 @@ fn find_below<'d, 'f, R: ReadRef<'d>>(
     if let Some(found) = by_id(root, &wanted) {
         return Some(found);
     }
-    let beside = name.into_iter().flat_map(|name| beside(root, path, name));
-    beside.filter_map(opened).find(|(place, content)| {
+    let candidates = name.into_iter().flat_map(|name| candidates(root, path, name));
+    candidates.filter_map(opened).find(|(place, content)| {
         if wanted.is_empty() {
             sum.is_some() && sum == checksum(place)
         } else {
@@ -118,8 +118,8 @@ fn by_id<'f>(root: &Path, id: &str) -> Option<(PathBuf, Content<'f>)> {
     has_build_id(&found.1, id).then_some(found)
 }
 
-/// Where a debug file called `name` may be, of a binary that was mapped from `path`.
-fn beside(root: &Path, path: &Path, name: &str) -> Vec<PathBuf> {
+/// Where the debug file `name` of a binary may be that was mapped from `path`.
+fn candidates(root: &Path, path: &Path, name: &str) -> Vec<PathBuf> {
     let Some(folder) = path.parent() else { return Vec::new() };
     let within = root.join(folder.strip_prefix("/").unwrap_or(folder));
     [folder.to_owned(), folder.join(".debug"), within].map(|folder| folder.join(name)).into()

@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const LARGEST: u64 = 1 << 24;
 /// Longer names are cut.
 const LONGEST: usize = 400;
-/// Matches of entries with addresses that are looked at, all together: entries may repeat.
+/// The most matches of entries with addresses: entries may repeat.
 const MOST_MATCHES: usize = 1_000_000;
 /// Ticks per second in `/proc/PID/stat`: the same for every program of Linux.
 const TICKS: u64 = 100;

@@ -158,14 +158,14 @@ fn go_build(section: &[u8]) -> Option<(String, String)> {
 /// Info from `.comment`; a symbol of the runtime distinguishes C++ from C.
 fn comment<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, cpp: bool) -> BinaryInfo {
     let bytes = elf::section(file, ".comment").unwrap_or_default();
-    let said: Vec<String> = bytes
+    let comments: Vec<String> = bytes
         .split(|byte| *byte == 0)
         .take(100)
         .map(|text| String::from_utf8_lossy(&text[..text.len().min(200)]).into_owned())
         .filter(|text| !text.is_empty() && !text.starts_with("Linker:"))
         .collect();
-    let rust = said.iter().find(|text| text.starts_with("rustc"));
-    let producer = rust.or_else(|| said.first()).cloned().unwrap_or_default();
+    let rust = comments.iter().find(|text| text.starts_with("rustc"));
+    let producer = rust.or_else(|| comments.first()).cloned().unwrap_or_default();
     let language = if rust.is_some() {
         "Rust"
     } else if producer.is_empty() {

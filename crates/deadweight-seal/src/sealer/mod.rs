@@ -114,7 +114,7 @@ impl Sealer {
 
     /// Nothing is recorded after this: before the program's files are read, this process gives up its privileges
     /// ([`Host::drop_privileges`]).
-    pub fn is_last(&mut self) {
+    pub fn mark_last(&mut self) {
         self.is_last = true;
     }
 
@@ -124,7 +124,7 @@ impl Sealer {
         self.trace_file.as_ref().filter(|file| !file.is_full)?.failure.as_deref()
     }
 
-    /// Whether a trace file with such a failure can be read up to there.
+    /// Whether a trace file with a failure can be read up to there.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         self.trace_file.as_ref().is_none_or(|file| !file.is_unreadable)

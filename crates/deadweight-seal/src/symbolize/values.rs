@@ -14,7 +14,7 @@ use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 use std::collections::BTreeMap;
 
-/// Names the types of values that functions copy, of all functions whose code was kept.
+/// Names the types of the values that functions with kept code copy.
 pub(crate) fn name_values(symbols: &mut Symbols, images: &Images, host: &Host) {
     let mut of_image: BTreeMap<ImageId, Vec<(u64, NameId)>> = BTreeMap::new();
     for code in symbols.code.iter().filter(|code| moves_values(symbols, code)) {

@@ -83,7 +83,7 @@ pub fn interleave(
         .enumerate()
         .map(|(at, (options, _))| {
             let output = how.outputs.get(at).and_then(Option::as_deref);
-            Series::beside(options, Rc::clone(&input), output)
+            Series::drained(options, Rc::clone(&input), output)
         })
         .collect::<Result<_, _>>()?;
     let ran: Vec<RunResults> = commands.iter().map(|_| RunResults::default()).collect();

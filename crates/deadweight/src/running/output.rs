@@ -222,7 +222,7 @@ impl OwnStream {
         })
     }
 
-    /// A terminal with the settings of ours: our end, and the program's.
+    /// A pseudo terminal with the same settings as our terminal: our end, and the program's.
     fn terminal(&self) -> io::Result<(File, File)> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags)?;

@@ -194,11 +194,11 @@ mod tests {
 
     #[test]
     fn another_file_than_the_recorded_one_is_left_alone() {
-        let said = |file: &mut [u8], patch| apply(file, &[patch]).unwrap_err();
+        let refusal = |file: &mut [u8], patch| apply(file, &[patch]).unwrap_err();
         let mut file = elf();
-        assert!(said(&mut file, patch(0x401_002, &[9], &[0])).contains("another"));
-        assert!(said(&mut file, patch(0x401_00f, &[15, 16], &[0, 0])).contains("shorter"));
-        assert!(said(&mut file, patch(0x40, &[15], &[0])).contains("shorter"));
+        assert!(refusal(&mut file, patch(0x401_002, &[9], &[0])).contains("another"));
+        assert!(refusal(&mut file, patch(0x401_00f, &[15, 16], &[0, 0])).contains("shorter"));
+        assert!(refusal(&mut file, patch(0x40, &[15], &[0])).contains("shorter"));
         assert_eq!(file, elf());
         assert!(apply(&mut [1, 2, 3], &[]).is_err());
     }

@@ -1,4 +1,4 @@
-//! `-r`: clean runs for the time, traced runs beside them for the reasons.
+//! `-r`: clean runs for the time, traced runs for the reasons.
 //!
 //! The order is: warm-ups, clean runs for half a second, all traced runs, the other clean runs. Clean runs come first
 //! because nothing was traced before them. The traced runs follow soon because the user may stop the command, and in
@@ -10,7 +10,7 @@ use super::series::{RunOptions, RunResults, Series, Tracing, is_slower};
 use crate::failure::Failure;
 use std::time::{Duration, Instant};
 
-/// How long clean runs go on before the traced ones. A first run shorter than this is not counted.
+/// Time for clean runs until the traced runs start. A first run shorter than this is not counted.
 const BEFORE_TRACED: Duration = Duration::from_millis(500);
 
 /// Runs the command as often as the options ask for, and once more if `counting` has something to count.

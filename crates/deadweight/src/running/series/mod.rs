@@ -99,12 +99,12 @@ impl<'w> Series<'w> {
         let kept = Input::repeatable();
         let input = kept.map_err(|source| Failure::Repeat { what: KEPT, source })?;
         let progress = Progress::start(options.quiet);
-        Ok(Self { first_inherits: true, progress, ..Self::beside(options, Rc::new(input), None)? })
+        Ok(Self { first_inherits: true, progress, ..Self::drained(options, Rc::new(input), None)? })
     }
 
     /// One of several series with the same input. Their output is drained or goes to `output`; the caller shows
     /// progress.
-    pub(super) fn beside(
+    pub(super) fn drained(
         options: &'w RunOptions,
         input: Rc<Input>,
         output: Option<&Path>,
@@ -133,7 +133,7 @@ impl<'w> Series<'w> {
 
     /// The same, with output that can be compared whatever our own output is.
     pub(super) fn compared(options: &'w RunOptions, input: Rc<Input>) -> Result<Self, Failure> {
-        let series = Self::beside(options, input, None)?;
+        let series = Self::drained(options, input, None)?;
         Ok(Self { outputs: series.outputs.read_back(), ..series })
     }
 
