@@ -1,6 +1,6 @@
-//! What can go wrong on our side: one clear sentence each, and the exit code that goes with it.
+//! What can go wrong in deadweight itself: one sentence and one exit code each.
 //!
-//! A program that fails is not a failure of ours: its exit code is handed on as it is.
+//! A recorded program that fails is no such failure: its exit code is passed on.
 
 use deadweight_core::WeighError;
 use deadweight_report::gate::GateError;
@@ -8,7 +8,7 @@ use deadweight_trace::Exit;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Exit code when deadweight itself could not do its work.
+/// Exit code when deadweight itself failed.
 pub const OURS: u8 = 2;
 
 /// Why there is no report.
@@ -17,10 +17,10 @@ pub enum Failure {
     /// The program could not be run or recorded.
     #[error("{0}")]
     Run(#[from] deadweight_record::Error),
-    /// What was recorded could not be weighed.
+    /// No report can be made of the recording.
     #[error("{0}")]
     Weigh(#[from] WeighError),
-    /// A condition cannot be asked.
+    /// A condition cannot be checked.
     #[error("{0}")]
     Gate(#[from] GateError),
     /// A file could not be read.
@@ -32,7 +32,7 @@ pub enum Failure {
         source: io::Error,
     },
     /// A file is not a recording, or a damaged one.
-    #[error("{} is not a recording that can be read: {why}", path.display())]
+    #[error("{} cannot be read as a recording: {why}", path.display())]
     Recording {
         /// Which.
         path: PathBuf,
@@ -49,24 +49,24 @@ pub enum Failure {
         /// Why.
         source: io::Error,
     },
-    /// A recording is not whole.
-    #[error("the recording in {} is not whole: {why}; {}", path.display(), after(path, *is_readable))]
-    Unwhole {
+    /// A recording is incomplete.
+    #[error("the recording in {} is incomplete: {why}; {}", path.display(), after(path, *is_readable))]
+    Incomplete {
         /// Where it is.
         path: PathBuf,
-        /// What became of it.
+        /// Why it is incomplete.
         why: String,
-        /// Whether what is there can be read.
+        /// Whether the written part can be read.
         is_readable: bool,
-        /// How the program ended, if it was started for the recording.
+        /// The program's exit, if it was started for the recording.
         exit: Option<Exit>,
     },
-    /// A program ran to its end, and its report could not be written.
+    /// The program ran to its end, but its report could not be written.
     #[error("{failure}")]
-    Untold {
+    Unreported {
         /// Why.
         failure: Box<Failure>,
-        /// How the program ended.
+        /// The program's exit.
         exit: Exit,
     },
     /// The program's input or output could not be prepared for repeating.
@@ -77,11 +77,11 @@ pub enum Failure {
         /// Why it failed.
         source: io::Error,
     },
-    /// The program was interrupted before any run of it was traced.
-    #[error("interrupted before a run was traced: there is nothing to report")]
+    /// The program was interrupted before its first traced run.
+    #[error("interrupted before the first traced run: there is nothing to report")]
     Interrupted,
     /// A command that is compared failed.
-    #[error("`{command}` {ended}; give -i to compare it all the same")]
+    #[error("`{command}` {ended}; use -i to compare it anyway")]
     Failed {
         /// The command.
         command: String,
@@ -94,7 +94,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The exit code: of a program that cannot be run or was interrupted, what a shell would give.
+    /// The exit code; the shell's code for a program that cannot be run or was interrupted.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -103,29 +103,33 @@ impl Failure {
                 | deadweight_record::Error::Interrupted(_)),
             ) => u8::try_from(error.exit_code()).unwrap_or(OURS),
             Self::Interrupted => 128 + 2,
-            // Who calls us in place of a program relies on what that one says.
-            Self::Unwhole { exit: Some(exit), .. } | Self::Untold { exit, .. } => exit_code(*exit),
+            // A script that runs the program under deadweight relies on the program's exit code.
+            Self::Incomplete { exit: Some(exit), .. } | Self::Unreported { exit, .. } => {
+                exit_code(*exit)
+            }
             _ => OURS,
         }
     }
 
-    /// Whether it means no more than that our reader went away, which is not an error.
+    /// Whether the reader of our output has closed it, which is not an error.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-/// What can be done about a recording that is not whole.
+/// What can be done about an incomplete recording.
 fn after(path: &Path, is_readable: bool) -> String {
-    let helps = "for all of it make room there, or name another place with -o";
+    let helps = "for a complete one free some space there, or name another file with -o";
     match is_readable {
-        true => format!("read what there is with: deadweight report {}; {helps}", path.display()),
+        true => {
+            format!("read the written part with: deadweight report {}; {helps}", path.display())
+        }
         false => format!("nothing of it can be read; {helps}"),
     }
 }
 
-/// The command's own exit code; 128 and the signal's number if a signal ended it, as shells say.
+/// The command's own exit code; 128 + the signal's number if a signal ended it, as in shells.
 pub(crate) fn exit_code(exit: Exit) -> u8 {
     let code = exit.signal.map_or(exit.code, |signal| 128 + signal);
     u8::try_from(code).unwrap_or(OURS)

@@ -121,7 +121,7 @@ impl Recorder {
         let outcome = target.record(&self.plan, &mut sealer)?;
         match sealer.failure() {
             None => Ok(outcome.exit),
-            Some(why) => Err(Failure::Unwhole {
+            Some(why) => Err(Failure::Incomplete {
                 path: path.to_owned(),
                 why: why.to_owned(),
                 is_readable: sealer.is_readable(),

@@ -1,6 +1,6 @@
-//! Options of `compare` that people bring from hyperfine: same letters, same meaning.
+//! Options of `compare` that are hyperfine's: same letters, same meaning.
 //!
-//! Not for what they do: that is `running`.
+//! Does not carry them out; see `running`.
 
 use super::values::{Sort, TimeUnit};
 use clap::Args;
@@ -10,22 +10,22 @@ use std::path::PathBuf;
 const AROUND: &str = "Around the runs of commands";
 const EXPORT: &str = "Exports in hyperfine's forms";
 
-/// What hyperfine's users know.
+/// hyperfine's options.
 #[derive(Clone, Debug, Default, Args)]
 pub struct HyperfineOptions {
-    /// A shell command before the first run of each command.
+    /// Shell command to run before the first run of each command.
     #[arg(short, long, value_name = "COMMAND", help_heading = AROUND)]
     pub setup: Option<OsString>,
-    /// A shell command before each run, in nobody's time. Once for all commands, or once for each.
+    /// Shell command to run before each run; it is not timed. Give it once, or once for each command.
     #[arg(short, long, value_name = "COMMAND", help_heading = AROUND)]
     pub prepare: Vec<OsString>,
-    /// A shell command after each run. Once for all commands, or once for each.
+    /// Shell command to run after each run. Give it once, or once for each command.
     #[arg(short = 'C', long, value_name = "COMMAND", help_heading = AROUND)]
     pub conclude: Vec<OsString>,
-    /// A shell command after the last run of each command.
+    /// Shell command to run after the last run of each command.
     #[arg(short, long, value_name = "COMMAND", help_heading = AROUND)]
     pub cleanup: Option<OsString>,
-    /// Each command with `{VAR}` replaced by MIN, MIN + 1, ... MAX.
+    /// Run each command with `{VAR}` replaced by MIN, MIN + 1, ... MAX.
     #[arg(short = 'P', long, num_args = 3, value_names = ["VAR", "MIN", "MAX"],
         allow_hyphen_values = true, conflicts_with = "parameter_list", help_heading = AROUND)]
     pub parameter_scan: Vec<String>,
@@ -33,50 +33,50 @@ pub struct HyperfineOptions {
     #[arg(short = 'D', long, value_name = "DELTA", requires = "parameter_scan",
         help_heading = AROUND)]
     pub parameter_step_size: Option<String>,
-    /// Each command with `{VAR}` replaced by each of these; given again, by all combinations.
+    /// Run each command with `{VAR}` replaced by each value; with several lists, by all combinations.
     #[arg(short = 'L', long, num_args = 2, value_names = ["VAR", "A,B,..."],
         allow_hyphen_values = true, help_heading = AROUND)]
     pub parameter_list: Vec<String>,
-    /// Execute commands themselves, without a shell: words and quotes, but no pipes or redirections.
+    /// Execute commands without a shell: words and quotes, but no pipes or redirections.
     #[arg(short = 'N', long, help_heading = AROUND)]
     pub no_shell: bool,
     /// The shell that runs commands, with its options; `none` is -N, `default` is `/bin/sh`.
     #[arg(short = 'S', long, value_name = "SHELL", conflicts_with = "no_shell",
         help_heading = AROUND)]
     pub shell: Option<String>,
-    /// The command that others are compared with: the same as giving it first.
+    /// The command that others are compared with, as if it were given first.
     #[arg(long, value_name = "COMMAND", help_heading = AROUND)]
     pub reference: Option<OsString>,
-    /// What to call it.
+    /// A name for the reference.
     #[arg(long, value_name = "NAME", requires = "reference", help_heading = AROUND)]
     pub reference_name: Option<String>,
-    /// What commands read: a file, or `null`. Otherwise all of them read what deadweight is given.
+    /// Standard input of commands: a file, or `null`. Default: all of them read deadweight's input.
     #[arg(long, value_name = "FILE|null", help_heading = AROUND)]
     pub input: Option<PathBuf>,
-    /// Where commands write: `null`, `pipe`, `inherit` or a file; once for all, or once for each.
-    /// Otherwise into the same kind of file as deadweight's own output, where it is compared.
+    /// Standard output of commands: `null`, `pipe`, `inherit` or a file. Give it once, or once for each
+    /// command. Default: a file, pipe or terminal like deadweight's own output, where outputs are compared.
     #[arg(long, value_name = "WHERE", help_heading = AROUND)]
     pub output: Vec<OsString>,
     /// Show what commands write: the same as `--output inherit`.
     #[arg(long, conflicts_with = "output", help_heading = AROUND)]
     pub show_output: bool,
-    /// How the result looks: `basic` and `nocolor` without colours, `color` with, `none` not at all.
+    /// Style of the result: `basic` and `nocolor` without colours, `color` with colours, `none` prints nothing.
     #[arg(long, value_name = "STYLE", hide_possible_values = true, help_heading = AROUND,
         value_parser = ["auto", "basic", "full", "nocolor", "color", "none"])]
     pub style: Option<String>,
-    /// The order of tables for other programs, and here: `command` is that of the command line, `mean-time`
-    /// the fastest first.
+    /// Order of the results and of exported tables: `command` (as on the command line) or `mean-time` (the
+    /// fastest first).
     #[arg(long, value_name = "METHOD", default_value = "auto", hide_default_value = true,
         help_heading = AROUND)]
     pub sort: Sort,
-    /// `microsecond`, `millisecond` or `second`, here and in tables for other programs, but not in CSV
-    /// and JSON. Otherwise what fits.
+    /// Unit of times: `microsecond`, `millisecond` or `second`, here and in exported tables, but not in CSV
+    /// and JSON. Default: the unit that fits.
     #[arg(short = 'u', long, value_name = "UNIT", help_heading = AROUND)]
     pub time_unit: Option<TimeUnit>,
-    /// Never fewer runs of each than this.
+    /// The least number of runs of each command.
     #[arg(short, long, value_name = "N", conflicts_with = "runs", help_heading = AROUND)]
     pub min_runs: Option<u32>,
-    /// Never more runs of each than this.
+    /// The largest number of runs of each command.
     #[arg(short = 'M', long, value_name = "N", conflicts_with = "runs", help_heading = AROUND)]
     pub max_runs: Option<u32>,
     /// Times of the commands as CSV to FILE; `-` is standard output.
@@ -97,7 +97,7 @@ pub struct HyperfineOptions {
 }
 
 impl HyperfineOptions {
-    /// An option that is given and only of use for commands that are run.
+    /// A given option that only makes sense if commands are run.
     #[must_use]
     pub fn given(&self) -> Option<&'static str> {
         let given = [

@@ -1,7 +1,7 @@
-//! The command line as it is written: clap's definitions and the texts that teach.
+//! The command line: clap's definitions and the help texts.
 //!
-//! Nothing is looked up or decided here: what a command line *means* on this machine is the
-//! business of `command`. Help, man page and completions all derive from these definitions.
+//! Help, man page and completions are made from them. Does not look anything up and does not carry
+//! out a verb; see `command`.
 
 mod hyperfine;
 mod values;
@@ -15,28 +15,29 @@ pub use values::{Ignore, Moment, Of, Runs, Size, Sort, TimeUnit};
 
 const EXAMPLES: &str = "\
 Examples:
-  deadweight -- ls -R /usr/share          one run, traced: where its time went
-  deadweight -r 30 -- ./prog < input      30 undisturbed runs for the time, traced ones for the why
-  deadweight --prove -- ./prog < input    the same, and what is saved without what it blames
-  deadweight 'xxd -r -p hex | ./prog'     a pipeline: each stage, and who waited for whom
-  deadweight --of prog -- cargo run       weigh the program, not the tool that starts it
-  deadweight --pid 4711 --for 5s          a program that runs already: what it does for 5 s
+  deadweight -- ls -R /usr/share          run once, traced: where its time went
+  deadweight -r 30 -- ./prog < input      30 clean (untraced) runs for the time, traced runs for the reasons
+  deadweight --prove -- ./prog < input    the same, then measure the savings without the blamed code
+  deadweight 'xxd -r -p hex | ./prog'     a pipeline: each stage, and what it waited for
+  deadweight --of prog -- cargo run       the ledger of the program, not of the tool that starts it
+  deadweight --pid 4711 --for 5s          attach to a running program for 5 s
   deadweight compare './old < in' './new < in'   which is faster, and which row explains it
   deadweight explain tiny-reads           what a finding means and what to do about it
 
 Reading the ledger:
-  Each row says how much of the wall time (the time on the clock) went where. The rows add up to it
-  exactly; what is not known has a row of its own. 'exact' amounts have both ends in the trace,
-  others are shares of samples and carry an interval. Findings may overlap, rows never do.
+  Each row is a part of the wall time (the elapsed time), and the rows add up to it exactly. Time
+  that is not known has a row of its own. An 'exact' amount was recorded from start to end; other
+  amounts are shares of samples, with an interval. Findings may overlap; rows never do.
+  'undisturbed' is the wall time without tracing and without what other programs took.
 
 Exit status:
-  The command's own; 128 + the signal's number if a signal ended it; 127 if it was not found, 126 if
-  it could not be executed; 2 if deadweight itself could not do its work.
+  The command's own; 128 + the signal's number if a signal ended it; 127 if it was not found; 126 if
+  it could not be executed; 2 if deadweight itself failed.
 
-The command's input, output, signals and working directory are left alone: the report goes to
-standard error, or where -o says.";
+deadweight does not change the command's input, output, signals or working directory. The report
+goes to standard error, or to the file given with -o.";
 
-/// Weighs a program's wall time and names the part that does no work.
+/// Shows where a program's wall time goes, and which part of it does no work.
 #[derive(Debug, Parser)]
 #[command(
     name = "deadweight",
@@ -51,10 +52,10 @@ standard error, or where -o says.";
     after_help = EXAMPLES
 )]
 pub struct Cli {
-    /// A verb, if the first argument was one.
+    /// The verb, if the first argument is one.
     #[command(subcommand)]
     pub verb: Option<Verb>,
-    /// Without a verb: a run.
+    /// The options of a run, which needs no verb.
     #[command(flatten)]
     pub run: Run,
 }
@@ -62,50 +63,50 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run a command and weigh it (what `deadweight -- COMMAND` does).
+    /// Run a command and print its ledger (as `deadweight -- COMMAND` does).
     Run(Box<Run>),
-    /// Run a command once and keep the recording for later.
+    /// Run a command once and write the recording to a file.
     Record(Record),
-    /// The report of a recording.
+    /// Print the report of a recording.
     Report(Report),
-    /// Is B faster than A, by how much, and which row explains it?
+    /// Compare commands: is B faster than A, by how much, and which row explains it?
     Compare(Box<Compare>),
-    /// Ask conditions of reports made before: for scripts and CI.
+    /// Check conditions on existing reports: for scripts and CI.
     Gate(Gate),
-    /// What a recording holds, as a summary or as text.
+    /// Print what a recording holds, as a summary or as text.
     Dump(Dump),
-    /// What a cost is, how it is known, what it is mistaken for, what to do.
+    /// Explain a cost: what it is, how it is recognised, what it is confused with, what to do.
     Explain(Explain),
-    /// What this machine lets us see, and how to get the rest.
+    /// Check what can be recorded on this machine, and how to record the rest.
     Doctor(Doctor),
-    /// Man page and shell completions, for packagers.
+    /// Print the man page or shell completions, for packagers.
     #[command(hide = true)]
     Generate(Generate),
 }
 
-/// Run a command and weigh it.
+/// Run a command and print its ledger.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Repeat: N runs without tracing give the time, some traced runs give the reasons. `auto`
-    /// repeats until the median is known to ±2 %, or for about 3 seconds.
+    /// Repeat the command: N clean (untraced) runs give the time, some traced runs give the reasons.
+    /// `auto` repeats until the median is known to ±2 %, or for about 3 seconds.
     #[arg(short, long, value_name = "N|auto", conflicts_with = "pid")]
     pub runs: Option<Runs>,
-    /// Runs beforehand that do not count.
+    /// Warm-up runs, which are not counted.
     #[arg(short, long, value_name = "N", default_value_t = 0, requires = "runs")]
     pub warmup: u32,
-    /// Go on repeating when the command fails: at all, or with one of these exit codes (`-i=1,2`).
+    /// Continue when a run fails: with any exit code, or with one of these (`-i=1,2`).
     #[arg(short, long, requires = "runs", num_args = 0..=1, require_equals = true, value_name = "CODES",
         default_missing_value = "all-non-zero")]
     pub ignore_failure: Option<Ignore>,
-    /// Prove the best findings by removal: run a copy of the program that lacks what is blamed
-    /// beside it, 9 pairs of runs or more for each place, and say what that saves. It implies `-r auto`:
-    /// only for a command that may be repeated. Zeroing, atomics of one thread and bounds checks can
-    /// be left out. A copy whose output (standard output, standard error) or exit status differs shows
-    /// that the place is needed; files that it writes are not compared, and the last run is the
-    /// program's own. The program's file is never changed.
+    /// Prove the best findings: remove the blamed code from a copy of the program, run both in at
+    /// least 9 pairs for each place, and report the measured saving. Implies `-r auto`, so the command
+    /// must be safe to repeat. Zeroing, atomics of one thread and bounds checks can be removed. If
+    /// standard output, standard error or exit status of the copy differ, the code is needed; files
+    /// that it writes are not compared. The last run is the original program. Its file is never
+    /// changed.
     #[arg(long, conflicts_with = "pid")]
     pub prove: bool,
-    /// A program that runs already.
+    /// A running program.
     #[command(flatten)]
     pub join: Join,
     /// What to show and where.
@@ -121,15 +122,15 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
-/// Joining a program that runs already.
+/// Attaching to a running program.
 #[derive(Clone, Debug, Args)]
 pub struct Join {
-    /// In place of a command: join the process with this number, with all its threads and children,
-    /// and weigh what it does until it ends, --for is over, or Ctrl-C. It is neither stopped nor changed.
+    /// Attach to the process with this ID, with all its threads and children, until it ends, until
+    /// the time of --for is over, or until Ctrl-C. It is neither stopped nor changed.
     #[arg(short, long, value_name = "N", conflicts_with = "command",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
-    /// With --pid: for how long, such as 5s or 300ms.
+    /// How long to stay attached with --pid, such as 5s or 300ms.
     #[arg(long = "for", value_name = "TIME", requires = "pid", conflicts_with = "command")]
     pub time: Option<Moment>,
 }
@@ -137,21 +138,21 @@ pub struct Join {
 /// What of a report to show, where, and how.
 #[derive(Clone, Debug, Args)]
 pub struct View {
-    /// Weigh this process inside the command; `NAME:2` is the second of that name.
+    /// Report on this process inside the command; `NAME:2` is the second process of that name.
     #[arg(long, value_name = "NAME[:K]")]
     pub of: Option<Of>,
-    /// Divide only what was spent under this function; its last parts will do (`parse`). With `-r`,
-    /// one more run counts its calls: time, bytes and allocations of each.
+    /// Divide only the time under this function (its callees included). The last parts of its name
+    /// are enough (`parse`). With `-r`, one more run counts its calls: time, bytes and allocations of each.
     #[arg(long = "in", value_name = "FUNCTION")]
     pub inside: Option<String>,
-    /// Also divide the CPU time of all threads, not only the wall time.
+    /// Also print a ledger of the CPU time of all threads.
     #[arg(long)]
     pub cpu: bool,
-    /// Also list the functions with the most time on a CPU.
+    /// Also list the N functions with the most CPU time.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     pub top: Option<u16>,
-    /// Ask Go's compiler why it did not inline a function: builds its package again (with
-    /// `-gcflags=-m=2`, into Go's cache only), if the source is yours and under this directory.
+    /// Ask Go's compiler why it did not inline a function. This builds its package again (with
+    /// `-gcflags=-m=2`, only into Go's build cache), if you own the source and it is under this directory.
     #[arg(long)]
     pub explain_inlining: bool,
     /// Write the report to FILE instead of standard error; `-` is standard output.
@@ -160,7 +161,7 @@ pub struct View {
     /// Write the report as JSON to FILE; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
-    /// No report in words, only what was asked for otherwise.
+    /// Do not print the report; only write what other options ask for.
     #[arg(short, long)]
     pub quiet: bool,
     /// How to print.
@@ -171,13 +172,13 @@ pub struct View {
 /// How to print for people.
 #[derive(Clone, Debug, Args)]
 pub struct Style {
-    /// Colours: `always`, `never`, or `auto`: on a terminal, unless NO_COLOR is set.
+    /// When to use colours: `always`, `never`, or `auto` (on a terminal, unless NO_COLOR is set).
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: Color,
     /// The same as `--color never`.
     #[arg(long, conflicts_with = "color")]
     pub no_color: bool,
-    /// Columns to print for; otherwise the terminal's, or 80.
+    /// Width of the output in columns; default: the terminal's width, or 80.
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..))]
     pub width: Option<u16>,
 }
@@ -193,20 +194,20 @@ pub enum Color {
     Never,
 }
 
-/// Run a command once and keep the recording.
+/// Run a command once and write the recording to a file.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// Where the recording goes.
+    /// The file of the recording.
     #[arg(short, long, value_name = "FILE", default_value = "deadweight.dwt")]
     pub output: PathBuf,
-    /// The recording takes no more room than SIZE (500K, 20M, 2G): later events are then left out, and
-    /// the report says so.
+    /// The largest size of the recording (500K, 20M, 2G). Later events are left out, and the report
+    /// says so.
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<Size>,
-    /// Say nothing about the recording.
+    /// Do not say where the recording is.
     #[arg(short, long)]
     pub quiet: bool,
-    /// A program that runs already.
+    /// A running program.
     #[command(flatten)]
     pub join: Join,
     /// The command. A single argument with spaces, pipes or redirections goes through `/bin/sh`.
@@ -214,7 +215,7 @@ pub struct Record {
     pub command: Vec<OsString>,
 }
 
-/// The report of a recording.
+/// Print the report of a recording.
 #[derive(Debug, Args)]
 pub struct Report {
     /// The recording.
@@ -225,52 +226,52 @@ pub struct Report {
     pub view: View,
 }
 
-/// Is B faster than A, by how much, and which row explains it?
+/// Compare commands: is B faster than A, by how much, and which row explains it?
 ///
-/// One command alone is timed. Several are run by turns, A B B A ..., undisturbed runs first and traced ones after. Results of
-/// benchmark programs are compared row by row: Go's text (what benchstat prints), JSON of Google
-/// Benchmark, criterion (sample.json, or a directory of them) and hyperfine. The exit status is 0 if
-/// nothing is slower than in A, 1 if something is, 3 if that cannot be told, 2 on errors.
+/// A single command is timed. Several commands alternate (A B B A ...): clean (untraced) runs first, traced
+/// runs after. Results of benchmark programs are compared row by row: Go's text (what benchstat prints), JSON of
+/// Google Benchmark, criterion (sample.json, or a directory of them) and hyperfine. The exit status is 0 if
+/// nothing is slower than in A, 1 if something is slower, 3 if there are too few runs to tell, 2 on errors.
 #[derive(Clone, Debug, Args)]
 pub struct Compare {
-    /// The reference, A, and what to compare with it: commands in quotes, reports of
-    /// `--export-json` (*.json) or recordings (*.dwt); or files of benchmark programs.
+    /// First the reference (A), then what to compare with it: commands in quotes, reports of
+    /// `--export-json` (*.json), recordings (*.dwt), or result files of benchmark programs.
     #[arg(required = true, num_args = 1.., value_name = "SIDE")]
     pub sides: Vec<OsString>,
-    /// Undisturbed runs of each. `auto`: until the factor is known to ±0.5 %, or for about 2.5
-    /// seconds each, 10 runs at least.
+    /// Clean runs of each command. `auto`: until the factor is known to ±0.5 %, or for about 2.5
+    /// seconds each, with at least 10 runs.
     #[arg(short, long, value_name = "N|auto", default_value = "auto")]
     pub runs: Runs,
-    /// Runs of each beforehand that do not count.
+    /// Warm-up runs of each command, which are not counted.
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub warmup: u32,
-    /// What hyperfine's users know.
+    /// hyperfine's options.
     #[command(flatten)]
     pub hyperfine: HyperfineOptions,
-    /// What to call a side; in their order.
+    /// A name for a side; give one for each, in order.
     #[arg(short = 'n', long = "name", alias = "command-name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// Go on when a command fails: at all, or with one of these exit codes (`-i=1,2`).
+    /// Continue when a command fails: with any exit code, or with one of these (`-i=1,2`).
     #[arg(short, long, num_args = 0..=1, require_equals = true, value_name = "CODES",
         default_missing_value = "all-non-zero")]
     pub ignore_failure: Option<Ignore>,
-    /// Exit with 1 if this holds, and with 0 if none of these does, whichever is faster. Examples:
-    /// 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'; of benchmark files, any row counts:
-    /// 'B > A * 1.05', 'B.allocs/op > A.allocs/op'.
+    /// Exit with 1 if this condition holds, and with 0 if no such condition holds, whichever side is
+    /// faster. Examples: 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'. In benchmark files
+    /// each row is checked: 'B > A * 1.05', 'B.allocs/op > A.allocs/op'.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<String>,
-    /// Only whether and by how much: no traced runs, and so no reasons. Otherwise commands that
-    /// differ are traced afterwards, for at most half the time that timing took, or half a second;
-    /// all are with --export-json and --fail-if, for up to 2 seconds each.
+    /// No traced runs, and so no reasons: only whether the times differ, and by how much. Without this
+    /// option, commands that differ are traced after the timing, for at most half its time or half a
+    /// second; with --export-json and --fail-if all commands are traced, for up to 2 seconds each.
     #[arg(long, conflicts_with = "of")]
     pub no_why: bool,
-    /// Weigh this process inside each command; `NAME:2` is the second of that name.
+    /// Report on this process inside each command; `NAME:2` is the second process of that name.
     #[arg(long, value_name = "NAME[:K]")]
     pub of: Option<Of>,
-    /// Of benchmark files: how many operations a second, and how many times slower than the fastest.
+    /// Rank the benchmarks of each file: operations per second, and how many times slower than the fastest.
     #[arg(long, help_heading = "Files of benchmark programs")]
     pub ips: bool,
-    /// What makes a row: .fullname, .name, /PART of the name, or a key such as pkg.
+    /// Keys that form a row: .fullname, .name, /PART of the name, or a key such as pkg.
     #[arg(
         long,
         value_name = "KEY,...",
@@ -278,10 +279,10 @@ pub struct Compare {
         help_heading = "Files of benchmark programs"
     )]
     pub row: Vec<Key>,
-    /// What makes a column: .file, or any of these. The first one is what others are compared with.
+    /// Key that forms a column: .file, or any key of --row. The first column is the reference.
     #[arg(long, value_name = "KEY", help_heading = "Files of benchmark programs")]
     pub col: Option<Key>,
-    /// What may differ between runs that are compared: keys such as note, goos.
+    /// Keys that may differ between compared runs, such as note or goos.
     #[arg(
         long,
         value_name = "KEY,...",
@@ -292,7 +293,7 @@ pub struct Compare {
     /// Write the comparisons as JSON to FILE; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
-    /// Nothing in words: the exit status tells.
+    /// Print nothing; the exit status has the result.
     #[arg(short, long)]
     pub quiet: bool,
     /// How to print.
@@ -300,9 +301,9 @@ pub struct Compare {
     pub style: Style,
 }
 
-/// Ask conditions of reports made before: for scripts and CI.
+/// Check conditions on existing reports: for scripts and CI.
 ///
-/// The exit status is 0 if all hold, 1 if one does not, 2 if one cannot be asked. Examples:
+/// The exit status is 0 if all conditions hold, 1 if one does not hold, 2 if one cannot be checked. Examples:
 ///
 ///   deadweight gate old=old.json new=new.json 'new < old * 1.05' 'new.allocation < 10 %'
 ///
@@ -315,51 +316,50 @@ pub struct Gate {
     /// Reports of `--export-json` (*.json) or recordings (*.dwt) as NAME=FILE, and conditions.
     #[arg(required = true, value_name = "NAME=FILE|CONDITION")]
     pub words: Vec<String>,
-    /// Nothing in words: the exit status tells.
+    /// Print nothing; the exit status has the result.
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// What a recording holds.
+/// Print what a recording holds.
 #[derive(Debug, Args)]
 pub struct Dump {
     /// The recording.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Every event, in the form that tests are written in.
+    /// Print every event as text, in the form that deadweight's tests use.
     #[arg(long)]
     pub text: bool,
-    /// Only from A to B, as a recording of its own: what was going on at A comes first. Times as
-    /// the text shows them, or such as `1.5ms`, `20us`.
+    /// Only the time from A to B, as a recording of its own: it begins with the state at A. Times are
+    /// as in the text, or such as `1.5ms`, `20us`.
     #[arg(long, num_args = 2, value_names = ["A", "B"], requires = "text")]
     pub between: Option<Vec<Moment>>,
-    /// Only this task (a thread's number).
+    /// Only this task (a thread ID).
     #[arg(long, value_name = "N", requires = "text")]
     pub task: Option<u32>,
-    /// Also the addresses of functions that have a name: the text is then the whole recording.
+    /// Also print the addresses of functions that have a name. The text is then the complete recording.
     #[arg(long, requires = "text")]
     pub addresses: bool,
 }
 
-/// What a cost is.
+/// Explain a cost.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The cost, as findings name it; without one, all are listed.
+    /// The cost, as findings name it. Without it, all costs are listed.
     pub class: Option<String>,
     /// How to print.
     #[command(flatten)]
     pub style: Style,
 }
 
-/// What this machine lets us see, and how to get the rest.
+/// Check what can be recorded on this machine, and how to record the rest.
 ///
-/// Everything is tried, nothing is guessed from a setting. Each thing that is missing comes with
-/// what the ledger would gain by it and the command that grants it; then come properties of this
-/// machine that make measuring misleading. The exit status is 0 if programs can be recorded here,
-/// 2 if not.
+/// Every feature is tried; none is guessed from a setting. For each missing permission, doctor prints the
+/// rows of the ledger that need it and the command that grants it. Then come properties of this machine that
+/// make measurements misleading. The exit status is 0 if programs can be recorded here, 2 if not.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// The same as JSON, for scripts.
+    /// Print JSON, for scripts.
     #[arg(long)]
     pub json: bool,
     /// How to print.
@@ -370,7 +370,7 @@ pub struct Doctor {
 /// Man page and completions.
 #[derive(Debug, Args)]
 pub struct Generate {
-    /// What to print on standard output.
+    /// What to print.
     pub what: Generated,
 }
 
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn values_are_checked_where_they_are_given() {
-        assert!(parse("-r 0 -- ls").unwrap_err().contains("never run"));
+        assert!(parse("-r 0 -- ls").unwrap_err().contains("0 runs"));
         assert!(parse("-r many -- ls").unwrap_err().contains("`auto`"));
         assert!(parse("-w 3 -- ls").unwrap_err().contains("--runs"));
         assert!(parse("--bogus -- ls").unwrap_err().contains("--bogus"));

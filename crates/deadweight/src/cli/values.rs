@@ -1,6 +1,6 @@
-//! Values of options, each checked where it is given.
+//! Values of options, each checked when it is parsed.
 //!
-//! Not for the options themselves: those are `cli`.
+//! Does not define the options; see `cli`.
 
 use clap::ValueEnum;
 use deadweight_trace::Exit;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// How often to repeat.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// This often, at least once.
+    /// This many times, at least once.
     Count(u32),
     /// Until the median is known well enough.
     Auto,
@@ -21,16 +21,14 @@ impl FromStr for Runs {
     fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.parse()) {
             ("auto", _) => Ok(Self::Auto),
-            (_, Ok(0)) => {
-                Err("a program that is never run cannot be weighed; give 1 or more".into())
-            }
+            (_, Ok(0)) => Err("0 runs measure nothing: give 1 run or more".into()),
             (_, Ok(count)) => Ok(Self::Count(count)),
             (_, Err(_)) => Err("give a number of runs, or `auto`".into()),
         }
     }
 }
 
-/// Which failures of a command are not minded.
+/// Which failures of a command are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ignore {
     /// None.
@@ -55,7 +53,7 @@ impl FromStr for Ignore {
 }
 
 impl Ignore {
-    /// Whether a run that ended like this did not fail.
+    /// Whether a run that ended like this counts as a success.
     #[must_use]
     pub fn passes(&self, exit: Exit) -> bool {
         match self {
@@ -67,7 +65,7 @@ impl Ignore {
     }
 }
 
-/// In which order results are shown.
+/// The order in which results are shown.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// As the commands are given.
@@ -90,7 +88,7 @@ pub enum TimeUnit {
     Second,
 }
 
-/// A process by name, and which of several.
+/// A process by its name, and its number among those of that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Of {
     /// Its name.
@@ -104,7 +102,7 @@ impl FromStr for Of {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, number) = match text.rsplit_once(':').map(|(n, k)| (n, k.parse::<usize>())) {
-            Some((_, Ok(0))) => return Err("processes of one name are counted from 1".into()),
+            Some((_, Ok(0))) => return Err("processes of one name are numbered from 1".into()),
             Some((name, Ok(number))) => (name, Some(number)),
             _ => (text, None),
         };
@@ -157,7 +155,7 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        /// What the facts and names of any recording need.
+        /// The facts and names of any recording need this.
         const LEAST: u64 = 64 << 10;
         let bare = text.trim_end_matches('B').trim_end_matches('i');
         let (number, shift) = match bare.char_indices().last() {

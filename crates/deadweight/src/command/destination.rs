@@ -1,8 +1,8 @@
-//! Files that results go to: opened before the program runs, written after.
+//! Output files: opened before the program runs, written after.
 //!
-//! A place that cannot be written to is found out before an hour of measuring, not after it.
-//! Reports and recordings show command lines and paths: only their owner may read them. Where root works for
-//! a user by `sudo`, that is the user. A file that was made and got nothing is not left behind.
+//! So a file that cannot be written is reported before an hour of measuring, not after it. Reports and recordings
+//! show command lines and paths: only their owner may read them. Under `sudo` the owner is the user who called it. A file
+//! that was created and stays empty is removed. Does not format anything.
 
 use crate::failure::Failure;
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Where something will be written.
+/// An output file, or standard output.
 #[derive(Debug)]
 pub(crate) struct Destination {
     what: &'static str,
@@ -20,7 +20,7 @@ pub(crate) struct Destination {
     made: Made,
 }
 
-/// The file's path, if it was made for this.
+/// The file's path, if it was created here.
 #[derive(Debug)]
 struct Made(Option<PathBuf>);
 
@@ -29,15 +29,15 @@ impl Drop for Made {
     fn drop(&mut self) {
         let Some(path) = &self.0 else { return };
         if path.symlink_metadata().is_ok_and(|there| there.is_file() && there.size() == 0) {
-            // One that cannot be removed does no harm.
+            // An empty file that stays does no harm.
             _ = std::fs::remove_file(path);
         }
     }
 }
 
 impl Destination {
-    /// A file, made if it is not there, or standard output for `-`. What the file holds is kept
-    /// until there is something to write.
+    /// Opens or creates a file; `-` is standard output. The file keeps its old content until
+    /// something is written.
     pub(crate) fn open(what: &'static str, path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             return Ok(Self { what, name: "standard output".into(), file: None, made: Made(None) });
@@ -58,14 +58,14 @@ impl Destination {
         if made.is_some()
             && let Some((user, group)) = sudo_user()
         {
-            // Else it stays root's.
+            // If this fails, root stays the owner.
             _ = fchown(&file, Some(user), Some(group));
         }
         Ok(Self { what, name, file: Some(file), made: Made(made) })
     }
 
-    /// The file itself, emptied, for what grows while the program runs. Not a pipe: what was written before is
-    /// written anew where there is no room for more.
+    /// The emptied file, for a recording that grows while the program runs. A pipe is refused: if the size limit is
+    /// reached, earlier parts are rewritten.
     pub(crate) fn into_file(self) -> Result<File, Failure> {
         let Self { what, name, file, mut made } = self;
         made.0 = None;
@@ -76,7 +76,7 @@ impl Destination {
         };
         let seekable = opened.and_then(|mut file| match file.stream_position() {
             Err(error) if error.raw_os_error() == Some(libc::ESPIPE) => {
-                Err(io::Error::other("a pipe cannot hold it: name a file with -o"))
+                Err(io::Error::other("a recording cannot go to a pipe: name a file with -o"))
             }
             _ => Ok(file),
         });
@@ -88,12 +88,12 @@ impl Destination {
         self.file.is_none()
     }
 
-    /// Replaces what is there.
+    /// Replaces the content.
     pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
         let Self { what, name, file, made: _made } = self;
         let written = match file {
             Some(mut file) => {
-                // A device or pipe has no length to set; a full disk is told by the write.
+                // A device or pipe has no length to set; `write_all` reports a full disk.
                 let emptied = if is_regular(&file) { file.set_len(0) } else { Ok(()) };
                 emptied.and_then(|()| file.write_all(text.as_bytes()))
             }
@@ -110,21 +110,23 @@ fn is_regular(file: &File) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file())
 }
 
-/// Whether there is a link at a path: then it is followed. Root follows none that others laid there, or they would
-/// choose what it writes to.
+/// Whether the path is a symbolic link that may be followed. Root follows no link of another user, who could
+/// otherwise choose the file that root writes to.
 fn may_follow(path: &Path) -> io::Result<bool> {
     let Ok(there) = path.symlink_metadata() else { return Ok(false) };
     let ours = |uid| uid == 0 || sudo_user().is_some_and(|(user, _)| user == uid);
     match there.is_symlink() {
         true if is_root() && !ours(there.uid()) => {
             let uid = there.uid();
-            Err(io::Error::other(format!("it is a link of uid {uid}, which root does not follow")))
+            Err(io::Error::other(format!(
+                "it is a link of uid {uid}, and root does not follow links of other users"
+            )))
         }
         is_link => Ok(is_link),
     }
 }
 
-/// For whom root works, as `sudo` tells: user and group.
+/// The user and group that called `sudo`.
 fn sudo_user() -> Option<(u32, u32)> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     if is_root() { Some((number("SUDO_UID")?, number("SUDO_GID")?)) } else { None }

@@ -1,4 +1,4 @@
-//! `doctor`: what this machine lets us see, and how to get the rest.
+//! `doctor`: checks what can be recorded on this machine. The checks are in `deadweight_record`.
 
 use super::{page, print};
 use crate::cli::Doctor;

@@ -1,4 +1,4 @@
-//! `dump F`: what a recording holds.
+//! `dump F`: prints what a recording holds. Does not analyse it.
 
 use super::{print, recording};
 use crate::cli::Dump;
@@ -35,7 +35,7 @@ pub(crate) fn dump(options: &Dump) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Text straight to standard output: a recording's text may be larger than memory.
+/// Writes text directly to standard output: a recording's text may be larger than memory.
 struct Out {
     to: BufWriter<StdoutLock<'static>>,
     error: Option<io::Error>,

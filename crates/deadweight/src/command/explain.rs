@@ -1,4 +1,6 @@
-//! `explain CLASS`: what a cost is, how it is known, what it is mistaken for, what to do.
+//! `explain CLASS`: what a cost is, how it is recognised, what it is confused with, what to do.
+//!
+//! The text is that of the cost class. Does not look into reports.
 
 use super::{page, print};
 use crate::cli::Explain;
@@ -19,7 +21,7 @@ pub(crate) fn explain(options: &Explain) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The first sentence under `What it is`: what a list of names needs beside them.
+/// The first sentence under `What it is`, for the list of all costs.
 fn headline(id: &str) -> String {
     let text = cost::explain(id).unwrap_or_default();
     let after = text.split_once("# What it is").map_or(text.as_str(), |(_, after)| after);
@@ -31,5 +33,5 @@ fn headline(id: &str) -> String {
 
 fn unknown(id: &str) -> Failure {
     let all: Vec<&str> = cost::ids().collect();
-    Failure::Unknown(format!("there is no cost called `{id}`; there are: {}", all.join(", ")))
+    Failure::Unknown(format!("there is no cost called `{id}`; the costs are: {}", all.join(", ")))
 }

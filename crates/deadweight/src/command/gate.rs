@@ -1,6 +1,6 @@
-//! `gate`: asks conditions of reports made before, for scripts and CI.
+//! `gate`: checks conditions on existing reports, for scripts and CI.
 //!
-//! It never passes because it broke: what cannot be read or asked is an error of its own.
+//! A report that cannot be read, or a condition that cannot be checked, is an error and never a pass.
 
 use super::weighing::report_of;
 use crate::cli::Gate;
@@ -18,7 +18,7 @@ pub(crate) fn gate(options: &Gate) -> Result<u8, Failure> {
         options.words.iter().partition(|word| is_report(word));
     if conditions.is_empty() {
         let example = "give one, such as 'run.wall < 3 ms'";
-        return Err(Failure::Unknown(format!("there is no condition to ask: {example}")));
+        return Err(Failure::Unknown(format!("there is no condition to check: {example}")));
     }
     let conditions = read_conditions(conditions)?;
     let mut read: Vec<(&str, Report)> = Vec::new();
@@ -37,7 +37,7 @@ pub(crate) fn gate(options: &Gate) -> Result<u8, Failure> {
     }
     if !options.quiet {
         match super::print("the outcome", &lines) {
-            // A reader who left early changes nothing about the outcome.
+            // A closed pipe does not change the outcome.
             Err(failure) if failure.is_broken_pipe() => {}
             printed => printed?,
         }
@@ -45,14 +45,14 @@ pub(crate) fn gate(options: &Gate) -> Result<u8, Failure> {
     Ok(if failed { FAILED } else { 0 })
 }
 
-/// Conditions with the words they were read from.
+/// Conditions with their text.
 pub(super) fn read_conditions<'t>(
     texts: impl IntoIterator<Item = &'t String>,
 ) -> Result<Vec<(&'t str, Condition)>, GateError> {
     texts.into_iter().map(|text| Ok((text.as_str(), text.parse()?))).collect()
 }
 
-/// Whether a word is `NAME=FILE` rather than a condition, which has blanks around its signs.
+/// Whether a word is `NAME=FILE` and not a condition, which has blanks around its signs.
 fn is_report(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, file)| {
         let plain = name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));

@@ -1,4 +1,4 @@
-//! Man page and completions, from the same definitions as `--help`.
+//! `generate`: man page and completions, from the same definitions as `--help`.
 
 use super::print;
 use crate::cli::{Cli, Generate, Generated};

@@ -1,6 +1,6 @@
-//! The verbs: one file each, from what was asked for to an exit code.
+//! The verbs: one file each. In: a parsed command line (`cli`). Out: text or files, and an exit code.
 //!
-//! Not for parsing (`cli`) or for how things look (`render`).
+//! Does not parse options (`cli`), record (`recorder`, `running`) or lay out text (`render`).
 
 mod compare;
 mod destination;
@@ -55,35 +55,35 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
     })
 }
 
-/// clap's own words: help and version are no errors; wrong arguments get a hint.
+/// Prints clap's text: help and version are no errors; wrong arguments get a hint.
 fn refused(error: &clap::Error) -> u8 {
     let text = error.render();
     let colour = page::colours(&std::io::stderr(), crate::cli::Color::Auto);
     if error.use_stderr() {
         complain(&if colour { text.ansi().to_string() } else { text.to_string() });
         if error.kind() == clap::error::ErrorKind::UnknownArgument {
-            say("Options of the command itself go after it, or after `--`: deadweight -- ls -l");
+            say("Put options of the command after its name, or after `--`: deadweight -- ls -l");
         }
         return crate::failure::OURS;
     }
     let colour = page::colours(&std::io::stdout(), crate::cli::Color::Auto);
     let text = if colour { text.ansi().to_string() } else { text.to_string() };
-    // A reader that left early has seen what it wanted.
+    // A reader that closed the pipe has what it wants.
     let _ = std::io::stdout().write_all(text.as_bytes());
     0
 }
 
-/// Lines on standard error, which may quote what is not ours: made fit to print.
+/// Prints lines on standard error. They may quote foreign text, so control characters are escaped.
 fn say(text: &str) {
     complain(&text.lines().map(crate::render::page::printable).collect::<Vec<_>>().join("\n"));
 }
 
-/// Text on standard error. If even that is closed, there is nobody to tell.
+/// Prints text on standard error. Nothing more can be done if that is closed.
 fn complain(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", text.trim_end()).as_bytes());
 }
 
-/// Text on standard output, for verbs whose result it is.
+/// Prints the result of a verb on standard output.
 fn print(what: &'static str, text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|source| Failure::Write {

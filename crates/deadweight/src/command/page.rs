@@ -1,4 +1,4 @@
-//! What the place that we print to can take: columns, colours, characters.
+//! What the output can show: columns, colours, characters.
 //!
 //! The only reader of the environment's settings (NO_COLOR, COLUMNS, the locale).
 
@@ -8,11 +8,11 @@ use std::env::var_os;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-/// Columns where nobody says otherwise.
+/// Columns if no terminal and no option gives them.
 const COLUMNS: u16 = 80;
 /// Lines longer than this are hard to read.
 const WIDEST: u16 = 200;
-/// Narrower than this nothing fits.
+/// Nothing fits into fewer columns.
 const NARROWEST: u16 = 40;
 
 /// The page for printing to `to`.
@@ -40,8 +40,8 @@ pub(crate) fn colours(to: &impl IsTerminal, when: Color) -> bool {
     }
 }
 
-/// Whether the locale is UTF-8. Containers often set none at all and print UTF-8 all the same, so
-/// only a locale that says otherwise counts.
+/// Whether the locale is UTF-8. Containers often set no locale but print UTF-8, so only a locale with
+/// another encoding counts.
 fn unicode() -> bool {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

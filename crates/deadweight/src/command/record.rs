@@ -1,4 +1,4 @@
-//! `record -o F -- CMD`: runs the command once and keeps the recording.
+//! `record -o F -- CMD`: runs the command once and writes the recording to a file. Makes no report.
 
 use super::destination::Destination;
 use super::run::joined;
@@ -15,17 +15,17 @@ pub(crate) fn record(options: &Record) -> Result<u8, Failure> {
     let target = joined(&options.join).map_or(Target::Command(&request), Target::Process);
     let recorder = Recorder::ready()?;
     let destination = Destination::open("the recording", &options.output)?;
-    // A mistyped command or number must not cost the recording that is there already.
+    // A mistyped command or process ID must not overwrite an existing recording.
     let runs = match options.join.pid {
         None => find(&request.argv, None).is_some(),
         Some(pid) => Path::new("/proc").join(pid.to_string()).exists(),
     };
     let most = options.max_size.map_or(u64::MAX, |size| size.0);
     if !runs {
-        // It is not there: what is wrong with it is found out by trying, and nothing is written.
+        // It was not found: running it gives the precise error, and nothing is written.
         recorder.record_last(&target)?;
-        let late = "was not there when it was looked for: its recording was not kept";
-        return Err(Failure::Unknown(format!("the command {late}")));
+        let late = "the command was not found before it ran, so its recording was not kept";
+        return Err(Failure::Unknown(late.into()));
     }
     let exit = recorder.record_to(&target, (destination.into_file()?, most), &options.output)?;
     if !options.quiet {

@@ -1,4 +1,4 @@
-//! Recordings as files: read whichever of the two forms they are in.
+//! Reads recordings from files, in their binary or their text form.
 
 use crate::failure::Failure;
 use deadweight_trace::Trace;
@@ -10,7 +10,7 @@ pub(crate) fn read(path: &Path) -> Result<Trace, Failure> {
     of(&bytes(path)?, path)
 }
 
-/// What the file holds.
+/// The bytes of the file.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })
 }
@@ -19,11 +19,12 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) fn of(bytes: &[u8], path: &Path) -> Result<Trace, Failure> {
     let not = |why: String| Failure::Recording { path: path.to_owned(), why };
     match Trace::from_bytes(bytes) {
-        // What is missing or damaged stands in the trace's own warnings.
+        // Missing or damaged parts are in the trace's own warnings.
         Ok((trace, _)) => Ok(trace),
         Err(ReadError::NotATrace) => {
             let text = std::str::from_utf8(bytes).map_err(|_| {
-                not("it is neither a recording of `deadweight record` nor its text".into())
+                not("it is neither a recording of `deadweight record` nor the text form of one"
+                    .into())
             })?;
             Trace::from_text(text).map_err(|error| not(error.to_string()))
         }

@@ -1,4 +1,4 @@
-//! `report F`: the report of a recording made earlier, perhaps elsewhere.
+//! `report F`: the report of an existing recording, perhaps of another machine.
 
 use super::recording;
 use super::view::{Reader, Usually};
@@ -16,9 +16,9 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
         inlining::explain(std::slice::from_mut(&mut trace));
         weigh(trace, options)?
     } else {
-        without_rights(|| weigh(recording::of(&bytes, &options.file)?, options))?
+        confined(|| weigh(recording::of(&bytes, &options.file)?, options))?
     };
-    // Only now: of what is no recording no file is left.
+    // Only now, so that an unreadable recording leaves no output file.
     let reader = Reader::open(&options.view, Usually::Stdout)?;
     if !options.view.explain_inlining {
         deadweight_record::confine();
@@ -32,16 +32,18 @@ fn weigh(trace: Trace, options: &Report) -> Result<Weighed, Failure> {
     weighed_traces(std::slice::from_ref(&trace), &[], of.as_ref(), inside.as_deref())
 }
 
-/// Others may have written it: it is read by a thread that may do nothing else, with as much stack as the first has.
-fn without_rights<T: Send>(read: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+/// Reads a recording that others may have written, in a thread that may do nothing else. The thread has as much stack
+/// as the main thread.
+fn confined<T: Send>(read: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
     const STACK: usize = 8 << 20;
-    let confined = || {
+    let read = || {
         deadweight_record::confine();
         read()
     };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, confined);
-        let thread = thread.map_err(|error| Failure::Unknown(format!("no thread: {error}")))?;
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
+        let thread =
+            thread.map_err(|error| Failure::Unknown(format!("cannot start a thread: {error}")))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -1,4 +1,6 @@
-//! `deadweight -- CMD`: runs the command once, or as often as `-r` allows, and weighs it.
+//! `deadweight -- CMD`: runs the command once, or as often as `-r` says, and prints its report.
+//!
+//! The order of repeated runs is that of `running`.
 
 use super::view::{Reader, Usually};
 use super::weighing::weighed;
@@ -16,12 +18,11 @@ use deadweight_trace::Exit;
 use std::time::Duration;
 
 /// Why one run has no figures per call, and what helps.
-const ONE_RUN: &str = "calls are not counted in the only run, because that would slow it down; -r 1 \
-                       adds a run that counts them";
+const ONE_RUN: &str = "calls were not counted, because counting slows the run down; -r 1 adds a run that \
+                       counts them";
 
-/// The same for a process that was joined.
-const NOT_COUNTED: &str = "calls are not counted in a process that is attached to, because that \
-                           would slow it down";
+/// The same for a process that was attached to.
+const NOT_COUNTED: &str = "calls were not counted, because counting slows an attached process down";
 
 pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     let reader = Reader::open(&options.view, Usually::Stderr)?;
@@ -30,7 +31,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     if let Some(join) = joined(&options.join) {
         return attach(options, &recorder, join, reader);
     }
-    // What is proved is run again and again.
+    // A proof needs many runs.
     let runs = options.runs.or(options.prove.then_some(Runs::Auto));
     let of = options.view.of.as_ref();
     let mut counting = CountingRun::new(of.map(ToString::to_string), options.view.inside.clone());
@@ -45,7 +46,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     };
     let mut ran = match runs {
         None => {
-            // Go's compiler is run later, where the user wants it.
+            // Go's compiler may be run later, which needs the user's permissions.
             let last = !options.view.explain_inlining;
             once(&recorder, Request { argv: argv.clone(), ..Request::default() }, last)?
         }
@@ -68,18 +69,18 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         let interrupted = prove(&mut report, &repeating(runs), input)?;
         exit = interrupted.map_or(exit, |signal| Exit { code: 0, signal: Some(signal) });
     }
-    let untold = |failure| Failure::Untold { failure: Box::new(failure), exit };
-    reader.give(&report).map_err(untold)?;
+    let unreported = |failure| Failure::Unreported { failure: Box::new(failure), exit };
+    reader.give(&report).map_err(unreported)?;
     Ok(exit_code(exit))
 }
 
-/// The process that is to be joined, if one is.
+/// The process to attach to, if one is given.
 pub(super) fn joined(options: &cli::Join) -> Option<AttachRequest> {
     let limit = options.time.map(|Moment(ns)| Duration::from_nanos(ns));
     options.pid.map(|pid| AttachRequest { pid, limit })
 }
 
-/// `--pid N`: joins a process and weighs what it does.
+/// `--pid N`: attaches to a process and prints its report.
 fn attach(
     options: &Run,
     recorder: &Recorder,

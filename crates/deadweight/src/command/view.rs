@@ -1,4 +1,4 @@
-//! A report on its way to the reader: in words, as JSON, or both.
+//! Writes a report for its reader: as text, as JSON, or both. Does not lay it out; see `render`.
 
 use super::destination::Destination;
 use super::page;
@@ -9,16 +9,16 @@ use crate::render::{json, terminal};
 use deadweight_report::report::Report;
 use std::io::{IsTerminal, Write};
 
-/// Where a report in words goes when `-o` does not say.
+/// Where the text of a report goes without `-o`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Usually {
-    /// Standard error: standard output is the program's.
+    /// Standard error, because the program uses standard output.
     Stderr,
-    /// Standard output: there is no program.
+    /// Standard output, because no program runs.
     Stdout,
 }
 
-/// The places to write to, opened.
+/// The opened outputs.
 #[derive(Debug)]
 pub(crate) struct Reader<'v> {
     view: &'v View,
@@ -28,7 +28,7 @@ pub(crate) struct Reader<'v> {
 }
 
 impl<'v> Reader<'v> {
-    /// Opens what the view names.
+    /// Opens the files that the options name.
     pub(crate) fn open(view: &'v View, usually: Usually) -> Result<Self, Failure> {
         let open = |path: &Option<std::path::PathBuf>| {
             path.as_deref().map(|path| Destination::open("the report", path)).transpose()
@@ -36,8 +36,8 @@ impl<'v> Reader<'v> {
         Ok(Self { view, usually, words: open(&view.output)?, json: open(&view.export_json)? })
     }
 
-    /// Hands the report over. A reader who went away early is no error. Where one of the places cannot be written
-    /// the others get theirs all the same: it may have taken an hour to measure.
+    /// Writes the report. A closed pipe is no error. If one output cannot be written, the others still get the
+    /// report: measuring may have taken an hour.
     pub(crate) fn give(self, report: &Report) -> Result<(), Failure> {
         let json = self.json.map_or(Ok(()), |to| as_json(report, to));
         let here = std::env::current_dir().unwrap_or_default();
@@ -56,7 +56,7 @@ impl<'v> Reader<'v> {
                 page.width = style.width.map_or(80, usize::from);
                 let written = to.write(&words(page));
                 if written.as_ref().is_err_and(|failure| !failure.is_broken_pipe()) {
-                    // Why it stands there is said below it.
+                    // The error is printed below it.
                     _ = on_stderr(words, style);
                 }
                 written
@@ -86,7 +86,7 @@ fn as_json(report: &Report, to: Destination) -> Result<(), Failure> {
 
 fn on_stderr(words: impl Fn(Page) -> String, style: &Style) -> Result<(), Failure> {
     let err = std::io::stderr();
-    // On a terminal the program's own last words stand right above.
+    // On a terminal the program's last output is right above.
     let lead = if err.is_terminal() { "\n" } else { "" };
     let text = format!("{lead}{}", words(page::page(&err, style)));
     let written = err.lock().write_all(text.as_bytes());

@@ -13,7 +13,7 @@ use deadweight_report::report::{Operation, Report};
 use deadweight_trace::Trace;
 use std::path::Path;
 
-/// The report of a command's runs, with what was odd about them.
+/// The report of a command's runs, with the hazards of repeating it.
 pub(super) fn weighed(
     ran: RunResults,
     of: Option<&Of>,
@@ -22,27 +22,27 @@ pub(super) fn weighed(
     let mut report = weighed_traces(&ran.traces, &ran.clean, of, inside)?;
     report.hazards.extend(ran.hazards);
     if ran.clean_output.iter().chain(&ran.traced_output).any(|text| operation::is_benchmark(text)) {
-        // Times are what it writes.
+        // A benchmark program writes times, which differ.
         report.hazards.retain(|hazard| hazard.id != "output-differs");
     }
     if let Some(inside) = &mut report.inside {
-        let undisturbed = per_operation(&inside.function, &ran.clean_output);
-        inside.operation = undisturbed.or(per_operation(&inside.function, &ran.traced_output));
+        let clean = per_operation(&inside.function, &ran.clean_output);
+        inside.operation = clean.or(per_operation(&inside.function, &ran.traced_output));
     }
     Ok(report)
 }
 
-/// What the runs of a benchmark program say of an operation of this function.
+/// The time of an operation of this function, as printed by the runs of a benchmark program.
 fn per_operation(function: &str, said: &[String]) -> Option<Operation> {
-    let mut told: Vec<_> =
+    let mut printed: Vec<_> =
         said.iter().filter_map(|text| operation::of_function(function, text)).collect();
-    told.sort_by(|a, b| a.ns.total_cmp(&b.ns));
-    let middle = told.get(told.len() / 2)?;
+    printed.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    let middle = printed.get(printed.len() / 2)?;
     Some(Operation { name: middle.name.clone(), ns: middle.ns })
 }
 
-/// The report of the process called `of`; if none is named, of what the command built and ran if it is
-/// known for that, and else of the command.
+/// The report of the process called `of`. If no name is given: of the program that the command (`go test`,
+/// ...) built and ran, else of the command itself.
 pub(super) fn weighed_traces(
     traces: &[Trace],
     clean: &[CleanRun],

@@ -1,6 +1,6 @@
-//! The description of a cost on a terminal: heads, paragraphs, lists and code from its Markdown.
+//! The description of a cost on a terminal: headings, paragraphs, lists and code from its Markdown.
 //!
-//! Knows just the Markdown that such descriptions use. Not a Markdown reader for anything else.
+//! Reads only the Markdown that these descriptions use.
 
 use super::page::{Ink, Line, Page, Sheet};
 

@@ -1,6 +1,6 @@
-//! Results of benchmark programs beside one another, for people: benchstat's table and our verdicts.
+//! Results of benchmark programs side by side, for people: benchstat's table and our verdicts.
 //!
-//! Not for statistics: every number here is a value in [`Tables`].
+//! Does no statistics: every number here is a value in [`Tables`].
 
 use super::page::{Ink, Line, Page, Sheet, columns};
 use deadweight_report::benchmarks::table::{Cell, Change, Table, Tables, Verdict};
@@ -9,7 +9,7 @@ use deadweight_report::benchmarks::units::{Better, Scale, is_time};
 /// Blanks before a column's bar, and the bar.
 const BAR: &str = " │ ";
 
-/// All tables, what is shown in them, and what tempers that.
+/// All tables, a summary and the warnings.
 #[must_use]
 pub fn render(tables: &Tables, page: Page) -> String {
     let mut sheet = Sheet::new(page);
@@ -28,7 +28,7 @@ pub fn render(tables: &Tables, page: Page) -> String {
     sheet.into_text()
 }
 
-/// What was left out or looks odd, each with its mark.
+/// Warnings about left-out or odd results.
 pub(super) fn warnings(sheet: &mut Sheet, tables: &Tables) {
     for warning in &tables.warnings {
         let mut line = Line::indented(2);
@@ -71,7 +71,7 @@ impl Widths {
         })
     }
 
-    /// Columns of what was measured.
+    /// Columns of the measured values.
     fn measured(self) -> usize {
         self.value + self.reach + self.notes
     }
@@ -123,7 +123,7 @@ fn draw(sheet: &mut Sheet, table: &Table) {
         sheet.line(&line);
     }
     for (text, number) in footnotes.iter().zip(1..) {
-        sheet.line(Line::default().push(Ink::Faint, &format!("{} {text}", raised(number))));
+        sheet.line(Line::default().push(Ink::Faint, &format!("{} {text}", superscript(number))));
     }
 }
 
@@ -214,7 +214,7 @@ fn means(table: &Table, footnotes: &mut Vec<String>) -> Vec<Texts> {
     line.collect()
 }
 
-/// Raised numbers that stand for notes; new ones are added to the list.
+/// Superscript numbers of footnotes; new footnotes are added to the list.
 fn marks(notes: &[String], footnotes: &mut Vec<String>) -> String {
     let mut marks = String::new();
     for note in notes {
@@ -223,12 +223,12 @@ fn marks(notes: &[String], footnotes: &mut Vec<String>) -> String {
             footnotes.len() - 1
         });
         marks.push(' ');
-        marks.push_str(&raised(at + 1));
+        marks.push_str(&superscript(at + 1));
     }
     marks
 }
 
-fn raised(number: usize) -> String {
+fn superscript(number: usize) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let digit = |c: char| DIGITS[c.to_digit(10).unwrap_or(0) as usize];
     number.to_string().chars().map(digit).collect()
@@ -250,7 +250,7 @@ fn word(verdict: Verdict, table: &Table) -> (Ink, &'static str) {
     }
 }
 
-/// How many differences are shown, and what it takes to show more.
+/// How many differences are significant, and how many measurements would show more.
 fn summary(sheet: &mut Sheet, tables: &Tables) {
     let all = tables.changes().count();
     if all == 0 {
@@ -272,19 +272,19 @@ fn summary(sheet: &mut Sheet, tables: &Tables) {
     let unsure = count(Verdict::CannotTell);
     let mut text = match (shown.is_empty(), unsure) {
         (true, n) if n == all => String::new(),
-        (true, _) if all == 1 => "~ no difference shown".into(),
-        (true, _) => format!("~ no difference shown in {all} comparisons"),
+        (true, _) if all == 1 => "~ no significant difference".into(),
+        (true, _) => format!("~ no significant difference in {all} comparisons"),
         (false, _) => format!("{} of {all} shown", shown.join(", ")),
     };
     if !text.is_empty() {
-        text.push_str(": beyond chance at 1 % over all rows of a column, and at least 1 % large.");
+        text.push_str(": p < 1 % over all rows of a column, and a change of at least 1 %.");
         sheet.paragraph(Line::indented(2), 2, Ink::Strong, &text);
     }
     if let Some(needed) = tables.measurements_needed() {
         let rows =
             if unsure == 1 { "1 comparison has" } else { &format!("{unsure} comparisons have") };
         let text = format!(
-            "cannot tell: {rows} too few measurements to be told from chance. Measure each benchmark \
+            "cannot tell: {rows} too few measurements to distinguish from chance. Measure each benchmark \
              {needed} times or more (go test -count {needed}, --benchmark_repetitions={needed}, \
              hyperfine -r {needed})."
         );

@@ -1,6 +1,6 @@
 //! A comparison for people: whether B is faster, by how much, and which row explains it.
 //!
-//! Not for measuring or judging: every word here is said of values in [`Comparison`].
+//! Does not measure or judge: everything here is a value in [`Comparison`].
 
 use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time_in};
@@ -15,17 +15,17 @@ const GROUPS: usize = 34;
 const NOTES: usize = GROUPS + 3;
 /// Rows that differ by less than this share of the larger wall time are folded into one.
 const SMALL: f64 = 0.005;
-/// A row that makes less than this part of the difference is not the reason.
+/// A row with a smaller share of the difference is not the reason.
 const NAMED: f64 = 0.2;
-/// Above this factor, both ways, "times" says more than per cent.
+/// Above this factor, in both directions, a factor is clearer than per cent.
 const TIMES: f64 = 1.5;
 
 /// How times are shown.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Shown {
-    /// In this unit, otherwise in what fits.
+    /// The unit; default: the unit that fits.
     pub unit: Option<TimeUnit>,
-    /// The fastest command comes first, otherwise as they are given.
+    /// Whether the fastest command comes first; default: in the order of the command line.
     pub fastest_first: bool,
 }
 
@@ -45,7 +45,7 @@ pub fn render(comparisons: &[Comparison], page: Page, shown: Shown) -> String {
     for (comparison, letter) in comparisons {
         warnings(&mut sheet, &comparison.unlike);
         headline(&mut sheet, comparison, letter);
-        // Where no difference is shown there is none to explain; two single runs have their own.
+        // Rows explain a difference that is shown, or that of two single runs.
         let single = comparison.a.runs.min(comparison.b.runs) == 0;
         let differ = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
         if differ || comparison.verdict == Verdict::CannotTell && single {
@@ -57,7 +57,7 @@ pub fn render(comparisons: &[Comparison], page: Page, shown: Shown) -> String {
     sheet.into_text()
 }
 
-/// One command, and how long it takes.
+/// One command and its time.
 #[must_use]
 pub fn alone(name: &str, report: &Report, page: Page, unit: Option<TimeUnit>) -> String {
     let side = side(name, report);
@@ -88,7 +88,7 @@ fn warnings(sheet: &mut Sheet, warnings: &[String]) {
     }
 }
 
-/// The letters, what they stand for, and how long each takes.
+/// The letters with their commands and times.
 fn commands(sheet: &mut Sheet, sides: &[(&Side, char)], unit: Option<TimeUnit>) {
     for (side, letter) in sides {
         let took = took(side, unit);
@@ -117,14 +117,14 @@ fn took(side: &Side, unit: Option<TimeUnit>) -> String {
     }
 }
 
-/// `B is 34.9 × faster than A  (95 % CI 34.1 to 35.6 ×, p < 0.001, by turns)`.
+/// `B is 34.9 × faster than A  (95 % CI 34.1 to 35.6 ×, p < 0.001, runs alternate)`.
 fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     let Comparison { ratio, verdict, .. } = comparison;
     let (ink, said) = match verdict {
         Verdict::Faster => (Ink::Strong, format!("{letter} is {} than A", faster(ratio.value))),
         Verdict::Slower => (Ink::Cost, format!("{letter} is {} than A", slower(ratio.value))),
         Verdict::NoDifference => {
-            (Ink::Strong, format!("~ no difference shown between {letter} and A"))
+            (Ink::Strong, format!("~ no significant difference between {letter} and A"))
         }
         Verdict::CannotTell => (Ink::Doubt, format!("cannot tell whether {letter} differs from A")),
     };
@@ -143,7 +143,9 @@ fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     let mut text = format!("({}, {}{})", interval(ratio), chance(ratio.p), turns(ratio));
     if let Some(runs) = comparison.runs_needed {
         let shown = percent((ratio.value - 1.0).abs().max(SMALLEST_DIFFERENCE));
-        text.push_str(&format!(" About {runs} runs of each would show {shown}: `-r {runs}`."));
+        text.push_str(&format!(
+            " About {runs} runs of each would show a difference of {shown}: `-r {runs}`."
+        ));
     }
     sheet.paragraph(line, 4, Ink::Faint, &text);
 }
@@ -188,7 +190,7 @@ fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// In the same words as the estimate.
+/// The interval in the unit of the estimate.
 fn interval(ratio: &Ratio) -> String {
     if ratio.value <= 1.0 / TIMES {
         return format!("95 % CI {} to {} ×", digits(1.0 / ratio.high), digits(1.0 / ratio.low));
@@ -205,10 +207,10 @@ fn chance(p: f64) -> String {
 }
 
 fn turns(ratio: &Ratio) -> &'static str {
-    if ratio.paired { ", run by turns" } else { "" }
+    if ratio.paired { ", runs alternate" } else { "" }
 }
 
-/// Which rows make the difference. They add up to it, as shown too.
+/// The rows that make the difference. They add up to it, also as shown.
 fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char, unit: Option<TimeUnit>) {
     let whole = comparison.a.wall_ns.median.max(comparison.b.wall_ns.median).max(1) as f64;
     let (large, small): (Vec<&RowDifference>, Vec<&RowDifference>) = comparison
@@ -222,7 +224,7 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char, unit: Option<T
     let group = large.iter().map(|row| columns(&row.group)).chain([5]).max().unwrap_or(5);
     let total = comparison.difference_ns;
     let scale = Scale::of(unit, total.unsigned_abs().max(largest(&large)));
-    // Each ends where the rounded sum so far ends.
+    // Cumulative rounding, so that the shown steps add up.
     let (mut sum, mut shown) = (0_i64, 0_i64);
     let mut steps = |difference: i64| {
         sum = sum.saturating_add(difference);
@@ -251,23 +253,25 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char, unit: Option<T
     let mut line = Line::indented(2);
     let share = if total == 0 { 0.0 } else { 1.0 };
     amounts(&mut line, scale, (signed_steps(scale, total), None), share);
-    line.push(Ink::Faint, &format!("wall time, {letter} − A: the sum of all rows"));
+    line.push(Ink::Faint, &format!("wall time of {letter} − A: the sum of all rows"));
     sheet.line(&line);
     trust(sheet, comparison, &large);
 }
 
-/// What the marks on the rows mean, or why there are none.
+/// What the marks on the rows mean, or why there are no marks.
 fn trust(sheet: &mut Sheet, comparison: &Comparison, shown: &[&RowDifference]) {
     let (a, b) = (comparison.a.traced, comparison.b.traced);
     let text = if shown.iter().any(|row| row.is_chance()) {
-        format!("~ may be chance: {a} + {b} traced runs, all rows tested together (p ≥ 0.01)")
+        format!(
+            "~ may be chance (p ≥ 0.01 in {a} + {b} traced runs, corrected for the number of rows)"
+        )
     } else if comparison.rows.iter().all(|row| row.p.is_none()) {
         let runs = if a + b == 2 {
             "1 + 1 traced run".to_owned()
         } else {
             format!("{a} + {b} traced runs")
         };
-        format!("{runs}: too few to tell a row from chance")
+        format!("{runs}: too few to distinguish a row from chance")
     } else {
         return;
     };
@@ -300,11 +304,14 @@ fn amounts(line: &mut Line, scale: Scale, (steps, give): (i64, Option<u64>), sha
     line.right(GROUPS - 2, Ink::Plain, &share).pad_to(GROUPS);
 }
 
-/// What the ledgers say beside the row: `read ×4 003, 1 byte each → read ×1`.
+/// The notes of both ledgers: `read ×4 003, 1 byte each → read ×1`.
 fn change(row: &RowDifference, unit: Option<TimeUnit>) -> String {
     if !row.moved_for.is_empty() {
         let spared = time_in(unit, row.moved_ns.unsigned_abs());
-        return format!("{}: {spared} of this is work that inlining spares", row.moved_for);
+        return format!(
+            "{}: {spared} of this is call overhead that inlining removes",
+            row.moved_for
+        );
     }
     match (row.a_note.as_str(), row.b_note.as_str()) {
         (a, b) if a == b => a.to_owned(),

@@ -1,10 +1,10 @@
-//! What a machine lets us see, on a terminal: `deadweight doctor`.
+//! `deadweight doctor` on a terminal and as JSON. Does not check anything; see `deadweight_record`.
 
 use super::page::{Ink, Line, Page, Sheet};
 use deadweight_record::{Capability, Checkup, Level, MachineHazard, Plan};
 use serde_json::json;
 
-/// What was found out, what it is good for, and how to get the rest.
+/// Each feature, the rows that need it, and how to get the missing ones.
 #[must_use]
 pub fn render(examination: &Checkup, page: Page) -> String {
     let mut sheet = Sheet::new(Page { width: page.width.min(100), ..page });
@@ -21,7 +21,7 @@ pub fn render(examination: &Checkup, page: Page) -> String {
     capabilities.iter().for_each(|c| capability(&mut sheet, c, 2 + 5 + widest + 2));
     if let Some(everything) = &examination.everything {
         sheet.gap();
-        command(&mut sheet, 2, "all of it: ", everything);
+        command(&mut sheet, 2, "for all of it: ", everything);
     }
     sheet.gap();
     for hazard in &examination.hazards {
@@ -60,8 +60,8 @@ fn capability(sheet: &mut Sheet, capability: &Capability, column: usize) {
     }
 }
 
-/// A command on a line of its own, however long: it is there to be copied. One that does not fit
-/// stands further left.
+/// A command on one line, even if it is long, so that it can be copied. A command that does not fit
+/// begins further left.
 fn command(sheet: &mut Sheet, column: usize, lead: &str, command: &str) {
     let fits = column + lead.len() + command.len() <= sheet.width();
     let mut line = Line::indented(if fits { column } else { 7.min(column) });
@@ -69,28 +69,32 @@ fn command(sheet: &mut Sheet, column: usize, lead: &str, command: &str) {
     sheet.line(&line);
 }
 
-/// The rung and why it is this one, in one sentence.
+/// The rung and the reason for it, in one sentence.
 fn verdict(plan: &Plan) -> String {
     let what = match plan.rung.level {
-        Level::Root => "everything that a ledger needs can be recorded here",
-        Level::User => "programs can be recorded here as far as any user may see them",
-        Level::Stops => "programs can be recorded here by stopping them at their system calls",
-        Level::None => "nothing can be recorded here yet",
+        Level::Root => "deadweight can record everything that a ledger needs",
+        Level::User => {
+            "deadweight can record what the kernel reports to every user about his own programs"
+        }
+        Level::Stops => {
+            "deadweight can record programs by stopping them at their system calls (ptrace)"
+        }
+        Level::None => "deadweight cannot record programs yet",
     };
     let why = &plan.rung.why;
     if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
 }
 
-/// The plan's warnings that say more than the list of what is missing.
+/// The plan's warnings that are not already in the list of missing features.
 fn notes(examination: &Checkup) -> impl Iterator<Item = &str> {
-    let told = |warning: &str| {
+    let is_listed = |warning: &str| {
         let mut missing = examination.capabilities.iter().filter(|c| !c.available);
         missing.any(|c| warning.contains(c.name) && warning.contains(&c.why))
     };
-    examination.plan.warnings.iter().map(String::as_str).filter(move |warning| !told(warning))
+    examination.plan.warnings.iter().map(String::as_str).filter(move |warning| !is_listed(warning))
 }
 
-/// The same for scripts.
+/// The result as JSON, for scripts.
 #[must_use]
 pub fn json(examination: &Checkup) -> String {
     let plan = &examination.plan;
@@ -166,14 +170,14 @@ mod tests {
         };
         expect![[r#"
             page:
-              none: nothing can be recorded here yet: no calls: only root may
+              none: deadweight cannot record programs yet: no calls: only root may
 
               yes  context switches  every row: who was on a CPU, and until when
               no   calls             every row: who was on a CPU, and until when
                                      only root may
                                      try: sudo deadweight -- COMMAND
 
-              all of it: sudo setcap
+              for for all of it: sudo setcap
 
               ! there is one CPU only
                 try: taskset

@@ -1,6 +1,6 @@
-//! A side's benchmarks against one another, for people: operations a second, fastest first.
+//! The benchmarks of one side, for people: operations per second, fastest first.
 //!
-//! Not for judging: that is `deadweight_report::benchmarks::speed`.
+//! Does no statistics; see `deadweight_report::benchmarks::speed`.
 
 use super::benchmarks::warnings;
 use super::page::{Ink, Line, Page, Sheet, columns};
@@ -75,7 +75,7 @@ fn standing(standing: Standing) -> (Ink, String) {
     match standing {
         Standing::Fastest => (Ink::Strong, "fastest".into()),
         Standing::Slower(factor) => (Ink::Cost, format!("{factor:.2} × slower")),
-        Standing::Alike => (Ink::Faint, "~ no difference shown from the fastest".into()),
-        Standing::Unknown => (Ink::Doubt, "? too few measurements to tell".into()),
+        Standing::Alike => (Ink::Faint, "~ no significant difference to the fastest".into()),
+        Standing::Unknown => (Ink::Doubt, "? too few measurements".into()),
     }
 }

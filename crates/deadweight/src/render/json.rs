@@ -1,8 +1,8 @@
-//! What is written for programs: `--export-json` and its like.
+//! JSON for programs: `--export-json`.
 //!
-//! Its form is the types of `deadweight_report::report` and their neighbours; nothing is added or left out
-//! here. It may end up on a terminal, and names in it were chosen by others: what would change how a
-//! terminal shows the rest is escaped, as JSON allows for any character.
+//! Its fields are those of the types in `deadweight_report`; nothing is added or left out here. JSON may be
+//! printed on a terminal and holds foreign names: characters that control a terminal are escaped, as JSON
+//! allows for any character.
 
 use super::page::is_printable;
 use deadweight_report::report::Report;
@@ -16,7 +16,7 @@ pub fn render(report: &Report) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(report).map(|plain| escaped(&plain))
 }
 
-/// The same JSON, fit for a terminal, with a line feed at its end.
+/// The same JSON with control characters escaped and a line feed at its end.
 #[must_use]
 pub fn escaped(plain: &str) -> String {
     let mut text = String::with_capacity(plain.len() + 1);

@@ -1,7 +1,7 @@
-//! Reports as people and programs read them: pure functions from a value to text.
+//! Reports as text: pure functions from a value to a string. In: a report, and a [`Page`] with width and
+//! colours. Out: text for a terminal ([`terminal`], ...) or for programs ([`json`], [`exports`]).
 //!
-//! [`terminal`] draws the screens, [`json`] the archive's form. Nothing here reads a clock, a file
-//! or the environment: how wide and how colourful a page is comes in as a [`Page`].
+//! Knows no clock, no file and no environment.
 
 pub mod article;
 pub mod benchmarks;

@@ -1,13 +1,13 @@
-//! Lines of styled text, and the one gate through which text reaches a terminal.
+//! Lines of styled text. All text for a terminal goes through [`Line`].
 //!
-//! Every string of a report was written by somebody else: names, paths, source lines. [`Line`]
-//! takes the control characters out, so no caller has to remember to. Not for what to say.
+//! Strings of a report come from foreign files: names, paths, source lines. [`Line`] escapes their
+//! control characters, so that no caller has to. Knows nothing of reports.
 
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar;
 
-/// What a page can take.
+/// What the output can show.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Columns, at least 40.
@@ -18,15 +18,15 @@ pub struct Page {
     pub unicode: bool,
 }
 
-/// What a piece of text is, which decides how it looks.
+/// The meaning of a piece of text, which decides its style.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ink {
     /// Running text.
     #[default]
     Plain,
-    /// What the eye should find first.
+    /// The most important text.
     Strong,
-    /// Beside the point, but there.
+    /// Less important text.
     Faint,
     /// Time that could be saved.
     Cost,
@@ -34,7 +34,7 @@ pub enum Ink {
     Doubt,
     /// A place in the program.
     Place,
-    /// Something to type.
+    /// A command to type.
     Command,
 }
 
@@ -53,7 +53,7 @@ impl Ink {
     }
 }
 
-/// One line in the making.
+/// A line that is being built.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     pieces: Vec<(Ink, String)>,
@@ -75,7 +75,7 @@ impl Line {
         self.columns
     }
 
-    /// Adds text, made fit to print.
+    /// Adds text, with control characters escaped.
     pub fn push(&mut self, ink: Ink, text: &str) -> &mut Self {
         let text = printable(text);
         self.columns += columns(&text);
@@ -92,7 +92,7 @@ impl Line {
         self.push(Ink::Plain, &" ".repeat(blanks))
     }
 
-    /// Adds text so that it ends at column `column`, or directly if there is no room.
+    /// Adds text so that it ends at column `column`, or directly if it does not fit.
     pub fn right(&mut self, column: usize, ink: Ink, text: &str) -> &mut Self {
         self.pad_to(column.saturating_sub(columns(text)));
         self.push(ink, text)
@@ -205,7 +205,7 @@ fn unbroken(text: &str) -> Vec<String> {
     words
 }
 
-/// Columns that `text` takes on a terminal once it is made fit to print.
+/// Columns that `text` takes on a terminal after escaping.
 pub(crate) fn columns(text: &str) -> usize {
     printable(text).chars().map(|c| c.width().unwrap_or(0)).sum()
 }
@@ -229,13 +229,13 @@ pub(crate) fn fitted(text: &str, width: usize) -> String {
     kept
 }
 
-/// A path as one would say it in directory `here`.
+/// A path relative to directory `here`, if it is inside.
 pub(crate) fn from_here<'p>(path: &'p str, here: &str) -> &'p str {
     let inside = path.strip_prefix(here).and_then(|rest| rest.strip_prefix('/'));
     inside.filter(|_| !here.is_empty()).unwrap_or(path)
 }
 
-/// The end of a path cut to `width` columns: the file name matters more than the root.
+/// The end of a path cut to `width` columns: the file name is more important than the root.
 pub(crate) fn fitted_path(path: &str, width: usize) -> String {
     let path = printable(path);
     let mut rest = path.as_str();
@@ -251,8 +251,8 @@ pub(crate) fn fitted_path(path: &str, width: usize) -> String {
     fitted(&format!("…/{rest}"), width)
 }
 
-/// Whether a terminal shows it and does nothing else: no control character, nothing that turns the
-/// direction of writing or cannot be seen.
+/// Whether a terminal only shows this character: no control character, no change of the writing
+/// direction, not invisible.
 pub(crate) fn is_printable(c: char) -> bool {
     let unseen = matches!(c,
         '\u{200b}'..='\u{200f}'
@@ -262,8 +262,8 @@ pub(crate) fn is_printable(c: char) -> bool {
     !unseen && !c.is_control()
 }
 
-/// Without control characters and without characters that turn the direction of writing: those
-/// are shown as escapes. Tabs become a blank.
+/// The text with escapes for control characters and for characters that change the writing
+/// direction. A tab becomes a blank.
 pub(crate) fn printable(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
@@ -277,7 +277,7 @@ pub(crate) fn printable(text: &str) -> String {
     clean
 }
 
-/// For a terminal that knows ASCII only: our own signs by their nearest likeness.
+/// The text in ASCII: each of our signs becomes a similar one.
 fn ascii(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,7 @@
-//! Times, shares and counts in the words of people: three significant digits, one unit.
+//! Times, shares and counts as text: three significant digits, one unit.
 //!
-//! Not for tables: those share one [`Scale`] so that what is shown adds up as shown.
+//! The rows of a table share one [`Scale`], so that the shown numbers add up. Does no rounding of sums; see
+//! `deadweight_report::stats::apportion`.
 
 use crate::cli::TimeUnit;
 use std::time::Duration;
@@ -22,7 +23,7 @@ impl Scale {
         const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)];
         for (unit, size) in UNITS {
             for (decimals, step) in [(0, size), (1, size / 10), (2, size / 100)] {
-                // What the next finer step would round up to three digits has them.
+                // A value that the next finer step rounds up to three digits has three digits.
                 if largest.saturating_add(step / 20) >= step.saturating_mul(100) {
                     return Self { unit, step, decimals };
                 }

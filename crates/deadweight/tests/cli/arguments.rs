@@ -18,7 +18,7 @@ fn help_teaches_with_examples_and_exit_codes() {
 fn wrong_arguments_are_our_error_with_a_hint() {
     for (arguments, hint) in [
         (&["--bogus", "--", "ls"][..], "deadweight -- ls -l"),
-        (&["-r", "0", "--", "ls"], "never run"),
+        (&["-r", "0", "--", "ls"], "0 runs"),
         (&["-r", "x", "--", "ls"], "auto"),
         (&["-w", "2", "--", "ls"], "--runs"),
         (&["--width", "7", "--", "ls"], "7"),

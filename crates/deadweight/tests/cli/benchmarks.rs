@@ -135,8 +135,12 @@ fn what_cannot_be_compared_is_told_in_a_sentence() {
     refused(&dir, "fine.json empty.json", "no measurements");
     refused(&dir, "fine.json means.json", "no times");
     refused(&dir, "fine.json estimates.json", "sample.json");
-    refused(&dir, "go.txt true", "go.txt holds results of a benchmark program and `true` does not");
-    refused(&dir, "--ips true true", "--ips is for results of benchmark programs");
+    refused(
+        &dir,
+        "go.txt true",
+        "go.txt holds results of a benchmark program, but `true` does not",
+    );
+    refused(&dir, "--ips true true", "--ips is only for result files");
     refused(&dir, "--fail-if B>3% go.txt go.txt", "compared with a share");
     refused(&dir, "--fail-if C>A go.txt go.txt", "no report is called `C`");
     refused(&dir, "--fail-if B.gc>3% go.txt go.txt", "have no ledger");

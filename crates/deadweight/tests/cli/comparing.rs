@@ -92,7 +92,7 @@ fn conditions_decide_the_exit_code_and_are_read_before_anything_runs() {
     let gate = |condition| compare(&[&["-r", "8", "--fail-if", condition], &sides[..]].concat());
     let failed = gate("B > A * 1.05");
     assert_eq!(failed.code, 1);
-    assert!(failed.err.contains("failed, for B > A * 1.05 ("), "{}", failed.err);
+    assert!(failed.err.contains("failed: B > A * 1.05 ("), "{}", failed.err);
     assert_eq!(gate("B > 30 s").code, 0);
     let unknown = compare(&["--fail-if", "C > A", "true", &touch]);
     assert_eq!((unknown.code, mark.exists()), (2, false), "{}", unknown.err);

@@ -162,7 +162,7 @@ fn options_that_make_no_sense_are_told_so() {
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{words:?}: {}", said.err);
         assert!(said.err.contains(told), "{words:?}: {}", said.err);
     };
-    refused(&["--setup", "true", "go.txt", "go.txt"], "--setup is for commands");
+    refused(&["--setup", "true", "go.txt", "go.txt"], "--setup is only for commands");
     refused(&["-P", "n", "3", "1", "true {n}"], "the range is empty");
     refused(&["-P", "n", "0.1", "1", "true {n}"], "--parameter-step-size");
     refused(&["-L", "n", "1,2", "-P", "m", "1", "2", "true"], "cannot be used with");

@@ -34,7 +34,7 @@ fn a_signal_to_the_recorder_is_the_programs_on_each_rung() {
             assert_eq!(out.status.code(), Some(128 + number), "{rung} {signal}: {words}");
             assert!(!Path::new("/proc").join(program).exists(), "{rung} {signal}: it goes on");
             let told = text(&report(home).stdout);
-            let ended = format!("it was ended by signal {number} (SIG{signal}");
+            let ended = format!("the command was ended by signal {number} (SIG{signal}");
             assert!(told.contains(&ended) && told.contains("until then"), "{rung}: {told}");
             assert!(!told.contains("breaks off"), "{rung}: {told}");
             std::fs::remove_file(home.path().join("ready")).unwrap();
@@ -90,8 +90,8 @@ fn a_full_disk_costs_events_and_not_the_programs_word() {
             let (said, errors) = (text(&out.stdout), text(&out.stderr));
             let both = format!("{rung} {size}: {said}\n{errors}");
             assert!(said.contains("ended with 5") && said.contains("then with 6"), "{both}");
-            assert!(errors.contains("No space left") && errors.contains("is not whole"), "{both}");
-            let [told, lost] = ["read what there is with", "nothing of it can be read"];
+            assert!(errors.contains("No space left") && errors.contains("is incomplete"), "{both}");
+            let [told, lost] = ["read the written part with", "nothing of it can be read"];
             if is_told || errors.contains(told) {
                 assert!(errors.contains(told), "{both}");
                 assert!(said.contains("not recorded") && said.contains("exit code 5"), "{both}");

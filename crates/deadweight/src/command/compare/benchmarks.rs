@@ -1,6 +1,6 @@
-//! `compare` of files that benchmark programs wrote: read, laid out, printed.
+//! `compare` of result files of benchmark programs: read, laid out, printed.
 //!
-//! Not for commands or reports of ours: those have ledgers, and are compared in `compare`.
+//! Does not compare commands or deadweight's reports, which have ledgers; see the parent module.
 
 use super::{CANNOT_TELL, SLOWER, lossy};
 use crate::cli::Compare;
@@ -19,12 +19,12 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
-/// Results larger than this in bytes are none: ten million measurements fit into it.
+/// Larger files, in bytes, are not read as results: ten million measurements fit into it.
 const LARGEST: u64 = 64 << 20;
-/// How deep criterion's directories are searched.
+/// Levels of criterion's directories that are searched.
 const DEEPEST: u32 = 8;
 
-/// An option that is given and only of use here.
+/// A given option that only makes sense for files of benchmark programs.
 pub(super) fn own_option(options: &Compare) -> Option<&'static str> {
     let given = [
         (options.ips, "--ips"),
@@ -35,7 +35,7 @@ pub(super) fn own_option(options: &Compare) -> Option<&'static str> {
     given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
 }
 
-/// The sides with what they are called, if they are files of benchmark programs; None if none is.
+/// The sides with their names, if they are files of benchmark programs; `None` if no side is.
 pub(super) fn sides(options: &Compare) -> Result<Option<Vec<(String, Results)>>, Failure> {
     let read: Vec<Option<Results>> = options.sides.iter().map(results).collect::<Result<_, _>>()?;
     let of_kind = |is: bool| {
@@ -46,8 +46,8 @@ pub(super) fn sides(options: &Compare) -> Result<Option<Vec<(String, Results)>>,
         (None, _) => return Ok(None),
         (Some(file), Some(other)) => {
             return Err(Failure::Unknown(format!(
-                "{file} holds results of a benchmark program and `{other}` does not: they cannot be \
-                 compared with one another"
+                "{file} holds results of a benchmark program, but `{other}` does not: they cannot be \
+                 compared"
             )));
         }
         (Some(_), None) => {}
@@ -107,14 +107,14 @@ pub(super) fn compare(options: &Compare, sides: &[(String, Results)]) -> Result<
     })
 }
 
-/// The exit code that the conditions make, and what it is for.
+/// The exit code of the conditions; prints why it is not 0.
 fn answered(answers: &[(&str, Evaluation)]) -> u8 {
     for (text, asked) in answers {
         for row in &asked.holds {
-            say(&format!("deadweight: failed, for {text} ({row})"));
+            say(&format!("deadweight: failed: {text} ({row})"));
         }
         for row in &asked.unsure {
-            say(&format!("deadweight: cannot tell {text}: too few measurements ({row})"));
+            say(&format!("deadweight: cannot tell whether {text}: too few measurements ({row})"));
         }
     }
     let any =
@@ -126,13 +126,13 @@ fn answered(answers: &[(&str, Evaluation)]) -> u8 {
     }
 }
 
-/// What a side holds, if it is a file or directory of a benchmark program.
+/// The results in a side, if it is a file or directory of a benchmark program.
 fn results(side: &OsString) -> Result<Option<Results>, Failure> {
     let path = Path::new(side);
     let kind = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
-        // Not a command: nobody calls a program so.
+        // No program has such a name.
         Err(source) if kind == "txt" && !lossy(side).contains(' ') => {
             return Err(Failure::Read { path: path.to_owned(), source });
         }
@@ -177,7 +177,7 @@ fn results(side: &OsString) -> Result<Option<Results>, Failure> {
     }
 }
 
-/// What a shell's `<(...)` gives: there is an end to it, and it is read once.
+/// Reads the pipe of a shell's `<(...)`, which can be read only once.
 fn piped(path: &Path) -> Result<Results, Failure> {
     let failure = |source| Failure::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
@@ -196,8 +196,8 @@ fn text(path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// All samples of criterion's under a directory; of a benchmark with several (`base`, `new`, ...)
-/// the newest one, unless the directory is one of these itself.
+/// All samples of criterion under a directory. If a benchmark has several (`base`, `new`, ...), only
+/// the newest one is read, unless the directory is one of these itself.
 fn directory(path: &Path) -> Result<Results, Failure> {
     let mut results = Results::default();
     search(path, DEEPEST, true, &mut results)?;
@@ -234,14 +234,14 @@ fn search(dir: &Path, deep: u32, top: bool, results: &mut Results) -> Result<(),
     Ok(())
 }
 
-/// What criterion calls the benchmark whose sample this is: the file beside it tells, or the
-/// directory above.
+/// criterion's name of the benchmark with this sample: from the file beside it, or the directory
+/// above.
 fn criterion_name(sample: &Path) -> String {
-    let told = || -> Option<String> {
+    let recorded = || -> Option<String> {
         let beside = fs::read_to_string(sample.with_file_name("benchmark.json")).ok()?;
         let value: serde_json::Value = serde_json::from_str(&beside).ok()?;
         Some(value.get("full_id")?.as_str()?.to_owned())
     };
     let above = || Some(sample.parent()?.parent()?.file_name()?.to_string_lossy().into_owned());
-    told().or_else(above).unwrap_or_default()
+    recorded().or_else(above).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! `compare A B`: is B faster than A, by how much, and which row explains it.
 //!
-//! Sides are commands, run here by turns, or reports and recordings made before; files of benchmark
-//! programs are handed to `benchmarks`. Not for judging: that is `deadweight_report::compare`.
+//! Sides are commands, which are run alternately, or existing reports and recordings; `benchmarks` reads
+//! files of benchmark programs. Does no statistics; see `deadweight_report::compare`.
 
 mod benchmarks;
 mod sides;
@@ -35,14 +35,14 @@ use std::path::{Path, PathBuf};
 
 /// Exit code when B is slower.
 const SLOWER: u8 = 1;
-/// Exit code when too little is known.
+/// Exit code when there are too few runs to tell.
 const CANNOT_TELL: u8 = 3;
 
 /// One side with its name.
 struct Named {
     name: String,
     report: Report,
-    /// Whether its runs were made by turns with the others.
+    /// Whether its runs alternated with those of the other sides.
     can_interleave: bool,
     /// How its output differs from the first side's.
     unlike: Option<String>,
@@ -57,7 +57,7 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
     }
     if let Some(option) = benchmarks::own_option(options) {
         return Err(Failure::Unknown(format!(
-            "{option} is for results of benchmark programs, and none of the sides is a file of them"
+            "{option} is only for result files of benchmark programs, and no side is such a file"
         )));
     }
     if let [only] = &wanted[..] {
@@ -68,7 +68,7 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
     let rowed = conditions.iter().find(|(_, condition)| condition.needs_ledger());
     if let Some((text, _)) = rowed.filter(|_| options.no_why) {
         return Err(Failure::Unknown(format!(
-            "--no-why makes no traced runs, and `{text}` asks for what only they show"
+            "`{text}` needs traced runs, and --no-why makes none"
         )));
     }
     let json = options.export_json.as_deref();
@@ -105,7 +105,7 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
     let given = sides.iter().map(|side| (side.name.as_str(), &side.report));
     let failing = failing(&conditions, &given.chain(named).collect())?;
     failing.iter().for_each(|line| crate::command::say(line));
-    // Too few runs tell nothing, and a gate must not pass because of that.
+    // A gate must not pass because there are too few runs.
     let unsure = comparisons.iter().any(|c| c.verdict == Verdict::CannotTell);
     Ok(match (failing.is_empty(), unsure) {
         (false, _) => SLOWER,
@@ -114,14 +114,16 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
     })
 }
 
-/// One command: nothing to compare it with, so it is timed.
+/// Times a single command.
 fn alone(options: &Compare, only: &Side) -> Result<u8, Failure> {
     let two = |why: &str| Failure::Unknown(format!("give at least two sides to compare: {why}"));
     if made_before(&only.words, options)?.is_some() {
-        return Err(two("`deadweight report` prints one"));
+        return Err(two("to print a single report, use `deadweight report`"));
     }
     if options.export_json.is_some() || !options.fail_if.is_empty() || options.of.is_some() {
-        return Err(two("`deadweight -r auto -- COMMAND` weighs one, with --export-json and --of"));
+        return Err(two(
+            "for a single command with --export-json or --of, use `deadweight -r auto -- COMMAND`",
+        ));
     }
     let exports = Exports::open(options)?;
     let shown = shown(options);
@@ -149,7 +151,7 @@ fn letters<T>(sides: &[T]) -> Vec<String> {
     ('A'..='Z').map(String::from).take(sides.len()).collect()
 }
 
-/// Asked before anything is measured: a condition on a side that there is none of is a mistake.
+/// Checks, before anything is measured, that conditions name existing sides.
 fn must_name_sides(conditions: &[(&str, Condition)], wanted: &[Side]) -> Result<(), Failure> {
     let letters = letters(wanted);
     let known: Vec<&String> = letters.iter().chain(wanted.iter().map(|side| &side.name)).collect();
@@ -170,7 +172,7 @@ fn must_name_sides(conditions: &[(&str, Condition)], wanted: &[Side]) -> Result<
     Ok(())
 }
 
-/// The conditions that hold, in words.
+/// A sentence for each condition that holds.
 fn failing(
     conditions: &[(&str, Condition)],
     reports: &Reports<'_>,
@@ -179,7 +181,7 @@ fn failing(
     for (text, condition) in conditions {
         let outcome = condition.evaluate(reports)?;
         if outcome.holds {
-            lines.push(format!("deadweight: failed, for {text} ({})", outcome.seen));
+            lines.push(format!("deadweight: failed: {text} ({})", outcome.seen));
         }
     }
     Ok(lines)
@@ -192,7 +194,7 @@ fn against(a: &Named, b: &Named) -> Comparison {
     found
 }
 
-/// The worst that can be said of any of them.
+/// The exit code of the worst verdict.
 fn exit_code(comparisons: &[Comparison]) -> u8 {
     let any = |verdict| comparisons.iter().any(|c| c.verdict == verdict);
     match (any(Verdict::Slower), any(Verdict::CannotTell)) {
@@ -202,15 +204,13 @@ fn exit_code(comparisons: &[Comparison]) -> u8 {
     }
 }
 
-/// Options for commands where none is run.
+/// Refuses options for commands if no side is a command.
 fn refuse_run_options(options: &Compare) -> Result<(), Failure> {
     let Some(option) = options.hyperfine.given() else { return Ok(()) };
-    Err(Failure::Unknown(format!(
-        "{option} is for commands that are run, and none of the sides is one"
-    )))
+    Err(Failure::Unknown(format!("{option} is only for commands, and no side is a command")))
 }
 
-/// Reads what was made before, and runs the rest.
+/// Reads the reports and recordings, and runs the commands.
 fn weigh_all(options: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Named>, Failure> {
     let mut made: Vec<Option<Report>> =
         wanted.iter().map(|side| made_before(&side.words, options)).collect::<Result<_, _>>()?;
@@ -237,7 +237,7 @@ fn weigh_all(options: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec
     Ok(sides)
 }
 
-/// The report of a command that was run; without a ledger if nothing of it was to be explained.
+/// The report of a command that was run; it has no ledger if the command was not traced.
 fn report(words: &OsString, side_runs: SideRuns, options: &Compare) -> Result<Report, Failure> {
     let ran = side_runs.ran;
     if !ran.traces.is_empty() {
@@ -266,7 +266,7 @@ fn lossy(side: &OsString) -> String {
     side.to_string_lossy().into_owned()
 }
 
-/// A report or recording, if the side is one rather than a command.
+/// The report of a side that is a report or recording and not a command.
 fn made_before(side: &OsString, options: &Compare) -> Result<Option<Report>, Failure> {
     let path = Path::new(side);
     let kind = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
@@ -274,7 +274,7 @@ fn made_before(side: &OsString, options: &Compare) -> Result<Option<Report>, Fai
         return Ok(None);
     }
     if !path.is_file() {
-        // A command that ends in the name of a file has other words before it.
+        // A command that ends in a file name has other words before it.
         if side.as_bytes().contains(&b' ') {
             return Ok(None);
         }
@@ -311,14 +311,14 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
         most: options.hyperfine.max_runs,
         trace_when: trace_when(options, fresh.len() < wanted.len()),
     };
-    // Whoever may not record can compare times all the same.
+    // A user without permission to record can still compare times.
     let recorder = if options.no_why { None } else { Some(Recorder::ready()?) };
     let mut row = RecordingSeries::default();
     let ran = interleave(&commands, &how, &mut |request| match &recorder {
         Some(recorder) => recorder.record_in_series(&mut row, request),
         None => Err(Failure::Unknown("--no-why makes no traced runs".into())),
     });
-    // The exit code is the comparison's, and not what a shell says of a command that is missing.
+    // The exit code is that of `compare`, not the shell's code for a missing command.
     ran.map_err(|failure| match failure {
         Failure::Run(error @ deadweight_record::Error::Exec { .. }) => {
             Failure::Unknown(error.to_string())
@@ -327,7 +327,7 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
     })
 }
 
-/// Which sides are traced: those that differ, unless somebody reads all ledgers.
+/// Which sides are traced: those that differ, unless all ledgers are needed.
 fn trace_when(options: &Compare, beside_reports: bool) -> TraceWhen {
     let read = options.export_json.is_some() || !options.fail_if.is_empty();
     match (options.no_why, read || beside_reports || options.of.is_some()) {
@@ -337,10 +337,10 @@ fn trace_when(options: &Compare, beside_reports: bool) -> TraceWhen {
     }
 }
 
-/// What the times look like in a file.
+/// Formats the times for a file.
 type Form = fn(&[Timed], Shown) -> String;
 
-/// Files that the times are to be written to, opened before anything runs.
+/// Files for the times, opened before anything runs.
 struct Exports(Vec<(Destination, Form)>, Shown);
 
 impl Exports {
@@ -367,7 +367,7 @@ impl Exports {
     }
 }
 
-/// Sides that wrote something else than the first: perhaps they don't do the same work.
+/// Sides with another output than the first side: perhaps they do other work.
 fn differing(wanted: &[Side], fresh: &[usize], ran: &[SideRuns]) -> Vec<(usize, String)> {
     let Some(first) = ran.first().and_then(|c| c.wrote) else { return Vec::new() };
     let unlike = |c: &SideRuns| c.wrote.is_some_and(|w| w.differs_from(first) == Some(STDOUT));
@@ -377,7 +377,7 @@ fn differing(wanted: &[Side], fresh: &[usize], ran: &[SideRuns]) -> Vec<(usize, 
         .filter(|(_, side_runs)| unlike(side_runs))
         .map(|(index, _)| {
             let (a, b) = (&wanted[fresh[0]].name, &wanted[*index].name);
-            (*index, format!("`{a}` and `{b}` write different output: are they the same work?"))
+            (*index, format!("`{a}` and `{b}` write different output: do they do the same work?"))
         })
         .collect()
 }

@@ -1,5 +1,5 @@
-//! The sides of `compare` as the command line gives them: with parameters filled in, named, and each
-//! with what is to be done around its runs.
+//! The sides of `compare` on the command line: with parameters filled in, named, and each with the
+//! commands before and after its runs. Does not run them.
 
 use crate::cli::{Color, Compare};
 use crate::failure::Failure;
@@ -14,11 +14,11 @@ use std::path::PathBuf;
 pub(super) struct Side {
     /// A command, or a file.
     pub(super) words: OsString,
-    /// What the user calls it.
+    /// Its name, for the user.
     pub(super) name: String,
-    /// For commands.
+    /// Commands before and after its runs.
     pub(super) hooks: Hooks,
-    /// Where it writes, if that is said.
+    /// The file for its output, if one is given.
     pub(super) output: Option<PathBuf>,
     /// The values that were put into it.
     pub(super) chosen: Chosen,
@@ -50,7 +50,7 @@ fn words(line: &str) -> Result<Vec<OsString>, Failure> {
     Ok(words.into_iter().map(OsString::from).collect())
 }
 
-/// The same with hyperfine's other ways to say it put in their places.
+/// The same options, with hyperfine's synonyms replaced by deadweight's own options.
 pub(super) fn usual(options: &Compare) -> Compare {
     let mut options = options.clone();
     if let Some(reference) = options.hyperfine.reference.take() {
@@ -82,7 +82,7 @@ pub(super) fn sides(options: &Compare) -> Result<Vec<Side>, Failure> {
     let all = combinations.len() * options.sides.len();
     if let Some(name) = options.names.get(all) {
         return Err(Failure::Unknown(format!(
-            "there are more names than sides to compare: nothing is left for `{name}`"
+            "there are more names than sides to compare: no side is left for `{name}`"
         )));
     }
     let prepare = one_each("--prepare", &hyperfine.prepare, options.sides.len())?;

@@ -1,5 +1,5 @@
-//! Times of compared commands as a table in a markup language. The last column is the factor from the
-//! fastest. Not for choosing where it goes.
+//! Times of compared commands as a table in a markup language. The last column is the factor to the
+//! fastest command. Does not write files.
 
 use super::{Summary, Timed};
 use crate::cli::TimeUnit;
@@ -40,7 +40,7 @@ pub fn table(all: &[Timed], markup: Markup, shown: Shown) -> String {
             value.map(|value| format!(" ± {value:.digits$}")).unwrap_or_default()
         };
         let factor = one.mean / fastest.mean;
-        // Of a quotient, relative deviations add up as squares.
+        // The relative deviations of a quotient add up as squares.
         let relative = |s: &Summary| s.deviation.map(|d| d / s.mean);
         let error = relative(&one)
             .zip(relative(&fastest))
@@ -62,7 +62,7 @@ pub fn table(all: &[Timed], markup: Markup, shown: Shown) -> String {
 }
 
 impl Markup {
-    /// What stands before the rows.
+    /// The lines before the rows.
     fn head(self, names: &[&str; 5]) -> String {
         let names = self.row(names);
         match self {
@@ -84,7 +84,7 @@ impl Markup {
         let text = printable(text).replace('|', "\\|");
         match self {
             Self::Org => format!("={text}="),
-            // Its own quotes would end the code.
+            // A backtick in the name would end the code.
             Self::Markdown if text.contains('`') => format!("`` {text} ``"),
             _ => format!("`{text}`"),
         }

@@ -1,7 +1,7 @@
-//! Times of compared commands in the forms that hyperfine writes: JSON, CSV, and tables (`markup`).
+//! Times of compared commands in hyperfine's formats: JSON, CSV, and tables (`markup`).
 //!
-//! The JSON can be read as schema 1 (`times`, `mean`, ...) and as schema 2 (`measurements`). Not our
-//! own JSON: that holds the comparison.
+//! The JSON can be read as schema 1 (`times`, `mean`, ...) and as schema 2 (`measurements`). deadweight's
+//! own JSON holds the comparison; see `super::json`.
 
 pub mod markup;
 
@@ -9,12 +9,12 @@ use super::page::printable;
 use deadweight_core::CleanRun;
 use serde_json::{Value, json};
 
-/// A command's undisturbed runs.
+/// A command's clean runs.
 #[derive(Clone, Debug, Default)]
 pub struct Timed {
     /// As it was run.
     pub command: String,
-    /// What the user calls it.
+    /// Its name, for the user.
     pub name: String,
     /// The values that were put into it.
     pub parameters: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub struct Timed {
 #[derive(Copy, Clone, Debug, Default)]
 struct Summary {
     mean: f64,
-    /// None of a single run.
+    /// `None` for a single run.
     deviation: Option<f64>,
     median: f64,
     min: f64,
@@ -115,7 +115,7 @@ fn result(timed: &Timed) -> Value {
         result["name"] = json!(timed.name);
     }
     for (name, value) in &timed.parameters {
-        // Schema 1 has the bare value; readers of either take it for what it is.
+        // As in schema 1: the bare value, which readers of both schemas accept.
         result["parameters"][name] = json!(value);
     }
     result

@@ -1,12 +1,12 @@
-//! Findings: what it is and what removing it saves, where it is, how we know, what to do.
+//! Findings: the cost, the saving, the place, the evidence and the remedy. Ranks nothing.
 
 use crate::render::page::{Ink, Line, Sheet, columns, fitted, fitted_path, from_here};
 use crate::render::quantity::{Scale, beside, count, percent, time};
 use deadweight_report::report::{Finding, How, Report, Site};
 
-/// Sites of one finding that are worth a line.
+/// Sites of one finding that are shown.
 const SITES: usize = 3;
-/// Callers worth naming: beyond these the reader knows the program better than we do.
+/// Callers of a site that are shown.
 const CALLERS: usize = 4;
 /// A range of savings narrower than this share of the wall time is shown as one number.
 const NARROW: f64 = 0.02;
@@ -27,7 +27,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report, here: &str) {
     }
 }
 
-/// Findings that removing their cost has refuted.
+/// Findings that the proof has refuted.
 pub(super) fn withdrawn(sheet: &mut Sheet, report: &Report) {
     for finding in &report.withdrawn {
         let mut line = Line::indented(2);
@@ -40,7 +40,7 @@ pub(super) fn withdrawn(sheet: &mut Sheet, report: &Report) {
     }
 }
 
-/// A sentence, and code below it that keeps its columns.
+/// A sentence, and the code below it with its columns kept.
 fn evidence(sheet: &mut Sheet, text: &str) {
     let (said, code) = text.split_once('\n').unwrap_or((text, ""));
     sheet.paragraph(Line::indented(7), 9, Ink::Faint, said);
@@ -51,13 +51,13 @@ fn evidence(sheet: &mut Sheet, text: &str) {
     }
 }
 
-/// What savings are shares of: the wall time without what tracing and other programs took, because
-/// a run that is not traced, on a quiet machine, is what will be faster.
+/// The base of savings: the wall time without tracing and without other programs, because the saving is
+/// for an untraced run on a quiet machine.
 #[derive(Copy, Clone)]
 struct Whole {
     ns: u64,
     scale: Scale,
-    /// Said where the ledger's total is another number.
+    /// ` undisturbed`, if the base differs from the ledger's total.
     word: &'static str,
 }
 
@@ -67,15 +67,10 @@ impl Whole {
             report.ledger.iter().filter(|r| r.account == "observer").map(|r| r.ns).sum();
         let scale = Scale::for_largest(report.wall_ns);
         let untraced = report.wall_ns.saturating_sub(tracing);
-        // Older reports do not say what others took.
+        // Older reports do not have the time that other programs took.
         let ns = if report.net_ns > 0 { report.net_ns.min(untraced) } else { untraced };
-        let word = if scale.steps(ns) != scale.steps(untraced) {
-            " undisturbed"
-        } else if scale.steps(ns) != scale.steps(report.wall_ns) {
-            " untraced"
-        } else {
-            ""
-        };
+        let differs = scale.steps(ns) != scale.steps(report.wall_ns);
+        let word = if differs { " undisturbed" } else { "" };
         Self { ns, scale, word }
     }
 

@@ -1,4 +1,4 @@
-//! The first lines: what ran, what it is made of, how often it ran and how long it took.
+//! The first lines: the command, its language and build, the runs and their times.
 
 use crate::render::page::{Ink, Line, Sheet, columns, fitted};
 use crate::render::quantity::{Scale, beside, count, percent, time};
@@ -8,9 +8,9 @@ use deadweight_report::report::{CountBasis, Inside, Report, Row, Runs};
 /// Widest share of a line that a command may take, in columns out of 100.
 const COMMAND_SHARE: usize = 60;
 
-/// Rows with less than this share of an operation are told together.
+/// Rows with less than this share of an operation are added up.
 const SHOWN: f64 = 0.02;
-/// If CPU time of all threads is this much more than wall time, they run side by side.
+/// If the CPU time of all threads exceeds the wall time by this factor, they run in parallel.
 const BESIDE: f64 = 1.1;
 
 pub(super) fn write(sheet: &mut Sheet, report: &Report) {
@@ -18,7 +18,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
     let room = sheet.width() * COMMAND_SHARE / 100;
     line.push(Ink::Strong, &fitted(&command_line(&report.command), room));
     let parts =
-        [whose(report), made_of(report), clean(&report.runs), traced(report), inside(report)];
+        [subject(report), build(report), clean(&report.runs), traced(report), inside(report)];
     for (ink, part) in parts.into_iter().flatten() {
         if line.columns() + 3 + columns(&part) > sheet.width() {
             sheet.line(&line);
@@ -41,7 +41,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
     sheet.gap();
 }
 
-/// The command as one would type it.
+/// The command as a user would type it.
 pub(crate) fn command_line(command: &[String]) -> String {
     if let [shell, flag, script] = command
         && shell == "/bin/sh"
@@ -61,19 +61,19 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The subject, where it is not what the command itself became.
-fn whose(report: &Report) -> Option<(Ink, String)> {
+/// The subject, if it is not the command itself.
+fn subject(report: &Report) -> Option<(Ink, String)> {
     let name = &report.subject.name;
     let file = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let told = report.command.first().is_some_and(|first| {
+    let same = report.command.first().is_some_and(|first| {
         let first = file(first);
         // The kernel cuts names to 15 bytes.
         first == *name || (name.len() == 15 && first.starts_with(name.as_str()))
     });
-    (!told && !name.is_empty()).then(|| (Ink::Plain, format!("of {name}")))
+    (!same && !name.is_empty()).then(|| (Ink::Plain, format!("of {name}")))
 }
 
-fn made_of(report: &Report) -> Option<(Ink, String)> {
+fn build(report: &Report) -> Option<(Ink, String)> {
     let subject = &report.subject;
     let made = match subject.optimised {
         Some(true) => "optimised",
@@ -121,14 +121,14 @@ fn traced(report: &Report) -> Option<(Ink, String)> {
     Some((Ink::Plain, text))
 }
 
-/// The function that everything below is about.
+/// The function that the report is limited to.
 fn inside(report: &Report) -> Option<(Ink, String)> {
     let inside = report.inside.as_ref()?;
     let (wall, share) = (time(report.wall_ns), percent(inside.share));
     Some((Ink::Strong, format!("only under {}: {wall}, {share} of the run", inside.function)))
 }
 
-/// What a call of that function takes, as benchmarks give it, or why it was not counted.
+/// The cost of a call of that function, as benchmarks show it, or why calls were not counted.
 fn calls(sheet: &mut Sheet, inside: &Inside) {
     let Some(calls) = &inside.calls else {
         if !inside.uncounted.is_empty() {
@@ -194,31 +194,31 @@ fn quotient(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Said when the command did not end well.
+/// A sentence about a command that failed.
 fn ending(report: &Report) -> Option<String> {
     match (report.exit.signal, report.exit.code) {
-        (Some(signal), _) => Some(format!("it was ended by signal {signal}{}", name(signal))),
+        (Some(signal), _) => {
+            Some(format!("the command was ended by signal {signal}{}", name(signal)))
+        }
         (None, 0) => None,
-        (None, code) => Some(format!("it failed with exit code {code}")),
+        (None, code) => Some(format!("the command failed with exit code {code}")),
     }
 }
 
-/// The signals that people meet, with what they usually mean.
+/// Frequent signals, with what they usually mean.
 fn name(signal: i32) -> &'static str {
     match signal {
-        libc::SIGINT => " (SIGINT, Ctrl-C): what follows covers its life until then",
-        libc::SIGHUP => {
-            " (SIGHUP: its terminal went away): what follows covers its life until then"
-        }
-        libc::SIGQUIT => " (SIGQUIT): what follows covers its life until then",
-        libc::SIGTERM => " (SIGTERM): what follows covers its life until then",
-        libc::SIGKILL => " (SIGKILL: killed, perhaps for want of memory)",
-        libc::SIGSEGV => " (SIGSEGV: it touched memory that is not its own)",
-        libc::SIGABRT => " (SIGABRT: it gave up)",
+        libc::SIGINT => " (SIGINT, Ctrl-C): the report covers the time until then",
+        libc::SIGHUP => " (SIGHUP: its terminal was closed): the report covers the time until then",
+        libc::SIGQUIT => " (SIGQUIT): the report covers the time until then",
+        libc::SIGTERM => " (SIGTERM): the report covers the time until then",
+        libc::SIGKILL => " (SIGKILL: perhaps the machine had too little memory)",
+        libc::SIGSEGV => " (SIGSEGV: an access to invalid memory)",
+        libc::SIGABRT => " (SIGABRT: the program aborted)",
         libc::SIGBUS => " (SIGBUS)",
-        libc::SIGFPE => " (SIGFPE: a division by zero, usually)",
+        libc::SIGFPE => " (SIGFPE: usually a division by zero)",
         libc::SIGILL => " (SIGILL: an instruction this CPU does not have)",
-        libc::SIGPIPE => " (SIGPIPE: nobody reads its output any more)",
+        libc::SIGPIPE => " (SIGPIPE: the reader of its output has closed the pipe)",
         _ => "",
     }
 }

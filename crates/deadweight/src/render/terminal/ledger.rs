@@ -1,7 +1,7 @@
 //! The ledger: a row per account, with its time, its share, a bar, its group and a note.
 //!
-//! Times and shares are shown in whole steps that add up to the total exactly. Rows too small to
-//! matter are folded into one; nothing is left out of the sum.
+//! Times and shares are shown in whole steps that add up to the total exactly. Small rows are shown as
+//! one; none is left out of the sum. Attributes no time.
 
 use crate::render::page::{Ink, Line, Sheet, columns};
 use crate::render::quantity::Scale;
@@ -10,14 +10,14 @@ use deadweight_report::stats::apportion::apportion;
 
 /// Rows below this share of the whole are folded into one.
 const SMALL: f64 = 0.005;
-/// Columns of the longest bar worth looking at.
+/// Columns of the longest bar.
 const LONGEST_BAR: usize = 32;
 /// Steps of a percentage: tenths.
 const TENTHS: u64 = 1000;
-/// Half widths of an interval smaller than this share are not worth a word.
+/// Half widths of an interval below this share are not shown.
 const NOTABLE: f64 = 0.000_5;
 
-/// What is divided, and how the parts are headed.
+/// A ledger: the divided time, its name and its rows.
 pub(super) struct Table<'a> {
     title: &'static str,
     of: &'static str,
@@ -95,11 +95,11 @@ pub(super) fn write(sheet: &mut Sheet, table: Table<'_>) {
     sheet.gap();
 }
 
-/// The bar takes what the notes leave, within bounds: the notes are where the counts stand.
+/// The bar gets the columns that the notes leave, within bounds: the notes hold the counts.
 fn layout(width: usize, time_columns: usize, group_columns: usize, note: usize) -> Columns {
     let time = 2 + time_columns;
     let bar = time + 9 + 2;
-    // The shortest that still compares rows.
+    // The shortest bar that still compares rows.
     let least = if width < 72 { 6 } else { 12 };
     let most = (width / 4).clamp(least, LONGEST_BAR);
     let left = width.saturating_sub(bar + 2 + group_columns + 2 + note);
@@ -108,7 +108,7 @@ fn layout(width: usize, time_columns: usize, group_columns: usize, note: usize) 
     Columns { time, bar, bar_width, group, note: group + group_columns + 2 }
 }
 
-/// The rows worth a line, and one for the others.
+/// The large rows, and one row for the small ones.
 fn entries(table: &Table<'_>) -> Vec<Entry> {
     let (small, large): (Vec<&Row>, Vec<&Row>) =
         table.rows.iter().filter(|r| r.ns > 0).partition(|r| share(r.ns, table.total) < SMALL);
@@ -164,7 +164,7 @@ fn shown_share(tenths: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Where the program did its own work the bar is calm, where nobody knows it is faint.
+/// The style of a bar: a calm colour for the program's own work, faint for unknown time.
 fn ink(account: &str) -> Ink {
     match account {
         "net-work" => Ink::Command,

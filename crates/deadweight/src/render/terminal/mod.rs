@@ -1,7 +1,7 @@
-//! The report on a terminal: header, stages, ledger, what misleads, findings, further tables.
+//! The report on a terminal: header, stages, ledger, hazards, findings, further tables. In: a report.
+//! Out: text; each part is one file and one function that writes on a [`Sheet`].
 //!
-//! Each part is one file and one function that writes on a [`Sheet`]. The numbers shown in a table
-//! add up as shown: they are apportioned, not rounded one by one.
+//! The numbers in a table add up as shown: they are apportioned, not rounded one by one. Computes no findings.
 
 mod findings;
 mod header;

@@ -1,9 +1,9 @@
-//! What the reader must know before believing the numbers: hazards, and at the end warnings.
+//! Limits of the numbers: hazards above the findings, missing records and warnings at the end.
 
 use crate::render::page::{Ink, Line, Sheet};
 use deadweight_report::report::Report;
 
-/// Reasons why the measurement itself misleads.
+/// Reasons why the measurement may mislead.
 pub(super) fn hazards(sheet: &mut Sheet, report: &Report) {
     for hazard in &report.hazards {
         let mut line = Line::indented(2);
@@ -14,7 +14,7 @@ pub(super) fn hazards(sheet: &mut Sheet, report: &Report) {
     sheet.gap();
 }
 
-/// How much could be recorded, where that is not all.
+/// What could not be recorded.
 pub(super) fn recording(sheet: &mut Sheet, report: &Report) {
     let recording = &report.recording;
     if recording.lacks.is_empty() {
@@ -23,11 +23,12 @@ pub(super) fn recording(sheet: &mut Sheet, report: &Report) {
     let mut line = Line::indented(2);
     line.push(Ink::Faint, "seen: ");
     let (why, lacks) = (&recording.why, recording.lacks.join("; "));
-    let text = format!("not everything ({why}): {lacks}. `deadweight doctor` says how to see more");
+    let text =
+        format!("not everything ({why}): {lacks}. `deadweight doctor` shows how to record more");
     sheet.paragraph(line, 8, Ink::Faint, &text);
 }
 
-/// What was not as it should be in recording or analysis.
+/// Problems of the recording or the analysis.
 pub(super) fn warnings(sheet: &mut Sheet, report: &Report) {
     for warning in &report.warnings {
         let mut line = Line::indented(2);

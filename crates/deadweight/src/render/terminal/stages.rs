@@ -1,10 +1,10 @@
-//! The stages of a pipeline, each with its own clock: alive, on a CPU, waiting for its neighbours.
+//! The stages of a pipeline: for each its life time, CPU time and waits for its neighbours. Finds no costs.
 
 use crate::render::page::{Ink, Line, Sheet, columns, fitted};
 use crate::render::quantity::time;
 use deadweight_report::report::{Report, Stage};
 
-/// A wait for input that is this share of a stage's life is what a reader must see first.
+/// A wait for input above this share of a stage's life time is emphasised.
 const MISLEADING: f64 = 0.1;
 
 pub(super) fn write(sheet: &mut Sheet, report: &Report) {
@@ -17,14 +17,14 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
     let (alive, cpu) = (2 + name_width + 11, 2 + name_width + 23);
     let input = cpu + 3;
     let output = input + 26;
-    let room = sheet.width() >= output + "waits for room".len();
+    let room = sheet.width() >= output + "output full".len();
     let with_output = room && stages.iter().any(|s| s.output_wait_ns > 0);
 
     let mut head = Line::indented(2);
     head.push(Ink::Faint, "stage").right(alive, Ink::Faint, "alive");
     head.right(cpu, Ink::Faint, "on cpu").pad_to(input).push(Ink::Faint, "waits for input");
     if with_output {
-        head.pad_to(output).push(Ink::Faint, "waits for room");
+        head.pad_to(output).push(Ink::Faint, "output full");
     }
     sheet.line(&head);
     for stage in stages {

@@ -1,4 +1,4 @@
-//! The functions with the most CPU time on the path (`--top`).
+//! The functions with the most CPU time on the path (`--top`). Counts no samples. Counts no samples.
 
 use super::Shown;
 use crate::render::page::{Ink, Line, Sheet, fitted, fitted_path, from_here};
@@ -32,7 +32,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report, shown: &Shown) {
     sheet.gap();
 }
 
-/// Where the function is, unless its name says so already (`libz.so+0xaa60`).
+/// The place of the function, unless its name already contains it (`libz.so+0xaa60`).
 fn place(function: &TopFunction) -> String {
     let image = function.image.rsplit('/').next().unwrap_or_default();
     match (function.file.as_str(), function.line) {
