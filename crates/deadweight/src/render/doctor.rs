@@ -177,7 +177,7 @@ mod tests {
                                      only root may
                                      try: sudo deadweight -- COMMAND
 
-              for for all of it: sudo setcap
+              for all of it: sudo setcap
 
               ! there is one CPU only
                 try: taskset
