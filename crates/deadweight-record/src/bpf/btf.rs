@@ -133,7 +133,9 @@ impl Type {
 
 /// The error if a type is not described.
 pub(super) fn no_btf() -> io::Error {
-    io::Error::other("this kernel does not describe its own types (BTF) as we need them")
+    io::Error::other(
+        "this kernel has no description of its types (BTF), or one that lacks what is needed",
+    )
 }
 
 fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {

@@ -117,9 +117,7 @@ pub(super) fn time_return(p: &mut Program, kind: R, now: R) {
 
 /// Adds one to the first field, and the time to the second.
 fn add_time(p: &mut Program, kind: R, [count, inside]: [usize; 2], took: R) {
-    p.load(R(1), kind, at(count));
-    p.op_imm(Op::Add, R(1), 1);
-    p.store(kind, at(count), R(1));
+    increment(p, kind, count);
     p.load(R(1), kind, at(inside));
     p.op_reg(Op::Add, R(1), took);
     p.store(kind, at(inside), R(1));
@@ -142,10 +140,10 @@ pub(super) fn read_clock(p: &mut Program, to: R) {
 }
 
 /// Adds one at this offset. Register 1 has the sum.
-pub(super) fn increment(p: &mut Program, array: R, offset: usize) {
-    p.load(R(1), array, at(offset));
+pub(super) fn increment(p: &mut Program, base: R, offset: usize) {
+    p.load(R(1), base, at(offset));
     p.op_imm(Op::Add, R(1), 1);
-    p.store(array, at(offset), R(1));
+    p.store(base, at(offset), R(1));
 }
 
 /// Outputs the counts, if there are any, with their end at the field `until`.

@@ -114,7 +114,7 @@ impl Programs {
     /// Loads the programs without attaching them.
     fn load(cpus: usize) -> io::Result<(Self, [LoadedProgram; 3])> {
         if !in_initial_pid_namespace() {
-            return Err(io::Error::other("process ids here are not those of the machine"));
+            return Err(io::Error::other("this is not the initial PID namespace"));
         }
         let events = || Map::perf_event_array(cpus);
         let programs = Self {
@@ -129,11 +129,11 @@ impl Programs {
         let types = Types::of_kernel()?;
         let maps = programs.map_fds();
         let typed = |tracepoint: &str, code: Option<Vec<Instruction>>| {
-            let number = types.definition(&format!("btf_trace_{tracepoint}"));
-            LoadedProgram::typed_tracepoint(&code.ok_or_else(no_btf)?, number.ok_or_else(no_btf)?)
+            let id = types.definition(&format!("btf_trace_{tracepoint}"));
+            LoadedProgram::typed_tracepoint(&code.ok_or_else(no_btf)?, id.ok_or_else(no_btf)?)
         };
         let pid_offset = types.member("task_struct", "pid").and_then(|at| i16::try_from(at).ok());
-        let on_fork = pid_offset.and_then(|number| current_task::on_fork(maps, number));
+        let on_fork = pid_offset.and_then(|offset| current_task::on_fork(maps, offset));
         let loaded = [
             typed("sched_process_fork", on_fork)?,
             typed("sys_exit", calls::on_sys_exit(maps))?,
@@ -247,8 +247,8 @@ fn prologue() -> Program {
 }
 
 /// Register 0 becomes the entry whose key is at the top of the stack.
-fn lookup(p: &mut Program, table: i32) {
-    p.load_map(R(1), table);
+fn lookup(p: &mut Program, map: i32) {
+    p.load_map(R(1), map);
     p.op_reg(Op::Mov, R(2), STACK);
     p.op_imm(Op::Add, R(2), -4);
     p.call(MAP_LOOKUP_ELEM);

@@ -18,14 +18,14 @@ pub(crate) struct Output {
 impl Output {
     /// Follows the calling thread.
     pub(crate) fn new() -> Option<Self> {
-        let made = Self::made();
-        if let Err(error) = &made {
-            eprintln!("skipped: programs cannot run in the kernel here: {error}");
+        let opened = Self::open();
+        if let Err(error) = &opened {
+            eprintln!("skipped: BPF programs are not allowed here: {error}");
         }
-        made.ok()
+        opened.ok()
     }
 
-    fn made() -> io::Result<Self> {
+    fn open() -> io::Result<Self> {
         let event = |source| Event {
             source,
             every: Every::Count(1),
@@ -96,7 +96,7 @@ pub(crate) fn me() -> u32 {
 }
 
 /// A child makes a call that no library makes, and nothing else. Returns its id.
-fn child_that_calls() -> u32 {
+fn calling_child() -> u32 {
     match unsafe { libc::fork() } {
         0 => unsafe {
             libc::syscall(libc::SYS_getpgid, -1);
@@ -113,7 +113,7 @@ fn child_that_calls() -> u32 {
 const GETPGID: u64 = libc::SYS_getpgid.cast_unsigned();
 
 #[test]
-fn a_call_is_told_with_its_arguments_and_its_result() {
+fn a_call_is_recorded_with_its_arguments_and_its_result() {
     let Some(mut output) = Output::new() else { return };
     unsafe { libc::syscall(libc::SYS_getpgid, -1_i64, 2, 3, 4, 5, u64::MAX) };
     let (calls, sites) = output.calls(me());
@@ -123,7 +123,7 @@ fn a_call_is_told_with_its_arguments_and_its_result() {
 }
 
 #[test]
-fn stacks_of_calls_are_told_at_first_and_then_now_and_then() {
+fn stacks_of_calls_come_in_a_burst_and_then_in_an_interval() {
     let Some(mut output) = Output::new() else { return };
     let start = std::time::Instant::now();
     (0..2000).for_each(|_| _ = unsafe { libc::syscall(libc::SYS_getpgid, -1) });
@@ -134,21 +134,21 @@ fn stacks_of_calls_are_told_at_first_and_then_now_and_then() {
 }
 
 #[test]
-fn children_of_who_is_followed_are_followed() {
+fn children_of_followed_tasks_are_followed() {
     let Some(mut output) = Output::new() else { return };
-    let child = child_that_calls();
+    let child = calling_child();
     let (calls, _) = output.calls(child);
     assert!(calls.iter().any(|call| call.0 == GETPGID), "{calls:?}");
 }
 
 #[test]
-fn who_is_born_of_a_stranger_is_none_whoever_had_that_number() {
+fn children_of_other_tasks_are_not_followed_even_with_a_reused_id() {
     let Some(mut output) = Output::new() else { return };
     // Whatever id the next child gets, an earlier task with that id was followed, and this one is
     // not.
     output.programs.follow_all(true);
-    let ours = output.programs.followed.shared_word(8 * (me() as usize / 64)).unwrap();
-    ours.fetch_and(!(1 << (me() % 64)), Ordering::Relaxed);
-    let child = child_that_calls();
+    let own_word = output.programs.followed.shared_word(8 * (me() as usize / 64)).unwrap();
+    own_word.fetch_and(!(1 << (me() % 64)), Ordering::Relaxed);
+    let child = calling_child();
     assert_eq!(output.calls(child).0, []);
 }

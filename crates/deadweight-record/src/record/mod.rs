@@ -334,7 +334,7 @@ fn drain(
         if !ended && let Some(cost) = high_rate.scan(&rings, &session.schema) {
             *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
         }
-        for begun in if ended { Vec::new() } else { decimation.look(&rings, &mut session) } {
+        for begun in if ended { Vec::new() } else { decimation.scan(&rings, &mut session) } {
             *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner) = begun.cost;
             _ = to.decoder.send(Drained::DecimationStart(begun));
         }

@@ -28,7 +28,7 @@ pub(crate) const SCAN_BYTES: usize = 64 << 10;
 /// The same if some calls in a millisecond have stacks, each as long as 50 calls.
 const SCAN_BYTES_WITH_STACKS: usize = 2 * SCAN_BYTES;
 /// A high rate: so many calls of a task among those, ...
-pub(crate) const MIN_CALLS: u32 = 200;
+const MIN_CALLS: u32 = 200;
 /// ... in this interval at most, in ns, without the cost of recording, ...
 pub(crate) const MAX_INTERVAL: u64 = 10_000;
 /// ... and fewer waits and wake-ups than one in so many calls.
@@ -124,13 +124,19 @@ struct Counting {
     _sched: SchedPrograms,
 }
 
-/// Calls of a task among the newest records.
+/// Calls of a task among the newest records, and when the first and the last was.
 #[derive(Copy, Clone, Debug, Default)]
-struct CallRate {
-    calls: u32,
-    waits: u32,
+pub(crate) struct CallRate {
+    pub(crate) calls: u32,
     first: u64,
     last: u64,
+}
+
+/// What the newest records have of a task.
+#[derive(Copy, Clone, Debug, Default)]
+struct TaskActivity {
+    rate: CallRate,
+    waits: u32,
 }
 
 /// The calls without effects on later events, and which of their arguments distinguish calls.
@@ -167,14 +173,14 @@ impl HighRate {
     /// the cost of counting when it has just begun.
     pub(crate) fn scan(&mut self, rings: &[Ring], schema: &Schema) -> Option<Cost> {
         let programs = self.programs.as_ref()?;
-        let mut tasks_seen: HashMap<u32, CallRate> = HashMap::new();
+        let mut tasks: HashMap<u32, TaskActivity> = HashMap::new();
         for (ring, scanned) in rings.iter().zip(&mut self.scanned) {
             if let Some(bytes) = ring.newest(scanned, SCAN_AFTER, SCAN_BYTES_WITH_STACKS) {
-                count_calls(&bytes, schema, &self.countable, &mut tasks_seen);
+                count_calls(&bytes, schema, &self.countable, &mut tasks);
             }
         }
-        let each = MAX_INTERVAL + self.recording_cost;
-        let high_rate = tasks_seen.into_iter().filter(|(_, calls)| calls.is_high_rate(each));
+        let max_interval = MAX_INTERVAL + self.recording_cost;
+        let high_rate = tasks.into_iter().filter(|(_, task)| task.is_high_rate(max_interval));
         let high_rate_tasks: Vec<u32> = high_rate.map(|(task, _)| task).collect();
         let new = self.counting.is_none() && !high_rate_tasks.is_empty();
         if new {
@@ -191,9 +197,21 @@ impl HighRate {
 }
 
 impl CallRate {
-    fn is_high_rate(&self, each: u64) -> bool {
-        let at_rate = self.last.saturating_sub(self.first) <= each * u64::from(self.calls);
-        at_rate && self.calls >= MIN_CALLS && self.waits * MIN_CALLS_PER_WAIT <= self.calls
+    pub(crate) fn add(&mut self, at: u64) {
+        self.first = if self.calls == 0 { at } else { self.first };
+        (self.calls, self.last) = (self.calls + 1, at);
+    }
+
+    /// Whether there are enough calls, with at most this interval in ns on average.
+    pub(crate) fn is_high(&self, max_interval: u64) -> bool {
+        let quick = self.last.saturating_sub(self.first) <= max_interval * u64::from(self.calls);
+        quick && self.calls >= MIN_CALLS
+    }
+}
+
+impl TaskActivity {
+    fn is_high_rate(&self, max_interval: u64) -> bool {
+        self.rate.is_high(max_interval) && self.waits * MIN_CALLS_PER_WAIT <= self.rate.calls
     }
 }
 
@@ -202,7 +220,7 @@ fn count_calls(
     bytes: &[u8],
     schema: &Schema,
     countable: &[u16],
-    tasks_seen: &mut HashMap<u32, CallRate>,
+    tasks: &mut HashMap<u32, TaskActivity>,
 ) {
     for record in decode::records(bytes, schema) {
         let Body::Sample(sample) = record.body else { continue };
@@ -211,16 +229,14 @@ fn count_calls(
                 let nr = sample.raw_u32(schema.offsets.enter_nr);
                 let nr = nr.and_then(|nr| u16::try_from(nr).ok());
                 if nr.is_some_and(|nr| countable.contains(&nr)) {
-                    let task = tasks_seen.entry(record.task).or_default();
-                    task.first = if task.calls == 0 { record.at } else { task.first };
-                    (task.calls, task.last) = (task.calls + 1, record.at);
+                    tasks.entry(record.task).or_default().rate.add(record.at);
                 }
             }
-            Role::Waking => tasks_seen.entry(record.task).or_default().waits += 1,
+            Role::Waking => tasks.entry(record.task).or_default().waits += 1,
             Role::Switch => {
                 let state = sample.raw_u64(schema.offsets.prev_state);
                 let waits = state.is_some_and(|state| state & 0xff != 0);
-                tasks_seen.entry(record.task).or_default().waits += u32::from(waits);
+                tasks.entry(record.task).or_default().waits += u32::from(waits);
             }
             _ => {}
         }

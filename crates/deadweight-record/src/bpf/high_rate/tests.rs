@@ -22,7 +22,7 @@ impl Bench {
         Some(Self { output, sites: 0, inside: 0, counting })
     }
 
-    fn prologue(&self) {
+    fn begin(&self) {
         self.counting.begin(me());
     }
 
@@ -65,7 +65,7 @@ fn call() {
 #[test]
 fn each_call_is_either_recorded_or_counted() {
     let Some(mut bench) = Bench::new() else { return };
-    bench.prologue();
+    bench.begin();
     (0..100_000).for_each(|_| call());
     // Another kind of call has the counts output.
     unsafe { libc::syscall(libc::SYS_getppid, 0) };
@@ -78,7 +78,7 @@ fn each_call_is_either_recorded_or_counted() {
 }
 
 #[test]
-fn nobody_else_is_counted() {
+fn no_other_task_is_counted() {
     let Some(mut bench) = Bench::new() else { return };
     bench.counting.begin(1);
     (0..1000).for_each(|_| call());
@@ -86,7 +86,7 @@ fn nobody_else_is_counted() {
 }
 
 #[test]
-fn who_shares_a_cpu_with_the_counted_is_not_counted() {
+fn a_task_on_the_same_cpu_is_not_counted() {
     let Some(mut bench) = Bench::new() else { return };
     let cpu = Affinity::of_this_thread().cpus().next().and_then(Affinity::only).unwrap();
     let (done, other) = (Arc::new(AtomicBool::new(false)), cpu);
@@ -101,7 +101,7 @@ fn who_shares_a_cpu_with_the_counted_is_not_counted() {
     // New threads of this process are followed, too, and would fill the ring buffers.
     bench.counting.programs.follow_all(false);
     bench.counting.programs.follow(me());
-    bench.prologue();
+    bench.begin();
     (0..100_000).for_each(|_| call());
     done.store(true, Ordering::Relaxed);
     drop(std::fs::File::open("/dev/null"));
@@ -112,7 +112,7 @@ fn who_shares_a_cpu_with_the_counted_is_not_counted() {
 }
 
 #[test]
-fn a_call_that_wakes_or_waits_is_told_by_itself() {
+fn a_call_that_wakes_or_waits_is_recorded_alone() {
     let Some(mut bench) = Bench::new() else { return };
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -123,7 +123,7 @@ fn a_call_that_wakes_or_waits_is_told_by_itself() {
     });
     let echoes = format!("/proc/self/task/{}/stat", receiver.recv().unwrap());
     let sleeps = || std::fs::read_to_string(&echoes).unwrap().contains(") S ");
-    bench.prologue();
+    bench.begin();
     for _ in 0..5 {
         (0..1000).for_each(|_| call());
         while !sleeps() {
@@ -138,14 +138,14 @@ fn a_call_that_wakes_or_waits_is_told_by_itself() {
 }
 
 #[test]
-fn what_it_costs_is_measured() {
+fn the_cost_is_measured() {
     let Some(bench) = Bench::new() else { return };
     let Cost { user, kernel } = bench.counting.cost(1.0);
     assert!(kernel > 0 && user > 0, "{user} {kernel}");
 }
 
 #[test]
-fn who_waits_or_wakes_often_is_counted_no_more() {
+fn a_task_that_often_waits_or_wakes_is_no_longer_counted() {
     let Some(mut bench) = Bench::new() else { return };
     let (mut there, mut back) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     let echo = std::thread::spawn(move || {
@@ -154,7 +154,7 @@ fn who_waits_or_wakes_often_is_counted_no_more() {
             std::io::Write::write_all(&mut back.1, &byte).unwrap();
         }
     });
-    bench.prologue();
+    bench.begin();
     for _ in 0..20 {
         std::io::Write::write_all(&mut there.1, &[1]).unwrap();
         std::io::Read::read_exact(&mut back.0, &mut [0]).unwrap();
@@ -177,7 +177,7 @@ fn long_calls_among_short_ones_keep_their_time() {
         assert_eq!(found, 0);
         u64::try_from(start.elapsed().as_nanos()).unwrap()
     };
-    bench.prologue();
+    bench.begin();
     let (mut all, mut shortest) = (0, u64::MAX);
     for _ in 0..100 {
         let took = look(&long);
@@ -193,9 +193,9 @@ fn long_calls_among_short_ones_keep_their_time() {
 }
 
 #[test]
-fn who_is_counted_no_more_is_recorded() {
+fn a_task_that_is_no_longer_counted_is_recorded() {
     let Some(mut bench) = Bench::new() else { return };
-    bench.prologue();
+    bench.begin();
     (0..1000).for_each(|_| call());
     bench.counting.end(me());
     (0..100).for_each(|_| call());
