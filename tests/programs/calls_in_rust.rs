@@ -1,4 +1,4 @@
-//! 200 000 calls of `parse`, each with two allocations of 124 bytes in all, one of which grows to 200.
+//! 200 000 calls of `parse`, each with two allocations, 124 bytes in all; one of them grows to 200.
 
 use std::hint::black_box;
 

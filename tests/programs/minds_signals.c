@@ -21,7 +21,7 @@ int main(void) {
     fclose(ready);
     while (!hung_up) {
         struct timespec moment = {0, 3000000};
-        /* Sleep the rest of a sleep that a signal interrupted; a stop continues the sleep. */
+        /* Sleep the rest if a signal interrupted the sleep; after a stop it continues by itself. */
         while (nanosleep(&moment, &moment) != 0)
             if (errno != EINTR) return 1;
     }

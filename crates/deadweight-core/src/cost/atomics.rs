@@ -9,12 +9,12 @@
 //! # How deadweight knows
 //! The machine code of the functions that samples hit (`lock` prefixes, exclusive loads and
 //! stores), and the inlined functions there, which show what is counted. For reference counts the
-//! saving is an estimate. With one thread it was 0.4 to 1.3 times the share, because other work can
-//! run in parallel with the operations. With two threads that share the counts it was 0.7 to 1.7
-//! times the share, depending on the processor. Other atomic operations are a candidate: only the
-//! program's author knows whether they are needed. If only one thread works, `--prove` runs a copy
-//! without the `lock` prefixes. Not counting at all saves at least what that copy saves, and often
-//! more.
+//! saving is an estimate. With one thread it was 0.4 to 1.3 times their share of the time, because
+//! other work can run in parallel with the operations. With two threads that share the counts it
+//! was 0.7 to 1.7 times their share, depending on the processor. Other atomic operations are a
+//! candidate: only the program's author knows whether they are needed. If only one thread works,
+//! `--prove` runs a copy without the `lock` prefixes. Not counting at all saves at least what that
+//! copy saves, and often more.
 //!
 //! # What it is mistaken for
 //! Counters and queues that threads must share; locks, whose waiting is *wait-lock*; atomic

@@ -12,9 +12,9 @@
 //! processor decides which instruction of a group a sample hits, and on some processors it is never
 //! the check. The saving is always a candidate. Processors do most checks in parallel with other
 //! work, so the saving may be nothing. Where the checks kept a loop from being vectorised, it is
-//! several times the share. In Zig one setting controls the checks of indexes and of overflow, so
-//! both count. `--prove` runs a copy of the program without the checks. Instructions that do
-//! nothing take their place, so a copy that is no faster proves little.
+//! several times the share of the checks. In Zig one setting controls the checks of indexes and of
+//! overflow, so both count. `--prove` runs a copy of the program without the checks. Instructions
+//! that do nothing take their place, so a copy that is no faster proves little.
 //!
 //! # What it is mistaken for
 //! A wait for memory: a check of an index that was just loaded waits for that load, and the program

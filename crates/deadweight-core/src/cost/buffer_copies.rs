@@ -13,10 +13,10 @@
 //! Crystal allocates, this finding includes the allocating and collecting. If a line of the program
 //! enlarges a block itself (`realloc`), all work of the allocator there counts, with or without a
 //! copy: mostly the block can stay in its place. The saving is an estimate. Removing copies has
-//! saved their share and about 10 percentage points more, which the prediction adds. On two
-//! programs that were not used to fit the model it was still 12 points too low. Growing in fewer
-//! steps saves between nothing and all of the allocator's share: the block stays in its place, and
-//! larger steps touch new pages.
+//! saved their share of the time and about 10 percentage points more, which the prediction adds. On
+//! two programs that were not used to fit the model it was still 12 points too low. Growing in
+//! fewer steps saves between nothing and all of the allocator's share: the block stays in its
+//! place, and larger steps touch new pages.
 //!
 //! # What it is mistaken for
 //! A copy that is the program's job: from one of its buffers into another, asked for in its own

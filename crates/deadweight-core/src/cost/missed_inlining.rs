@@ -11,11 +11,12 @@
 //! instructions, no loop, and calls only panics and what its rare cases need: functions in which
 //! hardly a sample fell. Go's compiler itself says why it did not inline a function, if
 //! `--explain-inlining` lets it compile the source again. The row is the time of the calls' own
-//! instructions on both sides. The saving is an estimate. On pairs of programs inlining saved that
-//! time. For functions of up to twenty instructions it also saved most of the function's time,
-//! because the caller knows already what the function checks and loads again. For functions of
-//! forty instructions it saved nothing more. Nor did it for C and C++ functions that write bytes:
-//! these bytes may belong to any object, so the caller still knows nothing.
+//! instructions on both sides. The saving is an estimate. On pairs of programs (with and without
+//! the calls) inlining saved that time. For functions of up to twenty instructions it also saved
+//! most of the function's time, because the caller knows already what the function checks and loads
+//! again. For functions of forty instructions it saved nothing more. Nor did it for C and C++
+//! functions that write bytes: these bytes may belong to any object, so the caller still knows
+//! nothing.
 //!
 //! # What it is mistaken for
 //! Recursion; calls of large functions, of the C library and of runtimes; a callback that a library

@@ -50,15 +50,13 @@ pub(super) const CLASS: Class = Class {
 const STORM: u64 = 500;
 /// Longer user code between two yields is not just a check of a flag.
 const CHECK: Ns = Ns(5_000);
-/// The shortest gaps between two yields (one in this many) are only spinning, and so are gaps up
-/// to this many times as long.
+/// One in this many gaps between yields is surely spinning, and gaps up to this many times as long.
 const SHORTEST: (usize, u64) = (10, 3);
 /// Ready this long while a CPU is idle: a quota or the hypervisor keeps the task from running.
 const HELD_BACK: Ns = Ns(1_000_000);
 /// A CPU holder with less than this part of its work on the critical path works in the background.
 const BACKGROUND: f64 = 0.2;
-/// A CPU holder with at least this part of its samples in functions of the main task does the same
-/// work, whatever function it started in.
+/// A CPU holder with this part of its samples in the main task's functions does the same work.
 const ALIKE: f64 = 0.5;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
@@ -119,8 +117,7 @@ impl Main {
         })
     }
 
-    /// Whether a task does other work than the main one, and little of it on the critical path.
-    /// Computed once per task: many processes may have waited for it.
+    /// Whether a task does other work than the main one, little of it on the path. Computed once.
     fn is_beside(&self, facts: &Facts<'_>, task: TaskId) -> bool {
         *self.background.borrow_mut().entry(task).or_insert_with(|| {
             let shown = self.on_path.get(&task).copied().unwrap_or_default();
@@ -225,7 +222,7 @@ fn spinning(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) 
 }
 
 /// If nearly all calls are yields, the kernel does none of the work: it takes no longer than a
-/// clean run's user time. The traced run may show more, if yields are not recorded one by one.
+/// clean run's user time. A traced run may show more if yields are not recorded one by one.
 fn longest_work(facts: &Facts<'_>, process: ProcessId, yields: u64) -> Option<Ns> {
     /// From this part of a process's calls on.
     const NEARLY_ALL: f64 = 0.95;

@@ -97,7 +97,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         .max();
     let producer = slowest.and_then(|(_, peer)| peer).map(|p| facts.name(p));
     let name = facts.name(process);
-    let whom = producer.as_deref().unwrap_or("its input");
+    let producer_name = producer.as_deref().unwrap_or("its input");
     let (delivered, slow) = match &producer {
         Some(producer) => (format!("{producer} delivered input"), producer.clone()),
         None => ("input arrived".into(), "the producer of its input".into()),
@@ -108,7 +108,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         class: CLASS.id,
         moves: true,
         process,
-        title: format!("waits for {whom}"),
+        title: format!("waits for {producer_name}"),
         text: format!(
             "{name} was blocked {}, {} on average, until {delivered}. A timer inside {name} counts \
              this time.",

@@ -54,14 +54,14 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             _ => None,
         });
         let name = facts.name(process);
-        let whom = reader.unwrap_or_else(|| "the reader of its output".into());
+        let reader_name = reader.unwrap_or_else(|| "the reader of its output".into());
         drafts.push(Draft {
             class: CLASS.id,
             moves: true,
             process,
-            title: format!("waits for room in its output, for {whom}"),
+            title: format!("waits for room in its output, for {reader_name}"),
             text: format!(
-                "{name} was blocked {} because its output was full, until {whom} had read some of it.",
+                "{name} was blocked {} because its output was full, until {reader_name} had read some of it.",
                 things(sum.count.max(1), "time")
             ),
             amount: sum.ns,
@@ -70,7 +70,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             how: How::Exact,
             sites: sites(facts.symbols(), &sum.places, sum.count),
             evidence: Vec::new(),
-            remedy: format!("Make {whom} faster, or let {name} write to a file."),
+            remedy: format!("Make {reader_name} faster, or let {name} write to a file."),
         });
     }
     drafts
