@@ -1,9 +1,8 @@
 //! The accounts of a ledger: one table with the name, the group and the kind of each.
 //!
-//! Data only. What belongs into an account is decided by the cost classes of `deadweight-core`,
-//! whose list has the same order.
+//! Data only. The cost classes of `deadweight-core` decide what an account holds; their list has the same order.
 
-/// An account: a row of the ledger. First come those of the cost classes, then the fixed ones.
+/// An account: a row of the ledger. The accounts of cost classes come first, then the fixed ones.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountId(u8);
 
@@ -60,15 +59,15 @@ pub const NET_WORK: AccountId = AccountId(OF_CLASSES);
 pub const SYSTEM_CALLS: AccountId = AccountId(OF_CLASSES + 1);
 /// Page faults that no class claims.
 pub const PAGE_FAULTS: AccountId = AccountId(OF_CLASSES + 2);
-/// The kernel's work that nothing tells apart.
+/// Kernel work that is not divided further.
 pub const KERNEL_OTHER: AccountId = AccountId(OF_CLASSES + 3);
-/// Processes being taken down.
+/// Exit of processes.
 pub const EXIT: AccountId = AccountId(OF_CLASSES + 4);
 /// The cost of recording.
 pub const OBSERVER: AccountId = AccountId(OF_CLASSES + 5);
 /// Time whose records were lost.
 pub const UNRECORDED: AccountId = AccountId(OF_CLASSES + 6);
-/// Time that nothing explains.
+/// Time without an explanation.
 pub const UNEXPLAINED: AccountId = AccountId(OF_CLASSES + 7);
 
 impl AccountId {
@@ -100,7 +99,7 @@ impl AccountId {
         ACCOUNTS[usize::from(self.0)].1
     }
 
-    /// Whether it holds time of the program's own, divided by samples.
+    /// Whether it holds the program's own time, divided by samples.
     #[must_use]
     pub fn is_sampled(self) -> bool {
         ACCOUNTS[usize::from(self.0)].2 == Samples

@@ -1,7 +1,13 @@
-//! What a reader of reports needs: the [`report`](report::Report) and its JSON, statistics, comparison of
-//! reports, conditions for scripts, and the files of benchmark programs.
+//! Reports and what is computed from them: JSON, statistics, comparison, conditions for scripts, benchmark files.
 //!
-//! Not for making a report out of a recording: that is `deadweight-core`.
+//! - Comes in: the values of a [`Report`](report::Report) from `deadweight-core`, its JSON, or result files of benchmark
+//!   programs.
+//! - Goes out: JSON, comparisons with a verdict for each row, answers to conditions, warnings as sentences.
+//! - Must not know: traces, timelines, machine code, or how anything is displayed. Of `deadweight-trace` it uses only
+//!   units and patches.
+//!
+//! Read in this order: [`account`] (the rows of a ledger), [`report`], [`stats`], [`compare`], [`gate`], [`benchmarks`].
+//! [`wording`] formats numbers for sentences.
 #![forbid(unsafe_code)]
 
 pub mod account;

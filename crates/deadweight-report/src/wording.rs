@@ -1,6 +1,6 @@
 //! Numbers as words for the sentences of notes, findings and hazards.
 //!
-//! Not for tables: columns, bars and colours are the `render` module's business in `deadweight`.
+//! Not for tables with columns, bars and colours; see `render` in `deadweight`.
 
 use deadweight_trace::units::Ns;
 
@@ -17,7 +17,7 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// `n` things: `1 call`, `4 003 calls`, `2 switches`. `one` takes an `s` for the plural, or `es`.
+/// `n` with a noun: `1 call`, `4 003 calls`, `2 switches`. The plural of `one` has an `s`, or `es`.
 pub fn things(n: u64, one: &str) -> String {
     let plural = if one.ends_with("ch") { "es" } else { "s" };
     format!("{} {one}{}", count(n), if n == 1 { "" } else { plural })

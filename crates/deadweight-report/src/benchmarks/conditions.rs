@@ -1,26 +1,26 @@
-//! Conditions of the gate language asked of benchmarks: each holds as soon as one row fulfils it.
+//! Conditions of the gate language on benchmarks: a condition holds as soon as it holds for one row.
 //!
-//! `B > A * 1.05` looks at every benchmark that both have; a difference that chance explains fulfils
-//! nothing. Not for conditions on ledgers: those are asked of reports in `gate`.
+//! `B > A * 1.05` is evaluated for every benchmark that both sides have; differences that are not significant don't count.
+//! Not for conditions on ledgers; see `gate`.
 
 use super::table::{Row, Table, Tables, Verdict};
 use super::units::is_time;
-use crate::gate::{Amount, Condition, GateError, Of};
+use crate::gate::{Amount, Condition, GateError, Quantity};
 
-/// What came of a condition.
+/// The result of a condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evaluation {
     /// The rows for which it holds, in words.
     pub holds: Vec<String>,
-    /// The rows for which it would, but too little was measured to tell.
+    /// The rows for which it would hold, but that have too few measurements for a test.
     pub unsure: Vec<String>,
 }
 
-/// Asks it of all rows; columns are A, B, ... or go by their names.
+/// Evaluates a condition on all rows. Columns are called A, B, ..., or by their names.
 ///
 /// # Errors
-/// If it names a column that is not there, asks for a ledger, compares units that don't match, or if
-/// no row has what it asks for.
+/// If it names an unknown column, needs a ledger, compares units that don't match, or if no row has the quantities that
+/// it uses.
 pub fn evaluate(condition: &Condition, tables: &Tables) -> Result<Evaluation, GateError> {
     let Condition::Amounts(left, order, right) = condition else {
         return Err(GateError::NoLedger);
@@ -55,10 +55,10 @@ pub fn evaluate(condition: &Condition, tables: &Tables) -> Result<Evaluation, Ga
 /// Whether an amount is one of this table's unit.
 fn fits(amount: &Amount, table: &Table) -> Result<bool, GateError> {
     match &amount.of {
-        Of::Wall(_) | Of::Time(_) => Ok(is_time(&table.unit)),
-        Of::Metric(_, unit) => Ok(table.unit == super::units::tidied(unit).0),
-        Of::Share(..) => Err(GateError::NoLedger),
-        Of::Part(_) => Err(GateError::Units),
+        Quantity::Wall(_) | Quantity::Time(_) => Ok(is_time(&table.unit)),
+        Quantity::Metric(_, unit) => Ok(table.unit == super::units::tidied(unit).0),
+        Quantity::Share(..) => Err(GateError::NoLedger),
+        Quantity::Part(_) => Err(GateError::Units),
     }
 }
 
@@ -73,17 +73,17 @@ fn column(amount: &Amount, table: &Table) -> Result<Option<usize>, GateError> {
     }
 }
 
-/// In the table's unit.
+/// An amount in the table's unit.
 fn value(amount: &Amount, column: Option<usize>, row: &Row) -> Option<f64> {
     let value = match (&amount.of, column) {
-        (Of::Time(ns), _) => ns * 1e-9,
+        (Quantity::Time(ns), _) => ns * 1e-9,
         (_, Some(at)) => row.cells.get(at)?.as_ref()?.value,
         _ => return None,
     };
     Some(value * amount.factor)
 }
 
-/// Whether what was measured tells the two apart; None if it is too little to tell.
+/// Whether the measurements show a difference between the two; None if there are too few.
 fn trusted(places: [Option<usize>; 2], row: &Row) -> Option<bool> {
     // Only differences from the first column are tested.
     let tested = match places {

@@ -1,7 +1,7 @@
 //! Go's benchmark text: what `go test -bench` prints, and everything that prints the same.
 //!
 //! A line is a measurement (`BenchmarkName-8  1000  1234 ns/op  56 B/op`), a fact about the run
-//! (`goos: linux`), a fact about a unit (`Unit text-bytes assume=exact`) or none of our business.
+//! (`goos: linux`), a fact about a unit (`Unit text-bytes assume=exact`), or is ignored. Not for JSON; see `json`.
 
 use super::units::{Better, Facts, tidied};
 use super::{Measured, Results, Unusable};
@@ -9,13 +9,13 @@ use super::{Measured, Results, Unusable};
 /// Reads the text of a file.
 ///
 /// # Errors
-/// If there is no measurement in it, or one that is no number.
+/// If it has no measurement, or one that is not a finite number.
 pub fn read(text: &str) -> Result<Results, Unusable> {
     let mut results = Results::default();
     let mut config: Vec<(String, String)> = Vec::new();
     for (line, number) in text.lines().zip(1_u32..) {
         if let Some(rest) = line.strip_prefix("Benchmark") {
-            match measurement(rest).map_err(|told| Unusable(format!("line {number}: {told}")))? {
+            match measurement(rest).map_err(|error| Unusable(format!("line {number}: {error}")))? {
                 Line::Measured(name, values) => {
                     results.measured.push(Measured { config: config.clone(), name, values });
                 }
@@ -42,10 +42,10 @@ pub fn read(text: &str) -> Result<Results, Unusable> {
     Ok(results)
 }
 
-/// What a line that begins as a measurement is.
+/// A line that begins like a measurement.
 enum Line {
     Measured(String, Vec<(f64, String)>),
-    /// `go test -v` announces a benchmark by its name.
+    /// A benchmark's name alone, printed by `go test -v` before it runs.
     NameAlone,
     Damaged(&'static str),
 }
@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn no_number_is_no_measurement() {
         for value in ["NaN", "inf", "-Inf", "1e999"] {
-            let told = read(&format!("BenchmarkX 1 {value} ns/op")).unwrap_err().to_string();
-            assert!(told.starts_with(&format!("line 1: ns/op of X is {value}, which")), "{told}");
+            let error = read(&format!("BenchmarkX 1 {value} ns/op")).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("line 1: ns/op of X is {value}, which")), "{error}");
         }
         assert!(read("").unwrap_err().0.contains("no measurements"));
         assert!(read("BenchmarkX\nPASS\n").is_err());

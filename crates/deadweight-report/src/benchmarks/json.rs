@@ -1,25 +1,24 @@
 //! The JSON of Google Benchmark, criterion and hyperfine (both of its schemas).
 //!
-//! All of them keep every measurement; averages alone can be printed, but not compared. What they
-//! are is told by their fields. Not for our own reports.
+//! Only files with every measurement are accepted: averages alone cannot be compared. The format is recognised by its
+//! fields. Not for deadweight's own reports.
 
 use super::{Measured, Results, Unusable, finite};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Reads JSON text; None if it is of another kind. `name` is what criterion's benchmark is called:
-/// that stands in another file.
+/// Reads JSON text; None if it is of another kind. `name` is the name of criterion's benchmark, which another file has.
 ///
 /// # Errors
-/// If it is no JSON, or one of these and holds nothing that could be compared.
+/// If it is not JSON, or is one of these formats without anything that can be compared.
 pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         // Some programs write these words where a number belongs.
         Err(_) if ["NaN", "Infinity"].iter().any(|word| text.contains(word)) => {
-            let told = "is no report and no benchmark results: it holds NaN or Infinity, which are \
+            let why = "is no report and no benchmark results: it holds NaN or Infinity, which are \
                         no measurements";
-            return Err(Unusable(told.into()));
+            return Err(Unusable(why.into()));
         }
         Err(error) => {
             return Err(Unusable(format!("is no report and no benchmark results: {error}")));
@@ -32,8 +31,8 @@ pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
         (_, Some(commands), _) => hyperfine(commands)?,
         (.., Some(_)) => criterion(&value, name)?,
         _ if object.values().any(|v| v.get("point_estimate").is_some()) => {
-            let told = "holds criterion's estimates alone; give the sample.json beside it";
-            return Err(Unusable(told.into()));
+            let why = "holds criterion's estimates alone; give the sample.json beside it";
+            return Err(Unusable(why.into()));
         }
         _ => return Ok(None),
     };
@@ -116,8 +115,8 @@ fn google(runs: &[Value]) -> Result<Results, Unusable> {
         results.measured.push(Measured { name, values, ..Measured::default() });
     }
     if results.measured.is_empty() && averages {
-        let told = "holds averages alone: leave --benchmark_report_aggregates_only out";
-        return Err(Unusable(told.into()));
+        let why = "holds averages alone: leave --benchmark_report_aggregates_only out";
+        return Err(Unusable(why.into()));
     }
     Ok(results)
 }
@@ -193,7 +192,7 @@ fn criterion(value: &Value, name: &str) -> Result<Results, Unusable> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> String {
+    fn refusal(text: &str) -> String {
         read(text, "x").unwrap_err().to_string()
     }
 
@@ -213,9 +212,9 @@ mod tests {
         assert_eq!((only.name.as_str(), values.as_slice()), ("BM_a/8", expected.as_slice()));
         assert_eq!(read.remarks, ["BM_b is left out, for it failed: no file"]);
         let alone = r#"{"benchmarks": [{"name": "a_mean", "run_type": "aggregate"}]}"#;
-        assert!(told(alone).contains("averages alone"));
+        assert!(refusal(alone).contains("averages alone"));
         let fortnights = r#"{"benchmarks": [{"name": "a", "time_unit": "fortnight"}]}"#;
-        assert!(told(fortnights).contains("unknown unit"));
+        assert!(refusal(fortnights).contains("unknown unit"));
     }
 
     #[test]
@@ -227,9 +226,9 @@ mod tests {
         let (one, two) = (read(one, "").unwrap().unwrap(), read(two, "").unwrap().unwrap());
         assert_eq!(one, two);
         assert_eq!(one.measured[1].values, [(3.0, "sec".to_owned())]);
-        assert!(told(r#"{"results": [{"command": "ls", "mean": 2.0}]}"#).contains("no times"));
-        assert!(told(r#"{"results": []}"#).contains("no measurements"));
-        assert!(told(r#"{"results": [3]}"#).contains("not what hyperfine writes"));
+        assert!(refusal(r#"{"results": [{"command": "ls", "mean": 2.0}]}"#).contains("no times"));
+        assert!(refusal(r#"{"results": []}"#).contains("no measurements"));
+        assert!(refusal(r#"{"results": [3]}"#).contains("not what hyperfine writes"));
     }
 
     #[test]
@@ -238,17 +237,19 @@ mod tests {
         let values: Vec<f64> = read.measured.iter().map(|m| m.values[0].0).collect();
         assert_eq!(values, [10.0 * 1e-9, 11.0 * 1e-9]);
         assert_eq!(read.measured[0].name, "fib/20");
-        assert!(told(r#"{"iters": [0], "times": [1]}"#).contains("x is inf"));
-        assert!(told(r#"{"iters": [0], "times": [0]}"#).contains("x is NaN"));
-        assert!(told(r#"{"iters": [1], "times": []}"#).contains("as many"));
-        assert!(told(r#"{"mean": {"point_estimate": 3}}"#).contains("sample.json"));
+        assert!(refusal(r#"{"iters": [0], "times": [1]}"#).contains("x is inf"));
+        assert!(refusal(r#"{"iters": [0], "times": [0]}"#).contains("x is NaN"));
+        assert!(refusal(r#"{"iters": [1], "times": []}"#).contains("as many"));
+        assert!(refusal(r#"{"mean": {"point_estimate": 3}}"#).contains("sample.json"));
     }
 
     #[test]
     fn other_json_is_none_of_these() {
         assert_eq!(read(r#"{"schema": 1, "ledger": []}"#, ""), Ok(None));
         assert_eq!(read("[]", ""), Ok(None));
-        assert!(told("{").contains("no benchmark results: EOF"), "{}", told("{"));
-        assert!(told(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#).contains("holds NaN"));
+        assert!(refusal("{").contains("no benchmark results: EOF"), "{}", refusal("{"));
+        assert!(
+            refusal(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#).contains("holds NaN")
+        );
     }
 }

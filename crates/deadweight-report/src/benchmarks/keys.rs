@@ -1,5 +1,6 @@
-//! What rows and columns of a comparison are made of: parts of a benchmark's name, facts about its
-//! run, or the file it stands in. The names of keys are benchstat's.
+//! Keys of rows and columns: parts of a benchmark's name, facts about its run, or its file. Their names are benchstat's.
+//!
+//! Not for laying out tables; see `table`.
 
 use super::Measured;
 use std::str::FromStr;
@@ -7,15 +8,15 @@ use std::str::FromStr;
 /// A property of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// `.file`: which of the sides it is from.
+    /// `.file`: the side that it is from.
     File,
-    /// `.fullname`: all of the name that no other key takes.
+    /// `.fullname`: all parts of the name that no other key uses.
     FullName,
     /// `.name`: the name up to the first `/`.
     Name,
     /// `/key`: the part `/key=value` of the name; `/gomaxprocs` is the number at its end.
     Part(String),
-    /// What the file says about the run, such as `pkg`.
+    /// A fact about the run, such as `pkg`.
     Config(String),
 }
 
@@ -40,7 +41,7 @@ impl FromStr for Key {
 }
 
 impl Key {
-    /// Its value for a measurement; `taken` are the keys that the full name is to do without.
+    /// Its value for a measurement; `taken` are the keys that the full name leaves out.
     #[must_use]
     pub fn of(&self, file: &str, one: &Measured, taken: &[&Self]) -> String {
         match self {

@@ -1,9 +1,9 @@
-//! Results of benchmark programs, compared row by row: what they measured themselves, per operation.
+//! Results of benchmark programs, compared row by row, for each operation.
 //!
-//! Go's text form ([`go`]) and the JSON of Google Benchmark, criterion and hyperfine ([`json`]) are
-//! read into the same [`Results`]; [`table`] lays several of them beside one another and judges each
-//! row. The printed statistics are benchstat's, the verdicts ours. Not for runs of our own: those
-//! have ledgers, and are the business of [`crate::compare`].
+//! - Comes in: Go's text form ([`go`]), or JSON of Google Benchmark, criterion or hyperfine ([`json`]).
+//! - Goes out: [`Results`], [`table`]s of several of them with a verdict for each row, rankings ([`speed`]), answers to
+//!   [`conditions`]. The printed statistics are benchstat's; the verdicts are stricter.
+//! - Must not know: runs recorded by deadweight, which have ledgers; see [`crate::compare`].
 
 pub mod conditions;
 pub mod go;
@@ -17,21 +17,21 @@ pub mod units;
 
 use std::collections::BTreeMap;
 
-/// What one source measured.
+/// The measurements of one source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// Every measurement, in its order.
     pub measured: Vec<Measured>,
     /// What the source says about its units.
     pub units: BTreeMap<String, units::Facts>,
-    /// What was left out and why, in sentences.
+    /// What was left out, and why, in sentences.
     pub remarks: Vec<String>,
 }
 
 /// One measurement: a benchmark's name and a value per unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// What was said about the run before it (`goos: linux`), in order.
+    /// Facts about the run that precede it (`goos: linux`), in order.
     pub config: Vec<(String, String)>,
     /// The benchmark.
     pub name: String,
@@ -39,12 +39,12 @@ pub struct Measured {
     pub values: Vec<(f64, String)>,
 }
 
-/// Why results cannot be compared, as the rest of a sentence that begins with their source.
+/// Why results cannot be compared: the rest of a sentence that begins with their source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unusable(pub String);
 
-/// Refuses what is no measurement.
+/// Refuses values that are not finite.
 fn finite(value: f64, of: &str) -> Result<f64, Unusable> {
     if value.is_finite() {
         return Ok(value);

@@ -1,12 +1,12 @@
-//! What a benchmark program itself says of one operation, in the lines that it prints for people.
+//! The time of one operation, from the lines that a benchmark program prints for people.
 //!
-//! Go's, Google Benchmark's, criterion's and Crystal's. With it the ledger of a benchmark function
-//! becomes one per operation, whatever number of iterations a run chose. Not for comparing results:
-//! those are read from files by `go` and `json`.
+//! Reads the output of Go, Google Benchmark, criterion and Crystal. With it the ledger of a benchmark function applies to
+//! one operation, whatever number of iterations a run chose. Not for comparing results: `go` and `json` read these from
+//! files.
 
 use crate::report::Operation;
 
-/// The benchmark of `function` in what a program wrote: by its name, or the only one there is.
+/// The benchmark of `function` in a program's output: by name, or the only one.
 #[must_use]
 pub fn of_function(function: &str, text: &str) -> Option<Operation> {
     let all = all(text);
@@ -22,12 +22,12 @@ pub fn of_function(function: &str, text: &str) -> Option<Operation> {
     let mut fitting = all.iter().filter(named);
     match (fitting.next(), fitting.next(), all.as_slice()) {
         (Some(one), None, _) | (None, _, [one]) => Some(one.clone()),
-        // Several sizes of one function take different times: none is the one.
+        // Several sizes of one function take different times: the answer is ambiguous.
         _ => None,
     }
 }
 
-/// Whether a program printed results of benchmarks: these differ from run to run.
+/// Whether a program's output has results of benchmarks: these differ from run to run.
 #[must_use]
 pub fn is_benchmark(text: &str) -> bool {
     !all(text).is_empty()
@@ -37,8 +37,8 @@ fn all(text: &str) -> Vec<Operation> {
     let mut found = Vec::new();
     let mut before = "";
     for line in text.lines() {
-        let told = go(line).or_else(|| google(line)).or_else(|| criterion(line, before));
-        found.extend(told.or_else(|| crystal(line)));
+        let operation = go(line).or_else(|| google(line)).or_else(|| criterion(line, before));
+        found.extend(operation.or_else(|| crystal(line)));
         before = line;
     }
     found.retain(|operation| operation.ns.is_finite() && operation.ns > 0.0);

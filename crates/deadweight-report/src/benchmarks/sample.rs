@@ -1,24 +1,24 @@
-//! One benchmark's values: their middle, its interval, and whether two sets of them differ.
+//! One benchmark's values: their centre, its interval, and whether two sets of values differ.
 //!
-//! Middle, interval and probability are counted as benchstat counts them, so that both print the
-//! same numbers; [`crate::stats`] has ours. Not for rows and columns: that is `table`.
+//! Computed exactly as benchstat does, so that both print the same numbers; [`crate::stats`] has deadweight's own
+//! statistics. Not for rows and columns; see `table`.
 
 use crate::stats::normal::{below, quantile};
 use crate::stats::rank_tests;
 
-/// Of intervals, as benchstat's.
+/// The confidence of intervals, as in benchstat.
 pub const CONFIDENCE: f64 = 0.95;
-/// benchstat's `~` says that chance alone gives such a difference at least this often.
+/// benchstat's significance level: it prints `~` for larger p values.
 pub const ALPHA: f64 = 0.05;
-/// Up to so many values an interval is counted, and approximated beyond.
+/// Up to this many values an interval is exact, and approximated beyond.
 const COUNTED: usize = 30;
 
-/// The middle of some values.
+/// The centre of some values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Middle {
     /// The median; of exact values the most frequent one.
     pub value: f64,
-    /// The interval of its confidence, if there are values enough for one.
+    /// Its interval at [`CONFIDENCE`], if there are enough values.
     pub interval: Option<(f64, f64)>,
     /// What the reader should know.
     pub note: Option<String>,
@@ -62,7 +62,7 @@ pub fn mode(sorted: &[f64]) -> Middle {
 }
 
 impl Middle {
-    /// How far the interval reaches from the middle: `3%`, `∞` without one, `?` across zero.
+    /// The distance of the interval's ends from the centre: `3%`, `∞` without an interval, `?` across zero.
     #[must_use]
     pub fn reach(&self) -> String {
         let Some((low, high)) = self.interval else { return "∞".into() };
@@ -99,9 +99,8 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// From the how manyth to the how manyth value, from 1, the median's interval reaches; 0 or n + 1
-/// where there are too few. A fair coin thrown n times tells; where both directions would do, the
-/// lower one is taken.
+/// The ranks, from 1, of the two values that bound the median's interval; 0 or n + 1 if there are too few. From the
+/// binomial distribution; if both directions cover equally much, the lower one is taken.
 fn interval(n: usize) -> (usize, usize) {
     if n > COUNTED {
         return approximate_interval(n);
@@ -159,13 +158,13 @@ fn choices(n: usize, k: usize) -> f64 {
 /// Whether two samples differ.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Difference {
-    /// How often chance alone gives such a difference; 0 of exact values.
+    /// The p value; 0 for exact values.
     pub p: f64,
     /// What the reader should know.
     pub note: Option<String>,
 }
 
-/// Asks Mann and Whitney's test, as benchstat does.
+/// The Mann-Whitney U test, as benchstat computes it.
 #[must_use]
 pub fn difference(a: &[f64], b: &[f64]) -> Difference {
     let first = a.first().copied().unwrap_or_default();
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reach_is_told_in_per_cent_where_that_means_something() {
+    fn the_reach_is_in_per_cent_where_that_means_something() {
         let middle = |value, interval| Middle { value, interval, note: None };
         assert_eq!(middle(100.0, Some((98.0, 103.0))).reach(), "3%");
         assert_eq!(middle(1.0, None).reach(), "∞");
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_values_are_said_so() {
+    fn too_few_values_get_a_note() {
         let few = difference(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]);
         assert!((few.p - 0.1).abs() < 1e-12);
         assert!(few.note.is_some_and(|note| note.starts_with("need >= 4 samples")));

@@ -1,5 +1,5 @@
-//! The benchmarks of one side against one another: how many operations a second, how many times
-//! slower than the fastest. Not for comparing sides: that is `table`.
+//! The benchmarks of one side compared with each other: operations per second, and how many times slower than the
+//! fastest. Not for comparing sides; see `table`.
 
 use super::sample::least_p;
 use super::table::{Cell, Table, Tables};
@@ -7,18 +7,18 @@ use super::units::is_time;
 use crate::compare::{ALPHA, MATERIAL};
 use crate::stats::rank_tests::independent;
 
-/// One side's benchmarks, the fastest first.
+/// The benchmarks of one side, fastest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking<'t> {
     /// The side.
     pub column: &'t str,
-    /// What the times are per: `op`, or empty of whole runs.
+    /// The unit of work of the times: `op`, or empty for whole runs.
     pub per: &'t str,
     /// The benchmarks.
     pub entries: Vec<Entry<'t>>,
 }
 
-/// A benchmark in it.
+/// A benchmark in a ranking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry<'t> {
     /// Its name.
@@ -29,20 +29,20 @@ pub struct Entry<'t> {
     pub time: &'t Cell,
     /// Bytes allocated per operation, if that was measured.
     pub bytes: Option<f64>,
-    /// How it stands to the fastest.
+    /// Its verdict against the fastest.
     pub standing: Standing,
 }
 
-/// How a benchmark stands to the fastest.
+/// The verdict on a benchmark against the fastest.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Standing {
     /// It is the fastest.
     Fastest,
-    /// It is shown to take so many times as long.
+    /// It is shown to take this many times as long.
     Slower(f64),
     /// It was not shown to be slower.
     Alike,
-    /// There are too few measurements to tell; so many times it takes as far as one can see.
+    /// There are too few measurements for a test.
     Unknown,
 }
 
@@ -96,7 +96,7 @@ fn ranking<'t>(table: &'t Table, memory: Option<&'t Table>, column: usize) -> Ra
     Ranking { column: name, per: table.unit.strip_prefix("sec/").unwrap_or(""), entries }
 }
 
-/// Judged as one of `family` questions, each at its share of the error allowed (Bonferroni).
+/// Tested as one of `family` tests, with Bonferroni's correction.
 fn standing(fastest: &Cell, cell: &Cell, family: usize) -> Standing {
     let (a, b) = (&fastest.measured, &cell.measured);
     let family = family as f64;

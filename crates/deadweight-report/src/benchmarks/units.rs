@@ -1,14 +1,13 @@
-//! Units of measurements: told in seconds and bytes, printed with a prefix that fits.
+//! Units of measurements: converted to seconds and bytes, printed with a fitting prefix.
 //!
-//! The spelling of units is that of Go's benchmark format. Not for our own times: they are integers
-//! and have a type.
+//! Units are spelled as in Go's benchmark format. Not for times of recordings, which are integers with a type.
 
 use serde::{Deserialize, Serialize};
 
 /// What is known about a unit beyond its name.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Every measurement gives the same value: sizes of code, counts of instructions.
+    /// Every measurement has the same value: code sizes, instruction counts.
     pub exact: bool,
     /// Which values are better, where the source says so.
     pub better: Option<Better>,
@@ -24,7 +23,7 @@ pub enum Better {
     Higher,
 }
 
-/// A word of a unit, and whether it stands below the line.
+/// The words of a unit, and whether each is in the denominator.
 fn words(unit: &str) -> Vec<(std::ops::Range<usize>, bool)> {
     let (mut found, mut below, mut start) = (Vec::new(), false, None);
     for (at, c) in unit.char_indices().chain([(unit.len(), ' ')]) {
@@ -42,7 +41,7 @@ fn words(unit: &str) -> Vec<(std::ops::Range<usize>, bool)> {
     found
 }
 
-/// The unit in seconds and bytes, and what a value has to be multiplied with.
+/// The unit in seconds and bytes, and the factor for its values.
 #[must_use]
 pub fn tidied(unit: &str) -> (String, f64) {
     let (mut tidy, mut factor) = (unit.to_owned(), 1.0);
@@ -96,7 +95,7 @@ const DECIMAL: [(i32, &str); 8] =
     [(12, "T"), (9, "G"), (6, "M"), (3, "k"), (0, ""), (-3, "m"), (-6, "µ"), (-9, "n")];
 /// Powers of two. Bytes are not divided.
 const BINARY: [(i32, &str); 5] = [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"), (0, "")];
-/// From these on, a value rounds to 100.0, 10.00, 1.000.
+/// From these values on, a value rounds to 100.0, 10.00, 1.000.
 const ROUNDS_UP: [(f64, usize); 3] = [(99.995, 1), (9.9995, 2), (0.99995, 3)];
 /// More digits behind the point than this are never printed.
 const MOST_DIGITS: usize = 10;
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_told_in_seconds_and_bytes() {
+    fn values_are_in_seconds_and_bytes() {
         assert_eq!(tidied("ns/op"), ("sec/op".into(), 1e-9));
         assert_eq!(tidied("p99-ns"), ("p99-sec".into(), 1e-9));
         assert_eq!(tidied("MB/s"), ("B/s".into(), 1e6));
@@ -166,8 +165,8 @@ mod tests {
         assert_eq!(plain("B/op"), Some(Better::Lower));
         assert_eq!(plain("B/s"), Some(Better::Higher));
         assert_eq!(plain("widgets"), None);
-        let told = Facts { better: Some(Better::Higher), ..Facts::default() };
-        assert_eq!(better("widgets", told), Some(Better::Higher));
+        let stated = Facts { better: Some(Better::Higher), ..Facts::default() };
+        assert_eq!(better("widgets", stated), Some(Better::Higher));
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! What inlining changed beside the calls: the compiler sees the caller and the small function together,
-//! and the work of both becomes less.
+//! The work that inlining saves beyond the calls: the compiler optimises the caller and the callee together.
 //!
-//! The ledger of the side that calls has the calls in one row and that work in another. Only beside
-//! the other side does it show which part of the work was for the calls' sake. It is told only where
-//! nothing else about the program's code differs. Not for a single ledger: there it is a prediction.
+//! The ledger of the calling side has the calls in one row and this work in another. Only the comparison with the inlined
+//! side shows how much of the work the calls caused. It is reported only if nothing else in the program's code differs.
+//! Not for a single ledger: there it is a prediction.
 
 use crate::report::{FunctionWork, Report};
 use std::collections::BTreeSet;
@@ -12,22 +11,22 @@ use std::collections::BTreeSet;
 pub(super) const CALLS: &str = "missed-inlining";
 /// The row of the program's own work.
 pub(super) const WORK: &str = "net-work";
-/// Functions with less than this part of the work that was there before are too small to matter.
+/// Functions with less than this part of the calling side's work are ignored.
 const SMALL: f64 = 0.02;
-/// What differs in other functions must be below this part of what is told.
+/// Differences in other functions must be below this part of the saving.
 const ELSEWHERE: f64 = 0.2;
 
-/// Work that is less because small functions are not called any more.
+/// Work that is saved because small functions are no longer called.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct InliningEffect {
-    /// How much less.
+    /// How much is saved.
     pub(super) ns: u64,
-    /// Which functions, and where they went.
+    /// Which functions, and where they are inlined.
     pub(super) text: String,
 }
 
-/// Of `calling`, which calls small functions, and `inlined`, which does not; none where anything else
-/// may be the reason.
+/// The work that `inlined` saves compared with `calling`, which calls small functions; none if there may be another
+/// reason.
 pub(super) fn inlining_effect(calling: &Report, inlined: &Report) -> Option<InliningEffect> {
     let callees: BTreeSet<&str> = names(calling.work.iter().flat_map(|work| &work.calls));
     let finding = calling.findings.iter().find(|finding| finding.class == CALLS)?;
@@ -41,7 +40,7 @@ pub(super) fn inlining_effect(calling: &Report, inlined: &Report) -> Option<Inli
     let is_caller = |name: &str| {
         calling.work.iter().any(|work| work.function == name && !work.calls.is_empty())
     };
-    // Callers, and what stands in the place of one that is gone.
+    // Callers, and functions that replace a caller.
     let before = |name: &str| calling.work.iter().any(|work| work.function == name);
     let new: Vec<&FunctionWork> =
         inlined.work.iter().filter(|work| !before(&work.function)).filter(matters).collect();
@@ -76,9 +75,9 @@ pub(super) fn inlining_effect(calling: &Report, inlined: &Report) -> Option<Inli
         .map(|name| in_function(calling, name).abs_diff(in_function(inlined, name)))
         .sum();
     let row = |report: &Report| row(report, CALLS);
-    let promised = finding.high * calling.wall_ns as f64;
+    let predicted = finding.high * calling.wall_ns as f64;
     let in_all = ns.saturating_add(row(calling).saturating_sub(row(inlined)));
-    let alike = elsewhere as f64 <= ELSEWHERE * ns as f64 && in_all as f64 <= promised;
+    let alike = elsewhere as f64 <= ELSEWHERE * ns as f64 && in_all as f64 <= predicted;
     (alike && ns > 0).then(|| InliningEffect { ns, text: text(&callees, inlined, &new) })
 }
 
@@ -98,7 +97,7 @@ fn names<'s>(all: impl Iterator<Item = &'s String>) -> BTreeSet<&'s str> {
     all.map(String::as_str).collect()
 }
 
-/// A caller may have another name on the other side.
+/// A sentence for the moved work. A caller may have another name on the other side.
 fn text(callees: &BTreeSet<&str>, inlined: &Report, new: &[&FunctionWork]) -> String {
     let called = listed(callees);
     let inside = names(inlined.work.iter().flat_map(|work| &work.inlined));

@@ -1,8 +1,11 @@
-//! Two reports in, what makes the second faster or slower out: by how much, and which row it is.
+//! The comparison of two reports: whether the second is faster, by which factor, and which row explains it.
 //!
-//! The rows of both ledgers add up to their wall times, so the rows' differences add up to the
-//! difference of the wall times: exactly, and nothing is left to be explained. Whether there is a
-//! difference at all is asked of the undisturbed runs alone. Not for running commands or printing.
+//! - Comes in: two reports, A and B.
+//! - Goes out: a [`Comparison`]: factor, verdict, and the difference of each row.
+//! - Must not know: how commands are run or how a comparison is printed.
+//!
+//! The rows of each ledger add up to its wall time: so the rows' differences add up exactly to the difference of the wall
+//! times. The verdict comes from clean runs alone.
 
 mod inlining_effect;
 pub mod rows;
@@ -17,17 +20,17 @@ use serde::{Deserialize, Serialize};
 
 /// The version of [`Comparison`]'s JSON form.
 pub const SCHEMA: u32 = 1;
-/// A difference counts as shown if chance alone makes one as large less often than this.
+/// The significance level: a difference counts as shown if its p value is below this.
 pub const ALPHA: f64 = 0.01;
-/// Factors nearer to 1 than this are immaterial, however sure.
+/// Factors closer to 1 than this are immaterial, however significant.
 pub const MATERIAL: f64 = 0.01;
 /// The confidence of printed intervals.
 const CONFIDENCE: f64 = 0.95;
-/// So well a factor is to be known before running by turns may stop: half its interval's width.
+/// Alternating runs may stop when half the width of the factor's interval is at most this.
 pub const PRECISION: f64 = 0.005;
-/// So many pairs are run at least where nobody says how many: enough for the test to speak.
+/// The least number of pairs that are run if the user gives none: enough for a significant test.
 pub const FEWEST_PAIRS: usize = 10;
-/// The smallest difference that [`Comparison::runs_needed`] asks to see.
+/// The smallest difference that [`Comparison::runs_needed`] is computed for.
 pub const SMALLEST_DIFFERENCE: f64 = 0.02;
 
 /// How one command compares with the reference.
@@ -41,29 +44,29 @@ pub struct Comparison {
     pub b: Side,
     /// B's wall time over A's: below 1, B is faster.
     pub ratio: Ratio,
-    /// What can be said.
+    /// The verdict.
     pub verdict: Verdict,
     /// B's median minus A's, in ns. The rows add up to it.
     pub difference_ns: i64,
     /// Where the difference lies, largest first.
     pub rows: Vec<RowDifference>,
-    /// About how many runs of each would show a difference of 2 %, where none was shown.
+    /// The approximate number of runs of each that would show a difference of 2 %, if none was shown.
     pub runs_needed: Option<u32>,
-    /// Why the two may not do the same work, in sentences: to be said before anything else.
+    /// Why the two may not do the same work, in sentences. To be printed before anything else.
     #[serde(default)]
     pub unlike: Vec<String>,
-    /// What the reader must know before believing it, in sentences.
+    /// What the reader must know before relying on it, in sentences.
     pub warnings: Vec<String>,
 }
 
 /// One of the two.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// What the user calls it: the command, or a name given to it.
+    /// The command, or the name that the user gave it.
     pub name: String,
-    /// Undisturbed runs; 0 if there is one traced run only.
+    /// Clean runs; 0 if there is only a traced run.
     pub runs: u32,
-    /// Traced runs; 0 if there was none, and so no ledger.
+    /// Traced runs; 0 if there was none, and therefore no ledger.
     #[serde(default)]
     pub traced: u32,
     /// Median wall time with its interval.
@@ -74,7 +77,7 @@ pub struct Side {
     pub sys_ns: u64,
 }
 
-/// A factor with its interval and how likely chance alone is.
+/// A factor with its interval and its p value.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The estimate (Hodges and Lehmann's, on logarithms).
@@ -85,11 +88,11 @@ pub struct Ratio {
     pub high: f64,
     /// Probability of so large a difference if there were none.
     pub p: f64,
-    /// Whether runs were taken in pairs, A and B by turns.
+    /// Whether runs are paired: A and B alternated.
     pub paired: bool,
 }
 
-/// What can be said of B.
+/// The verdict on B.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -97,15 +100,14 @@ pub enum Verdict {
     Faster,
     /// Shown to be slower.
     Slower,
-    /// No difference was shown that is both beyond chance and worth speaking of.
+    /// No difference was shown that is both significant and material.
     NoDifference,
     /// Too few runs to show anything.
     #[default]
     CannotTell,
 }
 
-/// Compares `b` with `a`. `paired`: the n-th undisturbed run of both belong together, because they
-/// were run by turns.
+/// Compares `b` with `a`. `paired`: the n-th clean runs of both belong together, because the runs alternated.
 #[must_use]
 pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparison {
     let sides = [side(a.0, a.1), side(b.0, b.1)];
@@ -129,7 +131,7 @@ pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparis
 }
 
 impl Comparison {
-    /// The row that explains most of the difference, in its direction, and not by chance.
+    /// The row that explains most of the difference, in the same direction, and whose own difference is significant.
     #[must_use]
     pub fn reason(&self) -> Option<&RowDifference> {
         let towards = |row: &&RowDifference| row.share > 0.0 && !row.is_chance();
@@ -158,18 +160,18 @@ pub fn side(name: &str, report: &Report) -> Side {
     }
 }
 
-/// The part of a clean run's time that the ledger divides: under `--of` and `--in` not all of it.
+/// The part of a clean run's time that the ledger divides: not all of it under `--of` and `--in`.
 fn part_of(report: &Report, ns: u64) -> u64 {
     report.part.map_or(ns, |part| Ns(ns).part(part).0)
 }
 
-/// That of each clean run in ns, at least 1.
+/// That part of each clean run in ns, at least 1.
 fn each_run(report: &Report) -> Vec<f64> {
     let each = report.runs.clean.each_ns.iter();
     each.map(|ns| part_of(report, *ns).max(1) as f64).collect()
 }
 
-/// Whether B differs, asked of the undisturbed runs.
+/// Whether B differs, by the clean runs.
 pub fn judge(
     [a, b]: &[Vec<f64>; 2],
     paired: bool,
@@ -199,31 +201,30 @@ pub fn judge(
     (ratio, verdict)
 }
 
-/// The least number of runs of each with which the test can say anything at [`ALPHA`]: with n
-/// pairs all of one sign p is 2 / 2^n, with n against n wholly apart 2 / C(2n, n).
+/// The least number of runs of each with which the test can be significant at [`ALPHA`]: with n pairs of one sign p is
+/// 2 / 2^n, with n against n values without overlap 2 / C(2n, n).
 #[must_use]
 pub fn fewest(paired: bool) -> usize {
     if paired { 8 } else { 5 }
 }
 
-/// Whether wall times show a difference: then a reason is wanted.
+/// Whether wall times show a difference: then the ledgers are needed to explain it.
 #[must_use]
 pub fn shows_difference(a: &[f64], b: &[f64], paired: bool) -> bool {
     let verdict = judge(&[a.to_vec(), b.to_vec()], paired, 1, 1).1;
     matches!(verdict, Verdict::Faster | Verdict::Slower)
 }
 
-/// Whether wall times taken in pairs give their factor to [`PRECISION`]: enough to find a difference
-/// of 2 % (simulated in the tests). It asks nothing of the factor itself, so that stopping by it
-/// makes no false alarms.
+/// Whether paired wall times give their factor with [`PRECISION`]: enough to find a difference of 2 % (simulated in the
+/// tests). It does not depend on the factor itself, so that stopping by it causes no false alarms.
 #[must_use]
 pub fn is_precise(a: &[f64], b: &[f64]) -> bool {
     ratio::of_pairs(a, b, CONFIDENCE).is_some_and(|f| (f.high / f.low).ln() / 2.0 <= PRECISION)
 }
 
-/// How many runs narrow the interval's half width to the difference that was estimated, or to
-/// [`SMALLEST_DIFFERENCE`] if that is larger: it shrinks with the root of
-/// their number, and the test asks for [`ALPHA`] rather than for the printed confidence.
+/// The number of runs that narrows half the interval's width to the estimated difference, or to
+/// [`SMALLEST_DIFFERENCE`] if that is larger. The width shrinks with the root of the number; the test uses [`ALPHA`]
+/// rather than the printed confidence.
 fn needed(ratio: &Ratio, runs: u32) -> Option<u32> {
     let half = (ratio.high / ratio.low).ln() / 2.0;
     let stricter = quantile(1.0 - ALPHA / 2.0) / quantile(0.5 + CONFIDENCE / 2.0);
@@ -241,7 +242,7 @@ fn difference(a: u64, b: u64) -> i64 {
     if b < a { -size } else { size }
 }
 
-/// Commands that end differently.
+/// A sentence if the two commands end differently.
 fn ends(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
     (a.1.exit != b.1.exit).then(|| {
         format!(
@@ -254,19 +255,19 @@ fn ends(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
     })
 }
 
-/// What tempers the result.
+/// What limits the result, in sentences.
 fn warnings(
     a: (&str, &Report),
     b: (&str, &Report),
     verdict: Verdict,
     fewest: usize,
 ) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     let of_a = a.1.hazards.iter().map(|hazard| (a.0, hazard));
     for (name, hazard) in of_a.chain(b.1.hazards.iter().map(|hazard| (b.0, hazard))) {
         let line = format!("{name}: {}", hazard.text);
-        if !said.contains(&line) {
-            said.push(line);
+        if !warnings.contains(&line) {
+            warnings.push(line);
         }
     }
     if verdict == Verdict::CannotTell {
@@ -275,13 +276,13 @@ fn warnings(
             1 => "one undisturbed run of each is".to_owned(),
             runs => format!("{runs} undisturbed runs of each are"),
         };
-        // Before all else: nothing that follows matters as much.
-        said.insert(0, format!(
+        // First: no other warning matters as much.
+        warnings.insert(0, format!(
             "{few} too few to tell a difference from chance: compare the commands with `-r {fewest}` or \
              more"
         ));
     }
-    said
+    warnings
 }
 
 fn ending(report: &Report) -> String {

@@ -1,8 +1,7 @@
-//! The difference of two ledgers, row by row: how much, how sure, and whether it is more than chance.
+//! The difference of two ledgers, row by row, each with an interval and a p value.
 //!
-//! Rows vary from one traced run to the next, so each has an interval; and of a dozen rows one looks
-//! different by chance alone, so all are tested as one family (Holm). Not for whether the wall times
-//! differ: that is asked of undisturbed runs in `compare`.
+//! Rows vary between traced runs, so each has an interval. Among a dozen rows one may differ by chance alone, so all are
+//! tested as one family (Holm's correction). Not for whether the wall times differ: the parent tests that on clean runs.
 
 use super::inlining_effect::{CALLS, InliningEffect, WORK, inlining_effect};
 use super::{ALPHA, CONFIDENCE, difference};
@@ -12,7 +11,7 @@ use crate::stats::ratio;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// So many traced runs of each side at least, or a row of a usual ledger cannot be told from chance.
+/// Fewer traced runs of a side than this cannot give a significant difference of a row in a typical ledger.
 pub const FEWEST_TRACED: usize = 7;
 
 /// One account in both ledgers.
@@ -20,7 +19,7 @@ pub const FEWEST_TRACED: usize = 7;
 pub struct RowDifference {
     /// Its id.
     pub account: String,
-    /// The word shown.
+    /// The word shown in the ledger.
     pub group: String,
     /// In A's median run.
     pub a_ns: u64,
@@ -28,41 +27,41 @@ pub struct RowDifference {
     pub b_ns: u64,
     /// The second minus the first.
     pub difference_ns: i64,
-    /// The ends of its interval in ns: at 95 %, from the traced runs of both sides where both have
-    /// several, otherwise from the samples of one run each. None where neither says anything.
+    /// Its 95 % interval in ns: from the traced runs of both sides if both have several, otherwise from the samples of
+    /// one run each. None if there is neither.
     #[serde(default)]
     pub interval_ns: Option<[i64; 2]>,
-    /// Probability of so large a difference by chance in any of the rows (Mann and Whitney's test,
-    /// Holm's correction). None with fewer than seven traced runs on a side.
+    /// The p value of the difference (Mann-Whitney U test, Holm's correction over all rows). None with fewer than seven
+    /// traced runs on a side.
     #[serde(default)]
     pub p: Option<f64>,
-    /// The difference as a share of the whole one; 0 if there is none. Above 1 or below 0 where rows
-    /// differ in opposite directions.
+    /// The difference as a share of the whole difference; 0 if there is none. Above 1 or below 0 where rows differ in
+    /// opposite directions.
     pub share: f64,
-    /// What of `difference_ns` is not in the ledgers' rows but was taken from another row, or given to it:
-    /// work that is less because functions are inlined belongs to their calls.
+    /// The part of `difference_ns` that was moved from or to another row: work that inlining saves is counted with the
+    /// calls.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub moved_ns: i64,
-    /// Why.
+    /// Why it was moved.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub moved_for: String,
-    /// What A's ledger says beside it.
+    /// The note in A's ledger.
     pub a_note: String,
-    /// What B's ledger says.
+    /// The note in B's ledger.
     pub b_note: String,
 }
 
 impl RowDifference {
-    /// Whether it was tested, and chance explains it.
+    /// Whether it was tested and is not significant.
     #[must_use]
     pub fn is_chance(&self) -> bool {
         self.p.is_some_and(|p| p >= ALPHA)
     }
 }
 
-/// The rows of both ledgers side by side, largest difference first; `whole` is that of the wall times.
+/// The rows of both ledgers side by side, largest difference first. `whole` is the difference of the wall times.
 pub(super) fn differences(a: &Report, b: &Report, whole: i64) -> Vec<RowDifference> {
-    // Where one was only timed, the other's rows are no differences.
+    // If one side has no ledger, rows cannot be compared.
     if a.ledger.is_empty() || b.ledger.is_empty() {
         return Vec::new();
     }
@@ -72,7 +71,7 @@ pub(super) fn differences(a: &Report, b: &Report, whole: i64) -> Vec<RowDifferen
             accounts.entry(&row.account).or_default()[index] = Some(row);
         }
     }
-    // A row that only one side has was 0 in every run of the other.
+    // A row that is missing on one side was 0 in each of its runs.
     let runs =
         [a, b].map(|report| report.ledger.iter().map(|row| row.each_ns.len()).max().unwrap_or(0));
     let mut tested = Vec::new();
@@ -119,11 +118,11 @@ fn share(difference_ns: i64, whole: i64) -> f64 {
     if whole == 0 { 0.0 } else { difference_ns as f64 / whole as f64 }
 }
 
-/// Takes work that is less (`sign` -1) or more from the row of work to that of calls.
+/// Moves saved (`sign` -1) or additional work from the row of work to the row of calls.
 fn give_to_calls(rows: &mut [RowDifference], less: InliningEffect, sign: i64, whole: i64) {
     let at = |account: &str| rows.iter().position(|row| row.account == account);
     let (Some(calls), Some(work)) = (at(CALLS), at(WORK)) else { return };
-    // No more than there is.
+    // At most the difference of the row of work.
     let there = (rows[work].difference_ns * sign).max(0);
     let moved = i64::try_from(less.ns).unwrap_or(i64::MAX).min(there) * sign;
     for (at, moved) in [(calls, moved), (work, -moved)] {
@@ -133,7 +132,7 @@ fn give_to_calls(rows: &mut [RowDifference], less: InliningEffect, sign: i64, wh
         row.share = share(row.difference_ns, whole);
         row.interval_ns = row.interval_ns.map(|ends| ends.map(|end| end.saturating_add(moved)));
     }
-    // What was tested was the row as it stood in the ledgers.
+    // The test was of the row as it is in the ledgers.
     rows[work].p = None;
     rows[calls].moved_for = less.text;
 }
@@ -144,7 +143,7 @@ fn each(row: Option<&Row>, runs: usize) -> Vec<f64> {
     known.filter(|each| each.len() == runs).unwrap_or_else(|| vec![0.0; runs])
 }
 
-/// Holds the difference itself, which is one of means.
+/// The interval of a row's difference, widened to hold the difference itself, which is one of means.
 fn interval(
     [a, b]: &[Vec<f64>; 2],
     rows: [Option<&Row>; 2],
@@ -168,6 +167,7 @@ fn interval(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::random::Random;
 
     fn report(rows: &[(&str, &[u64])]) -> Report {
         let ledger = rows.iter().map(|(account, each)| Row {
@@ -223,11 +223,8 @@ mod tests {
 
     #[test]
     fn a_thousand_pairs_of_one_ledger_raise_few_alarms_in_any_row() {
-        let mut state = 17_u64;
-        let mut draw = |base: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
-            base + (state >> 33) % base
-        };
+        let mut random = Random::new(17);
+        let mut draw = |base: u64| base + (random.number() >> 33) % base;
         let mut ledger = || {
             let mut row = |base| (0..10).map(|_| draw(base)).collect::<Vec<u64>>();
             let rows: Vec<Vec<u64>> = [7, 50, 300, 900, 2000, 5000].map(&mut row).into();

@@ -1,8 +1,9 @@
-//! What is said of pairs of reports.
+//! Verdicts on pairs of reports, and their error rates by simulation.
 
 use super::*;
 use crate::report::{CleanRuns, Finding, FunctionWork, Row, Runs};
 use crate::stats::median;
+use crate::stats::random::Random;
 
 fn report(each: &[u64], rows: &[(&str, u64)]) -> Report {
     let wall_ns = rows.iter().map(|(_, ns)| ns).sum();
@@ -47,11 +48,8 @@ fn the_rows_add_up_to_the_difference_and_the_largest_is_the_reason() {
 
 #[test]
 fn a_difference_within_the_noise_is_none_and_says_how_many_runs_it_takes() {
-    let mut state = 1_u64;
-    let mut draw = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        1_000_000 + (state >> 40) % 300_000
-    };
+    let mut random = Random::new(1);
+    let mut draw = || 1_000_000 + (random.number() >> 40) % 300_000;
     let a: Vec<u64> = (0..10).map(|_| draw()).collect();
     let b: Vec<u64> = (0..10).map(|_| draw()).collect();
     let rows = [("net-work", 1_150_000)];
@@ -91,11 +89,8 @@ fn the_fewest_runs_are_those_with_which_the_tests_can_object() {
 
 #[test]
 fn alike_commands_raise_few_alarms_and_two_percent_is_seen() {
-    let mut state = 99_u64;
-    let mut draw = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
-        ((state >> 11) as f64 / (1_u64 << 53) as f64).max(1e-9)
-    };
+    let mut random = Random::new(99);
+    let mut draw = || random.uniform();
     // A run: a base, skewed noise of 1 %, and now and then a disturbance of 10 %.
     let mut run = |factor: f64| {
         let noise = 0.01 * -draw().ln() + if draw() < 0.05 { 0.1 } else { 0.0 };
@@ -121,28 +116,23 @@ fn alike_commands_raise_few_alarms_and_two_percent_is_seen() {
 /// A machine whose runs are noisy: each run's own noise, with a long tail upwards, on top of a
 /// disturbance that comes and goes and that neighbours in time share.
 struct Machine {
-    state: u64,
+    random: Random,
     disturbance: f64,
 }
 
 impl Machine {
-    /// Uniform between 0 and 1.
-    fn draw(&mut self) -> f64 {
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
-        ((self.state >> 11) as f64 / (1_u64 << 53) as f64).max(1e-9)
-    }
-
     fn run(&mut self, work_ns: f64) -> u64 {
-        self.disturbance = 0.9 * self.disturbance + 0.02 * self.draw();
-        let middling = (0..4).map(|_| self.draw()).sum::<f64>() - 2.0;
-        let tail = if self.draw() < 0.05 { -0.1 * self.draw().ln() } else { 0.0 };
+        self.disturbance = 0.9 * self.disturbance + 0.02 * self.random.uniform();
+        let middling = (0..4).map(|_| self.random.uniform()).sum::<f64>() - 2.0;
+        let tail =
+            if self.random.uniform() < 0.05 { -0.1 * self.random.uniform().ln() } else { 0.0 };
         let slower = 1.0 + self.disturbance + 0.015 * middling + tail;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
         let wall = (work_ns * slower) as u64;
         wall
     }
 
-    /// Runs by turns until the factor is known, as `compare` does without `-r`.
+    /// Alternates runs until the factor is precise, as `compare` does without `-r`.
     fn compare(&mut self, factor: f64) -> (Comparison, usize) {
         let (mut a, mut b): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
         loop {
@@ -161,7 +151,7 @@ impl Machine {
 
 #[test]
 fn a_thousand_pairs_of_the_same_program_raise_no_alarms() {
-    let mut machine = Machine { state: 23, disturbance: 0.0 };
+    let mut machine = Machine { random: Random::new(23), disturbance: 0.0 };
     let alarms =
         (0..1000).filter(|_| !matches!(machine.compare(1.0).0.verdict, Verdict::NoDifference));
     let alarms = alarms.count();
@@ -170,7 +160,7 @@ fn a_thousand_pairs_of_the_same_program_raise_no_alarms() {
 
 #[test]
 fn two_per_cent_are_found_at_the_number_of_runs_that_is_chosen() {
-    let mut machine = Machine { state: 29, disturbance: 0.0 };
+    let mut machine = Machine { random: Random::new(29), disturbance: 0.0 };
     let (mut found, mut rounds) = (0, 0);
     for _ in 0..300 {
         let (comparison, runs) = machine.compare(1.02);

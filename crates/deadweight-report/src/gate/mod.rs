@@ -1,4 +1,8 @@
-//! Conditions on reports, in words that a person writes and a script relies on.
+//! Conditions on reports: a small language for people and scripts.
+//!
+//! - Comes in: a condition as text, and reports by name.
+//! - Goes out: whether it holds, and the values that were compared.
+//! - Must not know: how reports are made, or exit codes.
 //!
 //! | condition | holds if |
 //! |---|---|
@@ -8,12 +12,12 @@
 //! | `B.allocs/op > A.allocs/op` | of benchmark files: one row has more of this |
 //! | `slow.finding = "tiny-reads @ main.zig:14"` | the best finding is of this class, at this place |
 //! | `fast.finding = none` | there is no finding |
-//! | `piped.hazard = "timed-the-producer"` | this is said of the measurement |
+//! | `piped.hazard = "timed-the-producer"` | the measurement has this hazard |
 //! | `blame(slow, fast) = "tiny-reads" > 70 %` | this row makes more than this part of the difference |
 //! | `blame(slow, fast) = "allocation + gc" > 70 %` | these rows together do |
 //! | `saving(slow, fast) within 10 points` | the best finding's predicted saving is as near as that to the real one |
 //!
-//! Accounts that are not in a ledger are 0. Not for running anything or for exit codes.
+//! Accounts that are not in a ledger are 0.
 
 mod parse;
 
@@ -26,37 +30,37 @@ use std::collections::BTreeMap;
 pub enum Condition {
     /// One amount beside another.
     Amounts(Amount, Order, Amount),
-    /// The best finding of a report is this one; none: it has none.
-    Finding(String, Option<Wanted>),
-    /// A report says of its own measurement that it misleads in this way.
+    /// The best finding of a report matches; none: the report has no finding.
+    Finding(String, Option<FindingPattern>),
+    /// A report has this hazard.
     Hazard(String, String),
-    /// The rows of these accounts make so much of the difference between two reports.
+    /// The share that the rows of these accounts have of the difference between two reports.
     Blame([String; 2], Vec<String>, Order, f64),
-    /// The first report's predicted saving is so many points from the second's real one.
+    /// The first report's predicted saving is within this many points of the real one, which the second report shows.
     Saving([String; 2], f64),
 }
 
 /// An amount of time or a share, perhaps times a factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Amount {
-    /// Of what.
-    pub of: Of,
+    /// The quantity.
+    pub of: Quantity,
     /// Times this.
     pub factor: f64,
 }
 
-/// What an amount is of.
+/// A quantity that conditions compare.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Of {
+pub enum Quantity {
     /// A report's wall time, in ns; of benchmarks, their times.
     Wall(String),
-    /// Of benchmarks, what they measured in this unit (`B.allocs/op`).
+    /// Of benchmarks, their values in this unit (`B.allocs/op`).
     Metric(String, String),
     /// An account's share of a report's wall time, 0 to 1.
     Share(String, String),
-    /// So many ns.
+    /// A time in ns.
     Time(f64),
-    /// This share, 0 to 1.
+    /// A share, 0 to 1.
     Part(f64),
 }
 
@@ -69,9 +73,9 @@ pub enum Order {
     Above,
 }
 
-/// A finding as one would describe it.
+/// A description that a finding may match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FindingPattern {
     /// Its class.
     pub class: String,
     /// The end of its file's path, or its function.
@@ -80,19 +84,19 @@ pub struct Wanted {
     pub line: Option<u32>,
 }
 
-/// Whether a condition held, and what was seen.
+/// Whether a condition holds, and the values compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether it did.
+    /// Whether it holds.
     pub holds: bool,
-    /// The values that it was asked of, in words.
+    /// The values compared, in words.
     pub seen: String,
 }
 
-/// Why a condition cannot be asked.
+/// Why a condition cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
-    /// It is not written as conditions are.
+    /// It cannot be parsed.
     #[error("cannot read the condition `{condition}`: {why}")]
     Syntax {
         /// The condition.
@@ -100,21 +104,21 @@ pub enum GateError {
         /// What is wrong with it.
         why: String,
     },
-    /// It names a report that is not there.
+    /// It names an unknown report.
     #[error("no report is called `{0}`")]
     Unknown(String),
     /// It compares amounts of different kinds.
     #[error("a time cannot be compared with a share, nor either with another unit")]
     Units,
-    /// It asks a report for a benchmark's unit.
+    /// It uses a benchmark's unit on a report.
     #[error("`{0}` is a unit of benchmark programs, and none of the sides is a file of one")]
     NoMetric(String),
-    /// It asks benchmarks for a ledger.
+    /// It needs a ledger, which benchmarks don't have.
     #[error(
         "results of benchmark programs have no ledger: ask `B > A * 1.05`, `B.allocs/op > A.allocs/op`"
     )]
     NoLedger,
-    /// No benchmark has what it asks for.
+    /// No benchmark has all the quantities that it uses.
     #[error("no benchmark has all that the condition asks for")]
     NoRow,
 }
@@ -137,30 +141,30 @@ impl Condition {
         }
     }
 
-    /// Whether it asks for more than wall times.
+    /// Whether it needs more than wall times.
     #[must_use]
     pub fn needs_ledger(&self) -> bool {
-        let share = |amount: &Amount| matches!(amount.of, Of::Share(..));
+        let share = |amount: &Amount| matches!(amount.of, Quantity::Share(..));
         match self {
             Self::Amounts(left, _, right) => share(left) || share(right),
             _ => true,
         }
     }
 
-    /// The unit of benchmark programs that it asks for: no report has it.
+    /// The unit of benchmark programs that it uses, which no report has.
     #[must_use]
     pub fn benchmark_unit(&self) -> Option<&str> {
         let Self::Amounts(left, _, right) = self else { return None };
         [left, right].into_iter().find_map(|amount| match &amount.of {
-            Of::Metric(_, unit) => Some(unit.as_str()),
+            Quantity::Metric(_, unit) => Some(unit.as_str()),
             _ => None,
         })
     }
 
-    /// Asks it of `reports`.
+    /// Evaluates it on `reports`.
     ///
     /// # Errors
-    /// If it names a report that is not there, or compares a time with a share.
+    /// If it names an unknown report, or compares a time with a share.
     pub fn evaluate(&self, reports: &Reports<'_>) -> Result<Outcome, GateError> {
         match self {
             Self::Amounts(left, order, right) => amounts(reports, left, *order, right),
@@ -168,18 +172,18 @@ impl Condition {
                 let best = of(reports, name)?.findings.first();
                 let holds = match (best, wanted) {
                     (None, None) => true,
-                    (Some(best), Some(wanted)) => wanted.is(best),
+                    (Some(best), Some(wanted)) => wanted.matches(best),
                     _ => false,
                 };
                 Ok(Outcome { holds, seen: best.map_or("none".into(), described) })
             }
             Self::Hazard(name, id) => {
-                let said: Vec<&str> =
+                let ids: Vec<&str> =
                     of(reports, name)?.hazards.iter().map(|hazard| hazard.id.as_str()).collect();
-                let holds = said.contains(&id.as_str());
+                let holds = ids.contains(&id.as_str());
                 Ok(Outcome {
                     holds,
-                    seen: if said.is_empty() { "none".into() } else { said.join(", ") },
+                    seen: if ids.is_empty() { "none".into() } else { ids.join(", ") },
                 })
             }
             Self::Blame([a, b], accounts, order, part) => {
@@ -229,21 +233,23 @@ fn amounts(
 impl Amount {
     pub(crate) fn report(&self) -> Option<&str> {
         match &self.of {
-            Of::Wall(name) | Of::Share(name, _) | Of::Metric(name, _) => Some(name),
-            Of::Time(_) | Of::Part(_) => None,
+            Quantity::Wall(name) | Quantity::Share(name, _) | Quantity::Metric(name, _) => {
+                Some(name)
+            }
+            Quantity::Time(_) | Quantity::Part(_) => None,
         }
     }
 
     fn is_time(&self) -> bool {
-        matches!(self.of, Of::Wall(_) | Of::Time(_))
+        matches!(self.of, Quantity::Wall(_) | Quantity::Time(_))
     }
 
     fn value(&self, reports: &Reports<'_>) -> Result<f64, GateError> {
         let value = match &self.of {
-            Of::Time(value) | Of::Part(value) => *value,
-            Of::Metric(_, unit) => return Err(GateError::NoMetric(unit.clone())),
-            Of::Wall(name) => of(reports, name)?.wall_ns as f64,
-            Of::Share(name, account) => {
+            Quantity::Time(value) | Quantity::Part(value) => *value,
+            Quantity::Metric(_, unit) => return Err(GateError::NoMetric(unit.clone())),
+            Quantity::Wall(name) => of(reports, name)?.wall_ns as f64,
+            Quantity::Share(name, account) => {
                 let report = of(reports, name)?;
                 let rows = report.ledger.iter().filter(|row| row.account == *account);
                 let ns: u128 = rows.map(|row| u128::from(row.ns)).sum();
@@ -263,9 +269,9 @@ impl Order {
     }
 }
 
-impl Wanted {
-    /// Whether it describes this finding: by any of its places.
-    fn is(&self, finding: &Finding) -> bool {
+impl FindingPattern {
+    /// Whether a finding matches, by any of its call sites.
+    fn matches(&self, finding: &Finding) -> bool {
         let at = |site: &crate::report::Site| {
             let named = self.place.as_ref().is_none_or(|place| {
                 let file = site.file == *place || site.file.ends_with(&format!("/{place}"));

@@ -1,9 +1,9 @@
-//! Conditions as text.
+//! The parser of conditions.
 //!
-//! Words, numbers, quoted strings and a handful of signs; no precedence, because there is nothing
-//! to nest. Not for meaning: a name may be anybody's.
+//! Words, numbers, quoted strings and a few signs; nothing nests, so there is no precedence. Not for evaluating them: a
+//! name need not be that of a report.
 
-use super::{Amount, Condition, GateError, Of, Order, Wanted};
+use super::{Amount, Condition, FindingPattern, GateError, Order, Quantity};
 use crate::account::AccountId;
 use std::str::FromStr;
 
@@ -72,7 +72,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// `name`, if it is one of these: a mistyped one would be 0, and a condition on it hold for ever.
+/// `name`, if it is one of these. A mistyped name would count as 0, and a condition on it could always hold.
 fn known(name: &str, all: &[&str]) -> Result<String, String> {
     if all.contains(&name) {
         return Ok(name.to_owned());
@@ -189,7 +189,7 @@ impl<'t> Reader<'t> {
         Ok(Condition::Saving(pair, points))
     }
 
-    fn wanted(&mut self) -> Result<Option<Wanted>, String> {
+    fn wanted(&mut self) -> Result<Option<FindingPattern>, String> {
         if self.tokens.get(self.at) == Some(&Token::Word("none".into())) {
             self.at += 1;
             return Ok(None);
@@ -211,7 +211,11 @@ impl<'t> Reader<'t> {
             return Err("say \"CLASS @ PLACE\", \"CLASS\" or none".into());
         }
         let classes: Vec<&str> = AccountId::of_classes().map(AccountId::id).collect();
-        Ok(Some(Wanted { class: known(class, &classes)?, place: place.map(str::to_owned), line }))
+        Ok(Some(FindingPattern {
+            class: known(class, &classes)?,
+            place: place.map(str::to_owned),
+            line,
+        }))
     }
 
     fn order(&mut self) -> Result<Order, String> {
@@ -228,10 +232,14 @@ impl<'t> Reader<'t> {
         let of = match self.next() {
             Some(Token::Number(number)) => self.with_unit(*number)?,
             Some(Token::Word(word)) => match word.split_once('.') {
-                None => Of::Wall(word.clone()),
-                Some((name, "wall")) => Of::Wall(name.to_owned()),
-                Some((name, unit)) if unit.contains('/') => Of::Metric(name.into(), unit.into()),
-                Some((name, account)) => Of::Share(name.into(), known(account, &account_ids())?),
+                None => Quantity::Wall(word.clone()),
+                Some((name, "wall")) => Quantity::Wall(name.to_owned()),
+                Some((name, unit)) if unit.contains('/') => {
+                    Quantity::Metric(name.into(), unit.into())
+                }
+                Some((name, account)) => {
+                    Quantity::Share(name.into(), known(account, &account_ids())?)
+                }
             },
             Some(token) => return Err(format!("an amount is missing before {}", token.shown())),
             None => return Err("an amount is missing at the end".into()),
@@ -240,14 +248,14 @@ impl<'t> Reader<'t> {
         Ok(Amount { of, factor })
     }
 
-    fn with_unit(&mut self, number: f64) -> Result<Of, String> {
+    fn with_unit(&mut self, number: f64) -> Result<Quantity, String> {
         if self.takes('%') {
-            return Ok(Of::Part(number / 100.0));
+            return Ok(Quantity::Part(number / 100.0));
         }
         const UNITS: [(&str, f64); 5] =
             [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
         let unit = self.word("a unit (%, ns, us, ms, s)")?;
         let size = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size);
-        size.map(|size| Of::Time(number * size)).ok_or_else(|| format!("`{unit}` is no unit"))
+        size.map(|size| Quantity::Time(number * size)).ok_or_else(|| format!("`{unit}` is no unit"))
     }
 }

@@ -1,4 +1,4 @@
-//! What conditions mean, and what is said of those that mean nothing.
+//! The meaning of conditions, and the errors of invalid ones.
 
 use super::*;
 use crate::report::{Hazard, Row, Site};
@@ -62,7 +62,7 @@ fn conditions_hold_or_not_as_they_say() {
 }
 
 #[test]
-fn what_was_seen_is_told() {
+fn the_values_are_reported() {
     assert_eq!(ask("slow.tiny-reads > 90 %").seen, "85.0 % beside 90.0 %");
     assert_eq!(ask("slow.finding = none").seen, "tiny-reads @ main.zig:14");
     let saving = ask("saving(slow, fast) within 4 points").seen;

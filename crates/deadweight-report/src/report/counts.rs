@@ -4,42 +4,42 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A function that the ledger is restricted to: then all times are of what was spent under it.
+/// A function that the ledger is restricted to: then all times are those spent in it and its callees.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inside {
-    /// As it was asked for.
+    /// As the user named it.
     pub function: String,
-    /// Its share of the wall time without tracing and other programs.
+    /// Its share of the wall time without tracing overhead and other programs.
     pub share: f64,
-    /// Its share of the CPU time of all threads, likewise.
+    /// Its share of the CPU time of all threads, without the same.
     pub cpu_share: f64,
-    /// What a call takes, if calls were counted: in a run of its own, under `-r`.
+    /// Figures for each call, if calls were counted (in a separate run, under `-r`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
-    /// What an operation takes, if it is a benchmark that says so itself: the rows' shares are its too.
+    /// The time of an operation, if the program is a benchmark that prints it: the rows' shares apply to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
-    /// Why calls were not counted, in a sentence; empty if they were.
+    /// Why calls were not counted, in a sentence; empty if they were counted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uncounted: String,
 }
 
-/// An operation of a benchmark, by the program's own count in the runs that were read.
+/// An operation of a benchmark, as the program itself reports it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Operation {
-    /// What the program calls the benchmark.
+    /// The program's name for the benchmark.
     pub name: String,
-    /// Its time in ns, median of the runs.
+    /// Its time in ns; in a report the median of the runs.
     pub ns: f64,
 }
 
-/// Calls of a function in one run, and what one takes. Of its copies that are code of their own:
-/// what was inlined into a caller is left out, with its time.
+/// Calls of a function in one run, and figures for each call. Only calls of its own machine code: inlined copies are
+/// left out, with their time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
-    /// How many, from all threads, those from itself too.
+    /// The number of calls from all threads, recursive calls included.
     pub count: u64,
-    /// How that is known.
+    /// How the count is known.
     pub basis: CountBasis,
     /// Wall time under the function for each.
     pub ns_per_call: f64,
@@ -48,14 +48,14 @@ pub struct Calls {
     /// Allocations under the function for each; none if no allocator could be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocations_per_call: Option<f64>,
-    /// The bytes that these ask for.
+    /// The bytes that these request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_call: Option<f64>,
     /// The share of its time in copies that were inlined.
     pub inlined_share: f64,
     /// The share of calls that come from itself, at any depth.
     pub recursive_share: f64,
-    /// What a reader must know to read the figures.
+    /// What the reader must know about the figures.
     pub remarks: Vec<String>,
 }
 
@@ -66,29 +66,29 @@ pub enum CountBasis {
     /// All were counted.
     #[default]
     Exact,
-    /// Counting stopped before the end, because there were enough to tell the proportions.
+    /// Counting stopped before the end, when there were enough to know the proportions.
     AtLeast,
-    /// Counting stopped before the end, and is scaled by how far the program's own work had come.
+    /// Counting stopped before the end; the count is scaled by the progress of the program's own work.
     Estimate,
 }
 
-/// Allocations of one run of the command, counted in a run of its own under `-r`.
+/// Allocations of one run of the command, counted in a separate run under `-r`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allocations {
-    /// How many, growth of what there was (`realloc`) included.
+    /// The number of allocations, `realloc` included.
     pub count: u64,
-    /// The bytes asked for.
+    /// The bytes requested.
     pub bytes: u64,
-    /// How that is known.
+    /// How the count is known.
     pub basis: CountBasis,
-    /// The lines that ask most often.
+    /// The lines that allocate most often.
     pub sites: Vec<AllocationSite>,
-    /// How the counts are known if they are not exact.
+    /// How the counts are known, if they are not exact.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remark: String,
 }
 
-/// A line that asks for memory.
+/// A source line that allocates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AllocationSite {
     /// Function, demangled.
@@ -99,10 +99,10 @@ pub struct AllocationSite {
     pub line: u32,
     /// How often.
     pub count: u64,
-    /// The bytes asked for.
+    /// The bytes requested.
     pub bytes: u64,
-    /// The fewest at once ...
+    /// The smallest request ...
     pub least: u64,
-    /// ... and the most.
+    /// ... and the largest.
     pub most: u64,
 }

@@ -12,16 +12,16 @@ pub struct Finding {
     pub class: String,
     /// One line: what it is (`tiny reads`).
     pub title: String,
-    /// A sentence or two: the story, with its counts.
+    /// A sentence or two: what happens, with counts.
     #[serde(default)]
     pub text: String,
     /// The process that it happens in.
     pub process: String,
-    /// What it takes of the wall time.
+    /// Its part of the wall time.
     pub amount_ns: u64,
     /// What removing it is predicted to save.
     pub saving_ns: u64,
-    /// That, as a share of the wall time.
+    /// The predicted saving as a share of the wall time.
     pub saving_share: f64,
     /// Lower end of the saving's share.
     pub low: f64,
@@ -31,14 +31,14 @@ pub struct Finding {
     pub how: How,
     /// Where, most expensive first.
     pub sites: Vec<Site>,
-    /// What shows it: counts, stacks, listings, in lines.
+    /// Evidence in lines: counts, stacks, listings.
     pub evidence: Vec<String>,
-    /// What to do, concretely, for this language.
+    /// What to do, for this language.
     pub remedy: String,
-    /// What came of leaving it out of a copy of the binary (`--prove`).
+    /// Results of removing the cost from a copy of the binary (`--prove`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
-    /// What could be left out to prove it. Not part of the exported form.
+    /// What can be removed to prove it. Not part of the exported form.
     #[serde(skip)]
     pub removals: Vec<Removal>,
 }
@@ -49,16 +49,16 @@ pub struct Finding {
 pub enum How {
     /// Both ends of its time are in the trace.
     Exact,
-    /// Share of samples, with the class's known bias.
+    /// A share of samples, with the class's known bias.
     #[default]
     Estimate,
-    /// May be it: not a promised saving.
+    /// A possible cause: no saving is promised.
     Candidate,
     /// The saving was measured by removing the cost.
     Measured,
 }
 
-/// A place in the program.
+/// A call site: a place in the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Site {
     /// Function, demangled.
@@ -69,7 +69,7 @@ pub struct Site {
     pub line: u32,
     /// Binary.
     pub image: String,
-    /// Share of the finding that lies here.
+    /// The share of the finding at this place.
     pub share: f64,
     /// How often, where counted.
     #[serde(default)]
@@ -77,23 +77,23 @@ pub struct Site {
     /// The call chain above, innermost first, as `function (file:line)`.
     #[serde(default)]
     pub chain: Vec<String>,
-    /// The source line's text, if the file was there when sealing.
+    /// The source line's text, if the file existed when the recording was sealed.
     #[serde(default)]
     pub source: String,
 }
 
-/// What came of running the program with a part of its code left out, beside itself.
+/// The result of comparing the program with a copy of which a part of the code was removed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// What was left out (`the call of memset at frames.cpp:11`).
+    /// What was removed (`the call of memset at frames.cpp:11`).
     pub removed: String,
-    /// What that showed.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The same in a sentence.
+    /// The outcome in a sentence.
     pub text: String,
-    /// Undisturbed runs of each of the two, by turns.
+    /// Untraced runs of each of the two, alternating.
     pub pairs: u32,
-    /// What was saved, as a share of the command's wall time.
+    /// The time saved, as a share of the command's wall time.
     pub saving: f64,
     /// Lower end at 95 % confidence.
     pub low: f64,
@@ -101,22 +101,22 @@ pub struct Proof {
     pub high: f64,
 }
 
-/// What leaving something out showed.
+/// The outcome of a removal.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The program is faster without it, and does the same.
+    /// The program is faster without the removed code, and its output is the same.
     Measured,
-    /// The program does something else without it.
+    /// The program's behaviour differs without the removed code.
     Needed,
-    /// The program does the same, and is not shown to be faster.
+    /// The output is the same, and the program is not shown to be faster.
     NoSaving,
-    /// It could not be tried, or not enough to say anything.
+    /// It could not be tried, or not often enough for a result.
     #[default]
     NotTried,
 }
 
-/// What can be left out of a binary to try what it is worth.
+/// Code that can be removed from a binary, to measure what it costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Removal {
     /// What it is and where: `the call of memset at frames.cpp:11`.
@@ -125,15 +125,15 @@ pub struct Removal {
     pub image: String,
     /// Its share of the finding, 0 to 1.
     pub share: f64,
-    /// The bytes; or why they cannot be told.
+    /// The patches; or why there are none.
     pub patches: Result<Vec<Patch>, String>,
 }
 
 /// A reason why the measurement misleads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hazard {
-    /// Stable word (`timed-the-producer`).
+    /// Stable id (`timed-the-producer`).
     pub id: String,
-    /// What and what to do about it.
+    /// What it is and what to do about it.
     pub text: String,
 }

@@ -21,10 +21,10 @@ pub struct Row {
     pub low_ns: u64,
     /// Upper end.
     pub high_ns: u64,
-    /// A few words beside it (`read ×4 003, 1 byte each`; `for xxd`).
+    /// A short note (`read ×4 003, 1 byte each`; `for xxd`).
     #[serde(default)]
     pub note: String,
-    /// What `ns` would be by each traced run alone, in no particular order; empty if there was one.
+    /// `ns` by each traced run alone, in no particular order; empty if there was one run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_ns: Vec<u64>,
 }
@@ -40,17 +40,17 @@ pub enum Basis {
     Sampled,
 }
 
-/// A function's machine code, and what of the row `net-work` is spent there.
+/// A function's machine code, and the part of the row `net-work` that is spent there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FunctionWork {
     /// Its name.
     pub function: String,
     /// By samples, in ns.
     pub ns: u64,
-    /// Functions seen inlined in it.
+    /// Functions that are inlined into it, as far as samples show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<String>,
-    /// Small functions that it was seen to call, and that could have been inlined.
+    /// Small functions that it calls, as far as samples show, and that could have been inlined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
 }

@@ -31,31 +31,31 @@ pub struct Report {
     pub deadweight: String,
     /// The command with its arguments.
     pub command: Vec<String>,
-    /// Whose wall time was divided.
+    /// The process whose wall time was divided.
     pub subject: SubjectInfo,
     /// How the command ended.
     pub exit: ExitInfo,
     /// How often it ran and how long.
     pub runs: Runs,
-    /// How much of it could be recorded.
+    /// How much of the run could be recorded.
     #[serde(default, skip_serializing_if = "Recording::is_whole")]
     pub recording: Recording,
     /// The function that the ledger is restricted to (`--in`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Inside>,
-    /// Which part of the whole command's wall time the ledger divides, 0 to 1, where that is not
-    /// all of it (`--of`, `--in`) and clean runs were made of the whole.
+    /// The part of the command's wall time that the ledger divides, 0 to 1, where it is not all of it (`--of`,
+    /// `--in`) and the clean runs were of the whole command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<f64>,
     /// The wall time that the ledger divides: of the traced run, or the clean median under `-r`.
     pub wall_ns: u64,
-    /// The part of `wall_ns` that a quiet, untraced run would take: without what recording and
-    /// other programs took. Savings are shares of it.
+    /// The part of `wall_ns` that an undisturbed, untraced run would take: without tracing overhead and other
+    /// programs. Savings are shares of it.
     #[serde(default)]
     pub net_ns: u64,
     /// The rows. Their `ns` add up to `wall_ns` exactly.
     pub ledger: Vec<Row>,
-    /// All tasks' CPU time, by the same accounts (`--cpu`); adds up to `cpu_ns`.
+    /// CPU time of all tasks, by the same accounts (`--cpu`); adds up to `cpu_ns`.
     #[serde(default)]
     pub cpu_ledger: Vec<Row>,
     /// CPU time of all of the subject's tasks.
@@ -66,12 +66,12 @@ pub struct Report {
     /// Allocations, if they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocations: Option<Allocations>,
-    /// Findings that removing their cost has refuted (`--prove`): their `proofs` say why.
+    /// Findings refuted by removing their cost (`--prove`): their `proofs` say why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withdrawn: Vec<Finding>,
-    /// Why the measurement itself may mislead.
+    /// Reasons why the measurement itself may mislead.
     pub hazards: Vec<Hazard>,
-    /// The processes of a pipeline, or the program and who it waited for.
+    /// The processes of a pipeline, or the program and the processes that it waited for.
     pub stages: Vec<Stage>,
     /// Functions with the most CPU time on the path.
     #[serde(default)]
@@ -79,6 +79,6 @@ pub struct Report {
     /// The program's own work by the functions whose machine code does it, largest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work: Vec<FunctionWork>,
-    /// What was not as it should be in recording or analysis.
+    /// Problems of the recording or the analysis.
     pub warnings: Vec<String>,
 }

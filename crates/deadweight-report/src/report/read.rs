@@ -1,4 +1,6 @@
-//! A report back from its JSON. Whoever wrote it, it is one whose rows add up, or refused in a sentence.
+//! A report from its JSON, checked: another schema, or rows that don't add up, are refused with a sentence.
+//!
+//! Not for conditions on reports; see `gate`.
 
 use super::{Report, SCHEMA};
 
@@ -6,8 +8,8 @@ impl Report {
     /// Reads what `--export-json` wrote.
     ///
     /// # Errors
-    /// In words that follow "it is no report: ", if it is no JSON of that form, of another schema, or if its rows do
-    /// not add up to its wall time, which must not be 0.
+    /// If the text is not JSON of this form, has another schema, or if its rows do not add up to its wall time, which
+    /// must not be 0. The text continues "it is no report: ".
     pub fn from_json(text: &str) -> Result<Self, String> {
         let report: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if report.schema != SCHEMA {

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whose wall time was divided.
+/// The process whose wall time was divided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubjectInfo {
     /// Its name (`comm` or the program's file name).
@@ -17,7 +17,7 @@ pub struct SubjectInfo {
     pub language: String,
     /// Whether it was optimised, if known.
     pub optimised: Option<bool>,
-    /// What made it, or empty.
+    /// The compiler that produced it, or empty.
     #[serde(default)]
     pub producer: String,
 }
@@ -36,7 +36,7 @@ pub struct ExitInfo {
 pub struct Runs {
     /// Without tracing.
     pub clean: CleanRuns,
-    /// With.
+    /// With tracing.
     pub traced: TracedRuns,
 }
 
@@ -74,13 +74,13 @@ pub struct Interval {
 pub struct TracedRuns {
     /// How many.
     pub count: u32,
-    /// How much longer they took than the clean median, as a share of it; without clean runs, the
-    /// observer's calibrated share of the traced wall time.
+    /// How much longer they took than the clean median, as a share of it; without clean runs, the calibrated
+    /// tracing overhead as a share of the traced wall time.
     pub overhead_share: f64,
     /// Median wall time.
     #[serde(default)]
     pub wall_ns: u64,
-    /// Records taken, all traced runs.
+    /// Records, all traced runs.
     #[serde(default)]
     pub records: u64,
     /// Records lost, all traced runs.
@@ -92,31 +92,30 @@ pub struct TracedRuns {
     /// On-CPU time of the whole command by the timeline, of the last traced run.
     #[serde(default)]
     pub on_cpu_ns: u64,
-    /// The same by the kernel's own count.
+    /// The same by the kernel's accounting (`getrusage`).
     #[serde(default)]
     pub rusage_ns: u64,
-    /// How often a task of the command was given a CPU, in the last traced run. The kernel begins
-    /// to charge a woken task some microseconds earlier than it runs.
+    /// How often a task of the command got a CPU, in the last traced run. The kernel starts charging a woken task some
+    /// microseconds before it runs.
     #[serde(default)]
     pub switches: u64,
 }
 
-/// How much of the runs could be recorded on that machine by that user. Not written where nothing
-/// is lacking.
+/// How much of the runs this user could record on this machine. Not written if nothing is lacking.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
     /// The rung (`root`, `user`, `stops`); empty where it is not known.
     pub rung: String,
-    /// Why it is not a higher one.
+    /// Why it is not a higher rung.
     pub why: String,
-    /// What a higher one would tell, most important first.
+    /// What a higher rung would show, most important first.
     pub lacks: Vec<String>,
-    /// Whether it joined a process that ran already: then the wall time is that of the recording.
+    /// Whether it attached to a running process: then the wall time is that of the recording.
     pub attached: bool,
 }
 
 impl Recording {
-    /// Whether it is like any other of the highest rung.
+    /// Whether nothing is lacking: the highest rung, from the program's start.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.lacks.is_empty() && !self.attached
@@ -136,7 +135,7 @@ pub struct Stage {
     pub input_wait_ns: u64,
     /// Name of the process it mostly waited for, or empty.
     pub waited_for: String,
-    /// Blocked for room in its output.
+    /// Blocked because its output was full.
     #[serde(default)]
     pub output_wait_ns: u64,
 }

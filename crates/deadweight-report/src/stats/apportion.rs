@@ -1,7 +1,7 @@
 //! Dividing a whole number among shares so that the parts add up to it exactly.
 //!
-//! Largest remainder: nobody is off by a unit or more, and nobody gets anything for a share of
-//! zero. Not for rounding single numbers.
+//! By largest remainder: each part is within one unit of its exact share, and a share of zero gets nothing. Not for
+//! rounding single numbers.
 
 /// Divides `total` in proportion to `weights`. The parts add up to `total`, each within one unit
 /// of its exact share; a weight of 0 gets 0. Ties go to the earlier part. If all weights are zero

@@ -1,16 +1,16 @@
 //! The median and an interval for it that holds for any distribution.
 //!
-//! Between the k-th smallest and the k-th largest of n values lies the true median with the
-//! probability that a fair coin, thrown n times, shows heads at least k and at most n-k times: no
-//! bell curve is assumed. With fewer than six values even smallest to largest falls short of 95 %,
-//! and the summary says so. Nothing is looked up in a table.
+//! The true median lies between the k-th smallest and the k-th largest of n values with a probability from the binomial
+//! distribution: that a fair coin, thrown n times, shows at least k and at most n-k heads. No normal distribution is
+//! assumed. With fewer than six values even the full range falls short of 95 %, and the summary says so. Not for
+//! comparing two series; see `rank_tests` and `ratio`.
 
 use crate::report::Interval;
 
 /// The confidence aimed at.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A median, its interval, and what the interval is worth.
+/// A median, its interval, and the interval's confidence.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Median and the interval's ends; all zero without values.
@@ -84,7 +84,7 @@ fn coverage(n: usize, k: usize) -> f64 {
     coverages(n).nth(k - 1).unwrap_or(0.0)
 }
 
-/// That for k = 1, 2, ...
+/// [`coverage`] for k = 1, 2, ...
 fn coverages(n: usize) -> impl Iterator<Item = f64> {
     // In logarithms, because 2^-n leaves the range of f64 at about a thousand throws.
     let mut ln_term = -(n as f64) * std::f64::consts::LN_2;
@@ -99,6 +99,7 @@ fn coverages(n: usize) -> impl Iterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::random::Random;
 
     /// The same probability by counting in whole numbers.
     fn counted(n: u32, k: u32) -> f64 {
@@ -157,10 +158,9 @@ mod tests {
     #[test]
     fn the_interval_holds_the_median_as_often_as_it_says() {
         // A skewed distribution: squares of a linear congruential sequence.
-        let mut state = 1_u64;
+        let mut random = Random::new(1);
         let mut draw = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let x = state >> 40;
+            let x = random.number() >> 40;
             x * x
         };
         let truth = (1_u64 << 23) * (1 << 23);

@@ -1,12 +1,16 @@
-//! Statistics that assume nothing about how times are distributed.
+//! Distribution-free statistics of times and shares.
 //!
-//! Summaries carry their own doubts ([`median::Summary::confidence`], [`spread::Doubt`]) instead of
-//! failing. Not for comparing two programs: that is the business of `compare`.
+//! - Comes in: series of values, weights, shares of samples.
+//! - Goes out: medians with intervals, p values, factors, doubts. Summaries state their own quality
+//!   ([`median::Summary::confidence`], [`spread::Doubt`]) instead of failing.
+//! - Must not know: programs or reports. `compare` judges two programs.
 
 pub mod apportion;
 pub mod median;
 pub mod normal;
 pub mod proportion;
+#[cfg(test)]
+pub(crate) mod random;
 pub mod rank_tests;
 pub mod ratio;
 pub mod spread;

@@ -1,7 +1,7 @@
-//! The normal distribution, as far as large samples need it.
+//! The normal distribution, for large samples. Not for small ones: `median` and `rank_tests` count exactly.
 
 /// The value below which the standard normal distribution lies with probability `p`, between 0 and
-/// 1 exclusively: found by bisection of the distribution itself, so that no table is copied.
+/// 1 exclusively: found by bisection of the distribution function.
 #[must_use]
 pub fn quantile(p: f64) -> f64 {
     // Beyond nine deviations f64 cannot tell the probability from 0 or 1.

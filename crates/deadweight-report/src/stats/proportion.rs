@@ -1,12 +1,11 @@
-//! What a share of samples says about the share of time.
+//! The interval of a share of time, from a share of samples.
 //!
-//! Not for wall times of runs: those are `median`'s.
+//! Not for wall times of runs; see `median`.
 
 /// 1.96 standard deviations hold 95 % of a normal distribution.
 const Z: f64 = 1.96;
 
-/// The 95 % interval of a share that `share` of `samples` independent samples showed: Wilson's
-/// score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical
+/// The 95 % interval of a share, of which `samples` independent samples showed `share`: Wilson's score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical
 /// inference", JASA 22, 1927, p. 209). Within 0..=1 and useful at its ends: 0 of 20 is not
 /// "certainly nothing", but 0 to 16 %. Without samples it is 0..=1.
 #[must_use]

@@ -1,12 +1,11 @@
-//! Whether two series differ, asked of ranks alone: no distribution is assumed.
+//! Whether two series differ, by rank tests: no distribution is assumed.
 //!
-//! Two tests, each exact for short series and a normal approximation for long ones: Mann and
-//! Whitney's for two independent series, Wilcoxon's signed ranks for pairs. Not for saying how
-//! much they differ: that is `ratio`.
+//! Two tests, each exact for short series and with a normal approximation for long ones: the Mann-Whitney U test for two
+//! independent series, Wilcoxon's signed-rank test for pairs. Not for how much they differ; see `ratio`.
 
-/// Series up to this length are counted exactly where no values are tied ...
+/// Up to this length the test is exact if no values are tied ...
 const EXACT: usize = 50;
-/// ... and up to this length where some are.
+/// ... and up to this length if some are.
 const EXACT_TIED: usize = 25;
 
 /// The probability of a difference at least as large as that between `a` and `b` if both came
@@ -24,8 +23,8 @@ pub fn independent(a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-/// The same as benchstat and its kin count it: twice the chance of a U as small as the smaller of
-/// both. With ties and series of unequal length the two tails differ, and so do the two counts.
+/// The same test as benchstat computes it: twice the probability of a U as small as the smaller of both. With ties and
+/// series of unequal length the two tails differ, and so do the two results.
 #[must_use]
 pub fn lower_tail_doubled(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
@@ -56,8 +55,8 @@ fn approximate(ranks: &Ranks, doubled_sum: usize, m: usize, n: usize) -> f64 {
 }
 
 /// The probability of differences as one-sided as these if both members of each pair came from
-/// one source: Wilcoxon's signed-rank test, two-sided. Equal pairs say nothing and are left out;
-/// 1 if no others are there.
+/// one source: Wilcoxon's signed-rank test, two-sided. Equal pairs are left out; 1 if there are no
+/// others.
 #[must_use]
 pub fn paired(differences: &[f64]) -> f64 {
     let unequal: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
@@ -76,8 +75,8 @@ pub fn paired(differences: &[f64]) -> f64 {
     by_normal(sum as f64 / 2.0, n * (n + 1.0) / 4.0, squares / 4.0)
 }
 
-/// P values for a family of questions asked at once (Holm's step-down): each is raised so that
-/// the chance of any false alarm among all of them stays what it was for one.
+/// P values of a family of tests, corrected by Holm's step-down: each is raised so that the probability of any false
+/// alarm among all of them stays that of a single test.
 #[must_use]
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -122,8 +121,8 @@ impl Ranks {
         self.groups.iter().any(|size| *size > 1)
     }
 
-    /// The shares of all rank sums of `m` of these, where series are short enough for counting
-    /// them, and what doubled sums are to be divided by.
+    /// The distribution of the rank sum of `m` of these, if the series are short enough for an exact test, and the
+    /// divisor of doubled sums.
     fn counted(&self, m: usize, n: usize) -> Option<(Vec<f64>, usize)> {
         let most = if self.tied() { EXACT_TIED } else { EXACT };
         if m.max(n) > most {
@@ -195,6 +194,7 @@ fn by_normal(value: f64, mean: f64, variance: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::random::Random;
 
     /// The U test by trying every way to deal the values out.
     fn dealt(a: &[f64], b: &[f64]) -> f64 {
@@ -252,11 +252,8 @@ mod tests {
 
     #[test]
     fn alike_series_are_called_different_as_often_as_promised() {
-        let mut state = 7_u64;
-        let mut draw = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
-            (state >> 33) as f64
-        };
+        let mut random = Random::new(7);
+        let mut draw = || (random.number() >> 33) as f64;
         for n in [8, 60] {
             let (mut alarms, mut pair_alarms) = (0, 0);
             for _ in 0..1000 {

@@ -1,9 +1,8 @@
-//! By what factor one series differs from another, with an interval that assumes no distribution.
+//! The factor between two series, with a distribution-free interval.
 //!
-//! Hodges and Lehmann's estimates on logarithms: of pairs, the median of all means of two of their
-//! log ratios; of independent series, the median of all log ratios of a value of one to a value of
-//! the other. The interval's ends are the values at which the rank tests of `rank_tests` stop
-//! objecting. Order statistics of the millions of means are found by counting, not by sorting.
+//! The Hodges-Lehmann estimate on logarithms: for pairs, the median of all means of two log ratios; for independent
+//! series, the median of the log ratios of all value pairs. The interval holds the values that the tests of `rank_tests`
+//! do not reject. Order statistics of the millions of means are found by counting, not by sorting. Not for p values.
 
 use super::normal::quantile;
 
@@ -18,7 +17,7 @@ pub struct Factor {
     pub high: f64,
 }
 
-/// The factor from `a` to `b`, whose values were taken in pairs: as many of both, all positive.
+/// The factor from `a` to `b`, whose values are paired: as many of both, all positive.
 /// None without a pair. `confidence` is between 0 and 1; few pairs give smallest to largest.
 #[must_use]
 pub fn of_pairs(a: &[f64], b: &[f64], confidence: f64) -> Option<Factor> {
@@ -98,13 +97,13 @@ fn order_statistic(rank: u64, (low, high): (f64, f64), count: &dyn Fn(f64) -> u6
 
 /// How many means of two of `sorted` (a value with itself too) are at most `x`.
 fn means_up_to(sorted: &[f64], x: f64) -> u64 {
-    let mut partners = sorted.len();
+    let mut fitting = sorted.len();
     let mut count = 0;
     for (i, value) in sorted.iter().enumerate() {
-        while partners > 0 && value.midpoint(sorted[partners - 1]) > x {
-            partners -= 1;
+        while fitting > 0 && value.midpoint(sorted[fitting - 1]) > x {
+            fitting -= 1;
         }
-        count += partners.saturating_sub(i) as u64;
+        count += fitting.saturating_sub(i) as u64;
     }
     count
 }
@@ -125,11 +124,7 @@ fn differences_up_to(a: &[f64], b: &[f64], x: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn draw(state: &mut u64) -> f64 {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
-        ((*state >> 11) as f64 / (1_u64 << 53) as f64).max(1e-9)
-    }
+    use crate::stats::random::Random;
 
     #[test]
     fn a_factor_between_equal_shapes_is_found() {
@@ -146,10 +141,10 @@ mod tests {
 
     #[test]
     fn counted_order_statistics_are_the_sorted_ones() {
-        let mut state = 3;
+        let mut random = Random::new(3);
         for n in [1, 2, 5, 12] {
-            let a: Vec<f64> = (0..n).map(|_| 1.0 + draw(&mut state)).collect();
-            let b: Vec<f64> = (0..n).map(|_| 1.0 + draw(&mut state)).collect();
+            let a: Vec<f64> = (0..n).map(|_| 1.0 + random.uniform()).collect();
+            let b: Vec<f64> = (0..n).map(|_| 1.0 + random.uniform()).collect();
             let logs: Vec<f64> = a.iter().zip(&b).map(|(a, b)| (b / a).ln()).collect();
             let mut means: Vec<f64> = (0..n)
                 .flat_map(|i| (i..n).map(move |j| (i, j)))
@@ -164,14 +159,14 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_factor_as_often_as_it_says() {
-        let mut state = 11;
+        let mut random = Random::new(11);
         let (mut pairs, mut alone, rounds) = (0, 0, 500);
         for _ in 0..rounds {
             // Skewed noise, and a disturbance that both members of a pair share.
-            let noise = |state: &mut u64| 1.0 + 0.1 * -draw(state).ln();
-            let shared: Vec<f64> = (0..20).map(|_| noise(&mut state)).collect();
-            let a: Vec<f64> = shared.iter().map(|s| s * noise(&mut state)).collect();
-            let b: Vec<f64> = shared.iter().map(|s| 1.1 * s * noise(&mut state)).collect();
+            let noise = |random: &mut Random| 1.0 + 0.1 * -random.uniform().ln();
+            let shared: Vec<f64> = (0..20).map(|_| noise(&mut random)).collect();
+            let a: Vec<f64> = shared.iter().map(|s| s * noise(&mut random)).collect();
+            let b: Vec<f64> = shared.iter().map(|s| 1.1 * s * noise(&mut random)).collect();
             let holds = |f: Factor| i32::from(f.low <= 1.1 && 1.1 <= f.high);
             pairs += holds(of_pairs(&a, &b, 0.95).unwrap());
             alone += holds(of_independent(&a, &b, 0.95).unwrap());
@@ -182,9 +177,9 @@ mod tests {
 
     #[test]
     fn ten_thousand_runs_are_no_burden() {
-        let mut state = 5;
-        let a: Vec<f64> = (0..10_000).map(|_| 1.0 + draw(&mut state)).collect();
-        let b: Vec<f64> = (0..10_000).map(|_| 1.0 + draw(&mut state)).collect();
+        let mut random = Random::new(5);
+        let a: Vec<f64> = (0..10_000).map(|_| 1.0 + random.uniform()).collect();
+        let b: Vec<f64> = (0..10_000).map(|_| 1.0 + random.uniform()).collect();
         let pairs = of_pairs(&a, &b, 0.95).unwrap();
         let alone = of_independent(&a, &b, 0.95).unwrap();
         assert!((pairs.value - alone.value).abs() < 0.02, "{pairs:?} {alone:?}");

@@ -1,7 +1,7 @@
-//! What a series of run times says about itself: outliers, two modes, a cold start, drift.
+//! Anomalies of a series of run times: outliers, two modes, a cold start, drift.
 //!
-//! Hints for people, as values; nothing is removed from the series. Thresholds are rules of thumb,
-//! chosen so that an even series of twenty gives no hint (tested).
+//! Hints for people, as values; nothing is removed from the series. The thresholds are rules of thumb, chosen so that an
+//! even series of twenty gives no hint (tested). Not for medians; see `median`.
 
 use crate::stats::median;
 
@@ -36,14 +36,14 @@ pub enum Doubt {
     },
 }
 
-/// Values fewer than this say nothing about their distribution.
+/// Fewer values than this show nothing about their distribution.
 const FEWEST: usize = 5;
 /// An outlier is this many median deviations away from the median ...
 const DEVIATIONS: u64 = 10;
 /// ... and at least one part in this many of the median: runs of a quiet machine differ by less.
 const NOTABLE: u64 = 5;
 
-/// What is odd about `values`, in order of running.
+/// The anomalies of `values`, which are in order of running.
 #[must_use]
 pub fn doubts(values: &[u64]) -> Vec<Doubt> {
     let mut found = Vec::new();

@@ -166,7 +166,7 @@ fn nothing_is_earlier_than_the_hole_before_it() {
 }
 
 #[test]
-fn what_is_no_trace_is_told_in_a_sentence() {
+fn what_is_not_a_trace_is_refused_with_a_sentence() {
     let error = |bytes: &[u8]| Trace::from_bytes(bytes).unwrap_err().to_string();
     assert_eq!(error(b""), "the file is empty");
     assert_eq!(error(b"#!/bin/sh\n"), "this is not a trace of deadweight");

@@ -154,7 +154,7 @@ impl Reader {
 
     fn happening(&mut self, words: &mut Words<'_>, number: usize) -> Result<Line, TextError> {
         let at = words.time()?;
-        let task = self.whom(words)?;
+        let task = self.task_of_line(words)?;
         let latest = self.latest.entry(task).or_insert(at);
         if at < *latest {
             let what = format!("a time from {latest} on, as task {} is there already", task.0);
@@ -176,7 +176,7 @@ impl Reader {
     }
 
     /// `[2 xxd]`, or the section's task.
-    fn whom(&self, words: &mut Words<'_>) -> Result<Tid, TextError> {
+    fn task_of_line(&self, words: &mut Words<'_>) -> Result<Tid, TextError> {
         if !words.take_char('[') {
             return self.section.ok_or_else(|| words.expected("`task TID NAME` above, or [TID]"));
         }

@@ -8,7 +8,7 @@ use crate::benchmarks::units::{Better, Facts};
 use crate::compare::{ALPHA, MATERIAL};
 use crate::stats::rank_tests::{holm, independent};
 
-/// Compares a column with the first one and judges each row as one of all of them.
+/// Compares a column with the first one; the rows of the column are one family of tests.
 pub(super) fn compare_column(
     rows: &mut [Row],
     column: usize,
@@ -36,7 +36,7 @@ pub(super) fn compare_column(
             sample::difference(&sorted(&a.measured), &sorted(&b.measured))
         };
         let least = sample::least_p(counts.0, counts.1) * family as f64;
-        // A run that took no time was not measured.
+        // A time of 0 was not measured.
         let nothing = is_time && a.measured.iter().chain(&b.measured).any(|v| *v <= 0.0);
         let verdict = if nothing || !facts.exact && least >= ALPHA {
             Verdict::CannotTell
@@ -77,8 +77,8 @@ fn percentage(old: f64, new: f64) -> String {
     }
 }
 
-/// The mean of a column's values, and of its rows' factors: where not all rows are in both, that
-/// says more than the factor of the means.
+/// The mean of a column's values, and the mean of its rows' factors: the latter is right even if some rows are missing
+/// in a column.
 pub(super) fn mean(rows: &[Row], column: usize) -> Mean {
     let of = |row: &Row, column: usize| row.cells.get(column).cloned().flatten();
     let cells: Vec<(Option<Cell>, Cell)> =

@@ -10,14 +10,14 @@ use crate::benchmarks::sample::{self, Middle};
 use crate::benchmarks::units::{Facts, better, is_time};
 use std::collections::BTreeMap;
 
-/// Tables in the making, and in which order names were seen.
+/// Unfinished tables, and the order in which names appeared.
 #[derive(Default)]
 pub(super) struct Grids {
     grids: Vec<Grid>,
     seen: Seen,
 }
 
-/// Values of keys in the order in which they were first seen.
+/// Values of keys, in order of first appearance.
 #[derive(Default)]
 struct Seen {
     config: Vec<(String, Vec<String>)>,
@@ -33,7 +33,7 @@ pub(super) struct Grid {
     rows: Vec<String>,
     columns: Vec<String>,
     cells: BTreeMap<(String, String), Vec<f64>>,
-    /// Full names that came together in a cell.
+    /// Full names of the benchmarks in a cell.
     names: BTreeMap<(String, String), Vec<String>>,
 }
 
@@ -89,7 +89,7 @@ impl Grids {
         &mut self.grids[at]
     }
 
-    /// By kind of run, then unit; rows and columns too in the order of first sight.
+    /// Sorted by kind of run, then unit; rows and columns in order of first appearance.
     pub(super) fn into_sorted(self) -> Vec<Grid> {
         let Self { mut grids, seen } = self;
         let order = |list: &[String], value: &str| {
@@ -102,8 +102,8 @@ impl Grids {
         }
         grids.sort_by_cached_key(|grid| {
             let values = seen.config.iter().map(|(key, values)| {
-                let said = grid.config.iter().find(|(known, _)| known == key);
-                said.map_or(0, |(_, value)| 1 + order(values, value))
+                let value = grid.config.iter().find(|(known, _)| known == key);
+                value.map_or(0, |(_, value)| 1 + order(values, value))
             });
             (values.collect::<Vec<_>>(), order(&seen.units, &grid.unit))
         });

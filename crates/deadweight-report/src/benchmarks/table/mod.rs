@@ -1,8 +1,9 @@
-//! Results side by side: a table per unit and kind of run, a row per benchmark, a column per side.
+//! Results side by side: a table for each unit and kind of run, a row for each benchmark, a column for each side.
 //!
-//! The numbers are benchstat's. Beside each difference stands our verdict, which asks for more:
-//! beyond chance at 1 % after Holm's correction over all rows of a column, and at least 1 % large.
-//! Not for reading files or printing.
+//! - Comes in: [`Results`] with names, and a [`Layout`].
+//! - Goes out: [`Tables`]. The numbers are benchstat's. The verdict on each difference is stricter: p below 1 % after
+//!   Holm's correction over all rows of a column, and a difference of at least 1 %.
+//! - Must not know: file formats or printing.
 
 mod difference;
 mod grid;
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 /// The version of [`Tables`]' JSON form.
 pub const SCHEMA: u32 = 1;
 
-/// What makes a row and a column.
+/// The keys of rows and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Together they name a row.
@@ -37,27 +38,27 @@ impl Default for Layout {
     }
 }
 
-/// All of it.
+/// All tables of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tables {
     /// [`SCHEMA`].
     pub schema: u32,
     /// In the order in which their units and kinds of run were first seen.
     pub tables: Vec<Table>,
-    /// What tempers them, in sentences.
+    /// What limits the results, in sentences.
     pub warnings: Vec<String>,
 }
 
 /// One unit of one kind of run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// What the files say about the runs.
+    /// Facts about the runs, from the files.
     pub config: Vec<(String, String)>,
-    /// In seconds or bytes where it is a time or a size.
+    /// The unit; seconds or bytes if it is a time or a size.
     pub unit: String,
     /// Which values are better, if that is known.
     pub better: Option<Better>,
-    /// What the columns are.
+    /// The names of the columns.
     pub columns: Vec<String>,
     /// The benchmarks.
     pub rows: Vec<Row>,
@@ -70,7 +71,7 @@ pub struct Table {
 pub struct Row {
     /// Its name.
     pub name: String,
-    /// In order of the columns; none where it was not measured.
+    /// In order of the columns; none where the benchmark was not measured.
     pub cells: Vec<Option<Cell>>,
 }
 
@@ -87,7 +88,7 @@ pub struct Cell {
     pub measured: Vec<f64>,
     /// What the reader should know.
     pub notes: Vec<String>,
-    /// Beside the first column.
+    /// The difference from the first column.
     pub change: Option<Change>,
 }
 
@@ -96,19 +97,19 @@ pub struct Cell {
 pub struct Change {
     /// As printed: a percentage, `~` or `?`.
     pub printed: String,
-    /// Mann and Whitney's p; 0 of exact values.
+    /// The p value (Mann-Whitney U test); 0 for exact values.
     pub p: f64,
-    /// That after Holm's correction over the rows of this column.
+    /// The p value after Holm's correction over the rows of this column.
     pub p_of_all: f64,
     /// Measurements in the first column and in this one.
     pub counts: (usize, usize),
     /// What the reader should know.
     pub notes: Vec<String>,
-    /// What can be said.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What can be said of a difference.
+/// The verdict on a difference.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -116,11 +117,11 @@ pub enum Verdict {
     Better,
     /// Shown to be worse.
     Worse,
-    /// Shown to be lower, of a unit of which it is not known whether that is good.
+    /// Shown to be lower, in a unit of which the better direction is unknown.
     Lower,
-    /// Shown to be higher, likewise.
+    /// Shown to be higher, in such a unit.
     Higher,
-    /// No difference was shown that is both beyond chance and worth speaking of.
+    /// No difference was shown that is both significant and material.
     NoDifference,
     /// Too few measurements to show anything.
     #[default]
@@ -130,15 +131,15 @@ pub enum Verdict {
 /// The geometric mean of a column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Mean {
-    /// Of its values, if all are positive.
+    /// The mean of its values, if all are positive.
     pub value: Option<f64>,
-    /// Of the factors from the first column, if they can be had.
+    /// The mean of the factors from the first column, if they exist.
     pub ratio: Option<f64>,
     /// What the reader should know.
     pub notes: Vec<String>,
 }
 
-/// Lays out the sides, each with what it is called.
+/// Lays out the sides, each with its name.
 ///
 /// # Errors
 /// If no benchmark of one can be compared with one of another, in a sentence.
@@ -167,8 +168,7 @@ pub fn lay_out(sides: &[(String, Results)], layout: &Layout) -> Result<Tables, U
     Ok(Tables { schema: SCHEMA, tables, warnings })
 }
 
-/// Whether every side has one benchmark only, and not all the same one: then they are compared
-/// whatever they are called.
+/// Whether each side has a single benchmark, and their names differ: then they are compared despite their names.
 fn sole_names(sides: &[(String, Results)]) -> bool {
     let mut names = sides.iter().map(|(_, results)| {
         let first = results.measured.first().map(|m| m.name.as_str())?;
@@ -178,11 +178,11 @@ fn sole_names(sides: &[(String, Results)]) -> bool {
     all.is_some_and(|all| all.len() > 1 && all.windows(2).any(|pair| pair[0] != pair[1]))
 }
 
-/// What a row is called that has another benchmark in each column.
+/// The name of a row with a different benchmark in each column.
 const SOLE: &str = "the only benchmark of each";
 
 impl Tables {
-    /// Every difference that was looked at, with its table.
+    /// Every difference, with its table.
     pub fn changes(&self) -> impl Iterator<Item = (&Table, &Change)> {
         self.tables.iter().flat_map(|table| {
             let cells = table.rows.iter().flat_map(|row| row.cells.iter().flatten());
@@ -190,8 +190,7 @@ impl Tables {
         })
     }
 
-    /// How often each benchmark has to be measured for the test to show anything; None if all were
-    /// measured often enough.
+    /// How often each benchmark has to be measured for a significant test; None if all were measured often enough.
     #[must_use]
     pub fn measurements_needed(&self) -> Option<usize> {
         let short = |table: &Table| {

@@ -1,7 +1,8 @@
-//! What is laid out beside what, and what is said of it.
+//! Layout, verdicts and warnings by example, and error rates by simulation.
 
 use super::*;
 use crate::benchmarks::go;
+use crate::stats::random::Random;
 
 fn sides(texts: &[&str]) -> Vec<(String, Results)> {
     texts.iter().zip('a'..).map(|(t, name)| (name.to_string(), go::read(t).unwrap())).collect()
@@ -41,7 +42,7 @@ fn the_more_rows_the_more_measurements_are_needed() {
     let both = laid(&[&two(100.0), &two(200.0)]);
     assert_eq!(verdicts(&both), [Verdict::CannotTell; 2]);
     assert_eq!(both.measurements_needed(), Some(6));
-    // More of what was not measured tells nothing more.
+    // More values of an unmeasured time do not help.
     let nothing = laid(&[&series("A", 100.0, 9), &"BenchmarkA 1 0 ns/op\n".repeat(9)]);
     assert_eq!(verdicts(&nothing), [Verdict::CannotTell]);
     assert_eq!(nothing.measurements_needed(), None);
@@ -103,21 +104,15 @@ fn drift_is_said() {
     assert!(tables.warnings.iter().any(|w| w.contains("a, X: ")), "{:?}", tables.warnings);
 }
 
-/// Uniform between 0 and 1.
-fn draw(state: &mut u64) -> f64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
-    (*state >> 11) as f64 / (1_u64 << 53) as f64
-}
-
 #[test]
 fn a_table_of_alike_benchmarks_raises_an_alarm_as_rarely_as_promised() {
-    let mut state = 19;
+    let mut random = Random::new(19);
     let (mut plain, mut alarms) = (0, 0);
     for _ in 0..300 {
         let mut side = || -> String {
             let line = |i: u32| {
                 // Noise of 5 %: differences by chance are large enough to be spoken of.
-                let value = 100.0 * (1.0 + 0.05 * -draw(&mut state).max(1e-9).ln());
+                let value = 100.0 * (1.0 + 0.05 * -random.uniform().ln());
                 format!("BenchmarkB{} 9 {value} ns/op\n", i % 10)
             };
             (0..80).map(line).collect()

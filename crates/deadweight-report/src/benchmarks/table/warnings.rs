@@ -9,7 +9,7 @@ use crate::benchmarks::{Results, Unusable};
 use crate::stats::spread::{Doubt, doubts};
 use std::collections::BTreeSet;
 
-/// What keeps runs apart that could be compared, in a sentence; None if something was compared.
+/// Why nothing was compared, in a sentence; None if something was compared.
 ///
 /// # Errors
 /// If a side has no unit or no benchmark in common with the first.
@@ -81,30 +81,32 @@ fn listed(all: BTreeSet<&str>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// Series of times that have no one typical value.
+/// Warnings about series of times without one typical value.
 pub(super) fn unusual_series(table: &Table) -> Vec<String> {
     if !is_time(&table.unit) {
         return Vec::new();
     }
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     for row in &table.rows {
         for (cell, column) in row.cells.iter().zip(&table.columns) {
             let Some(cell) = cell else { continue };
-            // Picoseconds: fine enough for any benchmark, and whole numbers as others' times are.
+            // Picoseconds: whole numbers, and precise enough for any benchmark.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
             let whole = |v: &f64| (v * 1e12).clamp(0.0, 1e18) as u64;
             let series: Vec<u64> = cell.measured.iter().map(whole).collect();
             let name = &row.name;
             if cell.measured.iter().any(|v| *v <= 0.0) {
-                said.push(format!("{column}, {name}: a time of 0 or less was not measured"));
+                warnings.push(format!("{column}, {name}: a time of 0 or less was not measured"));
             }
-            said.extend(doubts(&series).iter().map(|d| format!("{column}, {name}: {}", worded(d))));
+            warnings.extend(
+                doubts(&series).iter().map(|d| format!("{column}, {name}: {}", sentence(d))),
+            );
         }
     }
-    said
+    warnings
 }
 
-fn worded(doubt: &Doubt) -> String {
+fn sentence(doubt: &Doubt) -> String {
     match doubt {
         Doubt::ColdStart { factor } => {
             format!("the first measurement is {factor:.1} × the others: something was cold")
