@@ -56,7 +56,7 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
         }
         Ended::Otherwise(did) => {
             proof.outcome = Outcome::Needed;
-            proof.text = format!("without {what} the program {did}: that does needed work");
+            proof.text = format!("without {what} the program {did}: it does needed work");
             return proof;
         }
         Ended::Alike | Ended::Silent => {}
@@ -84,7 +84,7 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
         ),
         Verdict::CannotTell => (
             Outcome::NotTried,
-            format!("not proved by removing {what}: {pairs} of runs are too few to tell anything"),
+            format!("not proved by removing {what}: {pairs} of runs are too few for a result"),
         ),
         Verdict::Slower | Verdict::NoDifference => (
             Outcome::NoSaving,
@@ -98,10 +98,11 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
 fn left_over(class: &str) -> &'static str {
     match class {
         CHECKS => {
-            "; what stands in for the checks does nothing, but takes its turn in the processor: \
-             code that never had them may save more"
+            "; the instructions in place of the checks do nothing but take time: code without them may save more"
         }
-        "atomics" => "; they still count, without the lock: not to count at all may save more",
+        "atomics" => {
+            "; they still count, without the lock prefix: not counting at all may save more"
+        }
         _ => "",
     }
 }
@@ -184,10 +185,10 @@ mod tests {
     fn the_result_of_pairs_is_one_line() {
         expect!["measured: removing the call of memset at a.c:3 saves 48 % (47 to 48), 9 pairs of runs, same output"].assert_eq(&text("zeroing", &trial(9, 1000, 520)));
         expect!["no saving shown by removing the call of memset at a.c:3: −0.4 to 0.4 %, 9 pairs of runs, same output"].assert_eq(&text("zeroing", &trial(9, 1000, 1000)));
-        expect!["no saving shown by removing the call of memset at a.c:3: −5.4 to −4.6 %, 9 pairs of runs, same output; what stands in for the checks does nothing, but takes its turn in the processor: code that never had them may save more"].assert_eq(&text("bounds-checks", &trial(9, 1000, 1050)));
-        expect!["not proved by removing the call of memset at a.c:3: 7 pairs of runs are too few to tell anything"].assert_eq(&text("zeroing", &trial(7, 1000, 520)));
+        expect!["no saving shown by removing the call of memset at a.c:3: −5.4 to −4.6 %, 9 pairs of runs, same output; the instructions in place of the checks do nothing but take time: code without them may save more"].assert_eq(&text("bounds-checks", &trial(9, 1000, 1050)));
+        expect!["not proved by removing the call of memset at a.c:3: 7 pairs of runs are too few for a result"].assert_eq(&text("zeroing", &trial(7, 1000, 520)));
         let ended = Ended::Otherwise("wrote something else to standard output".into());
-        expect!["without the call of memset at a.c:3 the program wrote something else to standard output: that does needed work"].assert_eq(&text("zeroing", &Trial { ended, ..trial(9, 1000, 520) }));
+        expect!["without the call of memset at a.c:3 the program wrote something else to standard output: it does needed work"].assert_eq(&text("zeroing", &Trial { ended, ..trial(9, 1000, 520) }));
     }
 
     fn report(class: &str, removals: &[Removal]) -> Report {

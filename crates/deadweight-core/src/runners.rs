@@ -119,7 +119,7 @@ pub fn built(trace: &Trace) -> Option<Built> {
     Some(Built {
         of: name.to_owned(),
         said: format!(
-            "weighed is {name}{others}, which `{runner}` built and ran: it lived {} of the {}. \
+            "the wall time is that of {name}{others}, which `{runner}` built and ran: it lived {} of the {}. \
              --of {} weighs all of it, --of NAME another process",
             time(subject.end - subject.start),
             time(whole.end - whole.start),

@@ -44,10 +44,10 @@ pub enum WeighError {
     #[error("the recording is empty: the command never ran")]
     Empty,
     /// Its tasks ran together for more nanoseconds than 64 bits hold.
-    #[error("the recording cannot be one: its tasks ran for more than 584 years together")]
+    #[error("the recording is not valid: its tasks ran for more than 584 years together")]
     TooLong,
     /// `--in` names a function that no stack shows.
-    #[error("no function called `{0}` was seen at work; --top lists those that were")]
+    #[error("no sample shows a function called `{0}`; --top lists the functions that samples show")]
     NoFunction(String),
     /// `--of` names a process that did not run.
     #[error(transparent)]
@@ -113,13 +113,13 @@ fn apart(traced: &TracedRuns) -> Option<String> {
     let each = difference / traced.switches.max(1);
     let why = if each <= PER_SWITCH {
         format!(
-            "{} a switch at {}: the kernel begins and ends to charge a task around the switch \
-             itself, the recording counts from switch to switch",
+            "{} a switch at {}: the kernel starts and stops charging a task around the switch, \
+             the recording counts from switch to switch",
             time(Ns(each)),
             things(traced.switches, "switch")
         )
     } else {
-        "time that a hypervisor took, processes that nobody waited for, and records that were lost \
+        "time that a hypervisor took, processes that no parent waited for, and records that were lost \
          are in one of the two counts only"
             .to_owned()
     };
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(apart(&traced(1_009_000, 9)), None);
         let switches = apart(&traced(940_000, 20)).unwrap();
         assert!(switches.contains("6 % less") && switches.contains("3.00 µs a switch"));
-        assert!(apart(&traced(2_000_000, 1)).unwrap().contains("nobody waited for"));
+        assert!(apart(&traced(2_000_000, 1)).unwrap().contains("no parent waited for"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn add_to(report: &mut Report, counted: &Counted<'_>) {
     let trace = counted.trace;
     let timeline = Timeline::build(trace);
     let Ok(subject) = Subject::choose(trace, &timeline, counted.of) else {
-        let text = "nothing was counted: the process was not there in the run that counts";
+        let text = "nothing was counted: the counting run did not have this process";
         return report.warnings.push(text.into());
     };
     let tally = Tally::of(trace, &timeline, &subject);
@@ -86,10 +86,10 @@ fn allocations(tally: &Tally<'_>) -> Allocations {
 
 /// The note where counting stopped.
 fn counted_until(tally: &Tally<'_>) -> Option<String> {
-    let stopped = format!("counting stopped after {} of the run that counts", time(tally.stopped?));
+    let stopped = format!("counting stopped after {} of the counting run", time(tally.stopped?));
     Some(match tally.come {
         Some(come) => format!(
-            "{stopped}, when {:.0} % of the program's own work was done: the rest is taken to be alike",
+            "{stopped}, when {:.0} % of the program's own work was done: the rest is assumed to be the same",
             100.0 * come
         ),
         None => format!("{stopped}: enough was known"),

@@ -73,7 +73,7 @@ pub(super) fn add_to(
     let function = Function::named(symbols, &inside.function);
     let calls = tally.calls.all().count;
     if calls == 0 {
-        inside.uncounted = "no call was seen in the run that counts".into();
+        inside.uncounted = "the counting run shows no call".into();
         return;
     }
     let (mut inlined, mut sampled) = (0_u64, 0_u64);
@@ -108,8 +108,8 @@ fn remarks(tally: &Tally<'_>, inlined: f64, recursive: f64) -> Vec<String> {
     remarks.extend(counted_until(tally));
     if inlined >= NOTABLE {
         remarks.push(format!(
-            "{:.0} % of its time is in copies that were inlined into its callers: calls of those \
-             cannot be counted and are left out",
+            "{:.0} % of its time is in copies inlined into its callers: \
+             calls of these cannot be counted and are left out",
             100.0 * inlined
         ));
     }

@@ -85,7 +85,7 @@ fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
 fn a_run_in_which_nothing_was_called_says_so() {
     let silent = "task 1 app\n 0 on\n 700 sample q::parse <- main\n 9000 exit\n 9000 off dead";
     let inside = report_with(COUNTED, silent, "parse").inside.unwrap();
-    assert!(inside.calls.is_none() && inside.uncounted.contains("no call was seen"));
+    assert!(inside.calls.is_none() && inside.uncounted.contains("shows no call"));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn hits_of_other_processes_are_not_the_subjects() {
     add_to(&mut report, &Counted { trace, of: Some("sh"), allocators: true, function: false });
     assert_eq!(report.allocations.as_ref().map(|all| all.count), Some(4), "its child is its own");
     add_to(&mut report, &Counted { trace, of: Some("dog"), allocators: true, function: false });
-    assert!(report.warnings[0].contains("the process was not there"));
+    assert!(report.warnings[0].contains("did not have this process"));
 }
 
 #[test]

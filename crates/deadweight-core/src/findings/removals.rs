@@ -111,14 +111,14 @@ fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<R
         let image = location.and_then(|l| own_image(symbols, l.image));
         let owner = location.and_then(|l| l.frames.last().map(|frame| (l, frame)));
         let patches = match (image, owner) {
-            (None, _) => Err("the memory is cleared inside a library".to_owned()),
+            (None, _) => Err("a library zeroes the memory".to_owned()),
             (_, Some((l, frame))) if go && !is_own(symbols, l, frame) => {
-                Err("Go's runtime clears the memory that it hands out, for all its callers".into())
+                Err("Go's runtime zeroes the memory that it hands out, for all its callers".into())
             }
             _ => patches_at(found, at, &|code, names, addr| without_fill(code, names, addr)),
         };
         let image = image.unwrap_or_default().to_owned();
-        let what = format!("what clears memory at {line}");
+        let what = format!("the zeroing of memory at {line}");
         (amount(&places), Removal { what, image, share: 0.0, patches })
     };
     largest(places.into_iter().map(removal).collect())

@@ -101,7 +101,9 @@ fn fault(account: AccountId) -> &'static str {
 
 fn fixed_note(facts: &Facts<'_>, account: AccountId) -> &'static str {
     match account.id() {
-        "kernel-other" if !facts.trace.meta.records_wakers() => "system calls not seen apart",
+        "kernel-other" if !facts.trace.meta.records_wakers() => {
+            "system calls that were not recorded"
+        }
         "start-up" => "exec, linking and initialising",
         "exit" => "memory taken down",
         "observer" => "the cost of recording, calibrated",
@@ -151,8 +153,8 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
         Detail::Held(CpuHolder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
             match (facts.trace.meta.throttled > Ns::ZERO, facts.trace.meta.records_wakers()) {
                 (true, _) => "held by a quota".to_owned(),
-                (false, true) => "held by nobody: held back".to_owned(),
-                (false, false) => "held by somebody unseen".to_owned(),
+                (false, true) => "held by no task".to_owned(),
+                (false, false) => "held by an unidentified task".to_owned(),
             }
         }
         Detail::Held(CpuHolder::Nobody | CpuHolder::Recorder) | Detail::Faults | Detail::Plain => {
@@ -171,8 +173,10 @@ fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
             format!("input from {peer}")
         }
         (WaitsFor::PipeData | WaitsFor::SocketData | WaitsFor::Poll, None) => "input".into(),
-        (WaitsFor::PipeRoom | WaitsFor::SocketRoom, Some(peer)) => format!("room, for {peer}"),
-        (WaitsFor::PipeRoom | WaitsFor::SocketRoom, None) => "room in its output".into(),
+        (WaitsFor::PipeRoom | WaitsFor::SocketRoom, Some(peer)) => {
+            format!("space in its output, for {peer}")
+        }
+        (WaitsFor::PipeRoom | WaitsFor::SocketRoom, None) => "space in its output".into(),
         (WaitsFor::Terminal, _) => "the terminal".into(),
         (WaitsFor::Futex, Some(peer)) => format!("a lock, for {peer}"),
         (WaitsFor::Futex, None) => "a lock or signal".into(),

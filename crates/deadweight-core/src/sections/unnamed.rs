@@ -71,21 +71,21 @@ fn about(facts: &Facts<'_>, id: ImageId) -> Option<String> {
         let how = advice(facts);
         return (!image.has_symbols).then(|| {
             format!(
-                "code in {path} is in no file: the program, or a compiler in it, made it while it ran. \
-                 Nothing is concluded from its instructions; it would have names with {how}"
+                "code in {path} is in no file: the program, or a compiler in it, generated it at run time. \
+                 Its instructions are not analysed. To give it names: {how}"
             )
         });
     }
     if !image.has_symbols && !is_c_library(path) {
         return Some(format!(
-            "{path} has neither symbols nor debug information: what it does not export is named by \
-             where it begins. Build it with -g, or install its debug file"
+            "{path} has neither symbols nor debug information: functions that it does not export are \
+             named by their address. Build it with -g, or install its debug file"
         ));
     }
     (!image.has_lines && !is_system_image(path)).then(|| {
         format!(
-            "{path} has no debug information for what ran: places in it are functions, and what was \
-             inlined is not told apart. Build it with -g, or install its debug file"
+            "{path} has no debug information for the code that ran: its places are functions, \
+             without lines and inlined functions. Build it with -g, or install its debug file"
         )
     })
 }

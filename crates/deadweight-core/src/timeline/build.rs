@@ -260,19 +260,15 @@ impl Anomalies {
             ),
             (
                 self.inferred_wakes,
-                "wake-up was concluded from what was waited for",
-                "wake-ups were concluded from what was waited for",
+                "wake-up was inferred from what was waited for",
+                "wake-ups were inferred from what was waited for",
             ),
             (self.lost_records, "record was lost", "records were lost"),
-            (
-                self.unborn,
-                "task was seen whose birth was not recorded",
-                "tasks were seen whose birth was not recorded",
-            ),
+            (self.unborn, "birth of a task was not recorded", "births of tasks were not recorded"),
             (
                 self.replaced,
-                "task vanished: its id was used again",
-                "tasks vanished: their ids were used again",
+                "task vanished: its id was reused",
+                "tasks vanished: their ids were reused",
             ),
         ]
         .into_iter()

@@ -24,7 +24,7 @@ fn measured(report: &Report, class: &str, share: std::ops::RangeInclusive<f64>) 
 /// A finding was withdrawn, and its proof says so.
 fn withdrawn(report: &Report, class: &str, words: &str) -> bool {
     let proofs = report.withdrawn.iter().filter(|f| f.class == class).flat_map(|f| &f.proofs);
-    let needed = |text: &str| text.contains(words) && text.ends_with("that does needed work");
+    let needed = |text: &str| text.contains(words) && text.ends_with("it does needed work");
     of(report, class).is_none() && { proofs }
         .any(|proof| proof.outcome == Outcome::Needed && needed(&proof.text))
 }

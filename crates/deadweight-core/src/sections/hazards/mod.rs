@@ -67,8 +67,8 @@ fn cut(facts: &Facts<'_>) -> Option<Hazard> {
     let meta = &facts.trace.meta;
     (!meta.complete).then(|| {
         let text = format!(
-            "the recording ends {} after its start and before the program: deadweight was killed, or the file was \
-             cut. What the program did later, and how it ended, is not known.",
+            "the recording ends {} after its start, before the program ended: deadweight was killed, or \
+             the file was cut. The rest of the run, and how the program ended, is not known.",
             time(meta.end - meta.start)
         );
         hazard("breaks-off", text)
@@ -168,7 +168,7 @@ fn too_short(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
 fn heavy(wall: &Attribution, attached: bool) -> Option<Hazard> {
     let overhead = wall.of(OBSERVER);
     let way_out = if attached {
-        "What the program does less often is seen less of than it would be."
+        "The slowed program does less than it would without recording."
     } else {
         "With -r 10 the wall time comes from runs without recording."
     };
@@ -221,8 +221,8 @@ fn throttled(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
             "throttled",
             format!(
                 "A CPU quota of the cgroup (a container's limit) kept its tasks from running for \
-                 {}, summed over CPUs: that is in the wait for a CPU, and no other program's \
-                 doing. Raise the quota (cpu.max, --cpus), or use no more threads than it pays for.",
+                 {}, summed over CPUs: that time is in the wait for a CPU, and no other program caused it. \
+                 Raise the quota (cpu.max, --cpus), or use no more threads than it allows.",
                 time(throttled)
             ),
         )

@@ -32,8 +32,8 @@ pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
     Some(Hazard {
         id: "two-readings".into(),
         text: format!(
-            "Followed along what the end waited for, the wall time is {}; shared among the tasks \
-             on a CPU at each instant, it is {}. Take the findings' ranges, not their middle.",
+            "Along the critical path, the wall time is {}; shared among the tasks \
+             on a CPU at each instant, it is {}. Use the findings' ranges, not their middle values.",
             most(&along, &across)?,
             most(&across, &along)?
         ),

@@ -35,7 +35,7 @@ fn worded(doubt: &Doubt, cause: &str) -> String {
             or(": caches were cold")
         ),
         Doubt::Outliers { count, factor } => format!(
-            "{} far from the rest (up to {factor:.1} times the median){cause}. The median bears it; \
+            "{} far from the rest (up to {factor:.1} times the median){cause}. The median is robust against this; \
              more runs narrow the interval.",
             if *count == 1 { "1 run was".to_owned() } else { format!("{count} runs were") }
         ),
