@@ -1,8 +1,8 @@
-//! The system calls that any user may have recorded, and their tracepoints' numbers.
+//! The system calls that any user may record, and the numbers of their tracepoints.
 //!
-//! Each call has two tracepoints of its own (`syscalls:sys_enter_X`, `sys_exit_X`), which the
-//! kernel gives to the user whose process it is; the two that cover all calls are not. Every event costs
-//! each fork some 8 µs, so the set is bounded: the calls that costs hide in, the likeliest first.
+//! Each call has two tracepoints of its own (`syscalls:sys_enter_X`, `sys_exit_X`). The kernel allows them to the
+//! process's user, but not the two that cover all calls. Every event costs each fork some 8 µs, so the set is limited
+//! to the calls in which costs are likely, the likeliest first.
 //! `tracepoint_scan` finds their numbers where the kernel's list of them cannot be read.
 
 use super::known_calls::{Found, KNOWN};
@@ -15,11 +15,11 @@ use deadweight_trace::syscall::{self, Arch};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-/// Events per CPU of everything else.
+/// Events per CPU for everything else.
 const OTHERS: usize = 6;
-/// Events of one recording at the most: 4 ms for each fork.
+/// The most events of one recording: 4 ms for each fork.
 const MOST: usize = 480;
-/// More than this many calls are not recorded, however few CPUs there are.
+/// The most calls that are recorded, however few CPUs there are.
 const MOST_CALLS: usize = 48;
 
 /// The two tracepoints of a system call.
@@ -31,11 +31,11 @@ pub(crate) struct Pair {
     pub(crate) enter: u64,
     /// `sys_exit_X`.
     pub(crate) leave: u64,
-    /// Whether user stacks are wanted.
+    /// Whether user stacks are recorded.
     pub(crate) sited: bool,
 }
 
-/// The calls to record on so many CPUs, the likeliest first.
+/// The calls to record on this number of CPUs, the likeliest first.
 ///
 /// # Errors
 /// If no number could be found.
@@ -59,7 +59,7 @@ pub(crate) fn chosen(cpus: usize) -> Result<Vec<Pair>, Error> {
     Ok(chosen)
 }
 
-/// The tracepoints of this kernel: asked for once, at first by whoever chooses the rung.
+/// The tracepoints of this kernel, found once: first when the rung is chosen.
 fn found() -> Result<&'static [Found], Error> {
     static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
     if let Some(found) = FOUND.get() {
@@ -81,10 +81,10 @@ fn found() -> Result<&'static [Found], Error> {
     Ok(FOUND.get_or_init(|| found))
 }
 
-/// Where the numbers are kept until the next boot.
+/// The file that keeps the numbers until the next boot.
 const CACHE: &str = "tracepoints";
 
-/// What the numbers hold for: this kernel, since it was started.
+/// Identifies the kernel and the boot for which the numbers are valid.
 fn key() -> String {
     let line = |path| procfs::line(path).unwrap_or_default();
     format!(
@@ -103,7 +103,7 @@ fn render(found: &[Found], key: &str) -> String {
     text
 }
 
-/// The numbers in a file of ours; none if it is of another boot or damaged.
+/// Reads the numbers in the cached file; none if it is from another boot or damaged.
 fn parse(text: &str, key: &str) -> Option<Vec<Found>> {
     let mut lines = text.lines();
     if lines.next() != Some(key) {
@@ -119,7 +119,7 @@ fn parse(text: &str, key: &str) -> Option<Vec<Found>> {
     found.filter(|found| !found.is_empty())
 }
 
-/// The numbers as the kernel lists them, where that may be read.
+/// The numbers from the kernel's list, where it is readable.
 fn listed() -> Option<Vec<Found>> {
     let tracefs = Tracefs::open().ok()?;
     let id = |name: String| tracefs.tracepoint(&name).ok().map(|t| t.id);

@@ -1,7 +1,7 @@
 //! The kernel's records, decoded. Pure and safe: any bytes in, records or nothing out.
 //!
-//! A record says by its id which event made it; [`Schema`] knows what that event's records hold.
-//! Not for concluding anything from them: that is `follow`.
+//! A record names the event that made it by id; [`Schema`] knows what that event's records contain. `follow`
+//! interprets them.
 
 use super::schema::{Role, Schema, counted, fields};
 
@@ -10,26 +10,26 @@ use super::schema::{Role, Schema, counted, fields};
 pub struct Record<'a> {
     /// The clock's reading in ns.
     pub at: u64,
-    /// Process, -1 as `u32` for a task that was reaped already.
+    /// Process, -1 as `u32` for a task that is already reaped.
     pub process: u32,
     /// Task, likewise.
     pub task: u32,
     /// CPU.
     pub cpu: u32,
-    /// What it says.
+    /// The content.
     pub body: Body<'a>,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug)]
 pub enum Body<'a> {
-    /// One of our events happened.
+    /// A sample of one of the recorder's events.
     Sample(Sample<'a>),
     /// The task got the CPU, or left it.
     Switched {
-        /// It left.
+        /// Whether it left.
         out: bool,
-        /// It could go on running.
+        /// Whether it was still runnable.
         runnable: bool,
     },
     /// A task was born.
@@ -41,21 +41,21 @@ pub enum Body<'a> {
         /// Its parent's tid.
         parent: u32,
     },
-    /// A task starts to die.
+    /// A task begins to exit.
     Exit {
         /// Its tid.
         task: u32,
     },
-    /// A task is called so from now on.
+    /// A task's name changed.
     Comm {
         /// Its tid.
         task: u32,
-        /// Because it became another program.
+        /// Whether an exec changed it.
         exec: bool,
         /// The name.
         name: &'a [u8],
     },
-    /// Something was mapped executable.
+    /// An executable mapping was made.
     Map {
         /// First address.
         start: u64,
@@ -70,22 +70,22 @@ pub enum Body<'a> {
         /// The file.
         path: &'a [u8],
     },
-    /// So many records were dropped for want of room.
+    /// This number of records was dropped because the ring buffer was full.
     Lost(u64),
     /// The same, and all of them were samples of the clock.
     LostSamples(u64),
-    /// The kernel slowed an event of ours down, or stopped doing so.
+    /// The kernel throttled an event of the recorder, or stopped doing so.
     Throttled,
-    /// Something that is of no use to us.
+    /// A record that is not used.
     Other,
 }
 
-/// The record of one of our events.
+/// A sample of one of the recorder's events.
 #[derive(Copy, Clone, Debug)]
 pub struct Sample<'a> {
-    /// Which event.
+    /// The event.
     pub role: Role,
-    /// Interrupted in the kernel.
+    /// Whether it interrupted the kernel.
     pub kernel: bool,
     /// Instruction pointer.
     pub ip: u64,
@@ -95,7 +95,7 @@ pub struct Sample<'a> {
     pub chain: &'a [u8],
     /// A tracepoint's own data.
     pub raw: &'a [u8],
-    /// Which user registers there are; 0 for a task without a user half.
+    /// The user registers that are present; 0 for a task without user registers.
     pub mask: u64,
     /// The user registers of `mask`, eight bytes each.
     pub registers: &'a [u8],
@@ -155,8 +155,8 @@ impl Sample<'_> {
     }
 }
 
-/// The time of the record at the start of `bytes`, and which event made it if it is a sample;
-/// none if it is cut off or not a record.
+/// The time of the record at the start of `bytes`, and the event that made it if it is a sample; none if it is cut
+/// off or not a record.
 #[must_use]
 pub fn peek(bytes: &[u8], schema: &Schema) -> Option<(u64, Option<Role>)> {
     let (header, record) = header(bytes)?;
@@ -172,19 +172,18 @@ pub fn peek(bytes: &[u8], schema: &Schema) -> Option<(u64, Option<Role>)> {
     }
 }
 
-/// The length that the record at the start of `bytes` says it has, to step over one that cannot
-/// be read.
+/// The length in the header of the record at the start of `bytes`, to step over an unreadable one.
 #[must_use]
 pub fn length(bytes: &[u8]) -> Option<usize> {
     header(bytes).map(|(header, _)| header.size)
 }
 
-/// The length of the record at the start of `bytes`, if it says that others did not fit.
+/// The length of the record at the start of `bytes`, if it reports lost records.
 pub(super) fn told_lost(bytes: &[u8]) -> Option<usize> {
     header(bytes).filter(|(header, _)| header.kind == kind::LOST).map(|(header, _)| header.size)
 }
 
-/// Decodes one record after the other, and passes over what none is made of; up to one that is cut off.
+/// Decodes one record after the other, up to one that is cut off. Unreadable ones are skipped.
 pub fn records<'a>(bytes: &'a [u8], schema: &'a Schema) -> impl Iterator<Item = Record<'a>> {
     let mut rest = bytes;
     let next = move || {
@@ -295,7 +294,7 @@ fn sample<'a>(body: &'a [u8], header: &Header, schema: &Schema) -> Option<Record
             sample.stack = dump.get(..written)?;
         }
     }
-    // It tells what has been going on for a while.
+    // It covers the time since counting began.
     let at = if role == Role::CallCounts { at - counted_for(&sample)?.min(at) } else { at };
     Some(Record { at, process, task, cpu, body: Body::Sample(sample) })
 }

@@ -1,5 +1,5 @@
-//! The system calls that any user may have recorded, the likeliest first, each with arguments that do no harm. Not for
-//! finding their tracepoints: see `call_tracepoints`.
+//! The system calls that any user may record, the likeliest first, each with harmless arguments. For their
+//! tracepoints see `call_tracepoints`.
 
 /// A call's number and those of its two tracepoints.
 pub(super) type Found = (u16, u64, u64);
@@ -9,9 +9,9 @@ pub(super) type Found = (u16, u64, u64);
 pub(super) struct Known {
     /// Its name.
     pub(super) name: &'static str,
-    /// Arguments with which the kernel refuses it at once, or it does nothing.
+    /// Arguments with which the kernel refuses it at once, or does nothing.
     pub(super) harmless: [u64; 4],
-    /// Whether user stacks are taken at some of them.
+    /// Whether user stacks are recorded at some of them.
     pub(super) sited: bool,
 }
 
@@ -19,10 +19,10 @@ const fn call(name: &'static str, harmless: [u64; 4], sited: bool) -> Known {
     Known { name, harmless, sited }
 }
 
-/// No descriptor, no process, no size that is allowed.
+/// An invalid descriptor, process or size.
 const NO: u64 = u64::MAX;
 
-/// The likeliest first. Calls that are not of this architecture are left out.
+/// The likeliest first. Calls that this architecture lacks are skipped.
 pub(super) const KNOWN: &[Known] = &[
     call("read", [NO, 0, 0, 0], true),
     call("write", [NO, 0, 0, 0], true),

@@ -1,7 +1,8 @@
-//! The kernel's perf events: opening them, reading their rings, decoding their records.
+//! The kernel's perf events: opening them, reading their ring buffers, decoding their records.
 //!
-//! `sys` and `ring` are the only callers of the interface; `schema` and `decode` are pure and safe,
-//! so that a fuzz target can feed them anything.
+//! Comes in: event descriptions. Goes out: open events, and decoded records. It must not know which events a recording
+//! needs. `sys` and `ring` are the only callers of the interface; `schema` and `decode` are pure and safe, so that a
+//! fuzz target can feed them anything.
 
 pub(crate) mod call_tracepoints;
 pub mod decode;

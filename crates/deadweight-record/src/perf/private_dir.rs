@@ -1,22 +1,22 @@
-//! A folder of the user's that nobody else can write to: what is found out once a boot is kept
-//! there, and a lock that recordings of the same user share.
+//! A directory that only this user can write to. It keeps what is found out once per boot, and a lock that recordings
+//! of the same user share.
 //!
-//! Not for recordings or reports: what is lost with it is found again.
+//! Recordings and reports do not go there: everything in it can be found out again.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-/// Text beyond this is not ours.
+/// Longer files were not written by deadweight.
 const MOST: u64 = 1 << 20;
 
-/// The folder, found or made.
+/// The directory, found or created.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// The user's cache; failing that one in the folder for temporary files. None if there is no
-    /// place that only this user can write to.
+    /// The user's cache directory, or else one in `/tmp`. None if there is no directory that only this user can write
+    /// to.
     pub(crate) fn open() -> Option<Self> {
         // SAFETY: asks for a number.
         let user = unsafe { libc::geteuid() };
@@ -35,7 +35,7 @@ impl Folder {
         Some(text)
     }
 
-    /// Writes a file in it, whole or not at all. Without it all is found out again next time.
+    /// Writes a file atomically. If that fails, the content is found out again next time.
     pub(crate) fn write(&self, name: &str, text: &str) {
         let draft = self.0.join(format!("{name}.{}", std::process::id()));
         let options = self.options().write(true).create_new(true).to_owned();
@@ -62,7 +62,7 @@ impl Folder {
     }
 }
 
-/// Whether the folder is there, or could be made, and only its owner can write to it.
+/// Whether the directory exists or could be created, and only its owner can write to it.
 fn is_private(place: &PathBuf, user: u32) -> bool {
     _ = DirBuilder::new().recursive(true).mode(0o700).create(place);
     fs::symlink_metadata(place)

@@ -7,7 +7,7 @@ mod numbers {
     pub(crate) const FP: u8 = 6;
     pub(crate) const SP: u8 = 7;
     pub(crate) const IP: u8 = 8;
-    /// There is none: an unused number.
+    /// This architecture has none: an unused number.
     pub(crate) const LR: u8 = 63;
     pub(crate) const ALL: u64 = 1 << FP | 1 << SP | 1 << IP;
 }

@@ -1,4 +1,4 @@
-//! The memory that the kernel writes a CPU's records to, and we copy them out of.
+//! The ring buffers: memory to which the kernel writes a CPU's records, and from which the recorder copies them.
 
 use super::decode;
 use super::sys::Open;
@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One CPU's ring. Mapped writable, so that the kernel stops at what we have not read yet and
-/// counts what it had to drop, instead of overwriting.
+/// One CPU's ring buffer. It is mapped writable, so that the kernel does not overwrite unread records but drops and
+/// counts new ones.
 #[derive(Debug)]
 pub(crate) struct Ring {
     base: *mut u8,
@@ -52,21 +52,21 @@ impl Ring {
         self.filled() > self.size / 8
     }
 
-    /// Whether records may not have fitted of which nobody tells: it was full when it was copied, and nothing has
+    /// Whether records may have been lost without a report: the buffer was full at the last copy, and nothing has
     /// followed since.
     pub(crate) fn may_lack(&self) -> bool {
         self.may_lack
     }
 
-    /// Bytes that wait to be copied: so many at least by the time they are.
+    /// Bytes that wait to be copied; they can only become more.
     pub(crate) fn filled(&self) -> usize {
         let (head, tail) = self.cursors();
         let filled = head.load(Ordering::Acquire).wrapping_sub(tail.load(Ordering::Relaxed));
         usize::try_from(filled).unwrap_or(0).min(self.size)
     }
 
-    /// What was written since `looked`, from its beginning and so many bytes at most, if it is at least `grown`
-    /// bytes; `looked` is then what was written last.
+    /// The records written since `looked`, at most `most` bytes from their start, if there are at least `grown`
+    /// bytes. Moves `looked` to the end.
     pub(crate) fn newest(&self, looked: &mut u64, grown: usize, most: usize) -> Option<Vec<u8>> {
         let (head, tail) = self.cursors();
         let head = head.load(Ordering::Acquire);
@@ -81,15 +81,15 @@ impl Ring {
         Some(bytes)
     }
 
-    /// A buffer for all that it can hold. Its memory is reserved and not yet taken, except for what
-    /// the kernel needs to hand out the rest without looking at the other mappings.
+    /// A buffer that can hold the whole ring. Its memory is reserved but not touched, except for what the kernel
+    /// needs to provide the rest without the lock on the mappings.
     pub(crate) fn buffer(&self) -> Vec<u8> {
         let mut buffer = Vec::with_capacity(self.size);
         buffer.push(0);
         buffer
     }
 
-    /// The kernel's cursor and ours, in bytes since the start.
+    /// The kernel's cursor and the recorder's, in bytes since the start.
     fn cursors(&self) -> (&AtomicU64, &AtomicU64) {
         let control = self.base.cast::<perf_event_mmap_page>();
         // SAFETY: the first page is the kernel's control page: aligned, alive as long as `self`,
@@ -102,13 +102,13 @@ impl Ring {
         }
     }
 
-    /// All that comes from now on is of interest, and nothing before: it is empty, and what did not fit until now is
-    /// not told. The kernel does so before the first record that fits again, as if that had been lost just then.
+    /// Only what comes from now on counts. The ring is empty; the report of what was lost until now is skipped. The
+    /// kernel writes that report before the first record that fits again, as if the loss had happened just then.
     pub(crate) fn start_anew(&mut self) {
         (self.anew, self.may_lack) = (true, false);
     }
 
-    /// Appends all complete records to `out` and gives their room back.
+    /// Appends all complete records to `out` and frees their space.
     pub(crate) fn copy_to(&mut self, out: &mut Vec<u8>) {
         let (head_cursor, tail_cursor) = self.cursors();
         let head = head_cursor.load(Ordering::Acquire);
@@ -120,22 +120,22 @@ impl Ring {
         self.append(tail, filled, out);
         tail_cursor.store(head, Ordering::Release);
         self.anew &= filled == 0;
-        // What follows begins with how many did not fit. A record's length is a number of 16 bits.
+        // The next record reports how many did not fit. A record's length is a number of 16 bits.
         if filled > 0 {
             self.may_lack = filled + usize::from(u16::MAX) > self.size;
         }
     }
 
-    /// Bytes of the record at `tail`, if it tells that others did not fit.
+    /// Bytes of the record at `tail`, if it reports lost records.
     fn told_lost(&self, tail: u64, head: u64) -> u64 {
-        /// Such a record is no longer.
+        /// The longest such record.
         const LONGEST: u64 = 64;
         let mut bytes = Vec::new();
         self.append(tail, head.wrapping_sub(tail).min(LONGEST) as usize, &mut bytes);
         decode::told_lost(&bytes).unwrap_or(0) as u64
     }
 
-    /// Appends so many bytes from a place between the cursors on.
+    /// Appends this many bytes from a position between the cursors.
     fn append(&self, from: u64, filled: usize, out: &mut Vec<u8>) {
         let start = usize::try_from(from & (self.size as u64 - 1)).unwrap_or(0);
         let first = filled.min(self.size - start);

@@ -1,8 +1,8 @@
-//! What our events are for and what their records hold: all that is needed to read them.
+//! The purpose of the recorder's events and the layout of their records: everything needed to read them.
 //!
-//! Not for opening events (`sys`, `session`) or for reading records (`decode`).
+//! `sys` and `session` open events; `decode` reads records.
 
-/// The `PERF_SAMPLE_*` bits that records of ours may carry, in the order of the fields.
+/// The `PERF_SAMPLE_*` bits that the recorder's events use, in the order of the fields.
 pub mod fields {
     /// Instruction pointer.
     pub const IP: u64 = 1;
@@ -24,11 +24,11 @@ pub mod fields {
     pub const STACK: u64 = 1 << 13;
     /// The event's id, first of all.
     pub const ID: u64 = 1 << 16;
-    /// What every record of ours has.
+    /// The fields of every record.
     pub const BASE: u64 = ID | TASK | TIME | CPU;
 }
 
-/// Which of our events made a record.
+/// Which of the recorder's events made a record.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Carries no samples.
@@ -55,27 +55,27 @@ pub enum Role {
     TimerEnd,
     /// The sampling clock.
     Clock,
-    /// The user half at some system calls.
+    /// User registers and stack at some system calls.
     CallSite,
-    /// The user half at some page faults of user code.
+    /// User registers and stack at some page faults of user code.
     FaultSite,
-    /// The user half at some switches.
+    /// User registers and stack at some switches.
     WaitSite,
     /// The command's own `main` was reached.
     Main,
-    /// The C library is about to call `main`, of whatever program.
+    /// The C library is about to call `main` of any program.
     CommonMain,
     /// A probe, by its number in the request.
     Probe(u16),
-    /// A hit of a place that is counted, by its number in the request.
+    /// A call of a counted function, by its number in the request.
     Count(u16),
-    /// The user half at some of them.
+    /// User registers and stack at some of them.
     CountStack(u16),
-    /// Calls that the kernel counted instead of recording each.
+    /// System calls at a high rate that a BPF program counted instead of recording each.
     CallCounts,
-    /// One in so many entries of a task's call that comes densely, see `thin`.
+    /// 1 in N entries of a task's system call at a high rate, see `session::decimate`.
     EnterNth,
-    /// The same of its returns.
+    /// 1 in N of its returns.
     LeaveNth,
 }
 
@@ -91,7 +91,7 @@ impl Role {
 pub struct Layout {
     /// Bits of [`fields`].
     pub fields: u64,
-    /// User registers, a bit for each, as the architecture numbers them.
+    /// User registers, one bit for each, as the architecture numbers them.
     pub registers: u64,
 }
 
@@ -129,7 +129,7 @@ pub struct Offsets {
 }
 
 impl Default for Offsets {
-    /// As they have been on 64-bit kernels for years.
+    /// The offsets of 64-bit kernels for years.
     fn default() -> Self {
         Self {
             prev_pid: 24,
@@ -146,7 +146,7 @@ impl Default for Offsets {
     }
 }
 
-/// Where a record of counted calls has its times, in bytes: when it was made, and since when calls were counted.
+/// Offsets in a record of counted calls, in bytes: when it was made, and when counting began.
 pub(crate) mod counted {
     pub(crate) const NOW: usize = 8;
     pub(crate) const SINCE: usize = 16;
@@ -155,26 +155,26 @@ pub(crate) mod counted {
 /// What is needed to read records.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    /// Of every open event: id, role and layout; sorted by id by [`Schema::add`].
+    /// All open events: id, role and layout; sorted by id by [`Schema::add`].
     events: Vec<(u64, Role, Layout)>,
     /// The events that count page faults, by the length of their records.
     faults: Vec<(usize, Role, Layout)>,
-    /// The event that takes stacks at some page faults, if it counts them like those.
+    /// The event that records stacks at some page faults, if it is a software event like those.
     fault_site: Option<Layout>,
-    /// Whether the sampling clock has rings of its own.
+    /// Whether the sampling clock has ring buffers of its own.
     clock_apart: bool,
-    /// Of the tracepoints.
+    /// The offsets in tracepoints' data.
     pub offsets: Offsets,
 }
 
 impl Schema {
-    /// No event yet, and tracepoints with their fields there.
+    /// No event yet, and these offsets for tracepoints.
     #[must_use]
     pub fn new(offsets: Offsets) -> Self {
         Self { offsets, ..Self::default() }
     }
 
-    /// Makes the records with this id known.
+    /// Adds an event with this id.
     pub fn add(&mut self, id: u64, role: Role, layout: Layout) {
         let at = self.events.partition_point(|(known, ..)| *known < id);
         self.events.insert(at, (id, role, layout));
@@ -185,19 +185,19 @@ impl Schema {
         }
     }
 
-    /// The same for the event that takes stacks at some page faults where it counts faults as the
-    /// others do, rather than being a tracepoint: their ids are mixed up, see [`Schema::sampled`].
+    /// The same for the event that records stacks at some page faults, where it is a software event and not a
+    /// tracepoint: the ids of such events are mixed up, see [`Schema::sampled`].
     pub(crate) fn add_fault_site(&mut self, id: u64, layout: Layout) {
         self.add(id, Role::FaultSite, layout);
         self.fault_site = Some(layout);
     }
 
-    /// The sampling clock has rings of its own from now on: what is lost there is no time.
+    /// The sampling clock has ring buffers of its own from now on: losses there do not lose time.
     pub fn set_clock_apart(&mut self) {
         self.clock_apart = true;
     }
 
-    /// Whether records that were dropped, told in the name of this event, can only be samples of the clock.
+    /// Whether records that were dropped under this event's id can only be samples of the clock.
     pub(super) fn drops_samples_only(&self, id: u64) -> bool {
         self.clock_apart && self.role(id) == Some(Role::Clock)
     }
@@ -221,9 +221,9 @@ impl Schema {
 
     /// The event that made a sample of this length.
     ///
-    /// Where several events count the same page fault, whoever opened them, the kernel marks the
-    /// records of all with the id of one (`do_perf_sw_event` fills in the id once). Then the
-    /// length tells: no two of ours that count faults have the same.
+    /// Where several events count the same page fault, even those of other processes, the kernel marks all records
+    /// with the id of one (`do_perf_sw_event` fills in the id once). Then the length decides: no two of the
+    /// recorder's fault events have the same.
     pub(super) fn sampled(&self, id: u64, length: usize) -> Option<(Role, Layout)> {
         let mixed = |role: Role| {
             role.counts_faults() || role == Role::FaultSite && self.fault_site.is_some()

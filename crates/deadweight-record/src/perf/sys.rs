@@ -1,6 +1,6 @@
 //! Opening perf events: one file descriptor per event and CPU, all of a CPU writing to one ring.
 //!
-//! What is opened and why is `session`'s business; this knows the interface's rules only.
+//! `session` decides what is opened and why; this knows only the rules of the interface.
 
 use super::schema::{Layout, fields};
 use perf_event_open_sys as perf;
@@ -12,30 +12,30 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// What an event counts.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// Nothing: it carries the records about tasks and mappings.
+    /// Nothing: it carries records about tasks and mappings.
     Dummy,
-    /// Nothing: it carries the records about switches.
+    /// Nothing: it carries records about switches.
     Switches,
-    /// Nothing: it carries the records about tasks, mappings and switches.
+    /// Nothing: it carries records about tasks, mappings and switches.
     TasksAndSwitches,
     /// One of the kernel's software events (`PERF_COUNT_SW_*`).
     Software(u32),
-    /// What a program in the kernel tells.
+    /// Records that a BPF program writes.
     BpfOutput,
     /// A tracepoint, by number.
     Tracepoint(u64),
-    /// A place in a binary: the type number of the kernel's uprobe unit, file, offset.
+    /// A uprobe: the type number of the kernel's uprobe unit, file, offset.
     Uprobe(u32, CString, u64),
-    /// An instruction, by its address in memory. A CPU has four such, and 6 µs are lost at each hit.
+    /// An execution breakpoint, by its address in memory. A CPU has four, and each hit costs 6 µs.
     Breakpoint(u64),
 }
 
 /// How often an event makes a record.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Every {
-    /// Every so many.
+    /// Every so many occurrences.
     Count(u64),
-    /// As often as gives so many per second, starting with each one.
+    /// A frequency per second; the first occurrences are always recorded.
     PerSecond(u64),
 }
 
@@ -46,28 +46,28 @@ pub(crate) struct Event {
     pub(crate) source: Source,
     /// How often it makes a record.
     pub(crate) every: Every,
-    /// What its records hold.
+    /// What its records contain.
     pub(crate) layout: Layout,
-    /// Bytes of the user stack, if its records hold one.
+    /// Bytes of the user stack, if its records contain one.
     pub(crate) dump: u32,
-    /// Count only what happens in user mode: all that an ordinary user may.
+    /// Count only in user mode: all that an ordinary user may.
     pub(crate) no_kernel: bool,
-    /// Leave out the kernel's part of the call chain.
+    /// Omit the kernel's part of the call chain.
     pub(crate) no_kernel_chain: bool,
-    /// Leave out the user's part of the call chain.
+    /// Omit the user's part of the call chain.
     pub(crate) no_user_chain: bool,
 }
 
-/// Scope an event watches.
+/// The tasks that an event follows.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Scope {
-    /// Every task on the CPU, from now on.
+    /// Every task on the CPU, once enabled.
     AllTasks,
     /// This task and its descendants, from its exec on.
     FromExec(i32),
     /// This task and its descendants, once enabled.
     TaskTree(i32),
-    /// This task and nobody else, once enabled.
+    /// This task alone, once enabled.
     OneTask(i32),
 }
 
@@ -75,23 +75,23 @@ pub(crate) enum Scope {
 #[derive(Debug)]
 pub(crate) struct Open {
     fd: OwnedFd,
-    /// What its records are marked with.
+    /// The id in its records.
     pub(crate) id: u64,
 }
 
 /// Bytes of the user stack in a record. Must be a multiple of 8; the dump of 8 KiB reaches
 /// far enough for nearly all stacks and costs about 1 µs.
 pub(crate) const STACK_BYTES: u32 = 8192;
-/// The same where samples have rings of their own: buffers on the stack lie between a function and its callers.
-/// Boehm's collector alone clears up to 21 KiB of its own. What is not there is not copied.
+/// The same where samples have rings of their own: large buffers on the stack separate a function from its callers.
+/// Boehm's collector alone zeroes up to 21 KiB of its own. Only what exists is copied.
 pub(crate) const DEEP_STACK_BYTES: u32 = 32768;
 /// `HW_BREAKPOINT_X`.
 const EXECUTE: u32 = 4;
-/// Kernel frames: what is waited for shows within the first dozen.
+/// Kernel frames: the reason of a wait shows within the first dozen.
 const KERNEL_FRAMES: u16 = 24;
 
 impl Source {
-    /// Fills in what is counted.
+    /// Fills in the attributes of the source.
     fn describe(&self, attr: &mut abi::perf_event_attr) {
         match self {
             Self::Dummy | Self::TasksAndSwitches => {
@@ -131,7 +131,7 @@ impl Source {
                 attr.type_ = abi::PERF_TYPE_BREAKPOINT;
                 attr.bp_type = EXECUTE;
                 attr.__bindgen_anon_3.bp_addr = *address;
-                // What the kernel asks for of those on execution.
+                // The length that the kernel requires for execution breakpoints.
                 attr.__bindgen_anon_4.bp_len = size_of::<libc::c_long>() as u64;
             }
         }
@@ -155,8 +155,8 @@ impl Event {
         attr.set_disabled(1);
         attr.set_use_clockid(1);
         attr.set_sample_id_all(1);
-        // Nobody is to be woken: the rings are looked at by the clock. (The default would be at
-        // every record; a reader that waits for the rings is woken by each exit of a task.)
+        // No wake-ups: the recorder polls the rings. (The default would be a wake-up at every record; a reader that
+        // waits for the rings is woken by each exit of a task.)
         attr.set_watermark(1);
         attr.__bindgen_anon_2.wakeup_watermark = u32::MAX;
         attr.set_exclude_kernel(self.no_kernel.into());
@@ -195,7 +195,7 @@ impl Event {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a new descriptor of ours.
+        // SAFETY: a new descriptor.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut id = 0;
         // SAFETY: writes the event's id to `id`.
@@ -211,7 +211,7 @@ impl Open {
         check(unsafe { perf::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), other.fd.as_raw_fd()) })
     }
 
-    /// Only occurrences that satisfy this expression over the tracepoint's fields count.
+    /// Counts only occurrences that match this expression over the tracepoint's fields.
     pub(crate) fn filter(&self, expression: &CStr) -> io::Result<()> {
         // SAFETY: the kernel copies the string.
         check(unsafe {
@@ -225,21 +225,21 @@ impl Open {
         check(unsafe { perf::ioctls::ENABLE(self.fd.as_raw_fd(), 0) })
     }
 
-    /// How often it has happened, to the tasks that it is inherited by too.
+    /// How often it has happened, including in tasks that inherited it.
     pub(crate) fn count(&self) -> io::Result<u64> {
         let mut count = 0_u64;
         let len = size_of::<u64>();
-        // SAFETY: reads into eight bytes of ours.
+        // SAFETY: reads eight bytes.
         match unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), len) } {
             8 => Ok(count),
             _ => Err(io::Error::last_os_error()),
         }
     }
 
-    /// Whether the task that it watches, and nobody else, is gone.
+    /// Whether the one task that it follows is gone.
     pub(crate) fn is_over(&self) -> bool {
         let mut polled = libc::pollfd { fd: self.as_raw_fd(), events: 0, revents: 0 };
-        // SAFETY: one descriptor of ours.
+        // SAFETY: one open descriptor.
         unsafe { libc::poll(&mut polled, 1, 0) > 0 && polled.revents & libc::POLLHUP != 0 }
     }
 

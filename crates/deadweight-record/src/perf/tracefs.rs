@@ -1,4 +1,4 @@
-//! Tracepoints: their numbers and where their fields lie, as the running kernel states them.
+//! Tracepoints: their numbers and the offsets of their fields, as the running kernel describes them.
 
 use crate::error::Error;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr;
 
-/// How files are opened to be read.
+/// Flags for opening files to read.
 const READ: libc::c_int = libc::O_RDONLY | libc::O_CLOEXEC;
 
-/// The kernel's tracing file system, mounted somewhere or, failing that, for us alone.
+/// The kernel's tracing file system: an existing mount, or a private one.
 #[derive(Debug)]
 pub(crate) struct Tracefs {
     events: File,
@@ -19,14 +19,14 @@ pub(crate) struct Tracefs {
 /// One tracepoint.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracepoint {
-    /// What `perf_event_attr.config` wants.
+    /// The value for `perf_event_attr.config`.
     pub(crate) id: u64,
     fields: Vec<(String, usize)>,
 }
 
 impl Tracefs {
-    /// Opens it where distributions mount it; else makes a mount that only this process sees and
-    /// that vanishes with it, because mounting is not ours to decide for the machine.
+    /// Opens it where distributions mount it. Otherwise makes a private mount that vanishes with this process,
+    /// because a recorder should not change the machine's mounts.
     pub(crate) fn open() -> Result<Self, Error> {
         for events in ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"] {
             if Path::new(events).join("sched").is_dir()
@@ -50,20 +50,19 @@ impl Tracefs {
 
     /// Looks up `group/name`.
     pub(crate) fn tracepoint(&self, name: &str) -> io::Result<Tracepoint> {
-        // At one go: the kernel locks all its events for each read.
+        // In one read: the kernel locks all its events for each.
         let mut text = vec![0; 1 << 16];
         let len = open_at(&self.events, &format!("{name}/format"), READ)?.read(&mut text)?;
         Ok(Tracepoint::parse(&String::from_utf8_lossy(&text[..len])))
     }
 
-    /// The list of places in binaries that are tracepoints: reading tells them, a line written to
-    /// it makes or removes one.
+    /// The list of uprobes (`uprobe_events`): reading shows them, a written line adds or removes one.
     pub(crate) fn uprobe_events(&self) -> io::Result<File> {
         let flags = libc::O_RDWR | libc::O_APPEND | libc::O_CLOEXEC;
         open_at(&self.events, "../uprobe_events", flags)
     }
 
-    /// Whether there is such a tracepoint, and we may know.
+    /// Whether the tracepoint exists and is accessible.
     pub(crate) fn has(&self, name: &str) -> io::Result<()> {
         open_at(&self.events, &format!("{name}/id"), READ).map(drop)
     }
@@ -89,7 +88,7 @@ impl Tracepoint {
         tracepoint
     }
 
-    /// Where the field lies in the record's raw data; `default` if this kernel does not name it.
+    /// The field's offset in the record's raw data; `default` if this kernel does not have the field.
     pub(crate) fn offset(&self, field: &str, default: usize) -> usize {
         self.fields.iter().find(|(name, _)| name == field).map_or(default, |(_, at)| *at)
     }
@@ -104,12 +103,12 @@ fn open_at(dir: &impl AsRawFd, path: &str, flags: libc::c_int) -> io::Result<Fil
     }
 }
 
-/// A mount of tracefs that is attached nowhere.
+/// A mount of tracefs that is not attached anywhere.
 fn detached() -> io::Result<OwnedFd> {
     const CLOEXEC: libc::c_long = 1; // FSOPEN_CLOEXEC and FSMOUNT_CLOEXEC alike
     const CREATE: libc::c_long = 6; // FSCONFIG_CMD_CREATE
     let made = |result: libc::c_long| match i32::try_from(result) {
-        // SAFETY: a descriptor that the kernel just made for us.
+        // SAFETY: a new descriptor.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     };

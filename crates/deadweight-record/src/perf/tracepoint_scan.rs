@@ -1,12 +1,12 @@
-//! Finds the numbers of system calls' tracepoints where the kernel's list of them is not readable.
+//! Finds the numbers of system calls' tracepoints where the kernel's list is not readable.
 //!
-//! The kernel refuses an ordinary user every tracepoint but those of system calls, at once. So all
-//! numbers are try_all, the ones that open stay open on a child, and the child makes each call once,
-//! in a way that does nothing: every record names its tracepoint and its call. Some 0.1 s.
+//! For an ordinary user the kernel refuses every tracepoint except those of system calls, at once. So all numbers are
+//! tried. Those that open stay open for a child, and the child makes each call once with harmless arguments: every
+//! record contains its tracepoint's number and its call's. This takes some 0.1 s.
 //!
-//! Closing takes the kernel 15 to 40 ms for each tracepoint, during which nobody can open one. A process of
-//! its own does that while nothing is measured that would be disturbed by it (`deferred_close` does likewise): a minute
-//! long, in which all system calls of the machine take 20 ns more.
+//! Closing takes the kernel 15 to 40 ms for each tracepoint, during which none can be opened. A process of its own
+//! closes them while no measurement is disturbed (`deferred_close` does likewise). That takes a minute, in which all
+//! system calls of the machine take 20 ns more.
 
 use super::known_calls::{Found, KNOWN};
 use super::ring::Ring;
@@ -21,36 +21,34 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 
-/// The kernel gives tracepoints out by number from 1; after so many that do not exist there are
-/// no more.
+/// The kernel numbers tracepoints from 1; after this many missing numbers there are no more.
 const GAP: u32 = 400;
 /// Numbers are 16 bits wide in a record.
 const LAST: u64 = u16::MAX as u64;
-/// The longest that what was opened stays open, in ns: that others record for so long keeps nobody waiting.
+/// The longest that they stay open, in ns: nothing waits for them while others record that long.
 const LONGEST_WAIT: u64 = 3_600_000_000_000;
-/// What holds for the records of the two tracepoints that cover all calls, which have such a field. They open and tell
-/// an ordinary user nothing, and all calls of the machine take 70 ns more until they are closed: that cannot wait.
+/// A filter that only the two tracepoints of all calls accept, which have such a field. They open, but report nothing
+/// to an ordinary user, and all calls of the machine take 70 ns more until they are closed: that is done at once.
 const OF_ALL_CALLS: &CStr = c"id >= 0";
-/// The ring for what the child does: some 120 short records.
+/// The size of the ring for the child's calls: some 120 short records.
 const RING: usize = 64 << 10;
 
 /// The tracepoints of the known system calls.
 ///
 /// # Errors
-/// If perf events cannot be had at all.
+/// If no perf event can be opened.
 pub(super) fn find() -> Result<Vec<Found>, Error> {
     let failed =
         |source| Error::System { what: "cannot find the system calls' events".into(), source };
     let close_lock = deferred_close::close_lock();
     let (mut answer, ours) = pipe().map_err(failed)?;
-    // SAFETY: the child leaves through `_exit` only and holds no lock of ours: this is called
-    // before any thread of the recorder is started.
+    // SAFETY: the child leaves only through `_exit` and holds no lock: this is called before any thread of the
+    // recorder is started.
     match unsafe { libc::fork() } {
         -1 => return Err(Error::last("cannot fork")),
         0 => {
             drop(answer);
-            // Its own child does the work: nobody has to wait for that one.
-            // SAFETY: as above.
+            // A grandchild does the work: init reaps it. SAFETY: as above.
             if unsafe { libc::fork() } == 0 {
                 scan(ours, close_lock.as_ref());
             }
@@ -58,7 +56,7 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
             unsafe { libc::_exit(0) }
         }
         child => {
-            // SAFETY: waits for our own child, which ends at once.
+            // SAFETY: waits for the own child, which ends at once.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         }
     }
@@ -72,7 +70,7 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
     Ok(found.collect())
 }
 
-/// The scan's life. Ends the process.
+/// The scan process. Ends the process.
 fn scan(mut answer: File, close_lock: Option<&File>) -> ! {
     let open = try_all(&mut answer);
     let files: Vec<RawFd> = open.iter().map(AsRawFd::as_raw_fd).collect();
@@ -81,13 +79,13 @@ fn scan(mut answer: File, close_lock: Option<&File>) -> ! {
     // SAFETY: plain system calls; ends the process.
     unsafe {
         keep_only(files.iter().copied().chain([close_lock]).filter(|file| *file >= 0));
-        // Recordings have to close theirs before the next clean run.
+        // Recordings have to close theirs first, before the next clean run.
         deferred_close::close_under_lock(&files, close_lock, 20 * PAUSE, now() + LONGEST_WAIT);
         libc::_exit(0)
     }
 }
 
-/// Tries all numbers and writes the answer; what was opened is to be closed slowly.
+/// Tries all numbers and writes the answer. Returns the open events, to be closed slowly.
 fn try_all(answer: &mut File) -> Vec<Open> {
     let mut open = Vec::new();
     let Ok((mut start, go)) = pipe() else { return open };
@@ -129,7 +127,7 @@ fn try_all(answer: &mut File) -> Vec<Open> {
         }
     }
     drop(go);
-    // SAFETY: waits for our own child.
+    // SAFETY: waits for the own child.
     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     let mut bytes = Vec::new();
     if let Some(ring) = &mut ring {
@@ -154,20 +152,20 @@ fn tracepoint(id: u64) -> Event {
     }
 }
 
-/// Makes each known call once. Ends the process by the last.
+/// Makes each known call once. The last one ends the process.
 fn make_each_call() -> ! {
     for known in KNOWN.iter().filter(|k| k.name != "exit_group") {
         let Some(nr) = syscall::number(Arch::HOST, known.name) else { continue };
         let [a, b, c, d] = known.harmless;
-        // SAFETY: arguments that the kernel refuses or that ask for nothing.
+        // SAFETY: arguments that the kernel refuses or that do nothing.
         unsafe { libc::syscall(libc::c_long::from(nr), a, b, c, d, 0, 0) };
     }
     // SAFETY: ends the process.
     unsafe { libc::_exit(0) }
 }
 
-/// What the records tell: of each call the entry's tracepoint comes first, then the exit's. Both
-/// are neighbours.
+/// Reads the numbers from the records: for each call the entry's tracepoint comes first, then the exit's. Both are
+/// neighbours.
 fn read(mut bytes: &[u8]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let word = |bytes: &[u8], at: usize| {
@@ -185,8 +183,8 @@ fn read(mut bytes: &[u8]) -> Vec<Found> {
         }
         bytes = bytes.get(length..).unwrap_or_default();
     }
-    // The call that the child waited in was entered before anybody looked, and the one that it ends
-    // with does not return: their two are in the order of the others.
+    // The call in which the child waited was entered before the events were enabled, and the last call does not
+    // return: their two numbers are in the same order as the others.
     let below = found.iter().filter(|(_, enter, leave)| *leave != 0 && leave < enter).count();
     let is_below = below * 2 > found.len();
     for (_, enter, leave) in &mut found {
@@ -199,10 +197,10 @@ fn read(mut bytes: &[u8]) -> Vec<Found> {
     found
 }
 
-/// Closes all other descriptors, so that nobody waits for this process.
+/// Closes all other descriptors, so that no process waits for this one.
 ///
 /// # Safety
-/// Only in a process that uses none of the others any more.
+/// Only in a process that needs none of the others.
 unsafe fn keep_only(keep: impl Iterator<Item = RawFd>) {
     let mut keep: Vec<RawFd> = keep.collect();
     keep.sort_unstable();

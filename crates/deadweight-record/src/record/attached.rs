@@ -1,8 +1,7 @@
-//! Recording a process that runs already: from joining it to leaving it.
+//! Recording a running process: from attaching to it to detaching.
 //!
-//! As root nothing is done to it: it is not stopped, nothing is put into it, and what we leave behind in
-//! the kernel is gone with us. Everybody else joins it by stops. Not for finding out what it is doing when we join:
-//! that is `snapshot`.
+//! Root needs nothing of the process: it is not stopped, nothing is injected, and everything in the kernel vanishes
+//! with the recorder. Other users attach with ptrace. For the state of the process at that instant see `snapshot`.
 
 use super::{Shared, conclude, run_threads};
 use crate::bpf::{Programs, in_initial_pid_namespace};
@@ -30,27 +29,27 @@ use deadweight_trace::{Exit, Meta, Usage};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// How often it is looked whether the end has come by signal or time.
+/// How often to check whether a signal or the time limit ends the recording.
 const LOOK: Duration = Duration::from_millis(20);
 /// Shorter waits would only keep a CPU busy.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// How often the threads are listed again to find those that were born meanwhile.
+/// How often the threads are listed again to find new ones.
 const ROUNDS: usize = 4;
 
-/// A process to join.
+/// A process to attach to.
 #[derive(Clone, Debug)]
 pub struct AttachRequest {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
-    /// For how long; none until it ends or we are interrupted.
+    /// How long to record; none: until the process ends or the recorder is interrupted.
     pub limit: Option<Duration>,
 }
 
-/// Joins the process, tells `sink` what happens, and leaves it after the time that was asked for,
-/// at its end, or when we get a signal to end (Ctrl-C), whichever comes first.
+/// Attaches to the process, passes events to `sink`, and detaches after the requested time, at the process's end, or
+/// when the recorder gets a signal to end (Ctrl-C), whichever comes first.
 ///
 /// # Errors
-/// If there is no such process, if it may not be watched, or if the kernel refuses an event.
+/// If there is no such process, if recording it is not permitted, or if the kernel refuses an event.
 pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
     let plan = &plan.for_joining();
     plan.allows_recording()?;
@@ -90,7 +89,7 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
     let until = || Ok(wait(&target, join.limit, &interrupts, snapshot.at));
     let ended = {
-        // While the rings are copied already: to name what is mapped takes a while.
+        // The rings are already being copied: finding names of mappings takes a while.
         let begin = |follow: &mut Follow<'_>| follow.join(&snapshot);
         run_threads(
             (session, &deferred_close),
@@ -108,22 +107,22 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     Ok(conclude(sink, meta, &ended, shared, seen, &before))
 }
 
-/// What is known of the recording before it begins.
+/// The facts about the recording that are known before it begins.
 fn facts(target: &Target, plan: &Plan, session: &mut Session) -> Meta {
     let mut facts = plan.facts();
     facts.warnings.append(&mut session.warnings);
     Meta { command: target.command(), root: Tid(target.pid), attached: true, ..facts }
 }
 
-/// Opens the task events of each thread of the process and its descendants. Threads born later
-/// inherit them; those born while we open are found by looking again.
+/// Opens the task events of each thread of the process and its descendants. Later threads inherit them; threads that
+/// start meanwhile are found by listing again.
 fn open_all(session: &mut Session, target: &Target) -> Result<Vec<i32>, Error> {
     let mut known = HashSet::new();
     let mut tasks = Vec::new();
     for round in 0..ROUNDS {
         let new: Vec<u32> = target.tasks().into_iter().filter(|t| known.insert(*t)).collect();
-        // A thread born after the first round has inherited the events, unless its parent's were
-        // not open yet: only what was there before anything was opened is certain to have none.
+        // A thread that started after the first round has inherited the events, unless its parent's were not open
+        // yet: only threads that existed before are certain to have none.
         if new.is_empty() || round > 0 {
             break;
         }
@@ -140,7 +139,7 @@ fn open_all(session: &mut Session, target: &Target) -> Result<Vec<i32>, Error> {
     if tasks.is_empty() { Err(target.gone()) } else { Ok(tasks) }
 }
 
-/// Waits for the end of the recording. How the process ended is told to its parent only.
+/// Waits for the end of the recording. Only the parent gets the process's exit status.
 fn wait(target: &Target, limit: Option<Duration>, interrupts: &Interrupts, start: u64) -> Ended {
     let limit = limit.map_or(u64::MAX, |l| u64::try_from(l.as_nanos()).unwrap_or(u64::MAX));
     let until = start.saturating_add(limit);
@@ -150,7 +149,7 @@ fn wait(target: &Target, limit: Option<Duration>, interrupts: &Interrupts, start
             break;
         }
     }
-    // On a busy machine we may be late: what lies beyond was not asked for.
+    // On a busy machine this may be late; later events were not requested.
     let (exit, usage) = (Exit::default(), Usage::default());
     Ended { start, end: now().min(until), exit, usage, blocks_read: 0, involuntary_switches: 0 }
 }

@@ -1,4 +1,4 @@
-//! Lets the events at some calls go while the program runs. Not for deciding which: that is `follow::fork_burst`.
+//! Closes the events at some calls while the program runs. `follow::fork_burst` decides which.
 
 use super::Shared;
 use crate::clock::now;
@@ -12,27 +12,27 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often it is looked whether anybody is still in such a call.
+/// How often to check whether a task is still in such a call.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What the threads tell each other about it.
+/// The state shared by the threads for this.
 #[derive(Default)]
 pub(super) struct ForkBurst {
-    /// From the decoder to the drain: calls that are not to be recorded any more.
+    /// From the decoder to the drain: calls that need not be recorded any more.
     retired: Mutex<Option<Vec<u16>>>,
-    /// To the decoder: since when no entry of theirs is recorded; before that 0.
+    /// To the decoder: since when no entry of these calls is recorded; 0 before.
     closed: AtomicU64,
-    /// From the decoder: those of them that somebody is in whose entry was recorded. None: not known yet.
+    /// From the decoder: those of the calls that a task is in, with a recorded entry. None: not known yet.
     under_way: Mutex<Option<BTreeSet<u16>>>,
 }
 
 impl ForkBurst {
-    /// What is to be done since this was asked last.
+    /// The calls to retire since the last question.
     pub(super) fn take(&self) -> Option<Vec<u16>> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Tells what `follow` decided, which it does once, and what it knows, having taken all before `horizon`.
+    /// Passes on what `follow` decided (once), and which calls are under way, after all records before `horizon`.
     pub(super) fn update(&self, follow: &Follow<'_>, horizon: u64, told: &mut bool) {
         let Some(retired) = follow.retired_calls() else { return };
         if !std::mem::replace(told, true) {
@@ -46,7 +46,7 @@ impl ForkBurst {
     }
 }
 
-/// Closes what the drain takes out of its session, until that ends.
+/// Closes the events that the drain takes out of its session, until the session ends.
 pub(super) fn retire(
     retired: &Receiver<RetiredEvents>,
     shared: &Shared,
@@ -54,7 +54,7 @@ pub(super) fn retire(
 ) {
     while let Ok(RetiredEvents { enters, leaves }) = retired.recv() {
         let mut retired = RetiredEvents { enters, leaves };
-        // Should that fail, they are only closed later: by the child, in the end.
+        // If that fails, the child closes them at the end.
         _ = deferred_close.close_copies(&retired.files());
         retired.enters.clear();
         shared.fork_burst.closed.store(now(), Ordering::SeqCst);

@@ -1,8 +1,9 @@
 //! One recorded run, from start to the last record.
 //!
-//! Four threads: one starts the program and waits for it, as in a clean run; one, of high
-//! priority, only copies the rings; one looks at descriptors and long waits now and then; and the caller's own
-//! decodes, at the lowest priority while the program runs, so that it takes no CPU from it.
+//! Comes in: a request or a process, and a plan. Goes out: raw events to a [`Sink`], and an outcome. Four threads:
+//! one starts the program and waits for it, as in a clean run. One, at high priority, only copies the ring buffers.
+//! One samples descriptors and long waits from `/proc`. The caller's thread decodes, at the lowest priority while the
+//! program runs, so that it takes no CPU from the program.
 
 mod attached;
 mod fork_burst;
@@ -51,19 +52,19 @@ pub use series::{RecordingSeries, record};
 use shared::Shared;
 use wake::Wake;
 
-/// How often the drain looks whether a ring fills up, and calls come densely: some hundred such meanwhile.
+/// How often the drain checks whether a ring fills up or system calls come at a high rate: some hundred in that time.
 const LOOK_MS: i32 = 1;
-/// How often it copies the rings even so, in ns.
+/// How often it copies the rings in any case, in ns.
 const COPY_NS: u64 = 50_000_000;
-/// Decoding that is so many ns behind gets normal priority, on a machine whose CPUs are all busy:
-/// what is not decoded is lost if we are killed.
+/// If decoding is this many ns behind, on a machine whose CPUs are all busy, it gets normal priority: undecoded
+/// records are lost if the recorder is killed.
 const LAG: u64 = 500_000_000;
 
-/// Runs the program once, as one of several in a row, and tells `sink` what happened.
+/// Records one run of a series and passes its events to `sink`.
 ///
 /// # Errors
-/// If this machine does not let us record ([`Error::NotAllowed`]), the program cannot be started, or
-/// the kernel refuses an event. The sink's `finish` is called only on success.
+/// If this machine does not allow recording ([`Error::NotAllowed`]), the program cannot be started, or the kernel
+/// refuses an event. The sink's `finish` is called only on success.
 pub fn record_in(
     row: &mut RecordingSeries,
     request: &Request,
@@ -83,11 +84,11 @@ pub fn record_in(
     }
 }
 
-/// Everything open and ready, the program still behind its barrier.
+/// Everything is open and ready; the program is still behind its barrier.
 struct Recording {
-    /// Outlives the session: its end lets the events go for good.
+    /// Outlives the session: its end closes the events finally.
     deferred_close: DeferredClose,
-    /// Held while nobody may close tracepoints.
+    /// Open while no other process may close tracepoints.
     room: Option<File>,
     session: Session,
     root: u32,
@@ -97,7 +98,7 @@ struct Recording {
     meta: Meta,
 }
 
-/// Scope the drain tells what it has for them.
+/// The receivers of the drain's messages.
 struct DrainOutput {
     decoder: Sender<Drained>,
     part: Sender<RetiredEvents>,
@@ -105,15 +106,15 @@ struct DrainOutput {
 
 /// From the drain to the decoder.
 enum Drained {
-    /// What one ring held.
+    /// The content of one ring.
     Chunk(Vec<u8>),
-    /// This CPU's ring was full, and nothing followed: nobody told what did not fit.
+    /// This CPU's ring was full and nothing followed: no record reports the loss.
     Full(u32),
     /// Nothing older than this will follow.
     Horizon(u64),
-    /// There are more events.
+    /// There are new events.
     Schema(Box<Schema>),
-    /// Of a task's call one in so many is recorded.
+    /// From now on, 1 in N of a task's call is recorded.
     DecimationStart(DecimationStart),
 }
 
@@ -143,7 +144,7 @@ impl Recording {
         }
         let mut observer = row.observer(&mut session, unobserved.as_ref())?;
         if level == Level::Root {
-            // There samples tell what the kernel did for recording.
+            // There samples show what the kernel did for recording.
             observer.death = 0;
         }
         let sample_period = session.open_clock(pid, observer.sample)?;
@@ -216,7 +217,7 @@ impl Recording {
     }
 }
 
-/// Tells the sink what is known only at the end, and sums the recording up.
+/// Passes the final facts to the sink, and sums up the recording.
 fn conclude(
     sink: &mut dyn Sink,
     mut meta: Meta,
@@ -248,9 +249,8 @@ fn run_threads(
 ) -> Result<Ended, Error> {
     let (to_decoder, from_drain) = mpsc::channel();
     let (to_drain, spent) = mpsc::channel();
-    // Ready before the program starts, because to get one the drain may have to wait for the
-    // decoder: threads share a lock on their memory's map, and one that runs only where nothing
-    // else would may hold it for long.
+    // Ready before the program starts. To allocate one the drain might have to wait for the decoder: threads share
+    // the lock on the address space, and one at idle priority may hold it for long.
     for ring in session.rings.iter().chain(&session.rings) {
         shared.give_back(ring.buffer(), &to_drain);
     }
@@ -267,7 +267,7 @@ fn run_threads(
         let to = DrainOutput { decoder: to_decoder, part: to_part };
         scope.spawn(move || drain(session, shared, wake, priority, &to, &spent));
         let looker = scope.spawn(move || sample_proc(root, shared, priority));
-        // The program is let go by the thread that waits for it, as in a clean run.
+        // The thread that waits for the program also releases it, as in a clean run.
         let waiter = scope.spawn(move || {
             shared.this_thread_records();
             let ended = until();
@@ -277,7 +277,7 @@ fn run_threads(
             wake.ring();
             ended
         });
-        // All others are there.
+        // All other threads run.
         priority.lower();
         begin(follow);
         let spent = |bytes: Vec<u8>| {
@@ -285,7 +285,7 @@ fn run_threads(
             if shared.spare.load(Ordering::Relaxed) < spare {
                 shared.give_back(bytes, &to_drain);
             } else {
-                // The drain must not wait for the lock on our memory's map, see above.
+                // The drain must not wait for the lock on the address space, see above.
                 priority.lift();
                 drop(bytes);
             }
@@ -296,7 +296,7 @@ fn run_threads(
     })
 }
 
-/// Copies the rings, and nothing else. Ends after the program did, and stops the events.
+/// Copies the rings and does nothing else. Ends after the program, and disables the events.
 fn drain(
     mut session: Session,
     shared: &Shared,
@@ -312,16 +312,16 @@ fn drain(
     let mut decimation = Decimation::new(&session);
     let mut breakpoints = Breakpoints::of(&session, &rings);
     let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // A record may have its time but not its place yet when a round starts; one round later it is
-    // there. So what is safe to hand on is what is older than the previous round.
+    // A record may have its time but no place in the ring yet when a round starts; one round later it is there. So
+    // everything older than the previous round can be passed on.
     let mut before = 0;
     let mut known = session.schema.events();
     loop {
-        // SAFETY: one descriptor of ours.
+        // SAFETY: one open descriptor.
         unsafe { libc::poll(&mut polled, 1, LOOK_MS) };
         let ended = shared.ended.load(Ordering::SeqCst);
         if ended {
-            // A failure leaves events running until they are closed just below.
+            // If that fails, events run until they are closed just below.
             _ = session.disable();
         }
         let start = now();
@@ -339,12 +339,12 @@ fn drain(
             _ = to.decoder.send(Drained::DecimationStart(begun));
         }
         if session.schema.events() != known {
-            // Before what they record: a decoder that is gone panicked, which the caller will see.
+            // Send the schema before the records. A decoder that is gone panicked; the caller will see that.
             known = session.schema.events();
             _ = to.decoder.send(Drained::Schema(Box::new(session.schema.clone())));
         }
         if let Some(calls) = shared.fork_burst.take() {
-            // It ends only after us.
+            // The receiver ends after this thread.
             _ = to.part.send(session.retire(&calls));
         }
         if let Some(breakpoints) = breakpoints.as_mut().filter(|_| !ended) {
@@ -384,7 +384,7 @@ fn copy_rings(
         }
         ring.copy_to(&mut bytes);
         shared.copied(bytes.len());
-        // A decoder that is gone panicked: the caller will see that.
+        // A decoder that is gone panicked; the caller will see that.
         _ = to_decoder.send(Drained::Chunk(bytes));
     }
 }

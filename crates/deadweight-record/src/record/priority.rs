@@ -1,11 +1,11 @@
-//! How urgent the recorder's own threads are: copying rings more than the program, decoding less.
+//! The priorities of the recorder's threads: copying rings comes before the program, decoding after it.
 //!
-//! Not for the program: it is scheduled as it would be without us.
+//! The program's scheduling is not changed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A thread that runs only where nothing else would, unless lifted. In the end it is scheduled as
-/// before: programs that it starts later inherit that. Who may not lift what he lowered leaves it.
+/// A thread at idle priority, unless lifted. At the end its scheduling is restored, because programs that it starts
+/// later inherit it. If the user may not raise priorities, it is never lowered.
 pub(crate) struct Lowered {
     thread: libc::pid_t,
     lifted: AtomicBool,
@@ -13,8 +13,8 @@ pub(crate) struct Lowered {
 }
 
 impl Lowered {
-    /// The calling thread, not lowered yet: threads that it starts until then are scheduled as before. On a busy machine
-    /// one that inherited less would let the program wait, and learn late of its end.
+    /// The calling thread, not lowered yet: threads that it starts until then keep normal scheduling. On a busy
+    /// machine a thread at idle priority would let the program wait, and would notice its end late.
     pub(crate) fn new() -> Self {
         // SAFETY: asks for a number.
         let thread = unsafe { libc::gettid() };
@@ -53,12 +53,11 @@ pub(crate) fn raise() {
     }
 }
 
-/// Whether threads of ours may be given a higher priority than they have: only then may one be
-/// lowered for a while.
+/// Whether this process may raise the priority of its threads: only then may one be lowered for a while.
 fn may_raise() -> bool {
     static MAY: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *MAY.get_or_init(|| {
-        // SAFETY: system calls on the calling thread. What is tried is undone.
+        // SAFETY: system calls on the calling thread; the trial is undone.
         unsafe {
             let nice = libc::getpriority(libc::PRIO_PROCESS, 0);
             let may = libc::setpriority(libc::PRIO_PROCESS, 0, nice - 1) == 0;
@@ -68,7 +67,7 @@ fn may_raise() -> bool {
     })
 }
 
-/// Sets how nice the calling thread is to others, if that is allowed.
+/// Sets the nice value of the calling thread, if that is allowed.
 pub(crate) fn be_nice(nice: i32) {
     // SAFETY: a system call on the calling thread; refusal is harmless.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
@@ -85,8 +84,7 @@ fn policy() -> (i32, i32) {
     }
 }
 
-/// Sets the scheduling policy of a thread of ours, 0 being the calling one; false if the kernel
-/// refused.
+/// Sets the scheduling policy of an own thread, 0 being the calling one; false if the kernel refused.
 fn set_policy(thread: libc::pid_t, policy: i32, priority: i32) -> bool {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the parameters are read only.

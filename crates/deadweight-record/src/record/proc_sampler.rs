@@ -1,4 +1,4 @@
-//! What is read from `/proc` while the program runs: descriptors, long waits, memory. Not for the rings.
+//! Samples `/proc` while the program runs: descriptors, long waits, memory pages.
 
 use super::Shared;
 use super::priority::{Lowered, be_nice};
@@ -12,12 +12,12 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// The shortest time between two looks from the side; a look may take a twentieth of it.
+/// The shortest time between two samples; one may take a twentieth of it.
 const LOOK: Duration = Duration::from_millis(25);
 
 pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
     shared.this_thread_records();
-    // Little work, but it should be done while the wait that is looked for still lasts.
+    // Little work, but it should be done while the wait lasts.
     be_nice(-10);
     let mut descriptors = procfs::Descriptors::default();
     let mut waits = Waits::new(STACK_BYTES as usize);
@@ -30,11 +30,11 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
             return;
         }
         let before = thread_time();
-        // It may hold the lock on our memory's map, see `run_threads`, and must not keep it.
+        // The decoder may hold the lock on the address space, see `run_threads`, and must not keep it.
         let was_low = decoder.lift();
         let processes = procfs::tree(root);
         shared.keep(executables.look(&processes));
-        // The instant before: what is done to a descriptor while we look comes after it.
+        // The instant before: changes to a descriptor during the sample come after it.
         let at = now();
         let new = descriptors.look(&processes);
         let waits = waits.look(&processes);

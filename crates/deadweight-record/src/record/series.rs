@@ -1,6 +1,6 @@
-//! Several recordings without a clean run between them: what the later ones need not do again.
+//! Several recordings without a clean run between them: what the later ones reuse.
 //!
-//! Not for the recordings themselves: that is `record`.
+//! `record` does the recordings themselves.
 
 use super::record_in;
 use crate::bpf::Programs;
@@ -16,7 +16,7 @@ use deadweight_trace::raw::Sink;
 use std::fmt;
 use std::sync::Arc;
 
-/// Runs the program once and tells `sink` what happened.
+/// Records one run and passes its events to `sink`.
 ///
 /// # Errors
 /// As [`record_in`].
@@ -24,23 +24,22 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
     record_in(&mut RecordingSeries::default(), request, plan, sink)
 }
 
-/// What recordings in a row share, so that the later ones start sooner: a tracepoint that the one
-/// before still holds is neither closed nor opened anew, each of which takes the kernel long, and
-/// what observing costs is measured once.
+/// What the recordings of a series share, so that the later ones start sooner. Tracepoints that the previous one
+/// still holds are neither closed nor opened anew, both of which are slow; and the tracing overhead is measured once.
 ///
-/// While this lives, the machine's system calls are a little slower: clean runs come before or after.
+/// While this lives, the machine's system calls are slightly slower: clean runs come before or after.
 #[derive(Default)]
 pub struct RecordingSeries {
     before: Option<DeferredClose>,
     observer: Option<Overhead>,
-    /// One empty system call that nobody observes, in ns.
+    /// The duration of one unrecorded empty system call, in ns.
     bare_call: f64,
     programs: Option<Arc<Programs>>,
     stops: Option<StopCosts>,
 }
 
 impl RecordingSeries {
-    /// The first half of measuring what observing costs, to be done while nothing is open.
+    /// The first half of the calibration, while no event is open.
     pub(crate) fn unobserved(&self) -> Result<Option<Measured>, Error> {
         if self.observer.is_some() {
             return Ok(None);
@@ -48,7 +47,7 @@ impl RecordingSeries {
         calibrate::unobserved().map(Some)
     }
 
-    /// What observing costs, with the second half if there was a first.
+    /// The tracing overhead. Does the second half of the calibration if there was a first.
     pub(crate) fn observer(
         &mut self,
         session: &mut Session,
@@ -64,14 +63,14 @@ impl RecordingSeries {
         Ok(observer)
     }
 
-    /// The programs in the kernel that tell of calls, at work from the first recording on that wants them; none where the
+    /// The BPF programs that record system calls, loaded at the first recording that needs them; none where the
     /// kernel refuses them.
     pub(crate) fn programs(&mut self, cpus: &[i32]) -> Option<Arc<Programs>> {
         self.programs = self.programs.take().or_else(|| Programs::start(cpus).ok());
         self.programs.clone()
     }
 
-    /// What a stop costs, measured the first time.
+    /// The cost of a ptrace stop, measured the first time.
     pub(crate) fn stops(&mut self) -> Result<StopCosts, Error> {
         if self.stops.is_none() {
             self.stops = Some(ptrace::costs()?);
@@ -79,8 +78,8 @@ impl RecordingSeries {
         Ok(self.stops.unwrap_or_default())
     }
 
-    /// Lets the recording before go, now that nothing is measured, and keeps this one's events until the
-    /// next has its own.
+    /// Releases the previous recording's events, now that nothing is measured, and keeps this one's until the next
+    /// has its own.
     pub(crate) fn keep(&mut self, deferred_close: DeferredClose) {
         self.before = Some(deferred_close);
     }

@@ -1,4 +1,4 @@
-//! What the threads of a recording share: how far each of them is, and what they hand to each other.
+//! The state that the threads of a recording share: their progress, and what they pass to each other.
 
 use super::fork_burst::ForkBurst;
 use crate::bpf::high_rate::Cost;
@@ -12,35 +12,35 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 
-/// Copied bytes that may wait to be decoded, or a third of the memory that is left. Beyond half of it decoding gets
-/// normal priority; beyond all of it nothing is copied.
+/// The most copied bytes that wait to be decoded, or a third of the memory budget. Above half of it decoding gets
+/// normal priority; above all of it copying stops.
 const BACKLOG: usize = 512 << 20;
-/// So many of them never do harm.
+/// This many bytes are always allowed.
 const LITTLE: usize = 1 << 20;
 
 /// What the threads share.
 pub(super) struct Shared {
-    /// Nonzero once the program has ended: the instant.
+    /// The instant at which the program ended; 0 before.
     pub(super) end: AtomicU64,
     pub(super) ended: AtomicBool,
     /// Copied bytes that are not decoded.
     backlog: AtomicUsize,
-    /// Rounds of copying that are not decoded to their end.
+    /// Rounds of copying that are not completely decoded.
     rounds: AtomicUsize,
-    /// How many bytes may wait.
+    /// The current limit of `backlog`.
     most: AtomicUsize,
-    /// Buffers that are there to be filled again.
+    /// Buffers that wait to be filled again.
     pub(super) spare: AtomicUsize,
     /// The instant up to which everything is decoded.
     pub(super) decoded_until: AtomicU64,
     pub(super) bytes: AtomicU64,
-    /// What calls cost that were counted.
+    /// The cost of calls that are counted or decimated.
     pub(super) call_cost: Mutex<Cost>,
     pub(super) proc_samples: Mutex<Vec<ProcSample>>,
     pub(super) executables: Mutex<Vec<(PathBuf, File)>>,
     pub(super) recorders: Mutex<Vec<Tid>>,
     pub(super) fork_burst: ForkBurst,
-    /// What is to be said of the recording.
+    /// Warnings about the recording.
     pub(super) warnings: Mutex<Vec<String>>,
 }
 
@@ -64,18 +64,18 @@ impl Shared {
         }
     }
 
-    /// So many bytes were copied out of a ring, and wait to be decoded.
+    /// These bytes were copied out of a ring, and wait to be decoded.
     pub(super) fn copied(&self, bytes: usize) {
         self.backlog.fetch_add(bytes, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// So many bytes are decoded.
+    /// These bytes are decoded.
     pub(super) fn decoded(&self, bytes: usize) {
         self.backlog.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// A round of copying is over; the decoder is about to hear of it.
+    /// A round of copying is over; the decoder will get its horizon.
     pub(super) fn begin_round(&self) {
         self.rounds.fetch_add(1, Ordering::SeqCst);
     }
@@ -85,10 +85,10 @@ impl Shared {
         self.rounds.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether more may be copied; if not, the rings are left to fill, and what does not fit is counted as lost.
+    /// Whether more may be copied. If not, the rings fill up, and what does not fit is counted as lost.
     pub(super) fn has_room(&self) -> bool {
         let backlog = self.backlog.load(Ordering::Relaxed);
-        // What is left of a round can be decoded only when the next one is there.
+        // The rest of a round can only be decoded when the next one is there.
         if backlog < LITTLE || self.rounds.load(Ordering::SeqCst) == 0 {
             return true;
         }
@@ -98,17 +98,17 @@ impl Shared {
         backlog < most
     }
 
-    /// Whether so much waits to be decoded that this must not wait until nobody else runs.
+    /// Whether so many bytes wait that decoding must get normal priority.
     pub(super) fn is_pressing(&self) -> bool {
         self.backlog.load(Ordering::Relaxed) > self.most.load(Ordering::Relaxed) / 2
     }
 
-    /// Whether little waits to be decoded.
+    /// Whether few bytes wait.
     pub(super) fn is_at_ease(&self) -> bool {
         self.backlog.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed) / 16
     }
 
-    /// A buffer is there to be filled again.
+    /// Returns a buffer to be filled again.
     pub(super) fn give_back(&self, bytes: Vec<u8>, to_drain: &Sender<Vec<u8>>) {
         self.spare.fetch_add(1, Ordering::Relaxed);
         // A drain that has ended fills none.

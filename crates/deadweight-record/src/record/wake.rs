@@ -1,14 +1,14 @@
-//! How the thread that waits for the end tells the one that copies the rings.
+//! Wakes the drain when the program ends.
 
 use crate::error::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Wakes the drain at once.
+/// An eventfd that the drain polls.
 pub(super) struct Wake(OwnedFd);
 
 impl Wake {
     pub(super) fn new() -> Result<Self, Error> {
-        // SAFETY: a new descriptor of ours.
+        // SAFETY: a new descriptor.
         match unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) } {
             fd if fd < 0 => Err(Error::last("cannot make an eventfd")),
             // SAFETY: as above.
@@ -18,7 +18,7 @@ impl Wake {
 
     pub(super) fn ring(&self) {
         let one = 1_u64.to_ne_bytes();
-        // SAFETY: writes eight bytes of ours.
+        // SAFETY: writes eight bytes.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 }

@@ -1,5 +1,5 @@
-//! The events of tasks that run already, when a recording joins them: each thread needs its own set,
-//! what it starts later inherits that. Not for finding the threads: that is `record::attached`.
+//! The events of running tasks, when a recording attaches to them: each thread needs its own set, which its children
+//! inherit. `record::attached` finds the threads.
 
 use super::Session;
 use super::root_rung::task_events;
@@ -9,18 +9,18 @@ use crate::perf::schema::Role;
 use crate::perf::sys::Scope;
 use crate::perf::tracefs::Tracefs;
 
-/// Descriptors that are left for everything else.
+/// Descriptors that are reserved for everything else.
 const SPARE_FILES: usize = 256;
 
 impl Session {
-    /// Whether so many tasks can have a set of task events each.
+    /// Whether the descriptor limit allows a set of task events for this many tasks.
     pub(crate) fn has_room_for(&self, tasks: usize) -> bool {
         /// Task events of one task on one CPU, with the sampling clock.
         const EACH: usize = 8;
         descriptor_limit::most_files() > tasks * EACH * self.cpus.len() + SPARE_FILES
     }
 
-    /// Follows this task and its descendants too, once enabled; false if it is gone.
+    /// Follows this task and its descendants too, once enabled; false if the task is gone.
     pub(crate) fn follow_task(&mut self, task: i32) -> Result<bool, Error> {
         let mut opened = Vec::new();
         self.follow_calls_of(task);
@@ -34,7 +34,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Watches the calls and faults of everybody: where there are too many tasks to follow each.
+    /// Records the calls and faults of all tasks: where there are too many to follow each.
     pub(crate) fn open_task_events_for_all(&mut self) -> Result<(), Error> {
         self.follow_calls_of_all();
         for (role, event) in task_events(&Tracefs::open()?, self.bpf_events.is_none()) {
@@ -42,15 +42,15 @@ impl Session {
             let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
             self.task.extend(opened);
         }
-        let told = "it has so many threads that the system calls of all programs are recorded: \
-                    they are slowed down too";
-        self.warnings.push(told.into());
+        let warning = "the process has so many threads that the system calls of all programs are recorded: \
+                       that slows them all down";
+        self.warnings.push(warning.into());
         Ok(())
     }
 
-    /// Starts the task events of tasks that run already.
+    /// Enables the task events of running tasks.
     pub(crate) fn enable_tasks(&self) {
-        // Those of a task that is gone cannot be started.
+        // Events of a task that is gone cannot be enabled.
         self.task.iter().for_each(|event| _ = event.enable());
     }
 }

@@ -1,4 +1,4 @@
-//! What programs in the kernel tell a session of system calls. Not for the programs: see `crate::bpf`.
+//! The events that carry records of BPF programs about system calls. For the programs see `crate::bpf`.
 
 use super::{Session, root_rung};
 use crate::bpf::Programs;
@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// The programs, and the events that are records of what they tell. Nobody is followed any more at its end.
+/// The programs, and the events that carry their records. Dropping it ends the following of all tasks.
 pub(super) struct BpfEvents {
     pub(super) events: Vec<Open>,
     programs: Arc<Programs>,
@@ -22,7 +22,7 @@ impl Drop for BpfEvents {
 }
 
 impl Session {
-    /// Opens what the programs tell, on each CPU. Nobody makes records there but they.
+    /// Opens the events for the programs' records, on each CPU. Only the programs write there.
     pub(super) fn open_bpf_events(&mut self, programs: Arc<Programs>) -> io::Result<()> {
         let mut events = Vec::new();
         for (role, event) in root_rung::bpf_output_events() {
@@ -38,23 +38,23 @@ impl Session {
         Ok(())
     }
 
-    /// This task's calls are told, and those of its descendants, where programs tell.
+    /// Records the calls of this task and its descendants, if there are programs.
     pub(super) fn follow_calls_of(&self, task: i32) {
         self.bpf_events.iter().for_each(|bpf| bpf.programs.follow(task.cast_unsigned()));
     }
 
-    /// Everybody's are.
+    /// Records the calls of all tasks.
     pub(super) fn follow_calls_of_all(&self) {
         self.bpf_events.iter().for_each(|bpf| bpf.programs.follow_all(true));
     }
 
-    /// Takes note of what an empty call takes that nobody observes, in ns, and of what recording one costs.
+    /// Stores the duration of an unrecorded empty call, in ns, and the cost of recording one.
     pub(crate) fn calibrated(&mut self, bare_call: f64, observer: &Overhead) {
         self.bare_call = bare_call;
         self.recording_call = observer.syscall_user + observer.syscall_kernel;
     }
 
-    /// Who is to count dense calls, where that can be had.
+    /// Counts system calls at a high rate, where that is possible.
     pub(crate) fn high_rate(&self) -> HighRate {
         let programs = self.bpf_events.as_ref().map(|bpf| bpf.programs.clone());
         HighRate::new(self.cpus.len(), programs, (self.bare_call, self.recording_call))

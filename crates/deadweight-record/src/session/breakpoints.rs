@@ -1,10 +1,10 @@
-//! Breakpoints that are in the way: when they are armed on a processor on which that is not free.
+//! When breakpoints are armed, on processors where an armed breakpoint slows stores down.
 //!
-//! Some processors (seen on Intel's Sapphire Rapids) take twelve times as long for each store across two cache
-//! lines while any breakpoint is armed, wherever it is: a Go program that copied structs took four times its time.
-//! Where a try shows that, the one at `main` goes once it was hit, and those where Go wait_breakpoints are armed for a
-//! moment at a time: at the start, while threads often use futexes, while nothing runs, and longer as long as they are hit.
-//! Not for where they are: that is `session::own`.
+//! On some processors (seen on Intel's Sapphire Rapids) each store across two cache lines takes twelve times as long
+//! while any breakpoint is armed, wherever it is: a Go program that copied structs took four times as long. If a
+//! trial shows that, the breakpoint at `main` is removed after its hit, and those at Go's waits are armed for a
+//! moment at a time: at the start, while threads often use futexes, while nothing runs, and longer as long as they
+//! are hit. For their addresses see `session::user_rung`.
 
 use super::Session;
 use crate::clock::now;
@@ -15,23 +15,23 @@ use crate::perf::sys::Open;
 use crate::timing::best;
 use std::hint::black_box;
 
-/// They are armed so long at least, in ns; and as long counts what is seen.
+/// The shortest time that they are armed, in ns, and the window in which futex calls count.
 const WINDOW: u64 = 20_000_000;
-/// So long after a hit they still are.
+/// They stay armed for this long after a hit.
 const AFTER_HIT: u64 = 200_000_000;
-/// In vain, they are not armed again for so long; twice as long each time, up to the second.
+/// After a window without a hit they stay disarmed for this long; twice as long each time, up to the second value.
 const PAUSES: [u64; 2] = [100_000_000, 3_200_000_000];
-/// Uses of futexes in a window that make it likely that somebody wait_breakpoints for a lock.
+/// This many futex calls in a window make it likely that a thread waits for a lock.
 const FUTEXES: u32 = 8;
-/// Without a sample for so long nothing runs.
+/// If there is no sample for this long, nothing runs.
 const IDLE: u64 = 10_000_000;
-/// Bytes of a ring that are looked at.
+/// Bytes of a ring that are read.
 const LOOKED_AT: usize = 1 << 20;
-/// Breakpoints are in the way if stores take so many times as long.
+/// Breakpoints count as slow if stores take this many times as long.
 const SLOW: f64 = 2.0;
 
-/// How many times as long a store across two cache lines takes while this breakpoint, which nothing ever meets, is
-/// armed; none if it cannot be warning, or is nothing to speak of.
+/// How many times as long a store across two cache lines takes while this breakpoint, which is never hit, is armed;
+/// none if that cannot be measured or is negligible.
 pub(crate) fn slowdown(never_met: &Open) -> Option<f64> {
     const LINES: usize = 64;
     const ROUNDS: u64 = 64;
@@ -55,43 +55,43 @@ pub(crate) fn slowdown(never_met: &Open) -> Option<f64> {
     (free > 0.0 && times > SLOW).then_some(times)
 }
 
-/// When those of a recording are armed.
+/// The schedule of a recording's breakpoints.
 #[derive(Debug)]
 pub(crate) struct Breakpoints {
     looked: Vec<u64>,
     slowdown: f64,
     began: u64,
-    /// Main's are armed still.
+    /// The one at main is still armed.
     main: bool,
     wait_breakpoints: WaitBreakpoints,
 }
 
-/// When those are armed that are where Go wait_breakpoints.
+/// The schedule of the breakpoints at Go's waits.
 #[derive(Debug)]
 struct WaitBreakpoints {
     armed: Option<Armed>,
-    /// Not before then again.
+    /// They stay disarmed until then.
     rest: u64,
     pause: u64,
-    /// Since when futexes are counted.
+    /// Since when futex calls are counted.
     since: u64,
     futexes: u32,
-    /// Something ran last.
+    /// When something ran last.
     ran: u64,
-    /// How long they were armed before.
+    /// How long they were armed before, in sum.
     before: u64,
 }
 
-/// While they are.
+/// The current armed period.
 #[derive(Debug)]
 struct Armed {
     since: u64,
     until: u64,
-    /// They were hit since.
+    /// Whether they were hit in it.
     hit: bool,
 }
 
-/// What was seen in the newest records.
+/// What the newest records contain.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct RecentRecords {
     main: bool,
@@ -101,7 +101,7 @@ struct RecentRecords {
 }
 
 impl Breakpoints {
-    /// None where they are not in the way, or there are none.
+    /// None if breakpoints slow nothing down, or there are none.
     pub(crate) fn of(session: &Session, rings: &[Ring]) -> Option<Self> {
         let slowdown = session.breakpoints.slowdown?;
         let looked = vec![0; rings.len()];
@@ -115,7 +115,7 @@ impl Breakpoints {
         })
     }
 
-    /// Looks at the newest records, arms and disarms.
+    /// Reads the newest records, then arms or disarms.
     pub(crate) fn look(&mut self, rings: &[Ring], session: &Session) {
         if !self.main && session.breakpoints.wait_breakpoints().next().is_none() {
             return;
@@ -139,15 +139,15 @@ impl Breakpoints {
         }
     }
 
-    /// What is to be said of it in the end, if there were any where Go wait_breakpoints and they were not armed for long.
+    /// A warning at the end, if there were breakpoints at Go's waits that were not armed all the time.
     pub(crate) fn warning(&self, session: &Session) -> Option<String> {
         session.breakpoints.wait_breakpoints().next()?;
         let all = now() - self.began;
         let armed = self.wait_breakpoints.armed_until(now());
         (armed < all / 10 * 9).then(|| {
             format!(
-                "wait_breakpoints for Go's locks and its sleeps were looked for {} % of the time only: meanwhile each store \
-                 across two cache lines takes {:.0} times as long on this processor. As root all of them are seen",
+                "waits for Go's locks and its sleeps were recorded for {} % of the time only: recording them makes each store \
+                 across two cache lines {:.0} times as slow on this processor. As root all of them are recorded",
                 100 * armed / all.max(1),
                 self.slowdown
             )
@@ -156,7 +156,7 @@ impl Breakpoints {
 }
 
 impl WaitBreakpoints {
-    /// They start with the program.
+    /// They are armed when the program starts.
     fn new(at: u64) -> Self {
         let began = Armed { since: at, until: at + WINDOW, hit: false };
         Self {
@@ -235,7 +235,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// How long they are armed in a second of looks each 2 ms that see this.
+    /// For how many ms they are armed in a second, with these records each 2 ms.
     fn armed(seen: impl Fn(u64) -> RecentRecords) -> u64 {
         let mut wait_breakpoints = WaitBreakpoints::new(0);
         let mut on = true;

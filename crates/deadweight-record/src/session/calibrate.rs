@@ -1,7 +1,7 @@
-//! What being observed costs a program, measured on this machine just before the run.
+//! Calibration: measures the tracing overhead on this machine just before the run.
 //!
-//! A child of ours does a little of everything, once before any event exists and once under the
-//! same set of events; the differences are the observer's cost. All in all some 15 ms.
+//! A child process does a little of everything, once without events and once with the session's events; the
+//! differences are the overhead. All in all some 15 ms.
 
 use super::Session;
 use crate::clock::now;
@@ -16,7 +16,7 @@ use deadweight_trace::Overhead;
 use std::hint::black_box;
 use std::ptr;
 
-/// Parts of the child's work: calls, rounds, lives, calls again, spins.
+/// Parts of the child's work: calls, round trips, forks, calls again, spins.
 const PARTS: u32 = 5;
 const PAGES: u64 = 60;
 const ROUNDS: u64 = 16;
@@ -24,11 +24,11 @@ const ROUNDS: u64 = 16;
 const STEPS: u64 = 2_000;
 /// Length of the spin in ns.
 const SPIN: f64 = 450_000.0;
-/// Period in ns at which the spin is sampled: often enough to show, also where a sample takes 15 µs,
-/// and seldom enough that it does not fill a ring.
+/// Period in ns at which the spin is sampled: often enough to show even where a sample takes 15 µs, and seldom enough
+/// not to fill a ring.
 const FAST_PERIOD: u64 = 60_000;
 
-/// What the child's work took, in ns.
+/// How long the child's work took, in ns.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Measured {
@@ -36,33 +36,33 @@ pub(crate) struct Measured {
     pub(crate) call: f64,
     /// One first touch of a page.
     fault: f64,
-    /// One round trip between two processes on one CPU: two switches, four calls.
+    /// One round trip between two processes on one CPU: two context switches, four calls.
     round: f64,
-    /// One birth and death of a child, waited for, and of that the call that gives birth.
+    /// One child from fork until it is reaped, and of that the fork alone.
     life: f64,
     birth: f64,
     /// One spin of so many steps.
     spin: f64,
     steps: u64,
-    /// Between the records of a call's entry and return, in the best try; 0 if unobserved.
+    /// Between the records of a call's entry and return, in the best try; 0 without events.
     call_inside: f64,
-    /// Samples taken during one spin; 0 if unobserved.
+    /// Samples during one spin; 0 without events.
     spin_samples: f64,
 }
 
 impl Measured {
-    /// Tries the two that are over soonest. A processor may be slow for some milliseconds, and so for all tries of
-    /// one thing that follow each other.
+    /// Measures the two shortest actions. A processor may be slow for some milliseconds, and so for all tries that
+    /// follow each other; therefore this is done twice.
     fn calls_and_faults(&mut self) {
         self.call = self.call.min(best(EMPTY, empty_calls));
         self.fault = self.fault.min(best(PAGES, touch_pages));
     }
 }
 
-/// The observer's cost per event, from a run without and a run with the events.
+/// The overhead per event, from a run without and a run with events.
 pub(crate) fn observer(without: &Measured, with: &Measured) -> Overhead {
     let call = (with.call - without.call).max(0.0);
-    // What an empty call does between its two records is next to nothing.
+    // An empty call does next to nothing between its two records.
     let inside = with.call_inside.min(call);
     let [around, inside] = with_entry_cost(without.call, call - inside, inside);
     let fault = (with.fault - without.fault).max(0.0);
@@ -77,8 +77,8 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Overhead {
         syscall_kernel: whole(inside),
         counted_user: 0,
         counted_kernel: 0,
-        // Two records of like size, the first before and the second after the service; a record's
-        // time is taken before it is written, so each cost falls behind its own record.
+        // Two records of similar size, the first before and the second after the fault; a record's time is taken
+        // before it is written, so each cost follows its own record.
         fault_user: whole(fault / 2.0),
         fault_kernel: whole(fault / 2.0),
         switch: whole(switch),
@@ -87,7 +87,7 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Overhead {
     }
 }
 
-/// Lets a child do its work without any event.
+/// Runs the child without events.
 pub(crate) fn unobserved() -> Result<Measured, Error> {
     let spin = best(1, || spin(STEPS));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some 100 000")]
@@ -95,7 +95,7 @@ pub(crate) fn unobserved() -> Result<Measured, Error> {
     measure(None, steps)
 }
 
-/// Lets a child do the same work under the session's task events.
+/// Runs the child with the session's task events.
 pub(crate) fn observed(session: &mut Session, unobserved: &Measured) -> Result<Measured, Error> {
     measure(Some(session), unobserved.steps)
 }
@@ -110,13 +110,13 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
     // SAFETY: the child makes plain system calls and writes to the shared page only.
     let child = match unsafe { libc::fork() } {
         -1 => return Err(Error::last("cannot fork")),
-        // SAFETY: we are that child.
+        // SAFETY: this is the child.
         0 => unsafe { work(page.0, go, steps) },
         child => child,
     };
     let events = session.as_deref_mut().map(|s| Events::open(s, child)).transpose();
     let mut seen = Seen::default();
-    // SAFETY: our descriptors and our child. Each byte lets the child do one part of its work.
+    // SAFETY: own descriptors and the own child. Each byte lets the child do one part of its work.
     unsafe {
         libc::close(go[0]);
         if let Ok(events) = &events {
@@ -140,7 +140,7 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
     Ok(measured)
 }
 
-/// The events that the child is observed with.
+/// The events that follow the child.
 struct Events {
     set: Vec<Open>,
     dense: Vec<Open>,
@@ -155,7 +155,7 @@ impl Events {
     }
 
     fn start(&self) {
-        // An event that cannot be started only makes the observer look cheaper.
+        // An event that cannot be enabled only makes the overhead look smaller.
         self.set.iter().for_each(|e| _ = e.enable());
     }
 
@@ -165,18 +165,18 @@ impl Events {
     }
 }
 
-/// What the rings told of the child. They are read after each part: small ones hold no more, and what a full one
-/// refuses costs the child less.
+/// The child's records in the rings. They are read after each part: small rings hold no more, and a full one drops
+/// records, which costs the child less.
 #[derive(Default)]
 struct Seen {
     /// Time inside each empty call, in ns.
     inside: Vec<u64>,
-    /// Of the last part, which are the spins.
+    /// Samples in the last part, the spins.
     samples: u64,
 }
 
 impl Seen {
-    /// Takes the records out of the rings; of them all, not of this child alone.
+    /// Takes all records out of the rings, not only this child's.
     fn read_back(&mut self, session: Option<&mut Session>, child: i32) {
         let Some(session) = session else { return };
         self.samples = 0;
@@ -216,7 +216,7 @@ impl Seen {
     }
 }
 
-/// The child's life. Ends the process.
+/// The child's main function. Ends the process.
 ///
 /// # Safety
 /// Only in a forked child; `page` must be shared with the parent.
@@ -255,7 +255,7 @@ unsafe fn await_byte(fd: i32) {
     let mut byte = 0_u8;
     // SAFETY: reads one byte to the stack.
     if unsafe { libc::read(fd, (&raw mut byte).cast(), 1) } != 1 {
-        // SAFETY: ends the child, whose parent gave up.
+        // SAFETY: ends the child, because its parent gave up.
         unsafe { libc::_exit(1) }
     }
 }
@@ -269,7 +269,7 @@ fn spin(steps: u64) {
 
 fn touch_pages() {
     let len = usize::try_from(PAGES * 4096).unwrap_or(4096);
-    // SAFETY: touches one byte in each page of a mapping of our own, then unmaps it.
+    // SAFETY: touches one byte in each page of a new mapping, then unmaps it.
     unsafe {
         let at = libc::mmap(
             ptr::null_mut(),
@@ -298,7 +298,7 @@ unsafe fn rounds() -> f64 {
     let (mut there, mut back) = ([0; 2], [0; 2]);
     let mut byte = 0_u8;
     let byte = (&raw mut byte).cast::<libc::c_void>();
-    // SAFETY: pipes and a child of our own; one byte on the stack.
+    // SAFETY: own pipes and an own child; one byte on the stack.
     unsafe {
         if libc::pipe(there.as_mut_ptr()) != 0 || libc::pipe(back.as_mut_ptr()) != 0 {
             return 0.0;
@@ -324,7 +324,7 @@ unsafe fn rounds() -> f64 {
     }
 }
 
-/// Shortest times until a child is born, and until it is dead and that is known.
+/// The shortest times of a fork, and from the fork until the child is reaped.
 ///
 /// # Safety
 /// Only in a forked child.
@@ -332,7 +332,7 @@ unsafe fn lives() -> (f64, f64) {
     let (mut birth, mut life) = (f64::MAX, f64::MAX);
     for _ in 0..TRIES {
         let start = now();
-        // SAFETY: the child ends at once, and is waited for.
+        // SAFETY: the child ends at once, and is reaped.
         unsafe {
             let child = libc::fork();
             if child == 0 {
@@ -346,10 +346,10 @@ unsafe fn lives() -> (f64, f64) {
     (birth, life)
 }
 
-/// For some 10 ms: what is measured must not be what others do meanwhile.
+/// For some 10 ms: other tasks must not disturb the measurement.
 unsafe fn stay_alone_on_this_cpu() {
     let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter is on the stack; refusal only makes the result less steady.
+    // SAFETY: the parameter is on the stack; if the kernel refuses, the result is only less steady.
     unsafe {
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &first);
         let cpu = usize::try_from(libc::sched_getcpu()).ok();
@@ -359,7 +359,7 @@ unsafe fn stay_alone_on_this_cpu() {
     }
 }
 
-/// Memory that parent and child both see.
+/// Memory shared by parent and child.
 struct SharedPage(*mut Page);
 
 #[repr(C)]
@@ -387,7 +387,7 @@ impl SharedPage {
         Ok(Self(at.cast()))
     }
 
-    /// Waits for the end of the child's part, some seconds at most, and not if it was killed.
+    /// Waits for the end of the child's part: some seconds at most, and not if it was killed.
     fn wait_for(&self, part: u32, child: i32) {
         for _ in 0..30_000 {
             // SAFETY: the page is alive and the field is atomic.

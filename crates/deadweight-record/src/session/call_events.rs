@@ -1,5 +1,5 @@
-//! The events at single calls that all tasks of a program share on the user rung, and letting some of them go while it
-//! runs. Not for deciding which: that is `follow::crowd`.
+//! The events at single system calls that all tasks of a program share on the user rung, and closing some of them
+//! while it runs. `follow::fork_burst` decides which.
 
 use super::Session;
 use crate::error::Error;
@@ -13,7 +13,7 @@ use std::thread;
 pub(super) struct CallEvent {
     /// The tracepoint's number.
     tracepoint: u64,
-    /// The call's.
+    /// The call's number.
     nr: u16,
     role: Role,
     events: Vec<Open>,
@@ -22,15 +22,15 @@ pub(super) struct CallEvent {
 /// The events at calls that are no longer recorded.
 #[derive(Debug)]
 pub(crate) struct RetiredEvents {
-    /// Those at entries, which go first.
+    /// The events at entries; they are closed first.
     pub(crate) enters: Vec<Open>,
-    /// Those at returns, by the call's number: whose entry was recorded is to have its return recorded too.
+    /// The events at returns, by the call's number: a call with a recorded entry needs its return too.
     pub(crate) leaves: Vec<(u16, Vec<Open>)>,
 }
 
 impl Session {
-    /// Opens the events of the program at the calls that may be recorded, and keeps each tracepoint in use by an
-    /// event that never counts: to close the last one takes the kernel up to 40 ms, in which nobody can be born.
+    /// Opens the program's events at a call, and keeps its tracepoint in use by an event that never counts: closing
+    /// the last event of a tracepoint takes the kernel up to 40 ms, in which no task can fork.
     pub(super) fn open_call_event(
         &mut self,
         role: Role,
@@ -48,7 +48,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps the tracepoints of calls in use. The events belong to a thread that is gone.
+    /// Keeps the tracepoints of calls in use. Their events belong to a thread that has ended.
     pub(super) fn keep_tracepoints_in_use(&mut self) {
         let call_events = self.call_events.iter().filter(|point| point.role != Role::CallSite);
         let tracepoints: Vec<u64> = call_events.map(|point| point.tracepoint).collect();
@@ -58,7 +58,7 @@ impl Session {
             event.open(Scope::OneTask(0), -1).ok()
         };
         let opened = thread::spawn(move || tracepoints.into_iter().filter_map(open).collect());
-        // Without them closing takes longer, and that is all.
+        // If that fails, closing only takes longer.
         self.keep_open = opened.join().unwrap_or_default();
     }
 
@@ -70,7 +70,7 @@ impl Session {
         self.call_events.iter().filter(at).flat_map(|point| &point.events)
     }
 
-    /// All events at single calls, and what keeps their tracepoints in use.
+    /// All events at single calls, and those that keep their tracepoints in use.
     pub(super) fn events_at_calls(&self) -> impl Iterator<Item = &Open> {
         self.call_events.iter().flat_map(|point| &point.events).chain(&self.keep_open)
     }
@@ -81,7 +81,7 @@ impl Session {
         enters.map(|point| point.nr).collect()
     }
 
-    /// Takes the events at these calls out of the session.
+    /// Removes the events at these calls from the session.
     pub(crate) fn retire(&mut self, calls: &[u16]) -> RetiredEvents {
         let mut retired = RetiredEvents { enters: Vec::new(), leaves: Vec::new() };
         for point in self.call_events.extract_if(.., |point| calls.contains(&point.nr)) {
@@ -95,7 +95,7 @@ impl Session {
 }
 
 impl RetiredEvents {
-    /// All of them.
+    /// The descriptors of all of them.
     pub(crate) fn files(&self) -> Vec<RawFd> {
         let leaves = self.leaves.iter().flat_map(|(_, events)| events);
         self.enters.iter().chain(leaves).map(AsRawFd::as_raw_fd).collect()

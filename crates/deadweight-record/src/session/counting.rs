@@ -1,10 +1,9 @@
-//! Counts how often places in binaries are reached by the program and its descendants.
+//! Counts how often the program and its descendants call certain functions.
 //!
-//! Each place is made a tracepoint of the kernel's (`uprobe_events`), because only those follow
-//! a program into its threads and children and leave every other process alone: a probe that perf
-//! makes itself can be told to watch one task or the whole machine. A hit makes a short record; some hits a
-//! second one with the user stack. After [`MOST_HITS`] all places are closed at once. Not for the
-//! few probes of each recording (`probes`), and never part of a run whose time counts.
+//! Each function gets a uprobe tracepoint (`uprobe_events`), because only those follow a program into its threads and
+//! children without affecting other processes: perf's own uprobes follow either one task or the whole machine. A hit
+//! makes a short record; some hits a second one with the user stack. After [`MOST_HITS`] all uprobes are closed at
+//! once. The few probes of each recording are in `probes`. A run whose time counts is never counted.
 
 use super::Session;
 use crate::error::Error;
@@ -22,19 +21,19 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Hits of all places together after which they are closed: at 0.7 µs each, some three seconds.
+/// Hits of all uprobes together after which they are closed: at 0.7 µs each, some three seconds.
 const MOST_HITS: u64 = 4_000_000;
-/// A run that takes longer than this has so many hits at the most: where the kernel must step over the
-/// first instruction, which in a virtual machine may leave the guest, a hit takes 13 µs.
+/// The most hits of a run that takes longer than [`LONG`]. If the kernel must single-step the first instruction,
+/// which in a virtual machine may exit the guest, a hit takes 13 µs.
 const MOST_HITS_OF_LONG: u64 = 100_000;
-/// See [`MOST_HITS_OF_LONG`]; less where the caller says so.
+/// See [`MOST_HITS_OF_LONG`]; shorter if the caller says so.
 const LONG: Duration = Duration::from_secs(10);
-/// User stacks per second, place, task and CPU. The first ones are always taken.
+/// User stacks per second, function, task and CPU. The first ones are always recorded.
 const STACKS_PER_SECOND: u64 = 2000;
-/// What our tracepoints' groups are called, with our process id behind it.
+/// The prefix of the tracepoints' group names; the process id follows.
 const GROUP: &str = "deadweight_";
 
-/// As the kernel's probes call the register of an argument; none for one that is not in a register.
+/// The name of an argument's register in uprobe definitions; none for one that is not in a register.
 fn register(argument: Argument) -> Option<&'static str> {
     let (c, go): (&[_], &[_]) = if cfg!(target_arch = "aarch64") {
         (&["%x0", "%x1", "%x2"], &["%x0", "%x1", "%x2"])
@@ -47,28 +46,28 @@ fn register(argument: Argument) -> Option<&'static str> {
     }
 }
 
-/// CountedPlaces that are being counted.
+/// The uprobes that count.
 #[derive(Default)]
 pub(crate) struct Counting {
     open: Option<OpenPlaces>,
-    /// Closes them, which the kernel takes its time for.
+    /// The thread that closes them, because closing is slow.
     closing: Option<JoinHandle<()>>,
 }
 
-/// Open places.
+/// Open uprobes.
 struct OpenPlaces {
-    /// Of every hit.
+    /// Events that record every hit.
     hits: Vec<Open>,
-    /// Of some, with stacks.
+    /// Events that record some hits, with stacks.
     stacks: Vec<Open>,
-    /// Goes last: the kernel refuses to forget a place that is open.
+    /// Dropped last: the kernel refuses to remove a uprobe that is open.
     _places: CountedPlaces,
     since: Instant,
     /// See [`LONG`].
     long: Duration,
 }
 
-/// How to read the records of a place.
+/// How to read the records of a counted function.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     mark: ProbeKind,
@@ -76,7 +75,7 @@ pub(crate) struct Reading {
     conditional: bool,
 }
 
-/// Where the values lie in a record's data: behind the tracepoint's common part and the address.
+/// Offsets of the values in a record's data: after the tracepoint's common part and the address.
 mod data {
     pub(super) const STACK_POINTER: usize = 16;
     pub(super) const CALLER: usize = 24;
@@ -92,8 +91,8 @@ impl Reading {
         }
     }
 
-    /// The probe's name and arguments: bytes, and a number that is the same for hits from one
-    /// caller at one depth of a stack. None if the hit does not count.
+    /// The probe's name and arguments: bytes, and a number that is equal for hits from one caller at one stack depth.
+    /// None if the hit does not count.
     pub(crate) fn read(
         &self,
         sample: &Sample<'_>,
@@ -112,7 +111,7 @@ impl Reading {
 }
 
 impl Session {
-    /// Opens these places for the program behind the barrier: they count from its exec on.
+    /// Opens these uprobes for the program behind the barrier: they count from its exec on.
     pub(crate) fn open_counts(
         &mut self,
         program: i32,
@@ -142,12 +141,11 @@ impl Session {
 }
 
 impl Counting {
-    /// Stops all places at one instant, as far as that goes, if they have counted enough; true if
-    /// so.
+    /// Disables all uprobes, nearly at one instant, if there are enough hits; true if so.
     pub(crate) fn stop_if_enough(&mut self) -> bool {
         let Some(open) = self.open.take_if(|open| open.is_enough()) else { return false };
         for event in open.hits.iter().chain(&open.stacks) {
-            // What goes on in spite of it is closed soon.
+            // An event that could not be disabled is closed soon.
             _ = event.disable();
         }
         self.closing = Some(thread::spawn(move || drop(open)));
@@ -158,7 +156,7 @@ impl Counting {
 impl Drop for Counting {
     fn drop(&mut self) {
         if let Some(closing) = self.closing.take() {
-            // Its end is all that is waited for.
+            // Only its end is of interest.
             _ = closing.join();
         }
     }
@@ -193,7 +191,7 @@ fn stack(id: u64) -> Event {
     }
 }
 
-/// The tracepoints that we made; they are of the whole machine, and go with this value.
+/// The created tracepoints. They are global to the machine, and are removed when this is dropped.
 struct CountedPlaces {
     list: File,
     made: Vec<String>,
@@ -206,10 +204,10 @@ impl CountedPlaces {
         Ok(places)
     }
 
-    /// Makes a tracepoint; returns its name with its group.
+    /// Creates a tracepoint; returns its name with its group.
     fn define(&mut self, number: u16, count: &Count) -> io::Result<String> {
         let name = format!("{GROUP}{}/c{number}", std::process::id());
-        // By descriptor: a path may hold blanks, which the kernel's grammar has no way to quote.
+        // By descriptor: a path may contain blanks, which the kernel's grammar cannot quote.
         let file = File::open(&count.path)?;
         let place = format!("/proc/self/fd/{}:{:#x}", file.as_raw_fd(), count.file_offset);
         let line = format!("p:{name} {place}{}", values(count));
@@ -218,12 +216,12 @@ impl CountedPlaces {
         Ok(name)
     }
 
-    /// Removes what a deadweight left behind that was killed.
+    /// Removes the tracepoints that a killed deadweight left behind.
     fn forget_those_of_the_dead(&mut self) -> io::Result<()> {
         let mut text = String::new();
         self.list.read_to_string(&mut text)?;
         for name in left_behind(&text, |pid| Path::new("/proc").join(pid).exists()) {
-            // In another namespace of processes its owner may be alive: then the kernel refuses.
+            // Its owner may be alive in another PID namespace: then the kernel refuses.
             _ = self.list.write_all(format!("-:{name}").as_bytes());
         }
         Ok(())
@@ -233,14 +231,14 @@ impl CountedPlaces {
 impl Drop for CountedPlaces {
     fn drop(&mut self) {
         for name in &self.made {
-            // What cannot be removed now is removed by the next one of us.
+            // If this fails, the next deadweight removes it.
             _ = self.list.write_all(format!("-:{name}").as_bytes());
         }
     }
 }
 
-/// What a record holds, as the kernel's grammar says it: the two that tell where from, then the
-/// factors, then the condition. See [`data`].
+/// The values of a record, in the kernel's grammar: two that identify the caller, then the factors, then the
+/// condition. See [`data`].
 fn values(count: &Count) -> String {
     let registers = count.factors.iter().chain(&count.unless_zero).copied().filter_map(register);
     let caller = if cfg!(target_arch = "aarch64") { "%x30" } else { "+0(%sp)" };
@@ -251,7 +249,7 @@ fn values(count: &Count) -> String {
     text
 }
 
-/// The names of our tracepoints in the kernel's list whose makers are not alive.
+/// The names of deadweight's tracepoints in the kernel's list whose owner is not alive.
 pub(crate) fn left_behind(list: &str, alive: impl Fn(&str) -> bool) -> Vec<&str> {
     let ours = |line: &'_ str| {
         let name = line.strip_prefix("p:")?.split_whitespace().next()?;

@@ -1,5 +1,4 @@
-//! The events of one task's call of which only one in so many is to be recorded. Not for deciding that:
-//! that is `crate::session::decimate`.
+//! The events of one task's decimated system call. `session::decimate` decides which calls are decimated.
 
 use super::Session;
 use crate::perf::call_tracepoints::Pair;
@@ -8,7 +7,7 @@ use crate::perf::sys::{Event, Every, Open, Scope, Source};
 use std::ffi::CString;
 use std::io;
 
-/// One in so many is recorded. A prime: programs repeat themselves, and seldom so.
+/// 1 in this many calls is recorded. A prime, because programs rarely repeat themselves with a prime period.
 pub(crate) const NTH: u32 = 61;
 
 /// The two events of each CPU at a task's call.
@@ -24,7 +23,7 @@ impl Session {
         self.user_access.as_ref()?.calls.iter().find(|pair| pair.nr == nr).copied()
     }
 
-    /// Opens events at one task's call, disabled: each occurrence, or one in so many.
+    /// Opens events at one task's call, disabled: for each call, or for 1 in N.
     pub(crate) fn open_at_call(
         &mut self,
         pair: Pair,
@@ -48,8 +47,8 @@ impl Session {
         })
     }
 
-    /// From now on and for good, the events that all tasks share pass over the call of these tasks. The kernel refuses
-    /// it if they pass over another's already.
+    /// From now on, the events that all tasks share exclude this call of these tasks, permanently. The kernel refuses
+    /// it if they exclude another call already.
     pub(crate) fn exclude_tasks(&self, pair: Pair, tasks: &[u32]) -> io::Result<()> {
         let each: Vec<_> = tasks.iter().map(|task| format!("common_pid != {task}")).collect();
         let filter = CString::new(each.join(" && "))?;
@@ -61,12 +60,12 @@ impl Session {
 }
 
 impl TaskCallEvents {
-    /// Starts them: whose entry is recorded, has its return recorded too.
+    /// Enables them; returns first, so that each recorded entry has its return.
     pub(crate) fn start(&self) -> io::Result<()> {
         self.leaves.iter().chain(&self.enters).try_for_each(Open::enable)
     }
 
-    /// Stops them, likewise.
+    /// Disables them in the reverse order.
     pub(crate) fn stop(&self) -> io::Result<()> {
         self.enters.iter().chain(&self.leaves).try_for_each(Open::disable)
     }
@@ -76,7 +75,7 @@ impl TaskCallEvents {
         self.leaves.first().is_some_and(Open::is_over)
     }
 
-    /// Passes over this task, as [`Session::exclude_tasks`].
+    /// Excludes this task, as [`Session::exclude_tasks`].
     pub(crate) fn exclude_tasks(&self, task: u32) -> io::Result<()> {
         let filter = CString::new(format!("common_pid != {task}"))?;
         self.enters.iter().chain(&self.leaves).try_for_each(|open| open.filter(&filter))

@@ -1,18 +1,18 @@
-//! The set of events that a recording consists of, opened and writing to one ring per CPU.
+//! A session: the set of events of a recording, opened and writing to one ring buffer per CPU.
 //!
-//! Two halves. *Wide* events see every task: wake-ups come from interrupts and strangers, and
-//! switches are needed past a task's own last event (its exit tail). *Task* events follow the
-//! program and its descendants only: system calls and faults of strangers must not be slowed. What programs of ours in
-//! the kernel tell of calls is wide too, and they know scope to tell of: see `crate::bpf`.
+//! Comes in: the program, probes, permissions. Goes out: open events, rings, and the schema to read them. It must not
+//! know what records mean. *Wide* events follow every task: wake-ups come from interrupts and other programs, and
+//! switches are needed after a task's own last event (its exit). *Task* events follow the program and its descendants
+//! only, because calls and faults of other programs must not be slowed. Records of BPF programs are wide, but the
+//! programs select the tasks: see `crate::bpf`.
 //!
-//! Every task event costs each fork and each switch, so what strangers do not notice is wide: the
-//! timer interrupt, faults served from storage, and the sampling clock, which as a task event
-//! would set a hardware timer at every switch (it doubled the cost of one) and never see a process
-//! that lives shorter than its period. On machines with many CPUs it is a task event all the
-//! same: there the stacks of busy strangers would fill the rings. BreakpointSet in binaries are wide too: the kernel cannot
-//! inherit them (it looks for the path's text in the memory of whoever forks, and fails the fork).
-//! The one in the C library is passed once by each program that starts; setting it took 1 ms with
-//! 130 processes that map it.
+//! Every task event costs each fork and each switch, so events that do not slow other programs are wide: the timer
+//! interrupt, faults served from storage, and the sampling clock. As a task event, the clock would set a hardware
+//! timer at every switch (it doubled the cost of one) and would miss a process that lives shorter than its period. On
+//! machines with many CPUs the clock is a task event all the same: there the stacks of busy other programs would fill
+//! the rings. Uprobes are wide too: the kernel cannot inherit them (it looks for the path's text in the memory of the
+//! forking task, and fails the fork). The one in the C library is hit once by each program that starts; setting it
+//! took 1 ms with 130 processes that map it.
 
 mod attached;
 mod bpf_events;
@@ -50,27 +50,27 @@ use counting::Counting;
 pub(crate) use decimated_call::NTH;
 pub(crate) use user_rung::{BreakpointSet, UserAccess, UserView};
 
-/// User halves per second, task and CPU, of calls and of faults. The first ones are always taken;
-/// beyond that, what comes often is caught often enough.
+/// User stacks per second, task and CPU, at calls and at faults. The first ones are always recorded; later, frequent
+/// call sites are sampled often enough.
 const SITES_PER_SECOND: u64 = 1000;
-/// Switches of tasks that block: those that are put aside while runnable have state 0 or, since
-/// they are marked so, one beyond all states. Without it their number would crowd out the waits.
+/// Switches of tasks that block: preempted tasks have state 0 or, on newer kernels, a bit above all states. Without
+/// this filter their number would displace the waits.
 const BLOCKS: &CStr = c"prev_state > 0 && prev_state < 256";
-/// The rank of events that cost nobody anything once they are disabled.
+/// The rank of events that cost nothing while they are disabled.
 const HARMLESS: u8 = 3;
-/// Bytes of a ring, tried in this order. A busy CPU fills 16 MiB in about 100 ms.
-/// What an ordinary user may lock is less.
+/// Sizes of a ring in bytes, tried in this order. A busy CPU fills 16 MiB in about 100 ms. An ordinary user may lock
+/// less.
 pub(crate) const RING_SIZES: [usize; 7] =
     [16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
 
-/// The largest ring for each of so many CPUs, given what memory is left: what is copied out of all rings takes a
-/// sixteenth of it, twice, and so it is with those for samples.
+/// The largest ring for each of this many CPUs, given the memory budget: the copies of all rings take a sixteenth of
+/// it, twice, and so do the rings for samples.
 fn fitting(cpus: usize, left: u64) -> usize {
     let each = usize::try_from(left / 16).unwrap_or(usize::MAX) / cpus.max(1);
     RING_SIZES.into_iter().find(|size| *size <= each).unwrap_or(RING_SIZES[RING_SIZES.len() - 1])
 }
 
-/// In place of a program: nobody is followed yet, see `joined`.
+/// In place of a program: no task is followed yet, see `attached`.
 pub(crate) const NOBODY: i32 = 0;
 
 /// Open events and their rings.
@@ -79,34 +79,34 @@ pub(crate) struct Session {
     pub(crate) schema: Schema,
     /// One per CPU, then those of the sampling clock, if it has its own.
     pub(crate) rings: Vec<Ring>,
-    /// What could not be had, in words.
+    /// Warnings about events that are not available.
     pub(crate) warnings: Vec<String>,
-    /// The CPUs that are watched.
+    /// The CPUs that are recorded.
     pub(crate) cpus: Vec<i32>,
-    /// What is counted; most recordings count nothing.
+    /// Counted functions; most recordings have none.
     pub(crate) counting: Counting,
     /// The events that own the rings, one per CPU.
     leaders: Vec<Open>,
-    /// The same of the sampling clock's own.
+    /// The events that own the sampling clock's rings.
     samplers: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
-    /// What programs in the kernel tell of calls; none where perf's own events record them.
+    /// Events for the records of BPF programs; none where perf's own events record calls.
     bpf_events: Option<bpf_events::BpfEvents>,
     /// Events at single calls, and one for each of their tracepoints that keeps it in use.
     call_events: Vec<call_events::CallEvent>,
     keep_open: Vec<Open>,
-    /// In the place of probes, on the user rung.
+    /// In place of uprobes, on the user rung.
     pub(crate) breakpoints: BreakpointSet,
-    /// One empty system call that nobody observes, in ns; 0 if not measured.
+    /// Duration of an unrecorded empty system call, in ns; 0 if not measured.
     pub(crate) bare_call: f64,
-    /// How much longer one takes that is recorded, in ns; 0 if not measured.
+    /// How much longer a recorded one takes, in ns; 0 if not measured.
     recording_call: u64,
-    /// What may be seen on the user rung; none on the root rung.
+    /// What an ordinary user may record, on the user rung; none on the root rung.
     pub(crate) user_access: Option<UserAccess>,
 }
 
-/// Where the program's own code begins, in a binary.
+/// The start of the program's own code, in a binary.
 pub(crate) struct Entry {
     /// The binary.
     pub(crate) path: std::path::PathBuf,
@@ -169,7 +169,7 @@ impl Session {
             let opened = self.tolerate(role, opened, needed)?;
             self.wide.extend(opened);
         }
-        // Where they cannot be had, perf's events record each call.
+        // Without them, perf's events record each call.
         _ = programs.map(|programs| self.open_bpf_events(programs));
         let events = root_rung::task_events(&tracefs, self.bpf_events.is_none()).into_iter();
         if program != NOBODY {
@@ -300,7 +300,7 @@ impl Session {
         Ok(opened)
     }
 
-    /// An event that is missing is a warning, or the end if nothing can be said without it.
+    /// A missing event is a warning, or an error if the recording is useless without it.
     fn tolerate(
         &mut self,
         role: Role,
@@ -323,7 +323,7 @@ impl Session {
         }
     }
 
-    /// A second set of task events for another process, to see what the set costs.
+    /// A second set of task events for another process, to measure their cost.
     pub(crate) fn open_task_events(&mut self, task: i32) -> Result<Vec<Open>, Error> {
         let events = match &self.user_access {
             Some(user_access) => {
@@ -335,14 +335,14 @@ impl Session {
         let mut all = Vec::new();
         for (role, event) in events {
             let opened = self.open_everywhere(role, event.as_ref(), Scope::TaskTree(task));
-            // What could not be opened for the program was said then.
+            // A failure was already reported for the program.
             all.extend(opened.unwrap_or_default());
         }
         Ok(all)
     }
 
-    /// Opens the records of switches on these CPUs. They say less than the tracepoint and cost as
-    /// much, so they are only for CPUs where it is not always seen.
+    /// Opens the records of switches on these CPUs. They contain less than the tracepoint and cost as much, so they
+    /// are only for CPUs where the tracepoint is not always delivered.
     pub(crate) fn open_switches(&mut self, cpus: &[i32]) -> Result<(), Error> {
         let event = sampled(Source::Switches, fields::BASE);
         for (cpu, leader) in self.cpus.iter().zip(&self.leaders).filter(|(c, _)| cpus.contains(c)) {
@@ -360,7 +360,7 @@ impl Session {
         Ok(())
     }
 
-    /// Everything that must be closed in the end, and in which order.
+    /// All descriptors that must be closed at the end, and their order.
     pub(crate) fn event_files(&self) -> EventFiles {
         let owners = self.leaders.iter().chain(&self.samplers);
         let all = owners
@@ -371,8 +371,8 @@ impl Session {
         let all = all.chain(self.breakpoints.all());
         let ranked = |open: &Open| {
             let rank = match self.schema.role(open.id) {
-                // They slow every system call down as long as one of them is open. What is in no ring keeps
-                // them in use.
+                // They slow every system call as long as one of them is open. Those without a ring keep the
+                // tracepoints in use.
                 Some(Role::Enter | Role::Leave | Role::CallSite) | None => 0,
                 Some(Role::Main | Role::CommonMain | Role::Probe(_)) => 1,
                 Some(Role::Switch | Role::Waking | Role::Exec | Role::Timer | Role::TimerEnd) => {
@@ -389,12 +389,12 @@ impl Session {
         EventFiles { slowing: bare(files), harmless: bare(harmless) }
     }
 
-    /// Starts the wide events.
+    /// Enables the wide events.
     pub(crate) fn enable(&self) -> Result<(), Error> {
         self.each_wide(Open::enable, "cannot start recording")
     }
 
-    /// Stops the wide events; the others have ended with the program, or are left to the closer.
+    /// Disables the wide events; the others have ended with the program, or are left to the deferred close.
     pub(crate) fn disable(&self) -> Result<(), Error> {
         self.each_wide(Open::disable, "cannot stop recording")
     }
@@ -412,7 +412,7 @@ impl Session {
 }
 
 impl Role {
-    /// What is missing without it.
+    /// What is missing without this event.
     fn words(self) -> &'static str {
         match self {
             Self::Dummy | Self::Switch => "context switches",
@@ -433,7 +433,7 @@ impl Role {
     }
 }
 
-/// An event of which every occurrence makes a record.
+/// An event that records each occurrence.
 fn sampled(source: Source, what: u64) -> Event {
     Event {
         source,
@@ -449,7 +449,7 @@ fn sampled(source: Source, what: u64) -> Event {
     }
 }
 
-/// A probe's event: the user half, with what the probe is to note.
+/// A probe's event: user registers and stack, with the values that the probe requests.
 fn noting(probe: &Probe, source: Source) -> Event {
     let mut what = fields::BASE | fields::REGISTERS;
     if probe.stack {

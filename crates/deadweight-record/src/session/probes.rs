@@ -1,7 +1,7 @@
 //! Where to put probes: the start of `main`, and where a Go program's goroutines wait or sleep.
 //!
-//! Reads symbol tables; nothing else of a binary is looked at here. Entry probes only: the
-//! return probes of uprobes replace return addresses, which Go's stack moves break.
+//! Reads only symbol tables. Entry probes only: return uprobes replace return addresses, which breaks when Go moves
+//! stacks.
 
 use super::Entry;
 use crate::launch::{Probe, Register, Request, find};
@@ -9,9 +9,9 @@ use object::{Object, ObjectSegment, ObjectSymbol};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where `main` begins, first found first: Go's own before the C entry that cgo adds.
+/// Symbols of `main`, the preferred first: Go's own before the C entry that cgo adds.
 const MAINS: [&str; 2] = ["main.main", "main"];
-/// The C library, where distributions put it.
+/// The C library's paths in distributions.
 const LIBCS: [&str; 7] = [
     "/lib/x86_64-linux-gnu/libc.so.6",
     "/lib/aarch64-linux-gnu/libc.so.6",
@@ -21,8 +21,7 @@ const LIBCS: [&str; 7] = [
     "/lib/ld-musl-x86_64.so.1",
     "/lib/ld-musl-aarch64.so.1",
 ];
-/// Go's functions that a goroutine passes only when it has to wait for a lock. Go 1.24 moved
-/// them to `internal/sync`.
+/// Go's functions that a goroutine calls only when it has to wait for a lock. Go 1.24 moved them to `internal/sync`.
 const GO_WAITS: [&str; 5] = [
     "internal/sync.runtime_SemacquireMutex",
     "sync.runtime_SemacquireMutex",
@@ -30,12 +29,12 @@ const GO_WAITS: [&str; 5] = [
     "sync.runtime_SemacquireRWMutexR",
     "sync.runtime_SemacquireWaitGroup",
 ];
-/// Go's function that takes the goroutine that waits longest for a lock out of its queue, to hand
-/// the lock on to it. What calls it runs at every unlock, and at every close of a file: a probe
-/// there made a program that opens 25 000 files a second slower by half.
+/// Go's function that takes the longest waiting goroutine out of a lock's queue, to pass the lock on to it. Its
+/// caller runs at every unlock, and at every close of a file: a probe there made a program that opens 25 000 files a
+/// second slower by half.
 const GO_RELEASE: &str = "runtime.(*semaRoot).dequeue";
-/// Go's function that puts a goroutine to sleep: its thread then waits for a timer in the scheduler,
-/// and does not know where from.
+/// Go's function that puts a goroutine to sleep: its thread then waits for a timer in the scheduler, without the
+/// goroutine's stack.
 const GO_SLEEP: &str = "time.Sleep";
 
 /// Go's register calling convention: the first arguments, as perf numbers the registers.
@@ -47,7 +46,7 @@ const GOROUTINE: Register = Register::Number(22);
 #[cfg(target_arch = "aarch64")]
 const GOROUTINE: Register = Register::Number(28);
 
-/// Where the start of the program's own code can be seen. Empty for a stripped static program.
+/// The entry points of the program's own code. Empty for a stripped static program.
 pub(crate) fn entries(request: &Request) -> Vec<Entry> {
     let mut entries = Vec::new();
     if let Some(binary) = Binary::of(request)
@@ -65,10 +64,10 @@ pub(crate) fn entries(request: &Request) -> Vec<Entry> {
     entries
 }
 
-/// Probes that the command's language calls for.
+/// Probes for the command's language.
 pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
     let Some(binary) = Binary::of(request).filter(Binary::is_go) else { return Vec::new() };
-    // A breakpoint may be had for the first few only.
+    // An ordinary user can have breakpoints for the first few only.
     let (mutex, others) = GO_WAITS.split_at(2);
     let names = [&[GO_RELEASE], mutex, &[GO_SLEEP], others].concat();
     let places = binary.places(&names);
@@ -77,7 +76,7 @@ pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
         .zip(places)
         .filter_map(|(symbol, place)| {
             let Place { offset, fixed } = place?;
-            // The semaphore is a wait's first argument, and a queue's second; a sleep's first is how long.
+            // A wait's first argument is the semaphore, a queue's second one too; a sleep's first is the duration.
             let (name, first) = match *symbol {
                 GO_RELEASE => ("go.lock.release", GO_ARGUMENTS[1]),
                 GO_SLEEP => ("go.sleep", GO_ARGUMENTS[0]),
@@ -95,7 +94,7 @@ pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
         .collect()
 }
 
-/// Where a function begins.
+/// The start of a function.
 #[derive(Copy, Clone)]
 struct Place {
     /// In the file.
@@ -126,7 +125,7 @@ impl Binary {
         file.is_ok_and(|f| f.section_by_name(".gopclntab").is_some())
     }
 
-    /// Where these functions begin, none for those that it does not have.
+    /// The starts of these functions, none for missing ones.
     fn places(&self, names: &[&str]) -> Vec<Option<Place>> {
         let mut places = vec![None; names.len()];
         let Ok(file) = object::File::parse(&*self.bytes) else { return places };

@@ -1,6 +1,6 @@
 //! The events of the root rung: the machine's switches and wake-ups, the program's calls and faults.
 //!
-//! Not for opening them: that is `session`.
+//! `session` opens them.
 
 use super::{SITES_PER_SECOND, sampled};
 use crate::bpf::OUTPUT_ROLES;
@@ -11,17 +11,17 @@ use crate::perf::tracefs::Tracefs;
 use perf_event_open_sys::bindings as abi;
 use std::io;
 
-/// User halves of waits per second, task and CPU: more than of calls, because a wait is missed if
-/// it follows another within a period, and it may be the long one.
+/// User stacks at waits per second, task and CPU: more than at calls, because a wait is missed if it follows another
+/// within a period, and it may be the long one.
 const WAITS_PER_SECOND: u64 = 4000;
-/// What records of the user half hold.
+/// Fields of records with user registers and stack.
 const USER_HALF: u64 = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
 
 fn tracepoint(tracefs: &Tracefs, name: &str, what: u64) -> io::Result<Event> {
     Ok(sampled(Source::Tracepoint(tracefs.tracepoint(name)?.id), what))
 }
 
-/// Role, event, and whether nothing can be said without it.
+/// Role, event, and whether the recording is useless without it.
 pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bool)> {
     let chained = |name| {
         tracepoint(tracefs, name, fields::BASE | fields::RAW | fields::CHAIN)
@@ -40,14 +40,14 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
     ]
 }
 
-/// What programs in the kernel tell of calls.
+/// The events for the records of BPF programs about system calls.
 pub(super) fn bpf_output_events() -> [(Role, Event); 4] {
     let raw = sampled(Source::BpfOutput, fields::BASE | fields::RAW);
     let site = Event { no_kernel_chain: true, ..sampled(Source::BpfOutput, USER_HALF) };
     OUTPUT_ROLES.map(|role| (role, if role == Role::CallSite { site.clone() } else { raw.clone() }))
 }
 
-/// The events of a task; those at its calls where no program tells of them.
+/// The events of a task; those at its calls only where no BPF program records them.
 pub(super) fn task_events(tracefs: &Tracefs, calls: bool) -> Vec<(Role, io::Result<Event>)> {
     let raw = fields::BASE | fields::RAW;
     let user = USER_HALF;
@@ -74,7 +74,7 @@ pub(super) fn task_events(tracefs: &Tracefs, calls: bool) -> Vec<(Role, io::Resu
     events
 }
 
-/// Where this kernel's tracepoints keep what we read of them.
+/// The offsets of the needed fields in this kernel's tracepoints.
 pub(super) fn offsets(tracefs: &Tracefs) -> Result<Offsets, Error> {
     let find = |name: &str| {
         tracefs.tracepoint(name).map_err(|source| Error::System {

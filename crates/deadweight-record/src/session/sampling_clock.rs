@@ -1,6 +1,5 @@
-//! The sampling clock, and the rings that its stacks have to themselves: a stack is a hundred times as long as a
-//! record of a switch, and a ring that stacks have filled up would lose switches, hence time. What is lost of
-//! samples makes shares less sure and nothing else.
+//! The sampling clock, and its own ring buffers: a stack is a hundred times as long as a record of a switch, and a
+//! ring full of stacks would lose switches, hence time. Lost samples only make shares less certain.
 
 use super::{Session, fitting, sampled};
 use crate::error::Error;
@@ -11,19 +10,19 @@ use crate::procfs::memory_budget::memory_left;
 use perf_event_open_sys::bindings as abi;
 use std::io;
 
-/// Shortest and longest period of the sampling clock in ns: 5 kHz to 1 kHz. Between them it is so
-/// long that samples take [`SAMPLE_SHARE`] of the CPU: the interrupt alone is 3 µs on a bare
-/// machine and may be 15 µs in a virtual one. Odd, so as not to be in step with any kernel tick.
+/// Shortest and longest period of the sampling clock in ns: 5 kHz to 1 kHz. Between them it is chosen so that samples
+/// take [`SAMPLE_SHARE`] of the CPU: the interrupt alone takes 3 µs on bare metal and up to 15 µs in a virtual
+/// machine. Odd, so as not to be in phase with any kernel tick.
 const SAMPLE_PERIODS: [u64; 2] = [199_933, 999_983];
-/// One part in so many, as calibrated: between other work a sample costs nearly twice as much.
+/// One part in this many, as calibrated: between other work a sample costs nearly twice as much.
 const SAMPLE_SHARE: u64 = 80;
-/// Up to so many CPUs the sampling clock watches everyone: 40 MB/s for each that is busy.
+/// Up to this many CPUs the sampling clock follows all tasks: 40 MB/s for each busy CPU.
 const WIDE_CLOCK_CPUS: usize = 8;
 /// Bytes of a ring for samples: 50 ms of a busy CPU with the deepest stacks.
 const SAMPLE_RING: usize = 8 << 20;
 
 impl Session {
-    /// A dense sampling clock for another process, to see what a sample costs.
+    /// A fast sampling clock for another process, to measure the cost of a sample.
     pub(crate) fn open_clock_for(&mut self, task: i32, period: u64) -> Result<Vec<Open>, Error> {
         let opened =
             self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Scope::TaskTree(task));
@@ -50,7 +49,7 @@ impl Session {
         self.set_clock_apart();
         let period = period(cost);
         for task in tasks {
-            // One that is gone has nothing left to sample.
+            // A task that is gone needs no samples.
             let opened =
                 self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Scope::TaskTree(*task));
             self.task.extend(opened.unwrap_or_default());
@@ -71,8 +70,8 @@ impl Session {
         Event { every: Every::Count(period), no_kernel, dump, ..event }
     }
 
-    /// Gives the clock rings of its own. What an ordinary user may lock is too little; where the kernel refuses
-    /// them to others, samples go to the rings of everything else, with shorter stacks.
+    /// Gives the clock ring buffers of its own. An ordinary user may not lock enough memory. If the kernel refuses
+    /// them to others, samples go to the common rings, with shorter stacks.
     fn set_clock_apart(&mut self) {
         if self.user_access.is_none()
             && let Ok((owners, rings)) = self.sample_rings()
@@ -84,7 +83,7 @@ impl Session {
     }
 
     fn sample_rings(&self) -> io::Result<(Vec<Open>, Vec<Ring>)> {
-        // Nobody tells anything to these: they only own the rings.
+        // No BPF program writes to these: they only own the rings.
         let owner = sampled(Source::BpfOutput, fields::BASE);
         let size = SAMPLE_RING.min(fitting(2 * self.cpus.len(), memory_left()));
         let each = self.cpus.iter().map(|cpu| {

@@ -1,8 +1,8 @@
-//! Whether the tracepoints of each CPU's idle task reach us: on some machines those of one CPU do
-//! not, and what runs there next would seem to wait on.
+//! Self-test: whether the tracepoints of each CPU's idle task are delivered. On some machines those of one CPU are
+//! not, and the task that runs there next would seem to wait longer.
 //!
-//! Tried just before the run: we sleep on each CPU for a moment and look whether its idle task was
-//! seen making room for us again. A CPU that was not idle proves nothing.
+//! Just before the run, this thread sleeps on each CPU for a moment; then the rings must show that the idle task was
+//! switched out again. A CPU that was not idle proves nothing.
 
 use super::Session;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Long enough for a CPU to become idle.
 const NAP: Duration = Duration::from_micros(50);
 
-/// The session's CPUs whose idle task was not seen.
+/// The session's CPUs without a switch of the idle task.
 pub(crate) fn blind_cpus(session: &mut Session) -> Result<Vec<i32>, Error> {
     session.enable()?;
     let before = Affinity::of_this_thread();

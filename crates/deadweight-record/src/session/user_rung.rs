@@ -1,9 +1,9 @@
-//! The events of the user rung: what the kernel tells anybody about his own programs.
+//! The events of the user rung: what the kernel reports to any user about the user's own programs.
 //!
-//! Switches, births, programs, mappings and deaths of the program's own tasks, chosen system calls,
-//! page faults of user code, and its samples. Where the kernel lets us see its own side too
-//! (`kernel.perf_event_paranoid` 1 or less, CAP_PERFMON), samples show that, and where it lets us watch
-//! whole CPUs (0 or less), the switches are those of everybody. Not for opening: that is `session`.
+//! Switches, forks, execs, mappings and exits of the program's own tasks, chosen system calls, page faults of user
+//! code, and samples. Where kernel events are allowed too (`kernel.perf_event_paranoid` 1 or less, CAP_PERFMON),
+//! samples include the kernel. Where whole CPUs may be recorded (0 or less), switches are those of all tasks.
+//! `session` opens them.
 
 use super::breakpoints;
 use super::{Entry, SITES_PER_SECOND, Session, noting, sampled};
@@ -14,14 +14,14 @@ use crate::perf::schema::{Role, fields};
 use crate::perf::sys::{Event, Every, Open, Scope, Source};
 use perf_event_open_sys::bindings as abi;
 
-/// User halves per second, task and CPU, of each call: there are twenty.
+/// User stacks per second, task and CPU, of each call: there are twenty calls.
 const SITES_OF_CALL: u64 = 100;
 
 /// Breakpoints of a CPU.
 const BREAKPOINTS: usize = 4;
 
-/// Breakpoints in the place of probes, which only root may set: on what has the same address in
-/// each run, the first of `probes` before others, and the program's main if there is one left.
+/// Breakpoints in place of uprobes, which only root may set: at addresses that are the same in each run, first those
+/// of `probes`, then the program's main if one is left.
 fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
     let own = |event| Event { no_kernel: true, ..event };
     let probes = (0..).zip(probes).filter_map(|(number, probe)| {
@@ -37,12 +37,12 @@ fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
 #[derive(Debug, Default)]
 pub(crate) struct BreakpointSet {
     set: Vec<(Role, Open)>,
-    /// How much longer some stores take while one of them is armed, where that is so.
+    /// How many times as long some stores take while one is armed, where that is so.
     pub(crate) slowdown: Option<f64>,
 }
 
 impl BreakpointSet {
-    /// All, by what they are for.
+    /// All of them.
     pub(super) fn all(&self) -> impl Iterator<Item = &Open> {
         self.set.iter().map(|(_, open)| open)
     }
@@ -59,7 +59,7 @@ impl BreakpointSet {
 }
 
 impl Session {
-    /// Sets breakpoints, as many as may be had: who debugs the program may have them all.
+    /// Sets as many breakpoints as are free: a debugger of the program may use all of them.
     pub(super) fn set_breakpoints(&mut self, program: i32, entries: &[Entry], probes: &[Probe]) {
         for (role, event) in places(entries, probes) {
             let opened = self.open_everywhere(role, Ok(&event), Scope::FromExec(program));
@@ -68,7 +68,7 @@ impl Session {
                 .extend(opened.unwrap_or_default().into_iter().map(|open| (role, open)));
         }
         if !self.breakpoints.set.is_empty() {
-            // Nothing is executed there.
+            // This address is data and never executed.
             let data = &raw const NOT_CODE as u64;
             let event =
                 Event { no_kernel: true, ..sampled(Source::Breakpoint(data), fields::BASE) };
@@ -78,39 +78,39 @@ impl Session {
     }
 }
 
-/// Where a breakpoint is never hit.
+/// An address at which a breakpoint is never hit.
 static NOT_CODE: u64 = 0;
 
-/// How the recording sees its tasks.
+/// What the user rung records of its tasks.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct UserView {
-    /// Switches are everybody's.
+    /// Switches of all tasks are recorded.
     pub(crate) everyone: bool,
-    /// Period of the sampling clock in ns, if it leaves no record in the kernel; else 0.
+    /// Period of the sampling clock in ns, if it makes no record in the kernel; else 0.
     pub(crate) period: u64,
     /// What recording a call adds to the time between its entry and its return, in ns.
     pub(crate) recording: u64,
 }
 
-/// What may be seen of a program by who is not root, as tried.
+/// What an ordinary user may record of a program, found by trying.
 #[derive(Clone, Debug)]
 pub(crate) struct UserAccess {
     /// The calls that are recorded.
     pub(super) calls: Vec<Pair>,
-    /// The kernel's side of samples and faults.
+    /// Kernel events: samples and faults.
     pub(crate) kernel: bool,
-    /// Everybody's switches.
+    /// Switches of all tasks.
     pub(crate) everyone: bool,
 }
 
 impl UserAccess {
-    /// Finds out what may be had.
+    /// Finds out what is allowed.
     pub(crate) fn find(cpus: usize) -> Result<Self, Error> {
         let [kernel, everyone] = Self::tried();
         Ok(Self { calls: call_tracepoints::chosen(cpus)?, kernel, everyone })
     }
 
-    /// Whether the kernel's side, and everybody's switches, may be seen.
+    /// Whether kernel events, and switches of all tasks, are allowed.
     pub(crate) fn tried() -> [bool; 2] {
         let clock = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
         let clock = Event { every: Every::Count(1_000_000), ..sampled(clock, fields::BASE) };
@@ -118,13 +118,13 @@ impl UserAccess {
         [clock.open(Scope::TaskTree(0), -1).is_ok(), everyone.is_ok()]
     }
 
-    /// What of it those need who read the records.
+    /// What the decoder needs to know of it.
     pub(crate) fn view(&self, period: u64, recording: u64) -> UserView {
         let period = if self.kernel { 0 } else { period };
         UserView { everyone: self.everyone, period, recording }
     }
 
-    /// The events that own the rings, and scope they watch.
+    /// The events that own the rings, and the tasks that they follow.
     pub(super) fn leader(&self, program: i32) -> (Event, Scope) {
         let lives =
             Event { no_kernel: !self.kernel, ..sampled(Source::TasksAndSwitches, fields::BASE) };
@@ -143,8 +143,8 @@ impl UserAccess {
             no_kernel_chain: true,
             ..event
         };
-        // Before the other count of the same faults: the kernel serves what was opened last first,
-        // and whoever follows a record with a stack would be given its length.
+        // Opened before the other count of the same faults: the kernel serves the last opened event first, and an
+        // event after a record with a stack would get its length.
         let faults = abi::PERF_COUNT_SW_PAGE_FAULTS;
         let mut events = vec![
             (Role::FaultSite, sometimes(software(faults, user), SITES_PER_SECOND)),
