@@ -7,9 +7,9 @@ use super::assembler::{Cond, Label, Op, Program, R};
 use super::layout::task_entry;
 use super::{KTIME_GET_NS, Maps, TASK, TIME_ONE_IN, at, kind_at, output};
 
-/// After a pause it is not known whether the pause was in a call: so many calls are all timed ...
+/// After a pause it is not known whether the pause was in a call: this many calls are all timed ...
 pub(super) const TIME_AFTER_PAUSE: i32 = 256;
-/// ... and so many after a call that took long. No more, because interrupts look alike.
+/// ... and this many after a call that took long. No more, because interrupts look alike.
 const TIME_AFTER_LONG: i32 = 1024;
 /// Calls further apart than this, in ns, are not counted together. A call that takes longer than
 /// this is summed apart.
@@ -123,7 +123,7 @@ fn add_time(p: &mut Program, kind: R, [count, inside]: [usize; 2], took: R) {
     p.store(kind, at(inside), R(1));
 }
 
-/// Times at least so many returns from now on.
+/// Times at least this many returns from now on.
 pub(super) fn time_each(p: &mut Program, times: i32) {
     let enough = p.label();
     p.load(R(1), TASK, at(task_entry::TIME_EACH));

@@ -11,7 +11,7 @@ use super::{CONTEXT, KTIME_GET_NS, Maps, REGISTERS, STACK, VALUE, at, imm, looku
 
 /// A task that often makes calls gives a stack in this interval, in ns, ...
 const STACK_INTERVAL: i32 = 250_000;
-/// ... and one that did not lately gives so many at once.
+/// ... and one that did not lately gives this many at once.
 const STACK_BURST: i32 = 16;
 /// The record on the BPF stack. The keys of lookups are behind it.
 const RECORD: i16 = -8 - at(call_record::ENTRY_SIZE);

@@ -18,7 +18,7 @@ pub(crate) mod call_record {
 /// Words of 64 tasks in the map of followed tasks: up to the kernel's `PID_MAX_LIMIT`.
 pub(super) const FOLLOWED_WORDS: usize = (4 << 20) / 64;
 
-/// A task that waits or wakes more often than once in so many calls is no longer counted.
+/// A task that waits or wakes more often than once in this many calls is no longer counted.
 pub(super) const MIN_CALLS_PER_WAIT: i32 = 256;
 
 /// A task's entry in the task map: offsets in bytes. A count record is a copy of it.

@@ -31,9 +31,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sys::{Attachment, LoadedProgram, Map, SharedMap};
 
-/// Counts are output after so many calls, or after a millisecond.
+/// Counts are output after this many calls, or after a millisecond.
 pub(crate) const REPORT_AFTER: i32 = 512;
-/// One in so many counted calls is timed, at entry and return. A prime, because programs repeat
+/// One in this many counted calls is timed, at entry and return. A prime, because programs repeat
 /// themselves in other periods.
 pub(crate) const TIME_ONE_IN: i32 = 29;
 /// Ids in records are those of the initial PID namespace.
@@ -254,12 +254,12 @@ fn lookup(p: &mut Program, map: i32) {
     p.call(MAP_LOOKUP_ELEM);
 }
 
-/// Outputs so many bytes of the task's entry.
+/// Outputs the first `size` bytes of the task's entry.
 fn output(p: &mut Program, events: i32, size: usize) {
     output_from(p, events, (TASK, 0), size);
 }
 
-/// Outputs so many bytes from this address.
+/// Outputs `size` bytes from this address.
 fn output_from(p: &mut Program, events: i32, (base, offset): (R, i16), size: usize) {
     p.op_reg(Op::Mov, R(1), CONTEXT);
     p.load_map(R(2), events);

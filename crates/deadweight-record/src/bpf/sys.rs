@@ -73,7 +73,7 @@ fn bpf(command: Command, attributes: &[u64]) -> io::Result<i64> {
 
 fn owned_fd(result: i64) -> io::Result<OwnedFd> {
     let fd = RawFd::try_from(result).map_err(|_| io::ErrorKind::InvalidData)?;
-    // SAFETY: a new descriptor of ours.
+    // SAFETY: a new descriptor, owned by this value.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -108,7 +108,7 @@ impl Map {
         Self::new(ARRAY_PER_CPU, 8, 1, 0)
     }
 
-    /// So many words, zero. Only programs use it.
+    /// An array of words, zero. Only programs use it.
     pub(super) fn array(words: usize) -> io::Result<Self> {
         Self::new(ARRAY, 8, words, 0)
     }

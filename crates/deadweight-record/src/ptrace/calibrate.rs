@@ -15,7 +15,7 @@ const PAGES: usize = 64;
 /// Work of the child between two traced calls, in ns. The longer a CPU is idle, the longer its
 /// wake-up takes.
 const WORK: u64 = 100_000;
-/// The two costs are kept apart if resuming a task on another CPU takes so many times as long as on
+/// The two costs are kept apart if resuming a task on another CPU takes this many times as long as on
 /// the tracer's.
 const DISTINCT_RATIO: u64 = 2;
 
@@ -145,7 +145,7 @@ fn touch_pages() -> Option<u64> {
     let len = PAGES * PAGE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: new memory of ours, written to within its length and given back.
+    // SAFETY: new memory, written to within its length and given back.
     unsafe {
         let memory = libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0);
         if memory == libc::MAP_FAILED {

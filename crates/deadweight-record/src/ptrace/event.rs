@@ -82,7 +82,7 @@ pub(super) enum EventKind {
     },
     /// The tracer has detached from it.
     Detached,
-    /// So many events of all tasks were dropped before this time.
+    /// This many events of all tasks were dropped before this time.
     Lost(u64),
 }
 

@@ -65,7 +65,7 @@ impl EventSender {
 }
 
 impl EventReceiver {
-    /// So many bytes are no longer queued.
+    /// These bytes are no longer queued.
     pub(super) fn release(&self, bytes: usize) {
         self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }

@@ -150,7 +150,7 @@ impl<'s> EventSorter<'s> {
         let find = |wanted: fn(&CpuUse) -> bool| self.cpus.iter().position(wanted);
         let free = find(|cpu| *cpu == CpuUse::Free);
         free.or_else(|| find(|cpu| matches!(cpu, CpuUse::StoppedFor(_)))).unwrap_or_else(|| {
-            // Times are known to some µs. For so long there may seem to be more CPUs than there
+            // Times are known to some µs. For a moment there may seem to be more CPUs than there
             // are.
             self.cpus.push(CpuUse::Free);
             self.cpus.len() - 1

@@ -1,4 +1,4 @@
-//! Decimation of an ordinary user's high-rate calls: one in so many is recorded, and stands for the
+//! Decimation of an ordinary user's high-rate calls: one in 61 is recorded, and stands for the
 //! others.
 //!
 //! If the ring buffers show that a task repeats a short call, with the same arguments and result
@@ -19,12 +19,12 @@ use crate::timing::{EMPTY, best, empty_calls, whole};
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-/// After so many scans each call is recorded for a moment.
+/// After this many scans each call is recorded for a moment.
 const RECHECK_AFTER: u32 = 50;
 /// Most decimated calls of tasks in one recording, and most tasks of one call.
 const MAX_CALLS: usize = 64;
 const MAX_TASKS: usize = 16;
-/// After so many scans, tasks that have ended are looked up, and whether their ids are reused.
+/// After this many scans, tasks that have ended are looked up, and whether their ids are reused.
 const REUSE_CHECK: u32 = 4;
 
 /// The decimated calls, and the state of the scan.
@@ -47,7 +47,7 @@ struct DecimatedCall {
     nr: u16,
     key: CallKey,
     each: TaskCallEvents,
-    /// One in so many. These events also show the task's end.
+    /// One in 61. These events also show the task's end.
     nth: TaskCallEvents,
     /// Scans since each call was last recorded. None while each is.
     scans: Option<u32>,

@@ -22,16 +22,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A ring buffer is scanned after so many new bytes, and this much of them.
+/// A ring buffer is scanned after this many new bytes, and at most this many of them.
 pub(crate) const SCAN_AFTER: usize = 64 << 10;
 pub(crate) const SCAN_BYTES: usize = 64 << 10;
 /// The same if some calls in a millisecond have stacks, each as long as 50 calls.
 const SCAN_BYTES_WITH_STACKS: usize = 2 * SCAN_BYTES;
-/// A high rate: so many calls of a task among those, ...
+/// A high rate: at least this many calls of a task among those, ...
 const MIN_CALLS: u32 = 200;
 /// ... in this interval at most, in ns, without the cost of recording, ...
 pub(crate) const MAX_INTERVAL: u64 = 10_000;
-/// ... and fewer waits and wake-ups than one in so many calls.
+/// ... and fewer waits and wake-ups than one in this many calls.
 const MIN_CALLS_PER_WAIT: u32 = 64;
 /// Calls that transfer more bytes may take long: they are recorded alone.
 const MAX_TRANSFER: u64 = 8191;

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 /// The programs with counting, for this thread. None, with a message, if they are not allowed.
 struct Bench {
     output: Output,
-    /// Stacks of calls among the records of [`Self::seen`].
+    /// Stacks of calls among the records of [`Self::counts`].
     sites: u64,
     /// Time in the counted calls.
     inside: u64,
@@ -27,33 +27,33 @@ impl Bench {
     }
 
     /// Records of calls of this number: entries, returns, open calls, counted calls.
-    fn seen(&mut self, nr: libc::c_long) -> [u64; 4] {
-        let mut seen = [0; 4];
-        let mut in_it = false;
+    fn counts(&mut self, nr: libc::c_long) -> [u64; 4] {
+        let mut counts = [0; 4];
+        let mut in_call = false;
         self.output.take(me(), |record| {
             let Body::Sample(sample) = &record.body else { return };
             match sample.role {
                 Role::Enter => {
-                    in_it = sample.raw_u64(8) == Some(nr.cast_unsigned());
-                    seen[0] += u64::from(in_it);
+                    in_call = sample.raw_u64(8) == Some(nr.cast_unsigned());
+                    counts[0] += u64::from(in_call);
                 }
-                Role::Leave => seen[1] += u64::from(std::mem::take(&mut in_it)),
+                Role::Leave => counts[1] += u64::from(std::mem::take(&mut in_call)),
                 Role::CallSite => self.sites += 1,
                 _ => {
                     let record = CountRecord(sample.raw);
                     if let Some((open, _)) = record.open_call() {
-                        in_it = libc::c_long::from(open) == nr;
-                        seen[2] += u64::from(in_it);
+                        in_call = libc::c_long::from(open) == nr;
+                        counts[2] += u64::from(in_call);
                     }
-                    for call_count in record.counts().filter(|a| libc::c_long::from(a.nr) == nr) {
-                        seen[3] += u64::from(call_count.count);
-                        self.inside += call_count.inside;
+                    for call in record.counts().filter(|a| libc::c_long::from(a.nr) == nr) {
+                        counts[3] += u64::from(call.count);
+                        self.inside += call.inside;
                     }
                     assert_eq!(record.missed(), 0);
                 }
             }
         });
-        seen
+        counts
     }
 }
 
@@ -70,7 +70,7 @@ fn each_call_is_either_recorded_or_counted() {
     // Another kind of call has the counts output.
     unsafe { libc::syscall(libc::SYS_getppid, 0) };
     drop(std::fs::File::open("/dev/null"));
-    let [entered, left, open, counted] = bench.seen(libc::SYS_getpgid);
+    let [entered, left, open, counted] = bench.counts(libc::SYS_getpgid);
     assert_eq!(entered + open + counted, 100_000, "{entered} {left} {open} {counted}");
     assert_eq!(entered + open, left, "{entered} {left} {open} {counted}");
     assert!(counted > 90_000, "{counted}");
@@ -82,7 +82,7 @@ fn no_other_task_is_counted() {
     let Some(mut bench) = Bench::new() else { return };
     bench.counting.begin(1);
     (0..1000).for_each(|_| call());
-    assert_eq!(bench.seen(libc::SYS_getpgid), [1000, 1000, 0, 0]);
+    assert_eq!(bench.counts(libc::SYS_getpgid), [1000, 1000, 0, 0]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_task_on_the_same_cpu_is_not_counted() {
     done.store(true, Ordering::Relaxed);
     drop(std::fs::File::open("/dev/null"));
     other.join().unwrap();
-    let [entered, left, open, counted] = bench.seen(libc::SYS_getpgid);
+    let [entered, left, open, counted] = bench.counts(libc::SYS_getpgid);
     assert_eq!(entered + open + counted, 100_000, "{entered} {left} {open} {counted}");
     assert!(counted > 90_000, "{counted}");
 }
@@ -133,7 +133,7 @@ fn a_call_that_wakes_or_waits_is_recorded_alone() {
     }
     drop(writer);
     echo.join().unwrap();
-    let [entered, left, open, counted] = bench.seen(libc::SYS_write);
+    let [entered, left, open, counted] = bench.counts(libc::SYS_write);
     assert_eq!((entered + open, left, counted), (5, 5, 0), "{entered} {open}");
 }
 
@@ -162,7 +162,7 @@ fn a_task_that_often_waits_or_wakes_is_no_longer_counted() {
     (0..1000).for_each(|_| call());
     drop(there.1);
     echo.join().unwrap();
-    assert_eq!(bench.seen(libc::SYS_getpgid), [1000, 1000, 0, 0]);
+    assert_eq!(bench.counts(libc::SYS_getpgid), [1000, 1000, 0, 0]);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn long_calls_among_short_ones_keep_their_time() {
         all += took + (0..10).map(|_| look(&short)).sum::<u64>();
     }
     drop(std::fs::File::open("/dev/null"));
-    let [_, _, _, counted] = bench.seen(libc::SYS_faccessat);
+    let [_, _, _, counted] = bench.counts(libc::SYS_faccessat);
     assert!(counted > 500, "{counted}");
     // One in 11 is long. From outside they look longer.
     let (inside, least) = (bench.inside, counted / 11 * shortest * 9 / 10);
@@ -199,6 +199,6 @@ fn a_task_that_is_no_longer_counted_is_recorded() {
     (0..1000).for_each(|_| call());
     bench.counting.end(me());
     (0..100).for_each(|_| call());
-    let [entered, left, open, counted] = bench.seen(libc::SYS_getpgid);
+    let [entered, left, open, counted] = bench.counts(libc::SYS_getpgid);
     assert!(counted < 1000 && entered >= 100, "{entered} {left} {open} {counted}");
 }

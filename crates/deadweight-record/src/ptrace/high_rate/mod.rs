@@ -13,17 +13,17 @@ pub(super) use call_mix::{COUNTED, CallMix};
 
 use deadweight_trace::syscall::{self, Arch};
 
-/// So many calls are observed before each free run, and before the first one.
+/// Calls that are observed before each free run, and before the first one.
 const OBSERVE: usize = 200;
 const OBSERVE_FIRST: u64 = 2000;
 /// If a call has more CPU time than this, in ns, stopping at each call costs little.
 const MAX_INTERVAL: u64 = 100_000;
-/// A free run is so many times as long as the observation, within these limits in ns.
+/// A free run is this many times as long as the observation, within these limits in ns.
 const FREE_RUN_FACTOR: u64 = 8;
 const FREE_RUN_RANGE: [u64; 2] = [10_000_000, 400_000_000];
 /// A larger transfer might be cut short by an interruption.
 const SMALL_TRANSFER: u64 = 4096;
-/// From so many local samples on, they give the share of calls, until the free run is so long (in
+/// From this many local samples on, they give the share of calls, until the free run is so long (in
 /// ns) that the kernel's count of user time is more precise.
 const ENOUGH_SAMPLES: u64 = 24;
 const TICKS_PRECISE_AFTER: u64 = 150_000_000;
@@ -297,8 +297,8 @@ impl HighRate {
             .min(length)
     }
 
-    /// Whether the latest sample, which hit a call, skidded out of user code. So many do as exceed
-    /// the calls' share by the kernel's count.
+    /// Whether the latest sample, which hit a call, skidded out of user code. The number of
+    /// skidded samples is what exceeds the calls' share by the kernel's count.
     pub(super) fn has_skidded(&mut self) -> bool {
         let (part, whole) = self.share_in_calls;
         let expected = u128::from(self.samples.all) * u128::from(part) / u128::from(whole);

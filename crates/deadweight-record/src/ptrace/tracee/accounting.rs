@@ -16,7 +16,7 @@ const PAGE_IN: u64 = 200_000;
 /// The shortest CPU time of a call, or between two calls, in ns. Otherwise a stop that cost less
 /// than usual would hide that the task was on a CPU, and so its wake-ups.
 const MIN_CPU_TIME: u64 = 50;
-/// In a free run at most so many blocks are reported between two stops.
+/// At most this many blocks are reported between two stops of a free run.
 const MAX_BLOCKS: u64 = 64;
 
 impl Tracee {

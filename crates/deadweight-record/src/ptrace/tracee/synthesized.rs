@@ -14,7 +14,7 @@ const FAULT_WINDOW: u64 = 250_000;
 /// With a longer interval of page faults, in ns, few interruptions skid into the next one.
 const BUSY_INTERVAL: u64 = 100_000;
 
-/// ... or after so many spans on a CPU.
+/// ... or after this many spans on a CPU.
 const MAX_SPANS: usize = 64;
 
 impl Tracee {

@@ -29,7 +29,7 @@ use sampling_cpu::SamplingCpu;
 use std::collections::HashMap;
 use std::fs;
 
-/// Events are sent this long (in ns) after the last time, or when there are so many.
+/// Events are sent this long (in ns) after the last time, or when there are this many.
 const SEND_EVERY: u64 = 15_000_000;
 const SEND_AT: usize = 4096;
 /// Events of a blocked task may come this late, in ns.
@@ -40,7 +40,7 @@ const BIRTH_TIMEOUT: u64 = 20_000_000;
 /// With more tasks than this, each end and stop would cost the kernel a walk over all of them.
 const MANY_TASKS: usize = 16;
 
-/// While all tasks are blocked: after so many ticks, the period is so many times as long.
+/// While all tasks are blocked: after this many ticks, the period is this many times as long.
 const IDLE_TICKS: u32 = 50;
 const IDLE_FACTOR: u64 = 16;
 

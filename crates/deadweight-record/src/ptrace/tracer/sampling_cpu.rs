@@ -13,10 +13,10 @@ use crate::ptrace::requests;
 use crate::ptrace::sample_timer::SampleTimer;
 use crate::ptrace::tracee::{Activity, Tracee};
 
-/// The sleep, in ns: at least this, and up to so much more.
+/// The sleep, in ns: at least this, plus a random part below this.
 const MIN_WAIT: u64 = 40_000;
 const WAIT_SPREAD: u64 = 160_000;
-/// A task that was so many times on another CPU is interrupted remotely: it stops too often.
+/// A task that was this many times on another CPU is interrupted remotely: it stops too often.
 const MAX_MISSES: u32 = 3;
 
 /// The CPU of this thread for the next sample.
