@@ -116,7 +116,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     if *beside > Ns::ZERO {
         evidence.push(format!(
             "{} more in library functions that mostly allocate: copies into the new memory, and \
-             drops",
+             destructors",
             time(*beside)
         ));
     }
