@@ -1,4 +1,4 @@
-//! Counting runs as text traces, and what their reports must say.
+//! Counting runs as text traces, and what their reports must contain.
 
 use super::{Counted, ProbeKind, add_to, copies};
 use crate::weigh::{Weighing, weigh};

@@ -1,4 +1,4 @@
-//! Lives from events put together in code.
+//! Lives of tasks from events made in code.
 
 use super::*;
 use deadweight_trace::symbols::{Image, Location, SourceFrame, Symbols};

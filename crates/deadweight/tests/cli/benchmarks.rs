@@ -56,7 +56,11 @@ fn all_kinds_of_files_are_compared_with_their_like() {
         assert!(faster.code == 0 && faster.out.contains("faster"), "{}", faster.out);
         let same = compare(&dir, &format!("-n old -n new {kind}-a.json {kind}-a.json"));
         assert_eq!(same.code, 0, "{}{}", same.out, same.err);
-        assert!(same.out.contains("│ old") && same.out.contains("~ no significant"), "{}", same.out);
+        assert!(
+            same.out.contains("│ old") && same.out.contains("~ no significant"),
+            "{}",
+            same.out
+        );
     }
     assert_eq!(compare(&dir, "o-a.txt o-b.txt").code, 1);
     // Times per operation are times per operation, whoever took them.

@@ -1,4 +1,4 @@
-//! The second reading beside the first.
+//! The second reading compared with the first.
 
 use super::simple;
 use crate::path::causes::{Cause, Doing, Held, difference};
@@ -40,7 +40,7 @@ fn four_workers_on_two_cpus_are_all_work_where_the_path_sees_waits_for_cpus() {
     }
     text += " 10 off blocked futex 80 0 5 0 : futex_wait\n";
     text += " 830 on woken-by 5 : mm_release < do_exit\n 860 exit\n 861 off dead\n";
-    // Two at a time, in turns of 100.
+    // Two at a time, alternating every 100.
     for worker in 2..=5_u64 {
         text += &format!("task {worker} par\n");
         for turn in 0..4 {
@@ -95,7 +95,7 @@ fn a_spinner_beside_a_sleeper_is_two_readings_and_a_saving_range() {
 
 #[test]
 fn goroutine_hand_overs_through_idle_threads_are_two_readings() {
-    // Two threads hand work to each other, each through the poller's time-out.
+    // Two threads hand work to each other, each by the poller's time-out.
     let read = read(
         "cpus 2
         task 1 go

@@ -1,4 +1,4 @@
-//! Who is a team, and who is not.
+//! Which tasks are a team, and which are not.
 
 use super::{Start, teams};
 use crate::path::tests::read;

@@ -1,4 +1,4 @@
-//! Pitfalls of what was not recorded, or recorded only in part, each with its rule.
+//! Pitfalls of lost or partial records, each with its rule.
 
 use super::{check_life, read};
 use expect_test::expect;
@@ -55,7 +55,7 @@ fn lost_records_are_a_hole_until_the_next_known_state() {
     );
 }
 
-/// Nothing happens on the child's CPU once it is dead: the loss is told at the end.
+/// The child's CPU has no event after the child's death: the loss is reported at the end.
 #[test]
 fn a_wait_is_hidden_by_a_loss_that_is_reported_after_it() {
     check_life(
@@ -84,7 +84,7 @@ fn a_wait_is_hidden_by_a_loss_that_is_reported_after_it() {
     );
 }
 
-/// The clock's rings lose nothing then, and descriptors are read from the side.
+/// The ring buffers of samples lose nothing then, and descriptors are read from `/proc`.
 #[test]
 fn records_of_other_rings_do_not_shorten_a_hole() {
     check_life(
@@ -109,7 +109,7 @@ fn records_of_other_rings_do_not_shorten_a_hole() {
     );
 }
 
-/// Its own CPU tells of its losses only when something happens there again.
+/// The losses of its own CPU are reported only with the next event there.
 #[test]
 fn a_task_that_moved_to_another_cpu_unseen_was_in_a_hole() {
     check_life(
@@ -186,7 +186,7 @@ fn a_wait_without_a_recorded_end_ends_where_records_were_lost() {
     );
 }
 
-/// A small record fits where others do not, and tells of the losses before it.
+/// A small record fits where others do not, and reports the losses before it.
 #[test]
 fn a_wait_that_several_holes_may_hide_is_not_known_from_the_first_of_them_on() {
     check_life(

@@ -1,4 +1,4 @@
-//! Readings of small recordings: what the path says of each, line by line.
+//! Readings of small recordings: the path of each, line by line.
 
 mod holes;
 mod lives;
@@ -41,7 +41,7 @@ impl Read {
         names.into_iter().next().map_or_else(|| task.tid.0.to_string(), str::to_owned)
     }
 
-    /// What a span is, in a few words.
+    /// A span, in a few words.
     fn content(&self, run: Run, within: Within) -> String {
         let inside = match within {
             Within::User => "user".to_owned(),

@@ -7,7 +7,7 @@ use expect_test::expect;
 
 #[test]
 fn interrupt_context_is_read_off_the_call_chain_not_off_the_flag() {
-    // Loopback: the packet is taken in by the sender, in a soft interrupt of its own making.
+    // Loopback: the sender itself receives the packet, in its own soft interrupt.
     check_life(
         "task 1 client
              0 on
@@ -170,7 +170,7 @@ fn a_spurious_wake_up_ends_only_the_wait_before_it() {
 
 #[test]
 fn waits_of_two_for_each_other_are_not_explained() {
-    // Impossible, but what clocks of two CPUs may make of something possible.
+    // Impossible by itself, but clocks of two CPUs may differ so.
     check(
         "cpus 2
         task 1 a

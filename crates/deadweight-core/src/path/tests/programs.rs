@@ -135,7 +135,7 @@ fn a_consumer_waits_for_its_slow_producer() {
 
 #[test]
 fn a_wait_for_a_lock_is_its_holders_work() {
-    // Lock waits are not a row: the running holder's spans are. The edges tell of the lock.
+    // Lock waits are not a row: the running holder's spans are. The edges show the lock.
     check(
         "cpus 2
         task 1 main

@@ -1,4 +1,4 @@
-//! Whose wall time is divided: the command's, or a named process's.
+//! Choice of the process whose wall time is divided: the command's, or a named one.
 
 use super::{read, read_of};
 use crate::path::Subject;

@@ -1,9 +1,10 @@
-//! Wake-ups by a language's watchdog: the wait was for whoever had the work, not for its sleep.
+//! Wake-ups by a language's watchdog: the wait was for the thread with the work, not for the watchdog's
+//! sleep.
 
 use super::check;
 use expect_test::expect;
 
-/// Go: `sysmon` (3) sees that thread 1 is long in a call, and wakes thread 2, which goes on with the
+/// Go: `sysmon` (3) sees that thread 1 has been in a call for long, and wakes thread 2, which continues the
 /// goroutine when the call has returned. `watchdog` is what thread 3 has on its stack.
 fn goroutine_that_moves(watchdog: &str) -> String {
     format!(
@@ -94,8 +95,8 @@ fn a_watchdog_explains_time_in_which_no_thread_worked() {
     );
 }
 
-/// Go: thread 2 waits in a poll until its time-out and takes over; thread 1 computed meanwhile and
-/// goes on for `longer` ns. Thread 3 is the watchdog.
+/// Go: thread 2 waits in a poll until its time-out and takes over; thread 1 computed in the meantime and
+/// continues for `longer` ns. Thread 3 is the watchdog.
 fn time_out_in_a_poll(longer: u64) -> String {
     format!(
         "cpus 2

@@ -51,7 +51,7 @@ const UNLIKE: &str = "cpus 2
 
 #[test]
 fn the_lead_bounds_the_saving_of_unlike_workers() {
-    // Without the join on beta, which was satisfied at once and left no edge, it would be all.
+    // Without the join on beta, which was satisfied at once and left no edge, the saving would be all.
     let read = read(UNLIKE);
     let saving = saving(&read, 2, &work_of(&read.timeline, 2));
     assert_eq!(saving.low, saving.high);
@@ -110,7 +110,7 @@ fn a_producers_time_is_only_saved_down_to_its_consumers() {
 
 #[test]
 fn a_task_that_only_polls_gives_a_range() {
-    // Main's end is told to the ticker through memory: no edge says so. Truth: nearly all.
+    // Main's end reaches the ticker through memory, which leaves no edge. Truth: nearly all.
     let text = "cpus 2
         task 1 tick
              0 on

@@ -1,4 +1,4 @@
-//! The replay, driven as the timeline drives it.
+//! The replay of descriptors, driven as the timeline drives it.
 
 use super::*;
 use deadweight_trace::syscall::number;
@@ -129,7 +129,7 @@ fn a_descriptor_found_before_its_call_returned_is_not_opened_again() {
     let opened = object(&d, SHELL, "read", 5);
     call(&mut d, SHELL, "openat", [0; 4], 5);
     assert_eq!(object(&d, SHELL, "read", 5), opened);
-    // What was there before is no new one.
+    // A descriptor that was there before is not new.
     call(&mut d, LEFT, "dup2", [0, 3, 0, 0], 3);
     d.seen(LEFT, 4, name, BEFORE);
     d.seen(LEFT, 5, name, BEFORE);

@@ -1,4 +1,4 @@
-//! Who is taken, and who is not.
+//! Which wakers are inferred, and which are not.
 
 use crate::timeline::kernel_stacks::Interrupt;
 use crate::timeline::{Run, Timeline, WokenBy};
@@ -67,7 +67,7 @@ fn a_joined_thread_ended_the_wait_however_late_the_waiter_runs() {
     let by = |task: deadweight_trace::ids::TaskId| joined.task(task).tid.0;
     assert!(matches!(block.woken_by, WokenBy::Task(task) if by(task) == 2), "{block:?}");
     assert_eq!((block.end, block.inferred), (Ns(1_000_050), true));
-    // Nobody's number: nobody is taken on a guess.
+    // No task has this number: no waker is guessed.
     let other = timeline(&text(7));
     let block = other.blocks.iter().find(|block| block.start == Ns(30)).unwrap();
     assert_eq!((block.woken_by, block.end), (WokenBy::Unseen, Ns(9_000_000)));
@@ -122,11 +122,11 @@ fn a_vfork_parent_is_woken_by_the_child_that_executes_a_program() {
     };
     let child = WokenBy::Task(deadweight_trace::ids::TaskId::at(1));
     assert_eq!(woken_by(80), (child, Ns(80)));
-    // Told of late.
+    // It was recorded late.
     assert_eq!(woken_by(93), (child, Ns(90)));
 }
 
-/// As make waits for a job's turn.
+/// As `make` waits for a free job slot.
 #[test]
 fn a_wait_for_input_is_interrupted_by_a_childs_death() {
     let woken_by = |ret: &str| {
