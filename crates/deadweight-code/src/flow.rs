@@ -1,6 +1,6 @@
 //! Where code can get to by its own jumps and branches.
 
-use super::instruction::{Instruction, Kind};
+use crate::instruction::{Instruction, Kind};
 
 /// Whether the code gets from instruction `from` to `to` by such as are `among` those to stay in. A jump
 /// whose target is not told may go anywhere. By their numbers.

@@ -4,7 +4,12 @@
 //! trace) a sample's own address stands and its role is work. A function is decoded once, when it
 //! is first asked for. The rules are in `asm`; what a role costs is the classes' knowledge.
 
-use crate::{Abi, Function, Line, Loop, Role};
+use crate::abi::Abi;
+use crate::code::{Code, Names};
+use crate::function::Function;
+use crate::function::listing::Line;
+use crate::function::loops::Loop;
+use crate::roles::Role;
 use deadweight_trace::ids::{ImageId, LocationId};
 use deadweight_trace::symbols::{FunctionCode, Symbols};
 use deadweight_trace::syscall::Arch;
@@ -219,11 +224,7 @@ impl<'s> MachineCode<'s> {
     }
 
     /// What `ask` says of a function's bytes and the names of what it calls.
-    pub fn reading<T>(
-        &self,
-        id: FunctionId,
-        ask: impl FnOnce(&crate::Code<'_>, &crate::Names<'_>) -> T,
-    ) -> T {
+    pub fn reading<T>(&self, id: FunctionId, ask: impl FnOnce(&Code<'_>, &Names<'_>) -> T) -> T {
         let code = self.code(id);
         ask(&self.bytes(code), &|addr| self.name(code, addr))
     }
@@ -258,11 +259,11 @@ impl<'s> MachineCode<'s> {
         inside.then(|| u32::try_from(at).ok().map(FunctionId))?
     }
 
-    fn bytes(&self, code: &'s FunctionCode) -> crate::Code<'s> {
+    fn bytes(&self, code: &'s FunctionCode) -> Code<'s> {
         let image = self.symbols.images.get(code.image.index());
         let language = image.map_or("", |image| self.symbols.name(image.language));
         let abi = Abi::of(language);
-        crate::Code { arch: self.arch, abi, addr: code.addr, bytes: &code.bytes }
+        Code { arch: self.arch, abi, addr: code.addr, bytes: &code.bytes }
     }
 
     fn name(&self, code: &'s FunctionCode, addr: FileAddr) -> Option<&'s str> {

@@ -2,8 +2,10 @@
 //!
 //! Not for what the function does (`roles`).
 
-use super::instruction::{Instruction, Kind, Registers};
-use super::{Abi, Code, x86};
+use crate::abi::Abi;
+use crate::code::Code;
+use crate::decode;
+use crate::instruction::{Instruction, Kind, Registers};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 
@@ -13,11 +15,11 @@ use deadweight_trace::units::FileAddr;
 /// anew. The entry, if there is no such instruction.
 #[must_use]
 pub fn probe_site(code: &Code<'_>) -> FileAddr {
-    let (convention, instructions) = match code.arch {
-        Arch::X86_64 => (x86::convention(code.abi), x86::decode(code.bytes, code.addr.0)),
-        // Its kernels do hardly any instruction themselves.
-        Arch::Aarch64 => return code.addr,
-    };
+    // On aarch64 the kernel emulates hardly any instruction.
+    if code.arch == Arch::Aarch64 {
+        return code.addr;
+    }
+    let (convention, instructions) = (decode::convention(code), decode::instructions(code));
     let mut kept = Registers::of(&[convention.stack]);
     convention.arguments.iter().for_each(|argument| kept.insert(*argument));
     // Go makes its frames by `push`, before anything else but the check of its stack.

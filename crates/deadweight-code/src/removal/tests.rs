@@ -1,7 +1,7 @@
-//! Functions of real compilers with a cost taken out, as text beside what it was.
+//! Functions of real compilers with a cost removed: the text before and after.
 
 use super::*;
-use crate::x86;
+use crate::tests::hex;
 use expect_test::{Expect, expect};
 
 /// A function taken from a binary, with what lies at the addresses that it calls.
@@ -18,12 +18,10 @@ impl Case {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let hex: String = self.code.split_whitespace().collect();
-        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-        (0..hex.len()).step_by(2).map(byte).collect()
+        hex(self.code)
     }
 
-    /// Removes something, and shows each patch as what it was and what it becomes.
+    /// Removes something, and shows each patch: the instructions before and after.
     fn check(
         &self,
         remove: impl Fn(&Code<'_>, &Names<'_>) -> Result<Vec<Patch>, Obstacle>,
@@ -50,12 +48,9 @@ impl Case {
 
 /// Instructions in one line.
 fn text(bytes: &[u8], addr: FileAddr) -> String {
-    let instructions = x86::decode(bytes, addr.0);
-    let one = |i: &Instruction| {
-        let at = usize::try_from(i.addr - addr.0).unwrap();
-        x86::text(&bytes[at..], i.addr).unwrap()
-    };
-    instructions.iter().map(one).collect::<Vec<_>>().join("; ")
+    let code = Code { arch: Arch::X86_64, abi: Abi::Platform, addr, bytes };
+    let one = |i: &Instruction| decode::text(&code, i.addr).unwrap();
+    decode::instructions(&code).iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 const C: Case = Case { abi: Abi::Platform, addr: 0, code: "", names: &[(0x100, "memset")] };

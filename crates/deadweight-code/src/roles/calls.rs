@@ -4,8 +4,8 @@
 
 use super::routine::{self, Routine};
 use super::{Role, claim};
+use crate::body::{Body, leaves};
 use crate::instruction::{Instruction, Kind, Registers};
-use crate::{Body, leaves};
 use std::collections::BTreeSet;
 
 /// How far from the entry a prologue can reach: pushes of all saved registers and as many

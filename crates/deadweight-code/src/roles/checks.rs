@@ -6,7 +6,7 @@
 
 use super::routine::{self, Routine};
 use super::{Role, claim};
-use crate::Body;
+use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Reg, Registers};
 
 /// How many instructions a cold block may take until it panics: it loads an index, a length and

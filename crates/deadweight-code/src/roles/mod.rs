@@ -4,17 +4,17 @@
 //! job. Where two rules want an instruction, the order of [`find`] decides: what moves data first,
 //! then checks, then what calling needs.
 
+mod accumulators;
 mod calls;
 pub(super) mod checks;
-mod counted;
 pub(super) mod routine;
 mod runs;
 mod shape;
 mod values;
 
-use super::Body;
-use super::flow;
-use super::instruction::{Instruction, Kind};
+use crate::body::Body;
+use crate::flow;
+use crate::instruction::{Instruction, Kind};
 pub use shape::Shape;
 
 /// What an instruction is there for.
@@ -94,7 +94,7 @@ pub enum Place {
 pub(super) fn find(body: &Body<'_, '_>) -> Vec<Role> {
     let mut roles = vec![Role::Work; body.instructions.len()];
     runs::mark(body, &mut roles);
-    counted::mark(body, &mut roles);
+    accumulators::mark(body, &mut roles);
     atomics(body, &mut roles);
     checks::mark(body, &mut roles);
     calls::mark(body, &mut roles);
@@ -175,8 +175,10 @@ fn atomics(body: &Body<'_, '_>, roles: &mut [Role]) {
     }
 }
 
-/// See [`super::moves_blocks`].
-pub(super) fn moves_blocks(name: &str) -> bool {
+/// Whether the routine called `name` copies or zeroes memory, so that its caller's code tells how
+/// much: the C library's and the languages' own.
+#[must_use]
+pub fn moves_blocks(name: &str) -> bool {
     use routine::Routine as R;
     let routine = routine::named(name);
     matches!(routine, Some(R::Copy | R::CopyFixed | R::Fill | R::Zero | R::ZeroFixed))

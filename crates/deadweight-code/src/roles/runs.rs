@@ -7,7 +7,7 @@
 use super::routine::{self, Routine};
 use super::values::{Spot, Value, Values};
 use super::{Place, Role, Run};
-use crate::Body;
+use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Reg};
 use std::ops::Range;
 

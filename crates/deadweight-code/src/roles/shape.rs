@@ -5,7 +5,7 @@
 //! operands in the frame. One function decides nothing; shapes are pooled over a program's hot
 //! functions.
 
-use crate::Body;
+use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Registers};
 use std::ops::AddAssign;
 

@@ -4,7 +4,7 @@
 //! from what the code does on the one way to it; anything else is unknown.
 
 use super::Place;
-use crate::Body;
+use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 
 /// What a register holds.
@@ -61,7 +61,7 @@ impl Values {
             writes: 0,
             stack: body.convention.stack,
             frame: keeps_frame(body).then_some(body.convention.frame),
-            constant: std::array::from_fn(|i| body.sole.constant(numbered(i))),
+            constant: std::array::from_fn(|i| body.single.constant(numbered(i))),
             always_zero: always_zero(body),
         }
     }

@@ -1,8 +1,8 @@
-//! Real functions of real compilers, as bytes with their source beside them, and what roles their
-//! instructions have; random bytes, which must do no harm.
+//! Functions of real compilers as bytes, with their source, and the roles of their instructions; random bytes, which must
+//! do no harm.
 
 mod aarch64;
-mod counted;
+mod accumulators;
 mod go;
 mod laws;
 mod native;
@@ -20,7 +20,7 @@ struct Fixture {
     addr: u64,
     /// Its bytes in hexadecimal.
     code: &'static str,
-    /// What lies at the addresses that it calls.
+    /// Names of the addresses that it calls.
     names: &'static [(u64, &'static str)],
 }
 
@@ -31,9 +31,7 @@ const ARM: Fixture = Fixture { arch: Arch::Aarch64, ..C };
 
 impl Fixture {
     fn bytes(&self) -> Vec<u8> {
-        (0..self.code.len() / 2)
-            .map(|i| u8::from_str_radix(&self.code[2 * i..2 * i + 2], 16).unwrap())
-            .collect()
+        hex(self.code)
     }
 
     fn name(&self, addr: FileAddr) -> Option<&'static str> {
@@ -82,6 +80,13 @@ impl Fixture {
     }
 }
 
+/// Bytes in hexadecimal, with or without blanks between them.
+pub(crate) fn hex(text: &str) -> Vec<u8> {
+    let digits: String = text.split_whitespace().collect();
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
 fn word(role: Role) -> String {
     let run = |what: &str, run: Run| {
         let looped = if run.looped { " a round" } else { "" };
@@ -95,6 +100,7 @@ fn word(role: Role) -> String {
         Role::BoundsCheck { after_load: false } => String::from("bounds check"),
         Role::OtherCheck => String::from("other check"),
         Role::WriteBarrier => String::from("write barrier"),
+        Role::AccumulatorZeroing => String::from("accumulator zeroing"),
         role => format!("{role:?}").to_lowercase(),
     }
 }

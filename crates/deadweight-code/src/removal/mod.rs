@@ -5,12 +5,17 @@
 //! length; what is left out may have been needed, which running it tells. Not for deciding what
 //! is worth trying (`proof`), nor for writing files.
 
-use super::instruction::{Instruction, Kind};
-use super::roles::routine::{self, Routine};
-use super::roles::{Role, checks};
-use super::sole::Sole;
-use super::x86::rewrite;
-use super::{Abi, Body, Code, Function, Loop, Names, find};
+use crate::abi::Abi;
+use crate::body::{Body, find};
+use crate::code::{Code, Names};
+use crate::decode;
+use crate::decode::x86::rewrite;
+use crate::function::Function;
+use crate::function::loops::Loop;
+use crate::instruction::{Instruction, Kind};
+use crate::roles::routine::{self, Routine};
+use crate::roles::{Role, checks};
+use crate::single_assignment::SingleAssignment;
 use deadweight_trace::patch::Patch;
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
@@ -65,13 +70,13 @@ impl<'c, 'n> Reading<'c, 'n> {
     }
 
     fn body(&self) -> Body<'_, 'n> {
-        let convention = super::x86::convention(self.code.abi);
+        let convention = decode::convention(self.code);
         Body {
             instructions: &self.function.instructions,
             entered: &self.function.entered,
             convention,
             names: self.names,
-            sole: Sole::of(&self.function.instructions, convention.saved),
+            single: SingleAssignment::of(&self.function.instructions, convention.saved),
         }
     }
 }

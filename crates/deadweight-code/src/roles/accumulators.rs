@@ -6,7 +6,7 @@
 //! the memory is not known, and says nothing.
 
 use super::{Role, routine};
-use crate::Body;
+use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 
 /// How far behind the clearing its use is looked for.

@@ -3,8 +3,8 @@
 //! The only place that knows Arm: its registers, mnemonics and calling conventions. Scalable
 //! vectors (SVE) are not decoded and stay unknown.
 
-use super::instruction::{Instruction, Kind, Memory, Reg, Registers};
-use super::{Abi, Convention};
+use crate::abi::{Abi, Convention};
+use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Opcode, Operand, SIMDSizeCode, SizeCode};
 

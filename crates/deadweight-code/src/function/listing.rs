@@ -2,9 +2,11 @@
 //!
 //! Never a single instruction: which one of a few neighbours a sample hits is chance.
 
-use super::instruction::Instruction;
-use super::{Code, Function, Names, aarch64, find, x86};
-use deadweight_trace::syscall::Arch;
+use super::Function;
+use crate::body::find;
+use crate::code::{Code, Names};
+use crate::decode;
+use crate::instruction::Instruction;
 use deadweight_trace::units::FileAddr;
 
 /// Instructions shown, so that a loop's body fits and a screen is not filled.
@@ -66,18 +68,13 @@ impl Function {
     }
 
     /// The text of one instruction.
-    pub(super) fn line(
+    pub(crate) fn line(
         &self,
         code: &Code<'_>,
         names: &Names<'_>,
         instruction: &Instruction,
     ) -> String {
-        let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).unwrap_or(usize::MAX);
-        let bytes = code.bytes.get(at..).unwrap_or_default();
-        let native = match code.arch {
-            Arch::X86_64 => x86::text(bytes, instruction.addr),
-            Arch::Aarch64 => aarch64::text(bytes, instruction.addr),
-        };
+        let native = decode::text(code, instruction.addr);
         let outside = |to: &u64| find(&self.instructions, *to).is_none();
         let callee = instruction.callee().filter(outside).and_then(|to| names(FileAddr(to)));
         match (native, callee) {

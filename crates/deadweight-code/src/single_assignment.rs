@@ -19,12 +19,12 @@ pub(super) enum Source {
 
 /// The only thing that is put into each register, of those that calls leave alone.
 #[derive(Clone, Debug)]
-pub(super) struct Sole([Option<Source>; Reg::COUNT]);
+pub(super) struct SingleAssignment([Option<Source>; Reg::COUNT]);
 
-impl Sole {
+impl SingleAssignment {
     /// Of a function with these instructions. `saved`: the registers that calls leave alone.
     pub(super) fn of(instructions: &[Instruction], saved: Registers) -> Self {
-        let mut sole = [None; Reg::COUNT];
+        let mut single = [None; Reg::COUNT];
         let mut several = Registers::default();
         for instruction in instructions {
             // What the caller had there comes back before the function returns.
@@ -33,7 +33,7 @@ impl Sole {
             }
             for register in instruction.writes.iter().filter(|r| saved.has(*r)) {
                 let source = source(instruction).filter(|_| instruction.data[0] == Some(register));
-                let known = &mut sole[register.index()];
+                let known = &mut single[register.index()];
                 match (source, *known) {
                     (Some(new), None) => *known = Some(new),
                     (Some(new), Some(old)) if new == old => {}
@@ -41,8 +41,8 @@ impl Sole {
                 }
             }
         }
-        several.iter().for_each(|register| sole[register.index()] = None);
-        Self(sole)
+        several.iter().for_each(|register| single[register.index()] = None);
+        Self(single)
     }
 
     /// The constant that `register` holds wherever it is used, if that is so.

@@ -1,12 +1,12 @@
 //! x86-64 machine code into [`Instruction`]s, through iced-x86.
 //!
 //! The only place that knows x86: its registers, mnemonics and calling conventions. Rules about
-//! what code is for stand in [`super::roles`].
+//! what code is for are in [`crate::roles`].
 
-pub(super) mod rewrite;
+pub(crate) mod rewrite;
 
-use super::instruction::{Instruction, Kind, Memory, Reg, Registers};
-use super::{Abi, Convention};
+use crate::abi::{Abi, Convention};
+use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 use iced_x86::{
     Decoder, DecoderOptions, FastFormatter, FlowControl, InstructionInfoFactory,
     InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
@@ -32,7 +32,7 @@ const SYSTEM_V: [Reg; 6] = [RDI, RSI, RDX, RCX, R8, R9];
 const GO: [Reg; 9] = [RAX, RBX, RCX, RDI, RSI, R8, R9, R10, R11];
 
 /// How code of this convention calls and what its registers are reserved for.
-pub(super) fn convention(abi: Abi) -> Convention {
+pub(crate) fn convention(abi: Abi) -> Convention {
     let go = abi == Abi::Go;
     Convention {
         stack: RSP,

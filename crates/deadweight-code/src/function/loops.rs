@@ -3,8 +3,11 @@
 //! Innermost loops only, without nesting or induction variables: enough to say what share of a
 //! loop's instructions has a role. Not a compiler's analysis.
 
-use super::instruction::Kind;
-use super::{Function, Role, find, flow};
+use super::Function;
+use crate::body::find;
+use crate::flow;
+use crate::instruction::{Instruction, Kind};
+use crate::roles::Role;
 use deadweight_trace::units::FileAddr;
 
 /// How many instructions behind one its loop's jump back is looked for.
@@ -56,7 +59,7 @@ impl Function {
     pub fn loop_around(&self, addr: FileAddr) -> Option<Loop> {
         let inside = find(&self.instructions, addr.0)?;
         let behind = self.instructions.iter().enumerate().skip(inside).take(REACH);
-        let back = |(last, i): (usize, &super::instruction::Instruction)| {
+        let back = |(last, i): (usize, &Instruction)| {
             let target = i.target().filter(|to| *to <= self.instructions[inside].addr)?;
             let first = self.instructions.binary_search_by_key(&target, |i| i.addr).ok()?;
             Some((first, last))
@@ -85,7 +88,7 @@ impl Function {
     fn describe(&self, first: usize, last: usize) -> Loop {
         let roles = &self.roles[first..=last];
         let body = &self.instructions[first..=last];
-        let other_way = |(i, role): (&super::instruction::Instruction, &Role)| match i.kind {
+        let other_way = |(i, role): (&Instruction, &Role)| match i.kind {
             Kind::Branch(to) => {
                 to != body[0].addr && !matches!(role, Role::BoundsCheck { .. } | Role::OtherCheck)
             }
@@ -112,12 +115,12 @@ fn is_check(role: &Role) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::hex;
     use crate::{Abi, Code};
     use deadweight_trace::syscall::Arch;
 
-    fn read(hex: &str) -> Function {
-        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    fn read(code: &str) -> Function {
+        let bytes = hex(code);
         let abi = Abi::Platform;
         let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0), bytes: &bytes };
         Function::read(&code, &|addr| {
@@ -130,8 +133,7 @@ mod tests {
         // 0: cmp eax, 9; 3: jae 10
         // 5: add eax, [rdi]; 7: add eax, [rsi]; 9: ret
         // 10: mov eax, 1; 15: jmp 5
-        let function =
-            read("83f809730b030703 06c30f1f4400009090b801000000ebee".replace(' ', "").as_str());
+        let function = read("83f809730b030703 06c30f1f4400009090b801000000ebee");
         assert_eq!(function.loop_around(FileAddr(7)), None);
     }
 
@@ -142,7 +144,7 @@ mod tests {
         // 1b: inc rdx; 1e: cmp rdx, rbx; 21: jne 0; 23: ret; 24: call 100
         let code =
             "488b4f104c89c0480fafc14801d04c39d07311448b0c86 45890c93 48ffc24839da75ddc3e8d7000000";
-        let around = |code: &str| read(&code.replace(' ', "")).loop_around(FileAddr(7)).unwrap();
+        let around = |code: &str| read(code).loop_around(FileAddr(7)).unwrap();
         assert_eq!(around(code).checks, 2);
         // 17: mov [rdi+10h], ecx; nop
         assert_eq!(around(&code.replace("45890c93", "894f1090")).checks, 0);

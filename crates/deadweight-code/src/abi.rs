@@ -1,0 +1,43 @@
+//! Calling conventions: which registers pass arguments, return results, and survive calls.
+//!
+//! Not for decoding: `decode` fills in the registers of each architecture.
+
+use crate::instruction::{Reg, Registers};
+
+/// Whose calling convention code follows.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Abi {
+    /// The platform's: System V on x86-64, AAPCS64 on aarch64. Rust's and Zig's own differ from
+    /// it only in ways that no rule asks about.
+    #[default]
+    Platform,
+    /// Go's internal one.
+    Go,
+}
+
+impl Abi {
+    /// The convention of code in `language`, as [`deadweight_trace::symbols::Image::language`] names it.
+    #[must_use]
+    pub fn of(language: &str) -> Self {
+        if language == "Go" { Self::Go } else { Self::Platform }
+    }
+}
+
+/// What registers are for.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Convention {
+    pub(crate) stack: Reg,
+    pub(crate) frame: Reg,
+    /// Holds the return address after a call.
+    pub(crate) link: Option<Reg>,
+    /// Where a block instruction writes, where it reads, and how many elements.
+    pub(crate) block: Option<[Reg; 3]>,
+    pub(crate) result: Reg,
+    pub(crate) arguments: &'static [Reg],
+    /// Kept across calls.
+    pub(crate) saved: Registers,
+    /// Is zero between functions.
+    pub(crate) zero: Option<Reg>,
+    /// Go's current goroutine.
+    pub(crate) goroutine: Option<Reg>,
+}

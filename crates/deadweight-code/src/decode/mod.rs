@@ -1,0 +1,40 @@
+//! Machine code into [`Instruction`]s: the only place that knows an architecture.
+//!
+//! - Comes in: the bytes of a function.
+//! - Goes out: its instructions in common terms, their text, and the registers of its calling convention; for x86-64 also
+//!   bytes that replace instructions (`x86::rewrite`).
+//! - Must not know: what instructions are for; see `roles`.
+
+mod aarch64;
+pub(crate) mod x86;
+
+use crate::abi::Convention;
+use crate::code::Code;
+use crate::instruction::Instruction;
+use deadweight_trace::syscall::Arch;
+
+/// The registers of the function's calling convention.
+pub(crate) fn convention(code: &Code<'_>) -> Convention {
+    match code.arch {
+        Arch::X86_64 => x86::convention(code.abi),
+        Arch::Aarch64 => aarch64::convention(code.abi),
+    }
+}
+
+/// The function's instructions, in order of address. Never more than there are bytes.
+pub(crate) fn instructions(code: &Code<'_>) -> Vec<Instruction> {
+    match code.arch {
+        Arch::X86_64 => x86::decode(code.bytes, code.addr.0),
+        Arch::Aarch64 => aarch64::decode(code.bytes, code.addr.0),
+    }
+}
+
+/// The instruction at `addr` as text; none if there is none.
+pub(crate) fn text(code: &Code<'_>, addr: u64) -> Option<String> {
+    let at = usize::try_from(addr.wrapping_sub(code.addr.0)).unwrap_or(usize::MAX);
+    let bytes = code.bytes.get(at..).unwrap_or_default();
+    match code.arch {
+        Arch::X86_64 => x86::text(bytes, addr),
+        Arch::Aarch64 => aarch64::text(bytes, addr),
+    }
+}

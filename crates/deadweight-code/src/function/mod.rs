@@ -1,0 +1,148 @@
+//! A function: its instructions, each with a role, and what a sampled address is charged to.
+//!
+//! - Comes in: the bytes of a function and names for what it calls.
+//! - Goes out: roles, loops ([`loops`](self::loops)), listings ([`listing`](self::listing)), sizes.
+//! - Must not know: traces or samples as such; `machine_code` joins both.
+
+pub(crate) mod listing;
+pub(crate) mod loops;
+
+use crate::body::{Body, entered, find};
+use crate::code::{Code, Names};
+use crate::decode;
+use crate::instruction::{Instruction, Kind, Memory};
+use crate::roles::{self, Role, Shape};
+use crate::single_assignment::SingleAssignment;
+use deadweight_trace::units::FileAddr;
+
+/// A function's instructions with a role each.
+#[derive(Clone, Debug)]
+pub struct Function {
+    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) roles: Vec<Role>,
+    /// Whether a jump or branch of this function comes in here; true for the entry.
+    pub(crate) entered: Vec<bool>,
+    shape: Shape,
+    /// What it calls in rare cases, if it is small.
+    small: Option<Vec<Instruction>>,
+}
+
+impl Function {
+    /// Decodes `code` and finds a role for every instruction.
+    #[must_use]
+    pub fn read(code: &Code<'_>, names: &Names<'_>) -> Self {
+        let convention = decode::convention(code);
+        let instructions = decode::instructions(code);
+        let entered = entered(&instructions);
+        let single = SingleAssignment::of(&instructions, convention.saved);
+        let body =
+            Body { instructions: &instructions, entered: &entered, convention, names, single };
+        let roles = roles::find(&body);
+        let shape = roles::shape(&body);
+        let small = roles::calls_of_small(&body);
+        Self { instructions, roles, entered, shape, small }
+    }
+
+    /// The instructions, in order of address.
+    #[must_use]
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// A role for each of [`Function::instructions`].
+    #[must_use]
+    pub fn roles(&self) -> &[Role] {
+        &self.roles
+    }
+
+    /// How the code looks as a whole: optimised or not.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Whether calling it costs about as much as running it: a few dozen instructions without a
+    /// loop that call nothing but panics. Then what it calls beyond a branch, if anything: it is
+    /// small only if that happens rarely, which the code does not tell.
+    #[must_use]
+    pub fn calls_if_small(&self) -> Option<&[Instruction]> {
+        self.small.as_deref()
+    }
+
+    /// How many of its instructions are there for anything but being called, and calling.
+    #[must_use]
+    pub fn work_instructions(&self) -> usize {
+        use Role::{Arguments, Call, Epilogue, Prologue};
+        let working = |(i, role): &(&Instruction, &Role)| {
+            !matches!(role, Prologue | Epilogue | Arguments | Call)
+                && !matches!(i.kind, Kind::Nop | Kind::Trap | Kind::Unknown)
+        };
+        self.instructions.iter().zip(&self.roles).filter(working).count()
+    }
+
+    /// Whether it writes single bytes behind a pointer. In C and C++ these may be bytes of anything,
+    /// so that whoever inlines it still loads everything else again.
+    #[must_use]
+    pub fn writes_bytes(&self) -> bool {
+        let byte = |m: Memory| m.size == 1 && m.written && m.base.is_some();
+        let at_work = |role: &Role| !matches!(role, Role::Prologue | Role::Arguments);
+        let with_roles = self.instructions.iter().zip(&self.roles);
+        with_roles.into_iter().any(|(i, role)| at_work(role) && i.memory.is_some_and(byte))
+    }
+
+    /// The calls within `reach` instructions of the one at `addr`, nearest first.
+    pub fn calls_near(&self, addr: FileAddr, reach: usize) -> impl Iterator<Item = &Instruction> {
+        let at = find(&self.instructions, addr.0);
+        let range = at.map_or(0..0, |at| {
+            at.saturating_sub(reach)..self.instructions.len().min(at.saturating_add(reach + 1))
+        });
+        let mut calls: Vec<&Instruction> =
+            self.instructions[range].iter().filter(|i| matches!(i.kind, Kind::Call(_))).collect();
+        calls.sort_by_key(|call| call.addr.abs_diff(addr.0));
+        calls.into_iter()
+    }
+
+    /// The instruction that a sample at `ip` waited for.
+    ///
+    /// A sampling interrupt comes between instructions: the one at `ip` has not begun, the one
+    /// before it took the time. Where `ip` is also reached by a jump, which came before is not
+    /// known, and `ip` itself is charged; the same at the entry, outside the function, and for an
+    /// instruction that moves a block, which an interrupt divides.
+    #[must_use]
+    pub fn charge(&self, ip: FileAddr) -> FileAddr {
+        self.charged(ip).map_or(ip, |i| FileAddr(self.instructions[i].addr))
+    }
+
+    /// The role of the instruction that a sample at `ip` waited for; none outside the function. Before the
+    /// first one that was the call, unless a jump of its own comes back there.
+    #[must_use]
+    pub fn role_of_sample(&self, ip: FileAddr) -> Option<Role> {
+        let charged = self.charged(ip)?;
+        let first = self.instructions[charged].addr;
+        let was_called = charged == 0
+            && ip.0 == first
+            && !self.resumes(0)
+            && self.instructions.iter().all(|i| i.target() != Some(first));
+        Some(if was_called { Role::Prologue } else { self.roles[charged] })
+    }
+
+    /// The role of the instruction at `addr` itself: of a call, for those who know the callee.
+    #[must_use]
+    pub fn role_at(&self, addr: FileAddr) -> Option<Role> {
+        find(&self.instructions, addr.0).map(|i| self.roles[i])
+    }
+
+    fn charged(&self, ip: FileAddr) -> Option<usize> {
+        let i = find(&self.instructions, ip.0)?;
+        let stay = self.entered[i]
+            || i == 0
+            || self.resumes(i)
+            || !self.instructions[i - 1].falls_through();
+        Some(if stay { i } else { i - 1 })
+    }
+
+    /// Whether an interrupt may divide the instruction.
+    fn resumes(&self, i: usize) -> bool {
+        matches!(self.instructions[i].kind, Kind::CopyBlock | Kind::FillBlock)
+    }
+}
