@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Signal dispositions are the whole process's: a test that compares them must be alone.
+/// Signal dispositions are global to the process: a test that compares them must run alone.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -136,7 +136,7 @@ fn tempfile() -> File {
     made.unwrap()
 }
 
-/// A copy of a program of the machine that lives as long as the test.
+/// A copy of a program that lives as long as the test.
 fn copy_of(program: &str, name: &str) -> Script {
     let script = Script::new(name, "", 0o755);
     fs::copy(program, &script.0).unwrap();
@@ -152,7 +152,7 @@ fn a_copy_takes_the_place_of_a_binary_for_one_program_alone() {
     let direct = Request { substitute: standing(), ..request(&[path]) };
     assert_eq!(run_clean(&direct).unwrap().exit.code, 1);
     assert_eq!(run_clean(&request(&[path])).unwrap().exit.code, 0, "as it was");
-    // Behind a shell only a mount reaches it, which takes privilege.
+    // Behind a shell only a mount reaches it, which needs privileges.
     let line = format!("{path} || exit 9");
     let indirect = Request { substitute: standing(), ..request(&["sh", "-c", &line]) };
     match run_clean(&indirect) {
@@ -178,9 +178,9 @@ fn interrupts_can_be_noted_while_programs_get_them_as_ever() {
     let _alone = alone();
     let interrupts = Interrupts::note();
     assert_eq!(interrupts.seen(), None);
-    // As from a terminal: both get it.
+    // As from a terminal: both processes get it.
     let run = run_clean(&request(&["sh", "-c", "kill -INT $PPID; kill -INT $$"])).unwrap();
-    // Another thread of the tests may get ours, and on a busy machine only after the run's end.
+    // Another thread of the tests may get the signal, and on a busy machine only after the run's end.
     let seen = (0..1000).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
         interrupts.seen()

@@ -1,6 +1,6 @@
 //! Real programs recorded on this machine, checked against what the kernel itself counted.
 //!
-//! Needs root (perf events of the whole machine). Without, every test says why it was skipped.
+//! Needs root (perf events of the whole machine). Without it, every test says why it was skipped.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 #![expect(clippy::print_stdout, reason = "a skipped test says so; a failed one shows what it saw")]
 
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What the tests look at of a recording.
+/// The parts of a recording that the tests check.
 #[derive(Default)]
 struct Seen {
     zero: u64,
@@ -66,7 +66,7 @@ impl Sink for Seen {
             RawKind::Fork { child, .. } => _ = self.births.insert(child.0),
             RawKind::Exec { path, former } => {
                 self.formers.push(former.0);
-                // The first exec is the root's, which nobody of ours gave birth to.
+                // The first exec is the root's; the root has no recorded birth.
                 self.births.insert(task);
                 self.execs.push((task, (*path).to_owned()));
             }

@@ -1,5 +1,5 @@
-//! The first events of a recording that joins a running process: how it stands at that instant,
-//! told as if it had all just happened. Not for finding that out: see `snapshot`.
+//! The first events of a recording that attaches to a running process: its state at that instant, reported as if
+//! everything had just happened. `snapshot` finds that state out.
 
 use super::{Follow, Task};
 use crate::perf::decode::{Body, Record};
@@ -9,9 +9,9 @@ use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
-    /// Tells all of it. To be called before the first record.
+    /// Reports all of it. Call it before the first record.
     pub(crate) fn join(&mut self, snapshot: &Snapshot) {
-        // Its end is our leaving: nothing after it is its last step.
+        // The recording ends when it detaches: no later event is the process's last step.
         self.seen.root_dead = true;
         for process in &snapshot.processes {
             self.join_process(snapshot.at, process);
@@ -21,7 +21,7 @@ impl Follow<'_> {
         for (process, thread) in threads().filter(|(_, t)| t.doing != Doing::Running) {
             self.join_waiting(snapshot.at, process, thread);
         }
-        // Last, so that each has its CPU from now on. Where several say so, nobody is known to.
+        // Last, so that each has its CPU from now on. If several threads claim one CPU, its holder is unknown.
         let running = |t: &Thread| t.doing == Doing::Running;
         for (process, thread) in threads().filter(|(_, t)| running(t)) {
             let alone = threads().filter(|(_, t)| running(t) && t.cpu == thread.cpu).count() == 1;
@@ -60,7 +60,7 @@ impl Follow<'_> {
             self.tasks.insert(thread.tid, Task { own: true, process: pid, ..Task::default() });
             self.named(&record, thread.tid, thread.name.as_bytes());
         }
-        // What it really does comes next; so far it was only made to look busy.
+        // Its real state comes next; until here it only had to seem to run.
         self.emit(&record, pid, RawKind::Off { why: Off::Preempted, chain: &[] });
     }
 

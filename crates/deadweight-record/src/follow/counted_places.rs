@@ -1,4 +1,4 @@
-//! What the records of counted places tell the sink. Not for setting the places: see `counting`.
+//! Records of counted functions, into raw events. `session::counting` sets the probes.
 
 use super::Follow;
 use crate::perf::decode::{Body, Record, Sample};
@@ -6,7 +6,7 @@ use deadweight_trace::probe;
 use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
-    /// Nothing more for the moment.
+    /// There are no more events for the moment.
     pub(crate) fn flush(&mut self) {
         self.sink.flush();
     }

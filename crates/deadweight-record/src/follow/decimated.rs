@@ -1,5 +1,4 @@
-//! What calls tell the sink of which one in so many was recorded. Not for how many there were: see
-//! `merge::nth`.
+//! Records of decimated system calls (1 in N), into raw events. For the number of calls see `merge::nth`.
 
 use super::Follow;
 use super::merge::UnrecordedCalls;
@@ -9,21 +8,21 @@ use crate::perf::schema::Role;
 use deadweight_trace::raw::{Calls, RawKind};
 use std::collections::HashMap;
 
-/// A call that takes longer, in ns, is not one of those that come densely.
+/// A call that takes longer, in ns, is not made at a high rate.
 const LONGEST: u64 = 10_000;
-/// The time in so many calls is remembered, and older ones count for half.
+/// The time in this many calls is remembered; older ones count for half.
 const REMEMBERED: u64 = 4096;
 
-/// What is known of them.
+/// The state of decimation.
 #[derive(Debug, Default)]
 pub(super) struct Decimation {
     /// What recording adds to the time between entry and return, in ns.
     recording: u64,
-    /// PidMap of tasks that the events of all pass over, at some call, and since when.
+    /// Tids that the shared events exclude, at some call, and since when.
     passed: HashMap<u32, u64>,
-    /// By task and number: its calls.
+    /// By task and call number: its calls.
     of: HashMap<(u32, u16), Of>,
-    /// By number: calls that were recorded one by one, and the time in them.
+    /// By call number: calls that were recorded one by one, and the time in them.
     inside: HashMap<u16, (u64, u64)>,
 }
 
@@ -31,7 +30,7 @@ pub(super) struct Decimation {
 struct Of {
     args: Option<[u64; 6]>,
     ret: i64,
-    /// Calls that were told alone, with a stack, and are counted too.
+    /// Calls that were reported alone, with a stack, and are included in the count.
     alone: u32,
 }
 
@@ -45,7 +44,7 @@ impl Decimation {
         self.of.retain(|(task, _), _| !of(*task));
     }
 
-    /// The calls of which one in so many is recorded.
+    /// The calls that are decimated.
     pub(super) fn calls(&self) -> impl Iterator<Item = u16> {
         self.of.keys().map(|(_, nr)| *nr)
     }
@@ -62,7 +61,7 @@ impl Decimation {
         (*count, *all) = (*count + 1, *all + took);
     }
 
-    /// How long one takes of which neither was recorded, in ns.
+    /// The duration of a call of which neither entry nor return was recorded, in ns.
     fn each(&self, nr: u16) -> u64 {
         let (count, all) = self.inside.get(&nr).copied().unwrap_or((0, 0));
         (all / count.max(1)).saturating_sub(self.recording)
@@ -70,12 +69,12 @@ impl Decimation {
 }
 
 impl Follow<'_> {
-    /// A call of this task, and of whoever has its number, is recorded by events of its own only.
+    /// A call of this task, and of any later task with its tid, is recorded only by events of its own.
     pub(crate) fn excludes(&mut self, task: u32, since: u64) {
         self.decimation.passed.entry(task).or_insert(since);
     }
 
-    /// This number is a new task's.
+    /// A new task has this tid.
     pub(super) fn tid_reused(&mut self, task: u32, at: u64) {
         if self.decimation.passed.get(&task).is_some_and(|since| at > *since) {
             self.decimation.forget(|of| of == task);
@@ -83,13 +82,13 @@ impl Follow<'_> {
         }
     }
 
-    /// One in so many entries: the others have its arguments.
+    /// 1 in N entries: the other calls have its arguments.
     pub(super) fn enter_nth(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let Some((nr, args)) = self.call_of(sample) else { return };
         self.decimation.of.entry((record.task, nr)).or_default().args = Some(args);
     }
 
-    /// One in so many returns: it tells of those since the last.
+    /// 1 in N returns: it stands for the calls since the last one.
     pub(super) fn leave_nth(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let Some((nr, _)) = self.call_of(sample) else { return };
         let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
@@ -105,7 +104,7 @@ impl Follow<'_> {
         };
         if count > 0 {
             self.seen.decimated += u64::from(count);
-            // What was handed on meanwhile was later than their beginning.
+            // Events that were passed on meanwhile were later than the calls' beginning.
             let over = until.saturating_sub(self.last.max(record.at));
             let inside = (self.decimation.each(nr) * u64::from(count)).min(over);
             let calls = Calls { nr, args, ret, count, inside, over };
@@ -113,7 +112,7 @@ impl Follow<'_> {
         }
     }
 
-    /// The stack at a call of which only the entry is seen; whether it was one.
+    /// The stack at a call without other records; true if it was one.
     pub(super) fn site_of_decimated(&mut self, record: &Record<'_>, sample: &Sample<'_>) -> bool {
         let at_call = self.tasks.get(&record.task).is_some_and(|t| t.open == Some(Role::CallSite));
         if sample.role != Role::CallSite || self.decimation.of.is_empty() || at_call {
@@ -129,7 +128,7 @@ impl Follow<'_> {
         if let Some(user) = user_state(sample, &chain) {
             self.emit(record, record.task, RawKind::Site(user));
         }
-        // As long as one that is recorded: what has no length has no weight among places.
+        // As long as a recorded one: a call without length would have no weight among call sites.
         let at = self.last + self.decimation.each(nr) + self.decimation.recording;
         let back = Record { at, body: Body::Other, ..*record };
         self.emit(&back, record.task, RawKind::Back { ret });

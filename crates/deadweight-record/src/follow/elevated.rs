@@ -1,12 +1,13 @@
-//! Programs that have more rights than their user: as they begin, the kernel lets go of perf's events in them, and tells
-//! that as if they had ended. Not for the user rung, where all of them is hidden: see `own`.
+//! Programs with elevated privileges (set-user-id programs): when they start, the kernel removes perf's events from
+//! them, and reports that as if the task had exited. On the user rung such programs are completely hidden: see
+//! `user_rung`.
 
 use super::Follow;
 use crate::perf::decode::Record;
 use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
-    /// The kernel tells that this task has ended; nobody does in the call that makes him another program.
+    /// The kernel reports that this task has exited; no task really exits during its exec.
     pub(super) fn exits(&mut self, record: &Record<'_>, task: u32) {
         match self.tasks.get_mut(&task) {
             Some(known) if known.became => {
@@ -17,7 +18,8 @@ impl Follow<'_> {
         }
     }
 
-    /// A call of this task was recorded: if it has more rights, what is said of its kind does not hold for calls.
+    /// A call of this task was recorded. If it has elevated privileges, the warning about them does not hold for
+    /// calls.
     pub(super) fn calls(&mut self, task: u32) {
         let elevated = self.tasks.get(&task).is_some_and(|known| known.elevated);
         self.seen.elevated_calls |= elevated;
@@ -33,7 +35,7 @@ mod tests {
     use deadweight_trace::Meta;
     use deadweight_trace::raw::{RawEvent, Sink};
 
-    /// When it ended.
+    /// The times of exits.
     #[derive(Default)]
     struct Ended(Vec<u64>);
 

@@ -1,19 +1,19 @@
-//! What may be forgotten of tasks: of those that ended nothing more is told. Not for what the sink remembers.
+//! Which tasks can be forgotten: those that ended and of which no more records come. The sink keeps its own state.
 
 use super::Follow;
 use deadweight_trace::Off;
 use deadweight_trace::raw::RawKind;
 use std::collections::HashSet;
 
-/// So many tasks are no burden.
+/// This many tasks are no problem.
 pub(super) const FEW: usize = 4096;
-/// Records of what a task did before its end may be taken up to so many ns after it: its memory may be
-/// taken down meanwhile, and what is read from the side has a time of its own.
+/// Records of a task may come up to this many ns after its end: its memory is freed meanwhile, and samples from
+/// `/proc` have times of their own.
 const LATE: u64 = 1_000_000_000;
 
 impl Follow<'_> {
-    /// Notes whether a task is off its CPU, and gone. The first task of a process may die and be there again: as another of its
-    /// threads, which became a program.
+    /// Notes whether a task is off its CPU, and gone. The first task of a process may exit and reappear: if another
+    /// of its threads calls exec.
     pub(super) fn note_off_cpu(&mut self, task: u32, kind: &RawKind<'_>, at: u64) {
         let gone = match kind {
             RawKind::Off { why: Off::Dead, .. } => Some(at),
@@ -26,8 +26,8 @@ impl Follow<'_> {
         }
     }
 
-    /// Forgets who is gone, where there are many. A process is kept as long as one of its tasks lives. Strangers who
-    /// have no CPU will be met anew.
+    /// Forgets tasks that are gone, if there are many. A process is kept as long as one of its tasks lives. Other
+    /// programs' tasks without a CPU are forgotten; they reappear with their next record.
     pub(super) fn forget(&mut self) {
         if self.tasks.len() < self.forget_at {
             return;
@@ -57,7 +57,7 @@ mod tests {
     use deadweight_trace::Meta;
     use deadweight_trace::raw::{RawEvent, Sink};
 
-    /// Forgets all that it is told.
+    /// Ignores all events.
     struct Nobody;
 
     impl Sink for Nobody {
@@ -88,7 +88,7 @@ mod tests {
         let mut most = 0;
         for child in 0..40_000_u32 {
             let at = u64::from(child) * 3_000_000;
-            // A stranger has the other CPU.
+            // An unrelated task has the other CPU.
             follow.tasks.entry(1_000_000 + child).or_default();
             born(&mut follow, (100 + child, 100 + child), at);
             dies(&mut follow, 100 + child, at + 1_000_000);
@@ -111,7 +111,7 @@ mod tests {
         follow.forget_at = 0;
         follow.forget();
         assert!(follow.owns(50) && follow.owns(51) && !follow.tasks.contains_key(&60));
-        // The other one becomes a program and is called as the first was.
+        // The other one calls exec and gets the first one's tid.
         let path = RawKind::Exec { former: deadweight_trace::ids::Tid(51), path: "" };
         let record = Record { at: follow.last, process: 50, task: 50, cpu: 0, body: Body::Other };
         follow.emit(&record, 50, path);

@@ -1,24 +1,25 @@
-//! Where many tasks are born quickly: which calls are worth their price. Each event of an ordinary user's is copied at each
-//! birth, so a birth and a death cost some 5 ms with all of them.
+//! Fork bursts (many births at once): which system calls are worth their cost. Each event of an ordinary user is
+//! copied at each fork, so a fork and an exit cost some 5 ms with all events.
 //!
-//! Not for letting the events go: that is `record::fork_burst`.
+//! `record::fork_burst` closes the events.
 
 use super::Follow;
 use super::seen::ReducedCalls;
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Calls are judged by what came while so many tasks were born, after as many before them: how a program starts says
-/// little about what its threads do.
+/// Calls are judged by the records between this many births, after as many births before: the start of a program says
+/// little about its threads.
 const BORN: u32 = 128;
-/// If they took longer than this, in ns, their births cost little of it.
+/// If those births took longer than this, in ns, they cost only a small part of it.
 const QUICK: u64 = 12_800_000_000;
-/// A call stays if it comes once in so many births, ...
+/// A call stays recorded if it is made once in this many births, ...
 const SELDOM: u32 = 16;
-/// ... or one part in so many of the time was spent in it.
+/// ... or if one part in this many of the time was spent in it.
 const SHORT: u64 = 100;
 
-/// Calls that others are understood by: pipes, descriptors that are closed and replaced, programs, deaths, who wakes whom, what is waited for.
+/// Calls that are needed to understand others: pipes, descriptors that are closed and replaced, programs, exits,
+/// wakers, what is waited for.
 const NEEDED: [&str; 14] = [
     "read",
     "write",
@@ -36,24 +37,24 @@ const NEEDED: [&str; 14] = [
     "poll",
 ];
 
-/// What is kept for that.
+/// The state of the decision.
 #[derive(Debug, Default)]
 pub(super) struct ForkBurst {
     /// Births since `since`.
     born: u32,
     since: u64,
-    /// Those before were others.
+    /// An earlier round of births was counted already.
     begun: bool,
-    /// By number: how many, and the time in them, in ns.
+    /// By call number: how many, and the time in them, in ns.
     calls: BTreeMap<u16, (u32, u64)>,
-    /// Whether it is still to be decided: on the user rung, once.
+    /// Whether the decision is still to be made: on the user rung, once.
     open: bool,
-    /// The calls that are not recorded any more, once that is decided.
+    /// The calls that are no longer recorded, after the decision.
     retired: Vec<u16>,
 }
 
 impl ForkBurst {
-    /// Without calls that have events of their own there is nothing to decide.
+    /// Without events at single calls there is nothing to decide.
     pub(super) fn new(open: bool) -> Self {
         Self { open, ..Self::default() }
     }
@@ -70,7 +71,7 @@ impl ForkBurst {
         }
     }
 
-    /// Another one was born; whether it is time to decide.
+    /// Another task was born; returns whether it is time to decide.
     fn born(&mut self, at: u64) -> bool {
         self.born += 1;
         if self.born < BORN {
@@ -91,7 +92,7 @@ impl ForkBurst {
 }
 
 impl Follow<'_> {
-    /// A task was born. Once there are too many, it is decided which calls are to be recorded no more.
+    /// A task was born. After too many births, this decides which calls are no longer recorded.
     pub(super) fn task_born(&mut self, at: u64) {
         self.seen.born += 1;
         if !self.fork_burst.open || !self.fork_burst.born(at) {
@@ -113,13 +114,13 @@ impl Follow<'_> {
         self.fork_burst = ForkBurst { retired: rare, ..ForkBurst::default() };
     }
 
-    /// The calls that tasks are in which are recorded.
+    /// The recorded calls that tasks are in.
     pub(crate) fn under_way(&self) -> BTreeSet<u16> {
         let inside = self.tasks.values().filter(|task| task.own && task.entered.is_some());
         inside.filter_map(|task| task.called).map(|(nr, _)| nr).collect()
     }
 
-    /// The calls that are not worth their price among so many births, once.
+    /// The calls that are not worth their cost during a fork burst, once decided.
     pub(crate) fn retired_calls(&self) -> Option<&[u16]> {
         Some(&*self.fork_burst.retired).filter(|retired| !retired.is_empty())
     }

@@ -1,12 +1,12 @@
-//! Rings that were full, with nothing after that. The kernel tells of a record that did not fit before the next one that
-//! does; after the last one nobody does.
+//! Ring buffers that were full at the end. The kernel reports lost records before the next record that fits; after
+//! the last record nothing reports them.
 
 use super::Follow;
 use crate::perf::decode::{Body, Record};
 use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
-    /// What happened on this CPU after its latest record is not known: one was lost at least.
+    /// Nothing is known of this CPU after its latest record: at least one record was lost.
     pub(crate) fn lost_to_the_end(&mut self, cpu: u32) {
         self.seen.lost += 1;
         let record = Record { at: self.end, process: 0, task: 0, cpu, body: Body::Other };

@@ -1,4 +1,4 @@
-//! What calls that were counted in the kernel tell the sink. Not for counting them: see `dense`.
+//! Records of system calls that a BPF program counted, into raw events. `bpf::high_rate` counts them.
 
 use super::Follow;
 use crate::bpf::high_rate::{CallCount, CountRecord};
@@ -21,7 +21,7 @@ impl Follow<'_> {
         };
         for CallCount { nr, args, ret, count, inside } in told.counts() {
             self.seen.counted += u64::from(count);
-            // What was handed on meanwhile was later than their beginning.
+            // Events that were passed on meanwhile were later than the calls' beginning.
             let over = until.saturating_sub(self.last.max(record.at));
             let inside = inside.min(over);
             self.emit(record, task, RawKind::Calls(Calls { nr, args, ret, count, inside, over }));

@@ -1,18 +1,18 @@
-//! Tasks that came onto a CPU without a record of it: the kernel does not deliver the tracepoints of some tasks, so
-//! what runs after one of those would seem to wait on.
+//! Tasks that were switched in without a record: the kernel does not deliver the tracepoints of some tasks, so the
+//! next task on the CPU would seem to wait longer.
 
 use super::{Follow, REAPED};
 use crate::perf::decode::Record;
 use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
-    /// The record is of what this task did on its CPU: so it is there, even if somebody else was seen to take that CPU.
+    /// The record shows that this task runs on its CPU, even if another was seen to be switched in there.
     pub(super) fn note_on_cpu(&mut self, record: &Record<'_>, task: u32) {
         let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
         if self.user_rung.is_some() || held.task == task || task == REAPED {
             return;
         }
-        // In becoming another program a task takes a number that was somebody else's.
+        // At exec a task may take the tid of another.
         let becoming = self.tasks.get(&held.task).is_some_and(|holder| holder.becoming);
         if !becoming && self.tasks.get(&task).is_some_and(|known| known.off) {
             held.task = task;
@@ -30,7 +30,7 @@ mod tests {
     use deadweight_trace::raw::{RawEvent, Sink};
     use deadweight_trace::{Meta, Off};
 
-    /// When each task came onto a CPU.
+    /// When each task was switched in.
     #[derive(Default)]
     struct Came(Vec<(u64, u32)>);
 
@@ -50,15 +50,15 @@ mod tests {
         let start = Start { root: 7, ..Start::default() };
         let mut follow = Follow::new(&mut sink, Offsets::default(), &[], start, 2);
         let at = |at| Record { at, process: 7, task: 7, cpu: 1, body: Body::Other };
-        // It was never seen to leave.
+        // It was never switched out.
         follow.note_on_cpu(&at(10), 7);
         let off = || RawKind::Off { why: Off::Preempted, chain: &[] };
-        // A stranger took its CPU, and left it without a record.
+        // An unrelated task took its CPU, and left it without a record.
         follow.emit(&at(15), 7, off());
         follow.cpus[1].task = 75;
         follow.note_on_cpu(&at(20), 7);
         follow.note_on_cpu(&at(30), 7);
-        // It becomes another program, by a thread that has its number from now on.
+        // It calls exec in a thread that has its tid from now on.
         follow.emit(&at(35), 7, off());
         follow.cpus[1].task = 8;
         follow.tasks.entry(8).or_default().becoming = true;

@@ -1,20 +1,19 @@
-//! Ticks of the sampling clock that are missing because they fell into the kernel.
+//! Ticks of the sampling clock without a sample, because they fell into the kernel.
 //!
-//! An ordinary user's clock ticks in the kernel too, but leaves no record there. It counts the CPU
-//! time of each task on each CPU, so where a tick was due and no sample came, the task was in
-//! the kernel. Not for where the switches are known from: that is `follow`.
+//! An ordinary user's clock also ticks in the kernel, but makes no record there. It counts the CPU time of each task
+//! on each CPU, so if a tick was due and no sample came, the task was in the kernel. `follow` reports the switches.
 
 use std::collections::HashMap;
 
-/// A tick comes so many ns late at the most in user mode: interrupts are on there.
+/// A tick in user mode is at most this late, in ns: interrupts are enabled there.
 const LATE: u64 = 20_000;
 
-/// The clock, as it must stand in every task.
+/// The expected state of each task's clock.
 pub(crate) struct Ticks {
     period: u64,
-    /// By CPU: who has it, since when, and how far its clock there had come.
+    /// By CPU: its task, since when, and the clock's progress at that time.
     on: Vec<Option<On>>,
-    /// By task and CPU: how far its clock there has come.
+    /// By task and CPU: the clock's progress there.
     left: HashMap<(u32, u32), u64>,
 }
 
@@ -53,15 +52,15 @@ impl Ticks {
         }
     }
 
-    /// How many ticks of the task on this CPU were due before `at` and left no sample, since
-    /// it was asked for the last time. `sampled`: there is one now.
+    /// How many ticks of the task on this CPU were due before `at` and had no sample, since the last question.
+    /// `sampled`: there is one now.
     pub(crate) fn missing(&mut self, cpu: u32, task: u32, at: u64, sampled: bool) -> u64 {
         let on = self.on.get_mut(cpu as usize).and_then(Option::as_mut);
         let Some(on) = on.filter(|on| on.task == task && self.period > 0) else { return 0 };
         let done = on.done + at.saturating_sub(on.since);
         on.since = at;
         if sampled {
-            // A sample is a tick: the nearest, and then the clock stands there.
+            // A sample is a tick: the nearest one, and it resets the clock.
             let ticks = ((done + self.period / 2) / self.period).max(1);
             on.done = done.saturating_sub(ticks * self.period).min(LATE);
             return ticks - 1;

@@ -1,8 +1,8 @@
-//! Follows the program and its descendants through the records of the whole machine, and tells
-//! the sink what happened to them.
+//! Follows the program and its descendants through the records of the whole machine, and turns them into raw events.
 //!
-//! Strangers appear only where they touch: they hold a CPU, or wake one of ours. Tids are used
-//! again, so who is ours is decided by births, in order of time.
+//! Comes in: decoded records in order of time. Goes out: raw events to the sink. Other programs' tasks appear only
+//! where they hold a CPU, or wake a followed task. Tids are reused, so births, in order of time, decide which tasks
+//! belong to the program. It must not know causes or costs.
 
 mod attached;
 mod counted_places;
@@ -38,14 +38,14 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use user_stack::Site;
 
-/// What perf writes as the id of a task that was reaped already.
+/// The id that perf writes for a task that is already reaped.
 const REAPED: u32 = u32::MAX;
 
-/// How the kernel states why a task left its CPU (`sched_switch`'s `prev_state`).
+/// The kernel's reasons for a switch-out (`sched_switch`'s `prev_state`).
 mod state {
     pub(super) const STOPPED: u64 = 0x4 | 0x8;
     pub(super) const DEAD: u64 = 0x10 | 0x20;
-    /// Put aside while runnable. Bits below it are states; it moved when states were added.
+    /// Preempted. The bits below it are states; it moved when states were added.
     pub(super) const PREEMPTED: u64 = 0x100 | 0x200 | 0x400 | 0x800;
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Follow<'s> {
     probes: &'s [Probe],
     start: Start,
     tasks: HashMap<u32, Task>,
-    /// When there are so many, those that are gone are forgotten.
+    /// Above this number, tasks that are gone are forgotten.
     forget_at: usize,
     cpus: Vec<CpuHolder>,
     kernel_chain: Vec<u64>,
@@ -65,16 +65,16 @@ pub(crate) struct Follow<'s> {
     decimation: decimated::Decimation,
     fork_burst: fork_burst::ForkBurst,
     pids: pid_namespace::PidMap,
-    /// What the record that is taken tells of others.
+    /// The unrecorded calls that the current record stands for.
     pub(crate) unrecorded: Option<UnrecordedCalls>,
-    /// What was read from the side and whose time has not come yet.
+    /// Samples from `/proc` whose time has not come yet.
     proc_samples: VecDeque<ProcSample>,
-    /// Time of the latest event handed on: later ones are never earlier.
+    /// Time of the latest emitted event: later ones are never earlier.
     last: u64,
-    /// When the program's end was known; `u64::MAX` while it runs. Later, only the root's own
-    /// last steps count: what outlives the program is not part of the recording.
+    /// When the program's end was known; `u64::MAX` while it runs. Later, only the root's own last steps count: tasks
+    /// that outlive the program do not belong to the recording.
     pub(crate) end: u64,
-    /// What was seen.
+    /// Counts and warnings of the recording.
     pub(crate) seen: RecordingStats,
 }
 
@@ -83,17 +83,17 @@ pub(crate) struct Follow<'s> {
 pub(crate) struct Start {
     /// Its process id.
     pub(crate) root: u32,
-    /// The descriptors that will survive its exec, as `/proc` names them.
+    /// The descriptors that survive its exec, as `/proc` names them.
     pub(crate) descriptors: Vec<(i32, String)>,
-    /// Whether its own `main` is probed, so that the C library's entry says nothing new.
+    /// Whether its own `main` is probed; then the C library's entry is redundant.
     pub(crate) main_is_probed: bool,
-    /// How its tasks are seen on the user rung; none where the whole machine is.
+    /// What the user rung records; none where the whole machine is recorded.
     pub(crate) user_view: Option<crate::session::UserView>,
-    /// The calls that have events of their own.
+    /// The calls with events of their own.
     pub(crate) single_calls: Vec<u16>,
-    /// Whether tasks have other pids here than the machine's.
+    /// Whether process ids here differ from the machine's.
     pub(crate) inside: bool,
-    /// The places that are counted.
+    /// The counted functions.
     pub(crate) counts: Vec<crate::session::counting::Reading>,
 }
 
@@ -102,47 +102,47 @@ struct Task {
     own: bool,
     process: u32,
     name: [u8; 16],
-    /// In `sched_yield`: leaving the CPU runnable is then its own will.
+    /// In `sched_yield`: a switch-out while runnable is then voluntary.
     yielding: bool,
     /// In a call that waits for children.
     waits_for_children: bool,
-    /// Its latest call that has a record, and since when it is in that.
+    /// Its latest call with a record, and its entry time if it is still in it.
     called: Option<(u16, [u64; 6])>,
     entered: Option<u64>,
-    /// In the call that makes it another program.
+    /// In exec.
     becoming: bool,
-    /// Has become one, and that call is not over; the kernel lets it have more rights than its user.
+    /// In the rest of its exec; the kernel gave it elevated privileges.
     became: bool,
     elevated: bool,
-    /// Process of whoever gave birth to it.
+    /// Process of the task that created it.
     parent: u32,
-    /// Programs it became; only kept for process leaders.
+    /// Its execs; only kept for process leaders.
     execs: u32,
     /// Its process runs another program than the command; only kept for process leaders.
     another: bool,
-    /// The latest event that a site can belong to, while it has none.
+    /// The latest event that waits for user registers and stack.
     open: Option<Role>,
-    /// A site that came before its event.
+    /// User registers and stack that came before their event.
     early: Option<Site>,
-    /// When it was last seen on a CPU, dead.
+    /// When it was last on a CPU, as dead.
     gone: Option<u64>,
-    /// Was seen to leave its CPU, and not to come back.
+    /// It was switched out, and not in again.
     off: bool,
 }
 
 #[derive(Copy, Clone, Default)]
 struct CpuHolder {
     task: u32,
-    /// Its idle task left it with a tracepoint; without one (seen by a switch record only).
+    /// Switches from the idle task with a tracepoint; without one (known from a switch record only).
     idle_seen: u32,
     idle_unseen: u32,
 }
 
-/// What the kernel said about an exec, after the fact.
+/// The kernel's description of an exec, which comes later.
 pub(crate) struct Exec<'a> {
     /// The tid that called exec.
     pub(crate) former: u32,
-    /// The file, as it was asked for.
+    /// The file, as requested.
     pub(crate) path: &'a [u8],
 }
 
@@ -181,7 +181,7 @@ impl<'s> Follow<'s> {
         }
     }
 
-    /// CPUs whose idle task was never seen leaving by tracepoint, though it left.
+    /// CPUs whose idle task was switched out, but never with a tracepoint.
     pub(crate) fn blind_cpus(&self) -> Vec<Cpu> {
         let blind = |held: &CpuHolder| held.idle_unseen > 0 && held.idle_seen == 0;
         (0..).zip(&self.cpus).filter(|(_, held)| blind(held)).map(|(cpu, _)| Cpu(cpu)).collect()
@@ -240,7 +240,7 @@ impl<'s> Follow<'s> {
         }
     }
 
-    /// Something about an own process that was read from the side; in order of time.
+    /// Adds a sample from `/proc`, in order of time.
     pub(crate) fn add_proc_sample(&mut self, found: ProcSample) {
         self.proc_samples.push_back(found);
     }
@@ -265,14 +265,14 @@ impl<'s> Follow<'s> {
         }
     }
 
-    /// Whether it is one of the program's processes: before its exec the root still has
-    /// descriptors and memory of ours.
+    /// Whether it is one of the program's processes: before its exec the root still has descriptors and memory of the
+    /// recorder.
     fn is_after_exec(&self, process: u32) -> bool {
         let became = |task: &Task| task.own && (process != self.start.root || task.execs > 0);
         self.tasks.get(&process).is_some_and(became)
     }
 
-    /// Whether it is the root before it becomes the program.
+    /// Whether it is the root before its exec.
     fn is_before_exec(&self, task: u32) -> bool {
         task == self.start.root && self.user_rung.is_none() && !self.is_after_exec(task)
     }
@@ -338,7 +338,7 @@ impl<'s> Follow<'s> {
         }
     }
 
-    /// The task is called so: said if it is ours or known as a holder of a CPU, and new.
+    /// The task has this name: reported if it is new and the task is followed or known as the holder of a CPU.
     fn named(&mut self, record: &Record<'_>, task: u32, name: &[u8]) {
         let Some(known) = self.tasks.get_mut(&task) else { return };
         let mut padded = [0; 16];
@@ -350,8 +350,8 @@ impl<'s> Follow<'s> {
         }
     }
 
-    /// The record of the switch itself. The tracepoint told it all before, except where the idle
-    /// task's tracepoints are not delivered.
+    /// The switch record. The tracepoint reported everything before, except where the idle task's tracepoints are not
+    /// delivered.
     fn switched(&mut self, record: &Record<'_>, out: bool) {
         let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
         let known = held.task == record.task;
@@ -374,11 +374,11 @@ impl<'s> Follow<'s> {
             Role::Waking => return self.waking(record, sample),
             Role::CallCounts => return self.counted(record, sample),
             _ if !self.owns(record.task) => return,
-            // Programs in the kernel tell of it while it stands behind its barrier, too.
+            // BPF programs also report the time behind the barrier.
             Role::Enter | Role::Leave | Role::CallSite if self.is_before_exec(record.task) => {
                 return;
             }
-            // That it leaves its CPU was told already.
+            // The switch-out is already reported.
             Role::WaitSite => {}
             _ => self.note_on_cpu(record, record.task),
         }
@@ -470,7 +470,7 @@ impl<'s> Follow<'s> {
         if state & state::PREEMPTED != 0 {
             Off::Preempted
         } else if state == 0 {
-            // Runnable: on its way out of the kernel it made room, or it offered to.
+            // Runnable: preempted on its way out of the kernel, or it yielded.
             let yielding = self.tasks.get(&task).is_some_and(|t| t.yielding);
             if yielding { Off::Yielded } else { Off::Preempted }
         } else if state & state::DEAD != 0 {
@@ -483,7 +483,7 @@ impl<'s> Follow<'s> {
     }
 
     fn enter(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        // Of the eight bytes the tracepoints of single calls fill in four.
+        // The tracepoints of single calls fill in only four of the eight bytes.
         let nr = sample.raw_u32(self.offsets.enter_nr).unwrap_or(u32::MAX);
         let nr = u16::try_from(nr).unwrap_or(u16::MAX);
         let args =

@@ -1,34 +1,34 @@
-//! Task pids inside a container: perf's own fields have those that tasks have in our namespace, what tracepoints
-//! wrote has the machine's. Which belong together is seen whenever a task leaves a CPU, where both stand.
+//! Process ids inside a container: perf's own fields contain the ids of the recorder's PID namespace, tracepoints
+//! those of the initial one. A switch-out contains both, and connects them.
 
 use std::collections::HashMap;
 
-/// In a number of ours: a task of another namespace, or one that is not known yet.
+/// Marks an id as that of a task in another namespace, or of one that is not known yet.
 const FOREIGN: u32 = 1 << 31;
 
-/// The pids that are known. Where ours are the machine's there is nothing to know.
+/// The known ids. If the namespaces are the same, there is nothing to know.
 #[derive(Default)]
 pub(super) struct PidMap(Option<HashMap<u32, u32>>);
 
 impl PidMap {
-    /// Whether `inside` a namespace of our own.
+    /// Whether the recorder is in a PID namespace of its own.
     pub(super) fn new(inside: bool) -> Self {
         Self(inside.then(HashMap::new))
     }
 
-    /// Whether they have to be told apart.
+    /// Whether the ids differ.
     pub(super) fn differ(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A task of the machine's number has this one here; 0 for tasks of other namespaces.
+    /// A task with this id in the initial namespace has that id here; 0 for tasks of other namespaces.
     pub(super) fn learn(&mut self, machines: u32, here: u32) {
         if let Some(known) = self.0.as_mut().filter(|_| machines != 0 && here != 0) {
             known.insert(machines & !FOREIGN, here);
         }
     }
 
-    /// The number of the task that the machine calls so.
+    /// The id here of the task with this initial id.
     pub(super) fn here(&self, machines: u32) -> u32 {
         match &self.0 {
             Some(known) if machines != 0 => {
@@ -43,7 +43,7 @@ impl PidMap {
         Some(self.here(machines)).filter(|number| number & FOREIGN == 0)
     }
 
-    /// The machine may use the number again.
+    /// The kernel may reuse the id.
     pub(super) fn forget(&mut self, machines: u32) {
         if let Some(known) = &mut self.0 {
             known.remove(&machines);
@@ -64,7 +64,7 @@ mod tests {
         // A task of another namespace, and the idle task.
         pids.learn(4712, 0);
         assert_eq!((pids.here(4712), pids.here(0)), (4712 | FOREIGN, 0));
-        // A CPU's holder that turns out to be one of ours.
+        // A CPU's holder that turns out to be a followed task.
         pids.learn(4712 | FOREIGN, 8);
         assert_eq!(pids.here(4712), 8);
         pids.forget(4711);

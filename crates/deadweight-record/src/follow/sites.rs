@@ -1,6 +1,6 @@
-//! The user half of tasks: at samples, calls, faults and waits, and at probes.
+//! User registers and stacks of tasks: at samples, calls, faults, waits and probes.
 //!
-//! Not for reading it out of a record: see `site`.
+//! For reading them out of a record see `user_stack`.
 
 use super::Follow;
 use super::user_stack::{Site, user_state};
@@ -9,7 +9,7 @@ use crate::perf::schema::Role;
 use deadweight_trace::raw::{RawKind, UserState};
 
 impl Follow<'_> {
-    /// An event that a site can belong to was handed on: its site follows if it came early.
+    /// An event that can have user registers and stack was emitted: they follow if they came early.
     pub(super) fn open(&mut self, record: &Record<'_>, task: u32, site: Role) {
         let Some(known) = self.tasks.get_mut(&task) else { return };
         known.open = Some(site);
@@ -52,8 +52,8 @@ impl Follow<'_> {
         (self.kernel_chain, self.user_chain) = (kernel, chain);
     }
 
-    /// `main` is reached. The C library's entry serves for programs that have no probe of their
-    /// own: all but the command itself.
+    /// `main` is reached. The C library's entry is used for programs without a probe of their own: all but the
+    /// command itself.
     pub(super) fn main(&mut self, record: &Record<'_>, role: Role) {
         let root = self.start.root;
         let commands_own =

@@ -1,8 +1,7 @@
-//! What the records of the program's own tasks tell where nothing else is seen: the user rung.
+//! Records of the program's own tasks, where nothing else is recorded: the user rung.
 //!
-//! The kernel says there that a task left its CPU, not what for; it ends a task's records before
-//! its memory is taken down; it names a new program by its first mapping only. Not for who
-//! ended a wait: that is concluded from the whole recording.
+//! There the kernel reports that a task was switched out, but not why; it ends a task's records before its memory is
+//! freed; it names a new program only by its first mapping. Wakers are inferred later, from the whole recording.
 
 use super::missing_ticks::Ticks;
 use super::{Exec, Follow, Role};
@@ -12,22 +11,21 @@ use deadweight_trace::Off;
 use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawKind};
 use std::collections::HashMap;
 
-/// How long a process may take to die if nobody waits for it, in ns. Otherwise its parent's
-/// wake-up tells.
+/// How long the exit of a process may take, in ns, if no other waits for it. Otherwise its parent's wake-up shows it.
 const LONGEST_DEATH: u64 = 20_000_000;
 /// The same for a thread whose process lives on.
 const LONGEST_DEATH_OF_THREAD: u64 = 200_000;
 
-/// What is kept for that.
+/// The state of the user rung.
 pub(super) struct UserRung {
     everyone: bool,
     ticks: Ticks,
-    /// The root became the program: the clock runs.
+    /// The root called exec: the clock runs.
     started: bool,
-    /// Tasks that became a program which is not named yet.
+    /// Tasks after an exec whose file is not known yet.
     execs: HashMap<u32, Named>,
     dying: Vec<Dying>,
-    /// Since when tasks are on a CPU, and how long all of them have been.
+    /// Since when tasks are on a CPU, and the sum of all times on a CPU.
     on_since: HashMap<u32, u64>,
     on_cpu: u64,
     /// When and on which CPU the root's records ended.
@@ -64,7 +62,7 @@ impl UserRung {
 }
 
 impl Dying {
-    /// When it is dead, if nobody tells.
+    /// When it is dead, if no record shows it earlier.
     fn at_the_latest(&self) -> u64 {
         let longest = match self.task == self.process {
             true => LONGEST_DEATH,
@@ -82,14 +80,14 @@ impl UserRung {
     }
 }
 
-/// The same instant, and nothing of what happened then.
+/// The same instant, without its event.
 fn instant(record: &Record<'_>) -> Record<'static> {
     let Record { at, process, task, cpu, .. } = *record;
     Record { at, process, task, cpu, body: Body::Other }
 }
 
 impl Follow<'_> {
-    /// What must have happened before this record.
+    /// Reports everything that must have happened before this record.
     pub(super) fn catch_up(&mut self, record: &Record<'_>) {
         let Some(own) = &mut self.user_rung else { return };
         let task = record.task;
@@ -110,8 +108,8 @@ impl Follow<'_> {
         late.into_iter().for_each(|dying| self.bury(record.at, dying));
     }
 
-    /// Whether a place in the command's binary was reached by a process that runs another: a
-    /// breakpoint is an address.
+    /// Whether a breakpoint in the command's binary was hit by a process that runs another program: a breakpoint is
+    /// only an address.
     pub(super) fn ran_another_program(&self, process: u32) -> bool {
         self.user_rung.is_some() && self.tasks.get(&process).is_none_or(|task| task.another)
     }
@@ -126,7 +124,7 @@ impl Follow<'_> {
         }
     }
 
-    /// A task got a CPU or left it.
+    /// A task was switched in or out.
     pub(super) fn user_rung_switched(&mut self, record: &Record<'_>, out: bool, runnable: bool) {
         let task = record.task;
         let ours = self.owns(task);
@@ -166,8 +164,8 @@ impl Follow<'_> {
         }
     }
 
-    /// A task that could go on lost its CPU: somebody has it now, and where only our own tasks are
-    /// seen, it is another program until one of them shows up there.
+    /// A runnable task lost its CPU: another task has it now. Where only the program's tasks are recorded, it is
+    /// another program's, until one of the program's tasks shows up there.
     fn taken_over(&mut self, record: &Record<'_>) {
         if self.user_rung.as_ref().is_some_and(|own| !own.everyone) {
             self.tasks.entry(OTHER_PROGRAM).or_default();
@@ -176,8 +174,8 @@ impl Follow<'_> {
         }
     }
 
-    /// Who gets this CPU follows on whoever was dying there; and who waits for a child is woken
-    /// by its death.
+    /// The next task on a CPU follows the exit of a dying task there; and a parent that waits is woken by its child's
+    /// exit.
     fn bury_before(&mut self, record: &Record<'_>) {
         let waits = self.tasks.get(&record.task).is_some_and(|t| t.waits_for_children);
         let Some(own) = &mut self.user_rung else { return };
@@ -199,9 +197,9 @@ impl Follow<'_> {
         self.emit(&record, task, RawKind::Off { why: Off::Dead, chain: &[] });
     }
 
-    /// The root's last steps, after its records ended: `used` is the kernel's count of all CPU time in ns.
-    /// What was not used of the time until `end` was spent without a CPU: it waited for one if it was `queued` as long
-    /// in all its life, and otherwise for something that is not seen.
+    /// The root's last steps, after its records ended. `used` is the kernel's count of all CPU time in ns. The unused
+    /// time until `end` was spent without a CPU: waiting for one if the root was `queued` as long in all its life,
+    /// otherwise waiting for something unknown.
     pub(crate) fn last_steps(&mut self, used: u64, queued: Option<u64>, end: u64) {
         self.bury_all(end);
         let Some(own) = &self.user_rung else { return };
@@ -222,7 +220,7 @@ impl Follow<'_> {
         self.emit(&step(end), root, RawKind::Off { why: Off::Dead, chain: &[] });
     }
 
-    /// Nothing that comes tells of their death any more: they would be seen dying until the end.
+    /// No more records can show their exits: without this they would seem to be dying until the end.
     fn bury_all(&mut self, end: u64) {
         let Some(own) = &mut self.user_rung else { return };
         let mut dying = std::mem::take(&mut own.dying);
@@ -233,7 +231,7 @@ impl Follow<'_> {
         }
     }
 
-    /// A task became a program: which one, its first mapping says.
+    /// A task called exec; its first mapping shows the file.
     pub(super) fn user_rung_execs(&mut self, record: &Record<'_>, task: u32, name: &[u8]) {
         let Some(own) = &mut self.user_rung else { return };
         if task == self.start.root && !own.started {
@@ -255,8 +253,7 @@ impl Follow<'_> {
         self.named(&named.record, task, &named.name);
     }
 
-    /// The records of a task end: it dies, or it became a program that an ordinary user may not
-    /// look into.
+    /// The records of a task end: it exits, or it called exec on a program that an ordinary user may not trace.
     pub(super) fn user_rung_exits(&mut self, record: &Record<'_>, task: u32) {
         let Some(own) = &mut self.user_rung else { return };
         let hidden = own.execs.contains_key(&task);
@@ -290,7 +287,7 @@ mod tests {
     use deadweight_trace::Meta;
     use deadweight_trace::raw::{RawEvent, Sink};
 
-    /// Keeps who left a CPU, when and why.
+    /// Keeps which tasks were switched out, when and why.
     #[derive(Default)]
     struct Leaving(Vec<(u32, u64, Off)>);
 
@@ -304,7 +301,7 @@ mod tests {
         fn finish(&mut self, _: Meta) {}
     }
 
-    /// A thread dies after its process's first, and nothing follows.
+    /// A thread exits after its process's first, and nothing follows.
     fn last_steps(queued: Option<u64>) -> Vec<(u32, u64, Off)> {
         let mut leaving = Leaving::default();
         let view = UserView { everyone: false, period: 0, recording: 0 };

@@ -1,11 +1,11 @@
-//! The user half of a task: read from a record, or kept until the event that it belongs to comes.
+//! User registers and stack of a task: read from a record, or kept until the event that they belong to comes.
 
 use crate::perf::decode::Sample;
 use crate::perf::registers;
 use crate::perf::schema::Role;
 use deadweight_trace::raw::UserState;
 
-/// A user half, kept until the event that it belongs to comes.
+/// User registers and stack, kept until the event that they belong to comes.
 pub(crate) struct Site {
     pub(crate) role: Role,
     ip: u64,
@@ -29,7 +29,7 @@ impl Site {
     }
 }
 
-/// What the record holds of it; none for a kernel thread.
+/// The record's user registers and stack; none for a kernel thread.
 pub(crate) fn user_state<'a>(sample: &Sample<'a>, chain: &'a [u64]) -> Option<UserState<'a>> {
     Some(UserState {
         ip: sample.register(registers::IP)?,

@@ -1,4 +1,4 @@
-//! Who wakes whom, where the kernel tells it. Who did is concluded elsewhere where it does not.
+//! Which task woke which, where the kernel reports it. Elsewhere core infers wakers.
 
 use super::{Follow, REAPED};
 use crate::perf::decode::{Record, Sample};
@@ -13,8 +13,8 @@ impl Follow<'_> {
             return;
         }
         let held = self.cpus.get(record.cpu as usize).map_or(0, |h| h.task);
-        // The last thread of a reaped process has no id any more, but it holds the CPU still.
-        // Nor has a task of another namespace one here.
+        // The last thread of a reaped process has no id any more, but still holds the CPU. A task of another
+        // namespace has no id here either.
         let nameless = record.task == REAPED || self.pids.differ() && record.task == 0;
         let waker = Tid(if nameless { held } else { record.task });
         // common_flags: hard or soft interrupt.

@@ -1,7 +1,7 @@
 //! Brings the records of all CPUs into order of time.
 //!
-//! Within a ring the order is nearly that of time: a record's time is taken before its place, and
-//! an interrupt may come between. So everything older than a safe horizon is sorted, not merged.
+//! Within a ring the order is nearly that of time: a record's time is taken before its place in the ring, and an
+//! interrupt may come between. So everything older than a safe horizon is sorted, not merged.
 
 mod nth;
 
@@ -17,10 +17,10 @@ use std::collections::{HashMap, VecDeque};
 /// How long the record that announces an exec is held back for the one that names the file.
 const PATIENCE: u64 = 2_000_000_000;
 
-/// Records that may wait without asking for more room.
+/// Capacity for waiting records that is kept in any case.
 const ROOM: usize = 1 << 16;
 
-/// Records that wait for their turn.
+/// Records that wait to be passed on.
 pub(crate) struct Merge {
     schema: Schema,
     /// Whether each exec has a record that names the file.
@@ -32,18 +32,17 @@ pub(crate) struct Merge {
     waiting: Vec<Place>,
     /// Execs whose file is known, in no particular order.
     execs: Vec<Named>,
-    /// Nothing earlier is of interest: what was left from before the recording.
+    /// Earlier records are ignored: they are from before the recording.
     pub(crate) zero: u64,
     unreadable: u64,
     nth: Nth,
-    /// By chunk and place in it: records of calls that tell something else than themselves, and the time
-    /// that they had.
+    /// By chunk and offset: records of calls that stand for something else, and their own time.
     others: HashMap<(u64, usize), NthRecord>,
 }
 
 struct Chunk {
     bytes: Vec<u8>,
-    /// Its records that still wait.
+    /// Its records that are still waiting.
     left: usize,
 }
 
@@ -77,17 +76,17 @@ impl Merge {
         }
     }
 
-    /// There are more events, in what is added from now on.
+    /// There are new events in the chunks from now on.
     pub(crate) fn learn(&mut self, schema: Schema) {
         self.schema = schema;
     }
 
-    /// Of a task's call one in so many is recorded, in what is added from now on.
+    /// 1 in N of a task's call is recorded in the chunks from now on.
     pub(crate) fn begin(&mut self, begun: &DecimationStart) {
         self.nth.begin(begun.task, begun.nr, begun.at);
     }
 
-    /// Puts what tells of many calls to where they began.
+    /// Moves records that stand for many calls to the time at which those began.
     fn place_untold(&mut self, horizon: u64) {
         if self.nth.is_empty() {
             return;
@@ -114,7 +113,7 @@ impl Merge {
         self.waiting[..due].sort_by_key(|place| place.at);
     }
 
-    /// Adds what was copied out of one ring.
+    /// Adds the records that were copied out of one ring.
     pub(crate) fn add(&mut self, bytes: Vec<u8>) {
         let chunk = self.first + self.chunks.len() as u64;
         let mut left = 0;
@@ -138,8 +137,8 @@ impl Merge {
         self.chunks.push_back(Chunk { bytes, left });
     }
 
-    /// Hands on, in order, everything older than `horizon`: nothing older can still come.
-    /// Chunks that are used up go to `spent`, to be filled again.
+    /// Passes on, in order, everything older than `horizon`: nothing older can still come. Used chunks go to `spent`,
+    /// to be filled again.
     pub(crate) fn hand_on(
         &mut self,
         horizon: u64,
@@ -193,9 +192,9 @@ impl Merge {
             taken += 1;
         }
         self.waiting.drain(..taken);
-        // After a busy time its room is given back.
+        // After a busy time, frees the capacity.
         self.waiting.shrink_to(4 * self.waiting.len() + ROOM);
-        // Who was not announced before this is not any more.
+        // An exec without an announcement before this will not get one.
         let next = self.waiting.first().map_or(horizon, |place| place.at.min(horizon));
         self.execs.retain(|exec| exec.at >= next);
         while self.chunks.front().is_some_and(|c| c.left == 0) {
@@ -208,7 +207,7 @@ impl Merge {
     }
 }
 
-/// What a `sched_process_exec` record says.
+/// Reads a `sched_process_exec` record.
 fn named(bytes: &[u8], schema: &Schema) -> Option<Named> {
     let record = decode::record(bytes, schema)?;
     let Body::Sample(sample) = record.body else { return None };

@@ -1,32 +1,32 @@
-//! How many calls a record stands for that is one in so many, and since when.
+//! How many calls a 1-in-N record stands for, and since when.
 //!
-//! The kernel counts on each CPU. So of the calls since its last such record there, those are not told yet that have no
-//! record of their own. Pure: what they are taken to be like is `follow`'s.
+//! The kernel counts on each CPU. So of the calls since its last such record there, those without a record of their
+//! own are not reported yet. Pure; `follow::decimated` decides what these calls were like.
 
 use crate::perf::schema::Role;
 use std::collections::HashMap;
 
-/// The calls that are recorded so.
+/// The decimated calls.
 #[derive(Debug, Default)]
 pub(crate) struct Nth {
-    /// A number may be that of several tasks, one after the other.
+    /// One tid may belong to several tasks, one after the other.
     of: HashMap<(u32, u16), Vec<Of>>,
 }
 
-/// A task's call.
+/// One task's call.
 #[derive(Debug)]
 struct Of {
-    /// Before this none was recorded so.
+    /// Before this it was not decimated.
     from: u64,
-    /// Up to here all is told.
+    /// All calls up to here are reported.
     since: u64,
-    /// The entry of the call that it is in is recorded.
+    /// The entry of the call under way is recorded.
     entered: bool,
-    /// By CPU: calls since the last such record that have records of their own.
+    /// By CPU: calls since the last 1-in-N record that have records of their own.
     single: HashMap<u32, u64>,
 }
 
-/// Calls that have no record of their own.
+/// Calls without a record of their own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnrecordedCalls {
     /// They came after this ...
@@ -36,14 +36,14 @@ pub(crate) struct UnrecordedCalls {
     pub(crate) count: u32,
 }
 
-/// What becomes of a record.
+/// What a record of a call stands for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NthRecord {
-    /// It tells what it tells.
+    /// The call itself.
     Itself,
-    /// Nothing: its other half was passed over.
+    /// Nothing: its other half was not recorded.
     Nothing,
-    /// It tells of others.
+    /// Other calls.
     Tells(UnrecordedCalls),
 }
 
@@ -52,7 +52,7 @@ impl Nth {
         self.of.is_empty()
     }
 
-    /// From `from` on one in so many of this task's call is recorded.
+    /// From `from` on, 1 in N of this task's call is recorded.
     pub(crate) fn begin(&mut self, task: u32, nr: u16, from: u64) {
         let of = Of { from, since: from, entered: false, single: HashMap::new() };
         self.of.entry((task, nr)).or_default().push(of);
@@ -74,7 +74,7 @@ impl Nth {
         match role {
             Role::Enter => of.entered = true,
             Role::Leave if !std::mem::take(&mut of.entered) => {
-                // The one that was under way at the beginning has its entry before.
+                // The call that was under way at the beginning has its entry before it.
                 let first = of.single.is_empty() && of.since == of.from;
                 return if first { NthRecord::Itself } else { NthRecord::Nothing };
             }
@@ -110,7 +110,7 @@ mod tests {
         let mut nth = Nth::default();
         assert!(nth.is_empty());
         nth.begin(7, 0, 100);
-        // It was in this call when it began.
+        // It was in this call at the beginning.
         assert_eq!(told(&mut nth, Role::Leave, 101), NthRecord::Itself);
         assert_eq!(told(&mut nth, Role::Enter, 110), NthRecord::Itself);
         assert_eq!(told(&mut nth, Role::Leave, 120), NthRecord::Itself);
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(told(&mut nth, Role::Enter, 110), NthRecord::Itself);
         assert_eq!(told(&mut nth, Role::Leave, 120), NthRecord::Itself);
         nth.begin(7, 0, 400);
-        // Records come in order of time, and later than this is known.
+        // Records come in order of time; later ones are not known yet.
         let old = UnrecordedCalls { since: 120, until: 300, count: 60 };
         assert_eq!(told(&mut nth, Role::LeaveNth, 300), NthRecord::Tells(old));
         let new = UnrecordedCalls { since: 400, until: 900, count: 61 };
