@@ -4,8 +4,10 @@
 //! A file is opened when it is first mapped and kept open: a program that is deleted or replaced while it runs
 //! (`go run`, a test binary) is still read at the end. Does not know names and lines: see `resolve`.
 
+mod own_maps;
 mod perf_map;
 
+use self::own_maps::own_vdso;
 use self::perf_map::{ListedNames, PerfMap};
 use crate::cfi::{self, CallFrames};
 use crate::elf::Layout;
@@ -14,12 +16,13 @@ use deadweight_trace::ids::{ImageId, NameId, Tid};
 use deadweight_trace::symbols::{Image, Symbols};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::Cursor;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use own_maps::{Mapped, OWN_MAPS, mapped};
 pub use perf_map::named_by_perf_map;
 
 /// How many files are kept open; further ones are opened again when they are read.
@@ -387,40 +390,6 @@ fn content(source: &Source) -> Result<Content<'_>, String> {
             })
         }
     }
-}
-
-/// The mappings of our own process.
-pub(crate) const OWN_MAPS: &str = "/proc/self/maps";
-
-/// A mapping in `/proc/PID/maps`.
-pub(crate) struct Mapped<'a> {
-    pub(crate) addresses: Range<u64>,
-    /// Offset in the file.
-    pub(crate) offset: u64,
-    pub(crate) path: &'a str,
-}
-
-/// Reads a line of `/proc/PID/maps`; none without a path.
-pub(crate) fn mapped(line: &str) -> Option<Mapped<'_>> {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let offset = words.nth(1)?;
-    let path = words.nth(2)?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    Some(Mapped { addresses: number(start)?..number(end)?, offset: number(offset)?, path })
-}
-
-/// The vDSO: the kernel maps the same code into our own process as into every other.
-fn own_vdso() -> Option<Vec<u8>> {
-    let maps = fs::read_to_string(OWN_MAPS).ok()?;
-    let vdso = maps.lines().filter_map(mapped).find(|mapped| mapped.path == "[vdso]")?;
-    let Range { start, end } = vdso.addresses;
-    let len = end.checked_sub(start)?;
-    let mut memory = File::open("/proc/self/mem").ok()?;
-    memory.seek(SeekFrom::Start(start)).ok()?;
-    let mut bytes = Vec::new();
-    memory.take(len).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
 }
 
 #[cfg(test)]
