@@ -1,6 +1,6 @@
 //! The capabilities that this process has or can be given. For the command that grants them see `permissions`.
 
-use crate::procfs;
+use crate::procfs::status::Status;
 
 /// The capabilities that recording uses, by their numbers.
 pub(super) const BITS: [(&str, u32); 9] = [
@@ -34,15 +34,12 @@ fn is_in_set(set: &str, name: &str) -> bool {
 }
 
 fn has(set: &str, bit: u32) -> bool {
-    let set = status(set).and_then(|text| u64::from_str_radix(&text, 16).ok()).unwrap_or(0);
-    set & (1 << bit) != 0
+    Status::of("/proc/self").is_some_and(|status| status.bits(set) & (1 << bit) != 0)
 }
 
 /// A field of `/proc/self/status`.
 pub(super) fn status(field: &str) -> Option<String> {
-    let text = procfs::line("/proc/self/status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
-    Some(line.trim().to_owned())
+    Some(Status::of("/proc/self")?.field(field).to_owned())
 }
 
 /// Whether this process is in a user namespace that is not the initial one.

@@ -2,7 +2,8 @@
 
 use super::capabilities::holds;
 use crate::error::Error;
-use crate::procfs::snapshot::{Target, field};
+use crate::procfs::snapshot::Target;
+use crate::procfs::status::Status;
 use std::fs;
 
 /// Which process is to be traced.
@@ -24,13 +25,12 @@ pub(crate) fn refusal(whose: TraceTarget) -> Option<(String, Option<String>)> {
 
 /// The kernel refused to trace this process: the reason, and what helps.
 pub(crate) fn cannot_trace(target: &Target, error: &std::io::Error) -> Error {
-    let line = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let status = line(&format!("/proc/{}/status", target.pid));
-    let tracer = field(&status, "TracerPid:");
+    let status = Status::of(&format!("/proc/{}", target.pid));
+    let tracer = status.as_ref().map_or("", |status| status.field("TracerPid:"));
     let yama = refusal(TraceTarget::Other);
-    let why = if status.is_empty() {
+    let why = if status.is_none() {
         "it ended while deadweight attached to it".into()
-    } else if !matches!(&*tracer, "" | "0") {
+    } else if !matches!(tracer, "" | "0") {
         format!("process {tracer} traces it already, and a process can have one tracer only")
     } else if let Some((why, command)) = yama {
         let helps = command.map(|command| format!(". This helps: {command}"));

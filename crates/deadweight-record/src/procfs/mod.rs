@@ -8,10 +8,12 @@ pub(crate) mod cgroup;
 mod cpus;
 mod descriptors;
 pub(crate) mod executables;
+pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod memory_budget;
 mod processes;
 pub(crate) mod snapshot;
+pub(crate) mod status;
 pub(crate) mod waits;
 
 pub(crate) use cpus::{allowed_cpus, cpu_list, online_cpus, steal};

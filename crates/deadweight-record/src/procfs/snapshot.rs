@@ -1,7 +1,8 @@
 //! A snapshot of a running process when a recording attaches to it: its threads and children, what each waits for,
 //! its descriptors and mappings. All from `/proc`; nothing is stopped for it.
 
-use super::{descriptors, tree};
+use super::status::Status;
+use super::{descriptors, maps, tree};
 use crate::clock::now;
 use crate::error::Error;
 use std::fs;
@@ -24,10 +25,10 @@ impl Target {
         if pid == std::process::id() {
             return no("that is deadweight itself".into());
         }
-        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+        let Some(status) = Status::of(&format!("/proc/{pid}")) else {
             return no("there is no such process".into());
         };
-        let field = |name| field(&status, name);
+        let field = |name| status.field(name);
         let process = field("Tgid:");
         if process != pid.to_string() {
             return no(format!("that is a thread of process {process}: give --pid {process}"));
@@ -236,12 +237,6 @@ fn doing(pid: u32, tid: u32) -> Option<(Doing, u16, u32)> {
     Some((doing, cpu, parent))
 }
 
-/// The value of a line of `/proc/PID/status`; empty if there is no such line.
-pub(crate) fn field(status: &str, name: &str) -> String {
-    let found = status.lines().find_map(|line| line.strip_prefix(name));
-    found.map(|text| text.trim().to_owned()).unwrap_or_default()
-}
-
 /// Number and arguments of a call in progress, as the kernel prints them.
 pub(crate) fn call(text: &str) -> Option<(u16, [u64; 6])> {
     let mut words = text.split_ascii_whitespace();
@@ -255,18 +250,8 @@ pub(crate) fn call(text: &str) -> Option<(u16, [u64; 6])> {
 
 /// A line of `/proc/PID/maps`, if it is executable.
 pub(crate) fn mapping(pid: u32, line: &str) -> Option<Mapping> {
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (start, end) = (hex(start)?, hex(end)?);
-    if !words.next()?.contains('x') {
-        return None;
-    }
-    let offset = hex(words.next()?)?;
-    let inode = words.nth(1)?.parse().ok()?;
-    let path = words.next().unwrap_or_default().trim_start();
-    // As perf names it.
-    let path = if path.is_empty() { "//anon" } else { path };
+    let maps::MapsLine { start, end, offset, inode, path, .. } =
+        maps::parse(line).filter(|line| line.executable)?;
     let path = reachable(pid, path).to_string_lossy().into_owned();
     Some(Mapping { start, len: end.checked_sub(start)?, offset, inode, path })
 }

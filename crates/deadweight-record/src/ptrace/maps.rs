@@ -3,6 +3,7 @@
 //! Does not follow changes; see `tracer::inspect`.
 
 use super::event::Mapping;
+use crate::procfs::maps::{self, MapsLine};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -17,18 +18,9 @@ pub(super) fn parse(text: &str) -> Vec<Mapping> {
     text.lines().filter_map(parse_line).collect()
 }
 
-/// One line: `start-end perms offset device inode path`.
 fn parse_line(text: &str) -> Option<Mapping> {
-    let mut words = text.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (start, end) = (hex(start)?, hex(end)?);
-    let executable = words.next()?.as_bytes().get(2) == Some(&b'x');
-    let offset = hex(words.next()?)?;
-    let inode = words.nth(1)?.parse().ok()?;
-    let path = words.next().unwrap_or("").trim_start();
+    let MapsLine { start, end, offset, inode, path, executable } = maps::parse(text)?;
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
-    let path = if path.is_empty() { "//anon" } else { path };
     let named = path.starts_with('/') && !path.starts_with("//");
     (named || executable).then(|| Mapping {
         start,

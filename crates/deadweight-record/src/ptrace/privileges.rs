@@ -4,7 +4,7 @@
 //! not be traced. Only checks; `tracer` detaches.
 
 use super::requests;
-use super::schedstat::Status;
+use crate::procfs::status::Status;
 use std::ffi::{CString, OsStr};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,14 +16,12 @@ const CAP_SYS_PTRACE: u32 = 19;
 
 /// Whether a traced program keeps all its privileges.
 pub(super) fn can_trace_any() -> bool {
-    let status = Status::of("/proc/self");
-    let caps = status.field("CapEff:").and_then(|caps| u64::from_str_radix(caps, 16).ok());
-    caps.is_some_and(|caps| caps & 1 << CAP_SYS_PTRACE != 0)
+    Status::of("/proc/self").is_some_and(|status| status.bits("CapEff:") & 1 << CAP_SYS_PTRACE != 0)
 }
 
 /// The process that a task belongs to.
 pub(super) fn process_of(task: u32) -> Option<u32> {
-    Status::of(&format!("/proc/{task}")).field("Tgid:")?.parse().ok()
+    Status::of(&format!("/proc/{task}"))?.field("Tgid:").parse().ok()
 }
 
 /// Whether the program that a task is about to execute, whose path is at this address, gains
@@ -62,7 +60,7 @@ fn has_capabilities(path: &Path) -> bool {
 }
 
 /// The task that a `ptrace` call of the program begins to trace.
-pub(super) enum TraceTarget {
+pub(super) enum NewTracee {
     /// The calling task.
     Caller,
     /// This task.
@@ -71,13 +69,13 @@ pub(super) enum TraceTarget {
     None,
 }
 
-pub(super) fn trace_target(args: &[u64; 6]) -> TraceTarget {
+pub(super) fn new_tracee(args: &[u64; 6]) -> NewTracee {
     const TRACEME: u64 = 0;
     const ATTACH: u64 = 16;
     const SEIZE: u64 = 0x4206;
     match args[0] {
-        TRACEME => TraceTarget::Caller,
-        ATTACH | SEIZE => u32::try_from(args[1]).map_or(TraceTarget::None, TraceTarget::Other),
-        _ => TraceTarget::None,
+        TRACEME => NewTracee::Caller,
+        ATTACH | SEIZE => u32::try_from(args[1]).map_or(NewTracee::None, NewTracee::Other),
+        _ => NewTracee::None,
     }
 }

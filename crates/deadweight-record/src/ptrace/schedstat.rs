@@ -4,6 +4,7 @@
 //! Exact for a task that is stopped or blocked. Of a running task the counts are up to the latest
 //! tick. Does not interpret them; see `tracee`.
 
+use crate::procfs::status::Status;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
@@ -78,7 +79,7 @@ impl Schedstat {
     }
 
     fn switches(&self, name: &str) -> Option<u64> {
-        Status::of(&self.folder).field(name)?.parse().ok()
+        Status::of(&self.folder)?.field(name).parse().ok()
     }
 
     /// Calls that read and calls that wrote so far.
@@ -114,22 +115,6 @@ impl Schedstat {
         let found: Vec<_> =
             numbers.iter().map_while(|n| words.get(*n)).map(|w| (*w).to_owned()).collect();
         found.try_into().ok()
-    }
-}
-
-/// The `status` file of a task or process. Empty if that has ended.
-#[derive(Default)]
-pub(super) struct Status(String);
-
-impl Status {
-    /// In this folder of `/proc`.
-    pub(super) fn of(folder: &str) -> Self {
-        Self(fs::read_to_string(format!("{folder}/status")).unwrap_or_default())
-    }
-
-    /// A field; its name ends in a colon.
-    pub(super) fn field(&self, name: &str) -> Option<&str> {
-        self.0.lines().rev().find_map(|line| line.strip_prefix(name)).map(str::trim)
     }
 }
 

@@ -10,9 +10,9 @@ use crate::clock::now;
 use crate::error::Error;
 use crate::permissions::yama::cannot_trace;
 use crate::procfs::snapshot::{self, Process, Snapshot, Target, Thread};
+use crate::procfs::status::Status;
 use crate::ptrace::event::{EventKind, Mapping};
 use crate::ptrace::requests::{self, StopKind, WaitResult};
-use crate::ptrace::schedstat::Status;
 use crate::ptrace::tracee::{Activity, Tracee};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashSet;
@@ -251,22 +251,19 @@ fn restart_result(task: u32) -> Result<i64, Restarts> {
 
 /// Whether a signal is pending for it.
 fn has_pending_signal(task: u32) -> bool {
-    let status = Status::of(&format!("/proc/{task}"));
-    let set = |name: &str| {
-        status.field(name).and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
-    };
-    (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") != 0
+    Status::of(&format!("/proc/{task}")).is_some_and(|status| {
+        (status.bits("SigPnd:") | status.bits("ShdPnd:")) & !status.bits("SigBlk:") != 0
+    })
 }
 
 /// Whether this thread traces it.
 fn is_traced_by_us(task: u32) -> bool {
     // SAFETY: asks for a number.
     let own_tid = unsafe { libc::gettid() }.cast_unsigned();
-    let status = Status::of(&format!("/proc/{task}"));
     // Depending on its version, the kernel names the tracer's process or thread.
-    status
-        .field("TracerPid:")
-        .is_some_and(|tracer| [own_tid, std::process::id()].iter().any(|n| tracer == n.to_string()))
+    Status::of(&format!("/proc/{task}")).is_some_and(|status| {
+        [own_tid, std::process::id()].iter().any(|n| status.field("TracerPid:") == n.to_string())
+    })
 }
 
 /// The call that a thread is blocked in.

@@ -403,13 +403,13 @@ impl Tracer {
         if call != libc::SYS_ptrace {
             return true;
         }
-        match privileges::trace_target(args) {
-            privileges::TraceTarget::Caller => {
+        match privileges::new_tracee(args) {
+            privileges::NewTracee::Caller => {
                 self.untraced.traced += 1;
                 self.detach(task);
                 false
             }
-            privileges::TraceTarget::Other(other)
+            privileges::NewTracee::Other(other)
                 if other != task && self.tasks.contains_key(&other) =>
             {
                 if requests::interrupt(other).is_err() {
