@@ -42,6 +42,13 @@ impl Ns {
         let part = (share.clamp(0.0, 1.0) * self.0 as f64).round() as u64;
         Self(part.min(self.0))
     }
+
+    /// `self * part / whole` in integers, rounded down; a `whole` of zero counts as one.
+    #[must_use]
+    pub fn scaled(self, part: u64, whole: u64) -> Self {
+        let exact = u128::from(self.0) * u128::from(part) / u128::from(whole.max(1));
+        Self(u64::try_from(exact).unwrap_or(u64::MAX))
+    }
 }
 
 impl Add for Ns {

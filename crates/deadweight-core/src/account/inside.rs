@@ -5,7 +5,7 @@
 //! its process. Start-up, exit, tracing overhead and the time of other programs are outside.
 
 use super::{AccountId, Attribution, Detail, EXIT, Entry, OBSERVER, in_process};
-use crate::facts::call_site::{CallSite, Weights};
+use crate::facts::call_site::{CallSite, Weights, amount};
 use crate::facts::processes::ProcessId;
 use deadweight_trace::ids::NameId;
 use deadweight_trace::symbols::{SourceFrame, Symbols};
@@ -81,7 +81,6 @@ impl Entry {
         if outside.contains(&self.account) || self.is_disturbance() {
             return None;
         }
-        let sum = |weights: &Weights| weights.values().map(|w| w.amount).sum::<u64>();
         let kept = |weights: &Weights| {
             let kept = weights.iter().filter(|(site, _)| holds(site));
             kept.map(|(site, weight)| (*site, *weight)).collect::<Weights>()
@@ -89,12 +88,12 @@ impl Entry {
         let (sites, samples) = (kept(&self.sites), kept(&self.samples));
         let part = match self.detail {
             Detail::Held(_) => share,
-            _ if self.is_sampled() => ratio(sum(&samples), self.sampled()),
-            _ if sum(&self.sites) > 0 => ratio(sum(&sites), sum(&self.sites)),
+            _ if self.is_sampled() => ratio(amount(&samples), self.sampled()),
+            _ if amount(&self.sites) > 0 => ratio(amount(&sites), amount(&self.sites)),
             _ => share,
         };
         let count = Ns(self.count).part(part).0;
-        let recording = (sum(&samples), 0);
+        let recording = (amount(&samples), 0);
         let (ns, alone) = (self.ns.part(part), self.alone.part(part));
         Some(Self { ns, alone, count, sites, samples, recording, ..self.clone() })
     }

@@ -6,7 +6,6 @@
 use super::Charge;
 use crate::account::{Detail, Entry, KERNEL_OTHER, NET_WORK, OBSERVER};
 use crate::facts::Facts;
-use deadweight_trace::units::Ns;
 
 impl Charge<'_, '_> {
     /// Births, execs and deaths cost more while they are recorded, and no calibration knows how much: there
@@ -18,8 +17,7 @@ impl Charge<'_, '_> {
             if for_recording == 0 || !is_birth_or_end(self.facts, entry) {
                 continue;
             }
-            let part = u128::from(entry.ns.0) * u128::from(for_recording) / u128::from(all);
-            let part = Ns(u64::try_from(part).unwrap_or(u64::MAX)).min(entry.ns);
+            let part = entry.ns.scaled(for_recording, all).min(entry.ns);
             entry.ns -= part;
             entry.alone = entry.alone.min(entry.ns);
             let process = entry.process;
@@ -38,9 +36,7 @@ impl Charge<'_, '_> {
             }
             let (all, kernel) = (entry.recording.0, entry.in_kernel);
             let for_tracing = (entry.overhead.0.checked_div(period).unwrap_or(0)).min(kernel);
-            let part = u128::from(entry.ns.0) * u128::from(kernel - for_tracing)
-                / u128::from(all - for_tracing).max(1);
-            let part = Ns(u64::try_from(part).unwrap_or(u64::MAX)).min(entry.ns);
+            let part = entry.ns.scaled(kernel - for_tracing, all - for_tracing).min(entry.ns);
             entry.ns -= part;
             entry.alone = entry.alone.min(entry.ns);
             entry.recording.0 = all - kernel;

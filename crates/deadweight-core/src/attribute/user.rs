@@ -5,7 +5,7 @@
 use super::Charge;
 use crate::account::Detail;
 use crate::account::{AccountId, NET_WORK};
-use crate::facts::call_site::Weights;
+use crate::facts::call_site::{Weights, amount};
 use deadweight_report::stats::apportion::apportion;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
@@ -26,7 +26,6 @@ impl Charge<'_, '_> {
                 parts.entry(account).or_default().insert(site, weight);
             }
             let all = self.entries[at].recording.0;
-            let amount = |weights: &Weights| weights.values().map(|w| w.amount).sum::<u64>();
             let known: u64 = parts.values().map(amount).sum();
             let mut shares: Vec<u64> = parts.values().map(amount).collect();
             shares.push(all.saturating_sub(known));

@@ -175,8 +175,7 @@ fn clean_times(clean: &[CleanRun]) -> [Ns; 2] {
     let typical = summarise(&each).interval.median;
     let user: Ns = clean.iter().map(|run| run.user).sum();
     let all: u64 = each.iter().fold(0, |sum, ns| sum.saturating_add(*ns));
-    let own = u128::from(typical) * u128::from(user.0) / u128::from(all.max(1));
-    let own = Ns(u64::try_from(own).unwrap_or(u64::MAX).min(typical));
+    let own = Ns(typical).scaled(user.0, all).min(Ns(typical));
     [own, Ns(typical) - own]
 }
 

@@ -100,10 +100,7 @@ impl Draft {
         };
         let shrinks = whatif.saving(&removal).high;
         if shrinks < self.amount && self.amount > Ns::ZERO {
-            let part = |ns: Ns| {
-                let kept = u128::from(ns.0) * u128::from(shrinks.0) / u128::from(self.amount.0);
-                Ns(u64::try_from(kept).unwrap_or(u64::MAX))
-            };
+            let part = |ns: Ns| ns.scaled(shrinks.0, self.amount.0);
             // A wait overlapped by own work was already counted without the overlap.
             self.saving = self.saving.min(part(self.amount.max(self.saving)));
             self.range = (self.range.0.min(self.saving), self.range.1);

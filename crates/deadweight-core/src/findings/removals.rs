@@ -6,7 +6,7 @@
 
 use crate::account::AccountId;
 use crate::cost::checked_loops;
-use crate::facts::call_site::{CallSite, Weights, is_own, is_system_image, own_frame};
+use crate::facts::call_site::{CallSite, Weights, amount, is_own, is_system_image, own_frame};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::shares::Share;
@@ -102,7 +102,6 @@ fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<R
         };
         places.entry(at.unwrap_or_default()).or_default().insert(*site, *weight);
     }
-    let amount = |places: &Weights| places.values().map(|w| w.amount).sum::<u64>();
     let go = facts.processes.get(process).language == "Go";
     let removal = |(at, places): (LocationId, Weights)| {
         let heaviest = places.iter().max_by_key(|(_, w)| w.amount).map(|(site, _)| *site);

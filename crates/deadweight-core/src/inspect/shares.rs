@@ -5,7 +5,7 @@
 
 use crate::account::AccountId;
 use crate::account::Attribution;
-use crate::facts::call_site::{CallSite, Weights, add, sites};
+use crate::facts::call_site::{CallSite, Weights, add, amount, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use deadweight_report::report::Site;
@@ -79,7 +79,7 @@ impl Share {
     /// The same without the samples of these places.
     pub(crate) fn without(mut self, places: &BTreeSet<CallSite>) -> Self {
         self.places.retain(|site, _| !places.contains(site));
-        self.samples = self.places.values().map(|w| w.amount).sum();
+        self.samples = amount(&self.places);
         self.ns = self.time_of(self.samples);
         self
     }

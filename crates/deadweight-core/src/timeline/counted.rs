@@ -153,8 +153,7 @@ impl Builder<'_> {
 
 /// `whole * part / all`, at most `whole`.
 fn share(whole: u64, part: Ns, all: Ns) -> u64 {
-    let share = u128::from(whole) * u128::from(part.0) / u128::from(all.0.max(1));
-    u64::try_from(share).unwrap_or(u64::MAX).min(whole)
+    Ns(whole).scaled(part.0, all.0).0.min(whole)
 }
 
 #[cfg(test)]

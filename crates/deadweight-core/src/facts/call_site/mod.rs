@@ -79,6 +79,11 @@ impl CallSite {
 /// Call sites with their weights.
 pub(crate) type Weights = BTreeMap<CallSite, Weight>;
 
+/// The sum of the amounts.
+pub(crate) fn amount(weights: &Weights) -> u64 {
+    weights.values().map(|weight| weight.amount).sum()
+}
+
 /// Adds `more` to `into`.
 pub(crate) fn add(into: &mut Weights, more: &Weights) {
     for (stack, weight) in more {

@@ -106,10 +106,8 @@ impl<'a> WhatIf<'a> {
         if self.base == Ns::ZERO {
             return Ns::ZERO;
         }
-        let wall = u128::from(self.subject.wall().0);
-        let saved = u128::from((self.base - replayed).0);
-        let scaled = (saved * wall / u128::from(self.base.0)).min(wall);
-        Ns(u64::try_from(scaled).unwrap_or(u64::MAX))
+        let wall = self.subject.wall();
+        (self.base - replayed).scaled(wall.0, self.base.0).min(wall)
     }
 }
 

@@ -305,7 +305,6 @@ impl<'g, 'a> Replay<'g, 'a> {
         if removed == Ns::ZERO || length == Ns::ZERO {
             return part;
         }
-        let kept = u128::from((length - removed).0) * u128::from(part.0) / u128::from(length.0);
-        Ns(u64::try_from(kept).unwrap_or(u64::MAX))
+        (length - removed).scaled(part.0, length.0)
     }
 }
