@@ -12,7 +12,7 @@ impl Follow<'_> {
     /// Reports all of it. Call it before the first record.
     pub(crate) fn join(&mut self, snapshot: &Snapshot) {
         // The recording ends when it detaches: no later event is the process's last step.
-        self.seen.root_dead = true;
+        self.stats.root_dead = true;
         for process in &snapshot.processes {
             self.join_process(snapshot.at, process);
         }

@@ -78,7 +78,7 @@ impl Follow<'_> {
     pub(super) fn tid_reused(&mut self, task: u32, at: u64) {
         if self.decimation.passed.get(&task).is_some_and(|since| at > *since) {
             self.decimation.forget(|of| of == task);
-            self.seen.reused_tids += 1;
+            self.stats.reused_tids += 1;
         }
     }
 
@@ -99,11 +99,11 @@ impl Follow<'_> {
         let called = self.tasks.get(&record.task).and_then(|task| task.called);
         let before = called.filter(|(of, _)| *of == nr).map(|(_, args)| args);
         let Some(args) = of.args.or(before) else {
-            self.seen.missed += u64::from(count);
+            self.stats.missed += u64::from(count);
             return;
         };
         if count > 0 {
-            self.seen.decimated += u64::from(count);
+            self.stats.decimated += u64::from(count);
             // Events that were passed on meanwhile were later than the calls' beginning.
             let over = until.saturating_sub(self.last.max(record.at));
             let inside = (self.decimation.each(nr) * u64::from(count)).min(over);

@@ -12,7 +12,7 @@ impl Follow<'_> {
         match self.tasks.get_mut(&task) {
             Some(known) if known.became => {
                 (known.became, known.elevated) = (false, true);
-                self.seen.elevated += 1;
+                self.stats.elevated += 1;
             }
             _ => self.emit(record, task, RawKind::Exit),
         }
@@ -22,7 +22,7 @@ impl Follow<'_> {
     /// calls.
     pub(super) fn calls(&mut self, task: u32) {
         let elevated = self.tasks.get(&task).is_some_and(|known| known.elevated);
-        self.seen.elevated_calls |= elevated;
+        self.stats.elevated_calls |= elevated;
     }
 }
 
@@ -57,9 +57,9 @@ mod tests {
         let record = |at, body| Record { at, process: 7, task: 7, cpu: 0, body };
         follow.take(&record(10, Body::Comm { task: 7, exec: true, name: b"su" }), None);
         follow.take(&record(11, Body::Exit { task: 7 }), None);
-        assert!(follow.seen.warnings().iter().any(|said| said.contains("nor their system calls")));
+        assert!(follow.stats.warnings().iter().any(|said| said.contains("nor their system calls")));
         follow.calls(7);
-        assert!(!follow.seen.warnings().iter().any(|said| said.contains("nor their")));
+        assert!(!follow.stats.warnings().iter().any(|said| said.contains("nor their")));
         follow.take(&record(20, Body::Exit { task: 7 }), None);
         assert_eq!(sink.0, [20]);
     }

@@ -4,7 +4,7 @@
 //! `record::fork_burst` closes the events.
 
 use super::Follow;
-use super::seen::ReducedCalls;
+use super::stats::ReducedCalls;
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,7 +94,7 @@ impl ForkBurst {
 impl Follow<'_> {
     /// A task was born. After too many births, this decides which calls are no longer recorded.
     pub(super) fn task_born(&mut self, at: u64) {
-        self.seen.born += 1;
+        self.stats.born += 1;
         if !self.fork_burst.open || !self.fork_burst.born(at) {
             return;
         }
@@ -107,9 +107,9 @@ impl Follow<'_> {
             self.start.single_calls.iter().partition(|nr| stays(nr));
         if !rare.is_empty() {
             let names = stay.iter().filter_map(|nr| syscall::name(Arch::HOST, *nr)).collect();
-            let (born, switches) = (self.seen.born, self.seen.switches);
+            let (born, switches) = (self.stats.born, self.stats.switches);
             let of = self.start.single_calls.len();
-            self.seen.fork_burst = Some(ReducedCalls { born, switches, calls: names, of });
+            self.stats.fork_burst = Some(ReducedCalls { born, switches, calls: names, of });
         }
         self.fork_burst = ForkBurst { retired: rare, ..ForkBurst::default() };
     }

@@ -8,7 +8,7 @@ use deadweight_trace::raw::RawKind;
 impl Follow<'_> {
     /// Nothing is known of this CPU after its latest record: at least one record was lost.
     pub(crate) fn lost_to_the_end(&mut self, cpu: u32) {
-        self.seen.lost += 1;
+        self.stats.lost += 1;
         let record = Record { at: self.end, process: 0, task: 0, cpu, body: Body::Other };
         self.emit(&record, 0, RawKind::Lost { count: 1 });
     }

@@ -15,12 +15,12 @@ impl Follow<'_> {
             self.emit(record, task, RawKind::Syscall { nr, args });
             self.open(record, task, Role::CallSite);
         }
-        self.seen.missed += told.missed();
+        self.stats.missed += told.missed();
         let Some(until) = told.duration().map(|duration| record.at.saturating_add(duration)) else {
             return;
         };
         for CallCount { nr, args, ret, count, inside } in told.counts() {
-            self.seen.counted += u64::from(count);
+            self.stats.counted += u64::from(count);
             // Events that were passed on meanwhile were later than the calls' beginning.
             let over = until.saturating_sub(self.last.max(record.at));
             let inside = inside.min(over);

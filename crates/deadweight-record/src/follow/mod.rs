@@ -16,8 +16,9 @@ pub(crate) mod merge;
 mod missed_switches;
 mod missing_ticks;
 mod pid_namespace;
-mod seen;
 mod sites;
+mod stats;
+mod switches;
 mod user_rung;
 mod user_stack;
 mod waking;
@@ -30,24 +31,15 @@ use crate::procfs::waits::Wait;
 use crate::procfs::{Descriptor, ProcSample};
 use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
 
-use deadweight_trace::Off;
 use deadweight_trace::ids::{Cpu, Tid};
 use merge::UnrecordedCalls;
-pub(crate) use seen::RecordingStats;
+pub(crate) use stats::RecordingStats;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use user_stack::Site;
 
 /// The id that perf writes for a task that is already reaped.
 const REAPED: u32 = u32::MAX;
-
-/// The kernel's reasons for a switch-out (`sched_switch`'s `prev_state`).
-mod state {
-    pub(super) const STOPPED: u64 = 0x4 | 0x8;
-    pub(super) const DEAD: u64 = 0x10 | 0x20;
-    /// Preempted. The bits below it are states; it moved when states were added.
-    pub(super) const PREEMPTED: u64 = 0x100 | 0x200 | 0x400 | 0x800;
-}
 
 /// Turns records into raw events.
 pub(crate) struct Follow<'s> {
@@ -75,7 +67,7 @@ pub(crate) struct Follow<'s> {
     /// that outlive the program do not belong to the recording.
     pub(crate) end: u64,
     /// Counts and warnings of the recording.
-    pub(crate) seen: RecordingStats,
+    pub(crate) stats: RecordingStats,
 }
 
 /// The program as it stands behind its barrier.
@@ -177,7 +169,7 @@ impl<'s> Follow<'s> {
             proc_samples: VecDeque::new(),
             last: 0,
             end: u64::MAX,
-            seen: RecordingStats::default(),
+            stats: RecordingStats::default(),
         }
     }
 
@@ -189,7 +181,7 @@ impl<'s> Follow<'s> {
 
     /// Takes one record, in order of time. `exec` belongs to the record that announces an exec.
     pub(crate) fn take(&mut self, record: &Record<'_>, exec: Option<&Exec<'_>>) {
-        self.seen.records += 1;
+        self.stats.records += 1;
         self.catch_up(record);
         while self.proc_samples.front().is_some_and(|found| found.at() <= record.at) {
             match self.proc_samples.pop_front() {
@@ -231,11 +223,11 @@ impl<'s> Follow<'s> {
                 }
             }
             Body::Lost(count) => {
-                self.seen.lost += count;
+                self.stats.lost += count;
                 self.emit(record, 0, RawKind::Lost { count: *count });
             }
-            Body::LostSamples(count) => self.seen.samples_lost += count,
-            Body::Throttled => self.seen.throttled += 1,
+            Body::LostSamples(count) => self.stats.samples_lost += count,
+            Body::Throttled => self.stats.throttled += 1,
             Body::Other => {}
         }
     }
@@ -290,7 +282,7 @@ impl<'s> Follow<'s> {
     }
 
     fn emit(&mut self, record: &Record<'_>, task: u32, kind: RawKind<'_>) {
-        if record.at > self.end && (task != self.start.root || self.seen.root_dead) {
+        if record.at > self.end && (task != self.start.root || self.stats.root_dead) {
             return;
         }
         self.last = self.last.max(record.at);
@@ -347,24 +339,6 @@ impl<'s> Follow<'s> {
         if known.name != padded {
             known.name = padded;
             self.emit(record, task, RawKind::Comm(&String::from_utf8_lossy(&name[..len])));
-        }
-    }
-
-    /// The switch record. The tracepoint reported everything before, except where the idle task's tracepoints are not
-    /// delivered.
-    fn switched(&mut self, record: &Record<'_>, out: bool) {
-        let Some(held) = self.cpus.get_mut(record.cpu as usize) else { return };
-        let known = held.task == record.task;
-        let foreign = self.pids.differ() && record.task == 0;
-        if record.task == REAPED || foreign {
-            return;
-        }
-        if !out && !known {
-            held.idle_unseen += u32::from(held.task == 0);
-            self.pids.learn(held.task, record.task);
-            held.task = record.task;
-            self.tasks.entry(record.task).or_default().process = record.process;
-            self.emit(record, record.task, RawKind::On);
         }
     }
 
@@ -425,60 +399,6 @@ impl<'s> Follow<'s> {
             Role::Count(number) => self.count(record, sample, number, false),
             Role::CountStack(number) => self.count(record, sample, number, true),
             Role::Dummy | Role::Switch | Role::Waking | Role::Exec | Role::CallCounts => {}
-        }
-    }
-
-    fn switch(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        let offsets = self.offsets;
-        let (Some(prev), Some(state), Some(next), Some(name)) = (
-            sample.raw_u32(offsets.prev_pid),
-            sample.raw_u64(offsets.prev_state),
-            sample.raw_u32(offsets.next_pid),
-            sample.raw.get(offsets.next_comm..offsets.next_comm + 16),
-        ) else {
-            self.seen.unreadable += 1;
-            return;
-        };
-        let machines = prev;
-        self.pids.learn(prev, if record.task == REAPED { 0 } else { record.task });
-        let (prev, next) = (self.pids.here(prev), self.pids.here(next));
-        if let Some(held) = self.cpus.get_mut(record.cpu as usize) {
-            held.task = next;
-            held.idle_seen += u32::from(prev == 0);
-        }
-        if self.owns(prev) {
-            let why = self.why(prev, state);
-            if why == Off::Dead {
-                self.pids.forget(machines);
-            }
-            sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
-            let chain = std::mem::take(&mut self.kernel_chain);
-            self.emit(record, prev, RawKind::Off { why, chain: &chain });
-            self.kernel_chain = chain;
-            self.open(record, prev, Role::WaitSite);
-            self.seen.root_dead |= prev == self.start.root && why == Off::Dead;
-        } else if record.process != REAPED {
-            self.tasks.entry(prev).or_default().process = record.process;
-        }
-        self.tasks.entry(next).or_default();
-        let name = name.split(|b| *b == 0).next().unwrap_or_default();
-        self.named(record, next, name);
-        self.emit(record, next, RawKind::On);
-    }
-
-    fn why(&self, task: u32, state: u64) -> Off {
-        if state & state::PREEMPTED != 0 {
-            Off::Preempted
-        } else if state == 0 {
-            // Runnable: preempted on its way out of the kernel, or it yielded.
-            let yielding = self.tasks.get(&task).is_some_and(|t| t.yielding);
-            if yielding { Off::Yielded } else { Off::Preempted }
-        } else if state & state::DEAD != 0 {
-            Off::Dead
-        } else if state & state::STOPPED != 0 {
-            Off::Stopped
-        } else {
-            Off::Blocked
         }
     }
 

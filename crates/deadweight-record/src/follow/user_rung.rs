@@ -133,7 +133,7 @@ impl Follow<'_> {
             return;
         }
         if out && ours {
-            self.seen.switches += 1;
+            self.stats.switches += 1;
             own.ticks.off(record.cpu, task, record.at);
             own.leaves_cpu(task, record.at);
             let dying = own.dying.extract_if(.., |dying| dying.task == task).next().is_some();
@@ -149,7 +149,7 @@ impl Follow<'_> {
             if runnable {
                 self.taken_over(record);
             }
-            self.seen.root_dead |= task == self.start.root && why == Off::Dead;
+            self.stats.root_dead |= task == self.start.root && why == Off::Dead;
         } else if !out {
             self.bury_before(record);
             let known = self.tasks.contains_key(&task);
@@ -270,7 +270,7 @@ impl Follow<'_> {
             own.dying.push(Dying { task, process, parent, cpu: record.cpu, at: record.at });
         }
         if hidden {
-            self.seen.hidden += 1;
+            self.stats.hidden += 1;
             self.executed(task, b"");
             self.emit(record, task, RawKind::Lost { count: 1 });
         } else {

@@ -70,7 +70,7 @@ pub(crate) struct Ended {
     pub(crate) end: u64,
     pub(crate) exit: Exit,
     pub(crate) usage: Usage,
-    /// See [`CleanRun`](crate::CleanRun).
+    /// See [`CleanRun`].
     pub(crate) involuntary_switches: u64,
     pub(crate) blocks_read: u64,
 }

@@ -42,7 +42,7 @@ pub enum Stream {
     File(File),
 }
 
-/// A probe: an address in a binary. Each hit makes a [`RawKind::Probe`](crate::RawKind::Probe).
+/// A probe: an address in a binary. Each hit makes a [`RawKind::Probe`](deadweight_trace::raw::RawKind::Probe).
 #[derive(Clone, Debug)]
 pub struct Probe {
     /// The name of its events.

@@ -111,7 +111,7 @@ impl Plan {
         plan
     }
 
-    /// Whether [`crate::record`] and [`crate::attach`] can work.
+    /// Whether [`crate::record()`] and [`crate::attach`] can work.
     ///
     /// # Errors
     /// [`Error::NotAllowed`] with what is missing and the command that helps.

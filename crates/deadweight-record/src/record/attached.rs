@@ -103,8 +103,8 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     };
     drop(deferred_close);
     meta.blind_cpus = follow.blind_cpus();
-    let seen = std::mem::take(&mut follow.seen);
-    Ok(conclude(sink, meta, &ended, shared, seen, &before))
+    let stats = std::mem::take(&mut follow.stats);
+    Ok(conclude(sink, meta, &ended, shared, stats, &before))
 }
 
 /// The facts about the recording that are known before it begins.

@@ -212,8 +212,8 @@ impl Recording {
         meta.exit = Some(ended.exit);
         meta.rusage = Some(ended.usage);
         meta.blind_cpus = follow.blind_cpus();
-        let seen = std::mem::take(&mut follow.seen);
-        Ok(conclude(sink, meta, &ended, shared, seen, &before))
+        let stats = std::mem::take(&mut follow.stats);
+        Ok(conclude(sink, meta, &ended, shared, stats, &before))
     }
 }
 
@@ -223,19 +223,19 @@ fn conclude(
     mut meta: Meta,
     ended: &Ended,
     shared: Shared,
-    seen: RecordingStats,
+    stats: RecordingStats,
     before: &LostCpuTime,
 ) -> Outcome {
     before.until(ended, &mut meta);
     let counted = *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner);
     (meta.overhead.counted_user, meta.overhead.counted_kernel) = (counted.user, counted.kernel);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
-    meta.decimated = seen.decimated;
-    seen.scale_overhead(&mut meta.overhead);
-    meta.warnings.extend(seen.warnings());
+    meta.decimated = stats.decimated;
+    stats.scale_overhead(&mut meta.overhead);
+    meta.warnings.extend(stats.warnings());
     meta.warnings.extend(shared.warnings.into_inner().unwrap_or_else(PoisonError::into_inner));
     sink.finish(meta);
-    Outcome::new(ended, seen.records, seen.lost, shared.bytes.into_inner())
+    Outcome::new(ended, stats.records, stats.lost, shared.bytes.into_inner())
 }
 
 fn run_threads(

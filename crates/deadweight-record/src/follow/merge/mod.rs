@@ -203,7 +203,7 @@ impl Merge {
             }
             self.first += 1;
         }
-        follow.seen.unreadable += std::mem::take(&mut self.unreadable);
+        follow.stats.unreadable += std::mem::take(&mut self.unreadable);
     }
 }
 

@@ -231,7 +231,7 @@ impl Inherited {
 
 /// Does `act` with all signals blocked for this thread; pending ones are delivered afterwards.
 pub(crate) fn with_signals_blocked<T>(act: impl FnOnce() -> T) -> T {
-    // SAFETY: all-zero is a valid set; the calls fill in and read sets of ours.
+    // SAFETY: all-zero is a valid set; the calls fill in and read sets of the recorder.
     unsafe {
         let mut all: libc::sigset_t = MaybeUninit::zeroed().assume_init();
         let mut before = all;
