@@ -5,6 +5,7 @@ use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Layout, Schema, fields};
 use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Scope, Source};
+use crate::procfs::own_tid;
 use std::os::fd::AsRawFd;
 
 /// The programs and their output. None, with a message, if they are not allowed.
@@ -53,7 +54,7 @@ impl Output {
             }
             events.push(leader);
         }
-        programs.follow(me());
+        programs.follow(own_tid());
         Ok(Self { programs, schema, rings, _events: events })
     }
 
@@ -91,10 +92,6 @@ impl Output {
     }
 }
 
-pub(crate) fn me() -> u32 {
-    unsafe { libc::gettid() }.cast_unsigned()
-}
-
 /// A child makes a call that no library makes, and nothing else. Returns its id.
 fn calling_child() -> u32 {
     match unsafe { libc::fork() } {
@@ -116,7 +113,7 @@ const GETPGID: u64 = libc::SYS_getpgid.cast_unsigned();
 fn a_call_is_recorded_with_its_arguments_and_its_result() {
     let Some(mut output) = Output::new() else { return };
     unsafe { libc::syscall(libc::SYS_getpgid, -1_i64, 2, 3, 4, 5, u64::MAX) };
-    let (calls, sites) = output.calls(me());
+    let (calls, sites) = output.calls(own_tid());
     let expected = (GETPGID, [u64::MAX, 2, 3, 4, 5, u64::MAX], -i64::from(libc::ESRCH));
     assert!(calls.contains(&expected), "{calls:?}");
     assert!(sites > 0);
@@ -128,7 +125,7 @@ fn stacks_of_calls_come_in_a_burst_and_then_in_an_interval() {
     let start = std::time::Instant::now();
     (0..2000).for_each(|_| _ = unsafe { libc::syscall(libc::SYS_getpgid, -1) });
     let quarters = usize::try_from(start.elapsed().as_micros() / 250).unwrap();
-    let (calls, sites) = output.calls(me());
+    let (calls, sites) = output.calls(own_tid());
     assert!(calls.len() >= 2000);
     assert!((16..=quarters + 18).contains(&sites), "{sites} in {quarters}");
 }
@@ -147,8 +144,8 @@ fn children_of_other_tasks_are_not_followed_even_with_a_reused_id() {
     // Whatever id the next child gets, an earlier task with that id was followed, and this one is
     // not.
     output.programs.follow_all(true);
-    let own_word = output.programs.followed.shared_word(8 * (me() as usize / 64)).unwrap();
-    own_word.fetch_and(!(1 << (me() % 64)), Ordering::Relaxed);
+    let own_word = output.programs.followed.shared_word(8 * (own_tid() as usize / 64)).unwrap();
+    own_word.fetch_and(!(1 << (own_tid() % 64)), Ordering::Relaxed);
     let child = calling_child();
     assert_eq!(output.calls(child).0, []);
 }

@@ -19,7 +19,7 @@ pub(crate) mod waits;
 pub(crate) use cpus::{allowed_cpus, cpu_list, online_cpus, steal};
 pub(crate) use descriptors::{Descriptor, Descriptors, descriptors, inherited_descriptors};
 use memory::Page;
-pub(crate) use processes::{has_ended, queued_until_death, tree};
+pub(crate) use processes::{has_ended, own_tid, queued_until_death, tree};
 use std::fs;
 use std::path::Path;
 use waits::Wait;

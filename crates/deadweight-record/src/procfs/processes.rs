@@ -4,6 +4,12 @@ use super::line;
 use std::fs;
 use std::io;
 
+/// The calling thread's id.
+pub(crate) fn own_tid() -> u32 {
+    // SAFETY: asks for a number.
+    unsafe { libc::gettid() }.cast_unsigned()
+}
+
 /// A process and its living descendants.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
     let mut found = vec![root];

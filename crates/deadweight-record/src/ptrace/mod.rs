@@ -149,8 +149,7 @@ fn trace(program: Waiting, costs: StopCosts, sender: EventSender) -> Result<Trac
 impl TraceResult {
     /// Called on the tracing thread itself.
     fn new(ended: Ended, tracer: &Tracer) -> Self {
-        // SAFETY: asks for a number.
-        let thread = unsafe { libc::gettid() }.cast_unsigned();
+        let thread = procfs::own_tid();
         Self { ended, untraced: tracer.untraced, estimated_calls: tracer.estimated_calls, thread }
     }
 }

@@ -4,6 +4,7 @@
 //! Exact for a task that is stopped or blocked. Of a running task the counts are up to the latest
 //! tick. Does not interpret them; see `tracee`.
 
+use crate::procfs::own_tid;
 use crate::procfs::status::Status;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -48,8 +49,7 @@ impl Schedstat {
     }
 
     pub(super) fn of_this_thread() -> Self {
-        // SAFETY: asks for a number.
-        Self::of(std::process::id(), unsafe { libc::gettid() }.cast_unsigned())
+        Self::of(std::process::id(), own_tid())
     }
 
     /// The current counts. None if the task has ended or this kernel does not count.

@@ -123,8 +123,7 @@ impl Shared {
     }
 
     pub(super) fn this_thread_records(&self) {
-        // SAFETY: asks for a number.
-        self.records(Tid(unsafe { libc::gettid() }.cast_unsigned()));
+        self.records(Tid(crate::procfs::own_tid()));
     }
 
     pub(super) fn records(&self, thread: Tid) {

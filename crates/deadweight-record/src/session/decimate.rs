@@ -15,6 +15,7 @@ use crate::bpf::in_initial_pid_namespace;
 use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
+use crate::procfs::own_tid;
 use crate::timing::{EMPTY, best, empty_calls, whole};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -306,11 +307,10 @@ impl RecentCalls {
 fn measure_cost(session: &mut Session) -> Option<Cost> {
     let bare = session.bare_call;
     let pair = u16::try_from(libc::SYS_lseek).ok().and_then(|nr| session.pair(nr))?;
-    // SAFETY: asks for a number.
-    let me = unsafe { libc::gettid() };
-    let each = session.open_at_call(pair, me, false).ok()?;
-    let nth = session.open_at_call(pair, me, true).ok()?;
-    each.exclude_tasks(me.cast_unsigned()).ok()?;
+    let me = own_tid();
+    let each = session.open_at_call(pair, me.cast_signed(), false).ok()?;
+    let nth = session.open_at_call(pair, me.cast_signed(), true).ok()?;
+    each.exclude_tasks(me).ok()?;
     each.start().and_then(|()| nth.start()).ok()?;
     let call = best(EMPTY, empty_calls);
     (bare > 0.0).then(|| Cost { user: whole((call - bare).max(0.0)), kernel: 0 })

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
+use crate::procfs::own_tid;
 use crate::timing::{EMPTY, best, empty_calls, whole, with_entry_cost};
 pub(crate) use count_record::{CallCount, CountRecord};
 use deadweight_trace::syscall::{self, Arch};
@@ -265,8 +266,7 @@ impl Counting {
 
     /// Time of a counted call, and the part in the kernel, in ns: the best of a few tries.
     fn try_once(&self) -> Option<(f64, u64)> {
-        // SAFETY: asks for a number.
-        let me = unsafe { libc::gettid() }.cast_unsigned();
+        let me = own_tid();
         let entry = offset_of(me);
         let mut in_kernel = None;
         let call = best(EMPTY, || {

@@ -1,7 +1,7 @@
 //! Counting on this machine's kernel, with calls of this thread. As root.
 
 use super::*;
-use crate::bpf::tests::{Output, me};
+use crate::bpf::tests::Output;
 use crate::procfs::affinity::Affinity;
 use std::sync::atomic::AtomicBool;
 
@@ -23,14 +23,14 @@ impl Bench {
     }
 
     fn begin(&self) {
-        self.counting.begin(me());
+        self.counting.begin(own_tid());
     }
 
     /// Records of calls of this number: entries, returns, open calls, counted calls.
     fn counts(&mut self, nr: libc::c_long) -> [u64; 4] {
         let mut counts = [0; 4];
         let mut in_call = false;
-        self.output.take(me(), |record| {
+        self.output.take(own_tid(), |record| {
             let Body::Sample(sample) = &record.body else { return };
             match sample.role {
                 Role::Enter => {
@@ -100,7 +100,7 @@ fn a_task_on_the_same_cpu_is_not_counted() {
     });
     // New threads of this process are followed, too, and would fill the ring buffers.
     bench.counting.programs.follow_all(false);
-    bench.counting.programs.follow(me());
+    bench.counting.programs.follow(own_tid());
     bench.begin();
     (0..100_000).for_each(|_| call());
     done.store(true, Ordering::Relaxed);
@@ -117,7 +117,7 @@ fn a_call_that_wakes_or_waits_is_recorded_alone() {
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let echo = std::thread::spawn(move || {
-        sender.send(unsafe { libc::gettid() }).unwrap();
+        sender.send(own_tid()).unwrap();
         let mut byte = [0];
         while std::io::Read::read(&mut reader, &mut byte).is_ok_and(|read| read == 1) {}
     });
@@ -197,7 +197,7 @@ fn a_task_that_is_no_longer_counted_is_recorded() {
     let Some(mut bench) = Bench::new() else { return };
     bench.begin();
     (0..1000).for_each(|_| call());
-    bench.counting.end(me());
+    bench.counting.end(own_tid());
     (0..100).for_each(|_| call());
     let [entered, left, open, counted] = bench.counts(libc::SYS_getpgid);
     assert!(counted < 1000 && entered >= 100, "{entered} {left} {open} {counted}");

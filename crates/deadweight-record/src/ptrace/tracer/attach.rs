@@ -9,6 +9,7 @@ use super::Tracer;
 use crate::clock::now;
 use crate::error::Error;
 use crate::permissions::yama::cannot_trace;
+use crate::procfs::own_tid;
 use crate::procfs::snapshot::{self, Process, Snapshot, Target, Thread};
 use crate::procfs::status::Status;
 use crate::ptrace::event::{EventKind, Mapping};
@@ -258,11 +259,9 @@ fn has_pending_signal(task: u32) -> bool {
 
 /// Whether this thread traces it.
 fn is_traced_by_us(task: u32) -> bool {
-    // SAFETY: asks for a number.
-    let own_tid = unsafe { libc::gettid() }.cast_unsigned();
     // Depending on its version, the kernel names the tracer's process or thread.
     Status::of(&format!("/proc/{task}")).is_some_and(|status| {
-        [own_tid, std::process::id()].iter().any(|n| status.field("TracerPid:") == n.to_string())
+        [own_tid(), std::process::id()].iter().any(|n| status.field("TracerPid:") == n.to_string())
     })
 }
 
