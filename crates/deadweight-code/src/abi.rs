@@ -4,14 +4,14 @@
 
 use crate::instruction::{Reg, Registers};
 
-/// Whose calling convention code follows.
+/// The calling convention that code follows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Abi {
-    /// The platform's: System V on x86-64, AAPCS64 on aarch64. Rust's and Zig's own differ from
-    /// it only in ways that no rule asks about.
+    /// The platform's: System V on x86-64, AAPCS64 on aarch64. Those of Rust and Zig differ from it
+    /// only in ways that no rule depends on.
     #[default]
     Platform,
-    /// Go's internal one.
+    /// Go's internal ABI.
     Go,
 }
 
@@ -23,20 +23,20 @@ impl Abi {
     }
 }
 
-/// What registers are for.
+/// The registers with a purpose in a calling convention.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Convention {
     pub(crate) stack: Reg,
     pub(crate) frame: Reg,
     /// Holds the return address after a call.
     pub(crate) link: Option<Reg>,
-    /// Where a block instruction writes, where it reads, and how many elements.
+    /// Destination, source and count of a block instruction.
     pub(crate) block: Option<[Reg; 3]>,
     pub(crate) result: Reg,
     pub(crate) arguments: &'static [Reg],
-    /// Kept across calls.
+    /// Callee-saved registers.
     pub(crate) saved: Registers,
-    /// Is zero between functions.
+    /// Always zero between functions.
     pub(crate) zero: Option<Reg>,
     /// Go's current goroutine.
     pub(crate) goroutine: Option<Reg>,

@@ -8,7 +8,7 @@ use crate::instruction::{Instruction, Kind};
 use crate::single_assignment::SingleAssignment;
 use deadweight_trace::units::FileAddr;
 
-/// What the rules look at.
+/// The input of the rules.
 pub(crate) struct Body<'a, 'n> {
     pub(crate) instructions: &'a [Instruction],
     pub(crate) entered: &'a [bool],
@@ -18,7 +18,7 @@ pub(crate) struct Body<'a, 'n> {
 }
 
 impl Body<'_, '_> {
-    /// The name of what an instruction calls or jumps to.
+    /// The name of the code that an instruction calls or jumps to.
     pub(crate) fn callee(&self, instruction: &Instruction) -> Option<&str> {
         let through = || self.single.pointer(self.instructions, self.at(instruction.addr)?);
         (self.names)(FileAddr(instruction.callee().or_else(through)?))
@@ -29,12 +29,12 @@ impl Body<'_, '_> {
         self.instructions.binary_search_by_key(&addr, |i| i.addr).ok()
     }
 
-    /// Whether straight-line code begins at instruction `i`.
+    /// Whether a basic block begins at instruction `i`.
     pub(crate) fn begins_block(&self, i: usize) -> bool {
         self.entered[i] || self.instructions[i - 1].ends_block()
     }
 
-    /// Straight-line stretches as ranges of indexes; calls do not end one.
+    /// Basic blocks as ranges of indexes; calls do not end one.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         let mut start = 0;
         std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ pub(crate) fn entered(instructions: &[Instruction]) -> Vec<bool> {
     entered
 }
 
-/// Whether an instruction hands control to another function for good.
+/// Whether an instruction leaves the function: a return or a tail call.
 pub(crate) fn leaves(body: &Body<'_, '_>, instruction: &Instruction) -> bool {
     match instruction.kind {
         Kind::Return => true,

@@ -9,16 +9,16 @@ use deadweight_trace::units::FileAddr;
 /// The bytes of one function.
 #[derive(Copy, Clone, Debug)]
 pub struct Code<'a> {
-    /// What machine they are for.
+    /// Their architecture.
     pub arch: Arch,
-    /// Whose calling convention they follow.
+    /// Their calling convention.
     pub abi: Abi,
     /// Address of the first byte.
     pub addr: FileAddr,
-    /// From the function's entry to its end. What does not decode is kept as unknown.
+    /// From the function's entry to its end. Bytes that cannot be decoded are kept as unknown.
     pub bytes: &'a [u8],
 }
 
-/// Names the code at an address, or behind a fixed pointer (an entry of the GOT) at it: the
-/// function that the address lies in, not only the one that begins there.
+/// Names the code at an address, or behind a fixed pointer (an entry of the GOT) at that address: the function that holds
+/// the address, not only a function that begins there.
 pub type Names<'n> = dyn Fn(FileAddr) -> Option<&'n str> + 'n;

@@ -1,9 +1,11 @@
-//! Where code can get to by its own jumps and branches.
+//! Reachability within a function, by its jumps and branches.
+//!
+//! Not for loops; see `function::loops`.
 
 use crate::instruction::{Instruction, Kind};
 
-/// Whether the code gets from instruction `from` to `to` by such as are `among` those to stay in. A jump
-/// whose target is not told may go anywhere. By their numbers.
+/// Whether instruction `to` is reachable from instruction `from` through instructions that `among` accepts (all by index).
+/// A jump with an unknown target may go anywhere.
 pub(super) fn reaches(
     instructions: &[Instruction],
     (from, to): (usize, usize),

@@ -1,7 +1,7 @@
-//! One machine instruction in our own few words: what it does with registers and memory.
+//! One machine instruction in common terms: what it does with registers and memory.
 //!
-//! The same for every architecture, so that the rules that read roles out of code are written
-//! once. Not a disassembly: what no rule asks for (flags, widths of registers) is not kept.
+//! The same for every architecture, so that the rules for roles are written once. Not a disassembly: what no rule needs
+//! (flags, widths of registers) is left out.
 
 /// A general (0 to 31) or vector (32 to 63) register, by its number in the encoding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ impl FromIterator<Reg> for Registers {
     }
 }
 
-/// What an instruction does, as far as any rule asks.
+/// What an instruction does, as far as rules need it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Memory into the registers in `data`, unchanged or zero-extended.
@@ -122,7 +122,7 @@ pub enum Kind {
     Move,
     /// `data[0]` takes this value.
     Constant(i64),
-    /// `data[0]` moves on by this many.
+    /// `data[0]` advances by this number.
     Advance(i64),
     /// `data[0]` takes an address; no memory is touched.
     Address,
@@ -146,11 +146,11 @@ pub enum Kind {
     CopyBlock,
     /// Fills a block by itself (`rep stos`).
     FillBlock,
-    /// Reads, changes and writes memory as one step, for all CPUs to see.
+    /// Atomic read-modify-write.
     Atomic,
     /// Enters the kernel.
     System,
-    /// Does nothing; filling.
+    /// No operation; padding.
     Nop,
     /// Ends in a signal: `ud2`, `brk`.
     Trap,
@@ -180,13 +180,13 @@ pub struct Memory {
 /// One decoded instruction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Where it is, in the address space of the code it came from.
+    /// Its address.
     pub addr: u64,
     /// Its length in bytes.
     pub len: u8,
     /// What it does.
     pub kind: Kind,
-    /// Memory that it names (for [`Kind::Address`]: without touching it).
+    /// Its memory operand (for [`Kind::Address`]: not accessed).
     pub memory: Option<Memory>,
     /// Registers whose value moves, in order; see [`Kind`].
     pub data: [Option<Reg>; 2],
@@ -194,8 +194,8 @@ pub struct Instruction {
     pub reads: Registers,
     /// Registers written.
     pub writes: Registers,
-    /// What memory's base moves on by, after the access (Arm's post-index) or before it, which is
-    /// then part of the offset already.
+    /// How far the base register advances: after the access (Arm's post-index), or before it, when the offset already
+    /// includes it.
     pub step: i64,
 }
 
@@ -221,7 +221,7 @@ impl Instruction {
         self.addr.wrapping_add(u64::from(self.len))
     }
 
-    /// Where it may continue besides the next instruction, if that is fixed. Not for calls.
+    /// The fixed target of a jump or branch. Not for calls.
     #[must_use]
     pub fn target(&self) -> Option<u64> {
         match self.kind {
@@ -247,7 +247,7 @@ impl Instruction {
         !matches!(self.kind, Kind::Jump(_) | Kind::Return | Kind::Trap)
     }
 
-    /// Whether straight-line code ends with it.
+    /// Whether it ends a basic block.
     #[must_use]
     pub fn ends_block(&self) -> bool {
         !self.falls_through() || matches!(self.kind, Kind::Branch(_))
@@ -269,7 +269,7 @@ impl Memory {
         fixed.then(|| self.offset.cast_unsigned())
     }
 
-    /// Whether it is a place at a constant distance from `register`.
+    /// Whether it is at a constant offset from `register`.
     #[must_use]
     pub fn is_at(&self, register: Reg) -> bool {
         self.base == Some(register) && self.index.is_none()

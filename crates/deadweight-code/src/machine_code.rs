@@ -1,8 +1,8 @@
-//! What samples of user code waited for: the instruction, what it is there for, and how it looks.
+//! What samples of user code waited for: the instruction and its role, loops, small callees, listings.
 //!
-//! Rests on the machine code that was sealed; where there is none (the kernel, a JIT, an older
-//! trace) a sample's own address stands and its role is work. A function is decoded once, when it
-//! is first asked for. The rules are in `asm`; what a role costs is the classes' knowledge.
+//! Works on the machine code in the trace. Where there is none (the kernel, JIT-compiled code, an older trace), a sample
+//! keeps its own address, and its role is work. A function is decoded once, when it is first needed. Not for what a role
+//! costs; the cost classes know that.
 
 use crate::abi::Abi;
 use crate::code::{Code, Names};
@@ -17,19 +17,19 @@ use deadweight_trace::units::FileAddr;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The machine code of a trace, decoded as far as it was asked for.
+/// The machine code of a trace, decoded on demand.
 #[derive(Debug)]
 pub struct MachineCode<'s> {
     symbols: &'s Symbols,
     arch: Arch,
     functions: Vec<OnceLock<Function>>,
-    /// Where the locations of images with code are, in order.
+    /// Locations of images with code, in order of address.
     places: Vec<(ImageId, FileAddr, LocationId)>,
-    /// How many samples of user code have each stack.
+    /// The number of samples of user code by stack.
     samples: Vec<u32>,
-    /// How many samples each location has as the innermost, and as a caller.
+    /// The number of samples by location, as the leaf and as a caller.
     hits: OnceLock<Vec<Hits>>,
-    /// Small functions by the places that stacks show them called from.
+    /// Small functions by the call sites that stacks show.
     called: OnceLock<BTreeMap<(ImageId, FileAddr), FunctionId>>,
 }
 
@@ -42,23 +42,23 @@ pub struct FunctionId(u32);
 pub struct SmallCallee {
     /// Which.
     pub function: FunctionId,
-    /// Whether the call's target is known only when it runs.
+    /// Whether it is an indirect call.
     pub through_pointer: bool,
 }
 
-/// The samples at a location.
+/// The samples of a location, as the leaf and as a caller.
 #[derive(Copy, Clone, Debug, Default)]
 struct Hits {
     innermost: u64,
     calling: u64,
 }
 
-/// A call is rare if what it calls has at most this part of its caller's own samples.
+/// A call is rare if the callee has at most this part of the caller's own samples.
 const RARE: f64 = 0.05;
-/// Of fewer samples in the caller that part could not be told from none.
+/// With fewer samples in the caller, that part could not be distinguished from zero.
 const ENOUGH: u64 = 20;
 
-/// How far from a call instructions are there for it.
+/// How far from a call its surrounding instructions are.
 const AROUND: usize = 24;
 
 /// What a sample waited for.
@@ -66,14 +66,14 @@ const AROUND: usize = 24;
 pub struct Waited {
     /// The instruction.
     pub at: LocationId,
-    /// What it is there for.
+    /// Its role.
     pub role: Role,
-    /// The function that it is in.
+    /// Its function.
     pub function: Option<FunctionId>,
 }
 
 impl<'s> MachineCode<'s> {
-    /// Nothing decoded yet. `samples`: how many have each of the symbols' stacks.
+    /// Nothing is decoded yet. `samples`: the number of samples by stack of the symbols.
     pub fn new(symbols: &'s Symbols, arch: Arch, samples: Vec<u32>) -> Self {
         let mut places = Vec::new();
         if !symbols.code.is_empty() {
@@ -86,7 +86,7 @@ impl<'s> MachineCode<'s> {
         Self { symbols, arch, functions, places, samples, hits, called }
     }
 
-    /// What ids mean.
+    /// The tables that ids refer to.
     pub fn symbols(&self) -> &'s Symbols {
         self.symbols
     }
@@ -102,7 +102,7 @@ impl<'s> MachineCode<'s> {
         Waited { at, role, function: Some(id) }
     }
 
-    /// What the instruction at `location` itself is there for: of a caller's, the call.
+    /// The role of the instruction at `location` itself; for a caller's frame, of the call.
     pub fn role_at(&self, location: LocationId) -> Role {
         let role = || {
             let (image, addr) = self.address(location)?;
@@ -117,15 +117,15 @@ impl<'s> MachineCode<'s> {
         self.holding(image, addr)
     }
 
-    /// The smallest loop that holds what a sample waited for, with its function.
+    /// The smallest loop around the instruction that a sample waited for, with its function.
     pub fn loop_around(&self, waited: Waited) -> Option<(FunctionId, Loop)> {
         let function = waited.function?;
         let (_, addr) = self.address(waited.at)?;
         Some((function, self.function(function).loop_around(addr)?))
     }
 
-    /// The small function that the call nearest to `location` calls, whose function it is not:
-    /// by the code, or where that goes through a pointer, by the stacks.
+    /// The small function that the call nearest to `location` calls (not a recursive call): by the code, or for an
+    /// indirect call by the stacks.
     pub fn small_callee(&self, location: LocationId) -> Option<SmallCallee> {
         let (image, addr) = self.address(location)?;
         let caller = self.holding(image, addr)?;
@@ -143,9 +143,9 @@ impl<'s> MachineCode<'s> {
         small.then_some(SmallCallee { function, through_pointer: direct.is_none() })
     }
 
-    /// Whether calling a function costs about as much as running it. What it calls beyond a branch
-    /// must be rare: hardly a sample of user code was taken below. The kernel's time says nothing about how often:
-    /// a reader may be refilled once in thousands of calls and wait for the disk then.
+    /// Whether calling a function costs about as much as running it. Its calls behind a branch must be rare: hardly any
+    /// sample of user code is below them. Kernel time does not show how often they run: a buffered reader may refill
+    /// once in thousands of calls and then wait for the disk.
     fn is_small(&self, id: FunctionId) -> bool {
         let Some(calls) = self.function(id).calls_if_small() else { return false };
         if calls.is_empty() {
@@ -164,15 +164,15 @@ impl<'s> MachineCode<'s> {
         innermost >= ENOUGH && below as f64 <= RARE * innermost as f64
     }
 
-    /// Whether what a function keeps in memory stays there, inlined or not: one measured saved nothing. In C
-    /// and C++ a byte that is written may be anything's, so what was read before is read again.
+    /// Whether a function's values stay in memory even if it is inlined: a measured case saved nothing. In C and C++ a
+    /// written byte may alias anything, so values are loaded again.
     pub fn stays_in_memory(&self, id: FunctionId) -> bool {
         let image = self.symbols.images.get(self.code(id).image.index());
         let language = image.map_or("", |image| self.symbols.name(image.language));
         matches!(language, "C" | "C++") && self.function(id).writes_bytes()
     }
 
-    /// How many samples have this location as their innermost.
+    /// The number of samples with this location as the leaf.
     pub fn samples_at(&self, at: LocationId) -> u64 {
         let hits = self.hits.get_or_init(|| self.count_hits());
         hits.get(at.index()).map_or(0, |hits| hits.innermost)
@@ -197,7 +197,7 @@ impl<'s> MachineCode<'s> {
         hits
     }
 
-    /// Small functions, by where stacks show them called from.
+    /// Small functions by the call sites that stacks show.
     fn seen_calls(&self) -> BTreeMap<(ImageId, FileAddr), FunctionId> {
         let mut seen = BTreeMap::new();
         for stack in &self.symbols.stacks {
@@ -223,14 +223,13 @@ impl<'s> MachineCode<'s> {
             .get_or_init(|| Function::read(&self.bytes(code), &|addr| self.name(code, addr)))
     }
 
-    /// What `ask` says of a function's bytes and the names of what it calls.
+    /// Applies `ask` to a function's bytes and the names of its callees.
     pub fn reading<T>(&self, id: FunctionId, ask: impl FnOnce(&Code<'_>, &Names<'_>) -> T) -> T {
         let code = self.code(id);
         ask(&self.bytes(code), &|addr| self.name(code, addr))
     }
 
-    /// The hottest run of a function's instructions. `samples`: sampled locations in it, with
-    /// how often.
+    /// The hottest stretch of a function's instructions. `samples`: sampled locations in it, with counts.
     pub fn listing(&self, id: FunctionId, samples: &[(LocationId, u64)]) -> Vec<Line> {
         let code = self.code(id);
         let addresses = samples.iter().filter_map(|(l, count)| Some((self.address(*l)?.1, *count)));

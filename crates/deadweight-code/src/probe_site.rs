@@ -1,6 +1,6 @@
-//! Where in a function a probe counts its calls best.
+//! The best instruction of a function for a probe that counts its calls.
 //!
-//! Not for what the function does (`roles`).
+//! Not for what the function does; see `roles`.
 
 use crate::abi::Abi;
 use crate::code::Code;
@@ -9,10 +9,9 @@ use crate::instruction::{Instruction, Kind, Registers};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 
-/// An instruction that each call passes once, with the stack pointer and the arguments as at the
-/// entry, and that the kernel knows how to do itself. Any other it must step over, which takes ten
-/// times as long in a virtual machine; and a Go function that finds its stack too small begins
-/// anew. The entry, if there is no such instruction.
+/// An instruction that each call passes once, with stack pointer and arguments as at the entry, and that the kernel can
+/// emulate. Others it must single-step, which takes ten times as long in a virtual machine. A Go function that grows its
+/// stack starts again, so its entry would count twice. The entry, if there is no such instruction.
 #[must_use]
 pub fn probe_site(code: &Code<'_>) -> FileAddr {
     // On aarch64 the kernel emulates hardly any instruction.

@@ -1,33 +1,33 @@
-//! Registers that a function only ever puts one thing into, and the calls through them.
+//! Registers that a function assigns a single value to, and calls through them.
 //!
-//! Compilers keep a pointer from the GOT or a constant length in a register that calls leave alone, and
-//! use it in a loop, where no straight line shows what it holds. Not for values that change (`roles::values`).
+//! Compilers keep a pointer from the GOT or a constant length in a callee-saved register and use it in a loop, where no
+//! basic block shows its value. Not for values that change; see `roles::values`.
 
 use super::instruction::{Instruction, Kind, Reg, Registers};
 
-/// How many instructions before a call what it calls through may have been loaded.
+/// How many instructions before a call its pointer may have been loaded.
 const BEFORE: usize = 12;
 
-/// What is put into a register.
+/// A value assigned to a register.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// This number.
     Constant(i64),
-    /// What is at this address.
+    /// The content of this address.
     At(u64),
 }
 
-/// The only thing that is put into each register, of those that calls leave alone.
+/// The single value of each callee-saved register, if it has one.
 #[derive(Clone, Debug)]
 pub(super) struct SingleAssignment([Option<Source>; Reg::COUNT]);
 
 impl SingleAssignment {
-    /// Of a function with these instructions. `saved`: the registers that calls leave alone.
+    /// For a function with these instructions. `saved`: the callee-saved registers.
     pub(super) fn of(instructions: &[Instruction], saved: Registers) -> Self {
         let mut single = [None; Reg::COUNT];
         let mut several = Registers::default();
         for instruction in instructions {
-            // What the caller had there comes back before the function returns.
+            // A pop restores the caller's value before the return.
             if instruction.kind == Kind::Pop || saved.without(instruction.writes) == saved {
                 continue;
             }
@@ -45,7 +45,7 @@ impl SingleAssignment {
         Self(single)
     }
 
-    /// The constant that `register` holds wherever it is used, if that is so.
+    /// The constant that `register` holds at every use, if it does.
     pub(super) fn constant(&self, register: Reg) -> Option<i64> {
         match self.0[register.index()] {
             Some(Source::Constant(value)) => Some(value),
@@ -53,7 +53,7 @@ impl SingleAssignment {
         }
     }
 
-    /// The fixed place whose content call `at` goes to, if it goes through a register.
+    /// The fixed address whose content an indirect call `at` through a register jumps to.
     pub(super) fn pointer(&self, instructions: &[Instruction], at: usize) -> Option<u64> {
         let call = &instructions[at];
         if !matches!(call.kind, Kind::Call(None) | Kind::Jump(None)) || call.memory.is_some() {

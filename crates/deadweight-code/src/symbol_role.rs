@@ -1,32 +1,32 @@
-//! What functions of libraries and runtimes are there for, told by their names.
+//! The role of library and runtime functions, by their names.
 //!
-//! One table for all languages, because one program holds several. A name that is not in it says
-//! nothing. Not for deciding what is a cost: that is the classes' business (`cost`).
+//! One table for all languages, because one program may hold several. A name outside the table has no role. Not for
+//! deciding what is a cost; the cost classes do that.
 
-/// What a function of a library or runtime is there for.
+/// What a function of a library or runtime does for the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolRole {
-    /// Gives memory out.
+    /// Allocates memory.
     Allocate,
-    /// Takes memory back.
+    /// Frees memory.
     Release,
-    /// Makes something that holds elements larger: allocates, and moves the elements.
+    /// Grows a container: allocates, and moves the elements.
     Grow,
-    /// Finds out which memory is still used, and what that needs of the program.
+    /// Garbage collection, with write barriers and assists of the program.
     Collect,
     /// Copies bytes.
     Copy,
     /// Sets bytes.
     Fill,
-    /// Moves bytes between the program's memory and a stream's buffer: that is its work.
+    /// Copies between the program's memory and a stream's buffer: copying is its work.
     Stream,
-    /// Puts elements in order: moving them is its work.
+    /// Sorts: moving elements is its work.
     Sort,
     /// Anything else that is not the program's own.
     Library,
 }
 
-/// What a function is there for; none if its name does not tell.
+/// The role of a function; none if its name is not known.
 pub fn of_name(name: &str) -> Option<SymbolRole> {
     let plain = name.trim_start_matches('_');
     let go = name.strip_prefix("runtime.");
@@ -48,13 +48,13 @@ pub fn of_name(name: &str) -> Option<SymbolRole> {
         .or_else(|| sorts(plain).then_some(SymbolRole::Sort))
 }
 
-/// Whether a standard library's function puts elements in order.
+/// Whether a standard library's function sorts.
 fn sorts(name: &str) -> bool {
     #[rustfmt::skip]
     const EXACT: &[&str] = &["qsort", "qsort_r", "msort_with_tmp", "heapsort_r"];
     #[rustfmt::skip]
     const PARTS: &[&str] = &[
-        // C++; what is a template of functions has its result before the name.
+        // C++; a function template has its result type before the name.
         "std::sort<", "std::stable_sort<", "std::partial_sort<", "std::nth_element<", "std::__sort",
         "std::__introsort", "std::__stable_sort", "std::__inplace_stable_sort", "std::__merge_",
         "std::__move_merge", "std::__insertion_sort", "std::__chunk_insertion_sort",
@@ -78,14 +78,13 @@ fn sorts(name: &str) -> bool {
         || GO_AND_ZIG.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether a function makes a block of memory larger for whoever calls it, in a language where
-/// that gives the old one back.
+/// Whether a function reallocates a block for its caller, in a language where that frees the old block.
 pub fn is_realloc(name: &str) -> bool {
     ["realloc", "reallocarray", "libc_realloc", "rallocx"].contains(&name.trim_start_matches('_'))
         || name.starts_with("mem.Allocator.realloc")
 }
 
-/// `memmove_avx_unaligned_erms` is one of several of the C library's `memmove`.
+/// `memmove_avx_unaligned_erms` is a variant of the C library's `memmove`.
 fn without_variant(name: &str) -> &str {
     const MARKS: [&str; 6] = ["_avx", "_sse", "_evex", "_erms", "_ssse3", "_generic"];
     let end = MARKS.iter().filter_map(|mark| name.find(mark)).min().unwrap_or(name.len());
@@ -122,7 +121,7 @@ const EXACT: &[(SymbolRole, &[&str])] = &[
     ]),
 ];
 
-/// How names begin, without leading underscores; the first that fits holds.
+/// Prefixes of names, without leading underscores; the first match counts.
 #[rustfmt::skip]
 const PREFIXES: &[(&str, SymbolRole)] = &[
     ("operator new", SymbolRole::Allocate), ("operator delete", SymbolRole::Release),
@@ -153,7 +152,7 @@ const PREFIXES: &[(&str, SymbolRole)] = &[
     ("IO::", SymbolRole::Stream), ("fs.File.", SymbolRole::Stream),
 ];
 
-/// Rust's allocation and vectors, most of whose functions only look at what is there.
+/// Rust's allocation and vectors; most of their functions only read.
 fn of_rust(name: &str) -> Option<SymbolRole> {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if !has(&["alloc::raw_vec::", "alloc::alloc::"]) {
@@ -196,7 +195,7 @@ fn of_go(name: &str) -> Option<SymbolRole> {
     const FILL: &[&str] = &["memclr", "duffzero"];
     let begins = |names: &[&str]| names.iter().any(|n| name.starts_with(n));
     if begins(COLLECT) && !begins(&["gcenable", "gcinit"]) {
-        // Setting the pointer bits of a fresh object is part of giving it out.
+        // Setting the pointer bits of a fresh object is part of its allocation.
         let fresh = begins(&["heapBitsSetType", "(*mspan).heapBits", "(*mspan).writeHeapBits"]);
         return Some(if fresh { SymbolRole::Allocate } else { SymbolRole::Collect });
     }
@@ -211,9 +210,8 @@ fn of_go(name: &str) -> Option<SymbolRole> {
     .map(|(_, symbol_role)| symbol_role)
 }
 
-/// The Boehm collector that Crystal and others use, Crystal's names for it, and the write
-/// barrier that Go's linker gives no package. What it has no
-/// name for (`libgc.so.1+0x1a2b`) is work of the collector; its fast way out is named.
+/// The Boehm collector that Crystal and others use, Crystal's names for it, and Go's write barrier, which has no package.
+/// Code of the collector without a name (`libgc.so.1+0x1a2b`) is collection; its fast path of allocation has names.
 fn of_collector(name: &str) -> Option<SymbolRole> {
     if name.starts_with("libgc.so") || name.starts_with("libgc-") {
         return Some(SymbolRole::Collect);
@@ -238,7 +236,7 @@ fn of_collector(name: &str) -> Option<SymbolRole> {
     Some(if gives { SymbolRole::Allocate } else { SymbolRole::Collect })
 }
 
-/// Names that carry their types or modules with them, so that only a part can be known.
+/// Names that include types or modules: only a part is compared.
 fn of_generic(name: &str) -> Option<SymbolRole> {
     #[rustfmt::skip]
     const PARTS: &[(&str, SymbolRole)] = &[
@@ -253,20 +251,20 @@ fn of_generic(name: &str) -> Option<SymbolRole> {
         (">::allocate(", SymbolRole::Allocate), (">::deallocate(", SymbolRole::Release),
         ("::_M_create(", SymbolRole::Allocate),
     ];
-    // An allocator of Zig's own is asked through one table: what it takes back it names so.
+    // A Zig allocator is called through a table; its function that frees is called `free`.
     if name.contains("heap.") && name.ends_with(".free") {
         return Some(SymbolRole::Release);
     }
     PARTS.iter().find(|(part, _)| name.contains(part)).map(|(_, symbol_role)| *symbol_role)
 }
 
-/// Whether a function that copies does so element by element, for as many as there are: inlined it
-/// is still that loop. What else is inlined may as well move a single word.
+/// Whether a function copies element by element: inlined, it is still that loop. Other inlined copies may move a single
+/// word.
 pub fn is_copying_loop(name: &str) -> bool {
     COPYING_LOOPS.iter().any(|part| name.contains(part))
 }
 
-/// Zig's copies of what may overlap.
+/// Zig's copies of overlapping memory.
 const COPYING_LOOPS: [&str; 2] = ["mem.copyForwards", "mem.copyBackwards"];
 
 #[cfg(test)]
@@ -292,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_back_is_told_from_giving_out() {
+    fn freeing_is_distinguished_from_allocating() {
         for name in [
             "free",
             "_int_free",
@@ -324,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn collectors_are_told_from_the_allocation_that_starts_them() {
+    fn collection_is_distinguished_from_the_allocation_that_starts_it() {
         for name in [
             "runtime.gcBgMarkWorker",
             "runtime.gcDrain",
@@ -355,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_programs_own_functions_say_nothing() {
+    fn a_programs_own_functions_have_no_role() {
         for name in [
             "main.free",
             "malloc_table_fill",

@@ -1,7 +1,7 @@
 //! aarch64 machine code into [`Instruction`]s, through yaxpeax-arm.
 //!
-//! The only place that knows Arm: its registers, mnemonics and calling conventions. Scalable
-//! vectors (SVE) are not decoded and stay unknown.
+//! The only place that knows Arm: its registers, mnemonics and calling conventions. Not for scalable vectors (SVE), which
+//! stay unknown.
 
 use crate::abi::{Abi, Convention};
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
@@ -122,7 +122,7 @@ fn vector(n: u16) -> Reg {
     Reg::vector(u8::try_from(n & 31).unwrap_or(31))
 }
 
-/// The register that an operand is; the zero register is none.
+/// The register of an operand; none for the zero register.
 fn value(operand: &Operand) -> Option<Reg> {
     match *operand {
         Operand::Register(_, 31) | Operand::RegShift(_, _, _, 31) => None,
@@ -279,7 +279,7 @@ fn size(native: &Native) -> u32 {
     if is_pair(native.opcode) { 2 * one } else { one }
 }
 
-/// Instructions that leave the straight line, and those that are told by their name alone.
+/// Instructions that change the control flow, and others that are recognised by their mnemonic alone.
 fn flow(native: &Native, addr: u64) -> Option<Kind> {
     use Opcode as O;
     let target = native.operands.iter().find_map(|operand| match operand {
@@ -353,7 +353,7 @@ fn atomic(opcode: Opcode) -> bool {
     )
 }
 
-/// Moves, constants, address arithmetic, and computing for what remains.
+/// Moves, constants, address arithmetic; all others compute.
 fn data(native: &Native, out: &mut Instruction, stores: bool, loads: bool) -> Kind {
     use Opcode as O;
     let [first, second, third, _] = &native.operands;
@@ -399,7 +399,7 @@ fn data(native: &Native, out: &mut Instruction, stores: bool, loads: bool) -> Ki
     }
 }
 
-/// `add` and `sub`: steps, addresses of locals, moves to and from the stack pointer.
+/// `add` and `sub`: advances, addresses of locals, moves to and from the stack pointer.
 fn sum(native: &Native, out: &mut Instruction) -> Kind {
     let [first, second, third, _] = &native.operands;
     out.data[0] = value(first);

@@ -1,6 +1,6 @@
-//! The hottest run of a function's instructions as lines of text, for people.
+//! The hottest stretch of a function's instructions as lines of text, for people.
 //!
-//! Never a single instruction: which one of a few neighbours a sample hits is chance.
+//! Never a single instruction: which of a few neighbours a sample hits is chance. Not for roles.
 
 use super::Function;
 use crate::body::find;
@@ -9,22 +9,22 @@ use crate::decode;
 use crate::instruction::Instruction;
 use deadweight_trace::units::FileAddr;
 
-/// Instructions shown, so that a loop's body fits and a screen is not filled.
+/// Instructions shown: enough for a loop's body, and less than a screen.
 const SHOWN: usize = 12;
 
-/// An instruction with how often samples waited for it.
+/// An instruction with the number of samples that waited for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Where it is.
     pub addr: FileAddr,
     /// Samples charged to it.
     pub hits: u64,
-    /// What it says, with called functions by name.
+    /// Its text, with called functions by name.
     pub text: String,
 }
 
 impl Function {
-    /// The run of up to twelve instructions that most samples were charged to, with the counts.
+    /// The stretch of up to twelve instructions with most samples, with their counts.
     ///
     /// `code` is what the function was read from; `samples` are sampled addresses with how
     /// often each was hit, in any order; those outside the function are left out. Empty if there
@@ -42,7 +42,7 @@ impl Function {
         lines.into_iter().skip(range.start).take(range.len()).collect()
     }
 
-    /// All instructions, with how often samples were charged to them; see
+    /// All instructions, with the samples charged to each; see
     /// [`Function::listing`].
     #[must_use]
     pub fn lines(
@@ -104,7 +104,7 @@ fn hottest(hits: &[u64]) -> std::ops::Range<usize> {
     let window = &hits[start..(start + SHOWN).min(hits.len())];
     let first = window.iter().position(|h| *h > 0).unwrap_or(0);
     let last = window.iter().rposition(|h| *h > 0).unwrap_or(0);
-    // One neighbour on either side shows what the first waited for and the last leads to.
+    // One neighbour on either side gives context.
     let first = (start + first).saturating_sub(1);
     let last = (start + last + 1).min(hits.len() - 1);
     first..last + 1

@@ -1,7 +1,7 @@
-//! Loops of a function, as far as the jumps back tell: what runs with a hot instruction.
+//! Loops of a function, found by backward jumps: the instructions that run with a hot one.
 //!
-//! Innermost loops only, without nesting or induction variables: enough to say what share of a
-//! loop's instructions has a role. Not a compiler's analysis.
+//! Innermost loops only, without nesting or induction variables: enough for the share of a loop's instructions with a
+//! role. Not a compiler's analysis.
 
 use super::Function;
 use crate::body::find;
@@ -10,10 +10,10 @@ use crate::instruction::{Instruction, Kind};
 use crate::roles::Role;
 use deadweight_trace::units::FileAddr;
 
-/// How many instructions behind one its loop's jump back is looked for.
+/// How many instructions ahead the loop's backward jump is searched.
 const REACH: usize = 512;
 
-/// A stretch of instructions that is run again and again.
+/// A stretch of instructions that runs repeatedly.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
     /// Its first instruction ...
@@ -22,14 +22,13 @@ pub struct Loop {
     pub last: FileAddr,
     /// How many instructions it has.
     pub instructions: u32,
-    /// How many of them compare an index with a length or branch on that, and did not just load
+    /// How many of them compare an index with a length, or branch on the result, without having just loaded
     /// the index.
     pub checks: u32,
-    /// How many of them belong to another check that ends in a panic: of an overflow, mostly.
+    /// How many of them belong to another check that ends in a panic, mostly of overflow.
     pub other_checks: u32,
-    /// Whether it does the same with each element, apart from checks: it goes straight from its
-    /// first instruction to its last, calls nothing, uses no index that it has just loaded, and
-    /// stores something. A compiler could do several elements at once.
+    /// Whether it treats all elements alike, apart from checks: no other branches, no calls, no index that it has just
+    /// loaded, and at least one store. A compiler could vectorise it without the checks.
     pub uniform: bool,
 }
 
@@ -40,13 +39,13 @@ impl Loop {
         (self.first..=self.last).contains(&addr)
     }
 
-    /// Which part of its instructions are checks of indexes, in 0..=1.
+    /// The share of bounds checks among its instructions, in 0..=1.
     #[must_use]
     pub fn bounds_check_share(&self) -> f64 {
         f64::from(self.checks) / f64::from(self.instructions.max(1))
     }
 
-    /// Which part of its instructions are checks of any kind, in 0..=1.
+    /// The share of checks of any kind among its instructions, in 0..=1.
     #[must_use]
     pub fn check_share(&self) -> f64 {
         f64::from(self.checks + self.other_checks) / f64::from(self.instructions.max(1))
@@ -70,8 +69,8 @@ impl Function {
         Some(self.describe(first, last))
     }
 
-    /// Whether `inside` is on a way from the first to the last of these instructions that stays among
-    /// them. A jump back from a rare case that lies behind the function spans what is no loop.
+    /// Whether `inside` is on a path from the first to the last of these instructions that stays among them. A jump back
+    /// from cold code behind the function's hot part spans instructions that are no loop.
     fn goes_round(&self, (first, last): (usize, usize), inside: usize) -> bool {
         let within = |at: usize| (first..=last).contains(&at) && at != first;
         let reaches = |ends| flow::reaches(&self.instructions, ends, within);
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_loop_is_told_with_its_checks() {
+    fn the_smallest_loop_is_found_with_its_checks() {
         // 0: xor eax, eax
         // 2: mov ecx, [rdi+rax*4]   outer loop
         // 5: mov edx, [rsi+rax*4]   inner loop

@@ -20,10 +20,10 @@ use deadweight_trace::units::FileAddr;
 pub struct Function {
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) roles: Vec<Role>,
-    /// Whether a jump or branch of this function comes in here; true for the entry.
+    /// Whether each instruction is the target of a jump or branch of this function; true for the entry.
     pub(crate) entered: Vec<bool>,
     shape: Shape,
-    /// What it calls in rare cases, if it is small.
+    /// Its calls in rare cases, if it is small.
     small: Option<Vec<Instruction>>,
 }
 
@@ -55,21 +55,21 @@ impl Function {
         &self.roles
     }
 
-    /// How the code looks as a whole: optimised or not.
+    /// Properties of the code as a whole, which show whether it is optimised.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Whether calling it costs about as much as running it: a few dozen instructions without a
-    /// loop that call nothing but panics. Then what it calls beyond a branch, if anything: it is
-    /// small only if that happens rarely, which the code does not tell.
+    /// None if it is not small. Small: a call costs about as much as the function's own instructions, which are a few
+    /// dozen, without a loop, and call nothing but panics. Then the result is its calls behind a branch: it is small
+    /// only if these are rare, which the code does not show.
     #[must_use]
     pub fn calls_if_small(&self) -> Option<&[Instruction]> {
         self.small.as_deref()
     }
 
-    /// How many of its instructions are there for anything but being called, and calling.
+    /// The number of instructions that serve neither its own call nor other calls.
     #[must_use]
     pub fn work_instructions(&self) -> usize {
         use Role::{Arguments, Call, Epilogue, Prologue};
@@ -80,8 +80,8 @@ impl Function {
         self.instructions.iter().zip(&self.roles).filter(working).count()
     }
 
-    /// Whether it writes single bytes behind a pointer. In C and C++ these may be bytes of anything,
-    /// so that whoever inlines it still loads everything else again.
+    /// Whether it writes single bytes through a pointer. In C and C++ these may alias anything: even inlined, everything
+    /// else must be loaded again.
     #[must_use]
     pub fn writes_bytes(&self) -> bool {
         let byte = |m: Memory| m.size == 1 && m.written && m.base.is_some();
@@ -104,17 +104,16 @@ impl Function {
 
     /// The instruction that a sample at `ip` waited for.
     ///
-    /// A sampling interrupt comes between instructions: the one at `ip` has not begun, the one
-    /// before it took the time. Where `ip` is also reached by a jump, which came before is not
-    /// known, and `ip` itself is charged; the same at the entry, outside the function, and for an
-    /// instruction that moves a block, which an interrupt divides.
+    /// A sampling interrupt comes between instructions: the one at `ip` has not begun, so the one before it took the
+    /// time. If `ip` is also the target of a jump, the previous instruction is not known, and `ip` itself is charged. The
+    /// same at the entry, outside the function, and for block instructions, which an interrupt may divide.
     #[must_use]
     pub fn charge(&self, ip: FileAddr) -> FileAddr {
         self.charged(ip).map_or(ip, |i| FileAddr(self.instructions[i].addr))
     }
 
-    /// The role of the instruction that a sample at `ip` waited for; none outside the function. Before the
-    /// first one that was the call, unless a jump of its own comes back there.
+    /// The role of the instruction that a sample at `ip` waited for; none outside the function. A sample at the entry
+    /// waited for the call, unless the function itself jumps back there.
     #[must_use]
     pub fn role_of_sample(&self, ip: FileAddr) -> Option<Role> {
         let charged = self.charged(ip)?;
@@ -126,7 +125,7 @@ impl Function {
         Some(if was_called { Role::Prologue } else { self.roles[charged] })
     }
 
-    /// The role of the instruction at `addr` itself: of a call, for those who know the callee.
+    /// The role of the instruction at `addr` itself: for a caller's frame, the role of the call.
     #[must_use]
     pub fn role_at(&self, addr: FileAddr) -> Option<Role> {
         find(&self.instructions, addr.0).map(|i| self.roles[i])

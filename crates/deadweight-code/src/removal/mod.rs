@@ -1,9 +1,9 @@
-//! Which bytes of a function to replace so that a cost in it is not paid: a call that fills memory,
-//! the checks of a loop, lock prefixes.
+//! Patches that remove a cost from a function: a call that fills memory, the checks of a loop, lock prefixes.
 //!
-//! For trying on a copy of the binary whether the cost is one. Everything keeps its place and its
-//! length; what is left out may have been needed, which running it tells. Not for deciding what
-//! is worth trying (`proof`), nor for writing files.
+//! - Comes in: the bytes of a function, and what to remove.
+//! - Goes out: patches of equal length for a copy of the binary, or the obstacle. Nothing moves. The removed code may have
+//!   been needed: running the copy shows that.
+//! - Must not know: which removal is worth trying, or files.
 
 use crate::abi::Abi;
 use crate::body::{Body, find};
@@ -20,24 +20,24 @@ use deadweight_trace::patch::Patch;
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 
-/// Why something cannot be left out of machine code.
+/// Why something cannot be removed from machine code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// Only x86-64 is written here.
+    /// Only x86-64 is supported.
     #[error("this is built for x86-64 only")]
     Architecture,
-    /// The instruction is no call of a routine that fills memory, nor does it fill a block.
+    /// The instruction neither calls a routine that fills memory nor fills a block itself.
     #[error("it is no call of a routine that does nothing else")]
     NoCall,
-    /// What a block fill leaves in its registers is used.
+    /// The registers that a block fill changes are used later.
     #[error("what comes after it uses the address that it leaves in a register")]
     RegistersUsed,
-    /// Nothing there can be left out byte for byte.
+    /// Nothing there can be replaced by bytes of the same length.
     #[error("its instructions cannot be replaced by others of the same length")]
     NoRoom,
 }
 
-/// Function, code and rules together.
+/// A function with its bytes and names.
 struct Reading<'c, 'n> {
     code: &'c Code<'c>,
     names: &'c Names<'n>,
@@ -66,7 +66,7 @@ impl<'c, 'n> Reading<'c, 'n> {
     }
 
     fn left_out(&self, instruction: &Instruction) -> Result<Patch, Obstacle> {
-        self.patch(instruction, rewrite::nothing(instruction.len.into()))
+        self.patch(instruction, rewrite::nops(instruction.len.into()))
     }
 
     fn body(&self) -> Body<'_, 'n> {
@@ -81,10 +81,10 @@ impl<'c, 'n> Reading<'c, 'n> {
     }
 }
 
-/// Leaves out the instruction at `at`, or the call that `at` lies in, which sets memory to a value.
+/// Removes the instruction at `at` that sets memory to a value, or the call that holds `at` and does so.
 ///
 /// # Errors
-/// If it is none, or if more than the memory would change.
+/// If there is no such instruction or call, or if more than the memory would change.
 pub fn without_fill(
     code: &Code<'_>,
     names: &Names<'_>,
@@ -103,7 +103,7 @@ pub fn without_fill(
     }
     let body = read.body();
     let name = body.callee(instruction).unwrap_or_default();
-    // What clears secrets does so for a reason that no output shows.
+    // Secrets are cleared for a reason that no output shows.
     if name.contains("explicit") || !routine::named(name).is_some_and(Routine::fills) {
         return Err(Obstacle::NoCall);
     }
@@ -114,18 +114,18 @@ pub fn without_fill(
     };
     let len = usize::from(instruction.len);
     let becomes = match code.abi {
-        // Go's have no result.
-        Abi::Go if !last => Some(rewrite::nothing(len)),
+        // Go's routines have no result.
+        Abi::Go if !last => Some(rewrite::nops(len)),
         Abi::Go => None,
         Abi::Platform => rewrite::skipped_fill(len, last),
     };
     Ok(vec![read.patch(instruction, becomes.ok_or(Obstacle::NoRoom)?)?])
 }
 
-/// Leaves out the bounds checks of a loop, other than those of an index that was just loaded.
+/// Removes the bounds checks of a loop, except checks of an index that was just loaded.
 ///
 /// # Errors
-/// If none can be left out.
+/// If none can be removed.
 pub fn without_checks(
     code: &Code<'_>,
     names: &Names<'_>,
@@ -151,10 +151,10 @@ pub fn without_checks(
         };
         let Ok(branch) = branch else { continue };
         patches.push(branch);
-        // The compare goes too if nobody else looks at its flags, and the load of the length that
-        // only it wanted.
+        // The compare is removed too if no other instruction reads its flags, and with it the load of a length that
+        // only it uses.
         let Some(compare) = checks::compare(&body, at) else { continue };
-        if rewrite::looks_at_flags(read.bytes_from(hot)) {
+        if rewrite::reads_flags(read.bytes_from(hot)) {
             continue;
         }
         let length = checks::length(&body, compare);
@@ -169,8 +169,7 @@ pub fn without_checks(
     if patches.is_empty() { Err(Obstacle::NoRoom) } else { Ok(patches) }
 }
 
-/// Takes the lock prefix from every instruction of a function: for a program with one thread the
-/// same.
+/// Removes the lock prefixes of a function: for a program with one thread this changes nothing.
 ///
 /// # Errors
 /// If there is none.

@@ -1,24 +1,25 @@
-//! Memory that is cleared because the code then counts in it: it reads an element, changes it and
-//! writes it back, again and again, before anything else has filled the memory.
+//! Memory that is zeroed for accumulators: the code repeatedly reads an element, changes it and writes it back, before
+//! anything else fills the memory.
 //!
-//! A histogram, a row of sums, a product of matrices. Only what one function does with a pointer that
-//! it holds is followed, in order of address and not along every way; what another function does with
-//! the memory is not known, and says nothing.
+//! A histogram, a row of sums, a product of matrices. Tracks the pointer within one function, in order of address and not
+//! along every path. Not for what other functions do with the memory: that is unknown.
 
 use super::{Role, routine};
 use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 
-/// How far behind the clearing its use is looked for.
+/// How far after the zeroing its use is searched.
 const AHEAD: usize = 256;
-/// How far before a call its pointer's other copies are looked for.
+/// How far before a call other copies of its pointer are searched.
 const BEFORE: usize = 16;
 
-/// Gives what clears memory for counting a role of its own.
+/// Marks instructions that zero memory for accumulators.
 pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
     for at in 0..body.instructions.len() {
-        let clears = matches!(roles[at], Role::Zeroing(_)) || gives_cleared(body, at);
-        if clears && Followed::from(body, at).is_some_and(|mut memory| memory.is_counted(at, roles))
+        let zeroes = matches!(roles[at], Role::Zeroing(_)) || returns_zeroed(body, at);
+        if zeroes
+            && TrackedMemory::from(body, at)
+                .is_some_and(|mut memory| memory.is_accumulated(at, roles))
         {
             roles[at] = Role::AccumulatorZeroing;
         }
@@ -39,28 +40,28 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
     }
 }
 
-/// Whether a call returns memory that holds zeroes.
-fn gives_cleared(body: &Body<'_, '_>, at: usize) -> bool {
+/// Whether a call returns zeroed memory.
+fn returns_zeroed(body: &Body<'_, '_>, at: usize) -> bool {
     let call = &body.instructions[at];
     let name = matches!(call.kind, Kind::Call(_)).then(|| body.callee(call)).flatten();
-    name.is_some_and(routine::gives_cleared)
+    name.is_some_and(routine::returns_zeroed)
 }
 
-/// A stretch of memory, and what the code has in hand of it.
-struct Followed<'a, 'n> {
+/// A block of memory, and what the code holds of it.
+struct TrackedMemory<'a, 'n> {
     body: &'a Body<'a, 'n>,
-    /// Registers with an address in it.
+    /// Registers with an address in the block.
     held: Registers,
-    /// Where the stack has its address.
+    /// Stack offsets that hold an address of the block.
     kept: Vec<i64>,
-    /// Where it begins, if it lies in the function's own frame.
+    /// Its start, if it is in the function's own frame.
     frame: Option<i64>,
-    /// Elements that were read, and the registers with what was made of them.
+    /// Elements that were read, with the registers that hold values derived from them.
     read: Vec<(Memory, Registers)>,
 }
 
-impl<'a, 'n> Followed<'a, 'n> {
-    /// What instruction `at` clears or returns; none if the code does not tell where that is.
+impl<'a, 'n> TrackedMemory<'a, 'n> {
+    /// The memory that instruction `at` zeroes or returns; none if its address is not known.
     fn from(body: &'a Body<'a, 'n>, at: usize) -> Option<Self> {
         let convention = &body.convention;
         let instruction = &body.instructions[at];
@@ -74,7 +75,7 @@ impl<'a, 'n> Followed<'a, 'n> {
         let pointer = match instruction.kind {
             Kind::Call(_) => {
                 memory.held.insert(convention.result);
-                (!gives_cleared(body, at)).then(|| convention.arguments.first()).flatten()
+                (!returns_zeroed(body, at)).then(|| convention.arguments.first()).flatten()
             }
             Kind::FillBlock => convention.block.as_ref().map(|block| &block[0]),
             _ => {
@@ -94,7 +95,7 @@ impl<'a, 'n> Followed<'a, 'n> {
         Some(memory)
     }
 
-    /// Finds what else has the address that `pointer` holds at instruction `at`.
+    /// Finds other copies of the address that `pointer` holds at instruction `at`.
     fn copies(&mut self, at: usize, mut pointer: Reg) {
         let before = self.body.instructions[..at].iter().rev().take(BEFORE);
         let mut changed = Registers::default();
@@ -116,22 +117,21 @@ impl<'a, 'n> Followed<'a, 'n> {
         }
     }
 
-    /// Where in the frame an instruction's memory is, if it is at a fixed place there.
+    /// The frame offset of an instruction's memory, if it is fixed.
     fn in_frame(&self, instruction: &Instruction) -> Option<i64> {
         let memory = instruction.memory.filter(|m| m.index.is_none())?;
         (memory.base == Some(self.body.convention.stack)).then_some(memory.offset)
     }
 
-    /// Whether the code behind `start` changes elements of it in place before it fills them or hands
-    /// them on.
-    fn is_counted(&mut self, start: usize, roles: &[Role]) -> bool {
+    /// Whether the code after `start` changes elements in place before it fills them or passes the memory on.
+    fn is_accumulated(&mut self, start: usize, roles: &[Role]) -> bool {
         let instructions = self.body.instructions.iter().zip(roles).enumerate();
         for (at, (i, role)) in instructions.skip(start + 1).take(AHEAD) {
             if matches!(role, Role::Zeroing(_)) {
                 self.pass(i);
                 continue;
             }
-            if matches!(i.kind, Kind::Call(_)) && self.is_handed_on() {
+            if matches!(i.kind, Kind::Call(_)) && self.is_passed_on() {
                 return false;
             }
             if let Some(memory) = i.memory.filter(|m| self.is_of_it(m)) {
@@ -151,12 +151,12 @@ impl<'a, 'n> Followed<'a, 'n> {
         false
     }
 
-    /// Whether a call that comes now is given its address.
-    fn is_handed_on(&self) -> bool {
+    /// Whether a call at this point gets its address.
+    fn is_passed_on(&self) -> bool {
         self.body.convention.arguments.iter().any(|argument| self.held.has(*argument))
     }
 
-    /// Whether a memory operand is an element of it.
+    /// Whether a memory operand is an element of the block.
     fn is_of_it(&self, memory: &Memory) -> bool {
         if memory.base == Some(self.body.convention.stack) {
             return memory.index.is_some() && self.frame.is_some_and(|from| memory.offset >= from);
@@ -164,14 +164,14 @@ impl<'a, 'n> Followed<'a, 'n> {
         [memory.base, memory.index].into_iter().flatten().any(|r| self.held.has(r))
     }
 
-    /// Where the loop begins that instruction `at` is in, if that is a loop behind `start`.
+    /// The first instruction of the loop around instruction `at`, if that loop is after `start`.
     fn round(&self, start: usize, at: usize) -> Option<usize> {
         let behind = self.body.instructions[at..].iter().take(AHEAD);
         let mut firsts = behind.filter_map(|i| self.body.at(i.target()?));
         firsts.find(|first| *first > start && *first <= at)
     }
 
-    /// Whether a memory operand names another element in each round of the loop from `first` on.
+    /// Whether a memory operand names another element in each iteration of the loop that begins at `first`.
     fn varies(&self, memory: &Memory, first: usize, at: usize) -> bool {
         let moving = [memory.base, memory.index].into_iter().flatten();
         let inside = self.body.instructions[first..].iter().take(at - first + AHEAD);
@@ -186,7 +186,7 @@ impl<'a, 'n> Followed<'a, 'n> {
         moving.into_iter().any(|r| written.has(r))
     }
 
-    /// Whether this instruction writes back what was read at the same place and changed since.
+    /// Whether this instruction writes back an element that was read from the same address and changed since.
     fn changes(&self, instruction: &Instruction, memory: &Memory) -> bool {
         if memory.read && memory.written {
             return matches!(instruction.kind, Kind::Compute | Kind::Atomic);
@@ -200,7 +200,7 @@ impl<'a, 'n> Followed<'a, 'n> {
         })
     }
 
-    /// Moves on past an instruction.
+    /// Updates the state past an instruction.
     fn pass(&mut self, i: &Instruction) {
         let convention = &self.body.convention;
         let element = i.memory.filter(|m| m.read && !m.written && self.is_of_it(m));
@@ -210,7 +210,7 @@ impl<'a, 'n> Followed<'a, 'n> {
             (Kind::Advance(_), _) => true,
             (Kind::Address, _) => i.memory.is_some_and(|m| self.is_of_it(&m)),
             (Kind::Load, _) => place.is_some_and(|at| self.kept.contains(&at)),
-            // An address moves on by what a register holds.
+            // An address advances by a register's value.
             (Kind::Compute, _) => i.memory.is_none() && !i.reads.without(i.writes).is_empty(),
             _ => false,
         };

@@ -1,6 +1,7 @@
-//! What calling costs: the call, the moves around it, and a function's way in and out.
+//! The cost of calls: the call, argument moves around it, prologue and epilogue.
 //!
-//! Found by place, from the entry, a call or a return outwards, until something else comes.
+//! Found by position: from the entry, a call or a return outwards, up to the first other instruction. Not for whether a
+//! call could be inlined.
 
 use super::routine::{self, Routine};
 use super::{Role, claim};
@@ -8,10 +9,9 @@ use crate::body::{Body, leaves};
 use crate::instruction::{Instruction, Kind, Registers};
 use std::collections::BTreeSet;
 
-/// How far from the entry a prologue can reach: pushes of all saved registers and as many
-/// arguments put away, with the frame.
+/// The longest prologue: pushes of all saved registers, as many spilled arguments, and the frame.
 const PROLOGUE: usize = 32;
-/// How far before a call arguments are set up, and after it results are put away.
+/// How far before a call arguments are set up, and after it results are moved.
 const AROUND: usize = 12;
 
 /// Marks all of `body`.
@@ -21,46 +21,46 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
     with().filter(|(_, i)| leaves(body, i)).for_each(|(at, _)| epilogue(body, roles, at));
     for (at, instruction) in with().filter(|(_, i)| matches!(i.kind, Kind::Call(_))) {
         if grows_stack(body, instruction) {
-            growth(body, roles, at);
+            stack_growth(body, roles, at);
         } else {
             call(body, roles, at);
         }
     }
-    fetches(body, roles);
+    reloads(body, roles);
 }
 
-/// Values that were put into the frame because a call would lose them are fetched from there.
-fn fetches(body: &Body<'_, '_>, roles: &mut [Role]) {
+/// Marks values that are spilled to the frame because a call would overwrite them, and their reloads.
+fn reloads(body: &Body<'_, '_>, roles: &mut [Role]) {
     let c = &body.convention;
     let place = |i: &Instruction| i.memory.filter(|m| m.is_at(c.stack)).map(|m| m.offset);
     let reads = |i: &Instruction| i.memory.is_some_and(|m| m.read && !m.written);
     let read: BTreeSet<i64> =
         body.instructions.iter().filter(|i| reads(i)).filter_map(place).collect();
-    let mut put_away = BTreeSet::new();
+    let mut spilled = BTreeSet::new();
     for (at, instruction) in body.instructions.iter().enumerate() {
         let Some(offset) = place(instruction).filter(|_| instruction.kind == Kind::Store) else {
             continue;
         };
         if read.contains(&offset) && (roles[at] == Role::Arguments || before_call(body, at)) {
             claim(roles, at, Role::Arguments);
-            put_away.insert(offset);
+            spilled.insert(offset);
         }
     }
     for (at, instruction) in body.instructions.iter().enumerate().filter(|(_, i)| reads(i)) {
-        if place(instruction).is_some_and(|offset| put_away.contains(&offset)) {
+        if place(instruction).is_some_and(|offset| spilled.contains(&offset)) {
             claim(roles, at, Role::Arguments);
         }
     }
 }
 
-/// Whether the straight line from `at` on runs into a call soon.
+/// Whether the code from `at` on soon reaches a call without a branch.
 fn before_call(body: &Body<'_, '_>, at: usize) -> bool {
     let straight = |from: usize| {
         let end = |i: &&Instruction| i.ends_block() || matches!(i.kind, Kind::Call(_));
         body.instructions.iter().skip(from).take(AROUND).find(end)
     };
     let Some(end) = straight(at + 1) else { return false };
-    // A loop's next round begins at its head.
+    // The next iteration of a loop begins at its head.
     let head = end.target().filter(|to| *to < end.addr).and_then(|to| body.at(to));
     let end = head.map_or(Some(end), straight);
     end.is_some_and(|end| matches!(end.kind, Kind::Call(_)) && !grows_stack(body, end))
@@ -68,14 +68,15 @@ fn before_call(body: &Body<'_, '_>, at: usize) -> bool {
 
 fn prologue(body: &Body<'_, '_>, roles: &mut [Role]) {
     let c = &body.convention;
-    // Registers that hold what the caller left in them: its own, and the arguments.
+    // Registers that still hold the caller's values: callee-saved registers and arguments.
     let mut kept = c.saved.and(c.arguments.iter().chain(&c.link).copied().collect());
     for (at, instruction) in body.instructions.iter().take(PROLOGUE).enumerate() {
         let checks_stack = is_stack_check(body, at);
         if at > 0 && body.entered[at] {
             return;
         }
-        if sets_frame(body, instruction) || checks_stack || puts_away(body, instruction, kept) {
+        if sets_frame(body, instruction) || checks_stack || saves_register(body, instruction, kept)
+        {
             claim(roles, at, Role::Prologue);
         } else if instruction.ends_block() || matches!(instruction.kind, Kind::Call(_)) {
             return;
@@ -84,8 +85,8 @@ fn prologue(body: &Body<'_, '_>, roles: &mut [Role]) {
     }
 }
 
-/// Whether something that the caller left in registers is saved or moved out of the way.
-fn puts_away(body: &Body<'_, '_>, instruction: &Instruction, kept: Registers) -> bool {
+/// Whether a value of the caller is saved from a register, or moved to another one.
+fn saves_register(body: &Body<'_, '_>, instruction: &Instruction, kept: Registers) -> bool {
     let c = &body.convention;
     match (instruction.kind, instruction.data) {
         (Kind::Store, data) => {
@@ -99,7 +100,7 @@ fn puts_away(body: &Body<'_, '_>, instruction: &Instruction, kept: Registers) ->
     }
 }
 
-/// Whether this is part of building a frame.
+/// Whether this sets up the frame.
 fn sets_frame(body: &Body<'_, '_>, instruction: &Instruction) -> bool {
     let c = &body.convention;
     let writes_stack = instruction.writes.has(c.stack);
@@ -142,8 +143,8 @@ fn grows_stack(body: &Body<'_, '_>, instruction: &Instruction) -> bool {
     body.callee(instruction).and_then(routine::named) == Some(Routine::StackGrowth)
 }
 
-/// The block that grows the stack: arguments are put away, and fetched again for another try.
-fn growth(body: &Body<'_, '_>, roles: &mut [Role], at: usize) {
+/// The block that grows the stack: it spills the arguments, and reloads them for the second try.
+fn stack_growth(body: &Body<'_, '_>, roles: &mut [Role], at: usize) {
     let mut first = at;
     while first > 0 && !body.begins_block(first) {
         first -= 1;
@@ -210,24 +211,24 @@ fn call(body: &Body<'_, '_>, roles: &mut [Role], at: usize) {
         }
         claim(roles, i, Role::Arguments);
     }
-    target(body, roles, at);
+    call_target(body, roles, at);
     let after = body.instructions.iter().enumerate().skip(at + 1).take(AROUND);
     for (i, instruction) in after {
-        let put_away = match instruction.kind {
+        let spilled = match instruction.kind {
             Kind::Move => instruction.data[1] == Some(c.result),
             Kind::Load => body.convention.goroutine.is_some() && near(instruction),
             Kind::Advance(_) | Kind::Pop => instruction.writes.has(c.stack),
             _ => false,
         };
-        if body.entered[i] || !put_away {
+        if body.entered[i] || !spilled {
             return;
         }
         claim(roles, i, Role::Arguments);
     }
 }
 
-/// A virtual function's table, or a function's pointer, is loaded only for the call through it.
-fn target(body: &Body<'_, '_>, roles: &mut [Role], at: usize) {
+/// Marks the loads of a vtable or function pointer that serve only the indirect call.
+fn call_target(body: &Body<'_, '_>, roles: &mut [Role], at: usize) {
     let call = &body.instructions[at];
     if call.kind != Kind::Call(None) {
         return;

@@ -1,24 +1,23 @@
-//! Checks: a compare and a branch to where nothing but a panic happens.
+//! Checks: a compare, and a branch to code that only panics.
 //!
-//! Recognised by the name of the routine that the cold side calls, never by shape alone. What a
-//! check costs its samples do not tell: they inherit the wait of whatever fed the compare, which
-//! [`Role::BoundsCheck`] notes.
+//! Recognised by the name of the routine that the cold side calls, never by shape alone. Not for the cost of a check: its
+//! samples include the wait for the operands of the compare, which [`Role::BoundsCheck`] notes.
 
 use super::routine::{self, Routine};
 use super::{Role, claim};
 use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Reg, Registers};
 
-/// How many instructions a cold block may take until it panics: it loads an index, a length and
-/// the place in the source, and may make the error's value first.
+/// The most instructions of a cold block before it panics: it loads an index, a length and the source location, and may
+/// create the error value first.
 const COLD: usize = 16;
 /// How many instructions may lie between a compare and its branch.
 const APART: usize = 4;
-/// How far a compared value is followed back to a load.
+/// How far back the load of a compared value is searched.
 const LOOK_BACK: usize = 8;
-/// How far behind a compare at a loop's head the jump back to it is looked for.
+/// How far after a compare at a loop's head the backward jump is searched.
 const LOOP: usize = 64;
-/// How far a loaded length is followed on to see that only the compare wants it.
+/// How far other uses of a loaded length are searched.
 const LOOK_AHEAD: usize = 12;
 
 /// Marks all of `body`.
@@ -50,7 +49,7 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
     }
 }
 
-/// Go touches a pointer's target to see that it is there: a compare whose flags nobody reads.
+/// Go's nil check reads a pointer's target: a compare whose flags are not used.
 fn is_nil_check(body: &Body<'_, '_>, at: usize) -> bool {
     let instruction = &body.instructions[at];
     let next = body.instructions.get(at + 1);
@@ -60,7 +59,7 @@ fn is_nil_check(body: &Body<'_, '_>, at: usize) -> bool {
         && next.is_some_and(|i| !matches!(i.kind, Kind::Branch(_) | Kind::Compute))
 }
 
-/// What the straight line at `addr` runs into, if that is the end of a check.
+/// The routine that the code at `addr` reaches without a branch, if it is the cold side of a check.
 fn outcome(body: &Body<'_, '_>, addr: u64) -> Option<Routine> {
     let Some(mut at) = body.at(addr) else {
         return ends((body.names)(deadweight_trace::units::FileAddr(addr))?);
@@ -72,7 +71,7 @@ fn outcome(body: &Body<'_, '_>, addr: u64) -> Option<Routine> {
             Kind::Call(_) | Kind::Jump(_) if body.callee(instruction).and_then(ends).is_some() => {
                 return body.callee(instruction).and_then(ends);
             }
-            // A call that makes the error's value is on the way; any other is work.
+            // A call that creates the error value is allowed; any other is work.
             Kind::Call(_) => match body.callee(instruction).map(routine::named) {
                 Some(Some(Routine::PanicValue)) => at += 1,
                 _ => return None,
@@ -90,15 +89,14 @@ fn outcome(body: &Body<'_, '_>, addr: u64) -> Option<Routine> {
     None
 }
 
-/// The routine called `name`, if it is what a check leads to.
+/// The routine called `name`, if it is one that checks lead to.
 fn ends(name: &str) -> Option<Routine> {
     routine::named(name).filter(|routine| {
         matches!(routine, Routine::BoundsPanic | Routine::OtherPanic | Routine::WriteBarrier)
     })
 }
 
-/// Whether bounds check `at`, a branch, goes to its panic when it is taken; none if it is no such
-/// branch.
+/// Whether bounds check `at`, a branch, panics if it is taken; none if it is no such branch.
 pub(crate) fn panics_if_taken(body: &Body<'_, '_>, at: usize) -> Option<bool> {
     let instruction = &body.instructions[at];
     let Kind::Branch(target) = instruction.kind else { return None };
@@ -106,8 +104,7 @@ pub(crate) fn panics_if_taken(body: &Body<'_, '_>, at: usize) -> Option<bool> {
     if panics(target) { Some(true) } else { panics(instruction.end()).then_some(false) }
 }
 
-/// The compare whose flags branch `at` looks at. A branch that compares by itself (Arm's `cbz`)
-/// has none.
+/// The compare whose flags branch `at` reads. None for a branch that compares by itself (Arm's `cbz`).
 pub(crate) fn compare(body: &Body<'_, '_>, at: usize) -> Option<usize> {
     if !body.instructions[at].reads.is_empty() {
         return None;
@@ -116,7 +113,7 @@ pub(crate) fn compare(body: &Body<'_, '_>, at: usize) -> Option<usize> {
         let instruction = &body.instructions[at - back];
         match instruction.kind {
             Kind::Compare => return Some(at - back),
-            // Moves leave the flags alone; whatever else may have set them.
+            // Moves keep the flags; others may have set them.
             Kind::Load | Kind::Store | Kind::Move | Kind::Address | Kind::Nop => {}
             _ => return None,
         }
@@ -127,7 +124,7 @@ pub(crate) fn compare(body: &Body<'_, '_>, at: usize) -> Option<usize> {
     None
 }
 
-/// The load just before `compare` of a value that only it wants: the length.
+/// The load just before `compare` of a value that only the compare uses: the length.
 pub(crate) fn length(body: &Body<'_, '_>, compare: usize) -> Option<usize> {
     let before = compare.checked_sub(1).filter(|_| !body.entered[compare])?;
     let load = &body.instructions[before];
@@ -136,13 +133,13 @@ pub(crate) fn length(body: &Body<'_, '_>, compare: usize) -> Option<usize> {
     (wanted && dies(body, compare, register)).then_some(before)
 }
 
-/// Whether `register` is written before it is read again, on the straight line after `at`.
+/// Whether `register` is written before it is read again, without a branch after `at`.
 fn dies(body: &Body<'_, '_>, at: usize, register: Reg) -> bool {
     next_use(body, at + 1, register) == Some(false)
 }
 
-/// Whether the straight line from `start` on does something with `register` before it writes it;
-/// none if it does neither. Another compare is nothing done.
+/// Whether the code from `start` on reads `register` before writing it, without a branch; none if it does neither. Compares
+/// don't count.
 fn next_use(body: &Body<'_, '_>, start: usize, register: Reg) -> Option<bool> {
     body.instructions
         .iter()
@@ -154,8 +151,8 @@ fn next_use(body: &Body<'_, '_>, start: usize, register: Reg) -> Option<bool> {
         .map(|i| i.reads.has(register))
 }
 
-/// The instructions that run just before `at`, latest first. At the head of a short loop these
-/// are the last ones of the round before.
+/// The instructions that run just before `at`, latest first. At the head of a short loop these are the last ones of the
+/// previous iteration.
 fn before(body: &Body<'_, '_>, at: usize) -> impl Iterator<Item = usize> {
     let mut next = at;
     let mut wrapped = false;
@@ -174,8 +171,7 @@ fn before(body: &Body<'_, '_>, at: usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(step).take(LOOK_BACK)
 }
 
-/// Whether the code from `hot` on uses the value of `register`, or the copy of it that was made
-/// just before `compare`.
+/// Whether the code from `hot` on uses the value of `register`, or a copy made just before `compare`.
 fn is_used(body: &Body<'_, '_>, compare: usize, hot: usize, register: Reg) -> bool {
     let used = |register| next_use(body, hot, register) == Some(true);
     let copied = body.instructions[compare.saturating_sub(APART)..compare].iter().any(|i| {
@@ -184,10 +180,10 @@ fn is_used(body: &Body<'_, '_>, compare: usize, hot: usize, register: Reg) -> bo
     used(register) || copied
 }
 
-/// Whether instruction `at` reads the same place in each round of the loop around it, which nothing
-/// there writes: a width, a variable put away. Nobody waits for that.
+/// Whether instruction `at` reads the same address in each iteration of the loop around it, which nothing there writes: a
+/// width, a spilled variable. Such a load is not waited for.
 fn is_fixed(body: &Body<'_, '_>, at: usize) -> bool {
-    /// How far the loop's jump back may be.
+    /// How far the loop's backward jump may be.
     const ROUND: usize = 512;
     let memory = body.instructions[at].memory.filter(|m| m.index.is_none() && !m.thread_local);
     let Some((memory, base)) = memory.and_then(|m| Some((m, m.base?))) else { return false };
@@ -204,12 +200,12 @@ fn is_fixed(body: &Body<'_, '_>, at: usize) -> bool {
     !body.instructions[first..=last].iter().any(writes)
 }
 
-/// Whether the index that `compare` looks at was loaded just before. Which of the compared values
-/// is the index, the code from `hot` on tells: it goes on using it.
+/// Whether the index that `compare` reads was just loaded. The index is the compared value that the code from `hot` on
+/// uses.
 fn fed_by_load(body: &Body<'_, '_>, compare: usize, hot: usize) -> bool {
     let mut wanted: Registers = body.instructions[compare].reads;
     if let Some(memory) = body.instructions[compare].memory {
-        // The registers of an address are where the length is, not the index.
+        // The registers of an address lead to the length, not to the index.
         let address = memory.base.into_iter().chain(memory.index);
         wanted = wanted.without(address.collect());
     }

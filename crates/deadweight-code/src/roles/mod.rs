@@ -1,8 +1,10 @@
-//! The rules that find each instruction's role, one file per kind.
+//! The rules that give each instruction its role, one file for each kind of role.
 //!
-//! A role says what an instruction is there for, not that it is waste: a copy may be the program's
-//! job. Where two rules want an instruction, the order of [`find`] decides: what moves data first,
-//! then checks, then what calling needs.
+//! - Comes in: a function's body.
+//! - Goes out: a [`Role`] for each instruction, and the [`Shape`] of the whole.
+//! - Must not know: samples or costs. A role is a purpose, not a judgement: a copy may be the program's task.
+//!
+//! If two rules match an instruction, the order in [`find`] decides: data movement first, then checks, then calls.
 
 mod accumulators;
 mod calls;
@@ -17,50 +19,46 @@ use crate::flow;
 use crate::instruction::{Instruction, Kind};
 pub use shape::Shape;
 
-/// What an instruction is there for.
+/// The purpose of an instruction.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// The program's own work, as far as the code tells.
+    /// The program's own work, as far as the code shows.
     #[default]
     Work,
-    /// Sets memory to zero; also a call that does.
+    /// Sets memory to zero; also a call of a routine that does so.
     Zeroing(Run),
-    /// Calls what sets memory to a value that was just loaded or computed: nothing is cleared.
+    /// Calls a routine that sets memory to a value just loaded or computed: it does not zero.
     Filling,
-    /// Sets memory to zero in which the code then counts, or asks for memory that is: its elements are
-    /// read, changed and written back before anything else fills them.
+    /// Zeroes memory for accumulators, or allocates zeroed memory for them: the code then reads, changes and writes back
+    /// elements before anything else fills them.
     AccumulatorZeroing,
-    /// Moves a value from one place in memory to another, unchanged; also a call that does.
+    /// Copies a value in memory unchanged; also a call of a routine that does so.
     Copy(Run),
-    /// Compares an index with a length, or branches on that to a panic.
+    /// Compares an index with a length, or branches on the result to a panic.
     BoundsCheck {
-        /// The index was itself just loaded: samples here wait for that load rather than for
-        /// the check.
+        /// The index was just loaded: samples here wait for that load rather than for the check.
         after_load: bool,
     },
     /// Any other check that ends in a panic: overflow, nil, division, unwrap.
     OtherCheck,
-    /// Serves the garbage collector's knowledge of pointers that are written.
+    /// Part of the garbage collector's write barrier.
     WriteBarrier,
-    /// Reads, changes and writes memory as one step for all CPUs; or loads what such a step nearby
-    /// changes, and waits for it.
+    /// Atomic read-modify-write; or a load nearby of the same memory, which waits for it.
     Atomic,
-    /// Sets up a function's frame: saved registers, stack space, Go's check of the stack.
+    /// Sets up the function's frame: saved registers, stack space, Go's stack check.
     Prologue,
-    /// Takes a function's frame down and returns.
+    /// Removes the function's frame and returns.
     Epilogue,
-    /// Moves values to where a callee looks for them, its results to where they are kept, or what
-    /// a call would lose into the frame and back.
+    /// Moves arguments and results of a call, or spills values that a call would overwrite, and reloads them.
     Arguments,
     /// The call itself.
     Call,
 }
 
-/// A stretch of instructions that zero or copy together.
+/// Instructions that zero or copy consecutive memory.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run {
-    /// Bytes moved by the stretch, in a loop by one round of it; 0 where only the running program
-    /// knows.
+    /// Bytes moved in all, in a loop by one iteration; 0 if only known at run time.
     pub bytes: u32,
     /// Whether it is a loop that does nothing else.
     pub looped: bool,
@@ -68,19 +66,19 @@ pub struct Run {
     pub from: Place,
     /// Where they go.
     pub to: Place,
-    /// The number of its first instruction: tells two runs of a function apart.
+    /// The index of its first instruction: it identifies the run within the function.
     pub at: u32,
 }
 
-/// What kind of memory an operand names.
+/// The kind of memory of an operand.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Not told by the code.
+    /// The code does not show it.
     #[default]
     Unknown,
-    /// The function's own frame: a local variable, or an argument or result passed on the stack.
+    /// The function's own frame: a local variable, or an argument or result on the stack.
     Frame,
-    /// What a call has just returned: memory that was allocated, mostly.
+    /// The result of a call: mostly memory just allocated.
     Returned,
     /// Behind a pointer.
     Pointer,
@@ -101,11 +99,10 @@ pub(super) fn find(body: &Body<'_, '_>) -> Vec<Role> {
     roles
 }
 
-/// Whether `body` is small enough that calling it costs as much as running it: straight code that
-/// calls nothing but panics, and what only its rare cases call. The calls of those; none if it is not
-/// small in any case.
+/// If `body` is small, so that calling it costs about as much as running it: the calls of its rare cases. Small: code
+/// without a loop whose other calls are panics. None if it is not small.
 pub(super) fn calls_of_small(body: &Body<'_, '_>) -> Option<Vec<Instruction>> {
-    /// About what compilers inline when asked to, at three to four bytes each.
+    /// About the number of instructions that compilers inline on request, at three to four bytes each.
     const SMALL: usize = 64;
     let at_work = |i: &&Instruction| !matches!(i.kind, Kind::Nop | Kind::Trap);
     let panics = |i: &Instruction| {
@@ -117,7 +114,7 @@ pub(super) fn calls_of_small(body: &Body<'_, '_>) -> Option<Vec<Instruction>> {
         return None;
     }
     let mut calls = Vec::new();
-    // Past a branch; past such a call, until the code goes on elsewhere or is entered.
+    // `guarded`: past a branch. `rare`: past such a call, until a jump or a jump target.
     let (mut guarded, mut rare) = (false, false);
     for (at, i) in body.instructions.iter().enumerate() {
         rare &= !body.entered[at];
@@ -128,9 +125,9 @@ pub(super) fn calls_of_small(body: &Body<'_, '_>) -> Option<Vec<Instruction>> {
                 rare = true;
             }
             Kind::Call(_) | Kind::CopyBlock | Kind::FillBlock => return None,
-            // A rare case that ends behind the function goes back to it.
+            // A rare case behind the hot part jumps back to it.
             Kind::Jump(_) if rare => {}
-            // To the entry after the stack has grown; elsewhere back is a loop, if it comes round.
+            // A jump back is a loop if it forms a cycle; a jump to the entry follows the growth of the stack.
             _ if i.target().is_some_and(|to| comes_round(body, to, at)) => return None,
             _ => {}
         }
@@ -140,8 +137,8 @@ pub(super) fn calls_of_small(body: &Body<'_, '_>) -> Option<Vec<Instruction>> {
     Some(calls)
 }
 
-/// Whether a jump at instruction `at` back to `target` makes a loop. The entry is where Go comes back to once
-/// the stack has grown.
+/// Whether a jump at instruction `at` back to `target` forms a loop. Not for the entry, where Go jumps to after the stack
+/// has grown.
 fn comes_round(body: &Body<'_, '_>, target: u64, at: usize) -> bool {
     let [first, ..] = body.instructions else { return false };
     let back = target <= body.instructions[at].addr && target != first.addr;
@@ -149,12 +146,12 @@ fn comes_round(body: &Body<'_, '_>, target: u64, at: usize) -> bool {
     back && body.at(target).is_none_or(round)
 }
 
-/// How `body` looks as a whole.
+/// The shape of `body`.
 pub(super) fn shape(body: &Body<'_, '_>) -> Shape {
     shape::of(body)
 }
 
-/// Marks atomic operations, and loads nearby of what they change: these wait for them.
+/// Marks atomic operations, and loads nearby of the same memory, which wait for them.
 fn atomics(body: &Body<'_, '_>, roles: &mut [Role]) {
     /// How far from the operation.
     const NEAR: usize = 24;
@@ -175,8 +172,8 @@ fn atomics(body: &Body<'_, '_>, roles: &mut [Role]) {
     }
 }
 
-/// Whether the routine called `name` copies or zeroes memory, so that its caller's code tells how
-/// much: the C library's and the languages' own.
+/// Whether the routine called `name` (of the C library or of a language's runtime) copies or zeroes memory: then its
+/// caller's code shows how much.
 #[must_use]
 pub fn moves_blocks(name: &str) -> bool {
     use routine::Routine as R;

@@ -1,30 +1,29 @@
-//! What a called routine is for, told by its name, in all the languages' runtimes.
+//! Called routines by name, in the runtimes of all languages, if they give their caller's code a role.
 //!
-//! Only what changes the role of the code that calls it. Allocators and collectors are known to
-//! their cost classes.
+//! Not for allocators and collectors; see `symbol_role`.
 
 /// A routine that gives its call sites a role.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Routine {
     /// Destination, source, length.
     Copy,
-    /// Copies an amount that is in its own code (Go's Duff's device).
+    /// Copies a number of bytes fixed in its own code (Go's Duff's device).
     CopyFixed,
     /// Destination, byte, length.
     Fill,
     /// Destination, length.
     Zero,
-    /// Zeroes an amount that is in its own code.
+    /// Zeroes a number of bytes fixed in its own code.
     ZeroFixed,
     /// Never returns: an index was out of bounds.
     BoundsPanic,
-    /// Never returns: something else was wrong.
+    /// Never returns: another check failed.
     OtherPanic,
-    /// Makes an error value for a panic that follows.
+    /// Creates the error value of a panic that follows.
     PanicValue,
     /// Grows the stack, then runs the function again.
     StackGrowth,
-    /// Notes pointers that are being overwritten.
+    /// Records pointers that are overwritten.
     WriteBarrier,
 }
 
@@ -35,7 +34,7 @@ impl Routine {
     }
 }
 
-/// The routine called `name` (demangled or not), if it is one of those.
+/// The routine called `name` (demangled or not), if it is one of these.
 pub(crate) fn named(name: &str) -> Option<Routine> {
     if name.starts_with("runtime.") {
         return go(name);
@@ -43,8 +42,8 @@ pub(crate) fn named(name: &str) -> Option<Routine> {
     panic(name).or_else(|| block(name))
 }
 
-/// Whether the routine called `name` returns memory that holds zeroes.
-pub(crate) fn gives_cleared(name: &str) -> bool {
+/// Whether the routine called `name` returns zeroed memory.
+pub(crate) fn returns_zeroed(name: &str) -> bool {
     let name = name.split('@').next().unwrap_or(name);
     let plain = name.trim_start_matches('_');
     matches!(plain, "calloc" | "libc_calloc" | "runtime.makeslice" | "runtime.newobject")
@@ -76,12 +75,11 @@ fn go(name: &str) -> Option<Routine> {
     })
 }
 
-/// The block routines of C libraries and compilers' runtimes, whatever their variant for a
-/// processor is called.
+/// Block routines of C libraries and compilers' runtimes, with their variants for processors.
 fn block(name: &str) -> Option<Routine> {
     let name = name.split('@').next().unwrap_or(name).trim_start_matches('_');
     let name = name.strip_prefix("GI_").or(name.strip_prefix("libc_")).unwrap_or(name);
-    // What picks the variant for a processor goes by the routine's name.
+    // The resolver that selects the variant for a processor.
     let name = name.strip_suffix("_ifunc").unwrap_or(name);
     let name = name.rsplit('.').next().unwrap_or(name);
     let is = |stem: &str| {
@@ -100,7 +98,7 @@ fn block(name: &str) -> Option<Routine> {
     }
 }
 
-/// `_avx_unaligned_erms` and the like.
+/// Whether this is the suffix of a variant, such as `_avx_unaligned_erms`.
 fn variant(rest: &str) -> bool {
     [
         "_avx",
@@ -137,7 +135,7 @@ fn panic(name: &str) -> Option<Routine> {
         // C++: `std::__throw_out_of_range_fmt`, and GNU's hardened containers
         "__throw_out_of_range",
         "__glibcxx_assert_fail",
-        // D, Nim and others that name it plainly
+        // D, Nim and others
         "raiseIndexError",
     ];
     const OTHER: [&str; 16] = [
@@ -151,7 +149,7 @@ fn panic(name: &str) -> Option<Routine> {
         "FullPanic",
         "debug.panic",
         "builtin.panic",
-        // Crystal marks what does not return, whether the mark of its functions is left or not.
+        // Crystal's mark of functions that don't return.
         ":NoReturn",
         "__crystal_raise",
         "std::__throw_",
@@ -177,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routines_of_every_runtime_are_told_by_name() {
+    fn routines_of_every_runtime_are_recognised_by_name() {
         for (name, routine) in [
             ("memcpy", Copy),
             ("memcpy@plt", Copy),

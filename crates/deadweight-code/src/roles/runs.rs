@@ -1,40 +1,38 @@
-//! Zeroing and copying: runs of stores of zero, of loads each stored unchanged somewhere else,
-//! block instructions, and calls of the block routines.
+//! Zeroing and copying: runs of stores of zero, of loads stored unchanged elsewhere, block instructions, and calls of
+//! block routines.
 //!
-//! A register that computes with what it loaded is not a copy: a hash function's state passes
-//! through memory too. Nor is a handful of saved registers: runs have a least size.
+//! Not for loaded values that are also computed with: a hash function's state passes through memory too. Not for a few
+//! saved registers: runs have a minimum size.
 
 use super::routine::{self, Routine};
-use super::values::{Spot, Value, Values};
+use super::values::{Operand, Value, Values};
 use super::{Place, Role, Run};
 use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Reg};
 use std::ops::Range;
 
-/// Fewest bytes of a straight run that counts as zeroing: what two AVX stores clear. Below it are
-/// constructors of small values.
+/// Fewest bytes of a run that counts as zeroing: two AVX stores. Constructors of small values have fewer.
 const LEAST_ZEROED: u32 = 32;
-/// Fewest bytes of a straight run that counts as a copy: six registers' worth, so that saving and
-/// restoring them does not.
+/// Fewest bytes of a run that counts as a copy: six registers, so that saving and restoring registers does not count.
 const LEAST_COPIED: u32 = 48;
-/// Fewest bytes of a copy that goes backwards: fewer may be a short array that is turned round.
+/// Fewest bytes of a backward copy: fewer may be the reversal of a short array.
 const LEAST_MIRRORED: u32 = 256;
-/// Fewest bytes of a straight run that ends what a counted loop before it began.
+/// Fewest bytes of a run that continues the run of a counted loop before it.
 const LEAST_REST: u32 = 8;
 /// Bytes of padding that a run may skip.
 const PADDING: i64 = 8;
-/// How far before a call its arguments are looked for.
+/// How far before a call its arguments are searched.
 const LOOK_BACK: usize = 12;
-/// How far a copied register is followed to see whether it is also used.
+/// How far other uses of a copied register are searched.
 const LOOK_AHEAD: usize = 32;
 
-/// A store and what it stores.
+/// A store and its value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
-    to: Spot,
-    /// None stores zero; otherwise where from, and what all pieces of one value share: how far the two
-    /// offsets are apart, or of a mirrored copy their sum.
-    from: Option<(Spot, i64)>,
+    to: Operand,
+    /// None for a store of zero; otherwise the source, and a number that all pieces of one value share: the difference of
+    /// the two offsets, or their sum for a mirrored copy.
+    from: Option<(Operand, i64)>,
     offset: i64,
     bytes: u32,
     load: usize,
@@ -97,19 +95,19 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
 struct Scan<'a, 'n> {
     body: &'a Body<'a, 'n>,
     values: Values,
-    /// Where each load was from, in order of instructions.
-    loads: Vec<(usize, Spot, i64)>,
-    /// Whether something was computed from what an instruction loaded.
+    /// The source of each load, in order of instructions.
+    loads: Vec<(usize, Operand, i64)>,
+    /// Whether the value that an instruction loaded is used in a computation.
     used: Vec<bool>,
     /// Stores since the last call or end of a block.
     pieces: Vec<Piece>,
-    /// How often the block that is being looked at is run in a row, where that is a constant.
+    /// The number of iterations of the current block, if it is a loop with a constant count.
     rounds: Option<u32>,
-    /// Whether the block follows such a block.
+    /// Whether the block follows such a loop.
     rest: bool,
 }
 
-/// How many jumps and branches come in at each instruction, two standing for any more.
+/// The number of jumps and branches to each instruction; two stands for two or more.
 fn entries(body: &Body<'_, '_>) -> Vec<u8> {
     let mut entries = vec![0u8; body.instructions.len()];
     for at in body.instructions.iter().filter_map(|i| body.at(i.target()?)) {
@@ -118,13 +116,13 @@ fn entries(body: &Body<'_, '_>) -> Vec<u8> {
     entries
 }
 
-/// Whether a block ends by going to its own start.
+/// Whether a block ends with a branch to its own start.
 fn loops(block: &[Instruction]) -> bool {
     matches!((block.first(), block.last()),
         (Some(first), Some(last)) if last.kind == Kind::Branch(first.addr))
 }
 
-/// How often a loop runs whose counter goes from a constant down to zero.
+/// The number of iterations of a loop whose counter runs from a constant down to zero.
 fn rounds(before: &Values, block: &[Instruction]) -> Option<u32> {
     let counter = block.iter().rev().nth(1)?;
     let register = counter.data[0].filter(|_| counter.kind == Kind::Advance(-1))?;
@@ -168,7 +166,10 @@ impl Scan<'_, '_> {
                     Routine::Fill if argument(1) == Some(Value::Constant(0)) => {
                         Some(zeroing(amount(2)))
                     }
-                    Routine::Fill if self.is_told(instruction, convention.arguments.get(1)?) => {
+                    Routine::Fill
+                        if self
+                            .is_loaded_or_computed(instruction, convention.arguments.get(1)?) =>
+                    {
                         Some(Role::Filling)
                     }
                     Routine::Zero => Some(zeroing(amount(1))),
@@ -181,8 +182,8 @@ impl Scan<'_, '_> {
         }
     }
 
-    /// Whether what `register` holds at `call` was just loaded or computed.
-    fn is_told(&self, call: &Instruction, register: &Reg) -> bool {
+    /// Whether the value of `register` at `call` was just loaded or computed.
+    fn is_loaded_or_computed(&self, call: &Instruction, register: &Reg) -> bool {
         if let Value::Loaded { .. } = self.values.of(*register) {
             return true;
         }
@@ -192,7 +193,7 @@ impl Scan<'_, '_> {
         sets.is_some_and(|i| matches!(i.kind, Kind::Compute | Kind::Load))
     }
 
-    /// How much a block instruction moves, where its count is a constant.
+    /// The bytes that a block instruction moves, if its count is a constant.
     fn block_bytes(&self, instruction: &Instruction) -> u32 {
         match self.body.convention.block.map(|[.., count]| self.values.of(count)) {
             Some(Value::Constant(count)) => {
@@ -202,16 +203,16 @@ impl Scan<'_, '_> {
         }
     }
 
-    /// Remembers a load, and a store with what it stores; notes loaded values that are used.
+    /// Records loads, stores with their values, and uses of loaded values.
     fn note(&mut self, at: usize, instruction: &Instruction) {
         let mut reads = instruction.reads;
         match (instruction.kind, &instruction.memory) {
             (Kind::Load, Some(memory)) if !memory.thread_local => {
-                let (spot, offset) = self.values.spot(memory);
-                self.loads.push((at, spot, offset));
+                let (operand, offset) = self.values.operand(memory);
+                self.loads.push((at, operand, offset));
             }
             (Kind::StoreZero, Some(memory)) if !memory.thread_local => {
-                let (to, offset) = self.values.spot(memory);
+                let (to, offset) = self.values.operand(memory);
                 self.pieces.push(Piece {
                     to,
                     from: None,
@@ -237,7 +238,7 @@ impl Scan<'_, '_> {
 
     fn store(&mut self, at: usize, instruction: &Instruction) {
         let Some(memory) = &instruction.memory else { return };
-        let (to, start) = self.values.spot(memory);
+        let (to, start) = self.values.operand(memory);
         let bytes = instruction.width();
         for (n, register) in (0i64..).zip(instruction.data.iter().flatten()) {
             let offset = start.wrapping_add(n * i64::from(bytes));
@@ -256,11 +257,11 @@ impl Scan<'_, '_> {
                     let Ok(found) = self.loads.binary_search_by_key(&load, |l| l.0) else {
                         continue;
                     };
-                    let (_, spot, source) = self.loads[found];
+                    let (_, operand, source) = self.loads[found];
                     if self.body.instructions[load].width() == bytes {
                         let source = source.wrapping_add(i64::from(half) * i64::from(bytes));
                         let apart = offset.wrapping_sub(source);
-                        self.pieces.push(Piece { from: Some((spot, apart)), load, ..piece });
+                        self.pieces.push(Piece { from: Some((operand, apart)), load, ..piece });
                     }
                 }
                 _ => {}
@@ -281,7 +282,7 @@ impl Scan<'_, '_> {
         let moves_only = self.only_moves(&range, &pieces);
         let least = if self.rest { [LEAST_REST; 2] } else { [LEAST_ZEROED, LEAST_COPIED] };
         let mut others = self.mark_runs(&pieces, &range, moves_only, least, roles);
-        // LLVM takes a large value apart and puts it away in the order of its last use: backwards.
+        // LLVM splits a large value and stores the parts in the order of their last use: backwards.
         others.retain_mut(|piece| piece.mirror());
         others.sort_unstable();
         self.mark_runs(&others, &range, false, [LEAST_MIRRORED; 2], roles);
@@ -289,8 +290,8 @@ impl Scan<'_, '_> {
         self.pieces = pieces;
     }
 
-    /// Marks what continues each other among `pieces`, which are in order; returns those that are of no
-    /// run. `least`: fewest bytes of zeroing and of a copy.
+    /// Marks runs of consecutive pieces among `pieces`, which are sorted; returns the pieces outside any run. `least`: fewest
+    /// bytes of zeroing and of a copy.
     fn mark_runs(
         &self,
         pieces: &[Piece],
@@ -305,7 +306,7 @@ impl Scan<'_, '_> {
             let (length, bytes) = stretch(rest);
             let (run, others) = rest.split_at(length);
             rest = others;
-            // A loop that is counted by a constant is a value moved in rounds.
+            // A loop with a constant count moves one value in several iterations.
             let bytes = bytes.saturating_mul(self.rounds.filter(|_| moves_only).unwrap_or(1));
             let looped = moves_only && self.rounds.is_none();
             let at = run.iter().map(|piece| piece.load).min().unwrap_or_default();
@@ -332,8 +333,7 @@ impl Scan<'_, '_> {
         of_none
     }
 
-    /// Whether `range` is a loop of itself in which nothing happens but these pieces and the
-    /// steps of its counters.
+    /// Whether `range` is a loop with nothing but these pieces and its counters.
     fn only_moves(&self, range: &Range<usize>, pieces: &[Piece]) -> bool {
         let body = &self.body.instructions[range.clone()];
         if pieces.is_empty() || !loops(body) {
@@ -358,7 +358,7 @@ impl Scan<'_, '_> {
     }
 }
 
-/// How many pieces from the start of `pieces` continue each other, and the bytes they cover.
+/// The number of consecutive pieces at the start of `pieces`, and the bytes that they cover.
 fn stretch(pieces: &[Piece]) -> (usize, u32) {
     let Some(first) = pieces.first() else { return (0, 0) };
     let mut end = first.offset.wrapping_add(i64::from(first.bytes));
@@ -378,7 +378,7 @@ fn stretch(pieces: &[Piece]) -> (usize, u32) {
     (length, bytes)
 }
 
-/// Whether the straight line from instruction `start` on reads `register` before writing it.
+/// Whether the code from instruction `start` on reads `register` before writing it, without a branch.
 fn read_on(body: &Body<'_, '_>, start: usize, register: Reg) -> bool {
     for instruction in body.instructions.iter().skip(start).take(LOOK_AHEAD) {
         let stores = instruction.kind == Kind::Store;

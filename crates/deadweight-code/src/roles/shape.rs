@@ -1,31 +1,29 @@
-//! How a function's code looks as a whole: does it keep its variables in memory, as code does that
-//! no optimiser has seen?
+//! Whether a function keeps its variables in memory, as unoptimised code does.
 //!
-//! Two marks, which toolchains show differently: arguments that are put away at entry, and memory
-//! operands in the frame. One function decides nothing; shapes are pooled over a program's hot
-//! functions.
+//! Two signs, which differ between toolchains: arguments spilled at entry, and memory operands in the frame. Not for
+//! judging a single function: shapes are added up over a program's hot functions.
 
 use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Registers};
 use std::ops::AddAssign;
 
-/// What can be counted about a function's code, or of several together.
+/// Counts about the code of one function, or of several together.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Functions looked at, by weight (samples, say).
+    /// Functions, by weight (such as samples).
     pub functions: u64,
-    /// Those of them that put arguments into their frame first thing.
+    /// Functions that spill arguments to their frame at entry.
     pub spilling: u64,
     /// Instructions.
     pub instructions: u64,
-    /// Those of them that read or write the function's own frame.
+    /// Instructions that read or write the function's own frame.
     pub stack: u64,
-    /// Those of them that read a place in the frame whose value was in a register already.
+    /// Instructions that load a value from the frame that a register held already.
     pub reloads: u64,
 }
 
 impl Shape {
-    /// The same, with `weight` times the say when added up.
+    /// The counts multiplied by `weight`.
     #[must_use]
     pub fn weighed(self, weight: u64) -> Self {
         Self {
@@ -37,19 +35,19 @@ impl Shape {
         }
     }
 
-    /// Share of instructions that work on the frame, in 0..=1.
+    /// Share of instructions that access the frame, in 0..=1.
     #[must_use]
     pub fn stack_share(&self) -> f64 {
         share(self.stack, self.instructions)
     }
 
-    /// Share of instructions that fetch from the frame what a register held, in 0..=1.
+    /// Share of instructions that reload from the frame a value that a register held, in 0..=1.
     #[must_use]
     pub fn reload_share(&self) -> f64 {
         share(self.reloads, self.instructions)
     }
 
-    /// Share of functions that put their arguments away, in 0..=1.
+    /// Share of functions that spill their arguments, in 0..=1.
     #[must_use]
     pub fn spilling_share(&self) -> f64 {
         share(self.spilling, self.functions)
@@ -70,7 +68,7 @@ impl AddAssign for Shape {
     }
 }
 
-/// How many places of the frame are remembered at a time.
+/// How many frame offsets are remembered at a time.
 const REMEMBERED: usize = 8;
 
 /// The shape of `body`.
@@ -99,7 +97,7 @@ pub(super) fn of(body: &Body<'_, '_>) -> Shape {
     shape
 }
 
-/// Which place of the frame an instruction works on, as base and offset.
+/// The frame slot that an instruction accesses, as base and offset.
 fn frame_place(body: &Body<'_, '_>, instruction: &Instruction) -> Option<(bool, i64)> {
     let memory = instruction.memory.filter(|m| m.read || m.written)?;
     let c = &body.convention;
@@ -107,11 +105,11 @@ fn frame_place(body: &Body<'_, '_>, instruction: &Instruction) -> Option<(bool, 
     (framed || memory.is_at(c.stack)).then_some((framed, memory.offset))
 }
 
-/// Saved registers that code without an optimiser may use: GCC takes one for temporaries.
+/// Callee-saved registers that unoptimised code may use: GCC uses one for temporaries.
 const FEW: u32 = 1;
 
-/// Whether argument registers are stored to the frame before anything is done with them, by code
-/// that keeps nothing in registers: optimised code that runs short of them saves them first.
+/// Whether argument registers are stored to the frame before any use, by code that keeps nothing in registers. Optimised
+/// code that runs short of registers saves callee-saved registers first.
 fn spills_arguments(body: &Body<'_, '_>) -> bool {
     let c = &body.convention;
     let mut arguments: Registers = c.arguments.iter().copied().collect();

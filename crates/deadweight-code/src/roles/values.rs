@@ -1,13 +1,13 @@
-//! What registers hold while straight-line code runs: constants, loaded values, addresses.
+//! Values of registers within basic blocks: constants, loaded values, addresses.
 //!
-//! Just enough to pair a store with the load it came from. A register's value is known only
-//! from what the code does on the one way to it; anything else is unknown.
+//! Just enough to match a store with the load of its value. Not a data-flow analysis: a value is known only if a single
+//! path leads to it.
 
 use super::Place;
 use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 
-/// What a register holds.
+/// The value of a register.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Value {
     #[default]
@@ -15,39 +15,38 @@ pub(super) enum Value {
     Constant(i64),
     /// An address in the function's own frame.
     Frame,
-    /// What a call returned.
+    /// The result of a call.
     Returned,
-    /// What instruction `at` loaded into its register number `half`.
+    /// The value that instruction `at` loaded into its register number `half`.
     Loaded {
         at: usize,
         half: u8,
     },
 }
 
-/// A memory operand relative to register values that did not change, so that two of them can be
-/// compared.
+/// A memory operand relative to unchanged register values, so that two of them can be compared.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
+pub(super) struct Operand {
     base: Option<(Reg, u32)>,
     index: Option<(Reg, u32)>,
-    /// What kind of memory it is.
+    /// The kind of memory.
     pub(super) place: Place,
 }
 
-/// The registers' contents at one point of the code.
+/// The values of all registers at one point of the code.
 pub(super) struct Values {
     held: [Value; Reg::COUNT],
-    /// Which value a register holds, by number: a new one with every write that is not a step.
+    /// A number for each register's value: a new one with every write that is not an advance.
     version: [u32; Reg::COUNT],
-    /// How far a register has stepped since.
+    /// How far a register has advanced since.
     stepped: [i64; Reg::COUNT],
     writes: u32,
     stack: Reg,
-    /// The frame register, where it is used as one, which optimised code often does not.
+    /// The frame register, if the function uses it as one; optimised code often does not.
     frame: Option<Reg>,
-    /// General registers that hold the same constant wherever they are used.
+    /// General registers that hold the same constant at every use.
     constant: [Option<i64>; Reg::COUNT],
-    /// Vector registers that the function never sets to anything but zero.
+    /// Vector registers that the function only ever sets to zero.
     always_zero: Registers,
 }
 
@@ -66,7 +65,7 @@ impl Values {
         }
     }
 
-    /// Forgets everything: the code here can be reached on another way.
+    /// Forgets all values: this code can be reached on another path.
     pub(super) fn forget(&mut self) {
         self.held = [Value::Unknown; Reg::COUNT];
         self.writes += 1;
@@ -74,7 +73,7 @@ impl Values {
         self.stepped = [0; Reg::COUNT];
     }
 
-    /// Keeps what a loop does not change: `block` is entered from above and from its own end only.
+    /// Keeps the values that a loop does not change: `block` is entered from above and from its own end only.
     pub(super) fn enter_loop(&mut self, block: &[Instruction]) {
         let held = self.held;
         self.forget();
@@ -89,7 +88,7 @@ impl Values {
         }
     }
 
-    /// What `register` holds.
+    /// The value of `register`.
     pub(super) fn of(&self, register: Reg) -> Value {
         if self.always_zero.has(register) {
             return Value::Constant(0);
@@ -103,8 +102,8 @@ impl Values {
         self.held[register.index()]
     }
 
-    /// Where `memory` is, and how far into that, in bytes.
-    pub(super) fn spot(&self, memory: &Memory) -> (Spot, i64) {
+    /// The operand of `memory`, and the offset from it in bytes.
+    pub(super) fn operand(&self, memory: &Memory) -> (Operand, i64) {
         let versioned = |r: Reg| (r, self.version[r.index()]);
         let place = match (memory.base, memory.index) {
             (Some(base), _) if self.of(base) == Value::Frame => Place::Frame,
@@ -113,12 +112,12 @@ impl Values {
             (None, None) => Place::Static,
         };
         let stepped = memory.base.map_or(0, |r| self.stepped[r.index()]);
-        let spot =
-            Spot { base: memory.base.map(versioned), index: memory.index.map(versioned), place };
-        (spot, memory.offset.wrapping_add(stepped))
+        let operand =
+            Operand { base: memory.base.map(versioned), index: memory.index.map(versioned), place };
+        (operand, memory.offset.wrapping_add(stepped))
     }
 
-    /// Moves on past instruction number `at`.
+    /// Updates the values past instruction number `at`.
     pub(super) fn pass(&mut self, body: &Body<'_, '_>, at: usize, instruction: &Instruction) {
         let convention = &body.convention;
         if let Kind::Call(_) = instruction.kind {
@@ -166,7 +165,7 @@ impl Values {
         }
     }
 
-    /// What is left of a register's meaning when it steps.
+    /// The value of a register after it advances.
     fn stepping(&self, register: Reg) -> Value {
         match self.held[register.index()] {
             Value::Frame => Value::Frame,
@@ -213,8 +212,8 @@ fn keeps_frame(body: &Body<'_, '_>) -> bool {
     })
 }
 
-/// A loop's zero is set before it, which no straight line shows. A vector register that is only
-/// ever set to zero is zero wherever it is stored; results of calls are excepted.
+/// A loop's zero register is set before the loop, outside its basic block. A vector register that is only ever set to zero
+/// is zero at every store; except results of calls.
 fn always_zero(body: &Body<'_, '_>) -> Registers {
     let mut zeroed = Registers::default();
     let mut other = Registers::default();

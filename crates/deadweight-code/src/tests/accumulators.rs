@@ -1,4 +1,4 @@
-//! Memory that is cleared because the code counts in it, and memory that is filled: by gcc 12 -O2.
+//! Memory that is zeroed for accumulators, and memory that is filled: by gcc 12 -O2.
 
 use super::{C, Fixture};
 use crate::Role;
@@ -63,13 +63,13 @@ const HEADER: Fixture = Fixture {
 };
 
 #[test]
-fn counters_and_sums_are_cleared_for_counting() {
+fn counters_and_sums_are_zeroed_accumulators() {
     assert_eq!(clearing(&HISTOGRAM), (0, 1));
     assert_eq!(clearing(&PRODUCT), (0, 1));
 }
 
 #[test]
-fn what_is_filled_handed_on_or_counted_in_one_place_is_not() {
+fn memory_filled_passed_on_or_accumulated_in_one_place_is_not() {
     assert_eq!(clearing(&MASKED), (1, 0));
     assert_eq!(clearing(&TURNED), (1, 0));
     assert_eq!(clearing(&HEADER), (1, 0));

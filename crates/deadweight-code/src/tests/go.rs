@@ -115,7 +115,7 @@ const AN_ARRAY_CLEARED: Fixture =
     Fixture { addr: 0x489500, code: "440f1138440f117810440f117820440f117830440f117838c3", ..GO };
 
 #[test]
-fn an_array_cleared() {
+fn an_array_zeroed() {
     AN_ARRAY_CLEARED.check(&expect![[r#"
         0   movups [rax], xmm15                    zeroing 72, unknown to pointer
         4   movups [rax+10h], xmm15                zeroing 72, unknown to pointer

@@ -42,7 +42,7 @@ const A_BLOCK_SET_TO_WHAT_WAS_LOADED: Fixture = Fixture {
 };
 
 #[test]
-fn a_block_set_to_what_was_loaded_is_not_cleared() {
+fn a_block_set_to_a_loaded_value_is_not_zeroed() {
     A_BLOCK_SET_TO_WHAT_WAS_LOADED.check(&expect![[r#"
         0   movzx esi, byte ptr [rbx+8h]
         4   mov rdi, r12                           arguments

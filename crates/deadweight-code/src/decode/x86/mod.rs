@@ -1,7 +1,6 @@
 //! x86-64 machine code into [`Instruction`]s, through iced-x86.
 //!
-//! The only place that knows x86: its registers, mnemonics and calling conventions. Rules about
-//! what code is for are in [`crate::roles`].
+//! The only place that knows x86: its registers, mnemonics and calling conventions. Not for roles; see [`crate::roles`].
 
 pub(crate) mod rewrite;
 
@@ -57,7 +56,7 @@ pub(super) fn decode(code: &[u8], addr: u64) -> Vec<Instruction> {
     let mut decoder = Decoder::with_ip(64, code, addr, DecoderOptions::NONE);
     let mut facts = InstructionInfoFactory::new();
     let mut native = iced_x86::Instruction::default();
-    // Compilers' code has somewhat over four bytes per instruction.
+    // Compiled code has somewhat over four bytes per instruction.
     let mut out = Vec::with_capacity(code.len() / 4 + 1);
     while decoder.can_decode() {
         decoder.decode_out(&mut native);
@@ -127,7 +126,7 @@ fn access(access: OpAccess) -> (bool, bool) {
 
 fn memory(native: &iced_x86::Instruction) -> Option<Memory> {
     if native.op0_kind() == OpKind::MemoryESRDI {
-        // The block instructions; the place they write is the one that rules ask about.
+        // Block instructions: rules need the memory that they write.
         return Some(Memory {
             base: Some(RDI),
             index: None,
@@ -153,7 +152,7 @@ fn memory(native: &iced_x86::Instruction) -> Option<Memory> {
     })
 }
 
-/// Instructions that leave the straight line.
+/// Instructions that change the control flow.
 fn flow(native: &iced_x86::Instruction) -> Option<Kind> {
     let near = native.near_branch_target();
     Some(match native.flow_control() {
@@ -170,7 +169,7 @@ fn flow(native: &iced_x86::Instruction) -> Option<Kind> {
     })
 }
 
-/// Instructions that are told by their name alone, or by a prefix.
+/// Instructions that are recognised by their mnemonic alone, or by a prefix.
 fn special(native: &iced_x86::Instruction) -> Option<Kind> {
     use Mnemonic as M;
     let repeated = native.has_rep_prefix() || native.has_repne_prefix();
@@ -237,7 +236,7 @@ fn moves(mnemonic: Mnemonic) -> bool {
     )
 }
 
-/// Moves, constants, address arithmetic, and computing for what remains.
+/// Moves, constants, address arithmetic; all others compute.
 fn data(native: &iced_x86::Instruction, out: &mut Instruction) -> Kind {
     use Mnemonic as M;
     let first = operand(native, 0);
@@ -257,7 +256,7 @@ fn data(native: &iced_x86::Instruction, out: &mut Instruction) -> Kind {
             out.data[0] = first;
             advance(native).map_or(Kind::Compute, Kind::Advance)
         }
-        // The idioms that the processor itself knows as zero, whatever was in the register.
+        // Zeroing idioms: the result is zero whatever the register held.
         M::Xor
         | M::Pxor
         | M::Xorps
@@ -313,7 +312,7 @@ fn same_register(native: &iced_x86::Instruction, last: u32) -> bool {
         && native.op_register(last) == native.op_register(last - 1)
 }
 
-/// By how much a register moves on. Sums narrower than 32 bits leave the rest of it alone.
+/// The number that a register advances by. Sums narrower than 32 bits keep the register's upper bits.
 fn advance(native: &iced_x86::Instruction) -> Option<i64> {
     if !native.op_register(0).is_gpr64() && !native.op_register(0).is_gpr32() {
         return None;

@@ -1,16 +1,16 @@
-//! What to write over x86-64 instructions so that what they did is left out and nothing moves.
+//! Bytes that replace x86-64 instructions, so that their effect is removed and nothing moves.
 //!
-//! Every answer is as long as what it replaces. Which instructions are to go is decided in
-//! [`crate::removal`]; here it is only known how.
+//! Every replacement has the length of the original. Not for deciding which instructions to remove; see
+//! [`crate::removal`].
 
 use super::RDI;
 use iced_x86::{
     Code as Opcode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register, RflagsBits,
 };
 
-/// Instructions that do nothing, by their length (Intel's manual, NOP, "recommended multi-byte
+/// No-operation instructions by length (Intel's manual, NOP, "recommended multi-byte
 /// sequences").
-const NOTHING: [&[u8]; 9] = [
+const NOPS: [&[u8]; 9] = [
     &[0x90],
     &[0x66, 0x90],
     &[0x0f, 0x1f, 0x00],
@@ -21,37 +21,36 @@ const NOTHING: [&[u8]; 9] = [
     &[0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
     &[0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
 ];
-/// `mov rax, rdi`: a routine that fills memory returns where it was told to.
+/// `mov rax, rdi`: a routine that fills memory returns its destination.
 const RESULT_IS_TARGET: [u8; 3] = [0x48, 0x89, 0xf8];
 /// `xor ecx, ecx`.
 const COUNT_IS_ZERO: [u8; 2] = [0x31, 0xc9];
 const RETURN: u8 = 0xc3;
 const LOCK: u8 = 0xf0;
-/// The prefix for the segment DS, which says nothing in 64-bit code.
+/// The prefix for the segment DS, which has no effect in 64-bit code.
 const SEGMENT_DS: u8 = 0x3e;
-/// How far it is followed whether somebody looks at flags.
+/// How many instructions are searched for one that reads flags.
 const LOOK_AHEAD: usize = 24;
-/// The flags that conditions ask about.
+/// The flags that conditions depend on.
 const FLAGS: u32 = RflagsBits::CF | RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF;
 
-/// As few instructions that do nothing as fill `len` bytes.
-pub(crate) fn nothing(len: usize) -> Vec<u8> {
+/// The fewest no-operation instructions that fill `len` bytes.
+pub(crate) fn nops(len: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(len);
     while out.len() < len {
-        out.extend_from_slice(NOTHING[(len - out.len()).min(NOTHING.len()) - 1]);
+        out.extend_from_slice(NOPS[(len - out.len()).min(NOPS.len()) - 1]);
     }
     out
 }
 
-/// In place of a call of `len` bytes to what fills memory at RDI and returns RDI; `last`: of a
-/// jump there, which returns for the caller too.
+/// Replaces a call of `len` bytes to a routine that fills memory at RDI and returns RDI; `last`: a tail call.
 pub(crate) fn skipped_fill(len: usize, last: bool) -> Option<Vec<u8>> {
     let mut out = RESULT_IS_TARGET.to_vec();
     if last {
         out.push(RETURN);
     }
     let rest = len.checked_sub(out.len())?;
-    out.extend(nothing(rest));
+    out.extend(nops(rest));
     Some(out)
 }
 
@@ -65,7 +64,7 @@ pub(crate) fn unlocked(code: &[u8]) -> Option<Vec<u8>> {
     let at = bytes.iter().position(|byte| *byte == LOCK)?;
     bytes[at] = SEGMENT_DS;
     let mut after = first(&bytes)?;
-    // The same in all but the prefixes, or the byte was no prefix.
+    // If more than the prefixes differs, the byte was not a prefix.
     let same = after.code() == before.code() && after.len() == before.len();
     after.set_segment_prefix(Register::None);
     (same && !after.has_lock_prefix() && after.op_count() == before.op_count()).then_some(bytes)
@@ -76,14 +75,14 @@ pub(crate) fn always_taken(code: &[u8]) -> Option<Vec<u8>> {
     let branch = first(code).filter(|b| b.flow_control() == FlowControl::ConditionalBranch)?;
     match *code.get(..branch.len())? {
         [0x70..=0x7f, to] => Some(vec![0xeb, to]),
-        // The jump's distance counts from the same end.
+        // The jump's distance is relative to the same end.
         [0x0f, 0x80..=0x8f, a, b, c, d] => Some(vec![0x90, 0xe9, a, b, c, d]),
         _ => None,
     }
 }
 
-/// Whether the straight line of `code` may look at flags that were set before it.
-pub(crate) fn looks_at_flags(code: &[u8]) -> bool {
+/// Whether the basic block at `code` may read flags that were set before it.
+pub(crate) fn reads_flags(code: &[u8]) -> bool {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let mut set = 0;
     for _ in 0..LOOK_AHEAD {
@@ -98,7 +97,7 @@ pub(crate) fn looks_at_flags(code: &[u8]) -> bool {
         match next.flow_control() {
             _ if set & FLAGS == FLAGS => return false,
             FlowControl::Next => {}
-            // No caller or callee looks at them (System V AMD64 ABI, section 3.2.1).
+            // No caller or callee reads them (System V AMD64 ABI, section 3.2.1).
             FlowControl::Return | FlowControl::Call | FlowControl::IndirectCall => return false,
             _ => return true,
         }
@@ -106,16 +105,14 @@ pub(crate) fn looks_at_flags(code: &[u8]) -> bool {
     true
 }
 
-/// In place of a `rep stos` of `len` bytes: RCX counts down to zero all the same. RDI stays where
-/// it was, see [`uses_end`].
+/// Replaces a `rep stos` of `len` bytes: RCX is zero afterwards as well. RDI keeps its value, see [`uses_end`].
 pub(crate) fn skipped_block_fill(len: usize) -> Option<Vec<u8>> {
     let mut out = COUNT_IS_ZERO.to_vec();
-    out.extend(nothing(len.checked_sub(out.len())?));
+    out.extend(nops(len.checked_sub(out.len())?));
     Some(out)
 }
 
-/// Whether the straight line of `code`, after a `rep stos`, may use the end of the memory in RDI,
-/// or flags that were set before it.
+/// Whether the basic block at `code`, after a `rep stos`, may use the end address in RDI, or flags that were set before it.
 pub(crate) fn uses_end(code: &[u8]) -> bool {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let mut facts = iced_x86::InstructionInfoFactory::new();
@@ -135,10 +132,10 @@ pub(crate) fn uses_end(code: &[u8]) -> bool {
             _ => return true,
         }
     }
-    looks_at_flags(code)
+    reads_flags(code)
 }
 
-/// Whether an instruction writes all of its register: what it writes are 32 bits or 64.
+/// Whether an instruction writes its whole register: 32 or 64 bits.
 fn is_whole(instruction: &Instruction) -> bool {
     let full = instruction.op_register(0);
     instruction.op0_kind() != OpKind::Register || full.is_gpr64() || full.is_gpr32()
@@ -157,7 +154,7 @@ mod tests {
     #[test]
     fn nothing_of_any_length_is_as_few_instructions_as_can_be() {
         for len in 0..40 {
-            let bytes = nothing(len);
+            let bytes = nops(len);
             assert_eq!(bytes.len(), len);
             let mut decoder = Decoder::new(64, &bytes, DecoderOptions::NONE);
             let all: Vec<Instruction> = decoder.iter().collect();
@@ -203,14 +200,14 @@ mod tests {
     #[test]
     fn flags_that_are_set_anew_are_not_looked_at() {
         // mov eax, [rdi]; add eax, ecx; jne
-        assert!(!looks_at_flags(&[0x8b, 0x07, 0x01, 0xc8, 0x75, 0x00]));
+        assert!(!reads_flags(&[0x8b, 0x07, 0x01, 0xc8, 0x75, 0x00]));
         // mov eax, [rdi]; setb al
-        assert!(looks_at_flags(&[0x8b, 0x07, 0x0f, 0x92, 0xc0]));
+        assert!(reads_flags(&[0x8b, 0x07, 0x0f, 0x92, 0xc0]));
         // inc leaves the carry, which adc takes.
-        assert!(looks_at_flags(&[0xff, 0xc0, 0x83, 0xd1, 0x00]));
-        // lea; ret - and an end that nobody knows.
-        assert!(!looks_at_flags(&[0x48, 0x8d, 0x04, 0x37, 0xc3]));
-        assert!(looks_at_flags(&[0x8b, 0x07]));
+        assert!(reads_flags(&[0xff, 0xc0, 0x83, 0xd1, 0x00]));
+        // lea; ret - and a block whose end is unknown.
+        assert!(!reads_flags(&[0x48, 0x8d, 0x04, 0x37, 0xc3]));
+        assert!(reads_flags(&[0x8b, 0x07]));
     }
 
     #[test]
