@@ -1,4 +1,4 @@
-//! The functions with the most CPU time on the path (`--top`). Counts no samples. Counts no samples.
+//! The functions with the most CPU time on the path (`--top`). Counts no samples.
 
 use super::Shown;
 use crate::render::page::{Ink, Line, Sheet, fitted, fitted_path, from_here};
