@@ -204,7 +204,7 @@ mod tests {
         expect![[r#"
             start-up 13710 exec, linking and initialising
             net-work 4090
-            exit 2000 memory taken down
+            exit 2000 freeing memory
         "#]]
         .assert_eq(&rows(&script(20), 3));
     }

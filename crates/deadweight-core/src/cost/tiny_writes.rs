@@ -317,7 +317,7 @@ mod tests {
             tiny-writes 710007 write ×2 000, 40 bytes each, read ×1 001
             net-work 290836
             start-up 84 exec, linking and initialising
-            exit 40 memory taken down
+            exit 40 freeing memory
         "#]]
         .assert_eq(&rows(&into_a_pipe(true), 4));
     }

@@ -59,7 +59,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             class: CLASS.id,
             moves: true,
             process,
-            title: format!("waits for room in its output, for {reader_name}"),
+            title: format!("waits for {reader_name} to read its output"),
             text: format!(
                 "{name} was blocked {} because its output was full, until {reader_name} had read some of it.",
                 things(sum.count.max(1), "time")

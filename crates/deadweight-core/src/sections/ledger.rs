@@ -105,7 +105,7 @@ fn fixed_note(facts: &Facts<'_>, account: AccountId) -> &'static str {
             "system calls that were not recorded"
         }
         "start-up" => "exec, linking and initialising",
-        "exit" => "memory taken down",
+        "exit" => "freeing memory",
         "observer" => "the cost of recording, calibrated",
         "unrecorded" => "records were lost",
         "kernel-other" => "interrupts and switches",
@@ -168,7 +168,7 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
 fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
     let sleeping = account == AccountId::of_class("wait-sleep");
     match (kind, peer) {
-        _ if sleeping => "asleep until a clock ran out".into(),
+        _ if sleeping => "asleep until a timer expired".into(),
         (WaitsFor::PipeData | WaitsFor::SocketData | WaitsFor::Poll, Some(peer)) => {
             format!("input from {peer}")
         }
@@ -178,15 +178,15 @@ fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
         }
         (WaitsFor::PipeRoom | WaitsFor::SocketRoom, None) => "space in its output".into(),
         (WaitsFor::Terminal, _) => "the terminal".into(),
-        (WaitsFor::Futex, Some(peer)) => format!("a lock, for {peer}"),
-        (WaitsFor::Futex, None) => "a lock or signal".into(),
+        (WaitsFor::Futex, Some(peer)) => format!("a lock, woken by {peer}"),
+        (WaitsFor::Futex, None) => "a lock or condition".into(),
         (WaitsFor::Sleep, _) => "asleep".into(),
         (WaitsFor::Child | WaitsFor::Vfork, _) => "a child".into(),
         (WaitsFor::Disk, _) => "the disk".into(),
-        (WaitsFor::Signal, _) => "stopped, or for a signal".into(),
+        (WaitsFor::Signal, _) => "stopped, or waiting for a signal".into(),
         (WaitsFor::KernelLock, _) => "a lock in the kernel".into(),
         (WaitsFor::Recording, _) => "recording".into(),
         (WaitsFor::Threads, _) => "threads to end".into(),
-        (WaitsFor::Other, _) => "something in the kernel".into(),
+        (WaitsFor::Other, _) => "unknown, in the kernel".into(),
     }
 }

@@ -83,7 +83,7 @@ impl RecordingStats {
             ));
         }
         if self.elevated > 0 {
-            let calls = if self.elevated_calls { "" } else { ", nor their system calls" };
+            let calls = if self.elevated_calls { "" } else { " or their system calls" };
             warnings.push(format!(
                 "programs with elevated privileges (set-user-id, or not readable), {} of them: the kernel does not \
                  report their page faults{calls}; the time of these is in the rows around them",
@@ -92,15 +92,15 @@ impl RecordingStats {
         }
         if self.counted > 0 {
             warnings.push(format!(
-                "the rate of {} calls was so high that the kernel counted them, up to {REPORT_AFTER} at a time: their order \
-                 is not recorded, and at least one in {TIME_ONE_IN} was timed",
+                "{} system calls came at a high rate and were counted, up to {REPORT_AFTER} in one record: their order is \
+                 not known, and at least one in {TIME_ONE_IN} was timed",
                 self.counted
             ));
         }
         if self.decimated > 0 {
             warnings.push(format!(
-                "the rate of {} calls was so high that one in {NTH} was recorded: their number is exact to {NTH}; the others \
-                 are assumed to be like the recorded ones, and to take as long as those that were timed",
+                "{} system calls came at a high rate, and one in {NTH} was recorded: their number is exact to {NTH}; the \
+                 others are assumed to be like the recorded ones, and to take as long as the timed ones",
                 self.decimated
             ));
         }

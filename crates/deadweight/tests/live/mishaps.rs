@@ -190,7 +190,7 @@ fn where_no_memory_may_be_locked_each_rung_still_records() {
         let out = home.run(&wrapper, &["--", "sh", "-c", "ulimit -l; sleep .1; exit 3"]);
         let (said, errors) = (text(&out.stdout), text(&out.stderr));
         assert_eq!((out.status.code(), &*said), (Some(3), "0"), "{rung}: {errors}");
-        assert!(errors.contains("asleep until a clock ran out"), "{rung}: {errors}");
+        assert!(errors.contains("asleep until a timer expired"), "{rung}: {errors}");
         // Such small rings overflow while the observer's cost is measured, which is nothing of the program's.
         assert!(!errors.contains("records were lost"), "{rung}: {errors}");
     });

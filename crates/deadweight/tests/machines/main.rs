@@ -53,7 +53,7 @@ fn root_has_everything_on_another_kernel() {
     assert_eq!(guest.doctor("doctor").missing(), [""; 0]);
     assert_recorded(guest.said("files"));
     let sleep = guest.said("sleep");
-    assert!(sleep.contains("asleep until a clock ran out"), "{sleep}");
+    assert!(sleep.contains("asleep until a timer expired"), "{sleep}");
     assert!(!sleep.contains("no kernel symbols"), "{sleep}");
     let dense = guest.said("dense");
     assert!(dense.contains("read was called 100 000 times"), "{dense}");

@@ -105,7 +105,7 @@ fn producer(facts: &Facts<'_>, wall: &Attribution, stages: &[Stage]) -> Option<H
 fn producer_text(reader: &str, producer: &str, ns: Ns) -> String {
     format!(
         "{reader} waited {} for input from {producer}, and a timer inside {reader} counts that as its \
-         own. Write the input to a file first and feed {reader} from it.",
+         own time. Write the input to a file first, and let {reader} read the file.",
         time(ns)
     )
 }
@@ -138,7 +138,7 @@ fn wrapper(facts: &Facts<'_>) -> Option<Hazard> {
         "timed-a-wrapper",
         format!(
             "{outer} only starts {name}, which lived {} of the {} and used {} of the CPU time. \
-             Weigh it alone with --of {name}.",
+             Use --of {name} for its own ledger.",
             time(life),
             time(wall),
             percent(*most, all)
@@ -158,7 +158,7 @@ fn too_short(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     Some(hazard(
         "too-short-to-time",
         format!(
-            "One run of {} is too short to trust its last digits. If it may be repeated: \
+            "One run of {} is too short for precise numbers. If the command may be repeated: \
              -r {runs}.",
             time(wall.total)
         ),
@@ -176,7 +176,7 @@ fn heavy(wall: &Attribution, attached: bool) -> Option<Hazard> {
         hazard(
             "traced-heavily",
             format!(
-                "Recording took {} of this run; it is taken out by calibration. {way_out}",
+                "Recording took {} of this run, by calibration: see the row tracing. {way_out}",
                 percent(overhead, wall.total)
             ),
         )
@@ -193,10 +193,10 @@ fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     if total.share_of(wall.total) >= DISTURBED {
         // Where wakers are not recorded, other programs have no names either.
         let worst = outside.max().filter(|_| facts.trace.meta.records_wakers());
-        let worst = worst.map_or(String::new(), |(_, p)| format!(", {} most,", facts.name(p)));
+        let worst = worst.map_or(String::new(), |(_, p)| format!(" (mostly {})", facts.name(p)));
         let text = format!(
-            "Other programs{worst} held the CPU for {} of the wall time. Repeat on a \
-             quiet machine{}.",
+            "The command waited {} of the wall time for a CPU, because of other programs{worst}. Repeat \
+             on a quiet machine{}.",
             percent(total, wall.total),
             // An attached process cannot be run again.
             if facts.trace.meta.attached { "" } else { ", or with more runs (-r)" }
