@@ -21,7 +21,7 @@ fn read(bytes: &[u8]) {
     let text = trace.to_text();
     let from_text = Trace::from_text(&text).expect("own text can be read");
     assert_eq!(from_text.len(), trace.len());
-    if let Ok(report) = weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }) {
+    if let Ok(report) = weigh(&Weighing { traces: &[trace], ..Weighing::default() }) {
         let sum: u64 = report.ledger.iter().map(|row| row.ns).sum();
         assert_eq!(sum, report.wall_ns, "{text}");
     }

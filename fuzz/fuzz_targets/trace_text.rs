@@ -15,7 +15,7 @@ fuzz_target!(|text: &str| {
     }
     let (from_bytes, _) = Trace::from_bytes(&trace.to_bytes()).expect("own bytes can be read");
     assert!(from_bytes.events().eq(trace.events()));
-    if let Ok(report) = weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }) {
+    if let Ok(report) = weigh(&Weighing { traces: &[trace], ..Weighing::default() }) {
         let sum: u64 = report.ledger.iter().map(|row| row.ns).sum();
         assert_eq!(sum, report.wall_ns, "{written}");
     }

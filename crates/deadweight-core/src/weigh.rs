@@ -21,7 +21,7 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
 
 /// What is to be weighed.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub struct Weighing<'a> {
     /// Traced runs of one command; at least one. Several are pooled.
     pub traces: &'a [Trace],
@@ -297,7 +297,7 @@ mod tests {
 
     fn weighed(text: &str) -> Report {
         let trace = Trace::from_text(text).unwrap();
-        weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }).unwrap()
+        weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap()
     }
 
     const SLEEP_INTO_CAT: &str = "task 1 sh
@@ -333,7 +333,7 @@ mod tests {
              task 3 c\n4 on\n{end} exit\n{end} off dead"
         );
         let trace = Trace::from_text(&tasks).unwrap();
-        let weighed = weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None });
+        let weighed = weigh(&Weighing { traces: &[trace], ..Weighing::default() });
         assert!(matches!(weighed, Err(WeighError::TooLong)));
     }
 
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn nothing_to_weigh_is_an_error() {
-        let nothing = Weighing { traces: &[], clean: &[], of: None, inside: None };
+        let nothing = Weighing::default();
         assert_eq!(weigh(&nothing), Err(WeighError::NoTrace));
         let empty = [Trace::default()];
         assert_eq!(weigh(&Weighing { traces: &empty, ..nothing }), Err(WeighError::Empty));

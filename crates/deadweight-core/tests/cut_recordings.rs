@@ -17,7 +17,7 @@ fn recording() -> Vec<u8> {
 /// Its report, or why there is none; the rows of a report add up.
 fn weighed(trace: &Trace) -> Result<Report, String> {
     let traces = std::slice::from_ref(trace);
-    let report = weigh(&Weighing { traces, clean: &[], of: None, inside: None });
+    let report = weigh(&Weighing { traces, ..Weighing::default() });
     let report = report.map_err(|error| error.to_string())?;
     let rows: u64 = report.ledger.iter().map(|row| row.ns).sum();
     assert_eq!(rows, report.wall_ns);

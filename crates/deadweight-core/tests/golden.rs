@@ -59,7 +59,7 @@ fn report(name: &Path) -> Report {
     assert!(bytes.len() <= LARGEST, "{name}.dwt is larger than {LARGEST} bytes");
     let (trace, warnings) = Trace::from_bytes(&bytes).expect("old recordings keep reading");
     assert!(warnings.is_empty(), "{name}: {warnings:?}");
-    let weighing = Weighing { traces: &[trace], clean: &[], of: None, inside: None };
+    let weighing = Weighing { traces: &[trace], ..Weighing::default() };
     weigh(&weighing).expect("a complete recording can be weighed")
 }
 

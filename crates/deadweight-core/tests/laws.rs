@@ -204,7 +204,7 @@ proptest! {
     #[test]
     fn the_reports_rows_add_up(trace in trace()) {
         let traces = [trace];
-        if let Ok(report) = weigh(&Weighing { traces: &traces, clean: &[], of: None, inside: None }) {
+        if let Ok(report) = weigh(&Weighing { traces: &traces, ..Weighing::default() }) {
             let rows: u64 = report.ledger.iter().map(|row| row.ns).sum();
             assert_eq!(rows, report.wall_ns);
         }

@@ -36,7 +36,7 @@ pub(crate) fn cpu_time(facts: &Facts<'_>) -> Attribution {
     for (index, task) in facts.timeline.tasks.iter().enumerate() {
         let start = task.birth.max(subject.start);
         let end = task.end.min(subject.end);
-        if subject.own.get(index).copied().unwrap_or(false) && start < end {
+        if subject.owns(TaskId::at(index)) && start < end {
             let task = TaskId::at(index);
             charge.piece(&Piece { start, end, task, unexplained: false });
         }

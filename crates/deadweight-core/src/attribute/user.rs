@@ -61,7 +61,7 @@ mod tests {
                     40 sample kernel memset <- main\n100 exit\n100 off dead";
         let trace = Trace::from_text(text).unwrap();
         let traces = std::slice::from_ref(&trace);
-        let report = weigh(&Weighing { traces, clean: &[], of: None, inside: None }).unwrap();
+        let report = weigh(&Weighing { traces, ..Weighing::default() }).unwrap();
         assert_eq!(report.ledger.iter().map(|row| row.ns).sum::<u64>(), report.wall_ns);
     }
 }

@@ -32,9 +32,9 @@ use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
 use crate::inspect::hot_code::hot_code;
 use crate::inspect::shares::Share;
-use crate::inspect::{Draft, processes_in};
 use deadweight_code::Role;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
@@ -105,11 +105,7 @@ fn purpose(sample: &UserSample<'_>) -> Purpose {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+    found.drafts(CLASS.id, draft)
 }
 
 /// The purpose of most of the share's samples.

@@ -35,10 +35,10 @@ use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
 use crate::inspect::allocating::mostly_allocation;
 use crate::inspect::growth;
 use crate::inspect::shares::Share;
-use crate::inspect::{Draft, processes_in};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
@@ -95,11 +95,7 @@ fn within_itself(line: &str, call: &str) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+    found.drafts(CLASS.id, draft)
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {

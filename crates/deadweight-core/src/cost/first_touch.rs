@@ -30,7 +30,7 @@ use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::page_faults::{ENTRY_AND_EXIT, faults_of, taken_down};
-use crate::inspect::{Draft, Sum, processes_in, with_user_side};
+use crate::inspect::{Draft, Sum, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, things, time};
 use deadweight_trace::units::Ns;
@@ -61,11 +61,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+    found.drafts(CLASS.id, draft)
 }
 
 /// The faults of a process' last program in time and memory.

@@ -35,9 +35,9 @@ use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, add};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
 use crate::inspect::hot_code::hot_code;
 use crate::inspect::shares::{Share, sampled_sites, samples_of};
-use crate::inspect::{Draft, processes_in};
 use deadweight_code::Role;
 use deadweight_code::machine_code::{FunctionId, SmallCallee};
 use deadweight_report::report::How;
@@ -99,11 +99,7 @@ pub(crate) fn called(sample: &UserSample<'_>) -> Option<SmallCallee> {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+    found.drafts(CLASS.id, draft)
 }
 
 /// What is known of one small function.
@@ -365,7 +361,7 @@ mod tests {
         trace.symbols.not_inlined.insert("get".into(), said.into());
         trace.symbols.not_inlined.insert("other".into(), "of no interest".into());
         let traces = [trace];
-        let weighing = Weighing { traces: &traces, clean: &[], of: None, inside: None };
+        let weighing = Weighing { traces: &traces, ..Weighing::default() };
         let evidence = &weigh(&weighing).unwrap().findings[0].evidence;
         assert_eq!(evidence[1], said);
         assert!(!evidence.iter().any(|line| line.contains("did not see")), "{evidence:?}");

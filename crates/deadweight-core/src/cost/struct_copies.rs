@@ -30,9 +30,9 @@
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
 use crate::inspect::hot_code::hot_code;
 use crate::inspect::shares::Share;
-use crate::inspect::{Draft, processes_in};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_code::{Place, Role, Run};
 use deadweight_report::report::{How, Site};
@@ -99,11 +99,7 @@ fn is_asked_for(sample: &UserSample<'_>) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+    found.drafts(CLASS.id, draft)
 }
 
 /// The value that the line with most samples copies.
@@ -347,7 +343,7 @@ mod tests {
                 let (function, name) = (trace.symbols.intern("pass"), trace.symbols.intern(name));
                 trace.symbols.values.insert((function, *size), name);
             }
-            let whole = weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None });
+            let whole = weigh(&Weighing { traces: &[trace], ..Weighing::default() });
             let text = whole.unwrap().findings[0].text.clone();
             text.split_once(": ").unwrap().1.to_owned()
         };

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// The report of a text trace.
 pub(super) fn weighed(text: &str) -> Report {
     let trace = Trace::from_text(text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
-    let report = weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }).unwrap();
+    let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
     assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), report.wall_ns);
     report
 }
@@ -55,7 +55,7 @@ pub(super) fn with_source(text: &str, file: &str, line: u32, source: &str) -> Re
     let at = (trace.symbols.intern(file), line);
     let source = trace.symbols.intern(source);
     trace.symbols.source.insert(at, source);
-    weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }).unwrap()
+    weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap()
 }
 
 /// As [`computing`], with the machine code of one of its functions: `name @0xADDRESS BYTES`.

@@ -29,7 +29,7 @@ use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
-use crate::inspect::{Draft, Sum, processes_in};
+use crate::inspect::{Draft, Sum};
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, count, things, time};
@@ -81,11 +81,7 @@ pub(super) fn sizes(group: &CallGroup) -> String {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+    found.drafts(CLASS.id, draft)
 }
 
 /// The group with most time among these entries.

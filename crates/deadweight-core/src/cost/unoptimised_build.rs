@@ -29,8 +29,8 @@ use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::call_site::Weights;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
 use crate::inspect::shares::{Share, sampled_sites, samples_of};
-use crate::inspect::{Draft, processes_in};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 
@@ -49,11 +49,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+    found.drafts(CLASS.id, draft)
 }
 
 /// The part of the time in unoptimised code that optimisation removed: least, typical, most.

@@ -41,7 +41,7 @@ use crate::facts::user_time::UserSample;
 use crate::facts::zeroed::Fate;
 use crate::inspect::page_faults::{ENTRY_AND_EXIT, gives_back, taken_down};
 use crate::inspect::shares::Share;
-use crate::inspect::{Draft, processes_in, with_user_side};
+use crate::inspect::{Draft, with_user_side};
 use deadweight_code::Role;
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
@@ -121,11 +121,7 @@ pub(super) fn is_in_vain(facts: &Facts<'_>, slice: &Slice) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+    found.drafts(CLASS.id, draft)
 }
 
 /// The page faults during the zeroing, of any account: their time and number.

@@ -108,7 +108,7 @@ impl Processes {
                     pid: task.process,
                     parent,
                     birth: task.birth,
-                    own: subject.own.get(index).copied().unwrap_or(false),
+                    own: subject.owns(TaskId::at(index)),
                     ..Process::default()
                 });
                 id

@@ -32,9 +32,7 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
         CLASSES.iter().flat_map(|class| (class.inspect)(inspection)).collect();
     drafts.retain(|draft| draft.saving.max(draft.range.1).share_of(net) >= WORTH);
     drafts.retain(|draft| draft.has_enough_samples(inspection));
-    if drafts.iter().any(|draft| draft.moves)
-        && facts.path.subject.own.iter().filter(|own| **own).count() > 1
-    {
+    if drafts.iter().any(|draft| draft.moves) && facts.path.subject.tasks() > 1 {
         let cpus = facts.trace.meta.cpus;
         let whatif = WhatIf::new(facts.timeline, &facts.path.subject, cpus);
         if whatif.error() < DOUBTFUL {

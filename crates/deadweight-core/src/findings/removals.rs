@@ -6,7 +6,9 @@
 
 use crate::account::AccountId;
 use crate::cost::checked_loops;
-use crate::facts::call_site::{CallSite, Weights, amount, is_own, is_system_image, own_frame};
+use crate::facts::call_site::{
+    CallSite, Weights, amount, heaviest, is_own, is_system_image, own_frame,
+};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::shares::Share;
@@ -104,8 +106,7 @@ fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<R
     }
     let go = facts.processes.get(process).language == "Go";
     let removal = |(at, places): (LocationId, Weights)| {
-        let heaviest = places.iter().max_by_key(|(_, w)| w.amount).map(|(site, _)| *site);
-        let line = place(symbols, heaviest.unwrap_or_default());
+        let line = place(symbols, heaviest(&places));
         let location = symbols.locations.get(at.index());
         let image = location.and_then(|l| own_image(symbols, l.image));
         let owner = location.and_then(|l| l.frames.last().map(|frame| (l, frame)));
@@ -151,8 +152,7 @@ fn checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
     let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut parts = Vec::new();
     for hot in checked_loops(found, process) {
-        let heaviest = hot.places.iter().max_by_key(|(_, w)| w.amount).map(|(site, _)| *site);
-        let line = place(symbols, heaviest.unwrap_or_default());
+        let line = place(symbols, heaviest(&hot.places));
         let image = facts.machine.code(hot.function).image;
         let Some(path) = own_image(symbols, image) else { continue };
         let patches = facts
@@ -182,8 +182,7 @@ fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Optio
         image.1.insert(function);
     }
     let (image, (samples, functions)) = images.into_iter().max_by_key(|(_, (n, _))| *n)?;
-    let heaviest = share.places.iter().max_by_key(|(_, w)| w.amount).map(|(site, _)| *site);
-    let line = place(symbols, heaviest.unwrap_or_default());
+    let line = place(symbols, heaviest(&share.places));
     let read = |function: &FunctionId| facts.machine.reading(*function, without_locks);
     let prefixes: Vec<Patch> = functions.iter().filter_map(|f| read(f).ok()).flatten().collect();
     let path = own_image(symbols, image);

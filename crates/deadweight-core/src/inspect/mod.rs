@@ -32,6 +32,19 @@ pub(crate) struct Inspection<'a, 't> {
     pub(crate) cpu: &'a Attribution,
 }
 
+impl Inspection<'_, '_> {
+    /// The drafts of a class for each process with time in its account on the path.
+    pub(crate) fn drafts(
+        &self,
+        class: &str,
+        draft: impl Fn(&Self, AccountId, ProcessId) -> Option<Draft>,
+    ) -> Vec<Draft> {
+        let account = AccountId::of_class(class);
+        let processes = processes_in(self.wall.in_account(account)).into_iter();
+        processes.filter_map(|process| draft(self, account, process)).collect()
+    }
+}
+
 /// A draft of a finding: times are of the traced run.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {

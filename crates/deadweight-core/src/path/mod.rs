@@ -98,6 +98,11 @@ impl Subject {
         }
     }
 
+    /// How many tasks are its own.
+    pub(crate) fn tasks(&self) -> usize {
+        self.own.iter().filter(|own| **own).count()
+    }
+
     /// The wall time.
     #[must_use]
     pub fn wall(&self) -> Ns {

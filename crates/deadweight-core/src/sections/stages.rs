@@ -124,8 +124,7 @@ mod tests {
     fn stages(script: &str) -> Vec<String> {
         let mut trace = Trace::from_text(ONE_AFTER_THE_OTHER).unwrap();
         trace.meta.command = ["/bin/sh", "-c", script].map(String::from).into();
-        let report =
-            weigh(&Weighing { traces: &[trace], clean: &[], of: None, inside: None }).unwrap();
+        let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
         report.stages.into_iter().map(|stage| stage.name).collect()
     }
 

@@ -106,7 +106,7 @@ mod tests {
         }
         write!(text, "99000 exit\n99000 off dead").unwrap();
         let traces = [Trace::from_text(&text).unwrap()];
-        let report = weigh(&Weighing { traces: &traces, clean: &[], of: None, inside: None });
+        let report = weigh(&Weighing { traces: &traces, ..Weighing::default() });
         report.unwrap().warnings.join("\n")
     }
 

@@ -84,6 +84,12 @@ pub(crate) fn amount(weights: &Weights) -> u64 {
     weights.values().map(|weight| weight.amount).sum()
 }
 
+/// The call site with the largest amount; an unknown one without any.
+pub(crate) fn heaviest(weights: &Weights) -> CallSite {
+    let heaviest = weights.iter().max_by_key(|(_, weight)| weight.amount);
+    heaviest.map(|(site, _)| *site).unwrap_or_default()
+}
+
 /// Adds `more` to `into`.
 pub(crate) fn add(into: &mut Weights, more: &Weights) {
     for (stack, weight) in more {

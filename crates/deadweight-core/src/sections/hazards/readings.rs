@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
     let subject = &facts.path.subject;
     // One task has one reading.
-    if subject.own.iter().filter(|own| **own).count() < 2 {
+    if subject.tasks() < 2 {
         return None;
     }
     let along = facts.path.causes(facts.timeline);
