@@ -19,7 +19,7 @@ pub fn read_as_any(text: &str) -> usize {
         ptrace::count_mappings(text) > 0,
         snapshot::call(text).is_some(),
         text.lines().any(|line| snapshot::mapping(0, line).is_some()),
-        !counting::left_behind(text, |_| false).is_empty(),
+        !counting::leftovers(text, |_| false).is_empty(),
     ];
     found.into_iter().filter(|found| *found).count()
 }

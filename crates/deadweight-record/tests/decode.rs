@@ -93,7 +93,7 @@ fn records_about_tasks() {
 
 /// Only where nothing else is in the clock's rings.
 #[test]
-fn lost_samples_are_told_apart_from_lost_time() {
+fn lost_samples_are_distinguished_from_lost_time() {
     let mut schema = Schema::new(Offsets::default());
     schema.add(31, Role::Clock, Layout { fields: fields::BASE, registers: 0 });
     schema.add(32, Role::Switch, Layout { fields: fields::BASE, registers: 0 });
@@ -109,7 +109,7 @@ fn lost_samples_are_told_apart_from_lost_time() {
 
 /// The kernel marks the records of all events that count the same page fault alike.
 #[test]
-fn records_of_page_faults_are_told_apart_by_their_length() {
+fn page_fault_records_are_distinguished_by_length() {
     let mut schema = schema();
     schema.add(31, Role::MinorEnd, Layout { fields: fields::BASE, registers: 0 });
     schema.add(32, Role::MajorEnd, Layout { fields: fields::BASE | fields::ADDR, registers: 0 });

@@ -55,7 +55,7 @@ fn exit_codes_and_signals_are_the_programs_own() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn a_failed_start_gives_the_reason() {
     let _alone = alone();
     let said = |result: Result<i32, Error>| {
         let error = result.unwrap_err();
@@ -84,7 +84,7 @@ fn a_script_without_an_interpreter_line_runs_in_the_shell() {
 }
 
 #[test]
-fn the_program_sees_nothing_of_ours() {
+fn the_program_inherits_nothing_of_the_recorder() {
     let _alone = alone();
     let mut out = tempfile();
     // Open descriptors, ignored and blocked signals, and the group, as another child of the same
@@ -174,7 +174,7 @@ fn a_program_that_takes_too_long_is_ended() {
 }
 
 #[test]
-fn interrupts_can_be_noted_while_programs_get_them_as_ever() {
+fn interrupts_are_noted_and_programs_get_them_as_usual() {
     let _alone = alone();
     let interrupts = Interrupts::note();
     assert_eq!(interrupts.seen(), None);

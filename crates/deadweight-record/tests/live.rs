@@ -299,7 +299,7 @@ int main(void) {
 }
 
 #[test]
-fn what_outlives_the_program_is_left_alone() {
+fn tasks_that_outlive_the_program_are_ignored() {
     let Some((outcome, seen)) = unchecked(&["sh", "-c", "sleep .5 & exit 4"]) else { return };
     assert_eq!(outcome.exit.code, 4);
     assert!(outcome.wall.0 < 400_000_000, "{}", outcome.wall);

@@ -10,16 +10,16 @@ use deadweight_trace::raw::RawKind;
 
 impl Follow<'_> {
     /// Reports all of it. Call it before the first record.
-    pub(crate) fn join(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn attach(&mut self, snapshot: &Snapshot) {
         // The recording ends when it detaches: no later event is the process's last step.
         self.stats.root_dead = true;
         for process in &snapshot.processes {
-            self.join_process(snapshot.at, process);
+            self.attach_process(snapshot.at, process);
         }
         let threads =
             || snapshot.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t)));
         for (process, thread) in threads().filter(|(_, t)| t.doing != Doing::Running) {
-            self.join_waiting(snapshot.at, process, thread);
+            self.attach_waiting(snapshot.at, process, thread);
         }
         // Last, so that each has its CPU from now on. If several threads claim one CPU, its holder is unknown.
         let running = |t: &Thread| t.doing == Doing::Running;
@@ -33,7 +33,7 @@ impl Follow<'_> {
         }
     }
 
-    fn join_process(&mut self, at: u64, process: &Process) {
+    fn attach_process(&mut self, at: u64, process: &Process) {
         let Some(first) = process.threads.first() else { return };
         let record = record(at, process, first);
         let (pid, root) = (process.pid, process.pid == self.start.root);
@@ -64,7 +64,7 @@ impl Follow<'_> {
         self.emit(&record, pid, RawKind::Off { why: Off::Preempted, chain: &[] });
     }
 
-    fn join_waiting(&mut self, at: u64, process: &Process, thread: &Thread) {
+    fn attach_waiting(&mut self, at: u64, process: &Process, thread: &Thread) {
         let record = record(at, process, thread);
         let Doing::Waiting(call) = &thread.doing else { return };
         self.emit(&record, thread.tid, RawKind::On);

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_more_rights_has_not_ended() {
+    fn a_task_with_elevated_privileges_has_not_exited() {
         let mut sink = Ended::default();
         let start = Start { root: 7, ..Start::default() };
         let mut follow = Follow::new(&mut sink, Offsets::default(), &[], start, 1);

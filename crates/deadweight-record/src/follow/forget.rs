@@ -58,15 +58,15 @@ mod tests {
     use deadweight_trace::raw::{RawEvent, Sink};
 
     /// Ignores all events.
-    struct Nobody;
+    struct NullSink;
 
-    impl Sink for Nobody {
+    impl Sink for NullSink {
         fn begin(&mut self, _: &Meta) {}
         fn event(&mut self, _: &RawEvent<'_>) {}
         fn finish(&mut self, _: Meta) {}
     }
 
-    fn follow(sink: &mut Nobody) -> Follow<'_> {
+    fn follow(sink: &mut NullSink) -> Follow<'_> {
         let start = Start { root: 7, ..Start::default() };
         Follow::new(sink, Offsets::default(), &[], start, 2)
     }
@@ -82,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_come_and_go_take_no_more_room() {
-        let mut sink = Nobody;
+    fn tasks_that_ended_are_forgotten() {
+        let mut sink = NullSink;
         let mut follow = follow(&mut sink);
         let mut most = 0;
         for child in 0..40_000_u32 {
@@ -99,8 +99,8 @@ mod tests {
     }
 
     #[test]
-    fn a_first_task_that_died_is_known_as_long_as_others_of_its_process_live() {
-        let mut sink = Nobody;
+    fn a_dead_leader_is_kept_while_its_threads_live() {
+        let mut sink = NullSink;
         let mut follow = follow(&mut sink);
         born(&mut follow, (50, 50), 1);
         born(&mut follow, (50, 51), 2);

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_judged_by_the_latter_of_many_quick_births() {
+    fn calls_are_judged_in_the_second_half_of_a_fork_burst() {
         let mut fork_burst = ForkBurst::new(true);
         let mut due = Vec::new();
         for birth in 0..u64::from(2 * BORN) {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn births_that_come_slowly_cost_little() {
+    fn slow_births_are_no_fork_burst() {
         let mut fork_burst = ForkBurst::default();
         assert!((0..10_000).all(|birth| !fork_burst.born(birth * 2 * QUICK / u64::from(BORN))));
     }

@@ -8,18 +8,19 @@ use deadweight_trace::raw::{Calls, RawKind};
 
 impl Follow<'_> {
     pub(super) fn counted(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
-        let told = CountRecord(sample.raw);
-        let Some(task) = told.task().filter(|task| self.owns(*task)) else { return };
+        let counts = CountRecord(sample.raw);
+        let Some(task) = counts.task().filter(|task| self.owns(*task)) else { return };
         self.note_on_cpu(record, task);
-        if let Some((nr, args)) = told.open_call() {
+        if let Some((nr, args)) = counts.open_call() {
             self.emit(record, task, RawKind::Syscall { nr, args });
             self.open(record, task, Role::CallSite);
         }
-        self.stats.missed += told.missed();
-        let Some(until) = told.duration().map(|duration| record.at.saturating_add(duration)) else {
+        self.stats.missed += counts.missed();
+        let Some(until) = counts.duration().map(|duration| record.at.saturating_add(duration))
+        else {
             return;
         };
-        for CallCount { nr, args, ret, count, inside } in told.counts() {
+        for CallCount { nr, args, ret, count, inside } in counts.counts() {
             self.stats.counted += u64::from(count);
             // Events that were passed on meanwhile were later than the calls' beginning.
             let over = until.saturating_sub(self.last.max(record.at));

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_something_on_a_cpu_is_there() {
+    fn a_task_with_a_record_on_a_cpu_runs_there() {
         let mut sink = Came::default();
         let start = Start { root: 7, ..Start::default() };
         let mut follow = Follow::new(&mut sink, Offsets::default(), &[], start, 2);

@@ -105,7 +105,7 @@ impl Follow<'_> {
         }
         let late: Vec<Dying> =
             own.dying.extract_if(.., |dying| record.at > dying.at_the_latest()).collect();
-        late.into_iter().for_each(|dying| self.bury(record.at, dying));
+        late.into_iter().for_each(|dying| self.report_death(record.at, dying));
     }
 
     /// Whether a breakpoint in the command's binary was hit by a process that runs another program: a breakpoint is
@@ -127,12 +127,12 @@ impl Follow<'_> {
     /// A task was switched in or out.
     pub(super) fn user_rung_switched(&mut self, record: &Record<'_>, out: bool, runnable: bool) {
         let task = record.task;
-        let ours = self.owns(task);
+        let followed = self.owns(task);
         let Some(own) = &mut self.user_rung else { return };
-        if task == super::REAPED || !(ours || own.everyone) {
+        if task == super::REAPED || !(followed || own.everyone) {
             return;
         }
-        if out && ours {
+        if out && followed {
             self.stats.switches += 1;
             own.ticks.off(record.cpu, task, record.at);
             own.leaves_cpu(task, record.at);
@@ -151,11 +151,11 @@ impl Follow<'_> {
             }
             self.stats.root_dead |= task == self.start.root && why == Off::Dead;
         } else if !out {
-            self.bury_before(record);
+            self.report_deaths_before(record);
             let known = self.tasks.contains_key(&task);
             self.tasks.entry(task).or_default().process = record.process;
             self.emit(record, task, RawKind::On);
-            if let Some(own) = self.user_rung.as_mut().filter(|_| ours) {
+            if let Some(own) = self.user_rung.as_mut().filter(|_| followed) {
                 own.ticks.on(record.cpu, task, record.at);
                 own.on_since.insert(task, record.at);
             } else if !known && let Ok(name) = std::fs::read(format!("/proc/{task}/comm")) {
@@ -176,7 +176,7 @@ impl Follow<'_> {
 
     /// The next task on a CPU follows the exit of a dying task there; and a parent that waits is woken by its child's
     /// exit.
-    fn bury_before(&mut self, record: &Record<'_>) {
+    fn report_deaths_before(&mut self, record: &Record<'_>) {
         let waits = self.tasks.get(&record.task).is_some_and(|t| t.waits_for_children);
         let Some(own) = &mut self.user_rung else { return };
         let over = |dying: &Dying| {
@@ -185,10 +185,10 @@ impl Follow<'_> {
                 || dying.task != dying.process && dying.process == record.process
         };
         let over: Vec<Dying> = own.dying.extract_if(.., |dying| over(dying)).collect();
-        over.into_iter().for_each(|dying| self.bury(record.at, dying));
+        over.into_iter().for_each(|dying| self.report_death(record.at, dying));
     }
 
-    fn bury(&mut self, at: u64, dying: Dying) {
+    fn report_death(&mut self, at: u64, dying: Dying) {
         let Dying { task, process, cpu, .. } = dying;
         if let Some(own) = &mut self.user_rung {
             own.ticks.forget(task);
@@ -201,7 +201,7 @@ impl Follow<'_> {
     /// time until `end` was spent without a CPU: waiting for one if the root was `queued` as long in all its life,
     /// otherwise waiting for something unknown.
     pub(crate) fn last_steps(&mut self, used: u64, queued: Option<u64>, end: u64) {
-        self.bury_all(end);
+        self.report_all_deaths(end);
         let Some(own) = &self.user_rung else { return };
         let Some((at, cpu)) = own.root_ended else { return };
         let idle_from = at.saturating_add(used.saturating_sub(own.on_cpu));
@@ -221,13 +221,13 @@ impl Follow<'_> {
     }
 
     /// No more records can show their exits: without this they would seem to be dying until the end.
-    fn bury_all(&mut self, end: u64) {
+    fn report_all_deaths(&mut self, end: u64) {
         let Some(own) = &mut self.user_rung else { return };
         let mut dying = std::mem::take(&mut own.dying);
         dying.sort_by_key(Dying::at_the_latest);
         for dying in dying {
             let at = dying.at_the_latest().min(end);
-            self.bury(at, dying);
+            self.report_death(at, dying);
         }
     }
 
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_hardly_ever_queued_did_not_wait_for_a_cpu_at_its_end() {
+    fn a_root_that_was_rarely_queued_did_not_wait_for_a_cpu_at_its_end() {
         assert_eq!(last_steps(Some(3_000_000))[1], (7, 1_002_000, Off::Preempted));
         assert_eq!(last_steps(Some(1_000_000))[1], (7, 1_002_000, Off::Blocked));
     }

@@ -77,7 +77,7 @@ pub(crate) struct Ended {
 
 /// Everything that the child needs. The child itself cannot allocate.
 struct Child {
-    go: Go,
+    go: StartWhen,
     messages: RawFd,
     inherited: Inherited,
     descriptors: Option<libc::rlimit>,
@@ -93,7 +93,7 @@ struct Child {
 }
 
 /// When the child becomes the program.
-enum Go {
+enum StartWhen {
     /// When a byte arrives at `here`. The child closes the other end: otherwise the recorder's death would not open
     /// the barrier.
     Released { here: RawFd, other_end: RawFd },
@@ -233,7 +233,7 @@ impl Child {
     fn prepare(
         request: &Request,
         guard: &Guard,
-        go: Go,
+        go: StartWhen,
     ) -> Result<(Self, RequestedProgram, (File, File)), Error> {
         let argv = c_strings(&request.argv)?;
         let candidates = candidates(&request.argv)?;
@@ -273,7 +273,7 @@ impl Child {
         unsafe {
             self.inherited.restore_in_child();
             oom_score::restore();
-            if let Go::Released { other_end, .. } = self.go {
+            if let StartWhen::Released { other_end, .. } = self.go {
                 libc::close(other_end);
             }
             if let Some(limit) = &self.descriptors {
@@ -297,17 +297,17 @@ impl Child {
             {
                 self.fail(errno, AT_SUBSTITUTE);
             }
-            if let Go::Released { .. } = self.go {
-                self.say(libc::getpid(), AT_BARRIER);
+            if let StartWhen::Released { .. } = self.go {
+                self.send(libc::getpid(), AT_BARRIER);
             }
             match &mut self.go {
-                Go::Released { here, .. } => {
+                StartWhen::Released { here, .. } => {
                     let mut go = 0_u8;
                     if libc::read(*here, (&raw mut go).cast(), 1) != 1 {
                         libc::_exit(0);
                     }
                 }
-                Go::AtOnce { start, used_before } => {
+                StartWhen::AtOnce { start, used_before } => {
                     *used_before = clock::read(libc::CLOCK_PROCESS_CPUTIME_ID);
                     *start = now();
                 }
@@ -351,12 +351,12 @@ impl Child {
     }
 
     fn fail(&self, errno: i32, at: i32) -> ! {
-        self.say(errno, at);
+        self.send(errno, at);
         // SAFETY: ends the process.
         unsafe { libc::_exit(127) }
     }
 
-    fn say(&self, number: i32, at: i32) {
+    fn send(&self, number: i32, at: i32) {
         let said = [number, at].map(i32::to_ne_bytes);
         let said = said.as_flattened();
         // SAFETY: writes eight bytes of the stack to our own pipe.

@@ -36,7 +36,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn what_takes_too_long_is_ended_with_what_it_started() {
+    fn a_slow_program_is_killed_with_its_descendants() {
         let begun = Instant::now();
         // The inner one holds the pipe that is read to its end.
         let mut sleeper = Command::new("sh");
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_in_time_is_left_alone() {
+    fn a_program_that_ends_in_time_is_not_killed() {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         let status = within(Some(Duration::from_secs(60)), pid, || child.wait()).unwrap();

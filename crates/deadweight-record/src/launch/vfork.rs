@@ -5,7 +5,9 @@
 //! program that has to wait behind a barrier is started by a thread of its own.
 
 use super::signals::{self, Guard};
-use super::{AT_BARRIER, Child, ChildMessage, Go, Request, Running, Waiting, ended_by, pipe};
+use super::{
+    AT_BARRIER, Child, ChildMessage, Request, Running, StartWhen, Waiting, ended_by, pipe,
+};
 use crate::clock::now;
 use crate::error::Error;
 use deadweight_trace::ids::Tid;
@@ -21,23 +23,23 @@ const STACK: usize = 64 << 10;
 
 /// Starts a program without a barrier. Its time counts from just before exec.
 pub(crate) fn start(request: &Request, guard: &Guard) -> Result<Running, Error> {
-    let go = Go::AtOnce { start: now(), used_before: Ns(0) };
+    let go = StartWhen::AtOnce { start: now(), used_before: Ns(0) };
     let (mut child, requested, (messages, child_end)) = Child::prepare(request, guard, go)?;
     let pid = signals::with_signals_blocked(|| {
-        let pid = child.lend()?;
+        let pid = child.spawn()?;
         guard.forward_to(pid);
         Ok(pid)
     });
     let pid = pid.map_err(cannot_start)?;
     drop(child_end);
-    let Go::AtOnce { start, used_before } = child.go else { unreachable!("said above") };
+    let StartWhen::AtOnce { start, used_before } = child.go else { unreachable!("said above") };
     Ok(Running { pid, start, used_before, messages, requested, vfork_thread: None })
 }
 
 /// Starts a program up to its barrier.
 pub(crate) fn behind_barrier(request: &Request, guard: &Guard) -> Result<Waiting, Error> {
     let (here, barrier) = pipe()?;
-    let go = Go::Released { here: here.as_raw_fd(), other_end: barrier.as_raw_fd() };
+    let go = StartWhen::Released { here: here.as_raw_fd(), other_end: barrier.as_raw_fd() };
     let (child, requested, (mut messages, child_end)) = Child::prepare(request, guard, go)?;
     let vfork_thread = VforkThread::start(child, [here, child_end]).map_err(cannot_start)?;
     let mut by = [0; 4];
@@ -75,15 +77,15 @@ unsafe impl Send for SharedChild {}
 impl VforkThread {
     /// The thread sends its id, then the child sends its own. The thread keeps the child's ends of the pipes.
     fn start(child: Child, ends: [File; 2]) -> io::Result<Self> {
-        let mut lent = SharedChild(child);
-        let lend = move || {
-            let [_, mut tell] = ends;
+        let mut shared_child = SharedChild(child);
+        let spawn = move || {
+            let [_, mut messages] = ends;
             // SAFETY: asks for a number.
-            tell.write_all(&unsafe { libc::gettid() }.to_ne_bytes())?;
-            let lent = &mut lent;
-            signals::with_signals_blocked(|| lent.0.lend())
+            messages.write_all(&unsafe { libc::gettid() }.to_ne_bytes())?;
+            let shared_child = &mut shared_child;
+            signals::with_signals_blocked(|| shared_child.0.spawn())
         };
-        thread::Builder::new().spawn(lend).map(Self)
+        thread::Builder::new().spawn(spawn).map(Self)
     }
 
     /// The child's process id. Call it when the child has called exec or ended.
@@ -95,7 +97,7 @@ impl VforkThread {
 impl Child {
     /// Returns the child's process id. All signals must be blocked: a handler in the child would run on the
     /// recorder's memory.
-    fn lend(&mut self) -> io::Result<i32> {
+    fn spawn(&mut self) -> io::Result<i32> {
         let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the child has a stack of its own, this thread is suspended until the child has called exec or
@@ -103,14 +105,14 @@ impl Child {
         // only it uses meanwhile, and to this thread's `errno`.
         let pid = unsafe {
             let top = stack.as_mut_ptr().add(stack.capacity());
-            libc::clone(live, top.cast(), flags, ptr::from_mut(self).cast())
+            libc::clone(child_main, top.cast(), flags, ptr::from_mut(self).cast())
         };
         if pid == -1 { Err(io::Error::last_os_error()) } else { Ok(pid) }
     }
 }
 
 /// The child's main function.
-extern "C" fn live(child: *mut libc::c_void) -> i32 {
-    // SAFETY: what `lend` passes, and waits for.
+extern "C" fn child_main(child: *mut libc::c_void) -> i32 {
+    // SAFETY: what `spawn` passes, and waits for.
     unsafe { &mut *child.cast::<Child>() }.run()
 }

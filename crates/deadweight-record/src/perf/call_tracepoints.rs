@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_is_read_back_in_the_same_boot_only() {
+    fn cached_numbers_are_valid_in_the_same_boot_only() {
         let found = vec![(0, 1301, 1300), (1, 1299, 1298)];
         let text = render(&found, "6.1.0 boot 5");
         assert_eq!(parse(&text, "6.1.0 boot 5"), Some(found));

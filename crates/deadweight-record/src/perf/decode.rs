@@ -179,7 +179,7 @@ pub fn length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The length of the record at the start of `bytes`, if it reports lost records.
-pub(super) fn told_lost(bytes: &[u8]) -> Option<usize> {
+pub(super) fn lost_record_len(bytes: &[u8]) -> Option<usize> {
     header(bytes).filter(|(header, _)| header.kind == kind::LOST).map(|(header, _)| header.size)
 }
 

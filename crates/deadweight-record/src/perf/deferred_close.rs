@@ -33,7 +33,7 @@ const CLOSE_LOCK: &str = "/sys/bus/event_source/devices/tracepoint/type";
 /// must not be disturbed tries more often, so that it does not wait until everything is closed.
 pub(crate) const PAUSE: u32 = 2_000;
 /// A close that takes longer, in ns, was the last one of a tracepoint.
-const LONG: u64 = 1_000_000;
+const LAST_CLOSE_NS: u64 = 1_000_000;
 /// The longest that a child waits for the lock, in ns, and a recording until no process closes a tracepoint: others
 /// may hold the lock for as long as they like.
 const LONGEST_WAIT: u64 = 10_000_000_000;
@@ -49,7 +49,7 @@ pub(crate) struct DeferredClose {
     alive: File,
     /// Locked while events are open that slow others down. The lock is shared with the child, and is released when
     /// both have closed the file. Every deadweight opens the same file.
-    mark: File,
+    slowing_lock: File,
 }
 
 /// The descriptors that must be closed.
@@ -63,7 +63,7 @@ pub(crate) struct EventFiles {
 impl DeferredClose {
     /// Passes copies of these descriptors to a child.
     pub(crate) fn start(opened: &EventFiles) -> Result<Self, Error> {
-        let mark = mark()?;
+        let slowing_lock = open_slowing_lock()?;
         let close_lock = close_lock();
         let mut ends = [0; 2];
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -74,7 +74,7 @@ impl DeferredClose {
         // SAFETY: a new descriptor.
         let alive = unsafe { File::from_raw_fd(ends[1]) };
         let mut keep = [&opened.slowing[..], &opened.harmless].concat();
-        keep.extend([ends[0], mark.as_raw_fd()]);
+        keep.extend([ends[0], slowing_lock.as_raw_fd()]);
         keep.extend(close_lock.as_ref().map(AsRawFd::as_raw_fd));
         keep.sort_unstable();
         // Unused heap memory would be copied to the child for as long as it lives.
@@ -87,9 +87,9 @@ impl DeferredClose {
                 // SAFETY: ends the process.
                 unsafe { libc::_exit(0) };
             }
-            let marks =
-                [Some(&mark), close_lock.as_ref()].map(|f| f.map_or(-1, AsRawFd::as_raw_fd));
-            wait_and_close(&keep, ends[0], opened, marks);
+            let locks = [Some(&slowing_lock), close_lock.as_ref()]
+                .map(|f| f.map_or(-1, AsRawFd::as_raw_fd));
+            wait_and_close(&keep, ends[0], opened, locks);
         }
         // SAFETY: the parent's copy of the child's end.
         unsafe { libc::close(ends[0]) };
@@ -98,7 +98,7 @@ impl DeferredClose {
         }
         // SAFETY: waits for the own child, which ends at once.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-        Ok(Self { alive, mark })
+        Ok(Self { alive, slowing_lock })
     }
 
     /// Makes the child close its copies of these descriptors, so that the own close is the last. False if it did not
@@ -124,14 +124,14 @@ impl Drop for DeferredClose {
     fn drop(&mut self) {
         // Before the socket closes, so that clean runs wait at every instant. SAFETY: a lock on an open descriptor.
         // Without it, clean runs are slower for a moment.
-        unsafe { libc::flock(self.mark.as_raw_fd(), libc::LOCK_SH) };
+        unsafe { libc::flock(self.slowing_lock.as_raw_fd(), libc::LOCK_SH) };
     }
 }
 
 /// The file that is locked while events slow others down: the kernel's directory of tracepoints, or a file in the
 /// user's private directory where that is not accessible. Root of a user namespace has neither and gets a file that
 /// no other deadweight knows.
-fn mark() -> Result<File, Error> {
+fn open_slowing_lock() -> Result<File, Error> {
     Tracefs::open()
         .map(Tracefs::into_directory)
         .ok()
@@ -180,17 +180,17 @@ pub(crate) fn hold_off_closing() -> Option<File> {
 /// Waits until no events are open that slow a clean run down. Gives up after a while: then another recording is
 /// running.
 pub(crate) fn wait() {
-    static MARK: OnceLock<Option<File>> = OnceLock::new();
-    let Some(mark) = MARK.get_or_init(|| mark().ok()) else { return };
-    let mark = mark.as_raw_fd();
-    lock(mark, libc::LOCK_EX, POLL_US, now() + LONGEST_WAIT_FOR_CLEAN_RUN);
+    static SLOWING_LOCK: OnceLock<Option<File>> = OnceLock::new();
+    let Some(slowing_lock) = SLOWING_LOCK.get_or_init(|| open_slowing_lock().ok()) else { return };
+    let slowing_lock = slowing_lock.as_raw_fd();
+    lock(slowing_lock, libc::LOCK_EX, POLL_US, now() + LONGEST_WAIT_FOR_CLEAN_RUN);
     // SAFETY: an open descriptor; the lock is released at once.
-    unsafe { libc::flock(mark, libc::LOCK_UN) };
+    unsafe { libc::flock(slowing_lock, libc::LOCK_UN) };
 }
 
 /// The child's main function. It keeps only the events open, so that no process waits for its other descriptors.
-fn wait_and_close(keep: &[RawFd], socket: RawFd, opened: &EventFiles, marks: [RawFd; 2]) -> ! {
-    let [mark, close_lock] = marks;
+fn wait_and_close(keep: &[RawFd], socket: RawFd, opened: &EventFiles, locks: [RawFd; 2]) -> ! {
+    let [slowing_lock, close_lock] = locks;
     // SAFETY: plain system calls; ends the process.
     unsafe {
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
@@ -214,7 +214,7 @@ fn wait_and_close(keep: &[RawFd], socket: RawFd, opened: &EventFiles, marks: [Ra
         }
         let at_the_latest = now() + LONGEST_WAIT;
         close_under_lock(&opened.slowing, close_lock, PAUSE, at_the_latest);
-        libc::close(mark);
+        libc::close(slowing_lock);
         libc::sleep(LINGER);
         close_under_lock(&opened.harmless, close_lock, PAUSE, at_the_latest);
         libc::_exit(0)
@@ -240,7 +240,7 @@ pub(crate) unsafe fn close_under_lock(
             libc::close(*file);
             libc::flock(close_lock, libc::LOCK_UN);
             // A quick close disturbed nothing: another event of the same tracepoint is still open.
-            if now() - begun > LONG {
+            if now() - begun > LAST_CLOSE_NS {
                 libc::usleep(pause);
             }
         }

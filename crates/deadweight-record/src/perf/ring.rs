@@ -15,9 +15,9 @@ pub(crate) struct Ring {
     base: *mut u8,
     page: usize,
     size: usize,
-    /// See [`Ring::may_lack`].
-    may_lack: bool,
-    /// See [`Ring::start_anew`].
+    /// See [`Ring::may_have_lost`].
+    may_have_lost: bool,
+    /// See [`Ring::skip_old_losses`].
     anew: bool,
 }
 
@@ -44,7 +44,7 @@ impl Ring {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { base: base.cast(), page, size, may_lack: false, anew: false })
+        Ok(Self { base: base.cast(), page, size, may_have_lost: false, anew: false })
     }
 
     /// Whether more than an eighth is filled.
@@ -54,8 +54,8 @@ impl Ring {
 
     /// Whether records may have been lost without a report: the buffer was full at the last copy, and nothing has
     /// followed since.
-    pub(crate) fn may_lack(&self) -> bool {
-        self.may_lack
+    pub(crate) fn may_have_lost(&self) -> bool {
+        self.may_have_lost
     }
 
     /// Bytes that wait to be copied; they can only become more.
@@ -65,17 +65,22 @@ impl Ring {
         usize::try_from(filled).unwrap_or(0).min(self.size)
     }
 
-    /// The records written since `looked`, at most `most` bytes from their start, if there are at least `grown`
-    /// bytes. Moves `looked` to the end.
-    pub(crate) fn newest(&self, looked: &mut u64, grown: usize, most: usize) -> Option<Vec<u8>> {
+    /// The records written since `read_up_to`, at most `most` bytes from their start, if there are at least `grown`
+    /// bytes. Moves `read_up_to` to the end.
+    pub(crate) fn newest(
+        &self,
+        read_up_to: &mut u64,
+        grown: usize,
+        most: usize,
+    ) -> Option<Vec<u8>> {
         let (head, tail) = self.cursors();
         let head = head.load(Ordering::Acquire);
-        let since = (*looked).max(tail.load(Ordering::Relaxed));
+        let since = (*read_up_to).max(tail.load(Ordering::Relaxed));
         let filled = usize::try_from(head.wrapping_sub(since)).unwrap_or(0).min(self.size);
         if filled < grown {
             return None;
         }
-        *looked = head;
+        *read_up_to = head;
         let mut bytes = Vec::new();
         self.append(since, filled.min(most), &mut bytes);
         Some(bytes)
@@ -104,8 +109,8 @@ impl Ring {
 
     /// Only what comes from now on counts. The ring is empty; the report of what was lost until now is skipped. The
     /// kernel writes that report before the first record that fits again, as if the loss had happened just then.
-    pub(crate) fn start_anew(&mut self) {
-        (self.anew, self.may_lack) = (true, false);
+    pub(crate) fn skip_old_losses(&mut self) {
+        (self.anew, self.may_have_lost) = (true, false);
     }
 
     /// Appends all complete records to `out` and frees their space.
@@ -114,7 +119,7 @@ impl Ring {
         let head = head_cursor.load(Ordering::Acquire);
         let mut tail = tail_cursor.load(Ordering::Relaxed);
         if self.anew && head != tail {
-            tail += self.told_lost(tail, head);
+            tail += self.lost_record_len(tail, head);
         }
         let filled = usize::try_from(head.wrapping_sub(tail)).unwrap_or(0).min(self.size);
         self.append(tail, filled, out);
@@ -122,17 +127,17 @@ impl Ring {
         self.anew &= filled == 0;
         // The next record reports how many did not fit. A record's length is a number of 16 bits.
         if filled > 0 {
-            self.may_lack = filled + usize::from(u16::MAX) > self.size;
+            self.may_have_lost = filled + usize::from(u16::MAX) > self.size;
         }
     }
 
     /// Bytes of the record at `tail`, if it reports lost records.
-    fn told_lost(&self, tail: u64, head: u64) -> u64 {
+    fn lost_record_len(&self, tail: u64, head: u64) -> u64 {
         /// The longest such record.
         const LONGEST: u64 = 64;
         let mut bytes = Vec::new();
         self.append(tail, head.wrapping_sub(tail).min(LONGEST) as usize, &mut bytes);
-        decode::told_lost(&bytes).unwrap_or(0) as u64
+        decode::lost_record_len(&bytes).unwrap_or(0) as u64
     }
 
     /// Appends this many bytes from a position between the cursors.

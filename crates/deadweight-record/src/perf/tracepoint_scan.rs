@@ -41,7 +41,7 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
     let failed =
         |source| Error::System { what: "cannot find the system calls' events".into(), source };
     let close_lock = deferred_close::close_lock();
-    let (mut answer, ours) = pipe().map_err(failed)?;
+    let (mut answer, write_end) = pipe().map_err(failed)?;
     // SAFETY: the child leaves only through `_exit` and holds no lock: this is called before any thread of the
     // recorder is started.
     match unsafe { libc::fork() } {
@@ -50,7 +50,7 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
             drop(answer);
             // A grandchild does the work: init reaps it. SAFETY: as above.
             if unsafe { libc::fork() } == 0 {
-                scan(ours, close_lock.as_ref());
+                scan(write_end, close_lock.as_ref());
             }
             // SAFETY: ends the child.
             unsafe { libc::_exit(0) }
@@ -60,7 +60,7 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         }
     }
-    drop(ours);
+    drop(write_end);
     let mut bytes = Vec::new();
     answer.read_to_end(&mut bytes).map_err(failed)?;
     let found = bytes.as_chunks::<6>().0.iter().map(|b| {

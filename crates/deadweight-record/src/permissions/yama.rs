@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn what_each_setting_refuses() {
-        let command = |scope, whose, capable| by_scope(scope, whose, capable).map(|told| told.1);
+        let command =
+            |scope, whose, capable| by_scope(scope, whose, capable).map(|refusal| refusal.1);
         for whose in [TraceTarget::Child, TraceTarget::Other] {
             assert_eq!(command("0", whose, false), None);
             assert_eq!(command("2", whose, true), None);
@@ -74,7 +75,7 @@ mod tests {
         let free = "sudo sysctl kernel.yama.ptrace_scope=0".to_owned();
         assert_eq!(command("1", TraceTarget::Other, false), Some(Some(free.clone())));
         assert_eq!(command("2", TraceTarget::Other, false), Some(Some(free)));
-        let ours = "sudo sysctl kernel.yama.ptrace_scope=1".to_owned();
-        assert_eq!(command("2", TraceTarget::Child, false), Some(Some(ours)));
+        let child = "sudo sysctl kernel.yama.ptrace_scope=1".to_owned();
+        assert_eq!(command("2", TraceTarget::Child, false), Some(Some(child)));
     }
 }

@@ -28,7 +28,7 @@ const SLOW_CLOCK: u64 = 150;
 /// Stolen time below this share of all CPU time is not reported.
 const STOLEN: f64 = 0.001;
 /// How long to measure how busy the machine is.
-const LOOK: Duration = Duration::from_millis(100);
+const BUSY_INTERVAL: Duration = Duration::from_millis(100);
 /// Other programs that keep this share of the CPUs busy are reported.
 const BUSY: f64 = 0.2;
 /// A memory limit above this share of the machine's memory is no limit.
@@ -179,12 +179,12 @@ fn steal() -> Option<MachineHazard> {
 
 fn busy() -> Option<MachineHazard> {
     let before = ticks()?;
-    let ours = now();
-    std::thread::sleep(LOOK);
+    let began = now();
+    std::thread::sleep(BUSY_INTERVAL);
     let after = ticks()?;
     // In ticks of mostly 10 ms: the count of each CPU may be off by one.
     let cpus = procfs::online_cpus().len() as f64;
-    let all = (now() - ours) as f64 / 1e9 * after.per_second as f64 * cpus;
+    let all = (now() - began) as f64 / 1e9 * after.per_second as f64 * cpus;
     let busy = 1.0 - (after.idle - before.idle) as f64 / all.max(1.0);
     if busy < BUSY {
         return None;

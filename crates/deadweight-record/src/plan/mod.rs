@@ -103,7 +103,7 @@ impl Plan {
     }
 
     /// The plan for a process that runs already: ordinary users attach to it with ptrace.
-    pub(crate) fn for_joining(&self) -> Self {
+    pub(crate) fn for_attaching(&self) -> Self {
         let mut plan = self.clone();
         if plan.rung.level == Level::User {
             plan.rung = lowest(plan.rung.why);

@@ -44,7 +44,7 @@ pub(crate) struct Descriptors {
 
 impl Descriptors {
     /// Everything that changed since the last call: process, descriptor, what it refers to.
-    pub(crate) fn look(&mut self, processes: &[u32]) -> Vec<(u32, i32, String)> {
+    pub(crate) fn changes(&mut self, processes: &[u32]) -> Vec<(u32, i32, String)> {
         let mut new = Vec::new();
         let mut seen = HashMap::new();
         for process in processes {

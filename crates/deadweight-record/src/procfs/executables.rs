@@ -17,7 +17,7 @@ pub(crate) struct Executables(BTreeSet<(u64, u64)>);
 
 impl Executables {
     /// The new files among those of these processes.
-    pub(crate) fn look(&mut self, processes: &[u32]) -> Vec<(PathBuf, File)> {
+    pub(crate) fn open_new(&mut self, processes: &[u32]) -> Vec<(PathBuf, File)> {
         processes.iter().filter_map(|process| self.open(*process)).collect()
     }
 
@@ -42,9 +42,9 @@ mod tests {
     fn a_file_is_opened_once() {
         let mut known = Executables::default();
         let us = std::process::id();
-        let found = known.look(&[us, us, u32::MAX]);
+        let found = known.open_new(&[us, us, u32::MAX]);
         assert_eq!(found.len(), 1);
         assert_eq!(Some(&found[0].0), std::env::current_exe().ok().as_ref());
-        assert!(known.look(&[us]).is_empty());
+        assert!(known.open_new(&[us]).is_empty());
     }
 }

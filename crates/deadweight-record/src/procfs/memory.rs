@@ -38,7 +38,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Samples some pages of these processes.
-    pub(crate) fn look(&mut self, processes: &[u32]) -> Vec<Page> {
+    pub(crate) fn sample(&mut self, processes: &[u32]) -> Vec<Page> {
         let mut found = Vec::new();
         for process in processes.iter().take(PROCESSES) {
             let Ok(maps) = fs::read_to_string(format!("/proc/{process}/maps")) else { continue };
@@ -98,11 +98,11 @@ fn piece(line: &str) -> Option<(u64, u64)> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
     let (permissions, inode) = (fields.next()?, fields.nth(2)?);
-    let ours = permissions.starts_with("rw") && permissions.ends_with('p') && inode == "0";
+    let is_private = permissions.starts_with("rw") && permissions.ends_with('p') && inode == "0";
     let stack = fields.next().is_some_and(|name| name.starts_with("[stack"));
     let address = |text| u64::from_str_radix(text, 16).ok();
     let (from, to) = (address(from)?, address(to)?);
-    (ours && !stack && from < to).then_some((from, to))
+    (is_private && !stack && from < to).then_some((from, to))
 }
 
 #[cfg(test)]
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn our_own_memory_is_seen_as_it_is() {
+    fn the_own_memory_is_sampled_correctly() {
         let mut block = vec![0_u8; 64 << 20];
         let half = block.len() / 2;
         block.iter_mut().take(half).for_each(|byte| *byte = 7);
         let start = block.as_ptr() as u64;
         let mut memory = Memory::default();
         let (mut full, mut zero) = (0, 0);
-        for page in (0..40).flat_map(|_| memory.look(&[std::process::id()])) {
+        for page in (0..40).flat_map(|_| memory.sample(&[std::process::id()])) {
             let inside = page.addr.checked_sub(start).filter(|at| *at < block.len() as u64);
             match inside {
                 Some(at) if at + PAGE < half as u64 => {

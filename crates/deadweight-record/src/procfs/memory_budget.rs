@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
 /// Files that report it, kept open: they are read often, also when nothing more can be opened.
-struct Asked {
+struct StatusFiles {
     groups: Vec<Group>,
     machine: Option<File>,
     own: Option<File>,
@@ -27,15 +27,15 @@ struct Group {
 /// available memory, and by its own address space limit (`ulimit -v`). `u64::MAX` if nothing limits it.
 #[must_use]
 pub fn memory_left() -> u64 {
-    static ASKED: OnceLock<Asked> = OnceLock::new();
-    let asked = ASKED.get_or_init(|| Asked {
+    static FILES_OPEN: OnceLock<StatusFiles> = OnceLock::new();
+    let files = FILES_OPEN.get_or_init(|| StatusFiles {
         groups: cgroup::memory_levels().into_iter().filter_map(Group::open).collect(),
         machine: File::open("/proc/meminfo").ok(),
         own: File::open("/proc/self/statm").ok(),
     });
-    let groups = asked.groups.iter().filter_map(Group::left);
-    let machine = asked.machine.as_ref().and_then(|file| available(&text(file)));
-    let own = asked.own.as_ref().and_then(|file| addresses_left(&text(file)));
+    let groups = files.groups.iter().filter_map(Group::left);
+    let machine = files.machine.as_ref().and_then(|file| available(&text(file)));
+    let own = files.own.as_ref().and_then(|file| addresses_left(&text(file)));
     groups.chain(machine).chain(own).min().unwrap_or(u64::MAX)
 }
 
@@ -58,14 +58,14 @@ impl Group {
 
     fn left(&self) -> Option<u64> {
         let used = text(&self.used).trim().parse::<u64>().ok()?;
-        Some(self.limit.saturating_sub(used).saturating_add(given_up(&text(&self.stat))))
+        Some(self.limit.saturating_sub(used).saturating_add(reclaimable(&text(&self.stat))))
     }
 }
 
 /// Bytes of page cache that the kernel reclaims when memory is short, from a cgroup's `memory.stat`. Dirty pages (to
 /// be written first) and mapped ones do not count: programs and libraries are mapped, and without them each would
 /// wait for the disk again and again. Version 1 includes the levels below in `total_`, version 2 always.
-fn given_up(stat: &str) -> u64 {
+fn reclaimable(stat: &str) -> u64 {
     let value = |name: &str| {
         let line = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name));
         let total = format!("total_{name} ");
@@ -145,19 +145,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_gives_up_counts_as_left() {
+    fn reclaimable_page_cache_counts_as_available() {
         let first = "cache 9\ninactive_file 1\nactive_file 2\ntotal_dirty 1000\n\
                      mapped_file 7\ntotal_mapped_file 300\ntotal_inactive_file 4000\ntotal_active_file 500\n";
-        assert_eq!(given_up(first), 3200);
+        assert_eq!(reclaimable(first), 3200);
         let second = "anon 7\nfile 900\ninactive_file 600\nactive_file 300\nfile_mapped 100\n\
                       file_dirty 40\nfile_writeback 10\n";
-        assert_eq!(given_up(second), 750);
-        assert_eq!(given_up("anon 7\n"), 0);
+        assert_eq!(reclaimable(second), 750);
+        assert_eq!(reclaimable("anon 7\n"), 0);
         assert_eq!(available("MemTotal: 9 kB\nMemAvailable:    2048 kB\n"), Some(2 << 20));
     }
 
     #[test]
-    fn something_is_left_here() {
+    fn some_memory_is_left() {
         let left = memory_left();
         assert!(left > 1 << 20, "{left}");
     }

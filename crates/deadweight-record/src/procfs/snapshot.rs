@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_joined_is_refused_with_the_reason() {
+    fn a_process_that_cannot_be_attached_to_is_refused_with_the_reason() {
         let refused = |pid| Target::find(pid).map(drop).unwrap_err().to_string();
         assert!(refused(std::process::id()).contains("itself"));
         assert!(refused(u32::MAX).contains("no such process"));

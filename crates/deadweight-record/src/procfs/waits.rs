@@ -26,12 +26,12 @@ pub(crate) struct Wait {
 pub(crate) struct Waits {
     /// Bytes of a stack that are read at the most.
     stack_bytes: usize,
-    known: HashMap<u32, Look>,
+    known: HashMap<u32, LastState>,
 }
 
-struct Look {
+struct LastState {
     standing: Standing,
-    told: bool,
+    reported: bool,
 }
 
 /// Where a task waits in the kernel. If it is the same twice, the task has not moved in between.
@@ -50,22 +50,24 @@ impl Waits {
     }
 
     /// Reads the state of all tasks of these processes, and returns those that have not moved since the last call.
-    pub(crate) fn look(&mut self, processes: &[u32]) -> Vec<Wait> {
+    pub(crate) fn long_waits(&mut self, processes: &[u32]) -> Vec<Wait> {
         let mut seen = HashMap::new();
         let mut found = Vec::new();
         for process in processes {
             let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
             for task in tasks.filter_map(|t| t.ok()?.file_name().to_str()?.parse::<u32>().ok()) {
                 let Some(standing) = standing(*process, task) else { continue };
-                let mut told = false;
+                let mut reported = false;
                 if let Some(before) = self.known.get(&task).filter(|b| b.standing == standing) {
-                    told = before.told;
-                    if !told && let Some(wait) = read(*process, task, &standing, self.stack_bytes) {
+                    reported = before.reported;
+                    if !reported
+                        && let Some(wait) = read(*process, task, &standing, self.stack_bytes)
+                    {
                         found.push(wait);
-                        told = true;
+                        reported = true;
                     }
                 }
-                seen.insert(task, Look { standing, told });
+                seen.insert(task, LastState { standing, reported });
             }
         }
         self.known = seen;

@@ -217,13 +217,13 @@ fn poll_proc(
 ) -> Vec<TaskEvent> {
     let processes = procfs::tree(root);
     let at = now();
-    let new = descriptors.look(&processes).into_iter().map(|(process, fd, target)| TaskEvent {
+    let new = descriptors.changes(&processes).into_iter().map(|(process, fd, target)| TaskEvent {
         at,
         process,
         task: process,
         kind: EventKind::Fd { fd, target },
     });
-    let pages = memory.look(&processes).into_iter().map(|page| TaskEvent {
+    let pages = memory.sample(&processes).into_iter().map(|page| TaskEvent {
         at: page.at,
         process: page.process,
         task: page.process,

@@ -22,7 +22,7 @@ use crate::ptrace;
 use crate::session::calibrate;
 use crate::session::probes;
 use crate::session::self_test;
-use crate::session::{NOBODY, Session};
+use crate::session::{NO_PROGRAM, Session};
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::Sink;
 use deadweight_trace::{Exit, Meta, Usage};
@@ -30,7 +30,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 /// How often to check whether a signal or the time limit ends the recording.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Shorter waits would only keep a CPU busy.
 const SHORTEST: Duration = Duration::from_millis(1);
 /// How often the threads are listed again to find new ones.
@@ -51,7 +51,7 @@ pub struct AttachRequest {
 /// # Errors
 /// If there is no such process, if recording it is not permitted, or if the kernel refuses an event.
 pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
-    let plan = &plan.for_joining();
+    let plan = &plan.for_attaching();
     plan.allows_recording()?;
     let target = Target::find(join.pid)?;
     if plan.rung.level == Level::Stops {
@@ -63,14 +63,14 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     let request = Request { argv: vec![target.program().into()], ..Request::default() };
     let probes = probes::of_language(&request);
     let cpus = procfs::online_cpus();
-    let unobserved = calibrate::unobserved()?;
+    let without_events = calibrate::without_events()?;
     let programs = Programs::start(&cpus).ok();
-    let mut session = Session::open(NOBODY, &cpus, &[], &probes, programs, None)?;
+    let mut session = Session::open(NO_PROGRAM, &cpus, &[], &probes, programs, None)?;
     let blind_cpus = self_test::blind_cpus(&mut session)?;
     session.open_switches(&blind_cpus)?;
-    let observed = calibrate::observed(&mut session, &unobserved)?;
-    let observer = calibrate::observer(&unobserved, &observed);
-    session.calibrated(unobserved.call, &observer);
+    let with_events = calibrate::with_events(&mut session, &without_events)?;
+    let observer = calibrate::overhead(&without_events, &with_events);
+    session.calibrated(without_events.call, &observer);
     let tasks = open_all(&mut session, &target)?;
     let sample_period = session.open_clock_of(&tasks, observer.sample)?;
     let deferred_close = DeferredClose::start(&session.event_files())?;
@@ -90,7 +90,7 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     let until = || Ok(wait(&target, join.limit, &interrupts, snapshot.at));
     let ended = {
         // The rings are already being copied: finding names of mappings takes a while.
-        let begin = |follow: &mut Follow<'_>| follow.join(&snapshot);
+        let begin = |follow: &mut Follow<'_>| follow.attach(&snapshot);
         run_threads(
             (session, &deferred_close),
             until,
@@ -126,7 +126,7 @@ fn open_all(session: &mut Session, target: &Target) -> Result<Vec<i32>, Error> {
         if new.is_empty() || round > 0 {
             break;
         }
-        if !session.has_room_for(new.len()) {
+        if !session.has_descriptors_for(new.len()) {
             session.open_task_events_for_all()?;
             return Ok(new.into_iter().map(u32::cast_signed).collect());
         }
@@ -145,7 +145,7 @@ fn wait(target: &Target, limit: Option<Duration>, interrupts: &Interrupts, start
     let until = start.saturating_add(limit);
     while interrupts.seen().is_none() {
         let left = Duration::from_nanos(until.saturating_sub(now()));
-        if left.is_zero() || target.ends_within(left.min(LOOK).max(SHORTEST)) {
+        if left.is_zero() || target.ends_within(left.min(CHECK_INTERVAL).max(SHORTEST)) {
             break;
         }
     }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How often to check whether a task is still in such a call.
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The state shared by the threads for this.
 #[derive(Default)]
@@ -33,9 +33,9 @@ impl ForkBurst {
     }
 
     /// Passes on what `follow` decided (once), and which calls are under way, after all records before `horizon`.
-    pub(super) fn update(&self, follow: &Follow<'_>, horizon: u64, told: &mut bool) {
+    pub(super) fn update(&self, follow: &Follow<'_>, horizon: u64, passed_on: &mut bool) {
         let Some(retired) = follow.retired_calls() else { return };
-        if !std::mem::replace(told, true) {
+        if !std::mem::replace(passed_on, true) {
             *self.retired.lock().unwrap_or_else(PoisonError::into_inner) = Some(retired.to_vec());
         }
         let closed = self.closed.load(Ordering::SeqCst);
@@ -59,7 +59,7 @@ pub(super) fn retire(
         retired.enters.clear();
         shared.fork_burst.closed.store(now(), Ordering::SeqCst);
         while !retired.leaves.is_empty() && !shared.ended.load(Ordering::SeqCst) {
-            thread::sleep(LOOK);
+            thread::sleep(CHECK_INTERVAL);
             let under_way = &shared.fork_burst.under_way;
             let under_way = under_way.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(under_way) = under_way.clone() {

@@ -53,7 +53,7 @@ use shared::Shared;
 use wake::Wake;
 
 /// How often the drain checks whether a ring fills up or system calls come at a high rate: some hundred in that time.
-const LOOK_MS: i32 = 1;
+const POLL_MS: i32 = 1;
 /// How often it copies the rings in any case, in ns.
 const COPY_NS: u64 = 50_000_000;
 /// If decoding is this many ns behind, on a machine whose CPUs are all busy, it gets normal priority: undecoded
@@ -89,7 +89,7 @@ struct Recording {
     /// Outlives the session: its end closes the events finally.
     deferred_close: DeferredClose,
     /// Open while no other process may close tracepoints.
-    room: Option<File>,
+    closing_lock: Option<File>,
     session: Session,
     root: u32,
     probes: Vec<crate::Probe>,
@@ -131,8 +131,8 @@ impl Recording {
         let mut probes = request.probes.clone();
         probes.extend(probes::of_language(request));
         let level = plan.rung.level;
-        let unobserved = row.unobserved()?;
-        let room = (level < Level::Root).then(deferred_close::hold_off_closing).flatten();
+        let without_events = row.without_events()?;
+        let closing_lock = (level < Level::Root).then(deferred_close::hold_off_closing).flatten();
         let cpus = procfs::online_cpus();
         let programs = (level == Level::Root).then(|| row.programs(&cpus)).flatten();
         let user_access =
@@ -142,7 +142,7 @@ impl Recording {
             let blind_cpus = self_test::blind_cpus(&mut session)?;
             session.open_switches(&blind_cpus)?;
         }
-        let mut observer = row.observer(&mut session, unobserved.as_ref())?;
+        let mut observer = row.overhead(&mut session, without_events.as_ref())?;
         if level == Level::Root {
             // There samples show what the kernel did for recording.
             observer.death = 0;
@@ -161,7 +161,16 @@ impl Recording {
         };
         let counts = request.counts.iter().map(Reading::of).collect();
         let main_is_probed = entries.iter().any(|e| !e.common);
-        Ok(Self { deferred_close, room, session, root, probes, counts, main_is_probed, meta })
+        Ok(Self {
+            deferred_close,
+            closing_lock,
+            session,
+            root,
+            probes,
+            counts,
+            main_is_probed,
+            meta,
+        })
     }
 
     fn run(
@@ -170,8 +179,16 @@ impl Recording {
         row: &mut RecordingSeries,
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
-        let Self { deferred_close, room, session, root, probes, counts, main_is_probed, mut meta } =
-            self;
+        let Self {
+            deferred_close,
+            closing_lock,
+            session,
+            root,
+            probes,
+            counts,
+            main_is_probed,
+            mut meta,
+        } = self;
         let descriptors = procfs::inherited_descriptors(root);
         let user_view = session
             .user_access
@@ -194,10 +211,10 @@ impl Recording {
         let queued = OnceLock::new();
         let until = || {
             let running = program.release()?;
-            let told = user_view
+            let queued_for = user_view
                 .is_some_and(|view| !view.everyone)
                 .then(|| procfs::queued_until_death(root));
-            _ = queued.set(told.flatten());
+            _ = queued.set(queued_for.flatten());
             running.wait()
         };
         let ended = {
@@ -205,7 +222,7 @@ impl Recording {
             run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?
         };
         row.keep(deferred_close);
-        drop(room);
+        drop(closing_lock);
         let used = (ended.usage.user + ended.usage.system).0;
         follow.last_steps(used, queued.into_inner().flatten(), ended.end);
         meta.start = Ns(ended.start - meta.zero);
@@ -318,7 +335,7 @@ fn drain(
     let mut known = session.schema.events();
     loop {
         // SAFETY: one open descriptor.
-        unsafe { libc::poll(&mut polled, 1, LOOK_MS) };
+        unsafe { libc::poll(&mut polled, 1, POLL_MS) };
         let ended = shared.ended.load(Ordering::SeqCst);
         if ended {
             // If that fails, events run until they are closed just below.
@@ -348,14 +365,15 @@ fn drain(
             _ = to.part.send(session.retire(&calls));
         }
         if let Some(breakpoints) = breakpoints.as_mut().filter(|_| !ended) {
-            breakpoints.look(&rings, &session);
+            breakpoints.update(&rings, &session);
         }
         let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
-        if !(ended || due && shared.has_room()) {
+        if !(ended || due && shared.may_copy()) {
             continue;
         }
         copy_rings(&mut rings, shared, decoder, &to.decoder, spent);
-        let full = rings.iter().zip(&session.cpus).filter(|(ring, _)| ended && ring.may_lack());
+        let full =
+            rings.iter().zip(&session.cpus).filter(|(ring, _)| ended && ring.may_have_lost());
         full.for_each(|(_, cpu)| _ = to.decoder.send(Drained::Full(cpu.cast_unsigned())));
         let horizon = if ended { u64::MAX } else { before };
         shared.begin_round();
@@ -364,8 +382,8 @@ fn drain(
         }
         before = start;
     }
-    if let Some(told) = breakpoints.and_then(|breakpoints| breakpoints.warning(&session)) {
-        shared.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+    if let Some(warning) = breakpoints.and_then(|breakpoints| breakpoints.warning(&session)) {
+        shared.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
     }
 }
 
@@ -397,12 +415,12 @@ fn decode(
     merge: &mut Merge,
     follow: &mut Follow<'_>,
 ) {
-    let mut told = false;
+    let mut passed_on = false;
     let mut full = Vec::new();
     while let Ok(drained) = from_drain.recv() {
-        if shared.is_pressing() || shared.ended.load(Ordering::Relaxed) {
+        if shared.is_far_behind() || shared.ended.load(Ordering::Relaxed) {
             priority.lift();
-        } else if shared.is_at_ease() {
+        } else if shared.has_caught_up() {
             priority.lower();
         }
         match drained {
@@ -428,7 +446,7 @@ fn decode(
                 merge.hand_on(horizon, follow, spent);
                 full.drain(..).for_each(|cpu| follow.lost_to_the_end(cpu));
                 follow.flush();
-                shared.fork_burst.update(follow, horizon, &mut told);
+                shared.fork_burst.update(follow, horizon, &mut passed_on);
                 shared.end_round();
                 shared.decoded_until.store(now(), Ordering::Relaxed);
                 if horizon == u64::MAX {

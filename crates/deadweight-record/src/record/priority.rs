@@ -49,7 +49,7 @@ impl Drop for Lowered {
 /// Copying a full ring takes a millisecond and must not wait behind busy programs.
 pub(crate) fn raise() {
     if !set_policy(0, libc::SCHED_FIFO, 1) {
-        be_nice(-20);
+        set_nice(-20);
     }
 }
 
@@ -68,7 +68,7 @@ fn may_raise() -> bool {
 }
 
 /// Sets the nice value of the calling thread, if that is allowed.
-pub(crate) fn be_nice(nice: i32) {
+pub(crate) fn set_nice(nice: i32) {
     // SAFETY: a system call on the calling thread; refusal is harmless.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
 }

@@ -1,7 +1,7 @@
 //! Samples `/proc` while the program runs: descriptors, long waits, memory pages.
 
 use super::Shared;
-use super::priority::{Lowered, be_nice};
+use super::priority::{Lowered, set_nice};
 use crate::clock::now;
 use crate::perf::sys::STACK_BYTES;
 use crate::procfs::executables::Executables;
@@ -13,12 +13,12 @@ use std::thread;
 use std::time::Duration;
 
 /// The shortest time between two samples; one may take a twentieth of it.
-const LOOK: Duration = Duration::from_millis(25);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
 
 pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
     shared.this_thread_records();
     // Little work, but it should be done while the wait lasts.
-    be_nice(-10);
+    set_nice(-10);
     let mut descriptors = procfs::Descriptors::default();
     let mut waits = Waits::new(STACK_BYTES as usize);
     let mut memory = Memory::default();
@@ -33,12 +33,12 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
         // The decoder may hold the lock on the address space, see `run_threads`, and must not keep it.
         let was_low = decoder.lift();
         let processes = procfs::tree(root);
-        shared.keep(executables.look(&processes));
+        shared.keep(executables.open_new(&processes));
         // The instant before: changes to a descriptor during the sample come after it.
         let at = now();
-        let new = descriptors.look(&processes);
-        let waits = waits.look(&processes);
-        let pages = memory.look(&processes);
+        let new = descriptors.changes(&processes);
+        let waits = waits.long_waits(&processes);
+        let pages = memory.sample(&processes);
         let descriptor = |(process, fd, what)| Descriptor { at, process, fd, what };
         shared.add_proc_samples(new.into_iter().map(descriptor).map(ProcSample::Descriptor));
         shared.add_proc_samples(waits.into_iter().map(ProcSample::Wait));
@@ -46,7 +46,7 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
         if was_low {
             decoder.lower();
         }
-        pause = LOOK.max(20 * (thread_time() - before));
+        pause = SHORTEST_PAUSE.max(20 * (thread_time() - before));
     }
 }
 

@@ -31,7 +31,7 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 #[derive(Default)]
 pub struct RecordingSeries {
     before: Option<DeferredClose>,
-    observer: Option<Overhead>,
+    overhead: Option<Overhead>,
     /// The duration of one unrecorded empty system call, in ns.
     bare_call: f64,
     programs: Option<Arc<Programs>>,
@@ -40,27 +40,27 @@ pub struct RecordingSeries {
 
 impl RecordingSeries {
     /// The first half of the calibration, while no event is open.
-    pub(crate) fn unobserved(&self) -> Result<Option<Measured>, Error> {
-        if self.observer.is_some() {
+    pub(crate) fn without_events(&self) -> Result<Option<Measured>, Error> {
+        if self.overhead.is_some() {
             return Ok(None);
         }
-        calibrate::unobserved().map(Some)
+        calibrate::without_events().map(Some)
     }
 
     /// The tracing overhead. Does the second half of the calibration if there was a first.
-    pub(crate) fn observer(
+    pub(crate) fn overhead(
         &mut self,
         session: &mut Session,
-        unobserved: Option<&Measured>,
+        without_events: Option<&Measured>,
     ) -> Result<Overhead, Error> {
-        if let Some(unobserved) = unobserved {
-            let observed = calibrate::observed(session, unobserved)?;
-            self.observer = Some(calibrate::observer(unobserved, &observed));
-            self.bare_call = unobserved.call;
+        if let Some(without_events) = without_events {
+            let with_events = calibrate::with_events(session, without_events)?;
+            self.overhead = Some(calibrate::overhead(without_events, &with_events));
+            self.bare_call = without_events.call;
         }
-        let observer = self.observer.unwrap_or_default();
-        session.calibrated(self.bare_call, &observer);
-        Ok(observer)
+        let overhead = self.overhead.unwrap_or_default();
+        session.calibrated(self.bare_call, &overhead);
+        Ok(overhead)
     }
 
     /// The BPF programs that record system calls, loaded at the first recording that needs them; none where the
@@ -87,6 +87,6 @@ impl RecordingSeries {
 
 impl fmt::Debug for RecordingSeries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingSeries").field("observer", &self.observer).finish_non_exhaustive()
+        f.debug_struct("RecordingSeries").field("observer", &self.overhead).finish_non_exhaustive()
     }
 }

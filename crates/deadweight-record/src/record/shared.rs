@@ -86,7 +86,7 @@ impl Shared {
     }
 
     /// Whether more may be copied. If not, the rings fill up, and what does not fit is counted as lost.
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn may_copy(&self) -> bool {
         let backlog = self.backlog.load(Ordering::Relaxed);
         // The rest of a round can only be decoded when the next one is there.
         if backlog < LITTLE || self.rounds.load(Ordering::SeqCst) == 0 {
@@ -99,12 +99,12 @@ impl Shared {
     }
 
     /// Whether so many bytes wait that decoding must get normal priority.
-    pub(super) fn is_pressing(&self) -> bool {
+    pub(super) fn is_far_behind(&self) -> bool {
         self.backlog.load(Ordering::Relaxed) > self.most.load(Ordering::Relaxed) / 2
     }
 
     /// Whether few bytes wait.
-    pub(super) fn is_at_ease(&self) -> bool {
+    pub(super) fn has_caught_up(&self) -> bool {
         self.backlog.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed) / 16
     }
 

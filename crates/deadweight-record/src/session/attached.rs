@@ -14,7 +14,7 @@ const SPARE_FILES: usize = 256;
 
 impl Session {
     /// Whether the descriptor limit allows a set of task events for this many tasks.
-    pub(crate) fn has_room_for(&self, tasks: usize) -> bool {
+    pub(crate) fn has_descriptors_for(&self, tasks: usize) -> bool {
         /// Task events of one task on one CPU, with the sampling clock.
         const EACH: usize = 8;
         descriptor_limit::most_files() > tasks * EACH * self.cpus.len() + SPARE_FILES

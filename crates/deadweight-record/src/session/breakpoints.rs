@@ -26,7 +26,7 @@ const FUTEXES: u32 = 8;
 /// If there is no sample for this long, nothing runs.
 const IDLE: u64 = 10_000_000;
 /// Bytes of a ring that are read.
-const LOOKED_AT: usize = 1 << 20;
+const MOST_READ: usize = 1 << 20;
 /// Breakpoints count as slow if stores take this many times as long.
 const SLOW: f64 = 2.0;
 
@@ -58,7 +58,7 @@ pub(crate) fn slowdown(never_met: &Open) -> Option<f64> {
 /// The schedule of a recording's breakpoints.
 #[derive(Debug)]
 pub(crate) struct Breakpoints {
-    looked: Vec<u64>,
+    read_up_to: Vec<u64>,
     slowdown: f64,
     began: u64,
     /// The one at main is still armed.
@@ -104,10 +104,10 @@ impl Breakpoints {
     /// None if breakpoints slow nothing down, or there are none.
     pub(crate) fn of(session: &Session, rings: &[Ring]) -> Option<Self> {
         let slowdown = session.breakpoints.slowdown?;
-        let looked = vec![0; rings.len()];
+        let read_up_to = vec![0; rings.len()];
         let began = now();
         Some(Self {
-            looked,
+            read_up_to,
             slowdown,
             began,
             main: true,
@@ -116,13 +116,13 @@ impl Breakpoints {
     }
 
     /// Reads the newest records, then arms or disarms.
-    pub(crate) fn look(&mut self, rings: &[Ring], session: &Session) {
+    pub(crate) fn update(&mut self, rings: &[Ring], session: &Session) {
         if !self.main && session.breakpoints.wait_breakpoints().next().is_none() {
             return;
         }
         let mut seen = RecentRecords::default();
-        for (ring, looked) in rings.iter().zip(&mut self.looked) {
-            if let Some(bytes) = ring.newest(looked, 1, LOOKED_AT) {
+        for (ring, read_up_to) in rings.iter().zip(&mut self.read_up_to) {
+            if let Some(bytes) = ring.newest(read_up_to, 1, MOST_READ) {
                 seen.at(&bytes, &session.schema);
             }
         }
@@ -240,7 +240,7 @@ mod tests {
         let mut wait_breakpoints = WaitBreakpoints::new(0);
         let mut on = true;
         let mut armed = 0;
-        for at in (1..=500).map(|look| 2 * look * MS) {
+        for at in (1..=500).map(|round| 2 * round * MS) {
             armed += if on { 2 } else { 0 };
             let seen = seen(at / MS);
             on = wait_breakpoints
@@ -252,18 +252,18 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_only_computes_has_them_for_a_moment() {
+    fn breakpoints_are_armed_briefly_in_a_program_that_only_computes() {
         assert!(armed(|_| RecentRecords { ran: true, ..RecentRecords::default() }) <= 24);
     }
 
     #[test]
-    fn one_whose_futexes_are_for_nothing_they_see_has_them_seldom() {
+    fn breakpoints_are_rarely_armed_if_futex_calls_cause_no_hits() {
         let collects = |_| RecentRecords { ran: true, futexes: 3, ..RecentRecords::default() };
         assert!((40..=110).contains(&armed(collects)));
     }
 
     #[test]
-    fn one_that_waits_for_locks_keeps_them() {
+    fn breakpoints_stay_armed_while_locks_cause_hits() {
         let wait_breakpoints =
             |_| RecentRecords { ran: true, futexes: 3, hit: true, ..RecentRecords::default() };
         assert_eq!(armed(wait_breakpoints), 1000);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_sleeps_has_them_when_it_sleeps_again() {
+    fn breakpoints_are_armed_again_when_a_program_sleeps() {
         let sleeps =
             |at| RecentRecords { ran: at % 50 < 5, hit: at % 50 == 4, ..RecentRecords::default() };
         assert!(armed(sleeps) >= 950);

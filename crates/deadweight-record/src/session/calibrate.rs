@@ -60,7 +60,7 @@ impl Measured {
 }
 
 /// The overhead per event, from a run without and a run with events.
-pub(crate) fn observer(without: &Measured, with: &Measured) -> Overhead {
+pub(crate) fn overhead(without: &Measured, with: &Measured) -> Overhead {
     let call = (with.call - without.call).max(0.0);
     // An empty call does next to nothing between its two records.
     let inside = with.call_inside.min(call);
@@ -88,7 +88,7 @@ pub(crate) fn observer(without: &Measured, with: &Measured) -> Overhead {
 }
 
 /// Runs the child without events.
-pub(crate) fn unobserved() -> Result<Measured, Error> {
+pub(crate) fn without_events() -> Result<Measured, Error> {
     let spin = best(1, || spin(STEPS));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some 100 000")]
     let steps = (STEPS as f64 * SPIN / spin.max(1.0)) as u64;
@@ -96,8 +96,11 @@ pub(crate) fn unobserved() -> Result<Measured, Error> {
 }
 
 /// Runs the child with the session's task events.
-pub(crate) fn observed(session: &mut Session, unobserved: &Measured) -> Result<Measured, Error> {
-    measure(Some(session), unobserved.steps)
+pub(crate) fn with_events(
+    session: &mut Session,
+    without_events: &Measured,
+) -> Result<Measured, Error> {
+    measure(Some(session), without_events.steps)
 }
 
 fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Error> {
@@ -126,7 +129,7 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
                 page.wait_for(part, child);
                 seen.read_back(session.as_deref_mut(), child);
             }
-            events.iter().for_each(Events::only_dense);
+            events.iter().for_each(Events::only_fast_clock);
             libc::write(go[1], [1_u8].as_ptr().cast(), 1);
         }
         libc::close(go[1]);
@@ -143,14 +146,14 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
 /// The events that follow the child.
 struct Events {
     set: Vec<Open>,
-    dense: Vec<Open>,
+    fast_clock: Vec<Open>,
 }
 
 impl Events {
     fn open(session: &mut Session, child: i32) -> Result<Self, Error> {
         Ok(Self {
             set: session.open_task_events(child)?,
-            dense: session.open_clock_for(child, FAST_PERIOD)?,
+            fast_clock: session.open_clock_for(child, FAST_PERIOD)?,
         })
     }
 
@@ -159,9 +162,9 @@ impl Events {
         self.set.iter().for_each(|e| _ = e.enable());
     }
 
-    fn only_dense(&self) {
+    fn only_fast_clock(&self) {
         self.set.iter().for_each(|e| _ = e.disable());
-        self.dense.iter().for_each(|e| _ = e.enable());
+        self.fast_clock.iter().for_each(|e| _ = e.enable());
     }
 }
 
@@ -183,7 +186,7 @@ impl Seen {
         for ring in &mut session.rings {
             let mut bytes = Vec::new();
             ring.copy_to(&mut bytes);
-            ring.start_anew();
+            ring.skip_old_losses();
             self.read(&bytes, &session.schema, child.cast_unsigned());
         }
     }
@@ -225,14 +228,14 @@ unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
     unsafe {
         libc::close(go[1]);
         await_byte(go[0]);
-        stay_alone_on_this_cpu();
+        pin_to_this_cpu();
         let mut measured =
             Measured { call: f64::MAX, fault: f64::MAX, steps, ..Measured::default() };
         measured.calls_and_faults();
         end_part(page, go[0]);
-        measured.round = rounds();
+        measured.round = round_trip_time();
         end_part(page, go[0]);
-        (measured.birth, measured.life) = lives();
+        (measured.birth, measured.life) = fork_times();
         end_part(page, go[0]);
         measured.calls_and_faults();
         (*page).measured = measured;
@@ -294,7 +297,7 @@ fn touch_pages() {
 ///
 /// # Safety
 /// Only in a forked child.
-unsafe fn rounds() -> f64 {
+unsafe fn round_trip_time() -> f64 {
     let (mut there, mut back) = ([0; 2], [0; 2]);
     let mut byte = 0_u8;
     let byte = (&raw mut byte).cast::<libc::c_void>();
@@ -328,7 +331,7 @@ unsafe fn rounds() -> f64 {
 ///
 /// # Safety
 /// Only in a forked child.
-unsafe fn lives() -> (f64, f64) {
+unsafe fn fork_times() -> (f64, f64) {
     let (mut birth, mut life) = (f64::MAX, f64::MAX);
     for _ in 0..TRIES {
         let start = now();
@@ -347,7 +350,7 @@ unsafe fn lives() -> (f64, f64) {
 }
 
 /// For some 10 ms: other tasks must not disturb the measurement.
-unsafe fn stay_alone_on_this_cpu() {
+unsafe fn pin_to_this_cpu() {
     let first = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter is on the stack; if the kernel refuses, the result is only less steady.
     unsafe {

@@ -200,7 +200,7 @@ struct CountedPlaces {
 impl CountedPlaces {
     fn new(tracefs: &Tracefs) -> io::Result<Self> {
         let mut places = Self { list: tracefs.uprobe_events()?, made: Vec::new() };
-        places.forget_those_of_the_dead()?;
+        places.remove_leftovers()?;
         Ok(places)
     }
 
@@ -217,10 +217,10 @@ impl CountedPlaces {
     }
 
     /// Removes the tracepoints that a killed deadweight left behind.
-    fn forget_those_of_the_dead(&mut self) -> io::Result<()> {
+    fn remove_leftovers(&mut self) -> io::Result<()> {
         let mut text = String::new();
         self.list.read_to_string(&mut text)?;
-        for name in left_behind(&text, |pid| Path::new("/proc").join(pid).exists()) {
+        for name in leftovers(&text, |pid| Path::new("/proc").join(pid).exists()) {
             // Its owner may be alive in another PID namespace: then the kernel refuses.
             _ = self.list.write_all(format!("-:{name}").as_bytes());
         }
@@ -250,14 +250,14 @@ fn values(count: &Count) -> String {
 }
 
 /// The names of deadweight's tracepoints in the kernel's list whose owner is not alive.
-pub(crate) fn left_behind(list: &str, alive: impl Fn(&str) -> bool) -> Vec<&str> {
-    let ours = |line: &'_ str| {
+pub(crate) fn leftovers(list: &str, alive: impl Fn(&str) -> bool) -> Vec<&str> {
+    let leftover = |line: &'_ str| {
         let name = line.strip_prefix("p:")?.split_whitespace().next()?;
         let pid = name.strip_prefix(GROUP)?.split('/').next()?;
         let numeric = !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit());
         (numeric && !alive(pid)).then_some(name.len())
     };
-    list.lines().filter_map(|line| ours(line).map(|len| &line[2..2 + len])).collect()
+    list.lines().filter_map(|line| leftover(line).map(|len| &line[2..2 + len])).collect()
 }
 
 #[cfg(test)]
@@ -266,7 +266,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn a_place_is_defined_with_what_its_hits_must_tell() {
+    fn a_uprobe_is_defined_with_the_values_of_its_records() {
         let mut count = Count {
             mark: ProbeKind::Allocation,
             path: PathBuf::new(),
@@ -281,10 +281,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_dead_left_is_removed() {
+    fn only_leftovers_of_ended_processes_are_removed() {
         let list = "p:deadweight_7/c0 /bin/a:0x10 sp=%sp:u64\np:deadweight_8/c1 /bin/b:0x20\n\
                     p:probes/mine /bin/c:0x30\nr:deadweight_9x/c0 /bin/d:0\np:deadweight_/c0 /e:0\n";
-        assert_eq!(left_behind(list, |pid| pid == "8"), ["deadweight_7/c0"]);
-        assert!(left_behind("", |_| false).is_empty());
+        assert_eq!(leftovers(list, |pid| pid == "8"), ["deadweight_7/c0"]);
+        assert!(leftovers("", |_| false).is_empty());
     }
 }

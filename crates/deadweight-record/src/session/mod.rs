@@ -71,7 +71,7 @@ fn fitting(cpus: usize, left: u64) -> usize {
 }
 
 /// In place of a program: no task is followed yet, see `attached`.
-pub(crate) const NOBODY: i32 = 0;
+pub(crate) const NO_PROGRAM: i32 = 0;
 
 /// Open events and their rings.
 pub(crate) struct Session {
@@ -148,13 +148,15 @@ impl Session {
             user_access,
         };
         match session.user_access.clone() {
-            None => session.open_machine(program, entries, probes, programs)?,
-            Some(user_access) => session.open_own(program, &user_access, entries, probes)?,
+            None => session.open_root_events(program, entries, probes, programs)?,
+            Some(user_access) => {
+                session.open_user_events(program, &user_access, entries, probes)?
+            }
         }
         Ok(session)
     }
 
-    fn open_machine(
+    fn open_root_events(
         &mut self,
         program: i32,
         entries: &[Entry],
@@ -172,10 +174,10 @@ impl Session {
         // Without them, perf's events record each call.
         _ = programs.map(|programs| self.open_bpf_events(programs));
         let events = root_rung::task_events(&tracefs, self.bpf_events.is_none()).into_iter();
-        if program != NOBODY {
+        if program != NO_PROGRAM {
             self.follow_calls_of(program);
         }
-        for (role, event) in events.filter(|_| program != NOBODY) {
+        for (role, event) in events.filter(|_| program != NO_PROGRAM) {
             let opened = self.open_everywhere(role, event.as_ref(), Scope::FromExec(program));
             // Not every architecture has the tracepoint.
             let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
@@ -184,7 +186,7 @@ impl Session {
         self.open_uprobes(entries, probes)
     }
 
-    fn open_own(
+    fn open_user_events(
         &mut self,
         program: i32,
         user_access: &UserAccess,
@@ -264,7 +266,7 @@ impl Session {
         }
         for (number, probe) in (0..).zip(probes) {
             let source = uprobe(kind, &probe.path, probe.file_offset);
-            let place = source.map(|source| noting(probe, source));
+            let place = source.map(|source| probe_event(probe, source));
             let role = Role::Probe(number);
             let opened = self.open_everywhere(role, place.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, false)?;
@@ -450,7 +452,7 @@ fn sampled(source: Source, what: u64) -> Event {
 }
 
 /// A probe's event: user registers and stack, with the values that the probe requests.
-fn noting(probe: &Probe, source: Source) -> Event {
+fn probe_event(probe: &Probe, source: Source) -> Event {
     let mut what = fields::BASE | fields::REGISTERS;
     if probe.stack {
         what |= fields::STACK | fields::CHAIN;

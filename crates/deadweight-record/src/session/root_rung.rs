@@ -15,7 +15,7 @@ use std::io;
 /// within a period, and it may be the long one.
 const WAITS_PER_SECOND: u64 = 4000;
 /// Fields of records with user registers and stack.
-const USER_HALF: u64 = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
+const USER_STATE: u64 = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
 
 fn tracepoint(tracefs: &Tracefs, name: &str, what: u64) -> io::Result<Event> {
     Ok(sampled(Source::Tracepoint(tracefs.tracepoint(name)?.id), what))
@@ -43,14 +43,14 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
 /// The events for the records of BPF programs about system calls.
 pub(super) fn bpf_output_events() -> [(Role, Event); 4] {
     let raw = sampled(Source::BpfOutput, fields::BASE | fields::RAW);
-    let site = Event { no_kernel_chain: true, ..sampled(Source::BpfOutput, USER_HALF) };
+    let site = Event { no_kernel_chain: true, ..sampled(Source::BpfOutput, USER_STATE) };
     OUTPUT_ROLES.map(|role| (role, if role == Role::CallSite { site.clone() } else { raw.clone() }))
 }
 
 /// The events of a task; those at its calls only where no BPF program records them.
 pub(super) fn task_events(tracefs: &Tracefs, calls: bool) -> Vec<(Role, io::Result<Event>)> {
     let raw = fields::BASE | fields::RAW;
-    let user = USER_HALF;
+    let user = USER_STATE;
     let faults = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
     let minor = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS_MIN);
     let often = |rate: u64| {

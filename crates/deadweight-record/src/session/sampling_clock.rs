@@ -44,7 +44,7 @@ impl Session {
     /// The same for tasks that run already.
     pub(crate) fn open_clock_of(&mut self, tasks: &[i32], cost: u64) -> Result<u64, Error> {
         if self.has_wide_clock() {
-            return self.open_clock(super::NOBODY, cost);
+            return self.open_clock(super::NO_PROGRAM, cost);
         }
         self.set_clock_apart();
         let period = period(cost);

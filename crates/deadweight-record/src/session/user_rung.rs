@@ -6,7 +6,7 @@
 //! `session` opens them.
 
 use super::breakpoints;
-use super::{Entry, SITES_PER_SECOND, Session, noting, sampled};
+use super::{Entry, SITES_PER_SECOND, Session, probe_event, sampled};
 use crate::error::Error;
 use crate::launch::Probe;
 use crate::perf::call_tracepoints::{self, Pair};
@@ -25,7 +25,7 @@ const BREAKPOINTS: usize = 4;
 fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
     let own = |event| Event { no_kernel: true, ..event };
     let probes = (0..).zip(probes).filter_map(|(number, probe)| {
-        Some((Role::Probe(number), own(noting(probe, Source::Breakpoint(probe.fixed?)))))
+        Some((Role::Probe(number), own(probe_event(probe, Source::Breakpoint(probe.fixed?)))))
     });
     let mains = entries.iter().filter(|entry| !entry.common).filter_map(|entry| {
         Some((Role::Main, own(sampled(Source::Breakpoint(entry.fixed?), fields::BASE))))

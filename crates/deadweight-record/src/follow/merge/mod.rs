@@ -15,10 +15,10 @@ use nth::{Nth, NthRecord};
 use std::collections::{HashMap, VecDeque};
 
 /// How long the record that announces an exec is held back for the one that names the file.
-const PATIENCE: u64 = 2_000_000_000;
+const LONGEST_HOLD: u64 = 2_000_000_000;
 
 /// Capacity for waiting records that is kept in any case.
-const ROOM: usize = 1 << 16;
+const MIN_CAPACITY: usize = 1 << 16;
 
 /// Records that wait to be passed on.
 pub(crate) struct Merge {
@@ -87,7 +87,7 @@ impl Merge {
     }
 
     /// Moves records that stand for many calls to the time at which those began.
-    fn place_untold(&mut self, horizon: u64) {
+    fn place_unrecorded(&mut self, horizon: u64) {
         if self.nth.is_empty() {
             return;
         }
@@ -103,7 +103,7 @@ impl Merge {
             let nr = sample.raw_u32(self.schema.offsets.enter_nr);
             let Some(nr) = nr.and_then(|nr| u16::try_from(nr).ok()) else { continue };
             let becomes = self.nth.take(role, (record.task, nr, record.cpu), at, NTH);
-            if let NthRecord::Tells(unrecorded) = becomes {
+            if let NthRecord::StandsFor(unrecorded) = becomes {
                 place.at = unrecorded.since;
             }
             if becomes != NthRecord::Itself {
@@ -147,7 +147,7 @@ impl Merge {
     ) {
         // Stable: equal times keep the order in which they were recorded.
         self.waiting.sort_by_key(|place| place.at);
-        self.place_untold(horizon);
+        self.place_unrecorded(horizon);
         let mut taken = 0;
         for place in &self.waiting {
             if place.at >= horizon {
@@ -162,7 +162,7 @@ impl Merge {
             match chunk.bytes.get(place.offset..).and_then(|b| decode::record(b, &self.schema)) {
                 Some(mut record) => {
                     match self.others.remove(&(place.chunk, place.offset)) {
-                        Some(NthRecord::Tells(unrecorded)) => {
+                        Some(NthRecord::StandsFor(unrecorded)) => {
                             (record.at, follow.unrecorded) = (place.at, Some(unrecorded));
                         }
                         Some(NthRecord::Nothing) => {
@@ -177,8 +177,8 @@ impl Merge {
                         let named = self.execs.iter().enumerate();
                         let later = named.filter(|(_, e)| e.task == task && e.at >= place.at);
                         exec = later.min_by_key(|(_, e)| e.at).map(|(index, _)| index);
-                        let patient = horizon != u64::MAX && horizon - place.at < PATIENCE;
-                        if exec.is_none() && patient && self.names_execs {
+                        let may_wait = horizon != u64::MAX && horizon - place.at < LONGEST_HOLD;
+                        if exec.is_none() && may_wait && self.names_execs {
                             break;
                         }
                     }
@@ -193,7 +193,7 @@ impl Merge {
         }
         self.waiting.drain(..taken);
         // After a busy time, frees the capacity.
-        self.waiting.shrink_to(4 * self.waiting.len() + ROOM);
+        self.waiting.shrink_to(4 * self.waiting.len() + MIN_CAPACITY);
         // An exec without an announcement before this will not get one.
         let next = self.waiting.first().map_or(horizon, |place| place.at.min(horizon));
         self.execs.retain(|exec| exec.at >= next);

@@ -44,7 +44,7 @@ pub(crate) enum NthRecord {
     /// Nothing: its other half was not recorded.
     Nothing,
     /// Other calls.
-    Tells(UnrecordedCalls),
+    StandsFor(UnrecordedCalls),
 }
 
 impl Nth {
@@ -87,7 +87,7 @@ impl Nth {
                 let since = std::mem::replace(&mut of.since, at);
                 let count = u64::from(nth).saturating_sub(single);
                 let count = u32::try_from(count).unwrap_or(0);
-                return NthRecord::Tells(UnrecordedCalls { since, until: at, count });
+                return NthRecord::StandsFor(UnrecordedCalls { since, until: at, count });
             }
             _ => {}
         }
@@ -101,65 +101,68 @@ mod tests {
 
     const READ: (u32, u16, u32) = (7, 0, 1);
 
-    fn told(nth: &mut Nth, role: Role, at: u64) -> NthRecord {
+    fn taken(nth: &mut Nth, role: Role, at: u64) -> NthRecord {
         nth.take(role, READ, at, 61)
     }
 
     #[test]
-    fn what_has_its_own_records_is_not_told_again() {
+    fn calls_with_own_records_are_not_counted_again() {
         let mut nth = Nth::default();
         assert!(nth.is_empty());
         nth.begin(7, 0, 100);
         // It was in this call at the beginning.
-        assert_eq!(told(&mut nth, Role::Leave, 101), NthRecord::Itself);
-        assert_eq!(told(&mut nth, Role::Enter, 110), NthRecord::Itself);
-        assert_eq!(told(&mut nth, Role::Leave, 120), NthRecord::Itself);
+        assert_eq!(taken(&mut nth, Role::Leave, 101), NthRecord::Itself);
+        assert_eq!(taken(&mut nth, Role::Enter, 110), NthRecord::Itself);
+        assert_eq!(taken(&mut nth, Role::Leave, 120), NthRecord::Itself);
         let first = UnrecordedCalls { since: 120, until: 500, count: 60 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 500), NthRecord::Tells(first));
+        assert_eq!(taken(&mut nth, Role::LeaveNth, 500), NthRecord::StandsFor(first));
         let next = UnrecordedCalls { since: 500, until: 900, count: 61 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 900), NthRecord::Tells(next));
+        assert_eq!(taken(&mut nth, Role::LeaveNth, 900), NthRecord::StandsFor(next));
         for call in 0..61 {
-            assert_eq!(told(&mut nth, Role::Enter, 1000 + 2 * call), NthRecord::Itself);
-            assert_eq!(told(&mut nth, Role::Leave, 1001 + 2 * call), NthRecord::Itself);
+            assert_eq!(taken(&mut nth, Role::Enter, 1000 + 2 * call), NthRecord::Itself);
+            assert_eq!(taken(&mut nth, Role::Leave, 1001 + 2 * call), NthRecord::Itself);
         }
         let none = UnrecordedCalls { since: 1121, until: 1121, count: 0 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 1121), NthRecord::Tells(none));
+        assert_eq!(taken(&mut nth, Role::LeaveNth, 1121), NthRecord::StandsFor(none));
     }
 
     #[test]
-    fn a_return_whose_entry_was_passed_over_tells_nothing() {
+    fn a_return_without_recorded_entry_is_ignored() {
         let mut nth = Nth::default();
         nth.begin(7, 0, 100);
-        assert!(matches!(told(&mut nth, Role::LeaveNth, 500), NthRecord::Tells(_)));
-        assert_eq!(told(&mut nth, Role::Leave, 600), NthRecord::Nothing);
+        assert!(matches!(taken(&mut nth, Role::LeaveNth, 500), NthRecord::StandsFor(_)));
+        assert_eq!(taken(&mut nth, Role::Leave, 600), NthRecord::Nothing);
         let next = UnrecordedCalls { since: 500, until: 900, count: 61 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 900), NthRecord::Tells(next));
+        assert_eq!(taken(&mut nth, Role::LeaveNth, 900), NthRecord::StandsFor(next));
         assert_eq!(nth.take(Role::Leave, (8, 0, 1), 950, 61), NthRecord::Itself);
     }
 
     #[test]
-    fn who_has_the_number_of_another_has_calls_of_its_own() {
+    fn a_reused_tid_has_calls_of_its_own() {
         let mut nth = Nth::default();
         nth.begin(7, 0, 100);
-        assert_eq!(told(&mut nth, Role::Enter, 110), NthRecord::Itself);
-        assert_eq!(told(&mut nth, Role::Leave, 120), NthRecord::Itself);
+        assert_eq!(taken(&mut nth, Role::Enter, 110), NthRecord::Itself);
+        assert_eq!(taken(&mut nth, Role::Leave, 120), NthRecord::Itself);
         nth.begin(7, 0, 400);
         // Records come in order of time; later ones are not known yet.
         let old = UnrecordedCalls { since: 120, until: 300, count: 60 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 300), NthRecord::Tells(old));
+        assert_eq!(taken(&mut nth, Role::LeaveNth, 300), NthRecord::StandsFor(old));
         let new = UnrecordedCalls { since: 400, until: 900, count: 61 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 900), NthRecord::Tells(new));
+        assert_eq!(taken(&mut nth, Role::LeaveNth, 900), NthRecord::StandsFor(new));
     }
 
     #[test]
     fn each_cpu_counts_for_itself() {
         let mut nth = Nth::default();
         nth.begin(7, 0, 100);
-        told(&mut nth, Role::Enter, 110);
-        told(&mut nth, Role::Leave, 120);
+        taken(&mut nth, Role::Enter, 110);
+        taken(&mut nth, Role::Leave, 120);
         let other = nth.take(Role::LeaveNth, (7, 0, 0), 300, 61);
-        assert_eq!(other, NthRecord::Tells(UnrecordedCalls { since: 120, until: 300, count: 61 }));
+        assert_eq!(
+            other,
+            NthRecord::StandsFor(UnrecordedCalls { since: 120, until: 300, count: 61 })
+        );
         let first = UnrecordedCalls { since: 300, until: 500, count: 60 };
-        assert_eq!(told(&mut nth, Role::LeaveNth, 500), NthRecord::Tells(first));
+        assert_eq!(taken(&mut nth, Role::LeaveNth, 500), NthRecord::StandsFor(first));
     }
 }

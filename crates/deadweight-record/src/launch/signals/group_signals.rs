@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 const STACK: usize = 64 << 10;
 /// How long to wait for the helper to note a signal, in ns, and how often to check. A sleeping process is woken in
 /// less.
-const PATIENCE: u64 = 10_000_000;
-const LOOK: u64 = 100_000;
+const LONGEST_WAIT: u64 = 10_000_000;
+const POLL_NS: u64 = 100_000;
 /// The helper may have got the same signal this much earlier, in ns: the recorder may have waited as long for a CPU.
-const APART: u64 = 100_000_000;
+const SAME_SENDING: u64 = 100_000_000;
 
 /// When the helper got each of [`FORWARDED`]; 0 after this was read.
 static RECEIVED: [AtomicU64; FORWARDED.len()] = [const { AtomicU64::new(0) }; FORWARDED.len()];
@@ -57,10 +57,10 @@ pub(super) fn was_sent_to_group(signal: i32) -> bool {
         return false;
     }
     let since = now();
-    let pause = libc::timespec { tv_sec: 0, tv_nsec: LOOK.cast_signed() };
-    while now() - since < PATIENCE {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: POLL_NS.cast_signed() };
+    while now() - since < LONGEST_WAIT {
         let at = RECEIVED[index].swap(0, Ordering::SeqCst);
-        if at + APART > since {
+        if at + SAME_SENDING > since {
             return true;
         }
         // SAFETY: sleeps; the remaining time does not matter.
