@@ -1,6 +1,6 @@
-//! What the instructions that a trace's samples waited for are there for, function by function.
+//! The roles of the instructions that a trace's samples waited for, function by function. For authors of rules.
 //!
-//! `cargo run --release --example roles -- FILE [FUNCTION]`; the latter is shown whole. For those who write rules about machine code.
+//! `cargo run --release --example roles -- FILE [FUNCTION]`; the function named is shown in full. Not for users.
 #![expect(clippy::print_stdout, reason = "an example that prints")]
 #![expect(clippy::disallowed_methods, reason = "the core itself does none")]
 

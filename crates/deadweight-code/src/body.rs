@@ -47,7 +47,7 @@ impl Body<'_, '_> {
     }
 }
 
-/// The instruction that `addr` lies in.
+/// The instruction that holds `addr`.
 pub(crate) fn find(instructions: &[Instruction], addr: u64) -> Option<usize> {
     let i = instructions.partition_point(|i| i.addr <= addr).checked_sub(1)?;
     (addr < instructions[i].end()).then_some(i)

@@ -1,4 +1,4 @@
-//! What comes in: the bytes of a function, and names for the addresses that it calls.
+//! The input: the bytes of a function, and names for the addresses that it calls.
 //!
 //! Data only. Not for instructions; see `decode`.
 

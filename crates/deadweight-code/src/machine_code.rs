@@ -58,7 +58,7 @@ const RARE: f64 = 0.05;
 /// With fewer samples in the caller, that part could not be distinguished from zero.
 const ENOUGH: u64 = 20;
 
-/// How far from a call its surrounding instructions are.
+/// The reach, in instructions, within which an instruction belongs to a call.
 const AROUND: usize = 24;
 
 /// What a sample waited for.
@@ -303,7 +303,7 @@ mod tests {
         };
         let count = machine.waited(leaf("count"));
         assert_eq!(count.role, Role::Atomic);
-        // The instruction itself is no location here: the sample's own stands.
+        // The instruction itself has no location here: the sample keeps its own.
         assert_eq!(count.at, leaf("count"));
         let pass = machine.waited(leaf("pass"));
         assert!(matches!(pass.role, Role::Copy(Run { bytes: 2048, .. })), "{pass:?}");

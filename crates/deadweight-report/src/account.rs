@@ -1,12 +1,12 @@
 //! The accounts of a ledger: one table with the name, the group and the kind of each.
 //!
-//! Data only. The cost classes of `deadweight-core` decide what an account holds; their list has the same order.
+//! Not for what an account holds: the cost classes of `deadweight-core` decide it. Their list has the same order.
 
 /// An account: a row of the ledger. The accounts of cost classes come first, then the fixed ones.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountId(u8);
 
-/// How time gets into an account.
+/// How the time of an account is known.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Basis {
     /// As whole slices, with both ends in the recording.

@@ -1,6 +1,6 @@
 //! Names for things in a trace: kernel ids as recorded, and indexes into the trace's own tables.
 //!
-//! A [`Tid`] may be used again by the kernel; a [`TaskId`] names one life of one task.
+//! The kernel may reuse a [`Tid`]; a [`TaskId`] stands for a single task. Not for the tables themselves; see `symbols`.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ id!(
     Cpu(u16)
 );
 index!(
-    /// One life of one task: an index into `Timeline::tasks`.
+    /// A task, from its birth to its end: an index into `Timeline::tasks`.
     TaskId
 );
 index!(

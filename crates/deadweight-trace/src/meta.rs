@@ -32,7 +32,7 @@ pub struct Meta {
     pub end: Ns,
     /// How the root ended; none if it was still running or the recording broke off.
     pub exit: Option<Exit>,
-    /// The kernel's own count of CPU time of the root and what it waited for.
+    /// The kernel's accounting for the root and the children that it waited for.
     pub rusage: Option<Usage>,
     /// Mean period of the sampling clock in ns of CPU time; 0 without sampling.
     pub sample_period: u64,
@@ -53,7 +53,7 @@ pub struct Meta {
     pub steal: Ns,
     /// How long the cgroup's CPU quota throttled its tasks during the run, summed over CPUs.
     pub throttled: Ns,
-    /// System calls that were not recorded, because only 1 in N was: they are taken to be like it.
+    /// System calls that were not recorded, because only 1 in N was recorded: they are taken to be like it.
     #[serde(rename = "thinned")]
     pub decimated: u64,
     /// What the reader must know about this recording, in plain words.

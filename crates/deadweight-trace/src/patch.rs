@@ -1,6 +1,6 @@
 //! A change to the bytes of a binary, which `--prove` applies to a copy of it.
 //!
-//! Data only. `deadweight-code` decides which bytes to replace.
+//! Not for choosing the bytes; `deadweight-code` does that.
 
 use crate::units::FileAddr;
 

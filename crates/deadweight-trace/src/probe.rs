@@ -1,6 +1,6 @@
 //! Names of the probes that count calls and allocations, as the events of a trace carry them.
 //!
-//! Data only: the recorder places the probes, and the analysis counts their hits.
+//! Not for placing probes or counting hits: the recorder and the analysis do that.
 
 /// What a hit of a counting probe means.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

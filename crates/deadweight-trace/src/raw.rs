@@ -5,6 +5,10 @@
 
 use crate::ids::{Cpu, Tid};
 use crate::{Meta, Off};
+#[expect(
+    clippy::disallowed_types,
+    reason = "a file that the recorder has open; nothing here reads it"
+)]
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -24,6 +28,7 @@ pub trait Sink {
     fn event(&mut self, event: &RawEvent<'_>);
     /// A running program was executed from this path. The file may be gone before the program's first event comes,
     /// so it is passed along. The program does not wait for this call.
+    #[expect(clippy::disallowed_types, reason = "passed along unread")]
     fn executable(&mut self, path: PathBuf, file: File) {
         let _ = (path, file);
     }

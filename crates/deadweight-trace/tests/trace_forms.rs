@@ -1,5 +1,5 @@
-//! Laws of the two forms of a trace over random event streams of every kind: what is written
-//! reads back the same, and no bytes make a reader fail in another way than by saying so.
+//! Properties of both forms of a trace over random events of every kind: what is written reads back the same, and readers
+//! fail on any bytes only with an error. Not for single examples; see the tests beside each form.
 
 mod random;
 

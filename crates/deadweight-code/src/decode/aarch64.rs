@@ -15,7 +15,7 @@ const FP: Reg = Reg::general(29);
 const LR: Reg = Reg::general(30);
 
 /// AAPCS64, section 6.1.1, and Go's internal ABI, `abi-internal.md`, section "arm64 architecture":
-/// x0 to x7, Go as far as x15.
+/// x0 to x7, in Go x0 to x15.
 const ARGUMENTS: [Reg; 16] = [
     Reg::general(0),
     Reg::general(1),
@@ -51,7 +51,7 @@ pub(super) fn convention(abi: Abi) -> Convention {
     }
 }
 
-/// The instructions of `code`, which lies at `addr`: one for every four bytes.
+/// The instructions of `code` at address `addr`: one for every four bytes.
 pub(super) fn decode(code: &[u8], addr: u64) -> Vec<Instruction> {
     let words = (0u64..).zip(code.chunks_exact(4));
     words

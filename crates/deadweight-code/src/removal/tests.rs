@@ -1,10 +1,10 @@
-//! Functions of real compilers with a cost removed: the text before and after.
+//! Functions of real compilers with a cost removed: the text before and after. Not for running them.
 
 use super::*;
 use crate::tests::hex;
 use expect_test::{Expect, expect};
 
-/// A function taken from a binary, with what lies at the addresses that it calls.
+/// A function from a binary, with names of the addresses that it calls.
 struct Case {
     abi: Abi,
     addr: u64,

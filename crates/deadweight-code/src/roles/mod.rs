@@ -4,7 +4,7 @@
 //! - Goes out: a [`Role`] for each instruction, and the [`Shape`] of the whole.
 //! - Must not know: samples or costs. A role is a purpose, not a judgement: a copy may be the program's task.
 //!
-//! If two rules match an instruction, the order in [`find`] decides: data movement first, then checks, then calls.
+//! If two rules match an instruction, the order in `find` decides: data movement first, then checks, then calls.
 
 mod accumulators;
 mod calls;

@@ -1,4 +1,4 @@
-//! aarch64 code of Clang (Zig 0.14's, `-O2`) and Go 1.26.
+//! aarch64 code of Clang (Zig 0.14's, `-O2`) and Go 1.26. Not for x86-64; see the files beside this one.
 
 use super::{ARM, Fixture};
 use crate::Abi;

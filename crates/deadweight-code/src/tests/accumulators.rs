@@ -1,4 +1,4 @@
-//! Memory that is zeroed for accumulators, and memory that is filled: by gcc 12 -O2.
+//! Memory that is zeroed for accumulators, and memory that is filled: by gcc 12 -O2. Not for other zeroing; see `native`.
 
 use super::{C, Fixture};
 use crate::Role;

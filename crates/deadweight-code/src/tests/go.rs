@@ -1,4 +1,4 @@
-//! Code of Go 1.26 for amd64.
+//! Code of Go 1.26 for amd64. Not for other languages; see `native`.
 
 use super::{Fixture, GO};
 use expect_test::expect;

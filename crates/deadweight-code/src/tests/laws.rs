@@ -1,4 +1,4 @@
-//! What holds for any bytes, and for samples in code that is known.
+//! Properties for any bytes, and for samples in known code. Not for single rules; see the files beside this one.
 
 use super::{ARM, C, Fixture, GO};
 use crate::{Abi, Code, Function, Role};

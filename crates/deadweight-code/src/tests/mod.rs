@@ -1,5 +1,5 @@
 //! Functions of real compilers as bytes, with their source, and the roles of their instructions; random bytes, which must
-//! do no harm.
+//! do no harm. Not for samples of a whole trace; see `machine_code`.
 
 mod aarch64;
 mod accumulators;

@@ -1,4 +1,4 @@
-//! x86-64 code of GCC 12 (`-O2` unless said), rustc 1.95 (`-O`) and Zig 0.14 (`ReleaseSafe`).
+//! x86-64 code of GCC 12 (`-O2` unless stated), rustc 1.95 (`-O`) and Zig 0.14 (`ReleaseSafe`). Not for Go; see `go`.
 
 use super::{C, Fixture};
 use expect_test::expect;

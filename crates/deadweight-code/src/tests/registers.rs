@@ -1,4 +1,4 @@
-//! x86-64 code in which a register holds what a call needs: what is called, how much, or which value.
+//! x86-64 code in which a register holds the target of a call, its size, or its value. Not for other code; see `native`.
 
 use super::{C, Fixture};
 use expect_test::expect;

@@ -48,7 +48,7 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// B's median minus A's, in ns. The rows add up to it.
     pub difference_ns: i64,
-    /// Where the difference lies, largest first.
+    /// The difference of each row, largest first.
     pub rows: Vec<RowDifference>,
     /// The approximate number of runs of each that would show a difference of 2 %, if none was shown.
     pub runs_needed: Option<u32>,

@@ -1,4 +1,4 @@
-//! Verdicts on pairs of reports, and their error rates by simulation.
+//! Verdicts on pairs of reports, and their error rates by simulation. Not for single rows; see `rows`.
 
 use super::*;
 use crate::report::{CleanRuns, Finding, FunctionWork, Row, Runs};
@@ -55,7 +55,7 @@ fn a_difference_within_the_noise_is_none_and_says_how_many_runs_it_takes() {
     let rows = [("net-work", 1_150_000)];
     let found = compare(("a", &report(&a, &rows)), ("b", &report(&b, &rows)), true);
     assert_eq!(found.verdict, Verdict::NoDifference);
-    // The estimate is 3 % apart: so many runs would show that, if it is there.
+    // The estimated difference is 3 %: this many runs would show it, if it is real.
     assert!(found.runs_needed.unwrap() > 50, "{found:?}");
 }
 
@@ -114,7 +114,7 @@ fn alike_commands_raise_few_alarms_and_two_percent_is_seen() {
 }
 
 /// A machine whose runs are noisy: each run's own noise, with a long tail upwards, on top of a
-/// disturbance that comes and goes and that neighbours in time share.
+/// slowly varying disturbance that neighbouring runs share.
 struct Machine {
     random: Random,
     disturbance: f64,
@@ -172,7 +172,7 @@ fn two_per_cent_are_found_at_the_number_of_runs_that_is_chosen() {
     assert!((20 * 300..200 * 300).contains(&rounds), "{} rounds on average", rounds / 300);
 }
 
-/// Functions with their work, what is inlined in them and what they call.
+/// Functions with their work, the functions inlined into them, and their callees.
 fn with_work(mut report: Report, work: &[(&str, u64, &str, &str)], high: f64) -> Report {
     let list = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     let one = |(function, ns, inlined, calls): &(&str, u64, &str, &str)| FunctionWork {

@@ -1,4 +1,4 @@
-//! The meaning of conditions, and the errors of invalid ones.
+//! The meaning of conditions, and the errors of invalid ones. Not for conditions on benchmarks.
 
 use super::*;
 use crate::report::{Hazard, Row, Site};

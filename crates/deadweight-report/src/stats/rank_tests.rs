@@ -35,7 +35,7 @@ pub fn lower_tail_doubled(a: &[f64], b: &[f64]) -> f64 {
     let Some((ways, unit)) = ranks.counted(a.len(), b.len()) else {
         return approximate(&ranks, sum, a.len(), b.len());
     };
-    // All doubled: the rank sum of `a` less the least that it can be, and what is left for `b`.
+    // All doubled: U of `a` is its rank sum minus the smallest possible one; U of `b` is the rest.
     let u = sum - a.len() * (a.len() + 1);
     let other = 2 * a.len() * b.len() - u;
     if u == other {
@@ -222,7 +222,7 @@ mod tests {
             let (ours, theirs) = (independent(&a, &b), dealt(&a, &b));
             assert!((ours - theirs).abs() < 1e-12, "{a:?} {b:?}: {ours} {theirs}");
         }
-        // Three against three, wholly apart: 2 of 20 ways.
+        // Three against three, without overlap: 2 of 20 ways.
         assert!((independent(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]) - 0.1).abs() < 1e-12);
         assert!((independent(&[], &[1.0]) - 1.0).abs() < 1e-12);
     }

@@ -33,7 +33,7 @@ pub fn of_pairs(a: &[f64], b: &[f64], confidence: f64) -> Option<Factor> {
     Some(Factor { value, low, high })
 }
 
-/// The factor from `a` to `b`, taken independently; all values positive. None if one is empty.
+/// The factor from `a` to `b`, for independent series; all values positive. None if one is empty.
 #[must_use]
 pub fn of_independent(a: &[f64], b: &[f64], confidence: f64) -> Option<Factor> {
     let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|v| v.ln()).collect() };
@@ -41,7 +41,7 @@ pub fn of_independent(a: &[f64], b: &[f64], confidence: f64) -> Option<Factor> {
     Some(Factor { value, low, high })
 }
 
-/// By how much `b` lies above `a`, taken independently: the estimate and the ends of its interval.
+/// How much larger `b` is than `a`, for independent series: the estimate and the ends of its interval.
 /// None if one is empty.
 #[must_use]
 pub fn shift(a: &[f64], b: &[f64], confidence: f64) -> Option<[f64; 3]> {

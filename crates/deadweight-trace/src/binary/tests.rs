@@ -1,4 +1,4 @@
-//! The file form by example: what comes back, from whole, cut and damaged bytes.
+//! The file form by example: reading whole, truncated and damaged bytes. Not for random traces; see `tests/trace_forms`.
 
 use super::{ReadError, Writer};
 use crate::encoded::Events;
@@ -41,7 +41,7 @@ fn values_come_back() {
     assert_eq!(read.symbols.values, trace.symbols.values);
 }
 
-/// A trace of so many blocks, each with its own new name.
+/// A trace of this many blocks, each with a new name.
 fn blocks(count: u64) -> Vec<u8> {
     let mut trace = Trace::default();
     let mut events = Events::default();

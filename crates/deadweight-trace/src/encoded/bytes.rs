@@ -1,6 +1,6 @@
 //! Numbers as bytes: seven bits at a time, small ones short.
 //!
-//! Takes untrusted bytes: every method returns none at the end instead of panicking.
+//! Takes untrusted bytes: every method returns none at the end instead of panicking. Not for events.
 
 /// Appends `value` as LEB128: 7 bits a byte, lowest first; the high bit marks that more follow.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {

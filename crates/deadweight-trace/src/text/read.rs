@@ -14,7 +14,7 @@ use crate::units::{LiveAddr, Ns};
 use crate::{Kind, Off};
 use std::collections::BTreeMap;
 
-/// A text as it stands.
+/// The parsed lines of a text.
 #[derive(Default)]
 pub(super) struct Statements {
     pub(super) header: Header,

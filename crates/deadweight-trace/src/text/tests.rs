@@ -1,4 +1,4 @@
-//! The text form by example: what is filled in, what is written, what is refused.
+//! The text form by example: what is filled in, what is written, what is refused. Not for random traces; see `tests/trace_forms`.
 
 use super::{TextError, TextOptions};
 use crate::ids::{Cpu, Tid};

@@ -1,6 +1,6 @@
 //! Random traces: every kind of event, odd names, any ids that the tables have.
 //!
-//! They are well formed, not likely: a task may leave a CPU twice. Not for the laws themselves.
+//! They are well-formed, not realistic: a task may leave a CPU twice. Not for the properties themselves.
 
 use deadweight_trace::ids::{Cpu, ImageId, LocationId, NameId, StackId, Tid};
 use deadweight_trace::symbols::{FunctionCode, Image, Location, SourceFrame, Symbols};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
 
-/// The same cases at every run; the variable `PROPTEST_CASES` asks for more of them.
+/// The same cases in every run; the variable `PROPTEST_CASES` gives more of them.
 pub(crate) fn seeded() -> ProptestConfig {
     ProptestConfig {
         rng_seed: RngSeed::Fixed(2026),
@@ -53,7 +53,7 @@ const ODD: [&str; 31] = [
     "]",
 ];
 
-/// Names as they occur, and names that no one would want.
+/// Typical names, and unusual ones.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![select(&ODD[..]).prop_map(str::to_owned), "\\PC{0,6}", any::<String>()]
 }
@@ -237,7 +237,7 @@ fn meta() -> impl Strategy<Value = Meta> {
             steal: Ns(steal),
             throttled: Ns(steal / 2),
             recorders,
-            // What broke off gets a warning when read, and the time of its last event as its end.
+            // A recording that broke off would get a warning when read, and its last event's time as its end.
             complete: true,
             ..Meta::default()
         }

@@ -51,7 +51,7 @@ pub(crate) fn convention(abi: Abi) -> Convention {
     }
 }
 
-/// The instructions of `code`, which lies at `addr`. Never more than there are bytes.
+/// The instructions of `code` at address `addr`. Never more than there are bytes.
 pub(super) fn decode(code: &[u8], addr: u64) -> Vec<Instruction> {
     let mut decoder = Decoder::with_ip(64, code, addr, DecoderOptions::NONE);
     let mut facts = InstructionInfoFactory::new();

@@ -1,4 +1,4 @@
-//! Layout, verdicts and warnings by example, and error rates by simulation.
+//! Layout, verdicts and warnings by example, and error rates by simulation. Not for the statistics of one cell; see `sample`.
 
 use super::*;
 use crate::benchmarks::go;
