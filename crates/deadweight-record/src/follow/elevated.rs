@@ -57,9 +57,9 @@ mod tests {
         let record = |at, body| Record { at, process: 7, task: 7, cpu: 0, body };
         follow.take(&record(10, Body::Comm { task: 7, exec: true, name: b"su" }), None);
         follow.take(&record(11, Body::Exit { task: 7 }), None);
-        assert!(follow.stats.warnings().iter().any(|said| said.contains("nor their system calls")));
+        assert!(follow.stats.warnings().iter().any(|said| said.contains("or their system calls")));
         follow.calls(7);
-        assert!(!follow.stats.warnings().iter().any(|said| said.contains("nor their")));
+        assert!(!follow.stats.warnings().iter().any(|said| said.contains("or their")));
         follow.take(&record(20, Body::Exit { task: 7 }), None);
         assert_eq!(sink.0, [20]);
     }
