@@ -1,7 +1,7 @@
 //! Proofs: judges runs without a cost beside runs with it: measured, needed, or neither.
 //!
-//! A [`Removal`] is what may be removed from a binary; the caller runs it and returns a [`Trial`]. What to
-//! remove is `removals`' choice, the bytes are `deadweight_code::removal`'s.
+//! A [`Removal`] is what may be removed from a binary; the caller runs it and returns a [`Trial`].
+//! `findings` chooses what to remove, `deadweight_code::removal` makes the bytes.
 
 use crate::findings;
 use deadweight_report::compare::{self, Verdict};

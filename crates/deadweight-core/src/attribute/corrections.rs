@@ -1,7 +1,7 @@
 //! Time that samples show to be other than its span says: the kernel's work for recording, and the kernel's
 //! own work where its calls are not all recorded.
 //!
-//! The overhead per event is `facts::overhead`'s.
+//! `facts::overhead` gives the overhead per event.
 
 use super::Charge;
 use crate::account::{Detail, Entry, KERNEL_OTHER, NET_WORK, OBSERVER};

@@ -1,6 +1,6 @@
 //! Divides the program's own time among the classes that claim its samples.
 //!
-//! What a class claims is `cost`'s; stacks are read by `facts::user_time`.
+//! `cost` knows what a class claims; `facts::user_time` reads the stacks.
 
 use super::Charge;
 use crate::account::Detail;

@@ -1,7 +1,7 @@
 //! Figures per call of the function of `--in`: time, bytes, allocations.
 //!
 //! Only copies of a function that are called can be counted: a copy inlined into a caller is reported and
-//! left out. Time under the function is `account::inside`'s.
+//! left out. `account::inside` gives the time under the function.
 
 use super::tally::Tally;
 use super::{Counted, counted_until};

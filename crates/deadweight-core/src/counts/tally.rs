@@ -1,8 +1,8 @@
 //! The hits of a counting run, added up by the stacks that they came from.
 //!
 //! A stack was taken of some hits only. Hits of one size from one caller at one stack depth are attributed
-//! to the stacks taken of such hits, in proportion; nearly always there is one. The meaning of the numbers
-//! is `counts`'.
+//! to the stacks taken of such hits, in proportion; nearly always there is one. The other modules of
+//! `counts` interpret the numbers.
 
 use super::{ProbeKind, STOPPED};
 use crate::path::Subject;

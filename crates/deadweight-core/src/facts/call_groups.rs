@@ -1,7 +1,7 @@
 //! System calls in groups: the same call of the same process on the same kind of object, counted once.
 //!
 //! Ten million calls become a few dozen groups; cost classes judge groups, never single calls. Time on the
-//! path is `attribute`'s.
+//! path is charged by `attribute`.
 
 use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::processes::{ProcessId, Processes};

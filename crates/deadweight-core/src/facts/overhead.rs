@@ -3,7 +3,7 @@
 //! The recorder calibrates a cost per event while the machine is idle; a program's real cost depends on its
 //! caches and on the load of the machine. Where the same command also ran without recording, the kernel's
 //! count of its CPU time is what must be left when the overhead is taken out. The calibrated costs are
-//! scaled until that holds. Moving the time into its row is `attribute`'s.
+//! scaled until that holds. `attribute` moves the time into its row.
 
 use crate::facts::clean_run::CleanRun;
 use crate::timeline::{Call, Run, Task, Timeline, Within};

@@ -1,7 +1,7 @@
 //! Which tasks make up which process, what program each ran, and when it was still starting.
 //!
-//! The kernel reuses process ids; a [`ProcessId`] names one life of one process. Which process counts is
-//! `path::Subject`'s.
+//! The kernel reuses process ids; a [`ProcessId`] names one life of one process. `path::Subject` chooses
+//! the process whose wall time counts.
 
 use crate::path::Subject;
 use crate::timeline::{Span, Timeline, Within};

@@ -2,8 +2,8 @@
 //! innermost frame.
 //!
 //! Frames above that one are the reason why the program does it, not a cost of the library. Each code
-//! address is classified once, so that a million samples take a million look-ups. What is a cost is
-//! `cost`'s to decide, charging is `attribute`'s.
+//! address is classified once, so that a million samples take a million look-ups. `cost` decides what is a
+//! cost, `attribute` charges it.
 
 use crate::facts::call_site::{CallSite, is_own};
 use deadweight_code::Role;

@@ -1,8 +1,8 @@
 //! Removals: what can be removed from the program's own binary to measure a finding.
 //!
 //! Calls and block instructions that zero memory, one place at a time; the checks of one loop; the lock
-//! prefixes of counters that only one thread changes. Copies are not tried: their result is used. The bytes
-//! are `deadweight_code::removal`'s, the judgement of a trial is `proof`'s.
+//! prefixes of counters that only one thread changes. Copies are not tried: their result is used.
+//! `deadweight_code::removal` makes the bytes, `proof` judges a trial.
 
 use crate::account::AccountId;
 use crate::cost::checked_loops;

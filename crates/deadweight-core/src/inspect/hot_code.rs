@@ -1,7 +1,7 @@
 //! The hottest machine code of a finding, as lines that a reader can check.
 //!
-//! Never a single instruction: which of a few neighbours a sample hits is chance. What is a cost is
-//! `cost`'s to judge, decoding is `deadweight_code`'s.
+//! Never a single instruction: which of a few neighbours a sample hits is chance. `cost` judges what is a
+//! cost, `deadweight_code` decodes the instructions.
 
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights};

@@ -1,7 +1,6 @@
 //! Shares: a class' part of a process' own time by samples, for findings based on them.
 //!
-//! Dividing the time is `attribute`'s. Predicting the saving is each class': it knows how its share
-//! misleads.
+//! `attribute` divides the time. Each class predicts the saving itself: it knows how its share misleads.
 
 use crate::account::AccountId;
 use crate::account::Attribution;

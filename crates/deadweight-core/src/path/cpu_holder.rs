@@ -1,6 +1,6 @@
 //! Which task had the CPU while another could have run: waits for a CPU by holder.
 //!
-//! Not a saving: the holder's work may be needed.
+//! This is no saving: the holder's work may be needed.
 
 use crate::path::Subject;
 use crate::timeline::{Run, Timeline};

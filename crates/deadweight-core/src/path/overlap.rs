@@ -1,7 +1,7 @@
 //! Waits that ended outside the subject, and what the subject did meanwhile.
 //!
 //! If some own task was on a CPU all the time, removing the wait may save nothing; or all of it, if that
-//! work is needless. So the saving is a range. The waits themselves are `path`'s.
+//! work is needless. So the saving is a range.
 
 use crate::path::Path;
 use crate::timeline::Timeline;

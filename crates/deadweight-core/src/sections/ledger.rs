@@ -1,7 +1,7 @@
 //! Rows that add up to the wall time, exactly.
 //!
-//! Charging is `attribute`'s, pooling several runs is `pool`'s: this only names the sums and adds a note of
-//! a few words to each.
+//! This only names the sums and adds a note of a few words to each: `attribute` charges the time, and
+//! `pool` combines several runs.
 
 use crate::account::AccountId;
 use crate::account::{Attribution, Detail, Entry};

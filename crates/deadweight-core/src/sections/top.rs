@@ -1,6 +1,6 @@
 //! The functions with most of the program's own time on the path, by samples.
 //!
-//! Judging them is the cost classes'.
+//! The cost classes judge them.
 
 use crate::account::Attribution;
 use crate::facts::Facts;

@@ -1,7 +1,7 @@
 //! The walk over the events: which part of the timeline each one changes.
 //!
-//! [`Live`] keeps what a task is known to do; it becomes a span when that changes. Recordings have holes:
-//! an event that contradicts the state repairs it.
+//! `Live` keeps what a task is known to do; it becomes a span when that changes. Recordings have holes: an
+//! event that contradicts the state repairs it.
 
 use super::arguments::Arguments;
 use super::handover::past_idle_threads;

@@ -1,4 +1,4 @@
-//! Which task a tid stands for at this moment. What the task does is `build`'s.
+//! Which task a tid stands for at this moment. It does not know what the task does.
 
 use deadweight_trace::ids::{TaskId, Tid};
 use std::collections::BTreeMap;

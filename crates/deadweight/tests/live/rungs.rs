@@ -216,9 +216,7 @@ fn a_users_many_processes_are_recorded_by_fewer_calls_and_that_is_said() {
         let line = format!("i=0; while [ $i -lt {births} ]; do (:); i=$((i+1)); done; {then}");
         home.report(&[], &["sh", "-c", &line])
     };
-    let said = |report: &Report| {
-        report.warnings.iter().any(|w| w.contains("had been born when"))
-    };
+    let said = |report: &Report| report.warnings.iter().any(|w| w.contains("had been born when"));
     let few = script(40, "exit 4");
     assert!(!said(&few), "{:?}", few.warnings);
     let many = script(400, "sleep .4; exit 3");

@@ -1,6 +1,6 @@
 //! Hazards: reasons why the measurement itself misleads, each with advice.
 //!
-//! Costs of the program are findings.
+//! Costs of the program are findings, not hazards.
 
 mod readings;
 mod series;

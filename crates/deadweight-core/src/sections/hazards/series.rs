@@ -2,7 +2,7 @@
 //!
 //! Nothing was traced in these runs, but the kernel counts some things of every program: CPU time, blocks
 //! read from storage, involuntary switches, throttled time. What the odd runs have more of than the others
-//! is why they are odd. Which runs are odd is `stats::spread`'s.
+//! is why they are odd. `stats::spread` decides which runs are odd.
 
 use super::hazard;
 use crate::facts::clean_run::CleanRun;
