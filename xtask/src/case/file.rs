@@ -20,7 +20,7 @@ pub(crate) struct Case {
     pub(crate) bench: Vec<String>,
     /// How many clean runs of each variant.
     pub(crate) runs: String,
-    /// What deadweight is told beside that.
+    /// More options of deadweight.
     pub(crate) options: Vec<String>,
     /// Shell commands that look at the reports, `$OUT/VARIANT.json`: what truths have no words for.
     pub(crate) shown: Vec<String>,

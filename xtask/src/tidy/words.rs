@@ -1,7 +1,7 @@
 //! The rule for words: the terms of the field in place of words that only this project knew.
 //!
-//! The words are in `words.table`. A word is compared with the parts of a name (`stand_in`,
-//! `StandIn` and `stand-in` are one word). Not a spell checker, and no judge of style.
+//! The words are in `words.table`. A word is compared with the parts of a name (`ring_buffer`,
+//! `RingBuffer` and `ring-buffer` are one word). Not a spell checker, and no judge of style.
 
 use super::tokens::is_word;
 use super::{Complaint, complain};
@@ -85,7 +85,7 @@ fn names(line: &str) -> Vec<Vec<String>> {
     line.split(|c| !is_word(c) && c != '-').map(parts).filter(|parts| !parts.is_empty()).collect()
 }
 
-/// The parts of a name, in lower case: of `stand_in`, `StandIn` or `stand-in`.
+/// The parts of a name, in lower case: of `ring_buffer`, `RingBuffer` or `ring-buffer`.
 fn parts(name: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut before = '_';
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_phrase_is_found_across_the_end_of_a_line() {
-        let text = "/// And what\n/// became of it.\n";
+        let text = concat!("/// And what\n/// bec", "ame of it.\n");
         assert_eq!(found("src/a.rs", text), [concat!("1 what became", " of")]);
     }
 

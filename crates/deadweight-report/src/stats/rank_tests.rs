@@ -75,7 +75,7 @@ pub fn paired(differences: &[f64]) -> f64 {
     by_normal(sum as f64 / 2.0, n * (n + 1.0) / 4.0, squares / 4.0)
 }
 
-/// P values of a family of tests, corrected by Holm's step-down: each is raised so that the probability of any false
+/// P values of a family of tests, corrected by Holm's step-down: each is increased so that the probability of any false
 /// alarm among all of them stays that of a single test.
 #[must_use]
 pub fn holm(p: &[f64]) -> Vec<f64> {

@@ -1,11 +1,11 @@
-//! `--pid`: programs that run already, joined and left again as if nobody had been there.
+//! `--pid`: attaching to running programs and detaching without a trace.
 
 use crate::support::{Bench, Said, deadweight, live, run, said};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program that runs until the value goes.
+/// A program that runs until the value is dropped.
 struct Runs(Child);
 
 impl Runs {
@@ -26,7 +26,7 @@ impl Runs {
         self.0.id().to_string()
     }
 
-    /// A field of what the kernel says about it.
+    /// A field of its `/proc/PID/status`.
     fn status(&self, field: &str) -> String {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
@@ -96,7 +96,7 @@ fn what_cannot_be_joined_is_refused_in_one_sentence() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_how() {
+fn an_ordinary_user_gets_the_command_that_helps() {
     live!();
     let bench = Bench::new();
     let binary = bench.copy();

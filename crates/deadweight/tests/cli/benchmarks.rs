@@ -8,7 +8,7 @@ fn compare(directory: &Path, words: &str) -> Said {
     said(&deadweight().current_dir(directory).arg("compare").args(words).output().unwrap())
 }
 
-/// Ten lines of Go's about one benchmark.
+/// Ten lines of Go's output for one benchmark.
 fn go(name: &str, base: u32) -> String {
     (0..10).map(|i| format!("Benchmark{name} 9 {} ns/op\n", base + i % 5)).collect()
 }
@@ -63,7 +63,7 @@ fn all_kinds_of_files_are_compared_with_their_like() {
         );
     }
     assert_eq!(compare(&dir, "o-a.txt o-b.txt").code, 1);
-    // Times per operation are times per operation, whoever took them.
+    // Times per operation are comparable across benchmark programs.
     assert_eq!(compare(&dir, "o-a.txt c-b.json").code, 1);
 }
 
@@ -106,16 +106,16 @@ fn operations_per_second_of_one_file() {
     assert!(lines[3].starts_with("Slow") && lines[3].ends_with("3.00 × slower"), "{lines:?}");
 }
 
-/// One sentence, our exit code, and not a word of a result.
-fn refused(directory: &Path, words: &str, told: &str) {
+/// One sentence, exit code 2 and no result.
+fn refused(directory: &Path, words: &str, sentence: &str) {
     let said = compare(directory, words);
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{words}: {}", said.err);
     assert_eq!(said.err.lines().count(), 1, "{words}: {}", said.err);
-    assert!(said.err.contains(told), "{words}: {}", said.err);
+    assert!(said.err.contains(sentence), "{words}: {}", said.err);
 }
 
 #[test]
-fn what_cannot_be_compared_is_told_in_a_sentence() {
+fn what_cannot_be_compared_is_refused_in_a_sentence() {
     let bench = Bench::new();
     bench.file("go.txt", go("X", 100) + &go("Y", 100));
     bench.file("other.txt", go("U", 100) + &go("V", 100));
@@ -164,7 +164,7 @@ fn what_took_no_time_is_compared_with_nothing() {
 }
 
 #[test]
-fn one_run_each_tells_nothing() {
+fn one_run_each_shows_nothing() {
     let bench = Bench::new();
     bench.file("a.txt", "BenchmarkX 1 100 ns/op\n");
     bench.file("b.txt", "BenchmarkX 1 900 ns/op\n");

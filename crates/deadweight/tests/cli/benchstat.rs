@@ -12,11 +12,11 @@ const MODULE: &str = "golang.org/x/perf@v0.0.0-20260908200009-22c9c6c9d4da";
 
 /// benchstat's source.
 fn source(test: &str) -> Option<PathBuf> {
-    let told = |words: &[&str]| {
+    let go = |words: &[&str]| {
         let output = Command::new("go").args(words).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let cache = told(&["env", "GOMODCACHE"]);
+    let cache = go(&["env", "GOMODCACHE"]);
     let source = cache.map(|cache| Path::new(&cache).join(MODULE));
     if source.as_ref().is_some_and(|source| source.is_dir()) {
         return source;
@@ -167,8 +167,8 @@ fn drawn_series_give_what_benchstat_says_of_them() {
         .output()
         .unwrap();
     if !built.status.success() {
-        let told = String::from_utf8_lossy(&built.stderr).into_owned();
-        eprintln!("SKIPPED drawn series: benchstat cannot be built: {told}");
+        let errors = String::from_utf8_lossy(&built.stderr).into_owned();
+        eprintln!("SKIPPED drawn series: benchstat cannot be built: {errors}");
         return;
     }
     for seed in 1..=2 {

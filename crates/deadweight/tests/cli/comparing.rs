@@ -102,7 +102,7 @@ fn conditions_decide_the_exit_code_and_are_read_before_anything_runs() {
 }
 
 #[test]
-fn what_is_no_report_is_told_in_a_sentence() {
+fn what_is_no_report_is_refused_in_a_sentence() {
     let bench = Bench::new();
     for text in ["", "{", "[]", "{\"schema\": 1}", "{\"schema\": NaN}"] {
         let file = bench.file("bad.json", text);

@@ -1,14 +1,14 @@
-//! `doctor`: everything that it may find missing or misleading, made so for real: users,
-//! capabilities, namespaces, cgroups and limits as they occur. Nothing here is pretended, except
-//! for hardware that this machine does not have: its files are put in place in a namespace.
+//! `doctor`: each missing permission and each misleading setting is real here: users, capabilities,
+//! namespaces, cgroups and limits. Only hardware that this machine does not have is faked, by files in
+//! a namespace.
 
 use crate::support::{Bench, FILTER, Said, USER, limited, live, said, within};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The examination under a program that changes something first; none, said loudly, where that
-/// program refuses.
+/// The result of `doctor` under a program that changes something first; `None`, with a message, if that
+/// program fails.
 fn under(wrapper: &[&str], program: &Path) -> Option<Said> {
     let out = Command::new(wrapper[0])
         .args(&wrapper[1..])
@@ -26,7 +26,7 @@ fn under(wrapper: &[&str], program: &Path) -> Option<Said> {
     }
 }
 
-/// What the examination says of the thing with this name or id: the lines of its object.
+/// The lines of the JSON object with this name or id.
 fn entry(said: &Said, key: &str, value: &str) -> Option<String> {
     let mark = format!("\"{key}\": \"{value}\"");
     let at = said.out.find(&mark)?;
@@ -45,7 +45,7 @@ fn missing(wrapper: &[&str], program: &Path, name: &str, words: &[&str]) {
     }
 }
 
-/// Checks that a hazard is told under `wrapper`.
+/// Checks that a hazard is reported under `wrapper`.
 fn hazard(wrapper: &[&str], id: &str, words: &[&str]) {
     let program = Path::new(env!("CARGO_BIN_EXE_deadweight"));
     let Some(said) = under(wrapper, program) else { return };
@@ -66,7 +66,7 @@ fn root_has_everything() {
 }
 
 #[test]
-fn a_user_is_told_what_is_missing_and_the_command_really_gives_it() {
+fn a_user_sees_what_is_missing_and_the_command_really_grants_it() {
     live!();
     let bench = Bench::new();
     let program = bench.copy();
@@ -119,7 +119,7 @@ fn each_command_gives_what_it_is_named_for() {
                 eprintln!("SKIPPED for {name} under {alone}: here the command is {command}");
                 continue;
             }
-            // What was granted before is gone with the copy.
+            // The new copy has no earlier grants.
             let program = bench.copy();
             let granted = Command::new("sh").args(["-c", command]).output().unwrap();
             assert!(granted.status.success(), "{command}: {granted:?}");
@@ -133,7 +133,7 @@ fn each_command_gives_what_it_is_named_for() {
 }
 
 #[test]
-fn root_without_a_capability_is_told_which() {
+fn root_without_a_capability_sees_which() {
     live!();
     let program = Path::new(env!("CARGO_BIN_EXE_deadweight"));
     let without = |set| ["setpriv", "--bounding-set", set];
@@ -158,7 +158,7 @@ fn root_without_a_capability_is_told_which() {
 }
 
 #[test]
-fn limits_and_namespaces_are_told() {
+fn limits_and_namespaces_are_reported() {
     live!();
     let program = Path::new(env!("CARGO_BIN_EXE_deadweight"));
     let files = ["prlimit", "--nofile=64:64"];
@@ -172,7 +172,7 @@ fn limits_and_namespaces_are_told() {
 }
 
 #[test]
-fn a_filter_of_system_calls_is_told() {
+fn a_filter_of_system_calls_is_reported() {
     live!();
     // perf_event_open, process_vm_readv.
     let numbers = if cfg!(target_arch = "x86_64") { "298,310" } else { "241,270" };
@@ -184,7 +184,7 @@ fn a_filter_of_system_calls_is_told() {
 }
 
 #[test]
-fn cpus_clocks_and_layouts_that_mislead_are_told() {
+fn cpus_clocks_and_layouts_that_mislead_are_reported() {
     live!();
     hazard(&["taskset", "-c", "0"], "one-cpu", &["share"]);
     hazard(&["setarch", "-R"], "fixed-addresses", &["ASLR", "memory layout"]);
@@ -211,7 +211,7 @@ fn cpus_clocks_and_layouts_that_mislead_are_told() {
 }
 
 #[test]
-fn a_busy_machine_is_told() {
+fn a_busy_machine_is_reported() {
     live!();
     let mut spins: Vec<_> = (0..std::thread::available_parallelism().map_or(1, usize::from))
         .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
@@ -224,25 +224,25 @@ fn a_busy_machine_is_told() {
 }
 
 #[test]
-fn stolen_time_is_told_where_there_is_any() {
+fn stolen_time_is_reported_where_there_is_any() {
     live!();
     let stat = fs::read_to_string("/proc/stat").unwrap();
     let ticks: Vec<f64> =
         stat.lines().next().unwrap().split_whitespace().skip(1).flat_map(str::parse).collect();
     let share = ticks[7] / ticks[..8].iter().sum::<f64>();
-    // Near the limit either is right.
+    // Near the limit both answers are right.
     if share > 0.0015 {
         hazard(&["env"], "virtual-machine", &["hypervisor", "steal"]);
     } else if share < 0.0005 {
         let said = under(&["env"], Path::new(env!("CARGO_BIN_EXE_deadweight"))).unwrap();
         assert!(!said.out.contains("virtual-machine"), "{}", said.out);
     } else {
-        eprintln!("SKIPPED stolen time: it is near the limit of what is told");
+        eprintln!("SKIPPED stolen time: it is near the limit of what is reported");
     }
 }
 
 #[test]
-fn huge_pages_are_told_while_they_are_always_on() {
+fn huge_pages_are_reported_while_they_are_always_on() {
     live!();
     let file = "/sys/kernel/mm/transparent_hugepage/enabled";
     let Ok(before) = fs::read_to_string(file) else {
@@ -261,7 +261,7 @@ fn huge_pages_are_told_while_they_are_always_on() {
 }
 
 #[test]
-fn limits_of_cgroups_are_told() {
+fn limits_of_cgroups_are_reported() {
     live!();
     let first = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "150000")];
     if let Some(group) = limited("cpu", &first, &[("cpu.max", "150000 100000")]) {

@@ -1,4 +1,4 @@
-//! Much, long, and under bad conditions: the program goes on and ends as ever, and the recording opens.
+//! Large and long recordings, and bad conditions: the program runs to its normal end, and the recording can be read.
 
 use crate::support::{Bench, live, mode, run, said};
 use std::fs;
@@ -21,7 +21,7 @@ fn running(script: &str) -> Option<String> {
 }
 
 #[test]
-fn killed_at_any_instant_it_harms_nobody() {
+fn killed_at_any_instant_it_harms_no_program() {
     live!();
     let bench = Bench::new();
     let file = bench.path("t.dwt");
@@ -46,7 +46,7 @@ fn killed_at_any_instant_it_harms_nobody() {
         std::thread::sleep(Duration::from_micros((instant >> 33) % 800_000));
         child.kill().unwrap();
         child.wait().unwrap();
-        // Whoever was let go goes on to its end; whoever was not never begins.
+        // A program that was already started runs to its end; another one never starts.
         let until = Instant::now() + Duration::from_secs(30);
         while let Some(process) = running(&script) {
             assert!(Instant::now() < until, "{process} goes on for ever");
@@ -72,7 +72,7 @@ fn killed_at_any_instant_it_harms_nobody() {
     while ours() > 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(ours(), 0, "nobody of ours is left");
+    assert_eq!(ours(), 0, "no process of deadweight is left");
 }
 
 #[test]
@@ -87,16 +87,16 @@ fn a_recording_has_the_size_that_was_allowed() {
     assert!(fs::metadata(&file).unwrap().len() <= 200 << 10);
     let report = run(&["report".as_ref(), file.as_os_str()]);
     assert_eq!(report.code, 0, "{}", report.err);
-    let told = report.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("later events are missing"), "{told}");
-    // What is not known is a row, and not what happened to be going on at the cut.
-    assert!(told.contains("not recorded records were lost"), "{told}");
+    let printed = report.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("later events are missing"), "{printed}");
+    // The unknown time is a row of its own, not the state at the cut.
+    assert!(printed.contains("not recorded records were lost"), "{printed}");
     let few = run(&["record", "--max-size", "1K", "--", "true"]);
     assert_eq!(few.code, 2);
     assert!(few.err.contains("64K"), "{}", few.err);
 }
 
-/// Two processes that wake each other by turns, many more times than rings hold records of.
+/// Two processes that wake each other alternately, many more times than ring buffers hold records.
 const TURNS: &str = "import os
 def turns(count, r, w, first):
     for _ in range(count):
@@ -136,7 +136,7 @@ fn what_did_not_fit_into_the_rings_is_a_row_and_said() {
         }
     };
     wait_for("begun");
-    // Nobody empties the rings now.
+    // The ring buffers are not drained now.
     signal("-STOP");
     wait_for("far");
     signal("-CONT");
@@ -189,7 +189,7 @@ print(len(all))";
 #[test]
 fn programs_that_do_not_want_to_be_watched_run_as_ever() {
     live!();
-    // Not dumpable: nobody may look into it.
+    // Not dumpable: other processes may not read it.
     let hidden = "import ctypes, os
 ctypes.CDLL(None).prctl(4, 0)
 print(sum(os.getppid() > 0 for _ in range(1000)))";
@@ -213,6 +213,6 @@ libc.syscall(60, 5)";
     } else {
         eprintln!("SKIPPED a program with a tracer: strace is not installed");
     }
-    // With another user's rights.
+    // With another user's permissions.
     same(&["setpriv", "--reuid", "1001", "--regid", "1001", "--clear-groups", "id", "-u"]);
 }

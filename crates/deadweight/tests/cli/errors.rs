@@ -97,8 +97,8 @@ fn a_damaged_recording_is_read_as_far_as_it_goes_or_refused_in_words() {
         assert!(said.code == 0 || said.code == 2, "{said:?}");
         let words = format!("{}{}", said.out, said.err);
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        let told = ["broke off", "breaks off"].iter().any(|told| words.contains(told));
-        assert!(told || said.code == 2, "{words}");
+        let printed = ["broke off", "breaks off"].iter().any(|printed| words.contains(printed));
+        assert!(printed || said.code == 2, "{words}");
     }
     let mut bad = whole.clone();
     let middle = bad.len() / 2;
@@ -114,12 +114,12 @@ fn a_damaged_recording_is_read_as_far_as_it_goes_or_refused_in_words() {
 #[test]
 fn places_that_cannot_be_written_are_found_out_before_the_program_runs() {
     let bench = Bench::new();
-    let witness = bench.path("ran");
+    let mark = bench.path("ran");
     for option in ["-o", "--export-json"] {
         let said = said(
             &deadweight()
                 .args([option, "/no/such/directory/report", "--", "touch"])
-                .arg(&witness)
+                .arg(&mark)
                 .output()
                 .unwrap(),
         );
@@ -129,12 +129,12 @@ fn places_that_cannot_be_written_are_found_out_before_the_program_runs() {
     let said = said(
         &deadweight()
             .args(["record", "-o", "/no/such/directory/t.dwt", "--", "touch"])
-            .arg(&witness)
+            .arg(&mark)
             .output()
             .unwrap(),
     );
     assert_eq!(said.code, 2, "{}", said.err);
-    assert!(!witness.exists(), "the program ran");
+    assert!(!mark.exists(), "the program ran");
 }
 
 #[test]
@@ -144,8 +144,9 @@ fn a_full_disk_is_said() {
         let report = run(&[option, "/dev/full", "--", "sh", "-c", "exit 5"]);
         assert_eq!(report.code, 5, "the program's own");
         // What was measured is not lost.
-        let told = ["No space left", "wall time"].iter().all(|told| report.err.contains(told));
-        assert!(told, "{option}: {}", report.err);
+        let printed =
+            ["No space left", "wall time"].iter().all(|printed| report.err.contains(printed));
+        assert!(printed, "{option}: {}", report.err);
     }
     let trace = run(&["record", "-o", "/dev/full", "--", "sh", "-c", "exit 5"]);
     assert_eq!(trace.code, 5, "{trace:?}");
@@ -156,7 +157,7 @@ fn a_full_disk_is_said() {
 }
 
 #[test]
-fn reports_go_where_they_are_told_and_are_private() {
+fn reports_go_to_their_file_and_are_private() {
     live!();
     let bench = Bench::new();
     let (words, json) = (bench.file("words", "x".repeat(100_000)), bench.path("json"));
@@ -195,20 +196,20 @@ fn a_process_that_did_not_run_is_answered_with_those_that_did() {
 }
 
 #[test]
-fn an_ordinary_user_records_and_is_told_what_was_not_seen() {
+fn an_ordinary_user_records_and_sees_what_was_not_recorded() {
     live!();
     let bench = Bench::new();
     let binary = bench.copy();
     for options in [&[][..], &["-r", "3"]] {
-        let witness = bench.path("ran");
+        let mark = bench.path("ran");
         let mut command = std::process::Command::new(&binary);
-        command.args(options).args(["--", "touch"]).arg(&witness).stdin(Stdio::null());
+        command.args(options).args(["--", "touch"]).arg(&mark).stdin(Stdio::null());
         let ordinary = std::os::unix::process::CommandExt::uid(&mut command, 65_534);
         let said = said(&ordinary.current_dir("/").output().unwrap());
         if said.code == 2 {
-            // Where perf events are closed to users there is one sentence.
+            // If users may not open perf events, one sentence says so.
             assert_eq!(said.err.lines().count(), 1, "{}", said.err);
-            assert!(!witness.exists(), "the program ran");
+            assert!(!mark.exists(), "the program ran");
             continue;
         }
         assert!(said.err.contains("wall time") && said.err.contains("seen: not"), "{}", said.err);
@@ -244,7 +245,7 @@ fn a_mistyped_command_leaves_no_recording() {
     assert!(!file.exists());
 }
 
-/// A recording that is there already.
+/// An existing recording.
 fn golden() -> std::path::PathBuf {
     let core = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../deadweight-core");
     core.join("tests/golden/static-hello.dwt")
@@ -275,7 +276,7 @@ fn root_writes_to_no_link_of_others_and_for_a_user_of_sudo_what_he_can_read() {
     assert_eq!((refused.code, refused.err.lines().count()), (2, 1), "{refused:?}");
     assert!(refused.err.contains("link of uid 65534"), "{}", refused.err);
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "before");
-    // His own, by `sudo`, is what he means; and so is root's.
+    // A link of his own is followed under `sudo`, and so is root's.
     assert_eq!(report(&link, Some(USER)).code, 0);
     assert!(std::fs::read_to_string(&target).unwrap().contains("wall time"));
     let made = bench.path("made");

@@ -1,5 +1,5 @@
 //! Signals from outside, dying on either side, and disks that fill up: the program is not harmed,
-//! and what is left of the recording is said.
+//! and the report says what is left of the recording.
 
 use crate::support::{Bench, Said, deadweight, live, run, said};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -13,7 +13,7 @@ fn send(signal: &str, to: &str) {
     assert!(sent.success(), "kill -{signal} {to}");
 }
 
-/// Waits for a file to have content: the program's word that it is so far.
+/// Waits for a file to have content, which the program writes when it is ready.
 fn await_file(path: &Path) -> String {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
@@ -197,7 +197,7 @@ fn a_recording_that_may_not_be_read_is_said() {
     let binary = bench.copy();
     let mut command = Command::new(&binary);
     command.args(["report".as_ref(), file.as_os_str()]).current_dir("/");
-    // Root may read anything; anybody else is refused as he is.
+    // Root may read anything; other users are refused.
     let is_root = std::fs::metadata("/proc/self")
         .is_ok_and(|us| std::os::unix::fs::MetadataExt::uid(&us) == 0);
     if is_root {

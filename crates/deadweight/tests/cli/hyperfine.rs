@@ -1,5 +1,4 @@
-//! Options of `compare` that hyperfine's users bring: what is run when, with what, and what is
-//! written about it.
+//! hyperfine's options of `compare`: what is run when, with what input, and what is exported.
 
 use crate::support::{Bench, Said, deadweight, live, said};
 use serde_json::Value;
@@ -39,7 +38,7 @@ fn what_is_to_be_done_around_runs_is_done_for_each_of_them() {
         let prepared = count(&format!("prepare {n}"));
         assert_eq!((prepared, count(&format!("conclude {n}"))), (4, 4), "{lines:?}");
     }
-    // What is set up for one may be in the way of the other: one after the other.
+    // The setup of one command may disturb the other: they run one after the other.
     assert_eq!(lines[..2], ["setup 1", "prepare 1"]);
     assert_eq!(lines[9..11], ["cleanup 1", "setup 2"]);
     assert!(lines.ends_with(&["conclude 2", "cleanup 2"]), "{lines:?}");
@@ -143,9 +142,9 @@ fn what_comes_through_a_pipe_is_read_or_refused_in_a_sentence() {
     let bash = std::process::Command::new("bash").arg("-c").arg(&line).current_dir(&dir).output();
     let read = said(&bash.unwrap());
     assert!(read.code == 3 && read.out.contains("100.0n"), "{}{}", read.out, read.err);
-    let refused = |side: &str, told: &str| {
+    let refused = |side: &str, sentence: &str| {
         let said = compare(&dir, &["go.txt", side]);
-        assert!(said.code == 2 && said.err.contains(told), "{side}: {}{}", said.out, said.err);
+        assert!(said.code == 2 && said.err.contains(sentence), "{side}: {}{}", said.out, said.err);
     };
     refused("pipe", "pipe is a pipe or a device: save it as a file first");
     refused("large.txt", "ns/op of X is 1e400, which is more than a number can hold");
@@ -153,14 +152,14 @@ fn what_comes_through_a_pipe_is_read_or_refused_in_a_sentence() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_told_so() {
+fn options_that_make_no_sense_are_refused() {
     let bench = Bench::new();
     bench.file("go.txt", "BenchmarkX 1 100 ns/op\n");
     let dir = bench.path("");
-    let refused = |words: &[&str], told: &str| {
+    let refused = |words: &[&str], sentence: &str| {
         let said = compare(&dir, words);
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{words:?}: {}", said.err);
-        assert!(said.err.contains(told), "{words:?}: {}", said.err);
+        assert!(said.err.contains(sentence), "{words:?}: {}", said.err);
     };
     refused(&["--setup", "true", "go.txt", "go.txt"], "--setup is only for commands");
     refused(&["-P", "n", "3", "1", "true {n}"], "the range is empty");

@@ -3,7 +3,7 @@
 //! Tests that record need privilege; without it each says loudly that it was skipped, and why.
 //! Not for what the numbers are: see the golden and live tests.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where the machine does not do as told")]
+#![expect(clippy::unwrap_used, reason = "a test stops where the machine does not obey")]
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod arguments;

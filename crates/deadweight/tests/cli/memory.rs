@@ -1,4 +1,4 @@
-//! Little memory: the program goes on and ends as ever, what was recorded opens, and what is missing is said.
+//! Little memory: the program runs to its normal end, the recording can be read, and the report says what is missing.
 
 use crate::group::Group;
 use crate::support::{Bench, FILTER, Said, USER, deadweight, limited, live, run, said, within};
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A cgroup with so much memory; none, said loudly, where none can be made.
+/// A cgroup with so much memory; `None`, with a message, if none can be made.
 fn group(mib: u64) -> Option<Group> {
     let bytes = (mib << 20).to_string();
     let limits = ([("memory.limit_in_bytes", &*bytes)], [("memory.max", &*bytes)]);
@@ -29,7 +29,7 @@ fn inside<S: AsRef<OsStr>>(
     said(&command.current_dir(bench.path(".")).output().unwrap())
 }
 
-/// Two processes that wake each other by turns: some twenty records each time.
+/// Two processes that wake each other alternately: some twenty records each time.
 const TURNS: &str = "import os
 a, b = os.pipe(), os.pipe()
 if os.fork() == 0:
@@ -55,7 +55,7 @@ fn a_limit_costs_later_events_and_nothing_else(rung: &str, wrapper: &[&str]) {
     assert_eq!(report.recording.rung, if rung == "root" { "" } else { rung });
     assert_eq!(report.ledger.iter().map(|row| row.ns).sum::<u64>(), report.wall_ns);
     assert!(unrecorded(&report) > report.wall_ns / 20, "{report:?}");
-    assert!(tells_of_memory(&report), "{report:?}");
+    assert!(warns_of_memory(&report), "{report:?}");
     let record = [&["record", "-q", "-o", "t.dwt"], &python[..]].concat();
     let recorded = inside(&small, &bench, wrapper, &record);
     assert_eq!((recorded.code, &*recorded.out), (3, "done\n"), "{rung}: {}", recorded.err);
@@ -64,10 +64,10 @@ fn a_limit_costs_later_events_and_nothing_else(rung: &str, wrapper: &[&str]) {
     let printed = said(&report.output().unwrap());
     assert_eq!(printed.code, 0, "{rung}: {}", printed.err);
     assert!(printed.out.contains("exit code 3"), "{rung}: {}", printed.out);
-    // It needs less: whether anything is missing hangs on the machine.
+    // It needs less: whether records are missing depends on the machine.
     let report = json_of(&bench);
     assert!(
-        unrecorded(&report) < report.wall_ns / 20 || tells_of_memory(&report),
+        unrecorded(&report) < report.wall_ns / 20 || warns_of_memory(&report),
         "{rung}: {report:?}"
     );
 }
@@ -81,7 +81,7 @@ fn unrecorded(report: &Report) -> u64 {
     report.ledger.iter().filter(|row| row.account == "unrecorded").map(|row| row.ns).sum()
 }
 
-fn tells_of_memory(report: &Report) -> bool {
+fn warns_of_memory(report: &Report) -> bool {
     report.warnings.iter().any(|said| said.contains("memory was left"))
 }
 
@@ -103,7 +103,7 @@ time.sleep(0.2)
 open('done', 'w').write('yes')";
 
 #[test]
-fn who_is_killed_for_want_of_memory_is_not_the_program() {
+fn the_program_is_not_killed_when_memory_is_short() {
     live!();
     let bench = Bench::new();
     let Some(small) = group(72) else { return };

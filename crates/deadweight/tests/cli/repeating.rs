@@ -75,7 +75,7 @@ fn runs_that_write_different_things_are_said() {
 }
 
 #[test]
-fn a_failing_command_is_not_repeated_unless_told() {
+fn a_failing_command_is_not_repeated_unless_asked() {
     live!();
     let bench = Bench::new();
     let log = bench.path("log");
@@ -84,7 +84,7 @@ fn a_failing_command_is_not_repeated_unless_told() {
     assert_eq!(said.code, 5);
     assert_eq!(first["exit"]["code"], 5);
     assert!(hazards(&first).contains(&"stopped-repeating"));
-    // A second run, traced, tells why.
+    // A second run, traced, shows the reasons.
     assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2);
     let (said, all) = report(&["-r", "4", "-i"], &["sh", "-c", &script], &bench.path("j"));
     assert_eq!((said.code, &all["runs"]["clean"]["count"]), (5, &Value::from(4)));
@@ -98,6 +98,6 @@ fn proving_repeats_and_says_if_there_is_nothing_to_prove() {
     assert_eq!((said.code, said.out.as_str()), (0, "hi\n"), "{}", said.err);
     assert!(report["runs"]["clean"]["count"].as_u64().unwrap() > 1);
     let warnings = report["warnings"].as_array().unwrap();
-    let told = |w: &Value| w.as_str().unwrap().starts_with("nothing was proved");
-    assert!(warnings.iter().any(told), "{warnings:?}");
+    let not_proved = |w: &Value| w.as_str().unwrap().starts_with("nothing was proved");
+    assert!(warnings.iter().any(not_proved), "{warnings:?}");
 }

@@ -17,7 +17,7 @@ pub(crate) fn deadweight() -> Command {
     command
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -53,7 +53,7 @@ pub(crate) fn can_record(test: &str) -> bool {
     reason.is_none()
 }
 
-/// Skips the test it stands in, loudly, where nothing can be recorded.
+/// Skips the calling test, with a message, if nothing can be recorded.
 macro_rules! live {
     () => {
         if !$crate::support::can_record(concat!(module_path!(), ":", line!())) {
@@ -63,7 +63,7 @@ macro_rules! live {
 }
 pub(crate) use live;
 
-/// A directory that goes away with the test.
+/// A directory that is removed after the test.
 pub(crate) struct Bench(PathBuf);
 
 impl Bench {
@@ -134,7 +134,7 @@ pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// A cgroup with a limit, as [`Group::new`]; none, said loudly, where none can be made.
+/// A cgroup with a limit, as [`Group::new`]; `None`, with a message, if none can be made.
 pub(crate) fn limited(
     controller: &str,
     first: &[(&str, &str)],

@@ -105,7 +105,7 @@ fn scheduling_policy_and_niceness_in_every_run() {
     }
     let seen = std::fs::read_to_string(&log).unwrap();
     assert!(seen.lines().count() >= 6, "{seen}");
-    // The bare run comes first; whoever runs the tests may be nice already.
+    // The bare run comes first; the tests may already run with another niceness.
     let bare = seen.lines().next().unwrap();
     assert!(bare.ends_with(" 3") && seen.lines().all(|line| line == bare), "{seen}");
 }
@@ -206,7 +206,7 @@ fn a_terminal_stays_a_terminal_of_its_size() {
     }
 }
 
-/// What comes of `signal` sent to us alone once a program that minds it runs under `options`.
+/// The result of `signal` sent to deadweight alone while a program that handles it runs under `options`.
 fn signalled(options: &[&str], signal: &str) -> Said {
     let bench = Bench::new();
     let ready = bench.path("ready");
@@ -241,13 +241,13 @@ fn a_signal_sent_to_us_reaches_the_program() {
 #[test]
 fn a_program_that_minds_a_signal_is_not_repeated_after_it() {
     live!();
-    // It would be run twenty times without end: nobody sends it a second signal.
+    // It would be run twenty times without end: no second signal is sent.
     let said = signalled(&["-i", "-r", "20"], "INT");
     assert!(said.err.contains("interrupted"), "{}", said.err);
 }
 
 #[test]
-fn a_limit_of_descriptors_is_raised_for_us_and_not_for_the_program() {
+fn the_descriptor_limit_grows_for_deadweight_and_not_for_the_program() {
     live!();
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -S -n 32 && exec \"$@\"", "sh"]);

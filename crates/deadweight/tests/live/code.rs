@@ -1,4 +1,4 @@
-//! Truths that machine code tells: copies of values, checks, atomic operations, calls. Each program
+//! Truths from machine code: copies of values, checks, atomic operations, calls. Each program
 //! has one planted cost; bounds are what removing it was measured to save, widened.
 
 use crate::truth::Truth;
@@ -13,7 +13,7 @@ fn moving(truth: Truth, name: &'static str) -> Truth {
     })
 }
 
-/// What these programs do not have, whatever they have.
+/// Costs that none of these programs has.
 const OTHERS: &[&str] = &["allocation", "gc", "zeroing", "buffer-copies", "unoptimised-build"];
 
 #[test]

@@ -6,7 +6,7 @@ use crate::truth::leave;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What stands before deadweight on each rung: root's, an ordinary user's, and that without perf events.
+/// The words before deadweight on each rung: root's, an ordinary user's, and that without perf events.
 pub(crate) fn rungs(home: &Home) -> Result<[(&'static str, Vec<String>); 3], String> {
     let filter = home.put(&program::build("refuse_perf")?, 0o755);
     let filter = [filter.to_str().unwrap(), "EPERM"].map(str::to_owned);
@@ -34,7 +34,7 @@ pub(crate) fn on_each_rung(
     }
 }
 
-/// Waits until a file has a line, which is the program's word that it is so far.
+/// Waits until a file has a line, which the program writes when it is ready.
 pub(crate) fn await_line(file: &Path) -> String {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
@@ -47,6 +47,6 @@ pub(crate) fn await_line(file: &Path) -> String {
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
-    // As one line: where lines break depends on what stands in them.
+    // As one line, because line breaks depend on the content.
     String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -9,17 +9,17 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// All that a container has of its own, for who has no rights.
+/// The namespaces of a container without privileges.
 const CONTAINER: [&str; 3] = ["unshare", "-Urpfm", "--mount-proc"];
 
-/// A program that runs until the value goes, with what started it.
+/// A program that runs until the value is dropped, with its parent.
 struct Enclosed {
     outer: Child,
     pid: String,
 }
 
 impl Enclosed {
-    /// `enclosed.c` as the user, alone in a container whose root is a folder that nobody else sees.
+    /// `enclosed.c` as the user, alone in a container whose root is a folder that no one else sees.
     fn new(home: &Home, program: &Path) -> Self {
         let name = format!("in-{}", std::process::id());
         let root = home.path().join("root");
@@ -83,7 +83,7 @@ fn as_root(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_program_in_a_container_is_joined_by_who_may() {
+fn a_program_in_a_container_is_joined_with_permission() {
     let (missing, program) = match program::build("enclosed") {
         Ok(program) => (None, program),
         Err(reason) => (Some(reason), Path::new("").into()),
@@ -102,7 +102,7 @@ fn a_program_in_a_container_is_joined_by_who_may() {
 }
 
 #[test]
-fn who_may_not_be_looked_into_is_refused_and_goes_on() {
+fn an_unreadable_process_is_refused_and_goes_on() {
     let Some(_alone) = leave(None) else { return };
     let home = Home::new("closed");
     let hidden = "import ctypes, time
@@ -124,7 +124,7 @@ time.sleep(6)";
 }
 
 #[test]
-fn inside_a_container_a_program_is_run_and_told() {
+fn inside_a_container_a_program_is_run_and_reported() {
     let Some(_alone) = leave(None) else { return };
     let home = Home::new("inside");
     let slept = |out: &Output| {
@@ -134,7 +134,7 @@ fn inside_a_container_a_program_is_run_and_told() {
         (rows.map(|row| row.ns).sum::<u64>(), report)
     };
     let arguments = ["--export-json", "-", "--", "sleep", "0.6"];
-    // Root of a container without rights outside, in whose home folder he may not write.
+    // Root of a container without privileges outside, in whose home folder he may not write.
     let user = ["setpriv", "--reuid", "1003", "--regid", "1003", "--clear-groups"];
     let inside = [&user[..], &CONTAINER, &["env", "-u", "XDG_CACHE_HOME", "HOME=/root"]].concat();
     let (ns, report) = slept(&home.run(&inside, &arguments));

@@ -1,5 +1,5 @@
-//! What deadweight may still do once a program's files are read, and what reaches a terminal from a program
-//! that writes escape sequences wherever it can.
+//! Privileges that deadweight keeps after it has read a program's files, and what reaches a terminal from a
+//! program that uses escape sequences in all its names.
 
 use crate::program;
 use crate::truth::leave;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A folder that is gone with the value.
+/// A folder that is removed when the value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -50,10 +50,10 @@ fn the_process_that_analyses_has_no_rights_but_to_read() {
     command.args(["-q", "--export-json"]).arg(&fifo).args(["--", "true"]);
     let mut child = command.stdin(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
-    let told = loop {
-        let told = status(child.id());
-        if field(&told, "NoNewPrivs:") == "1" || begun.elapsed() > Duration::from_secs(60) {
-            break told;
+    let fields = loop {
+        let fields = status(child.id());
+        if field(&fields, "NoNewPrivs:") == "1" || begun.elapsed() > Duration::from_secs(60) {
+            break fields;
         }
         assert!(child.try_wait().unwrap().is_none(), "it did not wait for its reader");
         std::thread::sleep(Duration::from_millis(5));
@@ -64,7 +64,7 @@ fn the_process_that_analyses_has_no_rights_but_to_read() {
     let reading = 1 << 2;
     for set in ["CapEff:", "CapPrm:"] {
         let left = u64::from_str_radix(&field(&later, set), 16).unwrap();
-        assert_eq!(left & !reading, 0, "{told}{later}");
+        assert_eq!(left & !reading, 0, "{fields}{later}");
     }
     assert_eq!(
         (field(&later, "NoNewPrivs:").as_str(), field(&later, "Threads:").as_str()),

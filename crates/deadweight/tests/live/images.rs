@@ -1,6 +1,6 @@
 //! Truths about code that is odd: damaged files, code that is in no file, code that changes, programs
-//! without names. The program ends as it would, what is missing is said in one sentence, and nobody is
-//! accused for it.
+//! without names. The program ends as it would, the report says in one sentence what is missing, and there is
+//! no finding about it.
 
 use crate::program;
 use crate::truth::Truth;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `program` ends well, and of the warnings exactly one names `place`: it says `words`.
-fn told_once(truth: Truth, place: &str, words: &'static str) -> Truth {
+fn warns_once(truth: Truth, place: &str, words: &'static str) -> Truth {
     let place = place.to_owned();
     truth.expect(format!("one warning of {place}: {words}"), move |report| {
         let about = report.warnings.iter().filter(|warning| warning.contains(&place));
@@ -20,7 +20,7 @@ fn told_once(truth: Truth, place: &str, words: &'static str) -> Truth {
     })
 }
 
-/// What a program of ours is, copied for a test that damages it.
+/// The bytes of a test program, copied for a test that damages them.
 fn copy(name: &str, called: &str) -> Result<PathBuf, String> {
     let path = program::scratch_folder().join(called);
     fs::copy(program::build(name)?, &path).map_err(|error| error.to_string())?;
@@ -65,7 +65,7 @@ fn of(path: Result<PathBuf, String>, arguments: &str) -> (Truth, String) {
 #[cfg(target_arch = "x86_64")]
 fn a_32_bit_program_is_timed_and_its_calls_are_not_guessed() {
     let path = program::scratch_folder().join("narrow");
-    told_once(Truth::of("@narrow"), &path.display().to_string(), "is a 32-bit program")
+    warns_once(Truth::of("@narrow"), &path.display().to_string(), "is a 32-bit program")
         .rows(&["net-work", "wait-cpu"], 0.9..=1.0)
         .expect("no call is named".to_owned(), |report| {
             !report.ledger.iter().any(|row| row.note.contains("write"))
@@ -77,10 +77,10 @@ fn a_32_bit_program_is_timed_and_its_calls_are_not_guessed() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn code_that_a_program_makes_is_said_to_be_nameless() {
-    told_once(Truth::of("@made_code"), "[anonymous]", "is in no file").silent().check();
+    warns_once(Truth::of("@made_code"), "[anonymous]", "is in no file").silent().check();
 }
 
-/// Takes the list away that a program left in `/tmp`.
+/// Removes the perf map that a program left in `/tmp`.
 fn sweep(report: &Report) {
     let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", report.subject.pid));
 }
@@ -144,7 +144,7 @@ fn functions_of_a_script_have_the_names_that_node_lists() {
 #[cfg(target_arch = "x86_64")]
 fn code_that_a_program_changes_is_not_read_from_its_file() {
     let path = program::scratch_folder().join("patched");
-    told_once(Truth::of("@patched"), &path.display().to_string(), "may have changed it")
+    warns_once(Truth::of("@patched"), &path.display().to_string(), "may have changed it")
         .silent()
         .check();
 }
@@ -169,7 +169,7 @@ fn a_program_whose_file_is_replaced_is_still_read_as_it_was() {
 #[test]
 fn damaged_lines_leave_functions() {
     let (truth, path) = of(damaged("damaged-lines", &[".debug_line"]), "2000");
-    told_once(truth, &path, "debug information that tells no line")
+    warns_once(truth, &path, "debug information that tells no line")
         .first_finding(&["buffer-copies"])
         .expect("its place is a function".to_owned(), |report| {
             let sites = report.findings.iter().flat_map(|finding| &finding.sites);
@@ -182,13 +182,13 @@ fn damaged_lines_leave_functions() {
 #[test]
 fn damaged_debug_information_leaves_functions() {
     let (truth, path) = of(damaged("damaged-units", &[".debug_info"]), "2000");
-    told_once(truth, &path, "debug information").first_finding(&["buffer-copies"]).check();
+    warns_once(truth, &path, "debug information").first_finding(&["buffer-copies"]).check();
 }
 
 #[test]
 fn damaged_unwind_tables_leave_the_innermost_functions() {
     let (truth, path) = of(damaged("damaged-frames", &[".eh_frame"]), "2000");
-    told_once(truth, &path, "damaged unwind tables").never(&["missed-inlining"]).check();
+    warns_once(truth, &path, "damaged unwind tables").never(&["missed-inlining"]).check();
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_program_without_names_is_said_to_be() {
         if done { Ok(path) } else { Err("objcopy is not installed".to_owned()) }
     });
     let (truth, path) = of(stripped, "2000");
-    told_once(truth, &path, "neither symbols nor debug information")
+    warns_once(truth, &path, "neither symbols nor debug information")
         .first_finding(&["buffer-copies"])
         .check();
 }
@@ -213,6 +213,6 @@ fn section_headers_that_lead_nowhere_leave_a_program_without_names() {
         fs::write(path, bytes).expect("our own folder");
     });
     let (truth, path) = of(broken, "2000");
-    told_once(truth, &path, "is a broken ELF file").never(&["missed-inlining"]).check();
+    warns_once(truth, &path, "is a broken ELF file").never(&["missed-inlining"]).check();
     let _ = fs::remove_file(Path::new(&path));
 }

@@ -1,5 +1,5 @@
-//! `--pid` for who is not root and where perf events are refused: programs are joined by stops, and go on as if
-//! nobody had been there, whatever becomes of us.
+//! `--pid` without root or perf events: deadweight attaches with ptrace, and the program goes on undisturbed,
+//! even if deadweight is killed.
 
 use crate::each_rung::{await_line, on_each_rung};
 use crate::program;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// A program of the user's that runs until the value goes.
+/// A program of the user that runs until the value is dropped.
 struct Runs(Child);
 
 impl Runs {
@@ -28,7 +28,7 @@ impl Runs {
         self.0.id().to_string()
     }
 
-    /// Who traces any of its threads, and how many of them are stopped.
+    /// The tracer of its threads, and how many of them are stopped.
     fn traced(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
         let status = |task: std::fs::DirEntry| {
@@ -87,7 +87,7 @@ fn a_user_joins_his_program_and_sees_what_it_does() {
 }
 
 #[test]
-fn waits_of_every_kind_go_on_whatever_becomes_of_us() {
+fn waits_of_every_kind_go_on_even_if_deadweight_is_killed() {
     let (missing, program) = match program::build("waits") {
         Ok(program) => (None, program),
         Err(reason) => (Some(reason), Path::new("").into()),
@@ -117,7 +117,7 @@ fn waits_of_every_kind_go_on_whatever_becomes_of_us() {
 }
 
 #[test]
-fn what_becomes_of_a_joined_program_is_told() {
+fn the_end_of_a_joined_program_is_reported() {
     let Some(_alone) = leave(None) else { return };
     let home = Home::new("becomes");
     let program = Runs::new(&home, &["sh", "-c", "sleep 0.8; exec sleep 0.7"]);
@@ -129,7 +129,7 @@ fn what_becomes_of_a_joined_program_is_told() {
 }
 
 #[test]
-fn who_cannot_be_joined_by_a_user_is_told_in_a_sentence() {
+fn a_process_that_a_user_cannot_join_is_refused_in_a_sentence() {
     let missing = program::tool("strace").err();
     let Some(_alone) = leave(missing) else { return };
     let home = Home::new("refused");

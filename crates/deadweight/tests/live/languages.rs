@@ -1,5 +1,5 @@
 //! Truths about costs in the languages that other files here do not have them in, so that each cost
-//! is found wherever it occurs. Bounds are wide: what is told here is class and line.
+//! is found wherever it occurs. Bounds are wide: the tests check class and line.
 
 use crate::truth::Truth;
 
@@ -150,7 +150,7 @@ fn checked_indexes_in_zig_are_a_candidate() {
 }
 
 #[test]
-fn what_no_optimiser_saw_is_told_in_every_language() {
+fn an_unoptimised_build_is_reported_in_every_language() {
     for command in [
         "@far_getter.debug 30",
         "@word_count.debug 10000",

@@ -1,6 +1,5 @@
-//! What happens to a recorder, on each rung: signals, a terminal that goes away, a disk that fills up, death; and
-//! addresses that change their owner all the time.
-//! The program is to end as it would have, and what is left of the recording is to say what is missing.
+//! Accidents of a recorder, on each rung: signals, a closed terminal, a full disk, its death, and reused
+//! addresses\. The program must end as without deadweight, and the recording must say what is missing\.
 
 use crate::each_rung::{await_line, on_each_rung, text};
 use crate::program;
@@ -33,10 +32,13 @@ fn a_signal_to_the_recorder_is_the_programs_on_each_rung() {
             let words = text(&out.stderr);
             assert_eq!(out.status.code(), Some(128 + number), "{rung} {signal}: {words}");
             assert!(!Path::new("/proc").join(program).exists(), "{rung} {signal}: it goes on");
-            let told = text(&report(home).stdout);
+            let printed = text(&report(home).stdout);
             let ended = format!("the command was ended by signal {number} (SIG{signal}");
-            assert!(told.contains(&ended) && told.contains("until then"), "{rung}: {told}");
-            assert!(!told.contains("breaks off"), "{rung}: {told}");
+            assert!(
+                printed.contains(&ended) && printed.contains("until then"),
+                "{rung}: {printed}"
+            );
+            assert!(!printed.contains("breaks off"), "{rung}: {printed}");
             std::fs::remove_file(home.path().join("ready")).unwrap();
         }
     });
@@ -49,7 +51,7 @@ fn a_terminal_that_goes_away_takes_nothing_with_it() {
     on_each_rung("hang-up", missing, |rung, home, wrapper| {
         let hang_up = home.put(hang_up.as_ref().unwrap(), 0o755);
         let before = [&[hang_up.to_str().unwrap(), "ready"], wrapper].concat();
-        // The program minds the hang-up as `nohup` does, and writes to where nobody is.
+        // The program ignores the hang-up as under `nohup`, and writes to a closed terminal.
         let script = "trap '' HUP; echo $$ > ready; sleep 0.3; echo lost; echo yes > done; exit 3";
         for arguments in [&["--"][..], &["-o", "words", "--"], &["record", "-o", "t.dwt", "--"]] {
             let mut command = home.command(&before, &[arguments, &["sh", "-c", script]].concat());
@@ -62,8 +64,11 @@ fn a_terminal_that_goes_away_takes_nothing_with_it() {
         }
         let words = std::fs::read(home.path().join("words")).unwrap();
         assert!(text(&words).contains("wall time"), "{rung}: {}", text(&words));
-        let told = text(&report(home).stdout);
-        assert!(told.contains("exit code 3") && !told.contains("breaks off"), "{rung}: {told}");
+        let printed = text(&report(home).stdout);
+        assert!(
+            printed.contains("exit code 3") && !printed.contains("breaks off"),
+            "{rung}: {printed}"
+        );
     });
 }
 
@@ -85,15 +90,15 @@ fn a_full_disk_costs_events_and_not_the_programs_word() {
             let wrapper = if wrapper.is_empty() { &user[..] } else { wrapper };
             home.run(&[&["unshare", "-m", "sh", "-c", &script, "sh"], wrapper].concat(), &[])
         };
-        for (size, times, is_told) in [("8k", 5, false), ("200k", 150, true)] {
+        for (size, times, is_reported) in [("8k", 5, false), ("200k", 150, true)] {
             let out = on_disk(size, times);
             let (said, errors) = (text(&out.stdout), text(&out.stderr));
             let both = format!("{rung} {size}: {said}\n{errors}");
             assert!(said.contains("ended with 5") && said.contains("then with 6"), "{both}");
             assert!(errors.contains("No space left") && errors.contains("is incomplete"), "{both}");
-            let [told, lost] = ["read the written part with", "nothing of it can be read"];
-            if is_told || errors.contains(told) {
-                assert!(errors.contains(told), "{both}");
+            let [printed, lost] = ["read the written part with", "nothing of it can be read"];
+            if is_reported || errors.contains(printed) {
+                assert!(errors.contains(printed), "{both}");
                 assert!(said.contains("not recorded") && said.contains("exit code 5"), "{both}");
             } else {
                 assert!(errors.contains(lost), "{both}");
@@ -116,10 +121,14 @@ fn what_a_killed_recorder_leaves_says_that_it_was_killed() {
         child.kill().unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(9));
         assert_eq!(await_line(&home.path().join("done")), "yes");
-        let told = text(&report(home).stdout);
-        assert_eq!(told.matches("deadweight was killed, or the file was cut").count(), 1, "{told}");
-        // Who was alive when the recorder died did not outlive the program.
-        assert!(!told.contains("still running"), "{rung}: {told}");
+        let printed = text(&report(home).stdout);
+        assert_eq!(
+            printed.matches("deadweight was killed, or the file was cut").count(),
+            1,
+            "{printed}"
+        );
+        // Tasks that were alive when the recorder died did not outlive the program.
+        assert!(!printed.contains("still running"), "{rung}: {printed}");
     });
 }
 
@@ -140,12 +149,15 @@ fn a_library_that_comes_and_goes_keeps_its_name() {
         let size = std::fs::metadata(home.path().join("t.dwt")).unwrap().len();
         assert!(size < 32 << 20, "{rung}: {size} bytes");
         let top = home.run(&["env"], &["report", "t.dwt", "--top", "3"]);
-        let told = text(&top.stdout);
-        assert!(told.contains("work_of_library") && told.contains("reloads.c:6"), "{rung}: {told}");
+        let printed = text(&top.stdout);
+        assert!(
+            printed.contains("work_of_library") && printed.contains("reloads.c:6"),
+            "{rung}: {printed}"
+        );
     });
 }
 
-/// A program of the user's under strace, and who it is once it runs.
+/// A program of the user under strace, and its process ID once it runs.
 fn traced(home: &Home) -> (Child, String) {
     let script = "echo $$ > ready; while [ ! -e done ]; do ls / > /dev/null; sleep .02; done; echo fine; exit 4";
     let mut command = Command::new("strace");
@@ -165,7 +177,7 @@ fn who_has_a_tracer_already_keeps_it() {
         let ended = tracer.wait_with_output().unwrap();
         assert_eq!((ended.status.code(), &*text(&ended.stdout)), (Some(4), "fine"), "{rung}");
         let said = text(&out.stderr);
-        // Root looks on from outside; who would have to stop it says who is before him.
+        // Root records it without stopping it; for a user the error names the tracer.
         match rung {
             "root" => assert!(out.status.success() && said.contains("attached to"), "{said}"),
             _ => assert!(
@@ -191,7 +203,7 @@ fn where_no_memory_may_be_locked_each_rung_still_records() {
         let (said, errors) = (text(&out.stdout), text(&out.stderr));
         assert_eq!((out.status.code(), &*said), (Some(3), "0"), "{rung}: {errors}");
         assert!(errors.contains("asleep until a timer expired"), "{rung}: {errors}");
-        // Such small rings overflow while the observer's cost is measured, which is nothing of the program's.
+        // Such small rings overflow while the tracing overhead is calibrated, which does not affect the program.
         assert!(!errors.contains("records were lost"), "{rung}: {errors}");
     });
 }

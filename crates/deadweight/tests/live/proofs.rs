@@ -48,7 +48,7 @@ fn needed_clearing_is_withdrawn() {
 }
 
 #[test]
-fn memory_that_is_zero_by_luck_does_not_deceive() {
+fn memory_that_is_zero_by_chance_does_not_deceive() {
     Truth::of("@fresh_marks 20000")
         .with(&["--prove"])
         .expect("its zeroing is withdrawn".into(), |r| {
@@ -98,7 +98,7 @@ fn a_program_inside_a_pipeline_is_found() {
 }
 
 #[test]
-fn a_program_without_such_a_cost_is_told_so() {
+fn a_program_without_such_a_cost_gets_a_note() {
     Truth::of("@chase 600000")
         .with(&["--prove"])
         .expect("nothing was proved".into(), |report| {
@@ -107,7 +107,7 @@ fn a_program_without_such_a_cost_is_told_so() {
         .check();
 }
 
-/// The folders with copies that a deadweight of this number made.
+/// The folders with copies that a deadweight with this process ID made.
 fn folders(pid: u32) -> usize {
     let name = format!("deadweight-prove-{pid}-");
     let entries = [std::env::temp_dir(), "/var/tmp".into()].map(std::fs::read_dir);

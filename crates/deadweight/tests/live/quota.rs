@@ -1,4 +1,4 @@
-//! A CPU quota, as containers have one: what it holds back is no other program's doing.
+//! A CPU quota, as in containers: the report does not blame other programs for it.
 
 use crate::group::Group;
 use crate::truth::Truth;

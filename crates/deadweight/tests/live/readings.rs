@@ -78,7 +78,7 @@ fn an_http_server_waits_for_its_clients_pace() {
 }
 
 #[test]
-fn a_goroutine_that_sleeps_is_told_by_its_line_not_by_its_threads() {
+fn a_goroutine_that_sleeps_is_reported_by_its_line_not_by_its_threads() {
     Truth::of("@backoff")
         .rows(&["wait-sleep"], 0.2..=0.99)
         .found_at("wait-sleep", "next", "backoff.go", "sleeps and looks again")

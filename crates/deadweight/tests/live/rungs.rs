@@ -1,5 +1,5 @@
-//! What an ordinary user sees of his programs, against what is known of them, and that they run as
-//! ever. Each rung is provoked for real: another user, capabilities, rights of a file.
+//! What an ordinary user can record of his programs, against their known costs; the programs run as without
+//! deadweight. Each rung is real: another user, capabilities, permissions of a file.
 
 use crate::program;
 use crate::truth::leave;
@@ -10,10 +10,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Nobody in particular.
+/// An ordinary user.
 pub(crate) const USER: u32 = 65_534;
 
-/// A folder that the user can enter, with deadweight in it; gone with the value.
+/// A folder that the user can enter, with deadweight in it; removed when the value is dropped.
 pub(crate) struct Home(PathBuf);
 
 impl Home {
@@ -110,8 +110,8 @@ fn a_users_dense_reads_are_counted_where_one_in_so_many_is_recorded() {
     let (program, input) = (program.display(), input.display());
     let line = format!("wc -c < {input}; {program} < {input}; wc -c < {input}");
     let report = home.report(&[], &["sh", "-c", &line]);
-    let told = |text: &str| report.warnings.iter().any(|w| w.contains(text));
-    assert!(told("one in 61 was recorded"), "{:?}", report.warnings);
+    let warns = |text: &str| report.warnings.iter().any(|w| w.contains(text));
+    assert!(warns("one in 61 was recorded"), "{:?}", report.warnings);
     let first = report.findings.first();
     let first = first.unwrap_or_else(|| panic!("{:?} {:?}", report.ledger, report.warnings));
     assert_eq!(first.class, "tiny-reads");
@@ -144,7 +144,7 @@ fn a_users_dense_reads_of_several_threads_are_counted_alike() {
 }
 
 #[test]
-fn who_has_the_number_of_a_thread_with_dense_reads_is_recorded_too() {
+fn a_task_with_the_id_of_a_thread_with_high_rate_reads_is_recorded_too() {
     const NEXT: &str = "/proc/sys/kernel/ns_last_pid";
     let unwritable = std::fs::read(NEXT).and_then(|last| std::fs::write(NEXT, last));
     let refused = unwritable.err().map(|e| format!("cannot choose the next task's number: {e}"));
@@ -179,7 +179,7 @@ fn who_has_the_number_of_a_thread_with_dense_reads_is_recorded_too() {
 }
 
 #[test]
-fn a_user_sees_who_a_pipeline_waited_for() {
+fn a_user_sees_what_a_pipeline_waited_for() {
     let Some(_alone) = leave(None) else { return };
     let home = Home::new("pipe");
     let report = home.report(&[], &["sh", "-c", "sleep .3 | cat"]);
@@ -224,7 +224,7 @@ fn a_users_many_processes_are_recorded_by_fewer_calls_and_that_is_said() {
     assert!(said(&many), "{:?}", many.warnings);
     // Births and what is slept for are seen as before.
     assert!(share(&many, "wait-sleep") * many.wall_ns as f64 > 3e8, "{:?}", many.ledger);
-    // A wait in a call that is seen no more, the opening of a pipe that nobody has open, is nobody's work.
+    // A wait in a call that is seen no more, the opening of a pipe that nobody has open, is no task's work.
     let unseen = script(500, "mkfifo fifo; (sleep .5; echo x > fifo) & read x < fifo; exit 5");
     assert_eq!(unseen.exit.code, 5);
     assert!(said(&unseen), "{:?}", unseen.warnings);
@@ -256,17 +256,17 @@ fn a_program_with_more_rights_than_its_user_runs_and_is_not_recorded() {
 #[test]
 fn root_sees_what_a_program_with_more_rights_than_its_user_calls() {
     let Some(_alone) = leave(program::tool("setpriv").err()) else { return };
-    let (home, user) = (Home::new("raised"), USER.to_string());
+    let (home, user) = (Home::new("elevated"), USER.to_string());
     let dd = home.put(Path::new("/bin/dd"), 0o4755);
     let words = ["setpriv", "--reuid", &user, "--clear-groups", dd.to_str().unwrap()];
     let copies = ["if=/dev/zero", "of=/dev/null", "bs=1", "count=30000"];
     let report = home.report(&["env"], &[&words[..], &copies].concat());
     assert_eq!(report.exit.code, 0);
-    let told = |call: &str| {
-        let told = format!("{call} was called 30 000 times for 1 byte each");
-        report.findings.iter().any(|finding| finding.text.contains(&told))
+    let reports = |call: &str| {
+        let sentence = format!("{call} was called 30 000 times for 1 byte each");
+        report.findings.iter().any(|finding| finding.text.contains(&sentence))
     };
-    assert!(told("read") && told("write"), "{:?}", report.findings);
+    assert!(reports("read") && reports("write"), "{:?}", report.findings);
 }
 
 /// Words that run the rest as the user who has this capability alone.
@@ -309,7 +309,7 @@ fn a_readable_tracefs_spares_the_search_for_what_it_lists() {
     // Without that capability.
     home.report(&may_read[..may_read.len() - 4], &command);
     assert!(found.exists(), "there is no {}", found.display());
-    // What was tried is closed while nobody records: for a while the kernel lets nobody open or close another meanwhile.
+    // What was tried is closed while nothing is recorded: for a while the kernel blocks opening and closing other events.
     for _ in 0..5 {
         let later = home.report(&may_read, &command);
         assert!(later.findings.iter().any(|f| f.class == "tiny-reads"), "{:?}", later.ledger);
@@ -318,7 +318,7 @@ fn a_readable_tracefs_spares_the_search_for_what_it_lists() {
     }
 }
 
-/// `kernel.perf_event_paranoid` as it was, when this goes.
+/// `kernel.perf_event_paranoid` is restored when this is dropped.
 struct Paranoia(String);
 
 const PARANOIA: &str = "/proc/sys/kernel/perf_event_paranoid";

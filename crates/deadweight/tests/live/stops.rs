@@ -62,7 +62,7 @@ fn run(words: &[&str]) -> Option<Output> {
 }
 
 #[test]
-fn without_perf_a_pipeline_says_whom_it_waited_for() {
+fn without_perf_a_pipeline_says_what_it_waited_for() {
     let Some(_alone) = leave(None) else { return };
     for error in ["EPERM", "ENOSYS"] {
         let done = in_some_attempt(error, &["sh", "-c", "sleep .3 | cat"], |report| {
@@ -220,11 +220,11 @@ fn comes(path: &Path, wanted: &str) -> bool {
 }
 
 #[test]
-fn two_thousand_threads_at_once_are_all_told() {
+fn two_thousand_threads_at_once_are_all_recorded() {
     let Some(_alone) = leave(None) else { return };
     let Some(mut command) = deadweight("EPERM") else { return };
-    let file = program::scratch_folder().join("crowd.dwt");
-    command.args(["record", "-o"]).arg(&file).arg("--").arg(built("crowd"));
+    let file = program::scratch_folder().join("many-threads.dwt");
+    command.args(["record", "-o"]).arg(&file).arg("--").arg(built("many_threads"));
     let out = command.arg("2000").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "2000\n");
     let mut dump = Command::new(env!("CARGO_BIN_EXE_deadweight"));
@@ -244,7 +244,7 @@ fn doctor_names_this_rung_and_what_it_has_instead() {
 }
 
 #[test]
-fn who_is_traced_already_cannot_be_recorded_and_is_told_so() {
+fn a_traced_process_cannot_be_recorded_and_the_error_says_so() {
     let missing = program::tool("strace").err();
     let Some(_alone) = leave(missing) else { return };
     let Some(filtered) = deadweight("EPERM") else { return };

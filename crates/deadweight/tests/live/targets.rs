@@ -1,5 +1,5 @@
-//! What people weigh first, on each rung: a build with several jobs, and programs that make their code while they
-//! run. They are to end as they would, and what they did is to have its names.
+//! Usual targets, on each rung: a build with several jobs, and programs with a JIT compiler. They must end as
+//! without deadweight, and their functions must have names.
 
 use crate::each_rung::{on_each_rung, text};
 use crate::program;
@@ -8,8 +8,8 @@ use deadweight_report::report::Report;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What these words end with and print in the folder of `home`, and what is said of them.
-fn told(home: &Home, wrapper: &[&str], words: &[&str]) -> ((Option<i32>, String), Report) {
+/// Exit code, output and report of these words, run in the folder of `home`.
+fn weighed(home: &Home, wrapper: &[&str], words: &[&str]) -> ((Option<i32>, String), Report) {
     let out = home.run(wrapper, &[&["-q", "--export-json", "r.json", "--"], words].concat());
     let report = std::fs::read_to_string(home.path().join("r.json"))
         .unwrap_or_else(|e| panic!("{e}: {}", text(&out.stderr)));
@@ -71,9 +71,9 @@ fn a_build_with_two_jobs_is_its_compilers_work() {
         std::fs::write(home.path().join("Makefile"), MAKEFILE).unwrap();
         std::fs::write(home.path().join("main.c"), main_of_parts()).unwrap();
         let build = "make -s -j2; ./whole; code=$?; rm -f whole *.o; exit $code";
-        let (ended, report) = told(home, wrapper, &["sh", "-c", build]);
+        let (ended, report) = weighed(home, wrapper, &["sh", "-c", build]);
         assert_eq!(ended, (Some(6), "78".to_owned()), "{rung}");
-        // make waits for a turn in a pipe, and for its compilers: nobody is late with any input.
+        // make waits for a turn in a pipe, and for its compilers: no input is late.
         let late = |class: &str| ["wait-input", "wait-lock", "wait-io"].contains(&class);
         let late = report.findings.iter().find(|f| late(&f.class));
         assert!(late.is_none(), "{rung}: {late:?}");
@@ -106,17 +106,17 @@ fn methods_of_java_have_the_names_that_it_lists() {
         let java = [&["java"], &lists[..], &["-cp", ".", "Hot"]].concat();
         let plain = Command::new("java").args(&java[1..]).current_dir(home.path()).output();
         let plain = plain.unwrap();
-        let told = || {
-            let (ended, report) = told(home, wrapper, &java);
+        let attempt = || {
+            let (ended, report) = weighed(home, wrapper, &java);
             assert_eq!(ended, (plain.status.code(), text(&plain.stdout)), "{rung}");
             assert_eq!(ended.0, Some(4));
             report
         };
         // What it threw away before its end is not in its list.
         let is_named = |report: &Report| share_of(report, "Hot.sum") > 0.3;
-        let (mut report, mut tries) = (told(), 1);
+        let (mut report, mut tries) = (attempt(), 1);
         while !is_named(&report) && tries < 3 {
-            (report, tries) = (told(), tries + 1);
+            (report, tries) = (attempt(), tries + 1);
         }
         let rows = &report.ledger;
         assert!(is_named(&report), "{rung}: {rows:?} {:?} {:?}", report.top, report.warnings);

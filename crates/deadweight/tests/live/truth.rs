@@ -1,4 +1,4 @@
-//! One truth: a command, and what deadweight must say of it.
+//! One truth: a command, and what deadweight must report.
 //!
 //! [`Truth::check`] runs deadweight on it and compares. The laws (rows add up, little is dark,
 //! CPU time as the kernel counted it) hold for every program and are checked for each. A machine
@@ -102,7 +102,7 @@ impl Truth {
         self
     }
 
-    /// Cannot be told here, for this reason.
+    /// Cannot be checked here, for this reason.
     pub(crate) fn lacking(mut self, reason: String) -> Self {
         self.missing = Some(reason);
         self
@@ -243,10 +243,10 @@ impl Truth {
     /// Runs the command under deadweight and compares.
     ///
     /// # Panics
-    /// If a law is broken, or the truth is not told in any of the attempts.
+    /// If a law is broken, or the truth is not reported in any of the attempts.
     pub(crate) fn check(self) {
         let Some(_alone) = leave(self.missing.clone()) else { return };
-        let mut told = None;
+        let mut failed = None;
         let early = charged_early();
         for (attempt, pause) in PAUSES.iter().enumerate() {
             std::thread::sleep(Duration::from_secs(*pause));
@@ -267,10 +267,10 @@ impl Truth {
                 attempt + 1
             );
             if !has_hazard(&report, "noisy") && !busy() {
-                told = Some(words);
+                failed = Some(words);
             }
         }
-        match told {
+        match failed {
             Some(words) => panic!("`{}`\n{words}", self.command.join(" ")),
             None => say("BUSY", "other programs wanted the CPUs in every attempt"),
         }
@@ -308,8 +308,8 @@ impl Truth {
 
     fn complaints(&self, report: &Report, early: u64) -> Vec<String> {
         let mut complaints = laws(report, early);
-        let untold = self.expectations.iter().filter(|(_, holds)| !holds(report));
-        complaints.extend(untold.map(|(says, _)| format!("not told: {says}")));
+        let missing = self.expectations.iter().filter(|(_, holds)| !holds(report));
+        complaints.extend(missing.map(|(says, _)| format!("not reported: {says}")));
         complaints
     }
 }

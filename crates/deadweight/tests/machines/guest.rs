@@ -19,17 +19,17 @@ pub(crate) const USER: &str = "/bin/setpriv --reuid 1001 --regid 1001 --clear-gr
 const TOOLS: [&str; 3] = ["busybox", "cpupower", "setpriv"];
 /// Where `setup.sh tests` puts a distribution's kernel.
 const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/stock-kernel/vmlinuz");
-/// What drives the speed of the first CPU; to be loaded by who wants one that changes.
+/// The driver of the first CPU's frequency, for tests that change it.
 const DRIVER: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/stock-kernel/acpi-cpufreq.ko");
-/// The speeds it finds.
+/// The frequencies that it finds.
 const SPEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machines/speeds.asl");
 /// Longer than any guest takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Longer than it takes to come up: usually some 10 s.
 const UP: Duration = Duration::from_secs(120);
 
-/// Everybody's, in the guest: so commands can be run as they are told. BusyBox's `sysctl` wants to hear that it is to write.
+/// Profile of every user in the guest, so that suggested commands run as printed. BusyBox's `sysctl` needs `-w` to write.
 const SUDO: &str = "#!/bin/sh
 if [ \"$1\" = sysctl ]; then shift; exec sysctl -w \"$@\"; fi
 exec \"$@\"
@@ -48,7 +48,7 @@ sh /steps > /dev/ttyS1
 poweroff -f
 ";
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
     pub(crate) code: i32,
@@ -97,7 +97,7 @@ impl Guest {
         guest
     }
 
-    /// What became of this step.
+    /// The result of this step.
     pub(crate) fn step(&self, name: &str) -> &Step {
         &self.0[name]
     }
@@ -116,7 +116,7 @@ impl Guest {
     }
 }
 
-/// An examination of a machine.
+/// The result of `doctor` on a machine.
 pub(crate) struct Doctor(serde_json::Value);
 
 impl Doctor {
@@ -137,7 +137,7 @@ impl Doctor {
         found.unwrap_or_else(|| panic!("no {name} in {}", self.0))
     }
 
-    /// What is said of a hazard and the command against it; none if it is not told.
+    /// What is said of a hazard and the command against it; `None` if it is not reported.
     pub(crate) fn hazard(&self, id: &str) -> Option<(&str, Option<&str>)> {
         let found = self.list("hazards").find(|found| found["id"] == id)?;
         Some((found["text"].as_str()?, found["remedy"].as_str()))
@@ -149,7 +149,7 @@ impl Doctor {
 }
 
 /// Whether it ended in time; killed otherwise. None if it did not even come up: seen once in some dozen starts on a busy
-/// machine, before any program of ours runs there.
+/// machine, before the first step runs.
 fn await_end(mut machine: Child, out: &Path) -> Option<bool> {
     let start = Instant::now();
     let is_up = || fs::metadata(out).is_ok_and(|said| said.len() > 0);
@@ -164,7 +164,7 @@ fn await_end(mut machine: Child, out: &Path) -> Option<bool> {
     is_up().then_some(false)
 }
 
-/// The steps that an output tells of whole.
+/// The steps that are complete in an output.
 fn taken_apart(out: &str) -> HashMap<String, Step> {
     let steps = out.split("=== begin ").skip(1);
     let step = |text: &str| {
@@ -176,7 +176,7 @@ fn taken_apart(out: &str) -> HashMap<String, Step> {
     steps.filter_map(step).collect()
 }
 
-/// The host's folder with everything that a guest is made of; gone with the value.
+/// The host's folder with everything that a guest is made of; removed when the value is dropped.
 struct Place(PathBuf);
 
 impl Place {

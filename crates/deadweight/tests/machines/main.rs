@@ -4,16 +4,16 @@
 //! What a user finds who installs Debian 12: perf events refused to him (`perf_event_paranoid` 3), the Yama security
 //! module, cgroups of version 2. No privilege is needed here. Not for how much: nothing is as fast as it should be there.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where the machine does not do as told")]
+#![expect(clippy::unwrap_used, reason = "a test stops where the machine does not obey")]
 #![expect(clippy::expect_used, reason = "what is missing is said")]
-#![expect(clippy::print_stderr, reason = "a machine that is started anew is told")]
+#![expect(clippy::print_stderr, reason = "a restart of the machine is reported")]
 #![cfg(target_arch = "x86_64")]
 
 mod guest;
 
 use guest::{Guest, USER};
 
-/// Tells what a guest sees, as root and as an ordinary user.
+/// Prints what can be recorded in a guest, as root and as an ordinary user.
 const ROOT: &str = "deadweight doctor --json";
 
 /// The report of a recording, and some of its calls: on a slow machine they have no line of their own in the report.
@@ -60,14 +60,14 @@ fn root_has_everything_on_another_kernel() {
     assert!(dense.contains("the kernel counted them"), "{dense}");
 }
 
-/// Each setting gives more, up to what the command that is told gives.
+/// Each setting gives more, up to the one of the suggested command.
 #[test]
-fn a_user_of_a_distribution_goes_up_the_rungs_by_the_commands_told() {
+fn a_user_of_a_distribution_goes_up_the_rungs_by_the_suggested_commands() {
     let (doctor, run) =
         (user(ROOT), user("deadweight -- dd if=/dev/zero of=/dev/null bs=1 count=900"));
     let attach = user("sh -c 'sleep 5 & sleep 0.2; deadweight --pid $! --for 100ms'");
     let sysctl = |value| set(PARANOID, value);
-    let told = "sudo sysctl kernel.perf_event_paranoid=-1";
+    let suggested = "sudo sysctl kernel.perf_event_paranoid=-1";
     let guest = Guest::run(
         2,
         "",
@@ -80,7 +80,7 @@ fn a_user_of_a_distribution_goes_up_the_rungs_by_the_commands_told() {
             ("run as user", &run),
             ("to 1", &sysctl("1")),
             ("kernel side", &doctor),
-            ("as told", told),
+            ("as suggested", suggested),
             ("everyone", &doctor),
             ("run with everyone", &run),
         ],
@@ -92,7 +92,7 @@ fn a_user_of_a_distribution_goes_up_the_rungs_by_the_commands_told() {
         switches["why"].as_str().is_some_and(|why| why.ends_with("paranoid is 3")),
         "{switches}"
     );
-    assert_eq!(switches["grant"], told);
+    assert_eq!(switches["grant"], suggested);
     assert_eq!(guest.doctor("user").rung(), "user");
     for name in ["kernel symbols", "page faults", "clock samples"] {
         assert!(guest.doctor("user").missing().contains(&name), "{name}");
@@ -109,14 +109,14 @@ fn a_user_of_a_distribution_goes_up_the_rungs_by_the_commands_told() {
 
 /// The Yama security module, from nothing refused to everything, which only a new start undoes.
 #[test]
-fn who_may_trace_is_told_with_the_command_that_helps() {
+fn refused_tracing_comes_with_the_command_that_helps() {
     let doctor = user(ROOT);
     let run = user("deadweight -- true");
     let attach = "sh -c 'sleep 5 & sleep 0.2; deadweight --pid $! --for 100ms; exit $?'";
-    // Whom the shell starts is no child of deadweight's.
+    // A child of the shell is no child of deadweight.
     let theirs = user(attach);
-    let told = "sh -c \"$(sed 's/.*This helps: //' /tmp/told)\"";
-    let kept = format!("{theirs} > /tmp/told 2>&1; code=$?; cat /tmp/told; exit $code");
+    let suggested = "sh -c \"$(sed 's/.*This helps: //' /tmp/suggested)\"";
+    let kept = format!("{theirs} > /tmp/suggested 2>&1; code=$?; cat /tmp/suggested; exit $code");
     let guest = Guest::run(
         2,
         "",
@@ -124,8 +124,8 @@ fn who_may_trace_is_told_with_the_command_that_helps() {
             ("to 1", &set(YAMA, "1")),
             ("run at 1", &run),
             ("attach at 1", &kept),
-            ("as told", told),
-            ("attach as told", &theirs),
+            ("as suggested", suggested),
+            ("attach as suggested", &theirs),
             ("to 2", &set(YAMA, "2")),
             ("doctor at 2", &doctor),
             ("run at 2", &run),
@@ -146,8 +146,8 @@ fn who_may_trace_is_told_with_the_command_that_helps() {
     };
     assert!(guest.said("run at 1").contains("wall time"));
     one_sentence("attach at 1", &["parent", "ptrace_scope is 1", "ptrace_scope=0"]);
-    guest.said("as told");
-    assert!(guest.said("attach as told").contains("asleep"));
+    guest.said("as suggested");
+    assert!(guest.said("attach as suggested").contains("asleep"));
     assert_eq!(guest.doctor("doctor at 2").rung(), "none");
     one_sentence(
         "run at 2",
@@ -209,10 +209,10 @@ fn limits_of_cgroups_of_version_2() {
     assert!(run.contains("wall time") && run.contains("little memory was left"), "{run}");
 }
 
-/// One CPU, a clock that is slow to read and promises nothing, and settings that are told with the command that ends
-/// them: each is run. Before its driver is loaded, the CPU has one speed.
+/// One CPU, a clock that is slow to read and promises nothing, and settings that are reported with a command that changes
+/// them: each command is run. Before its driver is loaded, the CPU has one speed.
 #[test]
-fn settings_that_mislead_end_with_the_command_told() {
+fn settings_that_mislead_end_with_the_suggested_command() {
     let aslr = "/proc/sys/kernel/randomize_va_space";
     let small = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled";
     let random = "sudo sysctl kernel.randomize_va_space=2";
@@ -243,9 +243,9 @@ fn settings_that_mislead_end_with_the_command_told() {
         ("fixed-addresses", "ASLR is off", Some(random)),
         ("governor", "governor schedutil", Some(fast)),
     ] {
-        let told = misleading.hazard(id).unwrap_or_else(|| panic!("{id} is not told"));
-        assert!(told.0.contains(words), "{id}: {told:?}");
-        assert_eq!(told.1, command, "{id}");
+        let suggested = misleading.hazard(id).unwrap_or_else(|| panic!("{id} is not reported"));
+        assert!(suggested.0.contains(words), "{id}: {suggested:?}");
+        assert_eq!(suggested.1, command, "{id}");
         assert_eq!(mended.hazard(id).is_none(), command.is_some(), "{id}");
     }
     for name in ["run", "run by stops"] {
@@ -253,9 +253,9 @@ fn settings_that_mislead_end_with_the_command_told() {
     }
 }
 
-/// A kernel that keeps its secrets from root too.
+/// A kernel in lockdown, which refuses root too.
 #[test]
-fn a_locked_down_kernel_is_told_and_stops_still_work() {
+fn a_locked_down_kernel_is_reported_and_ptrace_still_works() {
     let guest = Guest::run(
         2,
         "lsm=lockdown,yama lockdown=confidentiality",

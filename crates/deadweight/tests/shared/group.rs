@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A cgroup with a limit, gone with the value.
+/// A cgroup with a limit, removed when the value is dropped.
 pub(crate) struct Group(PathBuf);
 
 impl Group {
@@ -30,7 +30,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Who is inside.
+    /// The processes inside.
     pub(crate) fn processes(&self) -> PathBuf {
         self.0.join("cgroup.procs")
     }
@@ -38,12 +38,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Who closes events behind our back may be in it for long: he goes on above it.
+        // A process that closes events may stay for long: it is moved to the parent group.
         let above = self.0.with_file_name("cgroup.procs");
         for process in fs::read_to_string(self.processes()).unwrap_or_default().lines() {
             let _ = fs::write(&above, process);
         }
-        // Who has just ended still counts.
+        // A process that has just ended still counts.
         for _ in 0..100 {
             if !self.0.exists() || fs::remove_dir(&self.0).is_ok() {
                 return;
