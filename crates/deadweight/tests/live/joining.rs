@@ -145,7 +145,7 @@ fn a_process_that_a_user_cannot_join_is_refused_in_a_sentence() {
     let child = std::fs::read_to_string(child).unwrap();
     refused(child.trim(), "traces it already");
     if std::fs::read_to_string("/proc/2/status").unwrap_or_default().contains("kthreadd") {
-        refused("2", "the kernel's own");
+        refused("2", "kernel thread");
     }
 }
 
