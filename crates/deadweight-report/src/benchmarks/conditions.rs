@@ -41,7 +41,8 @@ pub fn evaluate(condition: &Condition, tables: &Tables) -> Result<Evaluation, Ga
             if !order.holds(l, r) {
                 continue;
             }
-            let text = format!("{} {}: {} beside {}", row.name, table.unit, shown(l), shown(r));
+            let text =
+                format!("{} {}: {}, compared with {}", row.name, table.unit, shown(l), shown(r));
             match trusted(places, row) {
                 Some(true) => asked.holds.push(text),
                 Some(false) => {}

@@ -60,12 +60,12 @@ fn measurement(rest: &str) -> Result<Line, Unusable> {
     let mut values = Vec::new();
     while let Some(number) = fields.next() {
         let Ok(value) = number.parse::<f64>() else {
-            return Ok(Line::Damaged("a value is no number"));
+            return Ok(Line::Damaged("a value is not a number"));
         };
         let Some(unit) = fields.next() else { return Ok(Line::Damaged("a value has no unit")) };
         if !value.is_finite() {
             let large = number.contains(|c: char| c.is_ascii_digit());
-            let why = if large { "more than a number can hold" } else { "no measurement" };
+            let why = if large { "too large for a number" } else { "not a measurement" };
             return Err(Unusable(format!("{unit} of {name} is {number}, which is {why}")));
         }
         let (unit, factor) = tidied(unit);

@@ -81,7 +81,7 @@ fn google(runs: &[Value]) -> Result<Results, Unusable> {
         let name = run.run_name.unwrap_or(run.name);
         if run.error_occurred {
             let why = run.error_message.unwrap_or_default();
-            results.remarks.push(format!("{name} is left out, for it failed: {why}"));
+            results.remarks.push(format!("{name} is left out because it failed: {why}"));
             continue;
         }
         if run.run_type.is_some_and(|kind| kind == "aggregate") || run.aggregate_name.is_some() {
@@ -177,7 +177,7 @@ struct CriterionSample {
 fn criterion(value: &Value, name: &str) -> Result<Results, Unusable> {
     let sample = CriterionSample::deserialize(value).map_err(unlike("criterion"))?;
     if sample.iters.len() != sample.times.len() {
-        return Err(Unusable("has not as many times as iterations".into()));
+        return Err(Unusable("does not have as many times as iterations".into()));
     }
     let mut results = Results::default();
     for (iterations, time) in sample.iters.iter().zip(&sample.times) {
@@ -210,7 +210,7 @@ mod tests {
         let expected = [(1.5 * 1e-6, "sec/op"), (1e-6, "cpu-sec/op"), (4e6, "B/s"), (3.0, "hits")];
         let values: Vec<_> = only.values.iter().map(|(v, unit)| (*v, unit.as_str())).collect();
         assert_eq!((only.name.as_str(), values.as_slice()), ("BM_a/8", expected.as_slice()));
-        assert_eq!(read.remarks, ["BM_b is left out, for it failed: no file"]);
+        assert_eq!(read.remarks, ["BM_b is left out because it failed: no file"]);
         let alone = r#"{"benchmarks": [{"name": "a_mean", "run_type": "aggregate"}]}"#;
         assert!(refusal(alone).contains("averages alone"));
         let fortnights = r#"{"benchmarks": [{"name": "a", "time_unit": "fortnight"}]}"#;

@@ -49,5 +49,5 @@ fn finite(value: f64, of: &str) -> Result<f64, Unusable> {
     if value.is_finite() {
         return Ok(value);
     }
-    Err(Unusable(format!("{of} is {value}, which is no measurement")))
+    Err(Unusable(format!("{of} is {value}, which is not a measurement")))
 }

@@ -227,7 +227,10 @@ fn amounts(
         true => format!("{:.3} ms", value / 1e6),
         false => format!("{:.1} %", value * 100.0),
     };
-    Ok(Outcome { holds: order.holds(l, r), seen: format!("{} beside {}", shown(l), shown(r)) })
+    Ok(Outcome {
+        holds: order.holds(l, r),
+        seen: format!("{}, compared with {}", shown(l), shown(r)),
+    })
 }
 
 impl Amount {

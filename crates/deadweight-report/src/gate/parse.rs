@@ -17,7 +17,7 @@ impl FromStr for Condition {
         let condition = reader.condition().map_err(syntax)?;
         match reader.next() {
             None => Ok(condition),
-            Some(token) => Err(syntax(format!("{} is too much", token.shown()))),
+            Some(token) => Err(syntax(format!("unexpected {} at the end", token.shown()))),
         }
     }
 }
@@ -49,11 +49,11 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
         let taken = if first.is_ascii_digit() {
             let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
             let number =
-                rest[..end].parse().map_err(|_| format!("`{}` is no number", &rest[..end]))?;
+                rest[..end].parse().map_err(|_| format!("`{}` is not a number", &rest[..end]))?;
             tokens.push(Token::Number(number));
             end
         } else if first == '"' {
-            let end = rest[1..].find('"').ok_or("a quotation has no end")?;
+            let end = rest[1..].find('"').ok_or("a quoted text has no closing quotation mark")?;
             tokens.push(Token::Text(rest[1..=end].to_owned()));
             end + 2
         } else if "<>=*(),%".contains(first) {
@@ -65,7 +65,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             tokens.push(Token::Word(rest[..end].to_owned()));
             end
         } else {
-            return Err(format!("`{first}` means nothing here"));
+            return Err(format!("unexpected `{first}`"));
         };
         rest = rest[taken..].trim_start();
     }
@@ -77,7 +77,7 @@ fn known(name: &str, all: &[&str]) -> Result<String, String> {
     if all.contains(&name) {
         return Ok(name.to_owned());
     }
-    Err(format!("`{name}` is none of {}", all.join(", ")))
+    Err(format!("`{name}` is unknown: use one of {}", all.join(", ")))
 }
 
 fn account_ids() -> Vec<&'static str> {
@@ -124,7 +124,7 @@ impl<'t> Reader<'t> {
     fn text(&mut self) -> Result<String, String> {
         match self.next() {
             Some(Token::Text(text)) => Ok(text.clone()),
-            _ => Err("a quotation is missing".into()),
+            _ => Err("a quoted text is missing".into()),
         }
     }
 
@@ -184,7 +184,7 @@ impl<'t> Reader<'t> {
         let points = self.number()?;
         let unit = self.word("`points`")?;
         if within != "within" || unit != "points" {
-            return Err("say `within 10 points`".into());
+            return Err("write `within 10 points`".into());
         }
         Ok(Condition::Saving(pair, points))
     }
@@ -208,7 +208,7 @@ impl<'t> Reader<'t> {
             None => (place, None),
         };
         if class.is_empty() || place == Some("") {
-            return Err("say \"CLASS @ PLACE\", \"CLASS\" or none".into());
+            return Err("write \"CLASS @ PLACE\", \"CLASS\" or none".into());
         }
         let classes: Vec<&str> = AccountId::of_classes().map(AccountId::id).collect();
         Ok(Some(FindingPattern {
@@ -256,6 +256,7 @@ impl<'t> Reader<'t> {
             [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
         let unit = self.word("a unit (%, ns, us, ms, s)")?;
         let size = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size);
-        size.map(|size| Quantity::Time(number * size)).ok_or_else(|| format!("`{unit}` is no unit"))
+        size.map(|size| Quantity::Time(number * size))
+            .ok_or_else(|| format!("`{unit}` is not a unit"))
     }
 }

@@ -63,7 +63,7 @@ fn conditions_hold_or_not_as_they_say() {
 
 #[test]
 fn the_values_are_reported() {
-    assert_eq!(ask("slow.tiny-reads > 90 %").seen, "85.0 % beside 90.0 %");
+    assert_eq!(ask("slow.tiny-reads > 90 %").seen, "85.0 %, compared with 90.0 %");
     assert_eq!(ask("slow.finding = none").seen, "tiny-reads @ main.zig:14");
     let saving = ask("saving(slow, fast) within 4 points").seen;
     assert_eq!(saving, "predicted 90.0 %, real 95.0 %: -5.0 points");

@@ -25,17 +25,17 @@ pub(super) struct Header {
 }
 
 /// The names of [`Overhead`]'s fields in the text.
-fn observer_fields(observer: &mut Overhead) -> [(&'static str, &mut u64); 9] {
+fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 9] {
     [
-        ("syscall-user", &mut observer.syscall_user),
-        ("syscall-kernel", &mut observer.syscall_kernel),
-        ("counted-user", &mut observer.counted_user),
-        ("counted-kernel", &mut observer.counted_kernel),
-        ("fault-user", &mut observer.fault_user),
-        ("fault-kernel", &mut observer.fault_kernel),
-        ("switch", &mut observer.switch),
-        ("sample", &mut observer.sample),
-        ("death", &mut observer.death),
+        ("syscall-user", &mut overhead.syscall_user),
+        ("syscall-kernel", &mut overhead.syscall_kernel),
+        ("counted-user", &mut overhead.counted_user),
+        ("counted-kernel", &mut overhead.counted_kernel),
+        ("fault-user", &mut overhead.fault_user),
+        ("fault-kernel", &mut overhead.fault_kernel),
+        ("switch", &mut overhead.switch),
+        ("sample", &mut overhead.sample),
+        ("death", &mut overhead.death),
     ]
 }
 
@@ -79,7 +79,7 @@ pub(super) fn read_line(
             });
         }
         "sample-period" => meta.sample_period = words.number("a period in nanoseconds")?,
-        "observer" => read_observer(words, &mut meta.overhead)?,
+        "observer" => read_overhead(words, &mut meta.overhead)?,
         "recorders" => {
             while !words.at_end() {
                 meta.recorders.push(Tid(words.small("a task's number")?));
@@ -104,12 +104,12 @@ pub(super) fn read_line(
     Ok(())
 }
 
-fn read_observer(words: &mut Words<'_>, observer: &mut Overhead) -> Result<(), TextError> {
+fn read_overhead(words: &mut Words<'_>, overhead: &mut Overhead) -> Result<(), TextError> {
     while !words.at_end() {
         let here = words.clone();
         let name = words.word();
         let value = words.number("a cost in nanoseconds")?;
-        let mut fields = observer_fields(observer).into_iter();
+        let mut fields = overhead_fields(overhead).into_iter();
         let (_, cost) = fields
             .find(|(n, _)| *n == name)
             .ok_or_else(|| here.expected("syscall-user, fault-user, switch, ..."))?;
@@ -246,7 +246,7 @@ pub(super) fn write(
     number(out, "sample-period", meta.sample_period, 0)?;
     if meta.overhead != Overhead::default() {
         write!(out, "observer")?;
-        for (name, cost) in observer_fields(&mut { meta.overhead }) {
+        for (name, cost) in overhead_fields(&mut { meta.overhead }) {
             if *cost > 0 {
                 write!(out, " {name} {cost}")?;
             }

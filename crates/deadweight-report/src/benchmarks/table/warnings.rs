@@ -38,7 +38,7 @@ pub(super) fn not_comparable(
         }
         if layout.row == [Key::FullName] && names(first).is_disjoint(&names(other)) {
             return Err(Unusable(format!(
-                "no benchmark of {b} is in {a} ({} beside {}): there is nothing to compare",
+                "no benchmark of {b} is in {a} ({}; it has {}): there is nothing to compare",
                 listed(names(other)),
                 listed(names(first))
             )));
@@ -109,7 +109,7 @@ pub(super) fn unusual_series(table: &Table) -> Vec<String> {
 fn sentence(doubt: &Doubt) -> String {
     match doubt {
         Doubt::ColdStart { factor } => {
-            format!("the first measurement is {factor:.1} × the others: something was cold")
+            format!("the first measurement is {factor:.1} × the others: caches may have been cold")
         }
         Doubt::Outliers { count, factor } => {
             format!("{count} of the measurements are far off, the worst {factor:.2} × the median")
