@@ -1,12 +1,12 @@
-//! Commands that run other programs: cargo's own checks, the live truths, the bench, the corpus.
+//! Commands that run other programs: cargo's checks, the live tests, the benchmark, the corpus.
 //!
-//! Each stops at the first step that fails and names it. The rules themselves are in `tidy`.
+//! Each stops at the first failing step and names it. Holds no rules; see `tidy`.
 
 use crate::repository::Repository;
 use crate::{costs, tidy};
 use std::path::Path;
 
-/// What must hold before a commit. The last step is the slowest.
+/// All checks of a commit. The last step is the slowest.
 pub(crate) fn everything(repository: &Repository) -> Result<(), String> {
     step("fmt");
     repository.run("cargo", &["fmt", "--all", "--check"])?;
@@ -21,16 +21,16 @@ pub(crate) fn everything(repository: &Repository) -> Result<(), String> {
     repository.run("cargo", &["test", "--workspace"])
 }
 
-/// The truths of real programs, all or those whose name contains the argument.
+/// The live tests, all or those with the argument in their name.
 pub(crate) fn live(repository: &Repository, names: &[String]) -> Result<(), String> {
     let mut arguments = vec!["test", "-p", "deadweight", "--test", "live", "--"];
     arguments.extend(names.iter().map(String::as_str));
-    // One at a time: a compiler at work for the next truth would disturb this one.
+    // One at a time: compiling the next test's program would disturb this measurement.
     arguments.extend(["--nocapture", "--test-threads=1"]);
     repository.run("cargo", &arguments)
 }
 
-/// deadweight beside its peers, one table.
+/// Measures deadweight and other tools: one table.
 pub(crate) fn bench(repository: &Repository, arguments: &[String]) -> Result<(), String> {
     repository.run("cargo", &["build", "--release", "-p", "deadweight"])?;
     let mut command = vec!["bench/run.py"];
@@ -38,8 +38,8 @@ pub(crate) fn bench(repository: &Repository, arguments: &[String]) -> Result<(),
     repository.run("python3", &command)
 }
 
-/// The score on a folder of programs with known hidden costs. The scorer lies beside the corpus
-/// (`../tools/grade` from it), because it belongs to the programs and not to deadweight.
+/// The score on a folder of programs with known hidden costs. The scorer is beside the corpus
+/// (`../tools/grade` from it), because it belongs to the programs.
 pub(crate) fn grade(repository: &Repository, arguments: &[String]) -> Result<(), String> {
     let Some((corpus, rest)) = arguments.split_first() else {
         return Err("grade: which folder? `cargo xtask grade CORPUS [--only ID,ID]`".to_owned());

@@ -1,11 +1,11 @@
 //! Writes `docs/costs.md` from the `//!` text of the cost classes, or checks that it is fresh.
 //!
-//! The text of a class has one home: its own file, from which `deadweight explain` prints too.
-//! Not for judging whether a class is complete: that is `tests/registry.rs` of the core.
+//! `deadweight explain` prints the same text. Does not check that a class is complete; see
+//! `tests/registry.rs` of deadweight-core.
 
 use crate::repository::Repository;
 
-/// Where the classes live.
+/// The folder of the classes.
 pub(crate) const CLASSES: &str = "crates/deadweight-core/src/cost";
 const PAGE: &str = "docs/costs.md";
 

@@ -1,9 +1,9 @@
 //! The project's own commands: `cargo xtask check`, `tidy`, `docs`, `new-cost`, `live`, `bench`,
 //! `case`, `grade`.
 //!
-//! Standard library only, so that the first `cargo xtask` is quick. Not for anything a user of
-//! deadweight needs: that is the `deadweight` binary.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks")]
+//! Uses the standard library only, so that the first `cargo xtask` is quick. Holds nothing for users of
+//! deadweight; see the `deadweight` binary.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod case;
 mod check;
@@ -18,15 +18,15 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  check            everything that must hold before a commit: fmt, clippy, tests, tidy, docs
-  tidy             the rules that clippy does not know
-  docs [--check]   write docs/costs.md from the cost classes' own text, or only compare
-  new-cost NAME    write a cost class that compiles and fails its registry test until filled in
-  live [NAME]      run real programs and check what deadweight says of them (root)
-  bench [ARGS]     measure deadweight beside its peers, write bench/RESULTS.md (root)
-  bench cases [NAME]  the cases beside what others use, write their RESULTS.md (long)
-  case NAME, cases build and check one of cases/, or all (root); --quick: what holds on a busy machine
-  grade CORPUS     score deadweight on a folder of programs whose hidden cost is known
+  check            run all checks of a commit: fmt, tidy, docs, clippy, tests
+  tidy             check the project's own rules: import circles, sizes, words, links, ...
+  docs [--check]   write docs/costs.md from the text of the cost classes, or only compare it
+  new-cost NAME    write a cost class that compiles; its registry test fails until it is filled in
+  live [NAME]      run real programs and check deadweight's reports on them (root)
+  bench [ARGS]     measure deadweight and other tools, write bench/RESULTS.md (root)
+  bench cases [NAME]  measure the cases and their alternatives, write their RESULTS.md (long)
+  case NAME, cases build and check one of cases/, or all (root); --quick: only what holds on a busy machine
+  grade CORPUS     score deadweight on a folder of programs with known hidden costs
 ";
 
 fn main() -> ExitCode {

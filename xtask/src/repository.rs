@@ -1,6 +1,6 @@
-//! The working tree: where it is, what git knows of it, how tools are run in it.
+//! The working tree: its files, as git lists them, and tools that run in it.
 //!
-//! Not for judging files: that is `tidy`.
+//! Does not check files; see `tidy`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

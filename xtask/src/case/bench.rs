@@ -1,6 +1,6 @@
-//! `cargo xtask bench cases`: the cases beside what others use, each result kept with its case.
+//! `cargo xtask bench cases`: measures the cases and their alternatives; each result is stored with its case.
 //!
-//! Minutes to an hour, because peers are built. Not for truths, which `cargo xtask cases` asks.
+//! Takes minutes to an hour, because the alternatives are built. Checks no conditions; see `cargo xtask cases`.
 
 use super::server::Server;
 use super::{Case, Shell, build_and_serve, folders};
@@ -8,7 +8,7 @@ use crate::repository::Repository;
 use std::fmt::Write;
 use std::process::Command;
 
-/// Runs the benches of these cases, or of all, and writes each case's `RESULTS.md`.
+/// Runs the benchmarks of these cases, or of all, and writes each case's `RESULTS.md`.
 pub(crate) fn run(repository: &Repository, names: &[String]) -> Result<(), String> {
     let all = folders(repository)?;
     if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
@@ -32,7 +32,7 @@ pub(crate) fn run(repository: &Repository, names: &[String]) -> Result<(), Strin
     Ok(())
 }
 
-/// The page of one case: what was run, and what it printed.
+/// The page of one case: the commands and their output.
 fn results(name: &str, case: &Case, shell: &Shell<'_>) -> Result<String, String> {
     let mut page = format!(
         "# {name}: measured\n\nWritten by `cargo xtask bench cases {name}`. {}\n",
@@ -48,7 +48,7 @@ fn results(name: &str, case: &Case, shell: &Shell<'_>) -> Result<String, String>
     Ok(page)
 }
 
-/// What it ran on, and how busy that was.
+/// The machine and its load.
 fn machine(shell: &Shell<'_>) -> Result<String, String> {
     shell.printed(
         "printf '%s, %s CPUs, Linux %s; load before: %s.' \
@@ -58,7 +58,7 @@ fn machine(shell: &Shell<'_>) -> Result<String, String> {
 }
 
 impl Shell<'_> {
-    /// What a command prints.
+    /// The output of a command.
     fn printed(&self, command: &str) -> Result<String, String> {
         let output = Command::new("/bin/sh")
             .args(["-e", "-c", command])

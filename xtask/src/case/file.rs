@@ -1,36 +1,36 @@
-//! A case's file: the little of TOML that it needs, so that xtask stays without dependencies.
+//! Reads `case.toml`, in a small subset of TOML, so that xtask needs no dependencies.
 //!
-//! Keys with a string or a list of strings, in quotes of either kind, and tables of such keys.
+//! Reads keys with a string or a list of strings, in quotes of either kind, and tables of such keys.
 //! Anything else is refused with its line.
 
 use std::path::Path;
 
-/// What `case.toml` says.
+/// The content of `case.toml`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Case {
     /// Tools that must be installed.
     pub(crate) needs: Vec<String>,
     /// Shell commands that build it into `$OUT`.
     pub(crate) build: Vec<String>,
-    /// A shell command that serves on `$PORT` while it is tested and weighed; empty: none.
+    /// A shell command that serves on `$PORT` during tests and measurements; empty for none.
     pub(crate) serve: String,
     /// Shell commands that test it: formatting, lints, its own tests.
     pub(crate) test: Vec<String>,
-    /// Shell commands that print tables: this case beside what others use.
+    /// Shell commands that print tables of this case and its alternatives.
     pub(crate) bench: Vec<String>,
-    /// How many clean runs of each variant.
+    /// The number of clean runs of each variant.
     pub(crate) runs: String,
     /// More options of deadweight.
     pub(crate) options: Vec<String>,
-    /// Shell commands that look at the reports, `$OUT/VARIANT.json`: what truths have no words for.
+    /// Shell commands that check the reports, `$OUT/VARIANT.json`, beyond what conditions can say.
     pub(crate) shown: Vec<String>,
-    /// Names and commands of what is weighed.
+    /// Names and commands of the measured variants.
     pub(crate) variants: Vec<(String, String)>,
-    /// Variants of which one process is weighed, by its name, and not the whole command.
+    /// For some variants, the name of the process that is reported on instead of the whole command.
     pub(crate) of: Vec<(String, String)>,
-    /// What must hold of the reports, in the words of `deadweight gate`.
+    /// Conditions on the reports, as for `deadweight gate`.
     pub(crate) truths: Vec<String>,
-    /// Truths that a busy machine can spoil: `--quick` leaves them out.
+    /// Conditions that may fail on a busy machine: `--quick` leaves them out.
     pub(crate) quiet: Vec<String>,
 }
 

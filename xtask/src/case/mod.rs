@@ -1,8 +1,7 @@
-//! The cases: real programs, slow and fast, with what deadweight must find in them.
+//! The cases: real programs, slow and fast, with the findings that deadweight must report.
 //!
-//! A case is a folder of `cases/` with a `case.toml`. It is built, tests itself, each of its
-//! variants is weighed, and its truths are asked with `deadweight gate`. Not for measuring peers:
-//! that is `bench`.
+//! A case is a folder of `cases/` with a `case.toml`. It is built and tested, deadweight measures each of
+//! its variants, and `deadweight gate` checks its conditions. Does not measure alternatives; see `bench`.
 
 pub(crate) mod bench;
 mod file;
@@ -14,14 +13,14 @@ use server::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Truths are about shares of a machine's time: one bad minute may spoil one, two in a row don't.
+/// Conditions are about shares of time, which a busy minute may change: so a case has several attempts.
 const TRIES: usize = 2;
 
-/// Asks only what holds on a busy machine, too.
+/// Checks only what also holds on a busy machine.
 const QUICK: &str = "--quick";
 
-/// Builds and checks one case, or all without a name. With `--quick`, truths that a busy machine can
-/// spoil are not asked.
+/// Builds and checks one case, or all without a name. With `--quick`, conditions that may fail
+/// on a busy machine are left out.
 pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<(), String> {
     let quick = words.iter().any(|word| word == QUICK);
     let names: Vec<String> = words.iter().filter(|word| *word != QUICK).cloned().collect();
@@ -32,7 +31,7 @@ pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<(), Strin
         return Err(format!("no case `{unknown}`; there are: {}", all.join(", ")));
     }
     let mut build = vec!["build", "-p", "deadweight", "--quiet"];
-    // The tests' own build knows as much; it only takes longer to say it.
+    // The debug build gives the same reports, only more slowly.
     build.extend((!quick).then_some("--release"));
     repository.run("cargo", &build)?;
     let mut failed = Vec::new();
@@ -105,7 +104,7 @@ fn build_and_serve(shell: &mut Shell<'_>, case: &Case) -> Result<Option<Server>,
     Ok(Some(server))
 }
 
-/// Weighs one variant, and compares what it prints with what the case says it prints.
+/// Measures one variant, and compares its output with the expected output of the case.
 fn weigh(
     shell: &Shell<'_>,
     deadweight: &Path,
@@ -126,8 +125,8 @@ fn weigh(
         .output()
         .map_err(|e| format!("deadweight: {e}"))?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{variant} ended with {}: {}", output.status, told.trim()));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{variant} ended with {}: {}", output.status, errors.trim()));
     }
     let expected = std::fs::read(shell.folder.join("stdout.txt"));
     match expected {
@@ -152,12 +151,12 @@ fn truths(shell: &Shell<'_>, deadweight: &Path, case: &Case) -> Result<(), Strin
     if status.success() { Ok(()) } else { Err("a truth does not hold".to_owned()) }
 }
 
-/// Where a case's commands run.
+/// The environment of a case's commands.
 struct Shell<'a> {
     folder: &'a Path,
-    /// What is built goes here; `$OUT` in commands.
+    /// The folder for build results; `$OUT` in commands.
     out: &'a Path,
-    /// What the case's server listens on; `$PORT` in commands.
+    /// The port of the case's server; `$PORT` in commands.
     port: Option<u16>,
 }
 

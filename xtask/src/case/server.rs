@@ -1,6 +1,6 @@
-//! A server that a case needs while it is tested and weighed, on a port of its own.
+//! A server that a case needs during tests and measurements, on a port of its own.
 //!
-//! Not part of what is weighed: to the weighed command it is another process.
+//! It is not measured: for the measured command it is another process.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -8,18 +8,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to come up.
+/// The time that a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running server; it ends when this goes.
+/// A running server; it ends when this is dropped.
 pub(crate) struct Server {
     process: Child,
     port: u16,
 }
 
 impl Server {
-    /// Starts `command` with a free port in `$PORT`, and waits until it takes connections. What it
-    /// says goes to `server.log` in `out`.
+    /// Starts `command` with a free port in `$PORT`, and waits until it accepts connections. Its
+    /// output goes to `server.log` in `out`.
     pub(crate) fn start(command: &str, folder: &Path, out: &Path) -> Result<Self, String> {
         let log = out.join("server.log");
         let failed = |why: String| format!("the server `{command}`: {why}, see {}", log.display());
@@ -50,7 +50,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens, on 127.0.0.1.
+    /// Its port on 127.0.0.1.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -58,7 +58,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // If it is gone already, there is nothing left to end.
+        // It may already have ended.
         if self.process.kill().is_ok() {
             drop(self.process.wait());
         }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_ends_at_once_is_told_with_its_status() {
+    fn a_server_that_ends_at_once_is_reported_with_its_status() {
         let out = std::env::temp_dir();
         let why = Server::start("sh -c 'exit 3'", &out, &out).err().unwrap();
         assert!(why.contains("exit status: 3") && why.contains("server.log"), "{why}");

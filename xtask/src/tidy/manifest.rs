@@ -1,7 +1,7 @@
 //! The rule for Cargo.toml: each dependency has its reason beside it.
 //!
-//! Versions and licences are not judged. A crate of this workspace needs no reason; nor do the
-//! lines under `[workspace.dependencies]`, because a reason belongs where the crate is used.
+//! A crate of this workspace needs no reason, nor do the lines under `[workspace.dependencies]`: the reason
+//! is given where the crate is used. Does not check versions and licences.
 
 use super::{Complaint, complain};
 

@@ -1,7 +1,7 @@
-//! Rules for Markdown: one title, links that lead somewhere, console blocks with a known mark.
+//! Rules for Markdown: one title, working links, console blocks with a known mark.
 //!
-//! A block marked `console run` is run by `crates/deadweight/tests/docs.rs`; one marked `console`
-//! only shows. Any other mark is a slip, and would silently run nothing. Not a style checker.
+//! A block marked `console run` is run by `crates/deadweight/tests/docs.rs`; a block marked `console` is
+//! not run. Any other mark is a typing error, and would silently run nothing. Does not check style.
 
 use super::{Complaint, complain};
 

@@ -1,16 +1,17 @@
-//! The rules of this repository that clippy does not know, each with its own tests.
+//! The rules of this repository that clippy does not know. In: paths and texts of files. Out: complaints.
 //!
-//! A rule takes a file's path and text and gives complaints; nothing here changes a file. Not for
-//! style that `cargo fmt` decides.
+//! Each rule has a file and tests of its own. Changes no file, and has no rules on the style that
+//! `cargo fmt` decides.
 
 mod circles;
 mod entries;
 mod imports;
+mod machine;
 mod manifest;
 mod markdown;
 mod source;
 mod tokens;
-mod wording;
+
 mod words;
 
 use crate::repository::Repository;
@@ -24,7 +25,7 @@ pub(crate) struct Complaint {
     pub(crate) file: String,
     /// Line from 1.
     pub(crate) line: usize,
-    /// What is wrong, and what to do where that is not obvious.
+    /// What is wrong, and what to do if that is not obvious.
     pub(crate) text: String,
 }
 
@@ -39,7 +40,7 @@ fn complain(file: &str, line: usize, text: impl Into<String>) -> Complaint {
     Complaint { file: file.to_owned(), line, text: text.into() }
 }
 
-/// What a recording may have at most, and nothing else comes near it but what a build left behind.
+/// The largest size of a recording. Larger files are results of a build.
 const FILE_BYTES: u64 = 256 << 10;
 
 fn size(repository: &Repository, file: &str) -> Option<Complaint> {
@@ -56,16 +57,16 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
     for file in &files {
         complaints.extend(source::name(file));
         complaints.extend(size(repository, file));
-        // Traces and other bytes have no lines to judge.
+        // Traces and other binary files have no lines.
         let Ok(text) = repository.read(file) else { continue };
-        complaints.extend(wording::judge(file, &text));
+        complaints.extend(machine::judge(file, &text));
         complaints.extend(words::judge(file, &text));
         if file.ends_with(".rs") {
             complaints.extend(source::judge(file, &text));
         } else if file.ends_with(".md") {
             complaints.extend(markdown::judge(file, &text));
             complaints.extend(markdown::dead_links(file, &text, |target| {
-                // A folder is a fine target; it has no headings.
+                // A folder is a valid target; it has no headings.
                 repository
                     .path(target)
                     .exists()

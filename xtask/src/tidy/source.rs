@@ -1,19 +1,18 @@
-//! Rules for Rust files: a head, a bounded length, honest lints, names that say something.
+//! Rules for Rust files: a `//!` head, a bounded length, no `allow`, meaningful names.
 //!
-//! Reads text, not syntax: good enough for rules about lines, and quick. Types and functions that
-//! clippy can judge better (`too_many_lines`) are left to it, apart from the length of functions,
-//! which is counted here too so that a crate's own clippy.toml cannot loosen it.
+//! Reads lines, not syntax, which is quick and enough for these rules. The length of functions is counted
+//! here although clippy does it too, so that a crate's clippy.toml cannot loosen it.
 
 use super::{Complaint, complain};
 
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
 
-/// Words that as part of a file's name say nothing about what is in it.
+/// Words in file names that say nothing about the content.
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "helper", "helpers", "manager", "handler", "handlers", "info", "misc"];
 
-/// Marks of unfinished work. Spelled in halves, or this file would accuse itself.
+/// Marks of unfinished work, in halves, so that this file does not hold them.
 const UNFINISHED: [&str; 5] = [
     concat!("to", "do!"),
     concat!("unimple", "mented!"),

@@ -1,7 +1,7 @@
-//! The rule for words: the terms of the field in place of words that only this project knew.
+//! The rule for words: terms of the field, and none of the project's former private words.
 //!
 //! The words are in `words.table`. A word is compared with the parts of a name (`ring_buffer`,
-//! `RingBuffer` and `ring-buffer` are one word). Not a spell checker, and no judge of style.
+//! `RingBuffer` and `ring-buffer` are one word). Checks neither spelling nor style.
 
 use super::tokens::is_word;
 use super::{Complaint, complain};
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_phrase_is_found_across_the_end_of_a_line() {
         let text = concat!("/// And what\n/// bec", "ame of it.\n");
-        assert_eq!(found("src/a.rs", text), [concat!("1 what became", " of")]);
+        assert_eq!(found("src/a.rs", text), [concat!("1 what bec", "ame of")]);
     }
 
     #[test]

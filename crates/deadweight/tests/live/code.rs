@@ -99,7 +99,7 @@ fn a_clone_per_look_up_is_atomics() {
 }
 
 #[test]
-fn a_getter_out_of_sight_is_missed_inlining() {
+fn a_getter_in_another_library_is_missed_inlining() {
     Truth::of("@far_getter 900")
         .first_finding(&["missed-inlining"])
         .found_at("missed-inlining", "blur", "far_getter.c", "sum += cell(from, x - 1, y)")

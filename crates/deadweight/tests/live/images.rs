@@ -169,7 +169,7 @@ fn a_program_whose_file_is_replaced_is_still_read_as_it_was() {
 #[test]
 fn damaged_lines_leave_functions() {
     let (truth, path) = of(damaged("damaged-lines", &[".debug_line"]), "2000");
-    warns_once(truth, &path, "debug information that tells no line")
+    warns_once(truth, &path, "debug information without lines")
         .first_finding(&["buffer-copies"])
         .expect("its place is a function".to_owned(), |report| {
             let sites = report.findings.iter().flat_map(|finding| &finding.sites);

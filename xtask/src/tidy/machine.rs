@@ -1,11 +1,11 @@
-//! Rules for the text of any file: nothing of the machine that it was written on.
+//! Rule for the text of any file: no paths and settings of the machine that it was written on.
 //!
-//! A path of one developer's disk or the address of a package mirror is of no use to a reader and
-//! breaks on every other machine. Not a spell checker.
+//! A path of one developer's disk, or the address of a package mirror, breaks on every other machine.
+//! Does not check words; see `words`.
 
 use super::{Complaint, complain};
 
-/// Beginnings of paths that exist on one machine only. In halves, or this file would accuse itself.
+/// Beginnings of paths that exist on one machine only, in halves, so that this file does not hold them.
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
