@@ -29,7 +29,7 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
-    /// This machine does not let us record.
+    /// This machine does not allow recording.
     #[error("{why}. {help}")]
     NotAllowed {
         /// What is missing, in words.

@@ -410,7 +410,7 @@ fn c_string(string: &OsStr) -> Result<CString, Error> {
 /// A pipe that no program inherits: read end, write end.
 fn pipe() -> Result<(File, File), Error> {
     let mut ends = [0; 2];
-    // SAFETY: on success both ends are new descriptors that nobody else owns.
+    // SAFETY: on success both ends are new descriptors.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(Error::last("cannot make a pipe"));

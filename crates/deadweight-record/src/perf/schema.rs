@@ -106,7 +106,7 @@ impl Layout {
 /// Where tracepoints keep their fields, in bytes from the start of their data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Offsets {
-    /// `sched_switch`: who leaves, why, who comes, and their names.
+    /// `sched_switch`: the previous task, its state, the next task and its name.
     pub prev_pid: usize,
     /// See `prev_pid`.
     pub prev_state: usize,
@@ -114,7 +114,7 @@ pub struct Offsets {
     pub next_comm: usize,
     /// See `prev_pid`.
     pub next_pid: usize,
-    /// `sched_waking`: who is woken.
+    /// `sched_waking`: the wakee.
     pub woken: usize,
     /// `sched_process_exec`: where the file name is, and the tid that called exec.
     pub filename: usize,

@@ -96,7 +96,7 @@ impl Tracepoint {
 
 fn open_at(dir: &impl AsRawFd, path: &str, flags: libc::c_int) -> io::Result<File> {
     let path = std::ffi::CString::new(path)?;
-    // SAFETY: on success the descriptor is new and nobody else's.
+    // SAFETY: on success the descriptor is new.
     unsafe {
         let fd = libc::openat(dir.as_raw_fd(), path.as_ptr(), flags);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }

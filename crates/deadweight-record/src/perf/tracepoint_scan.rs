@@ -222,7 +222,7 @@ unsafe fn keep_only(keep: impl Iterator<Item = RawFd>) {
 /// Read end, write end.
 fn pipe() -> io::Result<(File, File)> {
     let mut ends = [0; 2];
-    // SAFETY: on success both ends are new descriptors that nobody else owns.
+    // SAFETY: on success both ends are new descriptors.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(io::Error::last_os_error());
