@@ -26,6 +26,7 @@
 
 mod bpf;
 mod clock;
+mod descriptors;
 mod error;
 mod follow;
 mod fuzz_entry;

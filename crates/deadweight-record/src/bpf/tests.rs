@@ -3,8 +3,8 @@
 use super::*;
 use crate::perf::decode::{self, Body, Record};
 use crate::perf::ring::Ring;
-use crate::perf::schema::{Layout, Schema, fields};
-use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Scope, Source};
+use crate::perf::schema::{Schema, fields};
+use crate::perf::sys::{Event, Open, Scope, Source};
 use crate::procfs::own_tid;
 use std::os::fd::AsRawFd;
 
@@ -27,15 +27,7 @@ impl Output {
     }
 
     fn open() -> io::Result<Self> {
-        let event = |source| Event {
-            source,
-            every: Every::Count(1),
-            layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
-            dump: STACK_BYTES,
-            no_kernel: false,
-            no_kernel_chain: false,
-            no_user_chain: false,
-        };
+        let event = |source| Event::of_each(source, fields::BASE | fields::RAW);
         let cpus = crate::procfs::online_cpus();
         let programs = Programs::start(&cpus)?;
         let mut schema = Schema::new(Programs::with_record_offsets(Offsets::default()));

@@ -61,15 +61,15 @@ impl ReducedCalls {
 impl RecordingStats {
     /// Scales the tracing overhead if there were fewer events for a part of the recording: a switch handles each
     /// event in turn, an exit searches for each event among all.
-    pub(crate) fn scale_overhead(&self, observer: &mut Overhead) {
+    pub(crate) fn scale_overhead(&self, overhead: &mut Overhead) {
         let Some(fewer) = &self.fork_burst else { return };
         let mean = |cost: &mut u64, before: u32, all: u32, left: f64| {
             let before = f64::from(before.min(all)) / f64::from(all.max(1));
             *cost = crate::timing::whole(*cost as f64 * (before + (1.0 - before) * left));
         };
         let left = fewer.left();
-        mean(&mut observer.switch, fewer.switches, self.switches, left);
-        mean(&mut observer.death, fewer.born, self.born, left * left);
+        mean(&mut overhead.switch, fewer.switches, self.switches, left);
+        mean(&mut overhead.death, fewer.born, self.born, left * left);
     }
 
     /// The warnings for the reader of a report.

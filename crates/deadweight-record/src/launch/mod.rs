@@ -17,6 +17,7 @@ mod time_limit;
 pub(crate) mod vfork;
 
 use crate::clock::{self, now};
+use crate::descriptors::pipe;
 use crate::error::Error;
 use crate::procfs::memory_budget::oom_score;
 pub use clean::{CleanRun, run_clean};
@@ -33,7 +34,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -240,7 +241,7 @@ impl Child {
         let dir = request.dir.as_ref().map(|d| c_string(d.as_os_str())).transpose()?;
         let prepare = |s: &Substitute| s.prepare(&candidates, request.dir.as_deref());
         let substitute = request.substitute.as_ref().map(prepare).transpose()?;
-        let messages = pipe()?;
+        let messages = pipe().map_err(no_pipe)?;
         let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
             strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
         };
@@ -407,16 +408,8 @@ fn c_string(string: &OsStr) -> Result<CString, Error> {
     CString::new(string.as_bytes()).map_err(|_| Error::Command("it contains a zero byte"))
 }
 
-/// A pipe that no program inherits: read end, write end.
-fn pipe() -> Result<(File, File), Error> {
-    let mut ends = [0; 2];
-    // SAFETY: on success both ends are new descriptors.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(Error::last("cannot make a pipe"));
-        }
-        Ok(ends.map(|end| File::from(OwnedFd::from_raw_fd(end))).into())
-    }
+fn no_pipe(source: io::Error) -> Error {
+    Error::System { what: "cannot make a pipe".into(), source }
 }
 
 fn duration(time: libc::timeval) -> Ns {

@@ -6,9 +6,10 @@
 
 use super::signals::{self, Guard};
 use super::{
-    AT_BARRIER, Child, ChildMessage, Request, Running, StartWhen, Waiting, ended_by, pipe,
+    AT_BARRIER, Child, ChildMessage, Request, Running, StartWhen, Waiting, ended_by, no_pipe,
 };
 use crate::clock::now;
+use crate::descriptors::pipe;
 use crate::error::Error;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::units::Ns;
@@ -38,7 +39,7 @@ pub(crate) fn start(request: &Request, guard: &Guard) -> Result<Running, Error> 
 
 /// Starts a program up to its barrier.
 pub(crate) fn behind_barrier(request: &Request, guard: &Guard) -> Result<Waiting, Error> {
-    let (here, barrier) = pipe()?;
+    let (here, barrier) = pipe().map_err(no_pipe)?;
     let go = StartWhen::Released { here: here.as_raw_fd(), other_end: barrier.as_raw_fd() };
     let (child, requested, (mut messages, child_end)) = Child::prepare(request, guard, go)?;
     let vfork_thread = VforkThread::start(child, [here, child_end]).map_err(cannot_start)?;

@@ -9,6 +9,7 @@
 //! open for a moment longer, so that a recording that follows soon neither opens them anew nor waits for their close.
 
 use crate::clock::now;
+use crate::descriptors::close_all_but;
 use crate::error::Error;
 use crate::perf::private_dir::Folder;
 use crate::perf::tracefs::Tracefs;
@@ -197,12 +198,7 @@ fn wait_and_close(keep: &[RawFd], socket: RawFd, opened: &EventFiles, locks: [Ra
             libc::signal(signal, libc::SIG_IGN);
         }
         libc::chdir(c"/".as_ptr());
-        let mut from = 0;
-        for fd in keep {
-            close_range(from, fd - 1);
-            from = fd + 1;
-        }
-        close_range(from, RawFd::MAX);
+        close_all_but(keep);
         let mut files = [0 as RawFd; BATCH];
         loop {
             let length = libc::read(socket, files.as_mut_ptr().cast(), size_of_val(&files));
@@ -244,16 +240,5 @@ pub(crate) unsafe fn close_under_lock(
                 libc::usleep(pause);
             }
         }
-    }
-}
-
-/// Closes all descriptors of this range, if any. Async-signal-safe.
-///
-/// # Safety
-/// Only for a child that needs none of these descriptors.
-pub(crate) unsafe fn close_range(from: RawFd, to: RawFd) {
-    if from <= to {
-        // SAFETY: the caller's.
-        unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
     }
 }

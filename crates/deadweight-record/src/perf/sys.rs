@@ -2,6 +2,7 @@
 //!
 //! `session` decides what is opened and why; this knows only the rules of the interface.
 
+use super::registers;
 use super::schema::{Layout, fields};
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings as abi;
@@ -139,6 +140,20 @@ impl Source {
 }
 
 impl Event {
+    /// An event that records each occurrence, with these fields.
+    pub(crate) fn of_each(source: Source, fields: u64) -> Self {
+        let registers = if fields & fields::REGISTERS == 0 { 0 } else { registers::ALL };
+        Self {
+            source,
+            every: Every::Count(1),
+            layout: Layout { fields, registers },
+            dump: STACK_BYTES,
+            no_kernel: false,
+            no_kernel_chain: false,
+            no_user_chain: false,
+        }
+    }
+
     fn attr(&self, scope: Scope) -> abi::perf_event_attr {
         let mut attr = abi::perf_event_attr::default();
         attr.size = u32::try_from(size_of::<abi::perf_event_attr>()).unwrap_or(0);

@@ -10,16 +10,17 @@
 
 use super::known_calls::{Found, KNOWN};
 use super::ring::Ring;
-use super::schema::{Layout, fields};
-use super::sys::{Event, Every, Open, Scope, Source};
+use super::schema::fields;
+use super::sys::{Event, Open, Scope, Source};
 use crate::clock::now;
+use crate::descriptors::{close_all_but, pipe};
 use crate::error::Error;
 use crate::perf::deferred_close::{self, PAUSE};
 use deadweight_trace::syscall::{self, Arch};
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
 
 /// The kernel numbers tracepoints from 1; after this many missing numbers there are no more.
 const GAP: u32 = 400;
@@ -78,7 +79,13 @@ fn scan(mut answer: File, close_lock: Option<&File>) -> ! {
     drop(answer);
     // SAFETY: plain system calls; ends the process.
     unsafe {
-        keep_only(files.iter().copied().chain([close_lock]).filter(|file| *file >= 0));
+        let kept = files.iter().copied().chain([close_lock]).filter(|file| *file >= 0);
+        let mut kept: Vec<RawFd> = kept.collect();
+        kept.sort_unstable();
+        libc::chdir(c"/".as_ptr());
+        libc::setsid();
+        // No process waits for this one's other descriptors then.
+        close_all_but(&kept);
         // Recordings have to close theirs first, before the next clean run.
         deferred_close::close_under_lock(&files, close_lock, 20 * PAUSE, now() + LONGEST_WAIT);
         libc::_exit(0)
@@ -141,15 +148,7 @@ fn try_all(answer: &mut File) -> Vec<Open> {
 }
 
 fn tracepoint(id: u64) -> Event {
-    Event {
-        source: Source::Tracepoint(id),
-        every: Every::Count(1),
-        layout: Layout { fields: fields::RAW, registers: 0 },
-        dump: 0,
-        no_kernel: true,
-        no_kernel_chain: false,
-        no_user_chain: false,
-    }
+    Event { no_kernel: true, ..Event::of_each(Source::Tracepoint(id), fields::RAW) }
 }
 
 /// Makes each known call once. The last one ends the process.
@@ -195,40 +194,6 @@ fn read(mut bytes: &[u8]) -> Vec<Found> {
         }
     }
     found
-}
-
-/// Closes all other descriptors, so that no process waits for this one.
-///
-/// # Safety
-/// Only in a process that needs none of the others.
-unsafe fn keep_only(keep: impl Iterator<Item = RawFd>) {
-    let mut keep: Vec<RawFd> = keep.collect();
-    keep.sort_unstable();
-    let mut from = 0;
-    // SAFETY: descriptors of this process only.
-    unsafe {
-        libc::chdir(c"/".as_ptr());
-        libc::setsid();
-        for fd in keep {
-            if from < fd {
-                libc::syscall(libc::SYS_close_range, from, fd - 1, 0);
-            }
-            from = fd + 1;
-        }
-        libc::syscall(libc::SYS_close_range, from, RawFd::MAX, 0);
-    }
-}
-
-/// Read end, write end.
-fn pipe() -> io::Result<(File, File)> {
-    let mut ends = [0; 2];
-    // SAFETY: on success both ends are new descriptors.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
-    }
 }
 
 #[cfg(test)]

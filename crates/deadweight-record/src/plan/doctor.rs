@@ -4,7 +4,7 @@
 //! Nothing that is tried here stays.
 
 use super::hazards::{self, MachineHazard};
-use super::{Capability, Plan, plain};
+use super::{Capability, Plan};
 use crate::bpf;
 use crate::launch::descriptor_limit;
 use crate::perf::ring::Ring;
@@ -78,13 +78,16 @@ fn set_uprobe() -> io::Result<()> {
     let kind = kind.and_then(|text| text.parse().ok());
     let kind = kind.ok_or_else(|| io::Error::other("this kernel has no uprobes"))?;
     let ourselves = CString::new("/proc/self/exe")?;
-    plain(Source::Uprobe(kind, ourselves, 0), fields::BASE).open(Scope::TaskTree(0), -1).map(drop)
+    Event::of_each(Source::Uprobe(kind, ourselves, 0), fields::BASE)
+        .open(Scope::TaskTree(0), -1)
+        .map(drop)
 }
 
 fn faults() -> Capability {
     let gives = "page faults, first touches, memory churn";
     let source = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
-    let tried = plain(source, fields::BASE | fields::IP | fields::ADDR).open(Scope::TaskTree(0), 0);
+    let tried = Event::of_each(source, fields::BASE | fields::IP | fields::ADDR)
+        .open(Scope::TaskTree(0), 0);
     Capability::tried("page faults", gives, tried, Need::Perf)
 }
 
@@ -171,7 +174,7 @@ fn ring_size() -> Capability {
     let gives = "no holes (not recorded) where many events happen";
     let tried = || {
         // A ring buffer is allowed even to users who cannot record the kernel.
-        let dummy = Event { no_kernel: true, ..plain(Source::Dummy, fields::BASE) };
+        let dummy = Event { no_kernel: true, ..Event::of_each(Source::Dummy, fields::BASE) };
         let dummy = dummy.open(Scope::TaskTree(0), 0)?;
         let size = crate::session::RING_SIZES[0];
         let map = Ring::map(&dummy, size).map(drop);

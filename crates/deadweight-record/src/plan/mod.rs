@@ -11,8 +11,8 @@ pub(crate) mod rung;
 use crate::bpf::in_initial_pid_namespace;
 use crate::error::Error;
 use crate::perf::call_tracepoints::chosen;
-use crate::perf::schema::{Layout, fields};
-use crate::perf::sys::{Event, Every, STACK_BYTES, Scope, Source};
+use crate::perf::schema::fields;
+use crate::perf::sys::{Event, Every, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use crate::permissions::{self, Need};
 use crate::procfs;
@@ -139,7 +139,7 @@ impl Plan {
 
 /// The rung if the highest is not available for this reason.
 fn lower(why: String) -> Rung {
-    let own = Event { no_kernel: true, ..plain(Source::TasksAndSwitches, fields::BASE) };
+    let own = Event { no_kernel: true, ..Event::of_each(Source::TasksAndSwitches, fields::BASE) };
     if own.open(Scope::TaskTree(0), 0).is_err() {
         return lowest(why);
     }
@@ -210,22 +210,9 @@ fn tried(name: &'static str, gives: &'static str, event: &Event, scope: Scope) -
     Capability::tried(name, gives, event.open(scope, 0), Need::Perf)
 }
 
-/// An event that records each occurrence, without stacks.
-pub(crate) fn plain(source: Source, what: u64) -> Event {
-    Event {
-        source,
-        every: Every::Count(1),
-        layout: Layout { fields: what, registers: 0 },
-        dump: STACK_BYTES,
-        no_kernel: false,
-        no_kernel_chain: false,
-        no_user_chain: false,
-    }
-}
-
 fn switches() -> Capability {
     let gives = "every row: which task was on a CPU, and until when";
-    tried("context switches", gives, &plain(Source::Dummy, fields::BASE), Scope::AllTasks)
+    tried("context switches", gives, &Event::of_each(Source::Dummy, fields::BASE), Scope::AllTasks)
 }
 
 fn traced(
@@ -246,7 +233,7 @@ fn traced(
     match tracefs.map(|t| t.has(tracepoint)) {
         // A user who may open a software event for `scope` may also open the tracepoint, given its number. It is not
         // opened here, because closing one takes the kernel 30 ms or more.
-        Ok(Ok(())) => tried(name, gives, &plain(Source::Dummy, fields::BASE), scope),
+        Ok(Ok(())) => tried(name, gives, &Event::of_each(Source::Dummy, fields::BASE), scope),
         Ok(Err(error)) => no(
             format!("the tracepoint {tracepoint} is missing: {error}"),
             permissions::command_for(Need::Tracefs),
@@ -272,7 +259,7 @@ fn calls(tracefs: Result<&Tracefs, &Error>) -> Capability {
 fn samples() -> Capability {
     let gives = "net work and everything inside user code";
     let clock = Source::Software(perf_event_open_sys::bindings::PERF_COUNT_SW_CPU_CLOCK);
-    let event = Event { every: Every::Count(1_000_000), ..plain(clock, fields::BASE) };
+    let event = Event { every: Every::Count(1_000_000), ..Event::of_each(clock, fields::BASE) };
     tried("clock samples", gives, &event, Scope::TaskTree(0))
 }
 

@@ -69,12 +69,12 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     let blind_cpus = self_test::blind_cpus(&mut session)?;
     session.open_switches(&blind_cpus)?;
     let with_events = calibrate::with_events(&mut session, &without_events)?;
-    let observer = calibrate::overhead(&without_events, &with_events);
-    session.calibrated(without_events.call, &observer);
+    let overhead = calibrate::overhead(&without_events, &with_events);
+    session.calibrated(without_events.call, &overhead);
     let tasks = open_all(&mut session, &target)?;
-    let sample_period = session.open_clock_of(&tasks, observer.sample)?;
+    let sample_period = session.open_clock_of(&tasks, overhead.sample)?;
     let deferred_close = DeferredClose::start(&session.event_files())?;
-    let mut meta = Meta { sample_period, overhead: observer, ..facts(&target, plan, &mut session) };
+    let mut meta = Meta { sample_period, overhead, ..facts(&target, plan, &mut session) };
     session.enable()?;
     session.enable_tasks();
     let snapshot = Snapshot::take(&target)?;

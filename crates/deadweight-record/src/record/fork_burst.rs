@@ -1,14 +1,14 @@
 //! Closes the events at some calls while the program runs. `follow::fork_burst` decides which.
 
-use super::Shared;
+use super::lock;
 use crate::clock::now;
 use crate::follow::Follow;
 use crate::perf::deferred_close::DeferredClose;
 use crate::session::RetiredEvents;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -29,19 +29,19 @@ pub(super) struct ForkBurst {
 impl ForkBurst {
     /// The calls to retire since the last question.
     pub(super) fn take(&self) -> Option<Vec<u16>> {
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.retired).take()
     }
 
     /// Passes on what `follow` decided (once), and which calls are under way, after all records before `horizon`.
     pub(super) fn update(&self, follow: &Follow<'_>, horizon: u64, passed_on: &mut bool) {
         let Some(retired) = follow.retired_calls() else { return };
         if !std::mem::replace(passed_on, true) {
-            *self.retired.lock().unwrap_or_else(PoisonError::into_inner) = Some(retired.to_vec());
+            *lock(&self.retired) = Some(retired.to_vec());
         }
         let closed = self.closed.load(Ordering::SeqCst);
         if closed != 0 && horizon > closed {
             let under_way = Some(follow.under_way());
-            *self.under_way.lock().unwrap_or_else(PoisonError::into_inner) = under_way;
+            *lock(&self.under_way) = under_way;
         }
     }
 }
@@ -49,7 +49,8 @@ impl ForkBurst {
 /// Closes the events that the drain takes out of its session, until the session ends.
 pub(super) fn retire(
     retired: &Receiver<RetiredEvents>,
-    shared: &Shared,
+    burst: &ForkBurst,
+    ended: &AtomicBool,
     deferred_close: &DeferredClose,
 ) {
     while let Ok(RetiredEvents { enters, leaves }) = retired.recv() {
@@ -57,11 +58,10 @@ pub(super) fn retire(
         // If that fails, the child closes them at the end.
         _ = deferred_close.close_copies(&retired.files());
         retired.enters.clear();
-        shared.fork_burst.closed.store(now(), Ordering::SeqCst);
-        while !retired.leaves.is_empty() && !shared.ended.load(Ordering::SeqCst) {
+        burst.closed.store(now(), Ordering::SeqCst);
+        while !retired.leaves.is_empty() && !ended.load(Ordering::SeqCst) {
             thread::sleep(CHECK_INTERVAL);
-            let under_way = &shared.fork_burst.under_way;
-            let under_way = under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            let under_way = lock(&burst.under_way);
             if let Some(under_way) = under_way.clone() {
                 retired.leaves.retain(|(nr, _)| under_way.contains(nr));
             }

@@ -43,7 +43,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 pub use attached::{AttachRequest, attach};
@@ -66,20 +66,20 @@ const LAG: u64 = 500_000_000;
 /// If this machine does not allow recording ([`Error::NotAllowed`]), the program cannot be started, or the kernel
 /// refuses an event. The sink's `finish` is called only on success.
 pub fn record_in(
-    row: &mut RecordingSeries,
+    series: &mut RecordingSeries,
     request: &Request,
     plan: &Plan,
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     plan.allows_recording()?;
     if plan.rung.level == Level::Stops {
-        return ptrace::record(|| row.stops(), request, plan.facts(), sink);
+        return ptrace::record(|| series.stop_costs(), request, plan.facts(), sink);
     }
     oom_score::raise();
     let guard = Guard::install();
     let waiting = vfork::behind_barrier(request, &guard)?;
-    match Recording::prepare(request, plan, waiting.pid(), row) {
-        Ok(recording) => recording.run(waiting, row, sink),
+    match Recording::prepare(request, plan, waiting.pid(), series) {
+        Ok(recording) => recording.run(waiting, series, sink),
         Err(error) => Err(waiting.cancel(error)),
     }
 }
@@ -101,7 +101,7 @@ struct Recording {
 /// The receivers of the drain's messages.
 struct DrainOutput {
     decoder: Sender<Drained>,
-    part: Sender<RetiredEvents>,
+    retired: Sender<RetiredEvents>,
 }
 
 /// From the drain to the decoder.
@@ -123,7 +123,7 @@ impl Recording {
         request: &Request,
         plan: &Plan,
         pid: i32,
-        row: &mut RecordingSeries,
+        series: &mut RecordingSeries,
     ) -> Result<Self, Error> {
         let root = pid.cast_unsigned();
         descriptor_limit::raise();
@@ -131,10 +131,10 @@ impl Recording {
         let mut probes = request.probes.clone();
         probes.extend(probes::of_language(request));
         let level = plan.rung.level;
-        let without_events = row.without_events()?;
+        let without_events = series.without_events()?;
         let closing_lock = (level < Level::Root).then(deferred_close::hold_off_closing).flatten();
         let cpus = procfs::online_cpus();
-        let programs = (level == Level::Root).then(|| row.programs(&cpus)).flatten();
+        let programs = (level == Level::Root).then(|| series.programs(&cpus)).flatten();
         let user_access =
             (level == Level::User).then(|| UserAccess::find(cpus.len())).transpose()?;
         let mut session = Session::open(pid, &cpus, &entries, &probes, programs, user_access)?;
@@ -142,12 +142,12 @@ impl Recording {
             let blind_cpus = self_test::blind_cpus(&mut session)?;
             session.open_switches(&blind_cpus)?;
         }
-        let mut observer = row.overhead(&mut session, without_events.as_ref())?;
+        let mut overhead = series.overhead(&mut session, without_events.as_ref())?;
         if level == Level::Root {
             // There samples show what the kernel did for recording.
-            observer.death = 0;
+            overhead.death = 0;
         }
-        let sample_period = session.open_clock(pid, observer.sample)?;
+        let sample_period = session.open_clock(pid, overhead.sample)?;
         let deferred_close = DeferredClose::start(&session.event_files())?;
         session.open_counts(pid, &request.counts, request.counting)?;
         let mut facts = plan.facts();
@@ -156,7 +156,7 @@ impl Recording {
             command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
             root: Tid(root),
             sample_period,
-            overhead: observer,
+            overhead,
             ..facts
         };
         let counts = request.counts.iter().map(Reading::of).collect();
@@ -176,7 +176,7 @@ impl Recording {
     fn run(
         self,
         program: Waiting,
-        row: &mut RecordingSeries,
+        series: &mut RecordingSeries,
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
         let Self {
@@ -221,7 +221,7 @@ impl Recording {
             let session = (session, &deferred_close);
             run_threads(session, until, root, &shared, &mut merge, &mut follow, |_| {})?
         };
-        row.keep(deferred_close);
+        series.keep(deferred_close);
         drop(closing_lock);
         let used = (ended.usage.user + ended.usage.system).0;
         follow.last_steps(used, queued.into_inner().flatten(), ended.end);
@@ -244,7 +244,7 @@ fn conclude(
     before: &LostCpuTime,
 ) -> Outcome {
     before.until(ended, &mut meta);
-    let counted = *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner);
+    let counted = *lock(&shared.call_cost);
     (meta.overhead.counted_user, meta.overhead.counted_kernel) = (counted.user, counted.kernel);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
     meta.decimated = stats.decimated;
@@ -277,11 +277,13 @@ fn run_threads(
     let priority = &Lowered::new();
     thread::scope(|scope| {
         let wake = &wake;
-        let (to_part, parted) = mpsc::channel();
+        let (to_retire, retired) = mpsc::channel();
         if session.user_access.is_some() {
-            scope.spawn(move || fork_burst::retire(&parted, shared, deferred_close));
+            scope.spawn(move || {
+                fork_burst::retire(&retired, &shared.fork_burst, &shared.ended, deferred_close)
+            });
         }
-        let to = DrainOutput { decoder: to_decoder, part: to_part };
+        let to = DrainOutput { decoder: to_decoder, retired: to_retire };
         scope.spawn(move || drain(session, shared, wake, priority, &to, &spent));
         let looker = scope.spawn(move || sample_proc(root, shared, priority));
         // The thread that waits for the program also releases it, as in a clean run.
@@ -349,10 +351,10 @@ fn drain(
             decoder.lift();
         }
         if !ended && let Some(cost) = high_rate.scan(&rings, &session.schema) {
-            *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+            *lock(&shared.call_cost) = cost;
         }
         for begun in if ended { Vec::new() } else { decimation.scan(&rings, &mut session) } {
-            *shared.call_cost.lock().unwrap_or_else(PoisonError::into_inner) = begun.cost;
+            *lock(&shared.call_cost) = begun.cost;
             _ = to.decoder.send(Drained::DecimationStart(begun));
         }
         if session.schema.events() != known {
@@ -362,7 +364,7 @@ fn drain(
         }
         if let Some(calls) = shared.fork_burst.take() {
             // The receiver ends after this thread.
-            _ = to.part.send(session.retire(&calls));
+            _ = to.retired.send(session.retire(&calls));
         }
         if let Some(breakpoints) = breakpoints.as_mut().filter(|_| !ended) {
             breakpoints.update(&rings, &session);
@@ -383,7 +385,7 @@ fn drain(
         before = start;
     }
     if let Some(warning) = breakpoints.and_then(|breakpoints| breakpoints.warning(&session)) {
-        shared.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+        lock(&shared.warnings).push(warning);
     }
 }
 
@@ -455,4 +457,9 @@ fn decode(
             }
         }
     }
+}
+
+/// Locks, even if another thread panicked: that panic reaches the caller anyway.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::priority::{Lowered, set_nice};
-use crate::clock::now;
+use crate::clock::{self, now};
 use crate::perf::sys::STACK_BYTES;
 use crate::procfs::executables::Executables;
 use crate::procfs::memory::Memory;
@@ -29,7 +29,7 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
         if shared.ended.load(Ordering::SeqCst) {
             return;
         }
-        let before = thread_time();
+        let before = clock::read(libc::CLOCK_THREAD_CPUTIME_ID);
         // The decoder may hold the lock on the address space, see `run_threads`, and must not keep it.
         let was_low = decoder.lift();
         let processes = procfs::tree(root);
@@ -46,15 +46,8 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
         if was_low {
             decoder.lower();
         }
-        pause = SHORTEST_PAUSE.max(20 * (thread_time() - before));
+        pause = SHORTEST_PAUSE.max(
+            20 * Duration::from_nanos((clock::read(libc::CLOCK_THREAD_CPUTIME_ID) - before).0),
+        );
     }
-}
-
-/// CPU time that the calling thread has used.
-fn thread_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call only writes `time`.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    Duration::from_secs(time.tv_sec.cast_unsigned())
-        + Duration::from_nanos(time.tv_nsec.cast_unsigned())
 }

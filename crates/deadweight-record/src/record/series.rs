@@ -71,7 +71,7 @@ impl RecordingSeries {
     }
 
     /// The cost of a ptrace stop, measured the first time.
-    pub(crate) fn stops(&mut self) -> Result<StopCosts, Error> {
+    pub(crate) fn stop_costs(&mut self) -> Result<StopCosts, Error> {
         if self.stops.is_none() {
             self.stops = Some(ptrace::costs()?);
         }
@@ -87,6 +87,6 @@ impl RecordingSeries {
 
 impl fmt::Debug for RecordingSeries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingSeries").field("observer", &self.overhead).finish_non_exhaustive()
+        f.debug_struct("RecordingSeries").field("overhead", &self.overhead).finish_non_exhaustive()
     }
 }

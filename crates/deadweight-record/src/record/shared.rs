@@ -1,6 +1,7 @@
 //! The state that the threads of a recording share: their progress, and what they pass to each other.
 
 use super::fork_burst::ForkBurst;
+use super::lock;
 use crate::bpf::high_rate::Cost;
 use crate::clock::now;
 use crate::procfs::ProcSample;
@@ -8,9 +9,9 @@ use crate::procfs::memory_budget::memory_left;
 use deadweight_trace::ids::Tid;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Mutex, PoisonError};
 
 /// The most copied bytes that wait to be decoded, or a third of the memory budget. Above half of it decoding gets
 /// normal priority; above all of it copying stops.
@@ -127,22 +128,22 @@ impl Shared {
     }
 
     pub(super) fn records(&self, thread: Tid) {
-        self.recorders.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        lock(&self.recorders).push(thread);
     }
 
     pub(super) fn add_proc_samples(&self, found: impl IntoIterator<Item = ProcSample>) {
-        self.proc_samples.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+        lock(&self.proc_samples).extend(found);
     }
 
     pub(super) fn keep(&self, executables: Vec<(PathBuf, File)>) {
-        self.executables.lock().unwrap_or_else(PoisonError::into_inner).extend(executables);
+        lock(&self.executables).extend(executables);
     }
 
     pub(super) fn take_executables(&self) -> Vec<(PathBuf, File)> {
-        std::mem::take(&mut *self.executables.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.executables))
     }
 
     pub(super) fn take_proc_samples(&self) -> Vec<ProcSample> {
-        std::mem::take(&mut *self.proc_samples.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.proc_samples))
     }
 }

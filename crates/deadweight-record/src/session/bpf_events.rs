@@ -49,9 +49,9 @@ impl Session {
     }
 
     /// Stores the duration of an unrecorded empty call, in ns, and the cost of recording one.
-    pub(crate) fn calibrated(&mut self, bare_call: f64, observer: &Overhead) {
+    pub(crate) fn calibrated(&mut self, bare_call: f64, overhead: &Overhead) {
         self.bare_call = bare_call;
-        self.recording_call = observer.syscall_user + observer.syscall_kernel;
+        self.recording_call = overhead.syscall_user + overhead.syscall_kernel;
     }
 
     /// Counts system calls at a high rate, where that is possible.

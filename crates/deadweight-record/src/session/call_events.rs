@@ -54,7 +54,7 @@ impl Session {
         let tracepoints: Vec<u64> = call_events.map(|point| point.tracepoint).collect();
         let open = |tracepoint| {
             let source = Source::Tracepoint(tracepoint);
-            let event = Event { no_kernel: true, ..super::sampled(source, fields::BASE) };
+            let event = Event { no_kernel: true, ..super::Event::of_each(source, fields::BASE) };
             event.open(Scope::OneTask(0), -1).ok()
         };
         let opened = thread::spawn(move || tracepoints.into_iter().filter_map(open).collect());

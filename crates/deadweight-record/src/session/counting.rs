@@ -9,9 +9,8 @@ use super::Session;
 use crate::error::Error;
 use crate::launch::{Argument, Count};
 use crate::perf::decode::Sample;
-use crate::perf::registers;
-use crate::perf::schema::{Layout, Role, fields};
-use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Scope, Source};
+use crate::perf::schema::{Role, fields};
+use crate::perf::sys::{Event, Every, Open, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use deadweight_trace::probe::ProbeKind;
 use std::fs::File;
@@ -170,25 +169,14 @@ impl OpenPlaces {
 }
 
 fn hit(id: u64) -> Event {
-    Event {
-        source: Source::Tracepoint(id),
-        every: Every::Count(1),
-        layout: Layout { fields: fields::BASE | fields::RAW, registers: 0 },
-        dump: STACK_BYTES,
-        no_kernel: false,
-        no_kernel_chain: true,
-        no_user_chain: true,
-    }
+    let event = Event::of_each(Source::Tracepoint(id), fields::BASE | fields::RAW);
+    Event { no_kernel_chain: true, no_user_chain: true, ..event }
 }
 
 fn stack(id: u64) -> Event {
     let what = fields::RAW | fields::CHAIN | fields::REGISTERS | fields::STACK;
-    Event {
-        every: Every::PerSecond(STACKS_PER_SECOND),
-        layout: Layout { fields: fields::BASE | what, registers: registers::ALL },
-        no_user_chain: false,
-        ..hit(id)
-    }
+    let event = Event::of_each(Source::Tracepoint(id), fields::BASE | what);
+    Event { every: Every::PerSecond(STACKS_PER_SECOND), no_kernel_chain: true, ..event }
 }
 
 /// The created tracepoints. They are global to the machine, and are removed when this is dropped.

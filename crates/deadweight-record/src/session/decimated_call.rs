@@ -38,7 +38,8 @@ impl Session {
         let layout = Layout { fields: fields::BASE | fields::RAW, registers: 0 };
         let mut open = |at, role| {
             let source = Source::Tracepoint(at);
-            let event = Event { every, no_kernel: true, ..super::sampled(source, layout.fields) };
+            let event =
+                Event { every, no_kernel: true, ..super::Event::of_each(source, layout.fields) };
             self.open_everywhere(role, Ok(&event), Scope::OneTask(task))
         };
         Ok(TaskCallEvents {

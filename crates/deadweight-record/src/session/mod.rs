@@ -32,10 +32,9 @@ use crate::bpf::Programs;
 use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::deferred_close::EventFiles;
-use crate::perf::registers;
 use crate::perf::ring::Ring;
-use crate::perf::schema::{Layout, Offsets, Role, Schema, fields};
-use crate::perf::sys::{Event, Every, Open, STACK_BYTES, Scope, Source};
+use crate::perf::schema::{Offsets, Role, Schema, fields};
+use crate::perf::sys::{Event, Open, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use crate::procfs::memory_budget::memory_left;
 use std::ffi::{CStr, CString};
@@ -165,7 +164,7 @@ impl Session {
     ) -> Result<(), Error> {
         let tracefs = Tracefs::open()?;
         self.schema = Schema::new(root_rung::offsets(&tracefs)?);
-        self.map_rings(&sampled(Source::Dummy, fields::BASE), Scope::AllTasks)?;
+        self.map_rings(&Event::of_each(Source::Dummy, fields::BASE), Scope::AllTasks)?;
         for (role, event, needed) in root_rung::wide_events(&tracefs) {
             let opened = self.open_everywhere(role, event.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, needed)?;
@@ -259,7 +258,7 @@ impl Session {
         for entry in entries {
             let role = if entry.common { Role::CommonMain } else { Role::Main };
             let source = uprobe(kind, &entry.path, entry.offset);
-            let place = source.map(|source| sampled(source, fields::BASE));
+            let place = source.map(|source| Event::of_each(source, fields::BASE));
             let opened = self.open_everywhere(role, place.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, false)?;
             self.wide.extend(opened);
@@ -346,7 +345,7 @@ impl Session {
     /// Opens the records of switches on these CPUs. They contain less than the tracepoint and cost as much, so they
     /// are only for CPUs where the tracepoint is not always delivered.
     pub(crate) fn open_switches(&mut self, cpus: &[i32]) -> Result<(), Error> {
-        let event = sampled(Source::Switches, fields::BASE);
+        let event = Event::of_each(Source::Switches, fields::BASE);
         for (cpu, leader) in self.cpus.iter().zip(&self.leaders).filter(|(c, _)| cpus.contains(c)) {
             let opened = event.open(Scope::AllTasks, *cpu).and_then(|open| {
                 open.write_to(leader)?;
@@ -435,29 +434,13 @@ impl Role {
     }
 }
 
-/// An event that records each occurrence.
-fn sampled(source: Source, what: u64) -> Event {
-    Event {
-        source,
-        every: Every::Count(1),
-        layout: Layout {
-            fields: what,
-            registers: if what & fields::REGISTERS == 0 { 0 } else { registers::ALL },
-        },
-        dump: STACK_BYTES,
-        no_kernel: false,
-        no_kernel_chain: false,
-        no_user_chain: false,
-    }
-}
-
 /// A probe's event: user registers and stack, with the values that the probe requests.
 fn probe_event(probe: &Probe, source: Source) -> Event {
     let mut what = fields::BASE | fields::REGISTERS;
     if probe.stack {
         what |= fields::STACK | fields::CHAIN;
     }
-    let mut event = Event { no_kernel_chain: true, ..sampled(source, what) };
+    let mut event = Event { no_kernel_chain: true, ..Event::of_each(source, what) };
     event.layout.registers |= probe.args.iter().fold(0, |mask, arg| match arg {
         Register::Number(n) if *n < 64 => mask | 1 << n,
         _ => mask,

@@ -2,7 +2,7 @@
 //!
 //! `session` opens them.
 
-use super::{SITES_PER_SECOND, sampled};
+use super::SITES_PER_SECOND;
 use crate::bpf::OUTPUT_ROLES;
 use crate::error::Error;
 use crate::perf::schema::{Offsets, Role, fields};
@@ -18,7 +18,7 @@ const WAITS_PER_SECOND: u64 = 4000;
 const USER_STATE: u64 = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
 
 fn tracepoint(tracefs: &Tracefs, name: &str, what: u64) -> io::Result<Event> {
-    Ok(sampled(Source::Tracepoint(tracefs.tracepoint(name)?.id), what))
+    Ok(Event::of_each(Source::Tracepoint(tracefs.tracepoint(name)?.id), what))
 }
 
 /// Role, event, and whether the recording is useless without it.
@@ -34,7 +34,7 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
         (Role::Waking, chained("sched/sched_waking"), true),
         (Role::Exec, tracepoint(tracefs, "sched/sched_process_exec", raw), false),
         // The address only makes its records longer than those of `MinorEnd`: see `Schema`.
-        (Role::MajorEnd, Ok(sampled(major, fields::BASE | fields::ADDR)), false),
+        (Role::MajorEnd, Ok(Event::of_each(major, fields::BASE | fields::ADDR)), false),
         (Role::Timer, tracepoint(tracefs, "irq_vectors/local_timer_entry", fields::BASE), false),
         (Role::TimerEnd, tracepoint(tracefs, "irq_vectors/local_timer_exit", fields::BASE), false),
     ]
@@ -42,8 +42,8 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
 
 /// The events for the records of BPF programs about system calls.
 pub(super) fn bpf_output_events() -> [(Role, Event); 4] {
-    let raw = sampled(Source::BpfOutput, fields::BASE | fields::RAW);
-    let site = Event { no_kernel_chain: true, ..sampled(Source::BpfOutput, USER_STATE) };
+    let raw = Event::of_each(Source::BpfOutput, fields::BASE | fields::RAW);
+    let site = Event { no_kernel_chain: true, ..Event::of_each(Source::BpfOutput, USER_STATE) };
     OUTPUT_ROLES.map(|role| (role, if role == Role::CallSite { site.clone() } else { raw.clone() }))
 }
 
@@ -61,8 +61,8 @@ pub(super) fn task_events(tracefs: &Tracefs, calls: bool) -> Vec<(Role, io::Resu
         // Not the kernel's count of faults: `Fault` counts them already, see `Schema`.
         (Role::FaultSite, tracepoint(tracefs, "exceptions/page_fault_user", user).map(site)),
         (Role::WaitSite, tracepoint(tracefs, "sched/sched_switch", user).map(wait)),
-        (Role::Fault, Ok(sampled(faults, fields::BASE | fields::IP | fields::ADDR))),
-        (Role::MinorEnd, Ok(sampled(minor, fields::BASE))),
+        (Role::Fault, Ok(Event::of_each(faults, fields::BASE | fields::IP | fields::ADDR))),
+        (Role::MinorEnd, Ok(Event::of_each(minor, fields::BASE))),
     ];
     if calls {
         events.extend([

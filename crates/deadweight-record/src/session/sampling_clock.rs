@@ -1,7 +1,7 @@
 //! The sampling clock, and its own ring buffers: a stack is a hundred times as long as a record of a switch, and a
 //! ring full of stacks would lose switches, hence time. Lost samples only make shares less certain.
 
-use super::{Session, fitting, sampled};
+use super::{Session, fitting};
 use crate::error::Error;
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, fields};
@@ -65,7 +65,7 @@ impl Session {
         let user = fields::IP | fields::CHAIN | fields::REGISTERS | fields::STACK;
         let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
         let no_kernel = self.user_access.as_ref().is_some_and(|user_access| !user_access.kernel);
-        let event = sampled(source, fields::BASE | user);
+        let event = Event::of_each(source, fields::BASE | user);
         let dump = if self.samplers.is_empty() { STACK_BYTES } else { DEEP_STACK_BYTES };
         Event { every: Every::Count(period), no_kernel, dump, ..event }
     }
@@ -84,7 +84,7 @@ impl Session {
 
     fn sample_rings(&self) -> io::Result<(Vec<Open>, Vec<Ring>)> {
         // No BPF program writes to these: they only own the rings.
-        let owner = sampled(Source::BpfOutput, fields::BASE);
+        let owner = Event::of_each(Source::BpfOutput, fields::BASE);
         let size = SAMPLE_RING.min(fitting(2 * self.cpus.len(), memory_left()));
         let each = self.cpus.iter().map(|cpu| {
             let owner = owner.open(Scope::AllTasks, *cpu)?;

@@ -6,7 +6,7 @@
 //! `session` opens them.
 
 use super::breakpoints;
-use super::{Entry, SITES_PER_SECOND, Session, probe_event, sampled};
+use super::{Entry, SITES_PER_SECOND, Session, probe_event};
 use crate::error::Error;
 use crate::launch::Probe;
 use crate::perf::call_tracepoints::{self, Pair};
@@ -28,7 +28,7 @@ fn places(entries: &[Entry], probes: &[Probe]) -> Vec<(Role, Event)> {
         Some((Role::Probe(number), own(probe_event(probe, Source::Breakpoint(probe.fixed?)))))
     });
     let mains = entries.iter().filter(|entry| !entry.common).filter_map(|entry| {
-        Some((Role::Main, own(sampled(Source::Breakpoint(entry.fixed?), fields::BASE))))
+        Some((Role::Main, own(Event::of_each(Source::Breakpoint(entry.fixed?), fields::BASE))))
     });
     probes.chain(mains).take(BREAKPOINTS).collect()
 }
@@ -71,7 +71,7 @@ impl Session {
             // This address is data and never executed.
             let data = &raw const NOT_CODE as u64;
             let event =
-                Event { no_kernel: true, ..sampled(Source::Breakpoint(data), fields::BASE) };
+                Event { no_kernel: true, ..Event::of_each(Source::Breakpoint(data), fields::BASE) };
             let never_met = event.open(Scope::OneTask(0), -1).ok();
             self.breakpoints.slowdown = never_met.and_then(|open| breakpoints::slowdown(&open));
         }
@@ -113,8 +113,9 @@ impl UserAccess {
     /// Whether kernel events, and switches of all tasks, are allowed.
     pub(crate) fn tried() -> [bool; 2] {
         let clock = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
-        let clock = Event { every: Every::Count(1_000_000), ..sampled(clock, fields::BASE) };
-        let everyone = sampled(Source::TasksAndSwitches, fields::BASE).open(Scope::AllTasks, 0);
+        let clock = Event { every: Every::Count(1_000_000), ..Event::of_each(clock, fields::BASE) };
+        let everyone =
+            Event::of_each(Source::TasksAndSwitches, fields::BASE).open(Scope::AllTasks, 0);
         [clock.open(Scope::TaskTree(0), -1).is_ok(), everyone.is_ok()]
     }
 
@@ -126,8 +127,10 @@ impl UserAccess {
 
     /// The events that own the rings, and the tasks that they follow.
     pub(super) fn leader(&self, program: i32) -> (Event, Scope) {
-        let lives =
-            Event { no_kernel: !self.kernel, ..sampled(Source::TasksAndSwitches, fields::BASE) };
+        let lives = Event {
+            no_kernel: !self.kernel,
+            ..Event::of_each(Source::TasksAndSwitches, fields::BASE)
+        };
         (lives, if self.everyone { Scope::AllTasks } else { Scope::TaskTree(program) })
     }
 
@@ -136,7 +139,7 @@ impl UserAccess {
         let raw = fields::BASE | fields::RAW;
         let user = fields::BASE | fields::CHAIN | fields::REGISTERS | fields::STACK;
         let own = |event| Event { no_kernel: !self.kernel, ..event };
-        let software = |which, what| own(sampled(Source::Software(which), what));
+        let software = |which, what| own(Event::of_each(Source::Software(which), what));
         let sometimes = |event, rate| Event {
             every: Every::PerSecond(rate),
             no_kernel: true,
@@ -157,7 +160,7 @@ impl UserAccess {
         ];
         for pair in &self.calls {
             let tracepoint = |id, what| {
-                let event = sampled(Source::Tracepoint(id), what);
+                let event = Event::of_each(Source::Tracepoint(id), what);
                 Event { no_kernel: true, ..event }
             };
             if pair.sited {

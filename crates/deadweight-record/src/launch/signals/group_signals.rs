@@ -6,10 +6,10 @@
 
 use super::{FORWARDED, set, with_signals_blocked};
 use crate::clock::now;
-use crate::perf::deferred_close::close_range;
+use crate::descriptors::{close_all_but, pipe};
 use std::fs::File;
 use std::io;
-use std::os::fd::{FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -35,14 +35,8 @@ pub(super) fn start_once() {
     /// The end of a pipe that closes with the recorder's end, however that comes; then the helper exits.
     static ALIVE: OnceLock<Option<File>> = OnceLock::new();
     ALIVE.get_or_init(|| {
-        let mut ends = [0; 2];
-        // SAFETY: on success both ends are new and owned here.
-        let [_here, alive] = unsafe {
-            if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-                return None;
-            }
-            ends.map(|end| File::from_raw_fd(end))
-        };
+        let (here, alive) = pipe().ok()?;
+        let ends = [here.as_raw_fd(), alive.as_raw_fd()];
         with_signals_blocked(|| start(&ends)).ok()?;
         // SAFETY: a function that is safe at exit: plain system calls.
         unsafe { libc::atexit(stop) };
@@ -104,8 +98,7 @@ extern "C" fn helper_main(ends: *mut libc::c_void) -> i32 {
     unsafe {
         let [here, alive] = *ends.cast::<[RawFd; 2]>();
         libc::close(alive);
-        close_range(0, here - 1);
-        close_range(here + 1, RawFd::MAX);
+        close_all_but(&[here]);
         let mut was_sent_to_group = std::mem::zeroed();
         libc::sigemptyset(&mut was_sent_to_group);
         for signal in FORWARDED {
