@@ -7,8 +7,8 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-const AROUND: &str = "Around the runs of commands";
-const EXPORT: &str = "Exports in hyperfine's forms";
+const AROUND: &str = "hyperfine's options for runs";
+const EXPORT: &str = "Exports in hyperfine's formats";
 
 /// hyperfine's options.
 #[derive(Clone, Debug, Default, Args)]

@@ -16,7 +16,7 @@ pub use values::{Ignore, Moment, Of, Runs, Size, Sort, TimeUnit};
 const EXAMPLES: &str = "\
 Examples:
   deadweight -- ls -R /usr/share          run once, traced: where its time went
-  deadweight -r 30 -- ./prog < input      30 clean (untraced) runs for the time, traced runs for the reasons
+  deadweight -r 30 -- ./prog < input      time from 30 clean (untraced) runs, reasons from traced runs
   deadweight --prove -- ./prog < input    the same, then measure the savings without the blamed code
   deadweight 'xxd -r -p hex | ./prog'     a pipeline: each stage, and what it waited for
   deadweight --of prog -- cargo run       the ledger of the program, not of the tool that starts it
@@ -126,7 +126,7 @@ pub struct Run {
 #[derive(Clone, Debug, Args)]
 pub struct Join {
     /// Attach to the process with this ID, with all its threads and children, until it ends, until
-    /// the time of --for is over, or until Ctrl-C. It is neither stopped nor changed.
+    /// the time of --for is over, or until Ctrl-C. As root, deadweight does not stop it.
     #[arg(short, long, value_name = "N", conflicts_with = "command",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
@@ -269,25 +269,25 @@ pub struct Compare {
     #[arg(long, value_name = "NAME[:K]")]
     pub of: Option<Of>,
     /// Rank the benchmarks of each file: operations per second, and how many times slower than the fastest.
-    #[arg(long, help_heading = "Files of benchmark programs")]
+    #[arg(long, help_heading = "Result files of benchmark programs")]
     pub ips: bool,
     /// Keys that form a row: .fullname, .name, /PART of the name, or a key such as pkg.
     #[arg(
         long,
         value_name = "KEY,...",
         value_delimiter = ',',
-        help_heading = "Files of benchmark programs"
+        help_heading = "Result files of benchmark programs"
     )]
     pub row: Vec<Key>,
     /// Key that forms a column: .file, or any key of --row. The first column is the reference.
-    #[arg(long, value_name = "KEY", help_heading = "Files of benchmark programs")]
+    #[arg(long, value_name = "KEY", help_heading = "Result files of benchmark programs")]
     pub col: Option<Key>,
     /// Keys that may differ between compared runs, such as note or goos.
     #[arg(
         long,
         value_name = "KEY,...",
         value_delimiter = ',',
-        help_heading = "Files of benchmark programs"
+        help_heading = "Result files of benchmark programs"
     )]
     pub ignore: Vec<Key>,
     /// Write the comparisons as JSON to FILE; `-` is standard output.

@@ -117,6 +117,8 @@ fn saving(finding: &Finding, whole: Whole) -> String {
     if finding.high - finding.low > NARROW {
         let (low, high) = (whole.part(finding.low), whole.part(finding.high));
         let (least, most) = (finding.low * 100.0, percent(finding.high));
+        // The times are exact, but their saving is not.
+        let how = if finding.how == How::Exact { "exact times" } else { how };
         return format!("{verb} {low} to {high} {unit} of {of} ({least:.0} to {most}), {how}");
     }
     let (saved, share) = (beside(finding.saving_ns, whole.scale), percent(finding.saving_share));
