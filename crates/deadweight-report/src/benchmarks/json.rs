@@ -16,12 +16,12 @@ pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
         Ok(value) => value,
         // Some programs write these words where a number belongs.
         Err(_) if ["NaN", "Infinity"].iter().any(|word| text.contains(word)) => {
-            let why = "is no report and no benchmark results: it holds NaN or Infinity, which are \
+            let why = "is neither a report nor benchmark results: it holds NaN or Infinity, which are \
                         no measurements";
             return Err(Unusable(why.into()));
         }
         Err(error) => {
-            return Err(Unusable(format!("is no report and no benchmark results: {error}")));
+            return Err(Unusable(format!("is neither a report nor benchmark results: {error}")));
         }
     };
     let Value::Object(object) = &value else { return Ok(None) };
@@ -247,7 +247,7 @@ mod tests {
     fn other_json_is_none_of_these() {
         assert_eq!(read(r#"{"schema": 1, "ledger": []}"#, ""), Ok(None));
         assert_eq!(read("[]", ""), Ok(None));
-        assert!(refusal("{").contains("no benchmark results: EOF"), "{}", refusal("{"));
+        assert!(refusal("{").contains("nor benchmark results: EOF"), "{}", refusal("{"));
         assert!(
             refusal(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#).contains("holds NaN")
         );

@@ -147,8 +147,8 @@ fn what_comes_through_a_pipe_is_read_or_refused_in_a_sentence() {
         assert!(said.code == 2 && said.err.contains(sentence), "{side}: {}{}", said.out, said.err);
     };
     refused("pipe", "pipe is a pipe or a device: save it as a file first");
-    refused("large.txt", "ns/op of X is 1e400, which is more than a number can hold");
-    refused("cut.json", "cut.json is no report and no benchmark results: EOF");
+    refused("large.txt", "ns/op of X is 1e400, which is too large for a number");
+    refused("cut.json", "cut.json is neither a report nor benchmark results: EOF");
 }
 
 #[test]
