@@ -41,7 +41,7 @@ impl Follow<'_> {
             let kind = RawKind::Fork { child: Tid(pid), process: Tid(pid) };
             self.emit(&record, process.parent, kind);
         }
-        self.tasks.insert(pid, Task { own: true, process: pid, execs: 1, ..Task::default() });
+        self.tasks.insert(pid, Task { followed: true, process: pid, execs: 1, ..Task::default() });
         let path = &*process.path;
         self.emit(&record, pid, RawKind::Exec { former: Tid(pid), path });
         self.named(&record, pid, first.name.as_bytes());
@@ -57,7 +57,7 @@ impl Follow<'_> {
         for thread in &process.threads[1..] {
             let kind = RawKind::Fork { child: Tid(thread.tid), process: Tid(pid) };
             self.emit(&record, pid, kind);
-            self.tasks.insert(thread.tid, Task { own: true, process: pid, ..Task::default() });
+            self.tasks.insert(thread.tid, Task { followed: true, process: pid, ..Task::default() });
             self.named(&record, thread.tid, thread.name.as_bytes());
         }
         // Its real state comes next; until here it only had to seem to run.

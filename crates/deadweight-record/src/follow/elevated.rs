@@ -10,8 +10,8 @@ impl Follow<'_> {
     /// The kernel reports that this task has exited; no task really exits during its exec.
     pub(super) fn exits(&mut self, record: &Record<'_>, task: u32) {
         match self.tasks.get_mut(&task) {
-            Some(known) if known.became => {
-                (known.became, known.elevated) = (false, true);
+            Some(known) if known.after_exec => {
+                (known.after_exec, known.elevated) = (false, true);
                 self.stats.elevated += 1;
             }
             _ => self.emit(record, task, RawKind::Exit),

@@ -32,12 +32,12 @@ impl Follow<'_> {
         if self.tasks.len() < self.forget_at {
             return;
         }
-        let living = self.tasks.values().filter(|task| task.own && task.gone.is_none());
+        let living = self.tasks.values().filter(|task| task.followed && task.gone.is_none());
         let living: HashSet<u32> = living.map(|task| task.process).collect();
         let (root, last, cpus) = (self.start.root, self.last, &self.cpus);
         self.tasks.retain(|tid, task| {
             let recent = task.gone.is_none_or(|at| last.saturating_sub(at) < LATE);
-            match task.own {
+            match task.followed {
                 true => recent || *tid == root || living.contains(tid),
                 false => cpus.iter().any(|held| held.task == *tid),
             }
@@ -95,7 +95,7 @@ mod tests {
             most = most.max(follow.tasks.len());
         }
         assert!(most <= 2 * FEW, "{most}");
-        assert!(follow.owns(7));
+        assert!(follow.follows(7));
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         follow.last = 10 * LATE;
         follow.forget_at = 0;
         follow.forget();
-        assert!(follow.owns(50) && follow.owns(51) && !follow.tasks.contains_key(&60));
+        assert!(follow.follows(50) && follow.follows(51) && !follow.tasks.contains_key(&60));
         // The other one calls exec and gets the first one's tid.
         let path = RawKind::Exec { former: deadweight_trace::ids::Tid(51), path: "" };
         let record = Record { at: follow.last, process: 50, task: 50, cpu: 0, body: Body::Other };
@@ -118,7 +118,7 @@ mod tests {
         follow.last *= 2;
         follow.forget_at = 0;
         follow.forget();
-        assert!(follow.owns(50), "it lives");
+        assert!(follow.follows(50), "it lives");
         assert!(follow.tasks.get(&50).is_some_and(|task: &Task| task.gone.is_none()));
     }
 }

@@ -48,25 +48,25 @@ pub(super) struct ForkBurst {
     /// By call number: how many, and the time in them, in ns.
     calls: BTreeMap<u16, (u32, u64)>,
     /// Whether the decision is still to be made: on the user rung, once.
-    open: bool,
+    undecided: bool,
     /// The calls that are no longer recorded, after the decision.
     retired: Vec<u16>,
 }
 
 impl ForkBurst {
     /// Without events at single calls there is nothing to decide.
-    pub(super) fn new(open: bool) -> Self {
-        Self { open, ..Self::default() }
+    pub(super) fn new(undecided: bool) -> Self {
+        Self { undecided, ..Self::default() }
     }
 
     pub(super) fn entered(&mut self, nr: u16) {
-        if self.open {
+        if self.undecided {
             self.calls.entry(nr).or_default().0 += 1;
         }
     }
 
     pub(super) fn left(&mut self, nr: u16, took: u64) {
-        if self.open {
+        if self.undecided {
             self.calls.entry(nr).or_default().1 += took;
         }
     }
@@ -95,7 +95,7 @@ impl Follow<'_> {
     /// A task was born. After too many births, this decides which calls are no longer recorded.
     pub(super) fn task_born(&mut self, at: u64) {
         self.stats.born += 1;
-        if !self.fork_burst.open || !self.fork_burst.born(at) {
+        if !self.fork_burst.undecided || !self.fork_burst.born(at) {
             return;
         }
         let under_way = self.under_way();
@@ -116,7 +116,7 @@ impl Follow<'_> {
 
     /// The recorded calls that tasks are in.
     pub(crate) fn under_way(&self) -> BTreeSet<u16> {
-        let inside = self.tasks.values().filter(|task| task.own && task.entered.is_some());
+        let inside = self.tasks.values().filter(|task| task.followed && task.entered.is_some());
         inside.filter_map(|task| task.called).map(|(nr, _)| nr).collect()
     }
 

@@ -9,11 +9,11 @@ use deadweight_trace::raw::{Calls, RawKind};
 impl Follow<'_> {
     pub(super) fn counted(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let counts = CountRecord(sample.raw);
-        let Some(task) = counts.task().filter(|task| self.owns(*task)) else { return };
+        let Some(task) = counts.task().filter(|task| self.follows(*task)) else { return };
         self.note_on_cpu(record, task);
         if let Some((nr, args)) = counts.open_call() {
             self.emit(record, task, RawKind::Syscall { nr, args });
-            self.open(record, task, Role::CallSite);
+            self.expect_site(record, task, Role::CallSite);
         }
         self.stats.missed += counts.missed();
         let Some(until) = counts.duration().map(|duration| record.at.saturating_add(duration))

@@ -13,8 +13,8 @@ impl Follow<'_> {
             return;
         }
         // At exec a task may take the tid of another.
-        let becoming = self.tasks.get(&held.task).is_some_and(|holder| holder.becoming);
-        if !becoming && self.tasks.get(&task).is_some_and(|known| known.off) {
+        let in_exec = self.tasks.get(&held.task).is_some_and(|holder| holder.in_exec);
+        if !in_exec && self.tasks.get(&task).is_some_and(|known| known.off) {
             held.task = task;
             self.emit(record, task, RawKind::On);
         }
@@ -61,7 +61,7 @@ mod tests {
         // It calls exec in a thread that has its tid from now on.
         follow.emit(&at(35), 7, off());
         follow.cpus[1].task = 8;
-        follow.tasks.entry(8).or_default().becoming = true;
+        follow.tasks.entry(8).or_default().in_exec = true;
         follow.note_on_cpu(&at(40), 7);
         assert_eq!(sink.0, [(20, 7)]);
     }

@@ -84,14 +84,14 @@ pub(crate) struct Start {
     /// The calls with events of their own.
     pub(crate) single_calls: Vec<u16>,
     /// Whether process ids here differ from the machine's.
-    pub(crate) inside: bool,
+    pub(crate) in_pid_namespace: bool,
     /// The counted functions.
     pub(crate) counts: Vec<crate::session::counting::Reading>,
 }
 
 #[derive(Default)]
 struct Task {
-    own: bool,
+    followed: bool,
     process: u32,
     name: [u8; 16],
     /// In `sched_yield`: a switch-out while runnable is then voluntary.
@@ -101,21 +101,22 @@ struct Task {
     /// Its latest call with a record, and its entry time if it is still in it.
     called: Option<(u16, [u64; 6])>,
     entered: Option<u64>,
-    /// In exec.
-    becoming: bool,
-    /// In the rest of its exec; the kernel gave it elevated privileges.
-    became: bool,
+    /// In the call that makes it another program.
+    in_exec: bool,
+    /// Its exec is reported, and that call has not returned.
+    after_exec: bool,
+    /// The kernel gave it elevated privileges.
     elevated: bool,
     /// Process of the task that created it.
     parent: u32,
     /// Its execs; only kept for process leaders.
     execs: u32,
     /// Its process runs another program than the command; only kept for process leaders.
-    another: bool,
+    other_program: bool,
     /// The latest event that waits for user registers and stack.
-    open: Option<Role>,
+    expected_site: Option<Role>,
     /// User registers and stack that came before their event.
-    early: Option<Site>,
+    early_site: Option<Site>,
     /// When it was last on a CPU, as dead.
     gone: Option<u64>,
     /// It was switched out, and not in again.
@@ -148,7 +149,7 @@ impl<'s> Follow<'s> {
     ) -> Self {
         let mut tasks = HashMap::new();
         let root = start.root;
-        tasks.insert(root, Task { own: true, process: root, ..Task::default() });
+        tasks.insert(root, Task { followed: true, process: root, ..Task::default() });
         Self {
             sink,
             decimation: decimated::Decimation::new(
@@ -156,7 +157,7 @@ impl<'s> Follow<'s> {
             ),
             fork_burst: fork_burst::ForkBurst::new(start.user_view.is_some()),
             unrecorded: None,
-            pids: pid_namespace::PidMap::new(start.inside),
+            pids: pid_namespace::PidMap::new(start.in_pid_namespace),
             user_rung: start.user_view.map(|view| user_rung::UserRung::new(view, cpus)),
             offsets,
             probes,
@@ -199,22 +200,22 @@ impl<'s> Follow<'s> {
             }
             Body::Switched { out, .. } => self.switched(record, *out),
             Body::Fork { process, task, parent } => self.fork(record, *parent, *task, *process),
-            Body::Exit { task } if !self.owns(*task) => {}
+            Body::Exit { task } if !self.follows(*task) => {}
             Body::Exit { task } if self.user_rung.is_some() => self.user_rung_exits(record, *task),
             Body::Exit { task } => self.exits(record, *task),
             Body::Comm { task, exec: true, name } if self.user_rung.is_some() => {
-                if self.owns(*task) {
+                if self.follows(*task) {
                     self.user_rung_execs(record, *task, name);
                 }
             }
             Body::Comm { task, exec: became, name } => {
-                if *became && self.owns(*task) {
+                if *became && self.follows(*task) {
                     self.exec(record, *task, exec);
                 }
                 self.named(record, *task, name);
             }
             Body::Map { start, len, offset, inode, executable, path } => {
-                if self.owns(record.task) {
+                if self.follows(record.task) {
                     let path = &*String::from_utf8_lossy(path);
                     let (start, len, offset) = (*start, *len, *offset);
                     let (inode, executable) = (*inode, *executable);
@@ -240,9 +241,12 @@ impl<'s> Follow<'s> {
     /// The stack of a wait that still lasts, unless it had one from the start.
     fn wait(&mut self, found: &Wait) {
         let Wait { at, task, ip, sp, ref stack } = *found;
-        let known = self.tasks.get_mut(&task).filter(|t| t.own && t.open == Some(Role::WaitSite));
+        let known = self
+            .tasks
+            .get_mut(&task)
+            .filter(|t| t.followed && t.expected_site == Some(Role::WaitSite));
         if let Some(known) = known {
-            known.open = None;
+            known.expected_site = None;
             let record = Record { at, process: known.process, task, cpu: 0, body: Body::Other };
             let user = UserState { ip, sp, fp: 0, lr: 0, stack, chain: &[] };
             self.emit(&record, task, RawKind::Site(user));
@@ -260,7 +264,7 @@ impl<'s> Follow<'s> {
     /// Whether it is one of the program's processes: before its exec the root still has descriptors and memory of the
     /// recorder.
     fn is_after_exec(&self, process: u32) -> bool {
-        let became = |task: &Task| task.own && (process != self.start.root || task.execs > 0);
+        let became = |task: &Task| task.followed && (process != self.start.root || task.execs > 0);
         self.tasks.get(&process).is_some_and(became)
     }
 
@@ -277,8 +281,8 @@ impl<'s> Follow<'s> {
         }
     }
 
-    fn owns(&self, task: u32) -> bool {
-        self.tasks.get(&task).is_some_and(|t| t.own)
+    fn follows(&self, task: u32) -> bool {
+        self.tasks.get(&task).is_some_and(|t| t.followed)
     }
 
     fn emit(&mut self, record: &Record<'_>, task: u32, kind: RawKind<'_>) {
@@ -294,13 +298,14 @@ impl<'s> Follow<'s> {
     }
 
     fn fork(&mut self, record: &Record<'_>, parent: u32, child: u32, process: u32) {
-        let parents = self.tasks.get(&parent).map(|p| (p.own, p.name, p.process));
-        let (own, name, parents) = parents.unwrap_or_default();
-        let another = self.tasks.get(&parents).is_some_and(|parent| parent.another);
-        let task = Task { own, process, name, parent: parents, another, ..Task::default() };
+        let parents = self.tasks.get(&parent).map(|p| (p.followed, p.name, p.process));
+        let (followed, name, parents) = parents.unwrap_or_default();
+        let other_program = self.tasks.get(&parents).is_some_and(|parent| parent.other_program);
+        let task =
+            Task { followed, process, name, parent: parents, other_program, ..Task::default() };
         self.tasks.insert(child, task);
         self.forget();
-        if own {
+        if followed {
             let kind = RawKind::Fork { child: Tid(child), process: Tid(process) };
             self.emit(record, parent, kind);
             self.tid_reused(child, record.at);
@@ -315,9 +320,9 @@ impl<'s> Follow<'s> {
         let root = self.start.root;
         if let Some(known) = self.tasks.get_mut(&task) {
             known.execs += 1;
-            known.another = task != root || known.execs > 1;
-            (known.open, known.early, known.yielding) = (None, None, false);
-            (known.becoming, known.became) = (false, true);
+            known.other_program = task != root || known.execs > 1;
+            (known.expected_site, known.early_site, known.yielding) = (None, None, false);
+            (known.in_exec, known.after_exec) = (false, true);
         }
         if let Some(known) = self.tasks.get_mut(&former.0).filter(|_| former != Tid(task)) {
             known.gone = Some(record.at);
@@ -347,7 +352,7 @@ impl<'s> Follow<'s> {
             Role::Switch => return self.switch(record, sample),
             Role::Waking => return self.waking(record, sample),
             Role::CallCounts => return self.counted(record, sample),
-            _ if !self.owns(record.task) => return,
+            _ if !self.follows(record.task) => return,
             // BPF programs also report the time behind the barrier.
             Role::Enter | Role::Leave | Role::CallSite if self.is_before_exec(record.task) => {
                 return;
@@ -363,8 +368,9 @@ impl<'s> Follow<'s> {
             Role::Leave => {
                 let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
                 if let Some(task) = self.tasks.get_mut(&record.task) {
-                    (task.yielding, task.open) = (false, None);
-                    (task.waits_for_children, task.becoming, task.became) = (false, false, false);
+                    (task.yielding, task.expected_site) = (false, None);
+                    (task.waits_for_children, task.in_exec, task.after_exec) =
+                        (false, false, false);
                     if let (Some((nr, _)), Some(at)) = (task.called, task.entered.take()) {
                         let took = record.at.saturating_sub(at);
                         self.decimation.measured(nr, took);
@@ -376,12 +382,12 @@ impl<'s> Follow<'s> {
             Role::Fault => {
                 let (addr, ip, kernel) = (sample.addr, sample.ip, sample.kernel);
                 self.emit(record, record.task, RawKind::Fault { addr, ip, kernel });
-                self.open(record, record.task, Role::FaultSite);
+                self.expect_site(record, record.task, Role::FaultSite);
             }
             Role::MinorEnd | Role::MajorEnd => {
                 let major = sample.role == Role::MajorEnd;
                 if let Some(task) = self.tasks.get_mut(&record.task) {
-                    task.open = None;
+                    task.expected_site = None;
                 }
                 self.emit(record, record.task, RawKind::FaultEnd { major });
             }
@@ -415,9 +421,9 @@ impl<'s> Follow<'s> {
             (task.called, task.entered) = (Some((nr, args)), Some(record.at));
             task.yielding = is(libc::SYS_sched_yield);
             task.waits_for_children = is(libc::SYS_wait4) || is(libc::SYS_waitid);
-            task.becoming = is(libc::SYS_execve) || is(libc::SYS_execveat);
+            task.in_exec = is(libc::SYS_execve) || is(libc::SYS_execveat);
         }
         self.emit(record, record.task, RawKind::Syscall { nr, args });
-        self.open(record, record.task, Role::CallSite);
+        self.expect_site(record, record.task, Role::CallSite);
     }
 }

@@ -10,11 +10,11 @@ use deadweight_trace::raw::{RawKind, UserState};
 
 impl Follow<'_> {
     /// An event that can have user registers and stack was emitted: they follow if they came early.
-    pub(super) fn open(&mut self, record: &Record<'_>, task: u32, site: Role) {
+    pub(super) fn expect_site(&mut self, record: &Record<'_>, task: u32, site: Role) {
         let Some(known) = self.tasks.get_mut(&task) else { return };
-        known.open = Some(site);
-        if let Some(early) = known.early.take_if(|early| early.role == site) {
-            known.open = None;
+        known.expected_site = Some(site);
+        if let Some(early) = known.early_site.take_if(|early| early.role == site) {
+            known.expected_site = None;
             self.emit(record, task, RawKind::Site(early.user()));
         }
     }
@@ -28,11 +28,11 @@ impl Follow<'_> {
         if let Some(user) = user_state(sample, &chain)
             && let Some(task) = self.tasks.get_mut(&record.task)
         {
-            if task.open == Some(sample.role) {
-                task.open = None;
+            if task.expected_site == Some(sample.role) {
+                task.expected_site = None;
                 self.emit(record, record.task, RawKind::Site(user));
             } else {
-                task.early = Some(Site::keep(sample.role, &user));
+                task.early_site = Some(Site::keep(sample.role, &user));
             }
         }
         self.user_chain = chain;

@@ -52,7 +52,7 @@ impl Follow<'_> {
             held.task = next;
             held.idle_seen += u32::from(prev == 0);
         }
-        if self.owns(prev) {
+        if self.follows(prev) {
             let why = self.why(prev, state);
             if why == Off::Dead {
                 self.pids.forget(machines);
@@ -61,7 +61,7 @@ impl Follow<'_> {
             let chain = std::mem::take(&mut self.kernel_chain);
             self.emit(record, prev, RawKind::Off { why, chain: &chain });
             self.kernel_chain = chain;
-            self.open(record, prev, Role::WaitSite);
+            self.expect_site(record, prev, Role::WaitSite);
             self.stats.root_dead |= prev == self.start.root && why == Off::Dead;
         } else if record.process != REAPED {
             self.tasks.entry(prev).or_default().process = record.process;

@@ -89,9 +89,9 @@ fn instant(record: &Record<'_>) -> Record<'static> {
 impl Follow<'_> {
     /// Reports everything that must have happened before this record.
     pub(super) fn catch_up(&mut self, record: &Record<'_>) {
-        let Some(own) = &mut self.user_rung else { return };
+        let Some(rung) = &mut self.user_rung else { return };
         let task = record.task;
-        if own.execs.contains_key(&task) {
+        if rung.execs.contains_key(&task) {
             match &record.body {
                 Body::Map { executable: true, path, .. } => self.executed(task, path),
                 Body::Map { .. } | Body::Comm { .. } | Body::Exit { .. } => {}
@@ -99,25 +99,25 @@ impl Follow<'_> {
             }
         }
         self.missing_ticks(record);
-        let Some(own) = &mut self.user_rung else { return };
-        if own.dying.is_empty() {
+        let Some(rung) = &mut self.user_rung else { return };
+        if rung.dying.is_empty() {
             return;
         }
         let late: Vec<Dying> =
-            own.dying.extract_if(.., |dying| record.at > dying.at_the_latest()).collect();
+            rung.dying.extract_if(.., |dying| record.at > dying.at_the_latest()).collect();
         late.into_iter().for_each(|dying| self.report_death(record.at, dying));
     }
 
     /// Whether a breakpoint in the command's binary was hit by a process that runs another program: a breakpoint is
     /// only an address.
     pub(super) fn ran_another_program(&self, process: u32) -> bool {
-        self.user_rung.is_some() && self.tasks.get(&process).is_none_or(|task| task.another)
+        self.user_rung.is_some() && self.tasks.get(&process).is_none_or(|task| task.other_program)
     }
 
     fn missing_ticks(&mut self, record: &Record<'_>) {
-        let Some(own) = self.user_rung.as_mut().filter(|own| own.started) else { return };
+        let Some(rung) = self.user_rung.as_mut().filter(|rung| rung.started) else { return };
         let sampled = matches!(&record.body, Body::Sample(sample) if sample.role == Role::Clock);
-        let missing = own.ticks.missing(record.cpu, record.task, record.at, sampled);
+        let missing = rung.ticks.missing(record.cpu, record.task, record.at, sampled);
         for _ in 0..missing.min(1 << 16) {
             let tick = RawKind::Sample { kernel: true, user: None, chain: &[] };
             self.emit(record, record.task, tick);
@@ -127,16 +127,16 @@ impl Follow<'_> {
     /// A task was switched in or out.
     pub(super) fn user_rung_switched(&mut self, record: &Record<'_>, out: bool, runnable: bool) {
         let task = record.task;
-        let followed = self.owns(task);
-        let Some(own) = &mut self.user_rung else { return };
-        if task == super::REAPED || !(followed || own.everyone) {
+        let followed = self.follows(task);
+        let Some(rung) = &mut self.user_rung else { return };
+        if task == super::REAPED || !(followed || rung.everyone) {
             return;
         }
         if out && followed {
             self.stats.switches += 1;
-            own.ticks.off(record.cpu, task, record.at);
-            own.leaves_cpu(task, record.at);
-            let dying = own.dying.extract_if(.., |dying| dying.task == task).next().is_some();
+            rung.ticks.off(record.cpu, task, record.at);
+            rung.leaves_cpu(task, record.at);
+            let dying = rung.dying.extract_if(.., |dying| dying.task == task).next().is_some();
             let yielding = self.tasks.get(&task).is_some_and(|t| t.yielding);
             let why = match (runnable, yielding) {
                 _ if dying && !runnable => Off::Dead,
@@ -145,7 +145,7 @@ impl Follow<'_> {
                 (false, _) => Off::Blocked,
             };
             self.emit(record, task, RawKind::Off { why, chain: &[] });
-            self.open(record, task, Role::WaitSite);
+            self.expect_site(record, task, Role::WaitSite);
             if runnable {
                 self.taken_over(record);
             }
@@ -155,9 +155,9 @@ impl Follow<'_> {
             let known = self.tasks.contains_key(&task);
             self.tasks.entry(task).or_default().process = record.process;
             self.emit(record, task, RawKind::On);
-            if let Some(own) = self.user_rung.as_mut().filter(|_| followed) {
-                own.ticks.on(record.cpu, task, record.at);
-                own.on_since.insert(task, record.at);
+            if let Some(rung) = self.user_rung.as_mut().filter(|_| followed) {
+                rung.ticks.on(record.cpu, task, record.at);
+                rung.on_since.insert(task, record.at);
             } else if !known && let Ok(name) = std::fs::read(format!("/proc/{task}/comm")) {
                 self.named(record, task, name.trim_ascii());
             }
@@ -167,7 +167,7 @@ impl Follow<'_> {
     /// A runnable task lost its CPU: another task has it now. Where only the program's tasks are recorded, it is
     /// another program's, until one of the program's tasks shows up there.
     fn taken_over(&mut self, record: &Record<'_>) {
-        if self.user_rung.as_ref().is_some_and(|own| !own.everyone) {
+        if self.user_rung.as_ref().is_some_and(|rung| !rung.everyone) {
             self.tasks.entry(OTHER_PROGRAM).or_default();
             self.named(record, OTHER_PROGRAM, OTHER_PROGRAM_NAME.as_bytes());
             self.emit(record, OTHER_PROGRAM, RawKind::On);
@@ -178,20 +178,20 @@ impl Follow<'_> {
     /// exit.
     fn report_deaths_before(&mut self, record: &Record<'_>) {
         let waits = self.tasks.get(&record.task).is_some_and(|t| t.waits_for_children);
-        let Some(own) = &mut self.user_rung else { return };
+        let Some(rung) = &mut self.user_rung else { return };
         let over = |dying: &Dying| {
             dying.cpu == record.cpu
                 || waits && dying.parent == record.process
                 || dying.task != dying.process && dying.process == record.process
         };
-        let over: Vec<Dying> = own.dying.extract_if(.., |dying| over(dying)).collect();
+        let over: Vec<Dying> = rung.dying.extract_if(.., |dying| over(dying)).collect();
         over.into_iter().for_each(|dying| self.report_death(record.at, dying));
     }
 
     fn report_death(&mut self, at: u64, dying: Dying) {
         let Dying { task, process, cpu, .. } = dying;
-        if let Some(own) = &mut self.user_rung {
-            own.ticks.forget(task);
+        if let Some(rung) = &mut self.user_rung {
+            rung.ticks.forget(task);
         }
         let record = Record { at, process, task, cpu, body: Body::Other };
         self.emit(&record, task, RawKind::Off { why: Off::Dead, chain: &[] });
@@ -202,10 +202,10 @@ impl Follow<'_> {
     /// otherwise waiting for something unknown.
     pub(crate) fn last_steps(&mut self, used: u64, queued: Option<u64>, end: u64) {
         self.report_all_deaths(end);
-        let Some(own) = &self.user_rung else { return };
-        let Some((at, cpu)) = own.root_ended else { return };
-        let idle_from = at.saturating_add(used.saturating_sub(own.on_cpu));
-        if own.everyone || idle_from >= end {
+        let Some(rung) = &self.user_rung else { return };
+        let Some((at, cpu)) = rung.root_ended else { return };
+        let idle_from = at.saturating_add(used.saturating_sub(rung.on_cpu));
+        if rung.everyone || idle_from >= end {
             return;
         }
         let root = self.start.root;
@@ -222,8 +222,8 @@ impl Follow<'_> {
 
     /// No more records can show their exits: without this they would seem to be dying until the end.
     fn report_all_deaths(&mut self, end: u64) {
-        let Some(own) = &mut self.user_rung else { return };
-        let mut dying = std::mem::take(&mut own.dying);
+        let Some(rung) = &mut self.user_rung else { return };
+        let mut dying = std::mem::take(&mut rung.dying);
         dying.sort_by_key(Dying::at_the_latest);
         for dying in dying {
             let at = dying.at_the_latest().min(end);
@@ -233,21 +233,22 @@ impl Follow<'_> {
 
     /// A task called exec; its first mapping shows the file.
     pub(super) fn user_rung_execs(&mut self, record: &Record<'_>, task: u32, name: &[u8]) {
-        let Some(own) = &mut self.user_rung else { return };
-        if task == self.start.root && !own.started {
-            own.started = true;
-            own.ticks.forget(task);
-            own.ticks.on(record.cpu, task, record.at);
+        let Some(rung) = &mut self.user_rung else { return };
+        if task == self.start.root && !rung.started {
+            rung.started = true;
+            rung.ticks.forget(task);
+            rung.ticks.on(record.cpu, task, record.at);
         }
-        own.execs.insert(task, Named { record: instant(record), name: name.to_vec() });
+        rung.execs.insert(task, Named { record: instant(record), name: name.to_vec() });
     }
 
     fn executed(&mut self, task: u32, path: &[u8]) {
-        let Some(named) = self.user_rung.as_mut().and_then(|own| own.execs.remove(&task)) else {
+        let Some(named) = self.user_rung.as_mut().and_then(|rung| rung.execs.remove(&task)) else {
             return;
         };
         let process = self.tasks.get(&task).map_or(task, |t| t.process);
-        let caller = self.tasks.iter().find(|(_, t)| t.own && t.process == process && t.becoming);
+        let caller =
+            self.tasks.iter().find(|(_, t)| t.followed && t.process == process && t.in_exec);
         let former = caller.map_or(task, |(tid, _)| *tid);
         self.exec(&named.record, task, Some(&Exec { former, path }));
         self.named(&named.record, task, &named.name);
@@ -255,19 +256,19 @@ impl Follow<'_> {
 
     /// The records of a task end: it exits, or it called exec on a program that an ordinary user may not trace.
     pub(super) fn user_rung_exits(&mut self, record: &Record<'_>, task: u32) {
-        let Some(own) = &mut self.user_rung else { return };
-        let hidden = own.execs.contains_key(&task);
-        own.leaves_cpu(task, record.at);
+        let Some(rung) = &mut self.user_rung else { return };
+        let hidden = rung.execs.contains_key(&task);
+        rung.leaves_cpu(task, record.at);
         if let Some(ends) = self.tasks.get_mut(&task) {
             ends.entered = None;
         }
         if task == self.start.root && !hidden {
-            own.root_ended = Some((record.at, record.cpu));
+            rung.root_ended = Some((record.at, record.cpu));
         }
         if task != self.start.root {
             let (process, parent) =
                 self.tasks.get(&task).map_or((task, 0), |t| (t.process, t.parent));
-            own.dying.push(Dying { task, process, parent, cpu: record.cpu, at: record.at });
+            rung.dying.push(Dying { task, process, parent, cpu: record.cpu, at: record.at });
         }
         if hidden {
             self.stats.hidden += 1;

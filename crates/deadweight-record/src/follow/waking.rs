@@ -9,7 +9,7 @@ impl Follow<'_> {
     pub(super) fn waking(&mut self, record: &Record<'_>, sample: &Sample<'_>) {
         let Some(woken) = sample.raw_u32(self.offsets.woken) else { return };
         let woken = self.pids.here(woken);
-        if !self.owns(woken) {
+        if !self.follows(woken) {
             return;
         }
         let held = self.cpus.get(record.cpu as usize).map_or(0, |h| h.task);

@@ -195,9 +195,16 @@ impl Recording {
             .as_ref()
             .map(|m| m.view(meta.sample_period, meta.overhead.syscall_kernel));
         let single_calls = session.single_calls();
-        let inside = !in_initial_pid_namespace();
-        let start =
-            Start { root, descriptors, main_is_probed, counts, user_view, single_calls, inside };
+        let in_pid_namespace = !in_initial_pid_namespace();
+        let start = Start {
+            root,
+            descriptors,
+            main_is_probed,
+            counts,
+            user_view,
+            single_calls,
+            in_pid_namespace,
+        };
         let before = LostCpuTime::so_far();
         let mut merge = Merge::new(session.schema.clone());
         meta.zero = now();
