@@ -24,17 +24,17 @@ use deadweight_trace::units::FileAddr;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     /// Only x86-64 is supported.
-    #[error("this is built for x86-64 only")]
+    #[error("only x86-64 code can be changed")]
     Architecture,
     /// The instruction neither calls a routine that fills memory nor fills a block itself.
-    #[error("it is no call of a routine that does nothing else")]
-    NoCall,
+    #[error("it is not a call of a routine that only fills memory")]
+    NotAFill,
     /// The registers that a block fill changes are used later.
-    #[error("what comes after it uses the address that it leaves in a register")]
+    #[error("later instructions use the address that it leaves in a register")]
     RegistersUsed,
     /// Nothing there can be replaced by bytes of the same length.
     #[error("its instructions cannot be replaced by others of the same length")]
-    NoRoom,
+    NotReplaceable,
 }
 
 /// A function with its bytes and names.
@@ -61,7 +61,7 @@ impl<'c, 'n> Reading<'c, 'n> {
     fn patch(&self, instruction: &Instruction, becomes: Vec<u8>) -> Result<Patch, Obstacle> {
         let was = self.bytes_from(instruction.addr).get(..becomes.len());
         let was = was.filter(|was| was.len() == usize::from(instruction.len));
-        let was = was.ok_or(Obstacle::NoRoom)?.to_vec();
+        let was = was.ok_or(Obstacle::NotReplaceable)?.to_vec();
         Ok(Patch { addr: FileAddr(instruction.addr), was, becomes })
     }
 
@@ -92,25 +92,25 @@ pub fn without_fill(
 ) -> Result<Vec<Patch>, Obstacle> {
     let read = Reading::of(code, names)?;
     let instructions = read.function.instructions();
-    let index = find(instructions, at.0).ok_or(Obstacle::NoCall)?;
+    let index = find(instructions, at.0).ok_or(Obstacle::NotAFill)?;
     let instruction = &instructions[index];
     if instruction.kind == Kind::FillBlock {
         if rewrite::uses_end(read.bytes_from(instruction.end())) {
             return Err(Obstacle::RegistersUsed);
         }
         let becomes = rewrite::skipped_block_fill(instruction.len.into());
-        return Ok(vec![read.patch(instruction, becomes.ok_or(Obstacle::NoRoom)?)?]);
+        return Ok(vec![read.patch(instruction, becomes.ok_or(Obstacle::NotReplaceable)?)?]);
     }
     let body = read.body();
     let name = body.callee(instruction).unwrap_or_default();
     // Secrets are cleared for a reason that no output shows.
     if name.contains("explicit") || !routine::named(name).is_some_and(Routine::fills) {
-        return Err(Obstacle::NoCall);
+        return Err(Obstacle::NotAFill);
     }
     let last = match instruction.kind {
         Kind::Call(_) => false,
         Kind::Jump(_) => true,
-        _ => return Err(Obstacle::NoCall),
+        _ => return Err(Obstacle::NotAFill),
     };
     let len = usize::from(instruction.len);
     let becomes = match code.abi {
@@ -119,7 +119,7 @@ pub fn without_fill(
         Abi::Go => None,
         Abi::Platform => rewrite::skipped_fill(len, last),
     };
-    Ok(vec![read.patch(instruction, becomes.ok_or(Obstacle::NoRoom)?)?])
+    Ok(vec![read.patch(instruction, becomes.ok_or(Obstacle::NotReplaceable)?)?])
 }
 
 /// Removes the bounds checks of a loop, except checks of an index that was just loaded.
@@ -147,7 +147,7 @@ pub fn without_checks(
             read.left_out(instruction)
         } else {
             let taken = rewrite::always_taken(read.bytes_from(instruction.addr));
-            taken.ok_or(Obstacle::NoRoom).and_then(|bytes| read.patch(instruction, bytes))
+            taken.ok_or(Obstacle::NotReplaceable).and_then(|bytes| read.patch(instruction, bytes))
         };
         let Ok(branch) = branch else { continue };
         patches.push(branch);
@@ -166,7 +166,7 @@ pub fn without_checks(
     }
     patches.sort_by_key(|patch| patch.addr);
     patches.dedup();
-    if patches.is_empty() { Err(Obstacle::NoRoom) } else { Ok(patches) }
+    if patches.is_empty() { Err(Obstacle::NotReplaceable) } else { Ok(patches) }
 }
 
 /// Removes the lock prefixes of a function: for a program with one thread this changes nothing.
@@ -181,7 +181,7 @@ pub fn without_locks(code: &Code<'_>, names: &Names<'_>) -> Result<Vec<Patch>, O
         read.patch(instruction, bytes).ok()
     };
     let patches: Vec<Patch> = atomic.filter_map(patch).collect();
-    if patches.is_empty() { Err(Obstacle::NoRoom) } else { Ok(patches) }
+    if patches.is_empty() { Err(Obstacle::NotReplaceable) } else { Ok(patches) }
 }
 
 #[cfg(test)]

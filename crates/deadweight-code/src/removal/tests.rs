@@ -70,7 +70,7 @@ fn a_call_that_clears_leaves_its_result() {
     secret.check(
         |code, names| without_fill(code, names, FileAddr(9)),
         &expect![[r#"
-            it is no call of a routine that does nothing else
+            it is not a call of a routine that only fills memory
         "#]],
     );
 }
@@ -107,7 +107,7 @@ fn a_block_fill_goes_where_its_registers_are_free() {
     used.check(
         |code, names| without_fill(code, names, FileAddr(0xb)),
         &expect![[r#"
-            what comes after it uses the address that it leaves in a register
+            later instructions use the address that it leaves in a register
         "#]],
     );
 }

@@ -191,7 +191,7 @@ fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Optio
     } else if !is_single_threaded(found, process) {
         Err("several threads run, and between them the operations must be atomic".to_owned())
     } else if prefixes.is_empty() {
-        Err(Obstacle::NoRoom.to_string())
+        Err(Obstacle::NotReplaceable.to_string())
     } else {
         Ok(prefixes)
     };
