@@ -49,7 +49,7 @@ mod tests {
         \xe8\x00\x10\x00\x00\x85\xc0\x74\x05\x48\x8b\x07\xeb\xea\x31\xc0\xeb\xe6";
 
     #[test]
-    fn a_rare_case_with_two_ends_is_no_loop_unless_it_comes_round() {
+    fn a_rare_case_with_two_ends_is_no_loop_unless_it_forms_a_cycle() {
         assert_eq!(rare_calls(TWO_ENDS), Some(1));
         // 21: jmp 1f
         let mut round = TWO_ENDS.to_vec();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_to_what_only_the_running_program_knows_may_come_round() {
+    fn an_indirect_jump_may_form_a_cycle() {
         // 0: mov rax, [rdi]; 3: add rax, 1; 7: jmp [rsi+rax*8]; a: sub rax, 2; e: jmp 3
         let table = b"\x48\x8b\x07\x48\x83\xc0\x01\xff\x24\xc6\x48\x83\xe8\x02\xeb\xf3";
         assert_eq!(rare_calls(table), None);

@@ -292,7 +292,7 @@ mod tests {
         50 exit";
 
     #[test]
-    fn a_sample_is_what_the_instruction_before_is_for() {
+    fn a_sample_has_the_role_of_the_instruction_before() {
         let trace = Trace::from_text(TEXT).unwrap();
         let machine = MachineCode::new(&trace.symbols, Arch::X86_64, Vec::new());
         let leaf = |name: &str| {

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_go_function_is_counted_after_its_stack_was_found_large_enough() {
+    fn a_go_function_is_counted_after_its_stack_check() {
         // cmp 0x10(%r14),%rsp; jbe to the end; push %rbp; mov %rsp,%rbp; pop; ret; jmp to the entry
         let code =
             [0x49, 0x3b, 0x66, 0x10, 0x76, 0x06, 0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3, 0xeb, 0xf2];
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_itself_is_preferred_as_long_as_nothing_has_changed() {
+    fn an_instruction_that_the_kernel_emulates_is_preferred_while_nothing_has_changed() {
         // mov %r10,%r11; push %rbx; ret
         assert_eq!(of(Abi::Platform, &[0x4d, 0x89, 0xd3, 0x53, 0xc3]), 3);
         // endbr64; push %rbx
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_a_loop_is_no_place_to_count_calls_at() {
+    fn calls_are_not_counted_at_the_start_of_a_loop() {
         // add %r10,%r11; push %rbx; jne to the push; ret
         assert_eq!(of(Abi::Platform, &[0x4d, 0x01, 0xd3, 0x53, 0x75, 0xfd, 0xc3]), 0);
     }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_case_behind_the_function_makes_no_loop() {
+    fn a_cold_block_behind_the_function_makes_no_loop() {
         // 0: cmp eax, 9; 3: jae 10
         // 5: add eax, [rdi]; 7: add eax, [rsi]; 9: ret
         // 10: mov eax, 1; 15: jmp 5
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_made_of_what_stays_is_checked_in_vain_and_one_that_was_stored_is_waited_for() {
+    fn only_an_index_that_changes_in_the_loop_is_waited_for() {
         // 0: mov rcx, [rdi+10h]; 4: mov rax, r8; 7: imul rax, rcx; b: add rax, rdx
         // e: cmp rax, r10; 11: jae 24; 13: mov r9d, [rsi+rax*4]; 17: mov [r11+rdx*4], r9d
         // 1b: inc rdx; 1e: cmp rdx, rbx; 21: jne 0; 23: ret; 24: call 100

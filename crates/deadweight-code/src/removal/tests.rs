@@ -56,7 +56,7 @@ fn text(bytes: &[u8], addr: FileAddr) -> String {
 const C: Case = Case { abi: Abi::Platform, addr: 0, code: "", names: &[(0x100, "memset")] };
 
 #[test]
-fn a_call_that_clears_leaves_its_result() {
+fn a_removed_call_of_memset_keeps_its_result() {
     // char *clear(char *p, unsigned long n) { char *q = memset(p, 0, n); q[1] = 2; return q + 1; }
     let code = "4883ec08 4889f2 31f6 e8f2000000 c6400102 4883c001 4883c408 c3";
     let case = Case { code, ..C };
@@ -76,7 +76,7 @@ fn a_call_that_clears_leaves_its_result() {
 }
 
 #[test]
-fn a_jump_to_what_clears_returns() {
+fn a_removed_tail_call_of_memset_returns() {
     // void *clear(void *p, unsigned long n) { return memset(p, 0, n); }
     let case = Case { code: "4889f2 31f6 e9f6000000", ..C };
     case.check(
@@ -88,7 +88,7 @@ fn a_jump_to_what_clears_returns() {
 }
 
 #[test]
-fn a_block_fill_goes_where_its_registers_are_free() {
+fn a_block_fill_is_removed_if_its_registers_are_unused() {
     // `struct msg m = {0};` of 8 KiB by gcc 12 -O2, in a function that reads a message.
     let parse = Case {
         addr: 0x1000,
@@ -130,7 +130,7 @@ fn gos_routine_has_no_result() {
 }
 
 #[test]
-fn the_checks_of_a_loop_go_with_their_compares() {
+fn the_checks_of_a_loop_are_removed_with_their_compares() {
     // main.step of tests/programs/stencil.go.
     let case = Case {
         abi: Abi::Go,

@@ -38,7 +38,7 @@ fn a_sample_at_a_block_instruction_stays_as_an_interrupt_divides_it() {
 }
 
 #[test]
-fn a_sample_inside_an_instruction_belongs_to_it_and_one_outside_to_nobody() {
+fn a_sample_inside_an_instruction_is_charged_to_it_and_one_outside_to_none() {
     assert_eq!(charged(6), 2);
     assert_eq!(LOOP.read().role_of_sample(FileAddr(0x100f)), None);
     assert_eq!(LOOP.read().role_of_sample(FileAddr(0xfff)), None);

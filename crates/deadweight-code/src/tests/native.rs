@@ -58,7 +58,7 @@ fn a_struct_copied_backwards() {
 }
 
 #[test]
-fn a_short_array_turned_round_is_work() {
+fn the_reversal_of_a_short_array_is_work() {
     let short = Fixture { code: &A_STRUCT_COPIED_BACKWARDS.code[..960], ..C };
     assert_eq!(short.roles(), [""; 0]);
 }

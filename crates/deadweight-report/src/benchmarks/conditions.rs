@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_shown_to_be_worse_fulfils_it() {
+    fn a_condition_holds_for_a_row_shown_to_be_worse() {
         let worse = tables(10, 20, 8);
         assert_eq!(asked("B > A * 1.05", &worse), Ok((1, 0)));
         assert_eq!(asked("new > A * 2.5", &worse), Ok((0, 0)));
@@ -135,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn chance_and_too_few_measurements_fulfil_nothing() {
+    fn a_condition_does_not_hold_by_chance_or_with_too_few_measurements() {
         assert_eq!(asked("B > A * 1.05", &tables(10, 20, 2)), Ok((0, 1)));
         assert_eq!(asked("B > A * 0.5", &tables(10, 10, 8)), Ok((0, 0)));
     }
 
     #[test]
-    fn what_cannot_be_asked_is_an_error() {
+    fn a_condition_that_cannot_be_evaluated_is_an_error() {
         let same = tables(10, 10, 8);
         assert_eq!(asked("C > A", &same), Err(GateError::Unknown("C".into())));
         assert_eq!(asked("B.gc > 3 %", &same), Err(GateError::NoLedger));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measurements_carry_what_was_said_before_them() {
+    fn measurements_have_the_facts_that_precede_them() {
         let text = "goos: linux\npkg: a/b\nBenchmarkX-8 \t 100\t 12.5 ns/op\t 3 B/op\npkg:\n\
                     PASS\nok  \ta/b\t1.2s\nBenchmarkX-8\nBenchmarkY 1 7 ns/op\n";
         let read = read(text).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_is_left_out_with_a_word() {
+    fn a_damaged_line_is_left_out_with_a_remark() {
         let text = "BenchmarkX many 1 ns/op\nBenchmarkX 1 7\nBenchmarkX 1 7 ns/op\n";
         let read = read(text).unwrap();
         assert_eq!((read.measured.len(), read.remarks.len()), (1, 2));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_is_no_measurement() {
+    fn values_that_are_not_finite_are_refused() {
         for value in ["NaN", "inf", "-Inf", "1e999"] {
             let error = read(&format!("BenchmarkX 1 {value} ns/op")).unwrap_err().to_string();
             assert!(error.starts_with(&format!("line 1: ns/op of X is {value}, which")), "{error}");

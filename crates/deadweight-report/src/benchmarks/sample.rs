@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_cover_the_median_as_often_as_they_say() {
+    fn intervals_cover_the_median_at_their_confidence() {
         assert_eq!(interval(5), (0, 5), "too few");
         assert_eq!(interval(6), (1, 6));
         for n in 6..=COUNTED {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reach_is_in_per_cent_where_that_means_something() {
+    fn the_reach_is_in_per_cent_if_that_is_defined() {
         let middle = |value, interval| Middle { value, interval, note: None };
         assert_eq!(middle(100.0, Some((98.0, 103.0))).reach(), "3%");
         assert_eq!(middle(1.0, None).reach(), "∞");

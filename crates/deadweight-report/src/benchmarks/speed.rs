@@ -117,7 +117,7 @@ mod tests {
     use crate::benchmarks::table::{Layout, lay_out};
 
     #[test]
-    fn the_fastest_comes_first_and_the_others_say_by_how_much() {
+    fn the_fastest_comes_first_and_the_others_have_factors() {
         let lines = |name: &str, base: u32| -> String {
             let line =
                 |i: u32| format!("Benchmark{name} 9 {} ns/op {} B/op\n", base + i % 3, base * 2);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_measurement_each_ranks_nothing() {
+    fn one_measurement_each_gives_no_ranking() {
         let text = "BenchmarkA 1 100 ns/op\nBenchmarkB 1 300 ns/op\n";
         let sides = [("f".to_owned(), go::read(text).unwrap())];
         let tables = lay_out(&sides, &Layout::default()).unwrap();

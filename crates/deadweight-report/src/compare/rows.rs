@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn few_traced_runs_test_nothing_and_one_exact_run_has_no_interval() {
+    fn few_traced_runs_give_no_p_value_and_one_exact_run_no_interval() {
         let few = [&[5_u64, 6, 7][..], &[50, 60, 70]].map(|each| report(&[("exit", each)]));
         let rows = differences(&few[0], &few[1], 54);
         assert_eq!((rows[0].p, rows[0].interval_ns), (None, Some([43, 65])));

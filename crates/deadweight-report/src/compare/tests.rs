@@ -47,7 +47,7 @@ fn the_rows_add_up_to_the_difference_and_the_largest_is_the_reason() {
 }
 
 #[test]
-fn a_difference_within_the_noise_is_none_and_says_how_many_runs_it_takes() {
+fn a_difference_within_the_noise_is_none_and_has_the_runs_needed() {
     let mut random = Random::new(1);
     let mut draw = || 1_000_000 + (random.number() >> 40) % 300_000;
     let a: Vec<u64> = (0..10).map(|_| draw()).collect();
@@ -60,7 +60,7 @@ fn a_difference_within_the_noise_is_none_and_says_how_many_runs_it_takes() {
 }
 
 #[test]
-fn sure_but_tiny_is_no_difference() {
+fn significant_but_tiny_is_no_difference() {
     let a: Vec<u64> = (0..40).map(|i| 1_000_000 + i).collect();
     let b: Vec<u64> = (0..40).map(|i| 1_005_000 + i).collect();
     let rows = [("net-work", 1_000_000)];
@@ -78,7 +78,7 @@ fn one_run_each_cannot_tell() {
 }
 
 #[test]
-fn the_fewest_runs_are_those_with_which_the_tests_can_object() {
+fn the_fewest_runs_are_those_with_which_the_tests_can_be_significant() {
     for (paired, p) in [
         (true, (|n| rank_tests::paired(&vec![1.0; n])) as fn(usize) -> f64),
         (false, |n| rank_tests::independent(&vec![1.0; n], &vec![2.0; n])),
@@ -209,7 +209,7 @@ fn calls_share(b: &[(&str, u64, &str, &str)], high: f64) -> (i64, String) {
 }
 
 #[test]
-fn work_that_inlining_spares_is_the_calls() {
+fn work_that_inlining_saves_is_counted_with_the_calls() {
     let inlined = [("round", 300, "mix", ""), ("state", 100, "", "")];
     assert_eq!(
         calls_share(&inlined, 0.7),
@@ -224,7 +224,7 @@ fn work_that_inlining_spares_is_the_calls() {
 }
 
 #[test]
-fn work_that_differs_for_any_other_reason_stays_where_it_is() {
+fn work_that_differs_for_another_reason_is_not_moved() {
     let refused = |b: &[(&str, u64, &str, &str)], high: f64| {
         assert_eq!(calls_share(b, high), (-100, String::new()), "{b:?} {high}");
     };

@@ -29,7 +29,7 @@ fn ask(condition: &str) -> Outcome {
 }
 
 #[test]
-fn conditions_hold_or_not_as_they_say() {
+fn conditions_hold_as_they_should() {
     for (condition, holds) in [
         ("slow.tiny-reads > 60%", true),
         ("slow.tiny-reads > 90 %", false),
@@ -70,7 +70,7 @@ fn the_values_are_reported() {
 }
 
 #[test]
-fn what_means_nothing_is_refused_in_a_sentence() {
+fn invalid_conditions_are_refused_with_a_sentence() {
     for condition in [
         "",
         "slow",

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn small_samples_say_what_they_are_worth() {
+    fn small_samples_have_low_confidence() {
         assert_eq!(summarise(&[]), Summary::default());
         let one = summarise(&[7]);
         assert_eq!(one.interval, Interval { median: 7, low: 7, high: 7 });
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_median_as_often_as_it_says() {
+    fn the_interval_covers_the_median_at_its_confidence() {
         // A skewed distribution: squares of a linear congruential sequence.
         let mut random = Random::new(1);
         let mut draw = || {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_where_the_distribution_says() {
+    fn quantiles_invert_the_distribution() {
         assert!((quantile(0.975) - 1.959_963_985).abs() < 1e-8);
         assert!(quantile(0.5).abs() < 1e-12);
         for p in [0.001, 0.2, 0.8, 0.999] {

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_series_are_called_different_as_often_as_promised() {
+    fn alike_series_are_found_different_at_the_significance_level() {
         let mut random = Random::new(7);
         let mut draw = || (random.number() >> 33) as f64;
         for n in [8, 60] {

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_factor_as_often_as_it_says() {
+    fn the_interval_covers_the_factor_at_its_confidence() {
         let mut random = Random::new(11);
         let (mut pairs, mut alone, rounds) = (0, 0, 500);
         for _ in 0..rounds {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_runs_are_no_burden() {
+    fn ten_thousand_runs_are_fast() {
         let mut random = Random::new(5);
         let a: Vec<f64> = (0..10_000).map(|_| 1.0 + random.uniform()).collect();
         let b: Vec<f64> = (0..10_000).map(|_| 1.0 + random.uniform()).collect();

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_even_series_raises_no_doubt() {
+    fn an_even_series_has_no_anomaly() {
         let even: Vec<u64> = (0..20).map(|i| 1000 + (i * 37) % 50).collect();
         assert_eq!(doubts(&even), []);
         assert_eq!(doubts(&[100; 9]), []);

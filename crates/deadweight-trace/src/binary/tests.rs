@@ -68,7 +68,7 @@ fn blocks(count: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_trace_comes_back_from_its_bytes() {
+fn a_trace_reads_back_from_its_bytes() {
     let trace = small();
     let (again, warnings) = Trace::from_bytes(&trace.to_bytes()).unwrap();
     assert_eq!(warnings, [""; 0]);
@@ -86,7 +86,7 @@ fn a_trace_without_events_is_one() {
 }
 
 #[test]
-fn cut_anywhere_it_opens_and_says_so_or_says_why_not() {
+fn a_truncated_trace_is_read_with_a_warning_or_refused_with_a_reason() {
     let whole = small().to_bytes();
     let mut opened = 0;
     for len in 0..whole.len() {
@@ -107,7 +107,7 @@ fn cut_anywhere_it_opens_and_says_so_or_says_why_not() {
 }
 
 #[test]
-fn of_a_recording_that_was_killed_every_written_block_is_there() {
+fn a_killed_recording_keeps_every_written_block() {
     let whole = blocks(5);
     let mut lens = std::collections::BTreeSet::new();
     for len in 0..whole.len() {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_analysis_builds_on_is_where_it_looks() {
+    fn descriptors_and_sizes_are_where_the_analysis_expects_them() {
         for (name, positions, fd, bytes) in [
             ("read", &[0, 2][..], Some(0), Some(1)),
             ("pwrite64", &[0, 2, 3], Some(0), Some(1)),

@@ -260,7 +260,7 @@ fn a_program_in_brackets_reads_back_as_it_is_written() {
 }
 
 #[test]
-fn an_event_made_by_hand_is_what_its_line_says() {
+fn an_event_built_directly_equals_the_one_from_its_line() {
     let trace = trace("task 1\n1_000 cpu1 on\n12 000 off blocked");
     let events: Vec<Event> = trace.events().collect();
     let on = Event { at: Ns(1000), cpu: Cpu(1), task: Tid(1), kind: Kind::On };
@@ -269,7 +269,7 @@ fn an_event_made_by_hand_is_what_its_line_says() {
 }
 
 #[test]
-fn what_is_refused_names_the_line_and_what_was_expected() {
+fn errors_name_the_line_and_what_was_expected() {
     for (text, said) in [
         (
             "task 1 a\n 5 of",

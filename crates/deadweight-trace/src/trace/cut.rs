@@ -293,7 +293,7 @@ task 1 sh
     }
 
     #[test]
-    fn what_is_going_on_at_the_start_comes_first() {
+    fn the_state_at_the_start_comes_first() {
         check(
             55,
             75,
@@ -336,7 +336,7 @@ task 1 sh
     }
 
     #[test]
-    fn an_outsider_leaves_its_cpu_when_another_comes() {
+    fn a_task_of_another_program_leaves_its_cpu_when_the_next_comes() {
         let text = "task 1 a\n0 [1] on\n5 [7] cpu1 on\n6 [8] cpu1 on\n20 [1] exit";
         let cut = Trace::from_text(text).unwrap().cut(Ns(10), Ns(20));
         let on: Vec<u32> = cut.events().filter(|e| e.kind == Kind::On).map(|e| e.task.0).collect();
@@ -344,7 +344,7 @@ task 1 sh
     }
 
     #[test]
-    fn the_whole_is_the_whole() {
+    fn cutting_nothing_off_gives_the_same_trace() {
         let whole = Trace::from_text(LONG).unwrap();
         assert_eq!(whole.cut(Ns::ZERO, Ns::MAX).to_text(), whole.to_text());
     }

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_any_length_is_as_few_instructions_as_can_be() {
+    fn padding_uses_the_fewest_instructions() {
         for len in 0..40 {
             let bytes = nops(len);
             assert_eq!(bytes.len(), len);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_becomes_a_prefix_that_says_nothing() {
+    fn a_lock_prefix_becomes_one_without_effect() {
         // lock add qword [rdi], 1; lock xadd [rbx+8], eax; lock dec qword [r14]
         assert_eq!(unlocked(&[0xf0, 0x48, 0x83, 0x07, 0x01]).unwrap()[0], 0x3e);
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_are_set_anew_are_not_looked_at() {
+    fn flags_that_are_set_again_are_not_read() {
         // mov eax, [rdi]; add eax, ecx; jne
         assert!(!reads_flags(&[0x8b, 0x07, 0x01, 0xc8, 0x75, 0x00]));
         // mov eax, [rdi]; setb al
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_block_fill_is_seen_used() {
+    fn uses_of_the_end_of_a_block_fill_are_found() {
         // mov edx, [rsp]; mov rdi, rsp; call
         assert!(!uses_end(&[0x8b, 0x14, 0x24, 0x48, 0x89, 0xe7, 0xe8, 0, 0, 0, 0]));
         // mov [rdi], eax

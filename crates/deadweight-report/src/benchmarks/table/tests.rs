@@ -22,7 +22,7 @@ fn verdicts(tables: &Tables) -> Vec<Verdict> {
 }
 
 #[test]
-fn a_difference_is_shown_if_sure_and_large() {
+fn a_difference_is_shown_if_significant_and_material() {
     let old = [series("Up", 100.0, 10), series("Down", 100.0, 10), series("Bit", 100.0, 10)];
     let new = [series("Up", 200.0, 10), series("Down", 50.0, 10), series("Bit", 100.9, 10)];
     let tables = laid(&[&old.concat(), &new.concat()]);
@@ -77,7 +77,7 @@ fn the_only_benchmarks_of_two_files_are_compared_whatever_they_are_called() {
 }
 
 #[test]
-fn what_has_nothing_in_common_is_refused() {
+fn sides_with_nothing_in_common_are_refused() {
     let refused = |a: &str, b: &str| lay_out(&sides(&[a, b]), &Layout::default()).unwrap_err().0;
     let two = "BenchmarkX 1 5 ns/op\nBenchmarkY 1 5 ns/op\n";
     let units = refused(two, &two.replace("ns/op", "MB/s"));
@@ -87,7 +87,7 @@ fn what_has_nothing_in_common_is_refused() {
 }
 
 #[test]
-fn runs_of_different_kinds_are_not_compared_and_that_is_said() {
+fn runs_of_different_kinds_are_not_compared_and_a_warning_says_so() {
     let two = |note: &str| format!("note: {note}\n{}", series("X", 5.0, 6) + &series("Y", 5.0, 6));
     let tables = laid(&[&two("on"), &two("off")]);
     assert_eq!(tables.changes().count(), 0);
@@ -95,7 +95,7 @@ fn runs_of_different_kinds_are_not_compared_and_that_is_said() {
 }
 
 #[test]
-fn drift_is_said() {
+fn drift_is_a_warning() {
     let mut text = String::new();
     for i in 0..20 {
         text += &format!("BenchmarkX 1 {} ns/op\n", if i < 10 { 100 + i } else { 150 + i });
@@ -105,7 +105,7 @@ fn drift_is_said() {
 }
 
 #[test]
-fn a_table_of_alike_benchmarks_raises_an_alarm_as_rarely_as_promised() {
+fn a_table_of_alike_benchmarks_raises_alarms_at_the_significance_level() {
     let mut random = Random::new(19);
     let (mut plain, mut alarms) = (0, 0);
     for _ in 0..300 {
