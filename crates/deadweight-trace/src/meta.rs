@@ -123,3 +123,16 @@ impl Meta {
         self.rung != "stops" && self.decimated == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renamed_fields_keep_their_names_in_files() {
+        let json = serde_json::to_value(Meta::default()).unwrap();
+        let names = ["observer", "thinned"].map(|name| json.get(name).is_some());
+        assert_eq!(names, [true, true], "{json}");
+        assert!(json.get("overhead").is_none() && json.get("decimated").is_none(), "{json}");
+    }
+}
