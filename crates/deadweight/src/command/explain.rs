@@ -5,16 +5,16 @@
 use super::{page, print};
 use crate::cli::Explain;
 use crate::failure::Failure;
-use crate::render::article;
+use crate::render::explanation;
 use deadweight_core::cost;
 
 pub(crate) fn explain(options: &Explain) -> Result<u8, Failure> {
     let page = page::page(&std::io::stdout(), &options.style);
     let text = match &options.class {
-        None => article::list(cost::ids().map(|id| (id, headline(id))), page),
+        None => explanation::list(cost::ids().map(|id| (id, headline(id))), page),
         Some(id) => {
             let markdown = cost::explain(id).ok_or_else(|| unknown(id))?;
-            article::render(id, &markdown, page)
+            explanation::render(id, &markdown, page)
         }
     };
     print("the explanation", &text)?;

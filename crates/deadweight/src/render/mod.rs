@@ -3,10 +3,10 @@
 //!
 //! Knows no clock, no file and no environment.
 
-pub mod article;
 pub mod benchmarks;
 pub mod comparison;
 pub mod doctor;
+pub mod explanation;
 pub mod exports;
 pub mod ips;
 pub mod json;

@@ -1,4 +1,4 @@
-//! Files of Go's benchmarks, beside benchstat itself: every number it prints, we print.
+//! Files of Go's benchmarks, compared with benchstat itself: deadweight prints the same numbers.
 //!
 //! Its published test data and its source are read from Go's module cache; without them these
 //! tests skip and say how to get them.
@@ -25,7 +25,7 @@ fn source(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// What is printed, line by line and word by word, without what only we print: the verdicts at
+/// The output, line by line and word by word, without our additions: the verdicts at
 /// the ends of lines and the sentences below, which are indented.
 fn words(text: &str, verdicts: usize) -> Vec<Vec<String>> {
     let ours = ["faster", "slower", "less", "more", "lower", "higher", "~", "?"];
@@ -47,7 +47,7 @@ fn words(text: &str, verdicts: usize) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Runs `compare` in `directory`; returns what it prints.
+/// Runs `compare` in `directory`; returns its output.
 fn compare(directory: &Path, arguments: &[&str]) -> String {
     let output = deadweight().current_dir(directory).arg("compare").args(arguments).output();
     let said = said(&output.unwrap());

@@ -1,4 +1,4 @@
-//! `compare`: what is run, what is said, and the exit code that a script can rely on.
+//! `compare`: its runs, its output, and its exit code for scripts.
 
 use crate::support::{Bench, Said, deadweight, live, said};
 use serde_json::Value;

@@ -96,8 +96,8 @@ fn a_user_sees_what_is_missing_and_the_command_really_grants_it() {
     assert!(String::from_utf8_lossy(&run.stderr).contains("wall time"));
 }
 
-/// Each command that doctor names for what is missing under a capability of its own is run, and gives it. Those that
-/// change a setting of the machine would disturb the tests beside this one.
+/// Each command that doctor suggests for a missing capability is run, and grants it. Commands that change a
+/// setting of the machine are left out: they would disturb other tests.
 #[test]
 fn each_command_gives_what_it_is_named_for() {
     live!();

@@ -1,4 +1,4 @@
-//! What goes wrong, each with one clear sentence and the right exit code.
+//! Errors: one clear sentence and the right exit code each.
 
 use crate::support::{Bench, deadweight, live, mode, run, said};
 use std::ffi::OsStr;

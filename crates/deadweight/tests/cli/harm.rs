@@ -58,7 +58,7 @@ fn an_interrupt_of_the_group_is_the_program_s_alone() {
     assert!(died.err.contains("signal 2") && died.err.contains("wall time"), "{}", died.err);
 }
 
-/// `kill 0` is how scripts end what they started. It reaches us too, and we know that the program has it already.
+/// Scripts end their children by `kill 0`. The signal reaches deadweight too, which does not forward it again.
 #[test]
 fn a_program_that_signals_its_group_hears_itself_once() {
     live!();

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A program with a method that is just beyond the budget, built in a folder of its own. None
-/// without Go: said aloud.
+/// A program with a method that is just beyond the budget, built in a folder of its own. `None`
+/// without Go, with a message.
 fn program(bench: &Bench) -> Option<()> {
     bench.file("main.go", include_str!("../../../../tests/programs/over_budget.go"));
     bench.file("go.mod", "module example.org/window\n\ngo 1.18\n");

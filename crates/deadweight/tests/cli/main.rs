@@ -1,6 +1,6 @@
 //! The command from outside: the real binary with real programs, files, signals and terminals.
 //!
-//! Tests that record need privilege; without it each says loudly that it was skipped, and why.
+//! Tests that record need privileges; without them each prints that it was skipped, and why.
 //! Not for what the numbers are: see the golden and live tests.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where the machine does not obey")]

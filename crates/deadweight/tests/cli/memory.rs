@@ -76,7 +76,7 @@ fn json_of(bench: &Bench) -> Report {
     Report::from_json(&fs::read_to_string(bench.path("report.json")).unwrap()).unwrap()
 }
 
-/// Time of which nothing is known, in ns.
+/// Time without records, in ns.
 fn unrecorded(report: &Report) -> u64 {
     report.ledger.iter().filter(|row| row.account == "unrecorded").map(|row| row.ns).sum()
 }

@@ -1,4 +1,4 @@
-//! `-r`: how often the command runs, with which input, and what is said when runs differ.
+//! `-r`: how often the command runs, with which input, and the warnings if runs differ.
 
 use crate::support::{Bench, Said, deadweight, live, run, said};
 use serde_json::Value;

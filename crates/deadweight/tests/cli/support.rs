@@ -1,4 +1,4 @@
-//! What the tests have in common: running deadweight, a directory of one's own, and skipping.
+//! Shared by the tests: running deadweight, temporary directories, and skipping.
 
 use crate::group::Group;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// deadweight with an environment that does not depend on who runs the tests.
+/// deadweight with an environment that does not depend on the user.
 pub(crate) fn deadweight() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deadweight"));
     command.env_remove("NO_COLOR").env_remove("COLUMNS").env("LC_ALL", "C.UTF-8");
@@ -83,7 +83,7 @@ impl Bench {
     /// A copy of deadweight that everyone may execute, wherever the build folder lies.
     ///
     /// Another process writes it: a file that we had open for writing could not be executed while a
-    /// child that a test beside this one starts still holds the descriptor.
+    /// child that another test starts still holds the descriptor.
     pub(crate) fn copy(&self) -> PathBuf {
         let copy = self.path("deadweight");
         let mut install = Command::new("install");

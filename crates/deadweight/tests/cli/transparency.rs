@@ -1,4 +1,4 @@
-//! A program behaves the same with and without us: what it sees, what it gets, what it gives.
+//! A program behaves the same with and without deadweight: environment, input, output and exit.
 
 use crate::support::{Bench, Said, deadweight, live, run, said};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

@@ -5,7 +5,7 @@ use crate::truth::Truth;
 
 const LINE: &str = "the line to name";
 
-/// The finding of struct copies says what is moved.
+/// The finding of struct copies names the moved type.
 fn moving(truth: Truth, name: &'static str) -> Truth {
     truth.expect(format!("what is moved is a {name}"), move |report| {
         let name = format!(" of {name} ");

@@ -85,7 +85,7 @@ fn sweep(report: &Report) {
     let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", report.subject.pid));
 }
 
-/// Its code has the name that it lists it by, whatever a terminal would make of that.
+/// Its code has the name of its perf map, even if that holds escape sequences.
 #[cfg(target_arch = "x86_64")]
 fn listed(truth: Truth) -> Truth {
     truth.expect("the made function has its listed name".to_owned(), |report| {

@@ -16,7 +16,7 @@ pub(crate) fn source(name: &str) -> PathBuf {
     sources().join(name)
 }
 
-/// A folder for built programs and for what they write.
+/// A folder for built programs and their output.
 pub(crate) fn scratch_folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live");
     std::fs::create_dir_all(&folder).expect("the target folder can be written");

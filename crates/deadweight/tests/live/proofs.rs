@@ -1,5 +1,5 @@
-//! Truths about `--prove`: what is needless is measured, what is needed is withdrawn, and nothing
-//! is left behind.
+//! Tests of `--prove`: the saving of needless code is measured, findings about needed code are withdrawn, and
+//! no file is left behind.
 
 use crate::program;
 use crate::truth::{Truth, leave};

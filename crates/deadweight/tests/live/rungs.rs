@@ -26,7 +26,7 @@ impl Home {
         home
     }
 
-    /// A copy of a program, for everybody.
+    /// A copy of a program that every user may run.
     pub(crate) fn put(&self, program: &Path, mode: u32) -> PathBuf {
         let to = self.0.join(program.file_name().unwrap());
         std::fs::copy(program, &to).unwrap();
@@ -222,9 +222,9 @@ fn a_users_many_processes_are_recorded_by_fewer_calls_and_that_is_said() {
     let many = script(400, "sleep .4; exit 3");
     assert_eq!((few.exit.code, many.exit.code), (4, 3));
     assert!(said(&many), "{:?}", many.warnings);
-    // Births and what is slept for are seen as before.
+    // Births and sleeps are recorded as before.
     assert!(share(&many, "wait-sleep") * many.wall_ns as f64 > 3e8, "{:?}", many.ledger);
-    // A wait in a call that is seen no more, the opening of a pipe that nobody has open, is no task's work.
+    // A wait in a call that is no longer recorded (opening a pipe without a peer) is no task's work.
     let unseen = script(500, "mkfifo fifo; (sleep .5; echo x > fifo) & read x < fifo; exit 5");
     assert_eq!(unseen.exit.code, 5);
     assert!(said(&unseen), "{:?}", unseen.warnings);
@@ -269,7 +269,7 @@ fn root_sees_what_a_program_with_more_rights_than_its_user_calls() {
     assert!(reports("read") && reports("write"), "{:?}", report.findings);
 }
 
-/// Words that run the rest as the user who has this capability alone.
+/// Words that run the rest as the user with only this capability.
 fn having(capability: &str) -> [String; 10] {
     let (user, more) = (USER.to_string(), format!("+{capability}"));
     let words = ["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups", "--inh-caps"];
@@ -309,7 +309,7 @@ fn a_readable_tracefs_spares_the_search_for_what_it_lists() {
     // Without that capability.
     home.report(&may_read[..may_read.len() - 4], &command);
     assert!(found.exists(), "there is no {}", found.display());
-    // What was tried is closed while nothing is recorded: for a while the kernel blocks opening and closing other events.
+    // The tried events are closed while nothing is recorded: for a while the kernel blocks opening and closing other events.
     for _ in 0..5 {
         let later = home.report(&may_read, &command);
         assert!(later.findings.iter().any(|f| f.class == "tiny-reads"), "{:?}", later.ledger);

@@ -24,7 +24,7 @@ fn share_of(report: &Report, name: &str) -> f64 {
     report.top.iter().filter(|f| f.function.contains(name)).map(|f| f.share).sum()
 }
 
-/// The lists that programs leave behind of the code that they made; what is new goes with the value.
+/// The perf maps that programs leave behind; new ones are removed when the value is dropped.
 struct Lists(Vec<PathBuf>);
 
 impl Lists {
@@ -112,7 +112,7 @@ fn methods_of_java_have_the_names_that_it_lists() {
             assert_eq!(ended.0, Some(4));
             report
         };
-        // What it threw away before its end is not in its list.
+        // Code that it discarded before its end is not in its perf map.
         let is_named = |report: &Report| share_of(report, "Hot.sum") > 0.3;
         let (mut report, mut tries) = (attempt(), 1);
         while !is_named(&report) && tries < 3 {

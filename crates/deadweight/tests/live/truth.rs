@@ -3,8 +3,8 @@
 //! [`Truth::check`] runs deadweight on it and compares. The laws (rows add up, little is dark,
 //! CPU time as the kernel counted it) hold for every program and are checked for each. A machine
 //! that does something else at the same moment can spoil a reading, so a reading is given several
-//! attempts, ever further apart; where other programs held the CPU in all of them it is said aloud
-//! and not judged. The law that rows add up is given one attempt, on any machine.
+//! attempts, ever further apart; if other programs used the CPUs in all of them, a message says so
+//! and the test passes. The law that rows add up is given one attempt, on any machine.
 
 use crate::program;
 use deadweight_report::report::Report;
@@ -108,7 +108,7 @@ impl Truth {
         self
     }
 
-    /// What is done before each attempt.
+    /// Runs before each attempt.
     pub(crate) fn before(mut self, done: impl Fn() + 'static) -> Self {
         self.before = Some(Box::new(done));
         self
@@ -281,7 +281,7 @@ impl Truth {
         let input = self.input.as_ref().map_or(Stdio::null(), |file| {
             std::fs::File::open(file).expect("the input is there").into()
         });
-        // Ahead of whatever else the machine does at the moment.
+        // With priority over other work of the machine.
         let mut run = Command::new("sh");
         match &self.group {
             Some(group) => run.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group),
@@ -314,7 +314,7 @@ impl Truth {
     }
 }
 
-/// Leave to run deadweight alone; none, after a skip that was said aloud, if something is missing.
+/// The lock for running deadweight alone; `None`, after a message, if something is missing.
 pub(crate) fn leave(missing: Option<String>) -> Option<MutexGuard<'static, ()>> {
     if let Some(reason) = missing.or_else(unprivileged) {
         skip(&reason);
@@ -392,7 +392,7 @@ fn laws(report: &Report, early: u64) -> Vec<String> {
     broken
 }
 
-/// The report in a few lines, for a person who has to find out what went wrong.
+/// The report in a few lines, for a failing test.
 fn outline(report: &Report) -> String {
     let mut lines = vec![format!("  wall {} ns, cpu {} ns", report.wall_ns, report.cpu_ns)];
     for row in &report.ledger {
@@ -434,7 +434,7 @@ fn unprivileged() -> Option<String> {
     (!tracefs.iter().any(known)).then(|| "no tracefs with sched_waking is mounted".to_owned())
 }
 
-/// Says aloud that a truth was not checked, past the capture of the test harness. A CI machine
+/// Prints that a test was skipped, past the capture of the test harness. A CI machine
 /// with root is set up for these tests: there, a skip is a failure.
 fn skip(reason: &str) {
     let ci = std::env::var_os("CI").is_some() && root();
@@ -442,7 +442,7 @@ fn skip(reason: &str) {
     say("SKIPPED", reason);
 }
 
-/// Says something of the running test, past the capture of the test harness.
+/// Prints a message about the running test, past the capture of the test harness.
 fn say(what: &str, reason: &str) {
     let test = std::thread::current().name().unwrap_or("a truth").to_owned();
     let _ = writeln!(std::io::stderr(), "{what} {test}: {reason}");

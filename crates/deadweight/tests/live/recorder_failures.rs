@@ -1,5 +1,5 @@
 //! Accidents of a recorder, on each rung: signals, a closed terminal, a full disk, its death, and reused
-//! addresses\. The program must end as without deadweight, and the recording must say what is missing\.
+//! addresses. The program must end as without deadweight, and the recording must say what is missing.
 
 use crate::each_rung::{await_line, on_each_rung, text};
 use crate::program;
@@ -77,7 +77,7 @@ fn a_full_disk_costs_events_and_not_the_programs_word() {
     let missing = ["unshare", "setpriv"].iter().find_map(|tool| program::tool(tool).err());
     on_each_rung("full", missing, |rung, home, wrapper| {
         let _ = std::fs::create_dir(home.path().join("small"));
-        // What is left in the namespace's disk is gone with it: it is read inside.
+        // The namespace's disk ends with the namespace, so the recording is read inside.
         let on_disk = |size: &str, times: u32| {
             let work = format!("for i in $(seq {times}); do ls /usr/bin; done > /dev/null; exit 5");
             let script = format!(

@@ -1,5 +1,5 @@
 //! Without perf events: a real filter of system calls refuses them, as containers' profiles do.
-//! What is seen then, against what is known, and that programs run as ever.
+//! Recordings are compared with known facts, and programs must run as without deadweight.
 
 use crate::program;
 use crate::truth::leave;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// deadweight, and before it the filter. [`None`] after a skip said aloud.
+/// deadweight, and before it the filter. [`None`] if the test is skipped, with a message.
 fn deadweight(error: &str) -> Option<Command> {
     match program::build("refuse_perf") {
         Ok(filter) => {
@@ -42,8 +42,8 @@ fn report_of(command: &mut Command) -> Report {
     report
 }
 
-/// Whether it could be tried: what is expected is true in one of some attempts, because the
-/// machine may be busy with something else.
+/// Whether the test could run: the expectation must hold in one of several attempts, because the
+/// machine may be busy.
 fn in_some_attempt(error: &str, words: &[&str], expected: impl Fn(&Report) -> bool) -> bool {
     let mut said = String::new();
     for pause in [0, 0, 1, 3] {
@@ -104,7 +104,7 @@ fn without_perf_work_between_dense_calls_is_no_time_in_calls() {
             report.ledger.iter().filter(|r| r.account == "net-work").map(|r| r.ns).sum();
         let calls: u64 =
             report.ledger.iter().filter(|r| r.account == "tiny-reads").map(|r| r.ns).sum();
-        // It is over 90 % of what is left without tracing. The kernel looks every few milliseconds.
+        // It is over 90 % of the time without tracing. The kernel samples every few milliseconds.
         work * 10 > report.net_ns * 6 && calls * 10 < report.net_ns * 3
     });
 }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_becomes_an_article() {
+    fn a_description_becomes_a_page() {
         let markdown = "Tiny reads.\n\n# What it is\nA file is read in many small pieces, each \
                         through\nthe `kernel`.\n\n# What to do\n- Read blocks.\n- Or map\n  the \
                         file.\n\n```\nlet r = BufReader::new(f);\n```\n";

@@ -58,7 +58,7 @@ fn the_process_that_analyses_has_no_rights_but_to_read() {
         assert!(child.try_wait().unwrap().is_none(), "it did not wait for its reader");
         std::thread::sleep(Duration::from_millis(5));
     };
-    // A moment later the capabilities are gone too.
+    // The capabilities are dropped a moment later.
     std::thread::sleep(Duration::from_millis(500));
     let later = status(child.id());
     let reading = 1 << 2;
@@ -204,7 +204,7 @@ fn nothing_of_a_hostile_program_reaches_the_terminal_raw() {
     }
     deadweight(&[word("compare"), word("-r"), word("3"), program, program]);
     deadweight(&[word("report"), evil]);
-    // Nothing that a shell would take for its own.
+    // No shell syntax.
     let nowhere = word("nowhere\u{1b}c\u{202e}\u{9b}K");
     deadweight(&[word("--"), nowhere]);
     deadweight(&[word("record"), word("-o"), nowhere]);
