@@ -6,6 +6,8 @@
 //! program runs, so that it takes no CPU from the program.
 
 mod attached;
+mod decoder;
+mod drain;
 mod fork_burst;
 mod priority;
 mod proc_sampler;
@@ -22,43 +24,33 @@ use crate::launch::descriptor_limit;
 use crate::launch::signals::Guard;
 use crate::launch::{Ended, LostCpuTime, Outcome, Request, Waiting, vfork};
 use crate::perf::deferred_close::{self, DeferredClose};
-use crate::perf::ring::Ring;
-use crate::perf::schema::Schema;
 use crate::plan::Plan;
 use crate::plan::rung::Level;
+use crate::procfs;
 use crate::procfs::memory_budget::oom_score;
-use crate::procfs::{self, ProcSample};
 use crate::ptrace;
 use crate::session::counting::Reading;
-use crate::session::decimate::{Decimation, DecimationStart};
 use crate::session::probes;
 use crate::session::self_test;
-use crate::session::{Breakpoints, RetiredEvents, Session, UserAccess};
+use crate::session::{Session, UserAccess};
 use deadweight_trace::Meta;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::Sink;
 use deadweight_trace::units::Ns;
 use priority::Lowered;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 pub use attached::{AttachRequest, attach};
+use decoder::decode;
+use drain::{DrainOutput, drain};
 use proc_sampler::sample_proc;
 pub use series::{RecordingSeries, record};
 use shared::Shared;
 use wake::Wake;
-
-/// How often the drain checks whether a ring fills up or system calls come at a high rate: some hundred in that time.
-const POLL_MS: i32 = 1;
-/// How often it copies the rings in any case, in ns.
-const COPY_NS: u64 = 50_000_000;
-/// If decoding is this many ns behind, on a machine whose CPUs are all busy, it gets normal priority: undecoded
-/// records are lost if the recorder is killed.
-const LAG: u64 = 500_000_000;
 
 /// Records one run of a series and passes its events to `sink`.
 ///
@@ -96,26 +88,6 @@ struct Recording {
     counts: Vec<Reading>,
     main_is_probed: bool,
     meta: Meta,
-}
-
-/// The receivers of the drain's messages.
-struct DrainOutput {
-    decoder: Sender<Drained>,
-    retired: Sender<RetiredEvents>,
-}
-
-/// From the drain to the decoder.
-enum Drained {
-    /// The content of one ring.
-    Chunk(Vec<u8>),
-    /// This CPU's ring was full and nothing followed: no record reports the loss.
-    Full(u32),
-    /// Nothing older than this will follow.
-    Horizon(u64),
-    /// There are new events.
-    Schema(Box<Schema>),
-    /// From now on, 1 in N of a task's call is recorded.
-    DecimationStart(DecimationStart),
 }
 
 impl Recording {
@@ -292,14 +264,14 @@ fn run_threads(
         }
         let to = DrainOutput { decoder: to_decoder, retired: to_retire };
         scope.spawn(move || drain(session, shared, wake, priority, &to, &spent));
-        let looker = scope.spawn(move || sample_proc(root, shared, priority));
+        let sampler = scope.spawn(move || sample_proc(root, shared, priority));
         // The thread that waits for the program also releases it, as in a clean run.
         let waiter = scope.spawn(move || {
             shared.this_thread_records();
             let ended = until();
             shared.end.store(ended.as_ref().map_or(1, |e| e.end), Ordering::SeqCst);
             shared.ended.store(true, Ordering::SeqCst);
-            looker.thread().unpark();
+            sampler.thread().unpark();
             wake.ring();
             ended
         });
@@ -320,150 +292,6 @@ fn run_threads(
         priority.lift();
         waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
-}
-
-/// Copies the rings and does nothing else. Ends after the program, and disables the events.
-fn drain(
-    mut session: Session,
-    shared: &Shared,
-    wake: &Wake,
-    decoder: &Lowered,
-    to: &DrainOutput,
-    spent: &Receiver<Vec<u8>>,
-) {
-    shared.this_thread_records();
-    priority::raise();
-    let mut high_rate = session.high_rate();
-    let mut rings = std::mem::take(&mut session.rings);
-    let mut decimation = Decimation::new(&session);
-    let mut breakpoints = Breakpoints::of(&session, &rings);
-    let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // A record may have its time but no place in the ring yet when a round starts; one round later it is there. So
-    // everything older than the previous round can be passed on.
-    let mut before = 0;
-    let mut known = session.schema.events();
-    loop {
-        // SAFETY: one open descriptor.
-        unsafe { libc::poll(&mut polled, 1, POLL_MS) };
-        let ended = shared.ended.load(Ordering::SeqCst);
-        if ended {
-            // If that fails, events run until they are closed just below.
-            _ = session.disable();
-        }
-        let start = now();
-        if session.counting.stop_if_enough() {
-            shared.add_proc_samples([ProcSample::CountingStopped(start)]);
-        }
-        if start.saturating_sub(shared.decoded_until.load(Ordering::Relaxed)) > LAG {
-            decoder.lift();
-        }
-        if !ended && let Some(cost) = high_rate.scan(&rings, &session.schema) {
-            *lock(&shared.call_cost) = cost;
-        }
-        for begun in if ended { Vec::new() } else { decimation.scan(&rings, &mut session) } {
-            *lock(&shared.call_cost) = begun.cost;
-            _ = to.decoder.send(Drained::DecimationStart(begun));
-        }
-        if session.schema.events() != known {
-            // Send the schema before the records. A decoder that is gone panicked; the caller will see that.
-            known = session.schema.events();
-            _ = to.decoder.send(Drained::Schema(Box::new(session.schema.clone())));
-        }
-        if let Some(calls) = shared.fork_burst.take() {
-            // The receiver ends after this thread.
-            _ = to.retired.send(session.retire(&calls));
-        }
-        if let Some(breakpoints) = breakpoints.as_mut().filter(|_| !ended) {
-            breakpoints.update(&rings, &session);
-        }
-        let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
-        if !(ended || due && shared.may_copy()) {
-            continue;
-        }
-        copy_rings(&mut rings, shared, decoder, &to.decoder, spent);
-        let full =
-            rings.iter().zip(&session.cpus).filter(|(ring, _)| ended && ring.may_have_lost());
-        full.for_each(|(_, cpu)| _ = to.decoder.send(Drained::Full(cpu.cast_unsigned())));
-        let horizon = if ended { u64::MAX } else { before };
-        shared.begin_round();
-        if to.decoder.send(Drained::Horizon(horizon)).is_err() || ended {
-            break;
-        }
-        before = start;
-    }
-    if let Some(warning) = breakpoints.and_then(|breakpoints| breakpoints.warning(&session)) {
-        lock(&shared.warnings).push(warning);
-    }
-}
-
-fn copy_rings(
-    rings: &mut [Ring],
-    shared: &Shared,
-    decoder: &Lowered,
-    to_decoder: &Sender<Drained>,
-    spent: &Receiver<Vec<u8>>,
-) {
-    for ring in rings {
-        let mut bytes = shared.take_spare(spent);
-        bytes.clear();
-        if bytes.capacity() < ring.filled() {
-            decoder.lift();
-        }
-        ring.copy_to(&mut bytes);
-        shared.copied(bytes.len());
-        // A decoder that is gone panicked; the caller will see that.
-        _ = to_decoder.send(Drained::Chunk(bytes));
-    }
-}
-
-fn decode(
-    from_drain: &Receiver<Drained>,
-    spent: &dyn Fn(Vec<u8>),
-    shared: &Shared,
-    priority: &Lowered,
-    merge: &mut Merge,
-    follow: &mut Follow<'_>,
-) {
-    let mut passed_on = false;
-    let mut full = Vec::new();
-    while let Ok(drained) = from_drain.recv() {
-        if shared.is_far_behind() || shared.ended.load(Ordering::Relaxed) {
-            priority.lift();
-        } else if shared.has_caught_up() {
-            priority.lower();
-        }
-        match drained {
-            Drained::Chunk(bytes) => merge.add(bytes),
-            Drained::Schema(schema) => merge.learn(*schema),
-            Drained::DecimationStart(begun) => {
-                follow.excludes(begun.task, begun.at);
-                merge.begin(&begun);
-            }
-            Drained::Full(cpu) => full.push(cpu),
-            Drained::Horizon(horizon) => {
-                for (path, file) in shared.take_executables() {
-                    follow.sink.executable(path, file);
-                }
-                shared
-                    .take_proc_samples()
-                    .into_iter()
-                    .for_each(|found| follow.add_proc_sample(found));
-                follow.end = match shared.end.load(Ordering::SeqCst) {
-                    0 => u64::MAX,
-                    end => end,
-                };
-                merge.hand_on(horizon, follow, spent);
-                full.drain(..).for_each(|cpu| follow.lost_to_the_end(cpu));
-                follow.flush();
-                shared.fork_burst.update(follow, horizon, &mut passed_on);
-                shared.end_round();
-                shared.decoded_until.store(now(), Ordering::Relaxed);
-                if horizon == u64::MAX {
-                    break;
-                }
-            }
-        }
-    }
 }
 
 /// Locks, even if another thread panicked: that panic reaches the caller anyway.

@@ -1,0 +1,76 @@
+//! The decoder: the thread that turns copied ring buffers into raw events, in order of time.
+
+use super::priority::Lowered;
+use super::shared::Shared;
+use crate::clock::now;
+use crate::follow::Follow;
+use crate::follow::merge::Merge;
+use crate::perf::schema::Schema;
+use crate::session::decimate::DecimationStart;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+
+/// From the drain to the decoder.
+pub(super) enum Drained {
+    /// The content of one ring.
+    Chunk(Vec<u8>),
+    /// This CPU's ring was full and nothing followed: no record reports the loss.
+    Full(u32),
+    /// Nothing older than this will follow.
+    Horizon(u64),
+    /// There are new events.
+    Schema(Box<Schema>),
+    /// From now on, 1 in N of a task's call is recorded.
+    DecimationStart(DecimationStart),
+}
+
+/// Decodes until the last horizon.
+pub(super) fn decode(
+    from_drain: &Receiver<Drained>,
+    spent: &dyn Fn(Vec<u8>),
+    shared: &Shared,
+    priority: &Lowered,
+    merge: &mut Merge,
+    follow: &mut Follow<'_>,
+) {
+    let mut passed_on = false;
+    let mut full = Vec::new();
+    while let Ok(drained) = from_drain.recv() {
+        if shared.is_far_behind() || shared.ended.load(Ordering::Relaxed) {
+            priority.lift();
+        } else if shared.has_caught_up() {
+            priority.lower();
+        }
+        match drained {
+            Drained::Chunk(bytes) => merge.add(bytes),
+            Drained::Schema(schema) => merge.learn(*schema),
+            Drained::DecimationStart(begun) => {
+                follow.excludes(begun.task, begun.at);
+                merge.begin(&begun);
+            }
+            Drained::Full(cpu) => full.push(cpu),
+            Drained::Horizon(horizon) => {
+                for (path, file) in shared.take_executables() {
+                    follow.sink.executable(path, file);
+                }
+                shared
+                    .take_proc_samples()
+                    .into_iter()
+                    .for_each(|found| follow.add_proc_sample(found));
+                follow.end = match shared.end.load(Ordering::SeqCst) {
+                    0 => u64::MAX,
+                    end => end,
+                };
+                merge.hand_on(horizon, follow, spent);
+                full.drain(..).for_each(|cpu| follow.lost_to_the_end(cpu));
+                follow.flush();
+                shared.fork_burst.update(follow, horizon, &mut passed_on);
+                shared.end_round();
+                shared.decoded_until.store(now(), Ordering::Relaxed);
+                if horizon == u64::MAX {
+                    break;
+                }
+            }
+        }
+    }
+}
