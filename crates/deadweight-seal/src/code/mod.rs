@@ -1,4 +1,4 @@
-//! MachineCode code of the functions that samples hit, copied from their files into the trace.
+//! Machine code of the functions that samples hit, copied from their files into the trace.
 //!
 //! In: sampled stacks and images. Out: `FunctionCode` entries of the trace. Two steps, because naming lies between
 //! them: [`CopiedCode::of_leaves`] copies the functions that ran, and adds the instructions that their samples waited
