@@ -272,15 +272,16 @@ fn warnings(
     }
     if verdict == Verdict::CannotTell {
         let few = match a.1.runs.clean.count.min(b.1.runs.clean.count) {
-            0 => "no undisturbed run of one of them is".to_owned(),
-            1 => "one undisturbed run of each is".to_owned(),
-            runs => format!("{runs} undisturbed runs of each are"),
+            0 => {
+                "one of them has no clean run, too few to tell a difference from chance".to_owned()
+            }
+            1 => "one clean run of each is too few to tell a difference from chance".to_owned(),
+            runs => {
+                format!("{runs} clean runs of each are too few to tell a difference from chance")
+            }
         };
         // First: no other warning matters as much.
-        warnings.insert(0, format!(
-            "{few} too few to tell a difference from chance: compare the commands with `-r {fewest}` or \
-             more"
-        ));
+        warnings.insert(0, format!("{few}: compare the commands with `-r {fewest}` or more"));
     }
     warnings
 }
