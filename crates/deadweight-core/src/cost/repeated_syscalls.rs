@@ -12,8 +12,9 @@
 //!
 //! # What it is mistaken for
 //! Walking a directory tree, or reading many files once each: every call asks about something new.
-//! Calls that move data are *tiny-reads* or *tiny-writes*. Locking a file (`fcntl`) is not a
-//! question.
+//! Calls that move data are *tiny-reads* or *tiny-writes*. Calls that change something are no
+//! questions: locking a file, marking a descriptor, watching a socket. A question about another
+//! connection each time is a new question, though the descriptor's number is the same.
 //!
 //! # What to do
 //! Ask once and keep the answer: cache the parsed file by its path, keep the descriptor open, read
@@ -29,8 +30,10 @@ use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
+use crate::inspect::questions::{Births, SAME, repeats_question};
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
+use crate::timeline::descriptors::ObjectKind;
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
@@ -47,56 +50,51 @@ pub(super) const CLASS: Class = Class {
 
 /// Fewer calls of one kind are no repetition.
 const MANY: u64 = 200;
-/// From this many opens per distinct answer, the files are the same few.
-const SAME: u64 = 40;
 
-/// The topic of a call.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Topic {
-    /// Files by path, and the calls between open and close.
-    Paths,
-    /// Clock, identity, limits, settings of descriptors.
-    Settings,
-}
-
-fn topic(name: &str) -> Option<Topic> {
-    match name {
-        "open" | "openat" | "openat2" | "close" | "stat" | "lstat" | "newfstatat" | "statx"
-        // Not `readlink`: it walks along a path in one buffer, so the same address is not the same
-        // question.
-        | "fstat" | "access" | "faccessat" | "faccessat2" | "getcwd" => Some(Topic::Paths),
-        "clock_gettime" | "gettimeofday" | "time" | "clock_getres" | "getpid" | "gettid"
-        | "getppid" | "getuid" | "geteuid" | "getgid" | "getegid" | "uname" | "sysinfo"
-        | "getrlimit" | "prlimit64" | "getrusage" | "times" | "getcpu" | "sched_getaffinity"
-        | "sched_getparam" | "ioctl" | "fcntl" | "lseek" | "getsockopt" | "setsockopt"
-        | "getsockname" | "getpeername" | "prctl" | "rt_sigprocmask" | "rt_sigaction"
-        | "sigaltstack" | "statfs" | "fstatfs" | "umask" | "setitimer" | "timer_settime"
-        | "getrandom" | "epoll_ctl" => Some(Topic::Settings),
-        _ => None,
-    }
-}
+/// Calls that open a file or ask about it by path, and those on its descriptor. Not `readlink`: it walks along a
+/// path in one buffer, so the same address is not the same question.
+const OF_FILES: &[&str] = &[
+    "open",
+    "openat",
+    "openat2",
+    "close",
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "fstat",
+    "access",
+    "faccessat",
+    "faccessat2",
+];
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Call(id, _) = slice.what else { return false };
     let group = facts.call_groups.get(id);
     // Go's runtime calls it before each signal that interrupts a goroutine.
     let runtimes = group.name == "getpid" && facts.processes.get(group.process).language == "Go";
-    if group.starting || runtimes || locks(group) || is_collectors(facts, group) {
+    if group.starting || runtimes || is_collectors(facts, group) {
         return false;
     }
-    match topic(group.name) {
-        Some(Topic::Settings) => group.calls >= MANY,
-        Some(Topic::Paths) => same_files(facts, group.process),
-        // A read between open and close belongs to the repetition.
-        None => is_read_of_files(group) && same_files(facts, group.process),
+    if OF_FILES.contains(&group.name) {
+        return is_of_files(facts, group) && same_files(facts, group.process);
     }
+    // A read between open and close belongs to the repetition.
+    group.calls >= MANY && repeats_question(facts, group)
+        || is_part_of_reading(group) && same_files(facts, group.process)
 }
 
-/// Whether the call locks files. That is no question: a database locks for each transaction.
-fn locks(group: &CallGroup) -> bool {
-    /// `F_SETLK`, `F_SETLKW`, and the same for open files (`F_OFD_SETLK`, `F_OFD_SETLKW`).
-    const LOCKING: [u64; 4] = [6, 7, 37, 38];
-    group.name == "fcntl" && group.questions.iter().any(|args| LOCKING.contains(&args[1]))
+/// Whether the descriptors of these calls, if they have any, are files'.
+fn is_of_files(facts: &Facts<'_>, group: &CallGroup) -> bool {
+    match group.kind {
+        Some(ObjectKind::File) => true,
+        None | Some(ObjectKind::Unknown) => {
+            // Not known, as calls were counted together: files if the process opens little else.
+            let births = Births::of(facts, group.process);
+            !matches!(group.name, "close" | "fstat") || births.by_path * 4 >= births.all * 3
+        }
+        Some(_) => false,
+    }
 }
 
 /// Whether a collector or an allocator makes the call, to block signals while it works.
@@ -118,9 +116,20 @@ fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
     of_theirs * 2 > all
 }
 
+/// Whether these calls read files that were opened for it: few calls each.
 fn is_read_of_files(group: &CallGroup) -> bool {
-    let reads = matches!(group.name, "read" | "pread64" | "mmap" | "munmap" | "lseek");
-    reads && group.objects.len() > 1 && group.per_object() <= 8
+    let reads = matches!(group.name, "read" | "pread64" | "mmap" | "munmap");
+    let sockets = matches!(group.kind, Some(ObjectKind::Socket | ObjectKind::Pipe));
+    reads && !sockets && group.objects.len() > 1 && group.per_object() <= 8
+}
+
+/// Whether these calls go with opening a file and reading it.
+fn is_part_of_reading(group: &CallGroup) -> bool {
+    let asks = matches!(group.name, "fcntl" | "ioctl" | "lseek");
+    let on_files = group.kind == Some(ObjectKind::File) && group.per_object() <= 8;
+    // The kernel refuses to watch files: Go's library tries.
+    let refused = group.name == "epoll_ctl" && group.failed * 2 > group.calls;
+    is_read_of_files(group) || asks && on_files || refused
 }
 
 /// Whether a process asks about the same few files by path again and again.
@@ -134,7 +143,7 @@ fn same_files(facts: &Facts<'_>, process: ProcessId) -> bool {
             "open" | "openat" | "openat2" => opens += group.calls,
             "getdents64" | "getdents" => walks += group.calls,
             "read" | "pread64" if is_read_of_files(group) => reads += group.calls,
-            name if topic(name) == Some(Topic::Paths) => stats += group.calls,
+            name if OF_FILES.contains(&name) && is_of_files(facts, group) => stats += group.calls,
             _ => {}
         }
     }
@@ -158,7 +167,7 @@ fn few_questions(facts: &Facts<'_>, process: ProcessId) -> bool {
     facts
         .call_groups
         .of_process(process)
-        .filter(|(_, f)| topic(f.name) == Some(Topic::Paths) && f.calls >= MANY)
+        .filter(|(_, f)| OF_FILES.contains(&f.name) && f.calls >= MANY)
         .all(|(_, f)| f.calls / u64::try_from(f.questions.len()).unwrap_or(1).max(1) >= SAME)
 }
 
@@ -166,27 +175,40 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let account = AccountId::of_class(CLASS.id);
     processes_in(found.wall.in_account(account))
         .into_iter()
-        .filter(|p| !found.facts.processes.get(*p).is_launcher())
+        .filter(|process| {
+            let calls = found.wall.of_process(account, *process).map(|e| e.count).sum();
+            !goes_with_starting(found.facts, *process, calls)
+        })
         .map(|process| draft(found, account, process))
         .collect()
+}
+
+/// Whether the process makes so many calls as it starts programs: a shell asks a few dozen questions for each.
+fn goes_with_starting(facts: &Facts<'_>, process: ProcessId, calls: u64) -> bool {
+    const FOR_EACH: u64 = 100;
+    let children = facts.processes.get(process).children.iter();
+    let started = children.filter(|child| facts.processes.get(**child).executed).count();
+    calls < FOR_EACH * u64::try_from(started).unwrap_or(u64::MAX)
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
     let facts = found.facts;
     let entries = || found.wall.of_process(account, process);
     let sum = Sum::of(entries());
-    let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut by_name, mut of_files) = (BTreeMap::<&str, u64>::new(), 0);
     for entry in entries() {
         if let Detail::Calls(group) = entry.detail {
-            *by_name.entry(facts.call_groups.get(group).name).or_default() += entry.count;
+            let group = facts.call_groups.get(group);
+            *by_name.entry(group.name).or_default() += entry.count;
+            of_files += if repeats_question(facts, group) { 0 } else { entry.count };
         }
     }
     let mut by_name: Vec<(u64, &str)> = by_name.into_iter().map(|(n, c)| (c, n)).collect();
     by_name.sort_by(|a, b| b.cmp(a));
     let calls = by_name.iter().take(5).map(|(c, n)| format!("{n} ×{}", count(*c)));
     let calls: Vec<String> = calls.collect();
-    let files = by_name.iter().any(|(_, n)| topic(n) == Some(Topic::Paths));
-    let around = library_code_for(found, process, &sum.places);
+    let files = of_files * 2 > sum.count;
+    let around = library_code_for(found, process, &sum.places, sum.ns);
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
     let answers = u64::try_from(facts.call_groups.distinct_results(process)).unwrap_or(u64::MAX);
@@ -328,27 +350,97 @@ mod tests {
         assert_eq!(found(&text), "");
     }
 
-    #[test]
-    fn locks_of_a_file_are_no_questions() {
-        let program = |operation: u64| {
-            let ask = |at| {
-                format!(
-                    "{at} syscall fcntl 3 {operation} 4096 from step <- main\n{} back 0\n",
-                    at + 200
-                )
+    /// A program that makes these calls 1000 times.
+    fn asking(calls: &[&str]) -> String {
+        let ask = |at| {
+            let call = |(i, call): (u64, &&str)| {
+                let (what, result) = call.split_once(" = ").unwrap_or((call, "0"));
+                let (from, to) = (at + 400 * i, at + 400 * i + 200);
+                format!("{from} syscall {what} from step (a.c:7) <- main\n{to} back {result}\n")
             };
-            let asked = repeat(1000, 0, 400, ask);
-            format!("task 1 a\n0 on\n0 main\n{asked}400000 exit\n400000 off dead")
+            (0..).zip(calls).map(call).collect::<String>()
         };
-        assert_eq!(found(&program(6)), "");
-        assert!(found(&program(3)).starts_with("repeated-syscalls"), "{}", found(&program(3)));
+        let each = 400 * calls.len() as u64;
+        let (asked, end) = (repeat(1000, 0, each, ask), each * 1000);
+        format!("task 1 a\n0 on\n0 main\n{asked}{end} exit\n{end} off dead")
+    }
+
+    #[test]
+    fn a_question_about_one_descriptor_is_found() {
+        for ask in ["fcntl 0 3 0", "ioctl 0 0x5413 0", "lseek 0 0 2", "getsockname 0"] {
+            let text = found(&asking(&[ask]));
+            assert!(text.starts_with("repeated-syscalls 50 %"), "{ask}: {text}");
+        }
+    }
+
+    #[test]
+    fn calls_that_change_something_are_refused() {
+        // A lock, F_SETFD, F_DUPFD_CLOEXEC, SEEK_SET, SIGPIPE, TCP_NODELAY.
+        for order in [
+            "fcntl 0 6 4096",
+            "fcntl 0 2 1",
+            "fcntl 0 1030 3 = 4",
+            "lseek 0 0 0",
+            "ioctl 0 0x5402 0",
+            "rt_sigaction 13 0 0 8",
+            "rt_sigprocmask 2 0 0 8",
+            "setsockopt 0 6 1 4",
+            "epoll_ctl 3 1 0",
+            "setitimer 0 0 0",
+        ] {
+            assert_eq!(found(&asking(&[order])), "", "{order}");
+        }
+    }
+
+    #[test]
+    fn questions_about_another_descriptor_each_time_are_refused() {
+        let connection = ["accept4 0 0 0 0 = 5", "getsockname 5", "read 5 9 = 9", "close 5"];
+        assert_eq!(found(&asking(&connection)), "");
+        assert_eq!(found(&asking(&["openat 0 1 0 = 5", "fcntl 5 3 0", "close 5"])), "");
+    }
+
+    #[test]
+    fn what_a_library_computes_besides_is_refused() {
+        let with = |samples: u64| {
+            let mut text = String::new();
+            for line in asking(&["getppid = 1"]).lines() {
+                text += &format!("{line}\n");
+                if let Some(at) = line.strip_suffix(" back 1") {
+                    let at: u64 = at.parse().unwrap_or(0);
+                    let library = at / 400 % 100 < samples;
+                    let stack = if library { "std::run <- step (a.c:7) <- main" } else { "main" };
+                    text += &format!("{} sample {stack}\n", at + 100);
+                }
+            }
+            text.replace("from step", "from std::run <- step")
+        };
+        // Half of the time is in the calls. A fifth of the rest may be work around them; all of it, with much more
+        // time between, would not be.
+        assert!(found(&with(20)).starts_with("repeated-syscalls 60 %"), "{}", found(&with(20)));
+        let longer = |text: String| {
+            let times = |line: &str| {
+                let (at, rest) = line.split_once(' ')?;
+                let at: u64 = at.parse().ok()?;
+                let stretched = at / 400 * 4000 + at % 400;
+                Some(format!("{stretched} {rest}\n"))
+            };
+            text.lines().map(|l| times(l).unwrap_or(format!("{l}\n"))).collect::<String>()
+        };
+        let text = found(&longer(with(100)));
+        assert!(text.starts_with("repeated-syscalls 5 % (4..5)"), "{text}");
+    }
+
+    #[test]
+    fn a_program_is_found_whatever_its_name_is() {
+        let text = asking(&["getppid = 1"]).replace("task 1 a", "task 1 node");
+        assert!(found(&text).starts_with("repeated-syscalls 50 %"), "{}", found(&text));
     }
 
     #[test]
     fn calls_of_a_collector_are_refused() {
         let ask = |at| {
             format!(
-                "{at} syscall rt_sigprocmask from libgc.so.1+0x1a2b <- split (a.cr:7) <- main\n{} back 0\n",
+                "{at} syscall getppid from libgc.so.1+0x1a2b <- split (a.cr:7) <- main\n{} back 0\n",
                 at + 200
             )
         };

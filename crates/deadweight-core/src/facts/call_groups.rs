@@ -58,6 +58,8 @@ pub(crate) struct CallGroup {
     pub(crate) kind: Option<ObjectKind>,
     /// How many.
     pub(crate) calls: u64,
+    /// How many of them the kernel counted together: what their descriptors referred to is not certain.
+    pub(crate) counted: u64,
     /// How many failed.
     pub(crate) failed: u64,
     /// How many transferred nothing (end of file).
@@ -245,6 +247,7 @@ impl CallGroup {
             starting,
             kind,
             calls: 0,
+            counted: 0,
             failed: 0,
             empty: 0,
             blocked: 0,
@@ -265,6 +268,7 @@ impl CallGroup {
     fn count(&mut self, timeline: &Timeline, call: &Call) {
         let times = call.times();
         self.calls += times;
+        self.counted += u64::from(call.counted);
         self.time += call.end - call.start;
         self.busy += call.end - call.start;
         if call.site != StackId(0) {

@@ -7,13 +7,14 @@ pub(crate) mod allocating;
 pub(crate) mod growth;
 pub(crate) mod hot_code;
 pub(crate) mod page_faults;
+pub(crate) mod questions;
 pub(crate) mod shares;
 pub(crate) mod syscall_entry_cost;
 pub(crate) mod waited_for;
 
 use crate::account::{AccountId, Attribution, Entry};
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weights, add, called_from};
+use crate::facts::call_site::{CallSite, Weights, add, entered};
 use crate::facts::processes::ProcessId;
 use crate::timeline::Sample;
 use deadweight_report::report::{How, Site};
@@ -131,23 +132,25 @@ pub(crate) fn with_user_side(
     ns + Ns(count.saturating_mul(each)).min(Ns(own.0 / 2))
 }
 
-/// Own time of a process in library code that was called from the same lines as `places`: the work around a
-/// call (building paths, buffers, descriptors) goes when the line goes.
+/// Own time of a process in the library functions that `places` were called through, from the same lines: the
+/// work around a call (building paths, buffers, descriptors) goes when the line goes. A library may do other
+/// work below that line, which stays: more than the calls' own time, `ns`, is not taken for work around them.
 pub(crate) fn library_code_for(
     found: &Inspection<'_, '_>,
     process: ProcessId,
     places: &Weights,
+    ns: Ns,
 ) -> Ns {
     let symbols = found.facts.symbols();
-    let lines: BTreeSet<_> = places.keys().filter_map(|site| called_from(symbols, *site)).collect();
+    let through: BTreeSet<_> = places.keys().filter_map(|site| entered(symbols, *site)).collect();
     let entries = found.wall.user_time_of(process).map(|entry| {
-        let there =
-            |site: &CallSite| called_from(symbols, *site).is_some_and(|l| lines.contains(&l));
+        let there = |site: &CallSite| entered(symbols, *site).is_some_and(|e| through.contains(&e));
         let samples = entry.samples.iter().filter(|(site, _)| there(site));
         let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
         entry.ns.part(samples as f64 / entry.sampled().max(1) as f64)
     });
-    entries.sum()
+    let around: Ns = entries.sum();
+    if around > ns { Ns::ZERO } else { around }
 }
 
 /// The processes that an account's entries belong to, in order.

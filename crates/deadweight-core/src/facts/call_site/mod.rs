@@ -201,6 +201,16 @@ pub(crate) fn called_from(symbols: &Symbols, site: CallSite) -> Option<(NameId, 
     is_own(symbols, location, frame).then_some((frame.function, frame.file, frame.line))
 }
 
+/// The library function that the program's own code called at this site, with the line that called it.
+pub(crate) fn entered(
+    symbols: &Symbols,
+    site: CallSite,
+) -> Option<(NameId, (NameId, NameId, u32))> {
+    let line = called_from(symbols, site)?;
+    let (_, frame) = site.frames(symbols).nth(own_index(symbols, site)?.checked_sub(1)?)?;
+    Some((frame.function, line))
+}
+
 fn own_index(symbols: &Symbols, site: CallSite) -> Option<usize> {
     let named = |f: &SourceFrame| !symbols.name(f.function).is_empty();
     let own = site
