@@ -109,7 +109,7 @@ fn what_is_no_report_is_refused_in_a_sentence() {
         let file = file.to_str().unwrap();
         let said = compare(&[file, file]);
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{text}");
-        assert!(said.err.contains("is no report") && said.err.lines().count() == 1, "{}", said.err);
+        assert!(said.err.contains("neither a report nor") && said.err.lines().count() == 1, "{}", said.err);
     }
     let missing = compare(&["missing.json", "true"]);
     assert_eq!(missing.code, 2);
