@@ -51,7 +51,7 @@ pub(crate) struct Waiting {
     requested: RequestedProgram,
     vfork_thread: VforkThread,
     /// The thread whose memory the child borrows.
-    pub(crate) by: Tid,
+    pub(crate) vfork_tid: Tid,
 }
 
 /// A program that was released.

@@ -43,13 +43,13 @@ pub(crate) fn behind_barrier(request: &Request, guard: &Guard) -> Result<Waiting
     let go = StartWhen::Released { here: here.as_raw_fd(), other_end: barrier.as_raw_fd() };
     let (child, requested, (mut messages, child_end)) = Child::prepare(request, guard, go)?;
     let vfork_thread = VforkThread::start(child, [here, child_end]).map_err(cannot_start)?;
-    let mut by = [0; 4];
-    let _ = messages.read_exact(&mut by);
+    let mut tid = [0; 4];
+    let _ = messages.read_exact(&mut tid);
     match ChildMessage::read(&mut messages) {
         Some(ChildMessage { number: pid, at: AT_BARRIER }) => {
             guard.forward_to(pid);
-            let by = Tid(u32::from_ne_bytes(by));
-            Ok(Waiting { pid, barrier, messages, requested, vfork_thread, by })
+            let vfork_tid = Tid(u32::from_ne_bytes(tid));
+            Ok(Waiting { pid, barrier, messages, requested, vfork_thread, vfork_tid })
         }
         said => {
             let signal = ended_by(vfork_thread.end().map_err(cannot_start)?);

@@ -38,7 +38,7 @@ const LAST_CLOSE_NS: u64 = 1_000_000;
 /// The longest that a child waits for the lock, in ns, and a recording until no process closes a tracepoint: others
 /// may hold the lock for as long as they like.
 const LONGEST_WAIT: u64 = 10_000_000_000;
-const LONGEST_WAIT_FOR_ROOM: u64 = 2_000_000_000;
+const LONGEST_WAIT_FOR_LOCK: u64 = 2_000_000_000;
 
 /// The most descriptors per message to the child.
 const BATCH: usize = 1024;
@@ -174,7 +174,7 @@ fn lock(file: RawFd, how: i32, every: u32, at_the_latest: u64) {
 /// tracepoint of a system call is open, all calls of the machine take 50 ns more.
 pub(crate) fn hold_off_closing() -> Option<File> {
     let close_lock = close_lock()?;
-    lock(close_lock.as_raw_fd(), libc::LOCK_SH, PAUSE / 20, now() + LONGEST_WAIT_FOR_ROOM);
+    lock(close_lock.as_raw_fd(), libc::LOCK_SH, PAUSE / 20, now() + LONGEST_WAIT_FOR_LOCK);
     Some(close_lock)
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn record(
         command: request.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         root: Tid(root),
         sample_period: PERIOD,
-        recorders: vec![Tid(std::process::id()), program.by],
+        recorders: vec![Tid(std::process::id()), program.vfork_tid],
         ..facts
     };
     record_with(meta, sink, move |sender| trace(program, costs, sender))

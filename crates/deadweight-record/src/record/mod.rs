@@ -186,7 +186,7 @@ impl Recording {
         session.enable()?;
         let cpus = 1 + session.cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
         let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
-        shared.records(program.by);
+        shared.records(program.vfork_tid);
         let queued = OnceLock::new();
         let until = || {
             let running = program.release()?;
