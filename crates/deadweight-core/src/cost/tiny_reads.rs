@@ -11,9 +11,9 @@
 //! in the library function that makes it, and nowhere else.
 //!
 //! # What it is mistaken for
-//! A reader that asks for much and gets little, because the writer writes little; a few small
-//! reads; small files that are read once; a dialogue, in which each read waits for the answer to a
-//! request.
+//! A reader that asks for more than it gets: a larger buffer would get the same. A few small
+//! reads; small files that are read once; a dialogue, in which each read takes the answer to a
+//! request, whether the read itself waits or an `epoll_wait` before it.
 //!
 //! # What to do
 //! Read blocks of 64 KiB into a buffer and take the pieces from there.
@@ -23,17 +23,15 @@
 //! In `tests/programs`: `count_bytes.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::account::{Detail, Entry, Slice, What};
+use crate::account::{Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
-use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
+use crate::inspect::Draft;
+use crate::inspect::small_calls::{SmallCalls, needed};
 use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
-use crate::inspect::{Draft, Sum};
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::How;
-use deadweight_report::wording::{bytes, count, things, time};
-use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "tiny-reads",
@@ -48,11 +46,6 @@ pub(super) const MANY: u64 = 64;
 pub(super) const TINY: u64 = 2048;
 /// Fewer calls than this on one object are a small file, read once.
 pub(super) const PER_OBJECT: u64 = 16;
-/// What remains per byte: copying from the page cache, at 10 GB/s.
-pub(super) const NS_PER_10_BYTES: u64 = 1;
-/// The block size that the remedy recommends.
-pub(super) const BLOCK: u64 = 65_536;
-
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     matches!(slice.what, What::Call(group, _) if is_tiny(facts.call_groups.get(group)))
 }
@@ -66,74 +59,37 @@ fn is_tiny(group: &CallGroup) -> bool {
         && group.calls >= MANY
         && group.per_object() >= PER_OBJECT
         && group.mean_asked() <= TINY
+        && can_be_joined(group)
         && group.blocked * 2 < group.calls
         && group.failed * 2 < group.calls
 }
 
-/// The sizes asked for, as words of a sentence.
-pub(super) fn sizes(group: &CallGroup) -> String {
-    match group.sizes {
-        (low, high) if low == high => format!("{} each", bytes(low)),
-        (low, high) => {
-            format!("{low} to {}, {} on average", bytes(high), bytes(group.mean_asked()))
-        }
-    }
+/// Whether most of the calls could be joined with the one before.
+pub(super) fn can_be_joined(group: &CallGroup) -> bool {
+    // A little less than half of them: a header and a body, read one after the other.
+    needed(group) * 5 <= group.calls * 3
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     found.drafts(CLASS.id, draft)
 }
 
-/// The group with most time among these entries.
-pub(super) fn main_group<'e, 'c>(
-    entries: impl Iterator<Item = &'e Entry>,
-    facts: &'c Facts<'_>,
-) -> Option<&'c CallGroup> {
-    entries.max_by_key(|e| e.ns).and_then(|e| match e.detail {
-        Detail::Calls(group) => Some(facts.call_groups.get(group)),
-        _ => None,
-    })
-}
-
-/// What is saved if `calls` with `busy` time in all and `moved` bytes become calls of [`BLOCK`].
-pub(super) fn saved(busy: Ns, calls: u64, moved: u64) -> Ns {
-    let needed = moved / BLOCK + 1;
-    let kept = busy.0 / calls.max(1) * needed.min(calls) + moved * NS_PER_10_BYTES / 10;
-    busy - Ns(kept)
-}
-
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
-    let sum = Sum::of(found.wall.of_process(account, process));
-    let group = main_group(found.wall.of_process(account, process), facts)?;
-    let moved = group.bytes / group.calls.max(1) * sum.count;
-    let saving = saved(sum.ns, sum.count, moved);
-    let saving = with_syscall_entry(found, process, saving, sum.count, &sum.places);
-    let per_call = Ns(sum.ns.0 / sum.count.max(1));
-    let needed = group.bytes / BLOCK + 1;
+    let calls = SmallCalls::of(facts, found.wall.of_process(account, process))?;
+    let saving = with_syscall_entry(found, process, calls.saved(), calls.on_path, &calls.places);
     Some(Draft {
         class: CLASS.id,
         moves: true,
         process,
         title: "tiny reads".into(),
-        text: format!(
-            "{} was called {} for {}; {} of up to 64 KiB would do the same.",
-            group.name,
-            things(group.calls, "time"),
-            sizes(group),
-            things(needed, "call"),
-        ),
-        amount: sum.ns,
+        text: calls.text(),
+        amount: calls.ns,
         saving,
-        range: (at_least(saving.min(sum.ns), sum.count), saving),
+        range: (at_least(saving.min(calls.ns), calls.on_path), saving),
         how: How::Exact,
-        sites: sites(facts.symbols(), &group.places(&sum.places), group.calls),
-        evidence: vec![format!(
-            "{} calls, {} in all, {} per call in the kernel",
-            count(group.calls),
-            bytes(group.bytes),
-            time(per_call)
-        )],
+        sites: calls.sites(facts),
+        evidence: vec![calls.evidence()],
         remedy: remedy(&facts.processes.get(process).language).into(),
     })
 }
@@ -264,5 +220,55 @@ mod tests {
         assert_eq!(found(&reader("take", 1000, 65_536, 65_536)), "");
         // It asks for much and gets only what the writer wrote: the reader is not the cause.
         assert_eq!(found(&reader("take", 1000, 65_536, 40)), "");
+    }
+
+    /// A reader of socket 3 that asks for `size` bytes at a time and gets `got`, after `between`.
+    fn asker(size: u64, got: u64, between: impl Fn(u64) -> String) -> String {
+        let read = |at| {
+            format!(
+                "{}{} syscall read 3 {size} from take (t.c:63) <- main\n{} back {got}\n",
+                between(at),
+                at + 600,
+                at + 900
+            )
+        };
+        let reads = repeat(1000, 0, 1000, read);
+        format!(
+            "task 1 t\n0 fd 3 socket:[3]\n0 fd 2 anon_inode:[eventpoll]\n0 on\n0 main\n{reads}1001000 exit\n1001000 off dead"
+        )
+    }
+
+    #[test]
+    fn reads_that_took_all_there_was_are_refused() {
+        let nothing = |_| String::new();
+        assert_eq!(found(&asker(1024, 64, nothing)), "");
+        // The same pieces, but more was there each time.
+        assert!(found(&asker(64, 64, nothing)).starts_with("tiny-reads"));
+    }
+
+    #[test]
+    fn reads_of_answers_are_refused() {
+        let order = |at| format!("{} syscall write 3 9\n{} back 9\n", at + 10, at + 100);
+        assert_eq!(found(&asker(1, 1, order)), "");
+        let wait = |at| {
+            format!(
+                "{} off blocked epoll_wait 2 64 100 : ep_poll\n{} on woken-by interrupt\n{} back 1\n",
+                at + 10,
+                at + 300,
+                at + 310
+            )
+        };
+        assert!(!found(&asker(1, 1, wait)).contains("tiny-reads"));
+    }
+
+    #[test]
+    fn a_byte_at_a_time_of_each_message_is_found() {
+        let order = |at: u64| match at % 10_000 {
+            0 => format!("{} syscall write 3 9\n{} back 9\n", at + 10, at + 100),
+            _ => String::new(),
+        };
+        expect![[r#"
+            tiny-reads 27 % (24..27) @ take:63: read was called 1 000 times for 1 byte each; 100 calls of up to 64 KiB would do the same.
+        "#]].assert_eq(&found(&asker(1, 1, order)));
     }
 }

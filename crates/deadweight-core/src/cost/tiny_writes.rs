@@ -5,13 +5,16 @@
 //! wakes the reader of a pipe.
 //!
 //! # How deadweight knows
-//! The trace has every call with its size. The time inside the calls is exact, except for the cost
-//! of entering and leaving the kernel: this is calibrated, to about 30 ns per call. Small reads at
-//! a pipe's other end are counted too if the reader belongs to the command.
+//! The trace has every call with its size and its object. Calls can be joined only if they follow
+//! each other on one object, with no read from it, no wait and no poll between. The time inside the
+//! calls is exact, except for the cost of entering and leaving the kernel: this is calibrated, to
+//! about 30 ns per call. Small reads at a pipe's other end are counted too if the reader belongs to
+//! the command.
 //!
 //! # What it is mistaken for
-//! Output to a terminal, for which a person waits; records that must leave one by one, as in a
-//! dialogue with a peer process; a few small writes.
+//! Output to a terminal, for which a person waits; answers to requests, to one peer or to many:
+//! each is waited for, and what goes to separate sockets is never one write; large blocks written
+//! by `writev`; a few small writes.
 //!
 //! # What to do
 //! Collect output in a buffer of 64 KiB and flush it at the end. A crash loses what is still in the
@@ -21,19 +24,19 @@
 //! `println!` per row into a pipe: one write of 40 bytes for each of 300 000 rows.
 //! In `tests/programs`: `unbuffered.go`.
 
-use super::tiny_reads::{BLOCK, MANY, PER_OBJECT, TINY, main_group, saved, sizes};
+use super::tiny_reads::{MANY, PER_OBJECT, TINY, can_be_joined};
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
-use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
+use crate::inspect::small_calls::SmallCalls;
 use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
-use crate::inspect::{Draft, Sum, processes_in};
+use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::How;
-use deadweight_report::wording::{bytes, count, things, time};
+use deadweight_report::wording::time;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,34 +50,24 @@ pub(super) const CLASS: Class = Class {
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Call(group, _) = slice.what else { return false };
     let group = facts.call_groups.get(group);
-    is_tiny(facts, group) || is_fed_by_tiny_writes(facts, group)
+    is_tiny(group) || is_fed_by_tiny_writes(facts, group)
 }
 
-fn is_tiny(facts: &Facts<'_>, group: &CallGroup) -> bool {
-    let writes = matches!(group.name, "write" | "pwrite64" | "sendto" | "writev");
+fn is_tiny(group: &CallGroup) -> bool {
+    let writes = matches!(
+        group.name,
+        "write" | "pwrite64" | "sendto" | "sendmsg" | "writev" | "pwritev" | "pwritev2"
+    );
     let sink = !matches!(group.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
     writes
         && sink
         && !group.starting
         && group.calls >= MANY
         && group.per_object() >= PER_OBJECT
+        && group.sizes.is_some()
         && group.mean_asked().max(group.bytes / group.calls) <= TINY
         && group.failed * 2 < group.calls
-        && !is_dialogue(facts, group)
-}
-
-/// Whether the writer waits for an answer about as often as it writes.
-fn is_dialogue(facts: &Facts<'_>, group: &CallGroup) -> bool {
-    if matches!(group.kind, Some(ObjectKind::File | ObjectKind::Device)) {
-        return false;
-    }
-    let answers: u64 = facts
-        .call_groups
-        .of_process(group.process)
-        .filter(|(_, f)| matches!(f.name, "read" | "recvfrom" | "recvmsg" | "readv"))
-        .map(|(_, f)| f.blocked)
-        .sum();
-    answers * 2 > group.calls
+        && can_be_joined(group)
 }
 
 /// Small reads of a pipe that is written in small pieces, although the reader asks for much.
@@ -84,7 +77,7 @@ fn is_fed_by_tiny_writes(facts: &Facts<'_>, group: &CallGroup) -> bool {
         && group.calls >= MANY
         && group.bytes / group.calls <= TINY
         && group.mean_asked() > TINY
-        && facts.call_groups.writing(group).any(|w| w.name == "write" && is_tiny(facts, w))
+        && facts.call_groups.writing(group).any(|w| w.name == "write" && is_tiny(w))
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -169,24 +162,13 @@ fn draft(
     readers: &BTreeSet<ProcessId>,
 ) -> Option<Draft> {
     let facts = found.facts;
-    let entries = || {
-        let writes = |e: &&Entry| matches!(e.detail, Detail::Calls(f) if facts.call_groups.get(f).name != "read");
-        found.wall.of_process(account, process).filter(writes)
-    };
-    let sum = Sum::of(entries());
-    let group = main_group(entries(), facts)?;
-    let moved = group.bytes / group.calls.max(1) * sum.count;
-    let saving = saved(sum.ns, sum.count, moved);
-    let saving = with_syscall_entry(found, process, saving, sum.count, &sum.places);
+    let writes = |e: &&Entry| matches!(e.detail, Detail::Calls(f) if facts.call_groups.get(f).name != "read");
+    let calls = SmallCalls::of(facts, found.wall.of_process(account, process).filter(writes))?;
+    let saving = with_syscall_entry(found, process, calls.saved(), calls.on_path, &calls.places);
     let (reads, between) = of_readers(found, account, process, readers);
-    let amount = sum.ns + reads + between;
+    let amount = calls.ns + reads + between;
     let saving = saving + reads + between;
-    let mut evidence = vec![format!(
-        "{} calls, {} in all, {} per call in the kernel",
-        count(group.calls),
-        bytes(group.bytes),
-        time(Ns(sum.ns.0 / sum.count.max(1)))
-    )];
+    let mut evidence = vec![calls.evidence()];
     if reads + between > Ns::ZERO {
         evidence.push(format!(
             "{} more in the readers, which read piece by piece, and {} in waits for a CPU between \
@@ -201,18 +183,12 @@ fn draft(
         moves: readers.is_empty(),
         process,
         title: "tiny writes".into(),
-        text: format!(
-            "{} was called {} for {}; {} of up to 64 KiB would do the same.",
-            group.name,
-            things(group.calls, "time"),
-            sizes(group),
-            things(group.bytes / BLOCK + 1, "call"),
-        ),
+        text: calls.text(),
         amount,
         saving,
-        range: (at_least(saving.min(sum.ns), sum.count), saving),
+        range: (at_least(saving.min(calls.ns), calls.on_path), saving),
         how: How::Exact,
-        sites: sites(facts.symbols(), &group.places(&sum.places), group.calls),
+        sites: calls.sites(facts),
         evidence,
         remedy: remedy(&facts.processes.get(process).language).into(),
     })
@@ -245,7 +221,7 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat, rows};
+    use super::super::tests::{found, repeat, rows, weighed};
     use expect_test::expect;
 
     fn writer(calls: u64, size: u64, to: &str) -> String {
@@ -327,6 +303,93 @@ mod tests {
         assert_eq!(found(&writer(1000, 40, "/dev/pts/1")), "");
         assert_eq!(found(&writer(1000, 65_536, "pipe:[7]")), "");
         assert_eq!(found(&writer(30, 40, "pipe:[7]")), "");
+    }
+
+    /// A program on so many descriptors from 3 on, which are named sockets. In each round, `step` gives a
+    /// descriptor's lines for the instant.
+    fn server(clients: u64, rounds: u64, step: impl Fn(u64, u64) -> String) -> String {
+        let fds: String = (3..3 + clients).map(|fd| format!("0 fd {fd} socket:[{fd}]\n")).collect();
+        let end = rounds * clients * 1000 + 1000;
+        let steps = repeat(rounds * clients, 0, 1000, |at| step(at, 3 + at / 1000 % clients));
+        format!(
+            "task 1 c\n0 on\n{fds}0 fd 2 anon_inode:[eventpoll]\n0 main\n{steps}{end} exit\n{end} off dead"
+        )
+    }
+
+    /// A write of 9 bytes in two parts, or in one.
+    fn reply(at: u64, fd: u64, parts: u64) -> String {
+        let part = |at| {
+            format!("{at} syscall write {fd} 9 from answer (s.c:27) <- main\n{} back 9\n", at + 90)
+        };
+        (0..parts).map(|i| part(at + i * 100)).collect()
+    }
+
+    #[test]
+    fn answers_to_separate_clients_are_refused() {
+        // No read waits: the server is busy, or waits in `epoll_wait`.
+        let answer = |at, fd| {
+            let ask = format!("{} syscall read {fd} 16384\n{} back 9\n", at + 10, at + 100);
+            ask + &reply(at + 200, fd, 1)
+        };
+        assert_eq!(found(&server(20, 100, answer)), "");
+        // One client alone, its requests and answers counted together.
+        let counted = |at, fd| {
+            format!(
+                "{at} calls 100 read {fd} 16384 back 9 inside 300 over 900\n\
+                 {at} calls 100 write {fd} 9 back 9 inside 300 over 900\n"
+            )
+        };
+        assert_eq!(found(&server(1, 100, counted)), "");
+    }
+
+    #[test]
+    fn an_answer_in_pieces_is_found() {
+        let answer = |at, fd| {
+            let ask = format!("{} syscall read {fd} 16384\n{} back 9\n", at + 10, at + 100);
+            ask + &reply(at + 200, fd, 4)
+        };
+        expect![[r#"
+            tiny-writes 27 % (15..27) @ answer:27: write was called 800 times for 9 bytes each; 200 calls of up to 64 KiB would do the same.
+        "#]].assert_eq(&found(&server(2, 100, answer)));
+    }
+
+    #[test]
+    fn messages_of_separate_rounds_are_refused() {
+        // Nothing is read from where it writes: it passes on what comes from elsewhere.
+        let push = |at, fd| {
+            let wait = format!("{at} syscall epoll_wait 2 64 100\n{} back 1\n", at + 50);
+            wait + &reply(at + 200, fd, 1)
+        };
+        assert_eq!(found(&server(1, 1000, push)), "");
+        let all = server(1, 1000, |at, fd| reply(at + 200, fd, 1));
+        assert!(found(&all).starts_with("tiny-writes"), "{}", found(&all));
+    }
+
+    #[test]
+    fn large_blocks_in_several_parts_are_refused_and_small_ones_found() {
+        let vectors = |size: u64| {
+            let lines =
+                writer(1000, size, "/out.bin").replace("syscall write 1", "syscall writev 1");
+            found(&lines)
+        };
+        assert_eq!(vectors(262_144), "");
+        expect![[r#"
+            tiny-writes 74 % (66..74) @ render:68: writev was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
+        "#]].assert_eq(&vectors(40));
+    }
+
+    #[test]
+    fn calls_that_return_a_number_of_messages_are_refused() {
+        let text = writer(1000, 40, "socket:[7]").replace("syscall write 1", "syscall sendmmsg 1");
+        assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn the_words_are_of_all_connections() {
+        let stream = |at, fd| reply(at + 200, fd, 4);
+        let report = weighed(&server(3, 400, stream));
+        let finding = &report.findings[0];
+        expect!["write was called 4 800 times for 9 bytes each; 3 calls of up to 64 KiB would do the same. | 4 800 calls, 42 KiB in all, 90 ns per call in the kernel | [4800]"].assert_eq(&format!("{} | {} | {:?}", finding.text, finding.evidence[0], finding.sites.iter().map(|s| s.count).collect::<Vec<_>>()));
     }
 
     #[test]

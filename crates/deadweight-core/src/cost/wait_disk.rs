@@ -45,6 +45,18 @@ pub(super) const CLASS: Class = Class {
 
 /// Fewer syncs than this are not a sync per record.
 const FREQUENT: u64 = 5;
+/// Calls that write to files. `sendfile` and `splice` may write to a socket: rather too many bytes per sync than
+/// too few.
+const WRITES: &[&str] = &[
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "sendfile",
+    "splice",
+    "copy_file_range",
+];
 /// More bytes than this between two syncs are a batch, not a record.
 const RECORD: u64 = 65_536;
 
@@ -124,10 +136,7 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
     if calls < FREQUENT || sum.ns == Ns::ZERO {
         return None;
     }
-    let bytes: u64 = call_groups()
-        .filter(|f| matches!(f.name, "write" | "pwrite64" | "writev" | "pwritev"))
-        .map(|f| f.bytes)
-        .sum();
+    let bytes: u64 = call_groups().filter(|f| WRITES.contains(&f.name)).map(|f| f.bytes).sum();
     let small = bytes / calls < RECORD;
     // The last sync must remain.
     let saving = Ns(sum.ns.0 - sum.ns.0 / calls);
@@ -235,7 +244,7 @@ const FILE_CALLS: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat};
+    use super::super::tests::{found, repeat, weighed};
     use expect_test::expect;
 
     fn store(puts: u64) -> String {
@@ -265,6 +274,17 @@ mod tests {
             wait-disk 60 % (60..60) @ put:35: vault called fdatasync 20 times and waited for the disk each time, 140 ns on average.
         "#]]
         .assert_eq(&found(&store(20)));
+    }
+
+    #[test]
+    fn bytes_per_sync_are_found_whichever_call_wrote_them() {
+        let bytes = |call: &str| {
+            let report = weighed(&store(20).replace("syscall write 3 600", call));
+            report.findings[0].evidence[0].clone()
+        };
+        assert_eq!(bytes("syscall write 3 600"), "600 bytes written per fdatasync");
+        assert_eq!(bytes("syscall writev 3 2"), "600 bytes written per fdatasync");
+        assert_eq!(bytes("syscall pwritev2 3 2"), "600 bytes written per fdatasync");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! path is charged by `attribute`.
 
 use crate::facts::call_site::{CallSite, Weight, Weights};
+use crate::facts::joinable::{Joinable, Moved, Transfer};
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::{Call, Timeline};
@@ -21,6 +22,33 @@ pub(crate) const WRITES: &[&str] = &["write", "writev", "sendto", "sendmsg", "sp
 
 /// Calls that take bytes from what their descriptor refers to.
 pub(crate) const READS: &[&str] = &["read", "readv", "recvfrom", "recvmsg"];
+
+/// Whether the result of a call is the number of bytes that it moved. `sendmmsg` and `recvmmsg` return a number
+/// of messages instead: how many bytes those had is not known.
+pub(crate) fn returns_bytes(name: &str) -> bool {
+    const MOVE: &[&str] = &[
+        "read",
+        "pread64",
+        "readv",
+        "preadv",
+        "preadv2",
+        "recvfrom",
+        "recvmsg",
+        "write",
+        "pwrite64",
+        "writev",
+        "pwritev",
+        "pwritev2",
+        "sendto",
+        "sendmsg",
+        "sendfile",
+        "splice",
+        "tee",
+        "vmsplice",
+        "copy_file_range",
+    ];
+    MOVE.contains(&name)
+}
 
 /// An index into [`CallGroups::all`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +76,10 @@ pub(crate) struct CallGroup {
     pub(crate) name: &'static str,
     /// Which argument is the size asked for, if one is.
     size: Option<usize>,
+    /// Which argument is the descriptor, if one is.
+    descriptor: Option<usize>,
+    /// What it does with bytes.
+    transfer: Option<Transfer>,
     /// Result of the latest call with a size.
     answer: Option<i64>,
     /// The object of the latest call.
@@ -66,12 +98,16 @@ pub(crate) struct CallGroup {
     pub(crate) empty: u64,
     /// How many had to wait.
     pub(crate) blocked: u64,
-    /// Bytes asked for, where the call has a size.
+    /// Whether its results are numbers of bytes.
+    pub(crate) returns_bytes: bool,
+    /// Bytes asked for. A call without a size among its arguments (`writev`) asks for what it moved.
     pub(crate) asked: u64,
-    /// Smallest and largest size asked for.
-    pub(crate) sizes: (u64, u64),
+    /// Smallest and largest size asked for; none if no size is known.
+    pub(crate) sizes: Option<(u64, u64)>,
     /// Bytes transferred.
     pub(crate) bytes: u64,
+    /// How many could have been one call with the one before, see [`Joinable`].
+    pub(crate) joinable: u64,
     /// Distinct arguments of calls without a size (up to a limit).
     pub(crate) questions: BTreeSet<[u64; 4]>,
     /// Distinct results of calls with a size (up to a limit).
@@ -121,6 +157,7 @@ impl CallGroups {
         };
         let mut index: BTreeMap<Key, u32> = BTreeMap::new();
         let mut latest: Option<(Key, u32)> = None;
+        let mut joinable = Joinable::new(timeline);
         for call in &timeline.calls {
             let key = key(timeline, processes, call);
             let id = match latest {
@@ -132,7 +169,11 @@ impl CallGroups {
             };
             latest = Some((key, id));
             found.of_call.push(id);
-            found.all[id as usize].count(timeline, call);
+            let group = &mut found.all[id as usize];
+            group.count(timeline, call);
+            if let Some(moved) = group.moved(timeline, call) {
+                group.joinable += joinable.count(&moved);
+            }
         }
         for block in &timeline.blocks {
             let Some(group) = block.call.and_then(|call| found.id(call)) else { continue };
@@ -226,12 +267,8 @@ fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
 }
 
 impl CallGroup {
-    /// The call sites of its calls on the path. Where none of those is known, those of its other calls: of
-    /// high-rate calls few stacks are taken, perhaps none on the path.
-    pub(crate) fn places(&self, on_path: &Weights) -> Weights {
-        if on_path.keys().any(|site| site.is_known()) {
-            return on_path.clone();
-        }
+    /// The call sites of all its calls, on the path or not, as far as stacks were taken.
+    pub(crate) fn all_places(&self) -> Weights {
         let weight = |calls: u64| Weight { count: calls, amount: calls };
         self.sites.iter().map(|(site, calls)| (CallSite::Stack(*site), weight(*calls))).collect()
     }
@@ -242,6 +279,9 @@ impl CallGroup {
             process,
             name,
             size: syscall::size(name),
+            descriptor: syscall::descriptor(name),
+            transfer: Transfer::of(name),
+            returns_bytes: returns_bytes(name),
             answer: None,
             object: None,
             starting,
@@ -252,8 +292,9 @@ impl CallGroup {
             empty: 0,
             blocked: 0,
             asked: 0,
-            sizes: (u64::MAX, 0),
+            sizes: None,
             bytes: 0,
+            joinable: 0,
             questions: BTreeSet::new(),
             answers: BTreeSet::new(),
             objects: BTreeSet::new(),
@@ -291,12 +332,18 @@ impl CallGroup {
             Some(0) => self.empty += times,
             _ => {}
         }
-        if let Some(position) = self.size {
-            let asked = timeline.args(call)[position];
+        let asked = self.size.map(|position| timeline.args(call)[position]);
+        let got = call.ret().and_then(|ret| u64::try_from(ret).ok());
+        if asked.is_some() || self.returns_bytes {
+            let moved = got.unwrap_or(0);
+            self.bytes = self.bytes.saturating_add(moved.saturating_mul(times));
+        }
+        if let Some(asked) = asked.or(got.filter(|_| self.returns_bytes)) {
             self.asked = self.asked.saturating_add(asked.saturating_mul(times));
-            self.sizes = (self.sizes.0.min(asked), self.sizes.1.max(asked));
-            let got = call.ret().and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
-            self.bytes = self.bytes.saturating_add(got.saturating_mul(times));
+            let (low, high) = self.sizes.unwrap_or((asked, asked));
+            self.sizes = Some((low.min(asked), high.max(asked)));
+        }
+        if self.size.is_some() {
             // Most calls return what the one before returned.
             if call.ret() != self.answer && self.answers.len() < REMEMBERED {
                 self.answers.extend(call.ret());
@@ -305,6 +352,21 @@ impl CallGroup {
         } else if self.questions.len() < REMEMBERED {
             self.questions.insert(timeline.args(call));
         }
+    }
+
+    /// One of its calls, if it moves bytes.
+    fn moved<'c>(&self, timeline: &Timeline, call: &'c Call) -> Option<Moved<'c>> {
+        let transfer = self.transfer?;
+        let args = timeline.args(call);
+        let argument = |position: usize| args.get(position).copied();
+        Some(Moved {
+            call,
+            process: self.process,
+            transfer,
+            kind: self.kind,
+            descriptor: self.descriptor.and_then(argument).unwrap_or_default(),
+            size: self.size.and_then(argument),
+        })
     }
 
     /// Calls per object.

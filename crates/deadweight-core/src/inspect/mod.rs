@@ -9,6 +9,7 @@ pub(crate) mod hot_code;
 pub(crate) mod page_faults;
 pub(crate) mod questions;
 pub(crate) mod shares;
+pub(crate) mod small_calls;
 pub(crate) mod syscall_entry_cost;
 pub(crate) mod waited_for;
 

@@ -140,8 +140,9 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
         Detail::Calls(_) if entry.account == AccountId::of_class("start-up") => return None,
         Detail::Calls(group) => {
             let group = facts.call_groups.get(group);
-            let (low, high) = group.sizes;
-            return Some(Kind::Calls(group.name, (low == high && high < 4096).then_some(low)));
+            let same = |(low, high): &(u64, u64)| low == high && *high < 4096;
+            let each = group.sizes.filter(same).map(|(low, _)| low);
+            return Some(Kind::Calls(group.name, each));
         }
         Detail::Waits(kind, peer) => {
             let peer = peer.map(|p| facts.name(p));

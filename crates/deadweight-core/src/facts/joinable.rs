@@ -1,0 +1,172 @@
+//! Which reads and writes could have been one call with the one before: they work on the same object, and
+//! nobody waits between them.
+//!
+//! A write that answers a read of the same socket cannot be collected with the next answer: the peer waits for it. A
+//! read that got less than it asked for took all there was. Neither a size nor a number shows that; the order of the
+//! calls on one object does. Where calls were counted together, their order is not known: then as many as possible
+//! are taken to be divided. What is gained by joining is the cost classes'.
+
+use crate::facts::processes::ProcessId;
+use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::kernel_stacks::WaitsFor;
+use crate::timeline::{Call, Timeline};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// What a call does with the bytes of its object.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// Takes bytes from it.
+    Takes,
+    /// Puts bytes into it.
+    Gives,
+    /// Asks which of several have bytes, or space.
+    Asks,
+}
+
+impl Transfer {
+    /// What a call of this name does, if any of that.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        match name {
+            "read" | "pread64" | "readv" | "preadv" | "preadv2" | "recvfrom" | "recvmsg"
+            | "recvmmsg" => Some(Self::Takes),
+            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendto" | "sendmsg"
+            | "sendmmsg" | "sendfile" => Some(Self::Gives),
+            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait"
+            | "epoll_pwait2" => Some(Self::Asks),
+            _ => None,
+        }
+    }
+}
+
+/// The object that calls of one process work on: known, or only by its descriptor's number.
+type Place = (ProcessId, Result<u32, u64>);
+
+/// The latest call of one direction on an object.
+#[derive(Copy, Clone, Debug)]
+struct Latest {
+    task: TaskId,
+    end: Ns,
+    /// How often its task had asked which objects were ready.
+    asked: u64,
+    /// Whether it took all there was.
+    drained: bool,
+    /// Calls of the other direction since.
+    others: u64,
+}
+
+/// The latest calls on an object: what took, and what gave.
+type Ends = [Option<Latest>; 2];
+
+/// What a task did besides reading and writing.
+#[derive(Clone, Debug, Default)]
+struct Pauses {
+    /// When its waits for others ended, in order.
+    waits: Vec<Ns>,
+    /// How often it learned which objects were ready, and when last.
+    asked: u64,
+    last_asked: Ns,
+}
+
+/// One call, as far as it matters here.
+pub(crate) struct Moved<'c> {
+    pub(crate) call: &'c Call,
+    pub(crate) process: ProcessId,
+    pub(crate) transfer: Transfer,
+    pub(crate) kind: Option<ObjectKind>,
+    /// The number of its descriptor.
+    pub(crate) descriptor: u64,
+    /// Bytes asked for, if known.
+    pub(crate) size: Option<u64>,
+}
+
+/// The state of all objects while the calls are walked in order.
+pub(crate) struct Joinable {
+    ends: BTreeMap<Place, Ends>,
+    tasks: Vec<Pauses>,
+}
+
+impl Joinable {
+    pub(crate) fn new(timeline: &Timeline) -> Self {
+        let mut tasks = vec![Pauses::default(); timeline.tasks.len()];
+        for block in timeline.blocks.iter().filter(|block| for_others(block.waits_for)) {
+            tasks[block.task.index()].waits.push(block.end);
+        }
+        tasks.iter_mut().for_each(|task| task.waits.sort_unstable());
+        Self { ends: BTreeMap::new(), tasks }
+    }
+
+    /// How many of these equal calls could have been one call with the call before them.
+    pub(crate) fn count(&mut self, moved: &Moved<'_>) -> u64 {
+        let Moved { call, transfer, .. } = *moved;
+        let (times, ret) = (call.times(), call.ret().unwrap_or(-1));
+        if transfer == Transfer::Asks {
+            let task = &mut self.tasks[call.task.index()];
+            task.asked += if ret > 0 { times } else { 0 };
+            task.last_asked = if ret > 0 { call.end } else { task.last_asked };
+            return 0;
+        }
+        let object = call.object().ok_or(moved.descriptor);
+        let ends = self.ends.entry((moved.process, object)).or_default();
+        let [own, other] = match transfer {
+            Transfer::Takes => [0, 1],
+            Transfer::Gives | Transfer::Asks => [1, 0],
+        };
+        let task = &self.tasks[call.task.index()];
+        let before = ends[own];
+        let drained = transfer == Transfer::Takes
+            && moved.size.is_some_and(|size| u64::try_from(ret).is_ok_and(|got| got < size));
+        if ret < 0 {
+            // Nothing was there, or no space was left: only the former divides.
+            if let Some(before) = ends[own].as_mut().filter(|_| transfer == Transfer::Takes) {
+                before.drained = true;
+            }
+            return 0;
+        }
+        let divided = before.map_or(1, |before| divided(moved, task, &before, drained));
+        let (end, asked) = (call.end, task.asked);
+        ends[own] = Some(Latest { task: call.task, end, asked, drained, others: 0 });
+        if let Some(other) = ends[other].as_mut().filter(|_| ret > 0) {
+            other.others += times;
+        }
+        times - divided.min(times)
+    }
+}
+
+/// How many of these calls cannot be joined with the one before.
+fn divided(moved: &Moved<'_>, task: &Pauses, before: &Latest, drained: bool) -> u64 {
+    let Moved { call, transfer, .. } = *moved;
+    let times = call.times();
+    let emptied = match (drained, before.drained) {
+        (true, _) if times > 1 => times,
+        (_, true) => 1,
+        _ => 0,
+    };
+    // Nobody waits for the bytes of a file.
+    if matches!(moved.kind, Some(ObjectKind::File | ObjectKind::Device)) {
+        return emptied;
+    }
+    let until = |at: Ns| task.waits.partition_point(|end| *end <= at);
+    let waits = until(call.end).saturating_sub(until(before.end));
+    let rounds = match transfer {
+        Transfer::Takes | Transfer::Asks => 0,
+        Transfer::Gives if before.task == call.task => task.asked - before.asked,
+        Transfer::Gives => u64::from(task.last_asked > before.end),
+    };
+    emptied.max(before.others).max(rounds).max(u64::try_from(waits).unwrap_or(u64::MAX))
+}
+
+/// Whether the end of such a wait is another's doing, or the clock's: what was written before it is used meanwhile.
+fn for_others(wait: WaitsFor) -> bool {
+    matches!(
+        wait,
+        WaitsFor::PipeData
+            | WaitsFor::SocketData
+            | WaitsFor::Terminal
+            | WaitsFor::Poll
+            | WaitsFor::Sleep
+            | WaitsFor::Child
+            | WaitsFor::Signal
+    )
+}
