@@ -13,7 +13,9 @@
 //!
 //! # What it is mistaken for
 //! A condition variable used as a work queue, an idle pool, a join, Go's idle threads: they sleep
-//! on futexes too, but they wait for work and not for a lock.
+//! on futexes too, but they wait for work and not for a lock. A holder that was put aside for want of
+//! a CPU: the others wait for the scheduler, and the work under the lock may be short. That time
+//! is left out.
 //!
 //! # What to do
 //! Do the long part outside the lock, and take the lock again to store the result. Or split the
@@ -22,6 +24,8 @@
 //! # Seen in
 //! A cache that renders a missing tile while it holds its mutex.
 //! In `tests/programs`: `contended.c`.
+
+mod aside;
 
 use super::{Claim, Class, Inspection};
 use crate::account::{Slice, What};
@@ -32,11 +36,12 @@ use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Run, WokenBy};
+use aside::Aside;
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{percent, things, time};
-use deadweight_trace::ids::StackId;
+use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "wait-lock",
@@ -57,6 +62,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     for wait in &found.facts.locks.waits {
         locks.entry((wait.process, wait.word)).or_default().push(*wait);
     }
+    locks.retain(|_, waits| is_possible(waits));
     let mut drafts: Vec<Draft> =
         locks.into_iter().map(|((process, _), waits)| draft(found, process, &waits)).collect();
     // Striped locks are many lock words at one line: only the worst word of each line is reported.
@@ -71,6 +77,18 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     drafts
 }
 
+/// Whether no task or goroutine waited twice at a time: a larger sum is a wrong match of waits and releases.
+fn is_possible(waits: &[LockWait]) -> bool {
+    let waiters: BTreeSet<(TaskId, u64)> = waits
+        .iter()
+        .map(|w| if w.goroutine == 0 { (w.waiter, 0) } else { (TaskId(0), w.goroutine) })
+        .collect();
+    let from = waits.iter().map(|w| w.start).min().unwrap_or_default();
+    let to = waits.iter().map(|w| w.end).max().unwrap_or_default();
+    let most = (to - from).0.saturating_mul(waiters.len() as u64);
+    waits.iter().map(|w| w.end - w.start).sum::<Ns>() <= Ns(most)
+}
+
 /// A change at an instant while tasks wait for locks.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
@@ -78,13 +96,20 @@ enum Change {
     Running(i32),
     /// So many more or fewer wait for the lock.
     Waiting(i32),
+    /// The holder loses (1) or gets back (-1) its CPU.
+    Aside(i32),
     /// The critical path enters (1) or leaves (-1) the lock's process.
     OnPath(i32),
 }
 
 /// The time on the critical path during which tasks waited for the lock, and the saving if the
 /// waiters had run in parallel with the holder, on the CPUs of this machine.
-fn serialised(facts: &Facts<'_>, process: ProcessId, waits: &[LockWait]) -> (Ns, Ns) {
+fn serialised(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    waits: &[LockWait],
+    aside: &Aside,
+) -> (Ns, Ns) {
     let (Some(first), Some(last)) =
         (waits.iter().map(|w| w.start).min(), waits.iter().map(|w| w.end).max())
     else {
@@ -95,6 +120,10 @@ fn serialised(facts: &Facts<'_>, process: ProcessId, waits: &[LockWait]) -> (Ns,
         changes.push((wait.start, Change::Waiting(1)));
         changes.push((wait.end, Change::Waiting(-1)));
     }
+    for (start, end) in aside.stretches() {
+        changes.push((start, Change::Aside(1)));
+        changes.push((end, Change::Aside(-1)));
+    }
     for piece in &facts.path.pieces {
         if facts.processes.of(piece.task) == process && piece.end > first && piece.start < last {
             changes.push((piece.start, Change::OnPath(1)));
@@ -103,14 +132,14 @@ fn serialised(facts: &Facts<'_>, process: ProcessId, waits: &[LockWait]) -> (Ns,
     }
     changes.sort_unstable();
     let cpus = i32::from(facts.trace.meta.cpus.clamp(1, 512));
-    let (mut running, mut waiting, mut on_path) = (0_i32, 0_i32, 0_i32);
+    let (mut running, mut waiting, mut put_aside, mut on_path) = (0_i32, 0_i32, 0_i32, 0_i32);
     let mut at = first;
     let (mut amount, mut saving) = (Ns::ZERO, 0.0_f64);
     for (when, change) in changes {
-        if waiting > 0 && on_path > 0 && when > at {
+        if waiting > 0 && put_aside == 0 && on_path > 0 && when > at {
             let length = when - at;
             amount += length;
-            // If no task of the subject runs, other programs have the CPU that the holder needs.
+            // If no task of the subject runs, the holder waits for something else under the lock.
             let now = running.clamp(1, cpus);
             let could = (now + waiting).clamp(1, cpus);
             let kept = f64::from(now) / f64::from(could);
@@ -120,6 +149,7 @@ fn serialised(facts: &Facts<'_>, process: ProcessId, waits: &[LockWait]) -> (Ns,
         match change {
             Change::Running(by) => running += by,
             Change::Waiting(by) => waiting += by,
+            Change::Aside(by) => put_aside += by,
             Change::OnPath(by) => on_path += by,
         }
     }
@@ -152,9 +182,11 @@ fn running(facts: &Facts<'_>, from: Ns, to: Ns) -> Vec<(Ns, Change)> {
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> Draft {
     let facts = found.facts;
-    // This time includes disturbances by other programs and the tracing overhead.
-    let undisturbed = found.wall.net().share_of(found.wall.total);
-    let (amount, saving) = serialised(facts, process, waits);
+    // This time includes the tracing overhead. Disturbances by other programs are left out: a holder
+    // without a CPU is put aside.
+    let undisturbed = found.wall.net().share_of(found.wall.total - found.wall.disturbed());
+    let aside = Aside::of(facts, waits);
+    let (amount, saving) = serialised(facts, process, waits, &aside);
     let [amount, saving] = [amount, saving].map(|ns| part(ns, undisturbed));
     let mut waiters = Weights::new();
     let mut holders = Weights::new();
@@ -164,12 +196,12 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
             if site != StackId(0) {
                 let weight = weights.entry(CallSite::Stack(site)).or_default();
                 weight.count += 1;
-                weight.amount += (wait.end - wait.start).0;
+                weight.amount += aside.worked(wait).0;
             }
         }
     }
     let count = u64::try_from(waits.len()).unwrap_or(u64::MAX);
-    let total: Ns = waits.iter().map(|w| w.end - w.start).sum();
+    let total: Ns = waits.iter().map(|w| aside.worked(w)).sum();
     let symbols = facts.symbols();
     let mut places = sites(symbols, &holders, count);
     let under = sites(symbols, &work_under(facts, waits), 0);
@@ -195,13 +227,27 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         range: (Ns(saving.0 / 2), amount),
         how: How::Estimate,
         sites: places,
-        evidence: vec![format!(
-            "tasks waited for this lock during {} of the wall time; all waits together take {}",
-            percent(amount, facts.path.subject.end - facts.path.subject.start),
-            time(total)
-        )],
+        evidence: evidence(facts, waits, amount, total),
         remedy: remedy(&facts.processes.get(process).language),
     }
+}
+
+fn evidence(facts: &Facts<'_>, waits: &[LockWait], amount: Ns, total: Ns) -> Vec<String> {
+    let wall = facts.path.subject.end - facts.path.subject.start;
+    let whole: Ns = waits.iter().map(|w| w.end - w.start).sum();
+    let during = percent(amount, wall);
+    let mut evidence = vec![format!(
+        "tasks waited for this lock during {during} of the wall time; all waits together take {}",
+        time(total)
+    )];
+    let put_aside = whole - total;
+    if put_aside.share_of(whole) >= 0.01 {
+        evidence.push(format!(
+            "not counted: {} of these waits, in which the holder had no CPU",
+            time(put_aside)
+        ));
+    }
+    evidence
 }
 
 fn same_place(a: &Site, b: &Site) -> bool {
@@ -287,6 +333,77 @@ mod tests {
         expect![[r#"
             wait-lock 35 % (18..70) @ get:38: Tasks of tiles waited 40 times for one lock, 895 ns on average, while its holder worked, mostly in render.
         "#]].assert_eq(&found(&workers("pthread_mutex_lock", 2)));
+    }
+
+    #[test]
+    fn a_holder_without_a_cpu_is_refused() {
+        let text = workers("pthread_mutex_lock", 2);
+        // Of 895 ns under the lock, the holder is on a CPU for 15.
+        let mut aside = String::new();
+        for line in text.lines() {
+            let line = line.trim();
+            match line.split_once(" sample render") {
+                Some((at, _)) => {
+                    let at: u64 = at.parse().unwrap();
+                    let cpu = if (at / 1000) % 2 == 1 { 1 } else { 0 };
+                    let [off, on] = [at - 385, at + 499];
+                    writeln!(aside, "{off} off preempted\n{on} cpu{cpu} on").unwrap();
+                }
+                None => writeln!(aside, "{line}").unwrap(),
+            }
+        }
+        let found = found(&aside);
+        assert!(!found.contains("wait-lock"), "{found}");
+    }
+
+    /// Goroutine 2 enters a wait `early` times in vain, each returns at once; then it waits 40 times for
+    /// `held` ns until goroutine 1 releases the lock.
+    fn goroutines(early: u64, held: u64) -> String {
+        let wait = "probe go.lock.wait 0x10 2 from sync.(*Mutex).lockSlow <- main.get (tile.go:33)";
+        let mut vain = String::new();
+        for i in 0..early {
+            writeln!(vain, "{} {wait}", 1000 + i * 10).unwrap();
+        }
+        let [mut one, mut two] = [String::new(), String::new()];
+        for i in 0..40 {
+            let at = 10_000 + i * 1000;
+            writeln!(
+                two,
+                "{at} {wait}\n{0} syscall futex 4096 128 0 0\n{0} off blocked\n{1} cpu1 on woken-by 1\n{1} back 0",
+                at + 1,
+                at + held + 5
+            )
+            .unwrap();
+            writeln!(
+                one,
+                "{} sample main.render <- main.get (tile.go:36)\n\
+                 {} probe go.lock.release 0x10 1 from main.get (tile.go:38)\n\
+                 {1} syscall futex 4096 129 1 0\n{2} back 1",
+                at + held / 2,
+                at + held,
+                at + held + 8
+            )
+            .unwrap();
+        }
+        format!(
+            "cpus 2\nimage app path /bin/app language Go\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n100 fork 2 thread\n{one}60000 exit\n60010 off dead\n\
+             task 2 app\n200 cpu1 on\n{vain}{two}59000 exit\n59010 off dead"
+        )
+    }
+
+    #[test]
+    fn goroutines_that_wait_are_found_for_as_long_as_they_waited() {
+        for early in [0, 50] {
+            let found = found(&goroutines(early, 900));
+            assert!(found.contains("waited 40 times for one lock, 900 ns on average"), "{found}");
+        }
+    }
+
+    #[test]
+    fn waits_of_goroutines_that_returned_at_once_are_refused() {
+        let found = found(&goroutines(50, 10));
+        assert!(!found.contains("wait-lock"), "{found}");
     }
 
     #[test]

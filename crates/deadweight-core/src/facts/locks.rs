@@ -4,16 +4,18 @@
 //! counts if the lock's holder woke it through the same word and the waiter's stack shows a lock function;
 //! without stacks, if the word is used as locks use it (waiters wake too, and the value waited on is the 2
 //! that glibc and Rust write for "contended"). Go's goroutines park without a system call: there, probes on
-//! the runtime's semaphores give the same evidence.
+//! the runtime's semaphores give the same evidence (`goroutines`).
+
+mod goroutines;
 
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Block, Timeline, WokenBy};
-use deadweight_trace::ids::{StackId, TaskId, Tid};
+use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
-use deadweight_trace::{Kind, Trace, syscall};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use deadweight_trace::{Trace, syscall};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The value of a contended lock word in glibc and Rust's standard library.
 const CONTENDED: u64 = 2;
@@ -44,8 +46,8 @@ pub(crate) struct LockWait {
     pub(crate) waiter_site: StackId,
     /// The holder's stack when it released the lock.
     pub(crate) holder_site: StackId,
-    /// Whether goroutines waited: they move between threads.
-    pub(crate) goroutine: bool,
+    /// The goroutine that waited: they move between threads. 0 if a task waited.
+    pub(crate) goroutine: u64,
 }
 
 #[derive(Default)]
@@ -84,7 +86,7 @@ impl Locks {
         }
         let mut waits: Vec<LockWait> =
             words.into_values().filter(Word::is_lock).flat_map(|w| w.waits).collect();
-        waits.extend(goroutine_waits(trace, timeline, processes));
+        waits.extend(goroutines::waits(trace, timeline, processes));
         waits.sort_by_key(|w| (w.end, w.waiter));
         Self { waits }
     }
@@ -127,7 +129,7 @@ fn futex_wait(
         end: block.end,
         waiter_site,
         holder_site: waking.site,
-        goroutine: false,
+        goroutine: 0,
     };
     same.then_some((wait, value))
 }
@@ -188,56 +190,4 @@ fn purpose(symbols: &Symbols, stack: StackId) -> Option<Purpose> {
             None
         }
     })
-}
-
-/// When a goroutine parked, on which thread, from where.
-type Parked = (Ns, TaskId, StackId);
-
-/// Waits of goroutines, from the probes `go.lock.wait` and `go.lock.release`, whose first argument is the
-/// semaphore: a release hands over to the longest waiter.
-fn goroutine_waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Vec<LockWait> {
-    let id = |name: &str| trace.symbols.names.iter().position(|n| n == name);
-    let (Some(wait), Some(release)) = (id("go.lock.wait"), id("go.lock.release")) else {
-        return Vec::new();
-    };
-    let mut by_tid: BTreeMap<Tid, Vec<TaskId>> = BTreeMap::new();
-    for (index, task) in timeline.tasks.iter().enumerate().filter(|(_, t)| t.own) {
-        by_tid.entry(task.tid).or_default().push(TaskId::at(index));
-    }
-    let mut queues: BTreeMap<(ProcessId, u64), VecDeque<Parked>> = BTreeMap::new();
-    let mut found = Vec::new();
-    for event in trace.events() {
-        let Kind::Probe { probe, args, stack } = event.kind else { continue };
-        let lives = by_tid.get(&event.task).map_or(&[][..], Vec::as_slice);
-        let task = lives.iter().copied().find(|id| {
-            let task = timeline.task(*id);
-            task.birth <= event.at && event.at <= task.end
-        });
-        let Some(task) = task else { continue };
-        let process = processes.of(task);
-        let queue = queues.entry((process, args[0])).or_default();
-        // A WaitGroup waits for work to end, not for a lock.
-        let grouped = |name: &str| name.contains("WaitGroup");
-        if probe.index() == wait && trace.symbols.functions(stack).any(grouped) {
-            continue;
-        }
-        if probe.index() == wait {
-            queue.push_back((event.at, task, stack));
-        } else if probe.index() == release
-            && let Some((start, waiter, waiter_site)) = queue.pop_front()
-        {
-            found.push(LockWait {
-                process,
-                word: args[0],
-                waiter,
-                holder: task,
-                start,
-                end: event.at,
-                waiter_site,
-                holder_site: stack,
-                goroutine: true,
-            });
-        }
-    }
-    found
 }

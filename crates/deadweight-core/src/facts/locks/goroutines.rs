@@ -1,0 +1,114 @@
+//! Waits of goroutines for locks, from probes at the runtime's semaphores.
+//!
+//! The probe `go.lock.wait` is at the *entry* of the function that waits: it often returns at once, and no
+//! record says so. So a wait counts only if nothing since shows its goroutine at work: a goroutine that
+//! hits a probe again does not wait any more. Not for the runtime's own locks, nor for channels.
+
+use super::LockWait;
+use crate::facts::processes::{ProcessId, Processes};
+use crate::timeline::Timeline;
+use deadweight_trace::ids::{StackId, TaskId, Tid};
+use deadweight_trace::units::Ns;
+use deadweight_trace::{Kind, Trace};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A goroutine that entered a wait.
+#[derive(Copy, Clone)]
+struct Parked {
+    goroutine: u64,
+    at: Ns,
+    thread: TaskId,
+    site: StackId,
+}
+
+/// A semaphore of a process: its address.
+type Word = (ProcessId, u64);
+
+/// The semaphores' queues as the runtime keeps them.
+#[derive(Default)]
+struct Queues {
+    of_word: BTreeMap<Word, VecDeque<Parked>>,
+    /// By goroutine: the semaphore that it waits for.
+    waiting: BTreeMap<(ProcessId, u64), Word>,
+    /// By goroutine: the semaphore that it was woken from, if no release of its own followed.
+    woken: BTreeMap<(ProcessId, u64), Word>,
+}
+
+impl Queues {
+    /// A goroutine hit a probe: whatever it waited for is over, and no release showed when.
+    fn is_at_work(&mut self, process: ProcessId, goroutine: u64) {
+        if let Some(word) = self.waiting.remove(&(process, goroutine))
+            && let Some(queue) = self.of_word.get_mut(&word)
+        {
+            queue.retain(|parked| parked.goroutine != goroutine);
+        }
+    }
+
+    /// A goroutine that was woken and did not get the lock goes to the front, others to the end.
+    fn wait(&mut self, word: Word, parked: Parked) {
+        let goroutine = (word.0, parked.goroutine);
+        let queue = self.of_word.entry(word).or_default();
+        if self.woken.remove(&goroutine) == Some(word) {
+            queue.push_front(parked);
+        } else {
+            queue.push_back(parked);
+        }
+        self.waiting.insert(goroutine, word);
+    }
+
+    /// A release wakes the first of the queue.
+    fn release(&mut self, word: Word, releaser: u64) -> Option<Parked> {
+        self.woken.remove(&(word.0, releaser));
+        let parked = self.of_word.get_mut(&word)?.pop_front()?;
+        self.waiting.remove(&(word.0, parked.goroutine));
+        self.woken.insert((word.0, parked.goroutine), word);
+        Some(parked)
+    }
+}
+
+/// Waits of goroutines, from the probes `go.lock.wait` and `go.lock.release`, whose arguments are the
+/// semaphore and the goroutine that waits or releases.
+pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Vec<LockWait> {
+    let id = |name: &str| trace.symbols.names.iter().position(|n| n == name);
+    let (Some(wait), Some(release)) = (id("go.lock.wait"), id("go.lock.release")) else {
+        return Vec::new();
+    };
+    let mut by_tid: BTreeMap<Tid, Vec<TaskId>> = BTreeMap::new();
+    for (index, task) in timeline.tasks.iter().enumerate().filter(|(_, t)| t.own) {
+        by_tid.entry(task.tid).or_default().push(TaskId::at(index));
+    }
+    let mut queues = Queues::default();
+    let mut found = Vec::new();
+    for event in trace.events() {
+        let Kind::Probe { probe, args: [address, goroutine], stack } = event.kind else { continue };
+        let lives = by_tid.get(&event.task).map_or(&[][..], Vec::as_slice);
+        let task = lives.iter().copied().find(|id| {
+            let task = timeline.task(*id);
+            task.birth <= event.at && event.at <= task.end
+        });
+        let Some(task) = task else { continue };
+        let process = processes.of(task);
+        queues.is_at_work(process, goroutine);
+        // A WaitGroup waits for work to end, not for a lock.
+        let grouped = |name: &str| name.contains("WaitGroup");
+        if probe.index() == wait && !trace.symbols.functions(stack).any(grouped) {
+            let parked = Parked { goroutine, at: event.at, thread: task, site: stack };
+            queues.wait((process, address), parked);
+        } else if probe.index() == release
+            && let Some(parked) = queues.release((process, address), goroutine)
+        {
+            found.push(LockWait {
+                process,
+                word: address,
+                waiter: parked.thread,
+                holder: task,
+                start: parked.at,
+                end: event.at,
+                waiter_site: parked.site,
+                holder_site: stack,
+                goroutine: parked.goroutine,
+            });
+        }
+    }
+    found
+}
