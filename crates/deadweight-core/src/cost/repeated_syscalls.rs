@@ -6,13 +6,14 @@
 //! loop.
 //!
 //! # How deadweight knows
-//! Calls are counted by name and call site. If the trace has the files' names, they show that the
-//! files are the same few. If not, the results of the reads show it: few different sizes for many
-//! opens.
+//! Calls are counted by name and call site. The recorder reads at some instants which files are
+//! open: their paths prove that the files are the same few. Without that there is no finding. For
+//! calls by path that open nothing: the address of the path is the same, and there is no time to
+//! write another path there.
 //!
 //! # What it is mistaken for
-//! Walking a directory tree, or reading many files once each: every call asks about something new.
-//! Calls that move data are *tiny-reads* or *tiny-writes*. Calls that change something are no
+//! Walking a directory tree, or reading many files once each, be they of one size: every call asks
+//! about something new. Calls that move data are *tiny-reads* or *tiny-writes*. Calls that change something are no
 //! questions: locking a file, marking a descriptor, watching a socket. A question about another
 //! connection each time is a new question, though the descriptor's number is the same.
 //!
@@ -30,7 +31,8 @@ use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
-use crate::inspect::questions::{Births, SAME, repeats_question};
+use crate::inspect::questions::{Births, MANY, repeats_question};
+use crate::inspect::same_files::{BY_PATH, SeenOpenings, is_read_of_files, rechecks, reopens};
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
 use crate::timeline::descriptors::ObjectKind;
@@ -48,25 +50,8 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Fewer calls of one kind are no repetition.
-const MANY: u64 = 200;
-
-/// Calls that open a file or ask about it by path, and those on its descriptor. Not `readlink`: it walks along a
-/// path in one buffer, so the same address is not the same question.
-const OF_FILES: &[&str] = &[
-    "open",
-    "openat",
-    "openat2",
-    "close",
-    "stat",
-    "lstat",
-    "newfstatat",
-    "statx",
-    "fstat",
-    "access",
-    "faccessat",
-    "faccessat2",
-];
+/// Calls that open a file, and those on its descriptor.
+const OF_OPENING: &[&str] = &["open", "openat", "openat2", "close", "fstat"];
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Call(id, _) = slice.what else { return false };
@@ -76,12 +61,15 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     if group.starting || runtimes || is_collectors(facts, group) {
         return false;
     }
-    if OF_FILES.contains(&group.name) {
-        return is_of_files(facts, group) && same_files(facts, group.process);
+    if BY_PATH.contains(&group.name) {
+        return reopens(facts, group.process) || rechecks(facts, group.process);
+    }
+    if group.calls >= MANY && repeats_question(facts, group) {
+        return true;
     }
     // A read between open and close belongs to the repetition.
-    group.calls >= MANY && repeats_question(facts, group)
-        || is_part_of_reading(group) && same_files(facts, group.process)
+    let of_files = OF_OPENING.contains(&group.name) && is_of_files(facts, group);
+    (of_files || is_part_of_reading(group)) && reopens(facts, group.process)
 }
 
 /// Whether the descriptors of these calls, if they have any, are files'.
@@ -116,13 +104,6 @@ fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
     of_theirs * 2 > all
 }
 
-/// Whether these calls read files that were opened for it: few calls each.
-fn is_read_of_files(group: &CallGroup) -> bool {
-    let reads = matches!(group.name, "read" | "pread64" | "mmap" | "munmap");
-    let sockets = matches!(group.kind, Some(ObjectKind::Socket | ObjectKind::Pipe));
-    reads && !sockets && group.objects.len() > 1 && group.per_object() <= 8
-}
-
 /// Whether these calls go with opening a file and reading it.
 fn is_part_of_reading(group: &CallGroup) -> bool {
     let asks = matches!(group.name, "fcntl" | "ioctl" | "lseek");
@@ -132,43 +113,11 @@ fn is_part_of_reading(group: &CallGroup) -> bool {
     is_read_of_files(group) || asks && on_files || refused
 }
 
-/// Whether a process asks about the same few files by path again and again.
-fn same_files(facts: &Facts<'_>, process: ProcessId) -> bool {
-    let mut opens = 0;
-    let mut stats = 0;
-    let mut walks = 0;
-    let mut reads = 0;
-    for (_, group) in facts.call_groups.of_process(process) {
-        match group.name {
-            "open" | "openat" | "openat2" => opens += group.calls,
-            "getdents64" | "getdents" => walks += group.calls,
-            "read" | "pread64" if is_read_of_files(group) => reads += group.calls,
-            name if OF_FILES.contains(&name) && is_of_files(facts, group) => stats += group.calls,
-            _ => {}
-        }
-    }
-    if opens + stats < MANY || walks * 20 > opens + stats {
-        return false;
-    }
-    if opens < MANY || reads == 0 {
-        // Only questions by path: they repeat if their arguments are few.
-        return stats >= MANY && opens * 4 < stats && few_questions(facts, process);
-    }
-    // The results of reads identify files only if the files were read.
-    if reads < opens - opens / 4 {
-        return false;
-    }
-    let answers = u64::try_from(facts.call_groups.distinct_results(process).max(1)).unwrap_or(1);
-    opens / answers >= SAME
-}
-
-/// Whether questions by path have few different arguments.
-fn few_questions(facts: &Facts<'_>, process: ProcessId) -> bool {
-    facts
-        .call_groups
-        .of_process(process)
-        .filter(|(_, f)| OF_FILES.contains(&f.name) && f.calls >= MANY)
-        .all(|(_, f)| f.calls / u64::try_from(f.questions.len()).unwrap_or(1).max(1) >= SAME)
+/// Whether there is time, between two calls, to write another path to the same address.
+fn may_write_paths(found: &Inspection<'_, '_>, process: ProcessId, calls: u64) -> bool {
+    const NS_PER_PATH: u64 = 150;
+    let own: Ns = found.wall.user_time_of(process).map(|e| e.ns).sum();
+    own.0 > calls.saturating_mul(NS_PER_PATH)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -179,7 +128,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             let calls = found.wall.of_process(account, *process).map(|e| e.count).sum();
             !goes_with_starting(found.facts, *process, calls)
         })
-        .map(|process| draft(found, account, process))
+        .filter_map(|process| draft(found, account, process))
         .collect()
 }
 
@@ -191,7 +140,7 @@ fn goes_with_starting(facts: &Facts<'_>, process: ProcessId, calls: u64) -> bool
     calls < FOR_EACH * u64::try_from(started).unwrap_or(u64::MAX)
 }
 
-fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let entries = || found.wall.of_process(account, process);
     let sum = Sum::of(entries());
@@ -208,12 +157,16 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let calls = by_name.iter().take(5).map(|(c, n)| format!("{n} ×{}", count(*c)));
     let calls: Vec<String> = calls.collect();
     let files = of_files * 2 > sum.count;
+    let seen = SeenOpenings::of(facts, process);
+    let reopens = reopens(facts, process);
+    if files && !reopens && may_write_paths(found, process, of_files) {
+        return None;
+    }
     let around = library_code_for(found, process, &sum.places, sum.ns);
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
-    let answers = u64::try_from(facts.call_groups.distinct_results(process)).unwrap_or(u64::MAX);
     let name = facts.name(process);
-    Draft {
+    Some(Draft {
         class: CLASS.id,
         moves: true,
         process,
@@ -236,15 +189,13 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             Some(format!("{} per call in the kernel", time(Ns(sum.ns.0 / sum.count.max(1))))),
             (around > Ns::ZERO)
                 .then(|| format!("{} more in library code around these calls", time(around))),
-            (files && answers > 0).then(|| {
-                format!("the reads returned data of only {}", things(answers, "different size"))
-            }),
+            if files && reopens { seen.sentence() } else { None },
         ]
         .into_iter()
         .flatten()
         .collect(),
         remedy: remedy(&facts.processes.get(process).language, files),
-    }
+    })
 }
 
 fn remedy(language: &str, files: bool) -> String {
@@ -272,14 +223,19 @@ mod tests {
     use super::super::tests::{found, repeat};
     use expect_test::expect;
 
-    /// Opens, reads and closes a file per message; the read returns `size(message)`.
-    fn mailer(messages: u64, size: impl Fn(u64) -> u64) -> String {
+    /// Opens, reads and closes a file per message; the read returns `size(message)`. Of one opening in 7 the recorder
+    /// sees that it is of the file `file(message)`.
+    fn mailer_of(messages: u64, size: impl Fn(u64) -> u64, file: impl Fn(u64) -> u64) -> String {
         let message =
             |at: u64| {
-                let size = size(at / 1000);
+                let (message, size) = (at / 1000, size(at / 1000));
+                let seen = match message % 7 {
+                    0 => format!("{} fd 3 /site/{}.conf\n", at + 305, file(message)),
+                    _ => String::new(),
+                };
                 format!(
                 "{at} syscall openat 0 1 0 from os.ReadFile <- main.template (main.go:29) <- main
-                 {} back 3\n{} syscall read 3 512\n{} back {size}
+                 {} back 3\n{seen}{} syscall read 3 512\n{} back {size}
                  {} syscall close 3\n{} back 0\n",
                 at + 300, at + 310, at + 400, at + 410, at + 500
             )
@@ -287,6 +243,11 @@ mod tests {
         let end = messages * 1000;
         let messages = repeat(messages, 0, 1000, message);
         format!("task 1 mail\n0 on\n0 main\n{messages}{end} exit\n{end} off dead")
+    }
+
+    /// The same with 12 files.
+    fn mailer(messages: u64, size: impl Fn(u64) -> u64) -> String {
+        mailer_of(messages, size, |message| message % 12)
     }
 
     #[test]
@@ -321,6 +282,29 @@ mod tests {
     fn many_files_once_each_are_refused() {
         assert_eq!(found(&mailer(1000, |i| 100 + i)), "");
         assert_eq!(found(&mailer(100, |i| 100 + i % 12)), "");
+    }
+
+    #[test]
+    fn many_files_of_one_size_are_refused() {
+        assert_eq!(found(&mailer_of(2000, |_| 41, |message| message)), "");
+        assert_eq!(found(&mailer_of(2000, |_| 41, |message| message / 2)), "");
+        let unseen = mailer(2000, |_| 41).replace("fd 3 /site", "fd 9 /site");
+        assert_eq!(found(&unseen), "");
+    }
+
+    #[test]
+    fn asking_by_path_is_found_unless_another_path_may_be_written_between() {
+        let text = asking(&["newfstatat 4294967196 0x7ffe5bffba76 0"]);
+        // Between two calls are 200 ns: a path takes less. Only 100 ns are too short.
+        assert_eq!(found(&text), "");
+        let calls = repeat(1000, 0, 300, |at| {
+            format!(
+                "{at} syscall newfstatat 4294967196 0x7ffe5bffba76 0 from age (a.c:9) <- main\n{} back 0\n",
+                at + 200
+            )
+        });
+        let text = format!("task 1 a\n0 on\n0 main\n{calls}300000 exit\n300000 off dead");
+        assert!(found(&text).starts_with("repeated-syscalls 67 %"), "{}", found(&text));
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub(crate) struct CallGroup {
     pub(crate) starting: bool,
     /// What the descriptor referred to, if there is one.
     pub(crate) kind: Option<ObjectKind>,
+    /// The name of what the descriptor referred to, where the recorder read it.
+    pub(crate) object_name: NameId,
     /// How many.
     pub(crate) calls: u64,
     /// How many of them the kernel counted together: what their descriptors referred to is not certain.
@@ -273,7 +275,7 @@ impl CallGroup {
         self.sites.iter().map(|(site, calls)| (CallSite::Stack(*site), weight(*calls))).collect()
     }
 
-    fn new((process, nr, starting, kind, _): Key, arch: Arch) -> Self {
+    fn new((process, nr, starting, kind, object_name): Key, arch: Arch) -> Self {
         let name = syscall::name(arch, nr).unwrap_or("?");
         Self {
             process,
@@ -286,6 +288,7 @@ impl CallGroup {
             object: None,
             starting,
             kind,
+            object_name,
             calls: 0,
             counted: 0,
             failed: 0,

@@ -8,6 +8,7 @@ pub(crate) mod growth;
 pub(crate) mod hot_code;
 pub(crate) mod page_faults;
 pub(crate) mod questions;
+pub(crate) mod same_files;
 pub(crate) mod shares;
 pub(crate) mod small_calls;
 pub(crate) mod syscall_entry_cost;

@@ -8,7 +8,9 @@ use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::processes::ProcessId;
 
-/// Fewer calls per object are no repetition.
+/// Fewer calls of one kind are no repetition.
+pub(crate) const MANY: u64 = 200;
+/// Nor are fewer calls per object.
 pub(crate) const SAME: u64 = 40;
 
 /// About the clock, the process and the machine.

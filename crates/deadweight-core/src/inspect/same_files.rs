@@ -1,0 +1,148 @@
+//! Files that a process opens, or asks about by path, again and again.
+//!
+//! The recorder reads at some instants what descriptors refer to: a sample of the openings, each with its
+//! path. Not by the sizes of what was read: many files are of one size. Not by the address of a path: another
+//! path may be there next time.
+
+use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
+use crate::facts::processes::ProcessId;
+use crate::inspect::questions::{Births, MANY, SAME};
+use crate::timeline::descriptors::ObjectKind;
+use deadweight_report::wording::things;
+use deadweight_trace::ids::NameId;
+use std::collections::BTreeMap;
+
+/// Calls that ask about a file by its path. Not `readlink`: it walks along a path in one buffer.
+pub(crate) const BY_PATH: &[&str] =
+    &["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2"];
+
+/// Whether these calls read files that were opened for it: few calls each.
+pub(crate) fn is_read_of_files(group: &CallGroup) -> bool {
+    let reads = matches!(group.name, "read" | "pread64" | "mmap" | "munmap");
+    let sockets = matches!(group.kind, Some(ObjectKind::Socket | ObjectKind::Pipe));
+    reads && !sockets && group.objects.len() > 1 && group.per_object() <= 8
+}
+
+/// Whether a process opens the same few files again and again, and reads them.
+pub(crate) fn reopens(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let Asked { opens, walks, reads, .. } = Asked::by(facts, process);
+    let answers = u64::try_from(facts.call_groups.distinct_results(process).max(1)).unwrap_or(1);
+    opens >= MANY
+        && walks * 20 <= opens
+        && reads >= opens - opens / 4
+        && opens / answers >= SAME
+        && SeenOpenings::of(facts, process).prove_few_files(opens)
+}
+
+/// Whether a process that gets few descriptors asks by path, or about a descriptor with an empty path, with few
+/// different arguments. These hold the address of the path: another path may be there the next time, see the
+/// class *repeated-syscalls*.
+pub(crate) fn rechecks(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let Asked { walks, by_path, .. } = Asked::by(facts, process);
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let mut many = groups.filter(|group| BY_PATH.contains(&group.name) && group.calls >= MANY);
+    let few = |group: &CallGroup| {
+        group.calls / u64::try_from(group.questions.len()).unwrap_or(1).max(1) >= SAME
+    };
+    by_path >= MANY
+        && walks * 20 <= by_path
+        && Births::of(facts, process).all * 4 < by_path
+        && many.all(few)
+}
+
+/// How often a process makes the calls that concern files.
+#[derive(Default)]
+struct Asked {
+    opens: u64,
+    by_path: u64,
+    walks: u64,
+    reads: u64,
+}
+
+impl Asked {
+    fn by(facts: &Facts<'_>, process: ProcessId) -> Self {
+        let mut asked = Self::default();
+        for (_, group) in facts.call_groups.of_process(process) {
+            match group.name {
+                "open" | "openat" | "openat2" => asked.opens += group.calls,
+                "getdents64" | "getdents" => asked.walks += group.calls,
+                "read" | "pread64" if is_read_of_files(group) => asked.reads += group.calls,
+                name if BY_PATH.contains(&name) => asked.by_path += group.calls,
+                _ => {}
+            }
+        }
+        asked
+    }
+}
+
+/// The openings of files that were seen with their path and closed again: how many of each path.
+pub(crate) struct SeenOpenings(BTreeMap<NameId, u64>);
+
+impl SeenOpenings {
+    /// Those of a process after its start.
+    pub(crate) fn of(facts: &Facts<'_>, process: ProcessId) -> Self {
+        let mut seen = BTreeMap::new();
+        for (_, group) in facts.call_groups.of_process(process) {
+            let named = group.kind == Some(ObjectKind::File) && group.object_name != NameId(0);
+            if named && group.name == "close" {
+                *seen.entry(group.object_name).or_default() += group.things;
+            }
+        }
+        Self(seen)
+    }
+
+    /// How many were seen.
+    fn all(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Whether they prove that `opens` openings are mostly of few files, each opened many times.
+    ///
+    /// Two openings are of one file with the probability 1 / files. A few pairs may be of one file by chance:
+    /// they count less.
+    pub(crate) fn prove_few_files(&self, opens: u64) -> bool {
+        const CERTAIN: u128 = 20;
+        let pairs = |n: u64| u128::from(n) * u128::from(n.saturating_sub(1)) / 2;
+        let of_one_file: u128 = self.0.values().map(|n| pairs(*n)).sum();
+        let certain = u128::from(opens) * of_one_file * of_one_file.min(CERTAIN);
+        let once = self.0.values().filter(|n| **n == 1).count();
+        of_one_file > 0
+            && certain >= u128::from(SAME) * CERTAIN * pairs(self.all())
+            && u64::try_from(once).unwrap_or(u64::MAX) <= self.all() / 2
+    }
+
+    /// The proof in words, if any was seen.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        let files = u64::try_from(self.0.len()).unwrap_or(u64::MAX);
+        let all = things(self.all(), "opening");
+        (files > 0).then(|| format!("{all} seen with their path were of {}", things(files, "file")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(each: &[u64]) -> SeenOpenings {
+        SeenOpenings((1..).map(NameId).zip(each.iter().copied()).collect())
+    }
+
+    #[test]
+    fn few_files_are_proven_by_openings_of_one_path() {
+        assert!(seen(&[2]).prove_few_files(800));
+        assert!(seen(&[5, 4, 4, 1, 1, 1]).prove_few_files(1000));
+        assert!(seen(&[20, 20, 20, 20]).prove_few_files(200));
+    }
+
+    #[test]
+    fn chance_and_many_files_prove_nothing_and_are_refused() {
+        assert!(!seen(&[]).prove_few_files(1_000_000));
+        assert!(!seen(&[1, 1, 1, 1]).prove_few_files(1_000_000));
+        assert!(!seen(&[2]).prove_few_files(400));
+        let twice_each = [[2; 3].as_slice(), &[1; 60]].concat();
+        assert!(!seen(&twice_each).prove_few_files(1500));
+        let settings_and_data = [[12].as_slice(), &[1; 20]].concat();
+        assert!(!seen(&settings_and_data).prove_few_files(10_000));
+    }
+}
