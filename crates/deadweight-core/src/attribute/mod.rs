@@ -255,7 +255,7 @@ impl<'a, 't> Charge<'a, 't> {
             What::Ready(holder) => Detail::Held(holder),
             What::Wait(block) => {
                 let block = &self.facts.timeline.blocks[block as usize];
-                Detail::Waits(block.waits_for, self.facts.peer(block))
+                Detail::Waits(block.purpose(), self.facts.peer(block))
             }
             _ => Detail::Plain,
         }

@@ -36,7 +36,7 @@ use deadweight_report::account::{PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, UNRECOR
 
 pub(crate) use bounds_checks::checked_loops;
 pub(crate) use missed_inlining::called as called_small;
-pub(crate) use wait_input::{is_idleness, is_server};
+pub(crate) use wait_input::{is_server, is_stopped_by_signal};
 
 /// One class of hidden cost.
 pub(crate) struct Class {

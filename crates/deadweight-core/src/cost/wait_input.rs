@@ -9,7 +9,8 @@
 //! process that ended the wait. Both ends of the wait are exact.
 //!
 //! # What it is mistaken for
-//! A server that idles until the next request: deadweight shows it as idle and makes no finding. A
+//! A server that idles until the next request, or until a signal stops it: deadweight shows it as
+//! idle and makes no finding. A token of a job server is a turn among equals: nobody computes it. A
 //! poll that timed out is *wait-sleep*. If the producer belongs to the measured command, the
 //! producer's own work fills the wait and is shown instead.
 //!
@@ -27,8 +28,8 @@ use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
-use crate::timeline::WokenBy;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
+use crate::timeline::{Block, WokenBy};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
@@ -51,12 +52,35 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     }
 }
 
-/// Whether the process takes connections: its waits for input are idleness.
+/// Whether the process takes connections, or is a worker that such a process forked: its waits for input
+/// are idleness.
 pub(crate) fn is_server(facts: &Facts<'_>, process: ProcessId) -> bool {
-    facts
-        .call_groups
-        .of_process(process)
-        .any(|(_, f)| matches!(f.name, "accept" | "accept4" | "listen") && f.calls > f.failed)
+    let takes = |process| {
+        let mut groups = facts.call_groups.of_process(process);
+        groups.any(|(_, f)| matches!(f.name, "accept" | "accept4" | "listen") && f.calls > f.failed)
+    };
+    let forked_by = |process: &ProcessId| {
+        let process = facts.processes.get(*process);
+        process.parent.filter(|_| !process.executed)
+    };
+    std::iter::successors(Some(process), forked_by).any(takes)
+}
+
+/// Whether another process stopped this one with a signal while it waited for events: it waits for them
+/// until a signal ends it.
+pub(crate) fn is_stopped_by_signal(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let below = facts.processes.below(&[process]);
+    let is_foreign = |task| below.binary_search(&facts.processes.of(task)).is_err();
+    let tasks = facts.processes.get(process).tasks.iter().map(|task| facts.timeline.task(*task));
+    let killed = tasks.filter_map(|task| task.killed).any(|(_, by)| is_foreign(by));
+    let signalled = |block: &Block| {
+        let for_events = matches!(block.waits_for, WaitsFor::Poll | WaitsFor::Futex);
+        let for_data = block.waits_for == WaitsFor::SocketData;
+        block.by_signal
+            && (for_events || for_data)
+            && matches!(block.woken_by, WokenBy::Task(by) if is_foreign(by))
+    };
+    killed || facts.waits_of(process).any(signalled)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -70,7 +94,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 
 /// A person at a terminal is slow, and a program that ran before deadweight attached mostly waits
 /// for work: both are rows and no findings. Only the other end of a pipe is known to be slow.
-pub(crate) fn is_idleness(facts: &Facts<'_>, detail: &Detail) -> bool {
+fn is_idleness(facts: &Facts<'_>, detail: &Detail) -> bool {
     match detail {
         Detail::Waits(WaitsFor::Terminal, _) => true,
         Detail::Waits(WaitsFor::PipeData, peer) => facts.trace.meta.attached && peer.is_none(),
@@ -81,9 +105,12 @@ pub(crate) fn is_idleness(facts: &Facts<'_>, detail: &Detail) -> bool {
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
+    let stopped = is_stopped_by_signal(facts, process);
+    let delivered = |detail: &Detail| matches!(detail, Detail::Waits(WaitsFor::PipeData, Some(_)));
     let entries = || {
         let entries = found.wall.of_process(account, process);
-        entries.filter(|e| !is_idleness(facts, &e.detail))
+        let entries = entries.filter(|e| !is_idleness(facts, &e.detail));
+        entries.filter(|e| !stopped || delivered(&e.detail))
     };
     let sum = Sum::of(entries());
     if sum.ns == Ns::ZERO {
@@ -230,5 +257,34 @@ mod tests {
         task 9 client outside
              0 on";
         assert_eq!(found(server), "");
+    }
+
+    #[test]
+    fn a_worker_that_a_server_forked_is_refused() {
+        let worker = |exec: &str| {
+            format!(
+                "task 1 server
+                 0 on
+                10 syscall listen 3
+                20 back 0
+                30 fork 2
+                40 off blocked wait4 : do_wait
+              1000 on woken-by 2
+              1010 exit
+              1010 off dead
+                task 2 server
+                50 on
+                {exec}
+               100 off blocked read 4 : sk_wait_data
+               800 on woken-by 9 client
+               990 exit
+              1000 off dead
+                task 9 client outside
+                 0 on"
+            )
+        };
+        assert_eq!(found(&worker("")), "");
+        let another = found(&worker("60 exec /bin/fetch\n70 main"));
+        assert!(another.contains("until client delivered"), "{another}");
     }
 }

@@ -54,7 +54,11 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
     let block = &facts.timeline.blocks[block as usize];
     let by_clock = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
-    matches!(block.waits_for, WaitsFor::Futex | WaitsFor::KernelLock) && !by_clock
+    match block.waits_for {
+        WaitsFor::Futex | WaitsFor::KernelLock => !by_clock,
+        WaitsFor::Turn => true,
+        _ => false,
+    }
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -286,7 +290,7 @@ fn remedy(language: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::found;
+    use super::super::tests::{found, rows};
     use expect_test::expect;
     use std::fmt::Write;
 
@@ -410,5 +414,50 @@ mod tests {
     fn condition_variables_and_futexes_that_are_no_lock_are_refused() {
         assert!(!found(&workers("pthread_cond_wait", 2)).contains("wait-lock"));
         assert!(!found(&workers("run_queue", 7)).contains("wait-lock"));
+    }
+
+    #[test]
+    fn the_sender_of_a_signal_holds_no_lock() {
+        let waiter = |stack: &str| {
+            format!(
+                "task 1 app
+                 0 on
+                 100 off blocked futex 9 0 7 0 : futex_do_wait
+                 900 on woken-by 9 : {stack} < do_syscall_64
+                 1000 exit
+                 1000 off dead
+                 task 9 bash outside
+                 0 on"
+            )
+        };
+        expect![[r#"
+            wait-lock 800 a lock or condition
+        "#]]
+        .assert_eq(&rows(&waiter("complete_signal < __x64_sys_kill"), 1));
+        expect![[r#"
+            wait-lock 800 a lock, woken by bash
+        "#]]
+        .assert_eq(&rows(&waiter("futex_wake < __x64_sys_futex"), 1));
+    }
+
+    #[test]
+    fn a_token_of_a_pipe_is_a_turn_and_refused() {
+        let worker = "task 1 job
+             0 on
+           100 off blocked read 3 1 : anon_pipe_read
+           800 on woken-by 9 : pipe_write
+           810 back 1
+           850 syscall write 3 1
+           860 back 1
+          1000 exit
+          1000 off dead
+        task 9 make outside
+             0 on";
+        let worker =
+            worker.replace("0 on\n           100", "0 on\n10 syscall pipe2 0 0\n20 back 0\n100");
+        assert_eq!(found(&worker), "");
+        assert!(rows(&worker, 1).contains("its turn, with a token of a pipe"));
+        let reader = worker.replace("write 3 1", "write 1 1");
+        assert!(found(&reader).contains("until make delivered"), "{}", found(&reader));
     }
 }

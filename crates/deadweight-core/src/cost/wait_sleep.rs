@@ -11,7 +11,10 @@
 //! # What it is mistaken for
 //! Waiting for an event with a long time-out: the event ends that wait, not the clock. While one
 //! thread sleeps, another may do the work that the first one waits for. Then removing the sleep
-//! saves less, and the saving is a range.
+//! saves less, and the saving is a range. An idle server wakes by the clock, too, and so does a
+//! worker without work or a lock with a time-out: where events end the same wait at other times, the
+//! clock is not what is waited for. A program that takes connections, that was joined while it ran,
+//! or that waits for events until a signal stops it, is idle and makes no finding.
 //!
 //! # What to do
 //! Wait for the event itself: with a condition variable, a channel, `poll` without a time-out, or
@@ -21,18 +24,19 @@
 //! A hand-over between two threads, with `sleep_for(1 ms)` on both sides.
 //! In `tests/programs`: `poll_loop.c`.
 
-use super::{AccountId, Claim, Class, Inspection};
+use super::{AccountId, Claim, Class, Inspection, is_server, is_stopped_by_signal};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
-use crate::timeline::{Block, WokenBy};
+use crate::timeline::{Block, Run, WokenBy};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "wait-sleep",
@@ -62,12 +66,26 @@ fn is_sleep(block: &Block) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let facts = found.facts;
     let account = AccountId::of_class(CLASS.id);
     processes_in(found.wall.in_account(account))
         .into_iter()
+        // Nothing shows that a joined program or a server would have ended earlier.
+        .filter(|process| !facts.trace.meta.attached && !is_server(facts, *process))
         .map(|process| draft(found, account, process))
         .filter(|draft| draft.amount.0 > 0)
         .collect()
+}
+
+/// Whether a wait of this kind, which the clock ended, may have been for the clock.
+fn counts(facts: &Facts<'_>, process: ProcessId, waits_for: WaitsFor) -> bool {
+    match waits_for {
+        WaitsFor::Tick => false,
+        WaitsFor::Sleep => facts.processes.get(process).language != "Go",
+        // A time limit for a child, as `timeout` sets it.
+        WaitsFor::Signal if !facts.processes.get(process).children.is_empty() => false,
+        _ => !is_stopped_by_signal(facts, process),
+    }
 }
 
 /// Whether a language's scheduler sleeps for its own purposes, between spins: Go's threads do so
@@ -88,30 +106,59 @@ fn is_collector(facts: &Facts<'_>, site: &CallSite) -> bool {
     sample.under(SymbolRole::Collect) || sample.under(SymbolRole::Allocate)
 }
 
-fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
+/// The sleeps of a process that the wall time consists of, without those of its collector.
+fn slept(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Sum {
     let facts = found.facts;
-    let go = facts.processes.get(process).language == "Go";
-    let scheduler = |e: &&Entry| go && matches!(e.detail, Detail::Waits(WaitsFor::Sleep, _));
-    let entries = found.wall.of_process(account, process);
-    let mut sum = Sum::of(entries.filter(|e| !scheduler(e)));
+    let counts = |e: &&Entry| match e.detail {
+        Detail::Waits(waits_for, _) => counts(facts, process, waits_for),
+        _ => true,
+    };
+    let mut sum = Sum::of(found.wall.of_process(account, process).filter(counts));
     let (others, own): (Weights, Weights) =
         sum.places.iter().partition(|(site, _)| is_collector(facts, site));
+    let count: u64 = others.values().map(|weight| weight.count).sum();
     let others = Ns(others.values().map(|weight| weight.amount).sum());
     sum.alone = (sum.alone - others).min(sum.ns - others);
     sum.ns -= others;
+    sum.count = sum.count.saturating_sub(count);
     sum.places = own;
-    let mut lengths: Vec<Ns> = facts
-        .waits_of(process)
-        .filter(|b| is_sleep(b))
-        .filter(|b| !is_scheduler(facts, b))
-        .map(|b| b.end - b.start)
+    sum
+}
+
+/// The lengths of the same sleeps, in order.
+fn lengths(facts: &Facts<'_>, process: ProcessId) -> Vec<Ns> {
+    let mut blocks = BTreeSet::new();
+    let pieces = facts.path.pieces.iter();
+    for piece in pieces.filter(|p| !p.unexplained && facts.processes.of(p.task) == process) {
+        let spans = piece.spans(facts.timeline);
+        blocks.extend(spans.filter_map(|(.., span)| match span.run {
+            Run::Blocked(block) => Some(block),
+            _ => None,
+        }));
+    }
+    let mut kinds = BTreeMap::new();
+    let mut may = |kind| *kinds.entry(kind).or_insert_with(|| counts(facts, process, kind));
+    let blocks = blocks.into_iter().map(|block| &facts.timeline.blocks[block as usize]);
+    let mut lengths: Vec<Ns> = blocks
+        .filter(|block| is_sleep(block) && may(block.purpose()))
+        .filter(|block| !is_scheduler(facts, block))
+        .map(|block| block.end - block.start)
         .collect();
     lengths.sort_unstable();
+    lengths
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
+    let facts = found.facts;
+    let sum = slept(found, account, process);
+    let lengths = lengths(facts, process);
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
     let name = facts.name(process);
     let polls = lengths.len() >= LOOP;
     let stays = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
-    let times = things(u64::try_from(lengths.len()).unwrap_or(u64::MAX), "time");
+    // A sleep with only its end on the critical path counts too.
+    let count = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
+    let times = things(count, "time");
     Draft {
         class: CLASS.id,
         moves: true,
@@ -232,5 +279,95 @@ mod tests {
         task 9 peer outside
              0 on";
         assert!(!found(text).contains("wait-sleep"));
+    }
+
+    const CLOCK: &str = "interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt";
+
+    /// A program that waits ten times for an event until the clock ends the wait, and then until `last`.
+    fn waiter(before: &str, wait: &str, last: &str) -> String {
+        let look = |at| {
+            format!(
+                "{} off blocked {wait}\n{} on woken-by {CLOCK}\n{} back 0\n",
+                at + 100_000,
+                at + MS,
+                at + MS + 10
+            )
+        };
+        let end = 20 * MS;
+        format!(
+            "task 1 app\n0 on\n{before}{}{end} off blocked {wait}\n{} on woken-by {last}
+             {} exit\n{} off dead\ntask 9 sh outside\n0 on",
+            repeat(10, 100, 2 * MS, look),
+            end + MS,
+            end + MS + 100,
+            end + MS + 110
+        )
+    }
+
+    const POLL: &str = "poll 4096 1 5 : do_sys_poll from look <- main (app.c:9)";
+    const EPOLL: &str = "epoll_wait 4 1 100 : do_epoll_wait from serve <- main (app.c:9)";
+    const KILL: &str = "9 : complete_signal < do_send_sig_info < __x64_sys_kill";
+
+    #[test]
+    fn a_time_out_that_alone_ever_ends_the_wait_is_found() {
+        let polls = found(&waiter("", POLL, CLOCK));
+        assert!(polls.contains("wait-sleep 4"), "{polls}");
+        assert!(polls.contains("@ look: app slept 11 times, typically for 900 µs"), "{polls}");
+        let slept = found(&waiter("", "clock_nanosleep 1 : do_nanosleep", KILL));
+        assert!(slept.contains("wait-sleep"), "{slept}");
+    }
+
+    #[test]
+    fn a_server_that_wakes_by_the_clock_is_refused() {
+        let accepts = "10 syscall accept4 3\n20 back 5\n";
+        assert_eq!(found(&waiter(accepts, EPOLL, CLOCK)), "");
+    }
+
+    #[test]
+    fn a_time_out_where_events_arrive_too_is_refused() {
+        let epoll = "10 syscall epoll_create1 0\n20 back 4\n";
+        let served = found(&waiter(epoll, EPOLL, "9 : ep_poll_callback < sock_def_readable"));
+        assert!(!served.contains("wait-sleep"), "{served}");
+    }
+
+    #[test]
+    fn waiting_for_events_until_a_signal_is_refused() {
+        assert_eq!(found(&waiter("", EPOLL, KILL)), "");
+    }
+
+    #[test]
+    fn a_program_that_was_joined_is_refused() {
+        assert_eq!(found(&format!("attached\n{}", waiter("", EPOLL, CLOCK))), "");
+        assert_eq!(found(&format!("attached\n{}", poller(10))), "");
+    }
+
+    #[test]
+    fn a_time_limit_for_a_child_is_refused() {
+        let wait = "rt_sigsuspend 0 : sigsuspend";
+        assert!(found(&waiter("", wait, CLOCK)).contains("wait-sleep"));
+        let child =
+            "\ntask 2 child\n11 on\n12 exec /bin/child\n13 off blocked read 0 : anon_pipe_read";
+        let text = format!("{}{child}", waiter("10 fork 2\n", wait, CLOCK));
+        assert!(!found(&text).contains("wait-sleep"), "{}", found(&text));
+    }
+
+    #[test]
+    fn a_lock_with_a_time_out_is_refused() {
+        // CPython's lock has two words in turn; a holder woke the last wait from the same place.
+        let take = |word| format!("futex {word} 393 0 0 : futex_do_wait from take_gil <- eval");
+        let text = waiter("5 fork 2 thread\n", &take(8), "2").replacen(&take(8), &take(9), 9);
+        let holder = "task 2 app\n6 cpu1 on\n21_000_010 exit\n21_000_020 off dead\n";
+        let text = format!("cpus 2\n{}\n{holder}", text.replace("task 9 sh outside\n0 on", ""));
+        assert!(!found(&text).contains("wait-sleep"), "{}", found(&text));
+    }
+
+    #[test]
+    fn sleeps_of_a_thread_that_nobody_waits_for_are_not_counted() {
+        let text = poller(10).replacen("0 on\n", "0 on\n50 fork 2 thread\n", 1);
+        let nap =
+            |at| format!("{at} off blocked clock_nanosleep 1\n{} on woken-by {CLOCK}\n", at + 400);
+        let other = repeat(1000, 100, 500, nap);
+        let said = found(&format!("cpus 2\n{text}\ntask 2 spool\n60 cpu1 on\n{other}"));
+        assert!(said.contains("spool slept 10 times, typically for 900 µs"), "{said}");
     }
 }

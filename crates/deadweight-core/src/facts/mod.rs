@@ -342,8 +342,9 @@ impl<'a> Facts<'a> {
 
     /// The peer process of a wait: the waker, else the process at the other end of the pipe.
     pub(crate) fn peer(&self, block: &Block) -> Option<ProcessId> {
-        // A waker that delivers typed input is not a peer.
-        if block.waits_for == WaitsFor::Terminal {
+        // A waker that delivers typed input is not a peer, nor is the sender of a signal.
+        let expected = matches!(block.waits_for, WaitsFor::Child | WaitsFor::Signal);
+        if block.waits_for == WaitsFor::Terminal || block.by_signal && !expected {
             return None;
         }
         if let WokenBy::Task(task) = block.woken_by {

@@ -5,17 +5,23 @@
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
-use crate::timeline::{Run, WokenBy};
+use crate::timeline::{Block, Run, WokenBy};
 use deadweight_report::report::Stage;
+use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// More children than this are a loop, not a pipeline.
 const STAGES: usize = 12;
 
+/// The programs that the command started itself, each as a stage.
+pub(crate) fn stages(facts: &Facts<'_>, chosen: bool) -> Vec<Stage> {
+    members(facts, chosen).into_iter().map(|id| stage(facts, id)).collect()
+}
+
 /// The programs that the command started itself, in order; none if it started at most one. With `of` it is
 /// the program and the processes that it waited for.
-pub(crate) fn stages(facts: &Facts<'_>, chosen: bool) -> Vec<Stage> {
+pub(crate) fn members(facts: &Facts<'_>, chosen: bool) -> Vec<ProcessId> {
     let subject = facts.subject();
     let parent = if chosen { facts.processes.get(subject).parent } else { Some(subject) };
     let children: Vec<ProcessId> = facts
@@ -30,7 +36,29 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: bool) -> Vec<Stage> {
     if !(2..=STAGES).contains(&children.len()) || !together {
         return Vec::new();
     }
-    children.into_iter().map(|id| stage(facts, id)).collect()
+    children
+}
+
+/// The process that delivered most of what a process waited for in pipes, and how long it waited for all.
+pub(crate) fn fed(facts: &Facts<'_>, id: ProcessId) -> Option<(Ns, ProcessId)> {
+    let mut producers: BTreeMap<ProcessId, Ns> = BTreeMap::new();
+    for block in facts.waits_of(id).filter(|block| block.waits_for == WaitsFor::PipeData) {
+        if !is_for_start(facts, block)
+            && let Some(producer) = facts.peer(block)
+        {
+            *producers.entry(producer).or_default() += block.end - block.start;
+        }
+    }
+    let waited = producers.values().copied().sum();
+    let most = producers.into_iter().max_by_key(|(_, ns)| *ns);
+    most.map(|(producer, _)| (waited, producer))
+}
+
+/// Whether another process' exec ended the wait: it closed a pipe that says whether the exec failed.
+fn is_for_start(facts: &Facts<'_>, block: &Block) -> bool {
+    let ended_by = block.waker_call.map(|call| facts.timeline.calls[call.index()].nr);
+    let name = ended_by.and_then(|nr| syscall::name(facts.trace.meta.arch, nr));
+    matches!(name, Some("execve" | "execveat"))
 }
 
 /// Whether the command is a shell script with a pipe in it: on a busy machine its first stage may end
@@ -63,6 +91,7 @@ fn stage(facts: &Facts<'_>, id: ProcessId) -> Stage {
             let length = block.end - block.start;
             let timer = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
             match block.waits_for {
+                WaitsFor::PipeData if is_for_start(facts, block) => continue,
                 WaitsFor::PipeData | WaitsFor::Terminal => input += length,
                 WaitsFor::SocketData | WaitsFor::Poll if !timer => input += length,
                 WaitsFor::PipeRoom | WaitsFor::SocketRoom => {

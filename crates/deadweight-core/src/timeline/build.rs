@@ -5,6 +5,7 @@
 
 use super::arguments::Arguments;
 use super::handover::past_idle_threads;
+use super::purposes::{Events, mark_turns};
 use super::sleepers::Sleeps;
 use super::state::{Anomalies, Builder, CpuState, Holes, Numbers, State};
 use super::tids::Tids;
@@ -202,8 +203,11 @@ impl<'a> Builder<'a> {
         }
         self.sleeps.place(&mut self.out);
         self.out.warnings = self.anomalies.in_words();
+        let events = Events::gather(&self.out);
         past_idle_threads(&mut self.out, &self.trace.symbols);
         super::repeated_timeouts::until_the_event(&mut self.out, &self.trace.symbols);
+        events.mark_ticks(&mut self.out, &self.trace.symbols);
+        mark_turns(&mut self.out, self.trace.meta.arch);
         debug_assert!(self.out.tasks.iter().all(tiles));
         self.out
     }

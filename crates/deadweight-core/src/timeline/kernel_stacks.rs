@@ -27,6 +27,10 @@ pub enum WaitsFor {
     Poll,
     /// A clock.
     Sleep,
+    /// An event, until the time-out; events have ended the same wait at other times.
+    Tick,
+    /// A token in a pipe that its readers also write to.
+    Turn,
     /// The end of a child.
     Child,
     /// A child made by vfork to exec or exit.

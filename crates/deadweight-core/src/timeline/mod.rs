@@ -16,6 +16,7 @@ mod holes;
 mod inferred_wakers;
 mod inside;
 pub mod kernel_stacks;
+mod purposes;
 mod repeated_timeouts;
 mod sleepers;
 mod state;
@@ -228,6 +229,17 @@ pub struct Block {
     /// Whether the waker was inferred, not seen (or is the task that had the work which a watchdog handed
     /// over).
     pub inferred: bool,
+    /// Whether a signal ended it: its sender did not do what was waited for.
+    pub by_signal: bool,
+    /// Whether the clock ended it though it was for events, see [`WaitsFor::Tick`].
+    pub tick: bool,
+}
+
+impl Block {
+    /// What it was for, as far as the rest of the run shows it.
+    pub(crate) fn purpose(&self) -> WaitsFor {
+        if self.tick { WaitsFor::Tick } else { self.waits_for }
+    }
 }
 
 /// What ended a wait.

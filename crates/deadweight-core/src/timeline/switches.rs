@@ -101,6 +101,8 @@ impl Builder<'_> {
             call: live.call,
             site: self.site_of(task),
             inferred: false,
+            by_signal: false,
+            tick: false,
         });
         let live = &mut self.live[task.index()];
         live.state = State::Blocked(index);

@@ -56,6 +56,7 @@ impl Builder<'_> {
                 let block = &mut self.out.blocks[block as usize];
                 block.waker_call = waker_call;
                 block.inferred = inferred;
+                block.by_signal = context == WakeContext::Signal;
             }
             State::Away => {
                 let block = self.block_unseen(task);
@@ -122,6 +123,8 @@ impl Builder<'_> {
             call,
             site,
             inferred: true,
+            by_signal: false,
+            tick: false,
         });
         index
     }

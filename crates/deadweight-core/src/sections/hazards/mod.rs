@@ -8,17 +8,19 @@ mod series;
 use crate::account::{AccountId, Attribution, Detail, OBSERVER};
 use crate::cost;
 use crate::facts::Facts;
-use crate::facts::processes::ProcessId;
+use crate::facts::processes::{Process, ProcessId};
 use crate::path::cpu_holder::CpuHolder;
+use crate::sections::stages;
+use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::{Hazard, Stage};
 use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
 pub(crate) use series::of_series;
 
-/// A stage that waits this share of its life for input is timed with its producer.
+/// A program that waits this share of the wall time for input is timed with its producer.
 const PRODUCER: f64 = 0.2;
-/// A wrapper was started for the process that has this share of the CPU time.
-const DOMINATES: f64 = 0.6;
+/// A wrapper was started for the process that has this share of the CPU time: nothing else does work.
+const DOMINATES: f64 = 0.9;
 /// A run below this is mostly start-up and chance.
 const SHORT: Ns = Ns(10_000_000);
 /// Samples that a share needs to be worth printing: ± 10 points at 100.
@@ -38,7 +40,7 @@ pub(crate) fn of_run(
 ) -> Vec<Hazard> {
     let mut found = Vec::new();
     found.extend(cut(facts));
-    found.extend(producer(facts, wall, stages));
+    found.extend(producer(facts, wall, chosen));
     // Stages are shown each with its own clock: it is then obvious that the shell only starts them.
     if !chosen && stages.is_empty() {
         found.extend(wrapper(facts));
@@ -75,31 +77,33 @@ fn cut(facts: &Facts<'_>) -> Option<Hazard> {
     })
 }
 
-fn producer(facts: &Facts<'_>, wall: &Attribution, stages: &[Stage]) -> Option<Hazard> {
+fn producer(facts: &Facts<'_>, wall: &Attribution, chosen: bool) -> Option<Hazard> {
+    let subject = facts.subject();
     let account = AccountId::of_class("wait-input");
-    let waited = wall.of_process(account, facts.subject());
-    let (ns, producer) = waited
-        .filter_map(|e| match e.detail {
-            Detail::Waits(_, Some(peer)) if !cost::is_idleness(facts, &e.detail) => {
-                Some((e.ns, peer))
-            }
-            _ => None,
-        })
-        .max()
-        .unzip();
-    if let (Some(ns), Some(producer)) = (ns, producer)
+    // Only bytes of a pipe can be had from a file instead. A peer at a socket gets questions, too.
+    let piped = wall.of_process(account, subject).filter_map(|e| match e.detail {
+        Detail::Waits(WaitsFor::PipeData, Some(peer)) => Some((e.ns, peer)),
+        _ => None,
+    });
+    if let Some((ns, producer)) = piped.max()
         && ns.share_of(wall.net()) >= PRODUCER
-        && !cost::is_server(facts, facts.subject())
+        && !cost::is_server(facts, subject)
+        && stages::fed(facts, subject).is_some()
     {
-        let [reader, producer] = [facts.name(facts.subject()), facts.name(producer)];
+        let [reader, producer] = [facts.name(subject), facts.name(producer)];
         return Some(hazard("timed-the-producer", producer_text(&reader, &producer, ns)));
     }
-    let stage = stages
-        .iter()
-        .filter(|s| !s.waited_for.is_empty())
-        .find(|s| Ns(s.input_wait_ns).share_of(Ns(s.alive_ns)) >= PRODUCER)?;
-    let text = producer_text(&stage.name, &stage.waited_for, Ns(stage.input_wait_ns));
-    Some(hazard("timed-the-producer", text))
+    if facts.trace.meta.attached {
+        return None;
+    }
+    let whole = facts.path.subject.end - facts.path.subject.start;
+    let (reader, (ns, producer)) = stages::members(facts, chosen)
+        .into_iter()
+        .filter(|id| !cost::is_server(facts, *id))
+        .filter_map(|id| Some((id, stages::fed(facts, id)?)))
+        .find(|(_, (ns, _))| ns.share_of(whole) >= PRODUCER)?;
+    let [reader, producer] = [facts.name(reader), facts.name(producer)];
+    Some(hazard("timed-the-producer", producer_text(&reader, &producer, ns)))
 }
 
 fn producer_text(reader: &str, producer: &str, ns: Ns) -> String {
@@ -112,12 +116,15 @@ fn producer_text(reader: &str, producer: &str, ns: Ns) -> String {
 
 fn wrapper(facts: &Facts<'_>) -> Option<Hazard> {
     let subject = facts.subject();
-    if !facts.processes.get(subject).is_launcher() {
+    let outer = facts.processes.get(subject);
+    if !outer.is_launcher() {
         return None;
     }
+    // Its own start says nothing about what it is for.
     let cpu = |id: ProcessId| -> Ns {
-        let tasks = &facts.processes.get(id).tasks;
-        tasks.iter().map(|t| facts.timeline.task(*t).on_cpu()).sum()
+        let from = if id == subject { outer.began() } else { Ns::ZERO };
+        let tasks = facts.processes.get(id).tasks.iter().map(|t| facts.timeline.task(*t));
+        tasks.map(|task| task.on_cpu_between(from, Ns::MAX)).sum()
     };
     let own: Vec<(Ns, ProcessId)> = facts
         .processes
@@ -128,7 +135,8 @@ fn wrapper(facts: &Facts<'_>) -> Option<Hazard> {
     let all: Ns = own.iter().map(|(ns, _)| *ns).sum();
     let (most, inner) = own.iter().max()?;
     let inner_process = facts.processes.get(*inner);
-    if *inner == subject || !inner_process.executed || most.share_of(all) < DOMINATES {
+    let wraps = *inner != subject && inner_process.executed && !is_part(outer, inner_process);
+    if !wraps || most.share_of(all) < DOMINATES {
         return None;
     }
     let [outer, name] = [facts.name(subject), facts.name(*inner)];
@@ -144,6 +152,14 @@ fn wrapper(facts: &Facts<'_>) -> Option<Hazard> {
             percent(*most, all)
         ),
     ))
+}
+
+/// Whether a program is a part of the one that starts it, as a compiler's passes are: the same binary, or
+/// one that lies where no user starts programs.
+fn is_part(outer: &Process, inner: &Process) -> bool {
+    const PRIVATE: [&str; 4] = ["lib", "lib32", "lib64", "libexec"];
+    let mut folders = inner.path.rsplit('/').skip(1);
+    inner.path == outer.path || folders.any(|folder| PRIVATE.contains(&folder))
 }
 
 fn too_short(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
@@ -260,4 +276,110 @@ fn survivors(facts: &Facts<'_>) -> Option<Hazard> {
             alive.name
         ),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
+
+    /// The hazards of a text trace that `sh -c 'a | b'` left.
+    fn hazards(text: &str) -> String {
+        let mut trace = Trace::from_text(text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
+        trace.meta.command = ["/bin/sh", "-c", "a | b"].map(String::from).into();
+        let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
+        report
+            .hazards
+            .into_iter()
+            .map(|hazard| format!("{}: {}\n", hazard.id, hazard.text))
+            .collect()
+    }
+
+    /// A pipeline: `b` waits from `from` to `to` until `call` of `a` ends the wait.
+    fn pipeline(head: &str, from: u64, to: u64, call: &str) -> String {
+        format!(
+            "{head}cpus 2
+            task 1 sh
+             0 cpu0 on
+             1 syscall pipe2 0 0
+             2 back 0
+             4 fork 2
+             6 fork 3
+             8 off blocked wait4
+         20000 cpu0 on woken-by 3
+         20010 exit
+         20020 off dead
+            task 2 a
+            10 cpu0 on
+            15 exec /bin/a
+            {at} syscall {call}
+            {back} back 1
+         18000 exit
+         18010 off dead
+            task 3 b
+            12 cpu1 on
+            15 exec /bin/b
+            {from} off blocked read 3 : anon_pipe_read
+            {to} cpu1 on woken-by 2
+         19000 exit
+         20000 off dead",
+            at = to - 5,
+            back = to + 5,
+        )
+    }
+
+    #[test]
+    fn a_slow_producer_in_a_pipe_is_found() {
+        let said = hazards(&pipeline("", 100, 15_000, "write 4 1"));
+        assert!(said.contains("timed-the-producer: b waited 14.9 µs for input from a"), "{said}");
+    }
+
+    #[test]
+    fn short_waits_starts_and_joined_programs_are_refused() {
+        for text in [
+            pipeline("", 100, 900, "write 4 1"),
+            pipeline("", 100, 15_000, "execve 1"),
+            pipeline("attached\n", 100, 15_000, "write 4 1"),
+        ] {
+            let said = hazards(&text);
+            assert!(!said.contains("timed-the-producer"), "{said}");
+        }
+    }
+
+    /// A shell that works until `own` and then waits for a program that works until `end`.
+    fn script(own: u64, program: &str) -> String {
+        format!(
+            "task 1 sh
+             0 on
+             5 exec /bin/sh
+            10 main
+            {own} fork 2
+            {} off blocked wait4
+        100000 on woken-by 2
+        100010 exit
+        100020 off dead
+            task 2 sh
+            {} on
+            {} exec {program}
+         99990 exit
+        100000 off dead",
+            own + 10,
+            own + 20,
+            own + 30,
+        )
+    }
+
+    #[test]
+    fn a_wrapper_is_found() {
+        let said = hazards(&script(100, "/usr/bin/prog"));
+        assert!(said.contains("timed-a-wrapper: sh only starts prog"), "{said}");
+    }
+
+    #[test]
+    fn a_program_that_works_itself_or_starts_a_part_of_it_is_refused() {
+        for text in [script(35_000, "/usr/bin/prog"), script(100, "/usr/lib/gcc/12/cc1")] {
+            let said = hazards(&text);
+            assert!(!said.contains("timed-a-wrapper"), "{said}");
+        }
+    }
 }
