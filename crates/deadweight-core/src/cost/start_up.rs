@@ -20,8 +20,8 @@
 //! A shell loop that calls a unit converter for each of 300 lines.
 //! In `tests/programs`: `static_hello.c`.
 
-use super::wait_child::{children, entries_of, is_call_for_children};
-use super::{AccountId, Claim, Class, EXIT, Inspection};
+use super::wait_child::{around_work, started, starting, with_wrapped};
+use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
@@ -29,7 +29,6 @@ use crate::inspect::{Draft, Sum};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "start-up",
@@ -60,10 +59,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .processes
         .ids()
         .filter(|id| facts.processes.get(*id).own && facts.processes.get(*id).is_launcher())
-        .filter_map(|parent| {
-            let children = children(facts, parent);
-            (children.len() >= LOOP).then(|| of_many(found, parent, &children))
-        })
+        .flat_map(|parent| of_loops(found, parent))
         .collect();
     if drafts.is_empty() {
         drafts.extend(of_one(found));
@@ -71,27 +67,35 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     drafts
 }
 
-/// A script that starts a program per line.
-fn of_many(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) -> Draft {
+/// The programs that a script starts again and again: one finding for each.
+fn of_loops(found: &Inspection<'_, '_>, parent: ProcessId) -> Vec<Draft> {
     let facts = found.facts;
-    let start_up = AccountId::of_class(CLASS.id);
-    let below = facts.processes.below(children);
-    let amount: Ns = entries_of(found, parent, &below)
-        .filter(|e| {
-            e.account == start_up
-                || e.account == EXIT
-                || e.process == parent
-                || matches!(e.detail, Detail::Calls(f)
-                    if is_call_for_children(facts.call_groups.get(f).name))
-        })
-        .map(|e| e.ns)
-        .sum();
-    let count = u64::try_from(children.len()).unwrap_or(u64::MAX);
-    let mut names: BTreeMap<String, u32> = BTreeMap::new();
-    for child in children {
-        *names.entry(facts.name(*child)).or_default() += 1;
+    let started = started(facts, parent, LOOP);
+    if started.programs.len() < LOOP {
+        return Vec::new();
     }
-    let name = names.into_iter().max_by_key(|(_, n)| *n).map_or(String::new(), |(name, _)| name);
+    let outside: Ns = starting(found, [parent].into_iter()).map(|e| e.ns).sum();
+    let outside = outside + around_work(found, &started.copies);
+    let loops = started.by_path(facts).into_iter().filter(|(_, ids)| ids.len() >= LOOP);
+    loops
+        .map(|(_, ids)| {
+            let share = ids.len() as f64 / started.programs.len() as f64;
+            let around = around_work(found, &with_wrapped(facts, &ids));
+            of_many(found, parent, &ids, around + outside.part(share))
+        })
+        .collect()
+}
+
+/// A script that starts a program per line.
+fn of_many(
+    found: &Inspection<'_, '_>,
+    parent: ProcessId,
+    programs: &[ProcessId],
+    amount: Ns,
+) -> Draft {
+    let facts = found.facts;
+    let count = u64::try_from(programs.len()).unwrap_or(u64::MAX);
+    let name = programs.first().map_or(String::new(), |id| facts.name(*id));
     let saving = Ns(amount.0 - amount.0 / count.max(1));
     let script = facts.name(parent);
     Draft {
@@ -235,5 +239,72 @@ mod tests {
         let text = "task 1 true\n0 on\n10 exec /bin/true\n100 syscall mmap 4096 1 2 3
                     600000 back 0\n700000 main\n710000 exit\n710000 off dead";
         assert_eq!(found(text), "");
+    }
+
+    #[test]
+    fn different_programs_of_a_script_are_refused() {
+        let mut text = script(12);
+        for i in 0..12 {
+            text = text.replacen("exec ./convert", &format!("exec ./step{}", i / 3), 1);
+        }
+        assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn of_many_programs_the_one_in_the_loop_is_found() {
+        let text = script(20).replacen("exec ./convert", "exec ./date", 8);
+        expect![[r#"
+            start-up 43 % (0..43) @ (script): sh started convert 12 times; each start and exit took 780 ns, without the program's own work.
+        "#]]
+        .assert_eq(&found(&text));
+    }
+
+    /// A script whose every line starts `convert` in a copy of the shell.
+    fn substitutions(count: u32) -> String {
+        let mut text = String::from("task 1 sh\n0 exec /bin/sh\n0 on\n0 main\n");
+        let mut others = String::new();
+        for i in 0..count {
+            let (copy, tool, at) = (100 + i, 1000 + i, u64::from(i) * 1000);
+            let wait = |from: u64, child: u32, until: u64| {
+                format!(
+                    "{} fork {child}\n{} off blocked wait4 : do_wait\n{} on woken-by {child}\n",
+                    at + from,
+                    at + from + 10,
+                    at + until
+                )
+            };
+            text += &wait(100, copy, 950);
+            let dying = |from: u64| format!("{} exit\n{} off dead\n", at + from, at + from + 40);
+            let copied = format!("task {copy} sh\n{} on\n", at + 120);
+            others += &(copied + &wait(150, tool, 850) + &dying(910));
+            let program = format!("exec ./convert\n{} main\n", at + 700);
+            let started = format!("task {tool} convert\n{} on\n{} ", at + 170, at + 200);
+            others += &(started + &program + &dying(810));
+        }
+        let end = count * 1000;
+        format!("{text}{end} exit\n{end} off dead\n{others}")
+    }
+
+    #[test]
+    fn a_program_per_substitution_of_a_script_is_found() {
+        expect![[r#"
+            start-up 68 % (0..68) @ (script): sh started convert 20 times; each start and exit took 720 ns, without the program's own work.
+        "#]]
+        .assert_eq(&found(&substitutions(20)));
+        assert_eq!(found(&substitutions(8)), "");
+    }
+
+    #[test]
+    fn what_another_launcher_started_is_found_there_and_refused_in_the_outer_script() {
+        let inner = substitutions(20)
+            .replace("task 1 sh", "task 2 xargs")
+            .replace("0 exec /bin/sh\n0 on\n0 main", "5 on\n5 exec /bin/xargs\n6 main");
+        let outer =
+            "task 1 sh\n0 exec /bin/sh\n0 on\n0 main\n2 fork 2\n3 off blocked wait4 : do_wait
+                     19998 on woken-by 2\n20020 exit\n20020 off dead\n";
+        let text = found(&format!("{outer}{inner}"));
+        expect![[r#"
+            start-up 68 % (0..68) @ (script): xargs started convert 20 times; each start and exit took 720 ns, without the program's own work.
+        "#]].assert_eq(&text);
     }
 }

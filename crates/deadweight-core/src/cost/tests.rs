@@ -135,7 +135,7 @@ fn script(count: u64) -> String {
             )
             .unwrap();
         }
-        writeln!(others, "{} exit\n{} off dead\n{steps}", from(9_800), from(9_910)).unwrap();
+        writeln!(others, "{} exit\n{} off dead\n{steps}", from(9_400), from(9_910)).unwrap();
     }
     let end = count * EACH;
     format!("{text}{end} exit\n{end} off dead\n{others}")

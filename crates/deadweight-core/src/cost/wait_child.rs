@@ -7,12 +7,14 @@
 //!
 //! # How deadweight knows
 //! The trace has every fork, exec and exit. While the parent waits, the critical path goes through
-//! the children. So the finding adds up the time in the children and in the calls that start and
-//! reap them. The ledger shows that time by what the children did.
+//! the children. So the finding adds up their time from fork to main and in their exit, and the
+//! calls that start and reap them. The ledger shows that time by what the children did.
 //!
 //! # What it is mistaken for
 //! A shell, `make` or `cargo`: starting programs is their work. One child that does the actual
-//! work: then weigh that child (`--of`).
+//! work: then weigh that child (`--of`). Children that work long after their main, in system calls,
+//! page faults or waits for the disk: that is their own work. A driver that starts different
+//! programs, one for each step.
 //!
 //! # What to do
 //! Do the work inside the process, with a library. Or start one child and give it all items. The
@@ -22,7 +24,7 @@
 //! `popen("cksum FILE")` per file.
 //! In `tests/programs`: `children.py`.
 
-use super::{AccountId, Claim, Class, Inspection, OBSERVER};
+use super::{AccountId, Claim, Class, EXIT, Inspection, OBSERVER};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, sites};
@@ -33,6 +35,7 @@ use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
@@ -44,6 +47,9 @@ pub(super) const CLASS: Class = Class {
 
 /// Fewer children than this are not a loop over items.
 const ITEMS: usize = 5;
+/// A copy of a process, and copies of that: a shell makes one for `$(...)`, and one for each part of a
+/// pipeline in it.
+const COPIES: u32 = 3;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
@@ -68,30 +74,115 @@ pub(super) fn is_call_for_children(name: &str) -> bool {
     )
 }
 
-/// The children of a process that executed a program themselves or started one that did.
-pub(super) fn children(facts: &Facts<'_>, parent: ProcessId) -> Vec<ProcessId> {
-    let executed = |id: &&ProcessId| {
-        let child = facts.processes.get(**id);
-        child.own && child.executed
-    };
-    facts.processes.get(parent).children.iter().filter(executed).copied().collect()
+/// The programs that a process started.
+#[derive(Debug, Default)]
+pub(super) struct Started {
+    /// In order of birth.
+    pub(super) programs: Vec<ProcessId>,
+    /// Copies of the process that started some of them: a shell makes one for `$(...)` and for a pipeline.
+    pub(super) copies: Vec<ProcessId>,
 }
 
-/// Entries of the wall time in processes `below` a parent, or in the calls by which it starts and
-/// reaps its children.
-pub(super) fn entries_of<'a>(
+/// The programs that a process started, itself or through copies of itself. A copy that starts `many` has a
+/// loop of its own: they count there.
+pub(super) fn started(facts: &Facts<'_>, parent: ProcessId, many: usize) -> Started {
+    through_copies(facts, parent, many, COPIES)
+}
+
+fn through_copies(facts: &Facts<'_>, parent: ProcessId, many: usize, depth: u32) -> Started {
+    let mut found = Started::default();
+    for id in &facts.processes.get(parent).children {
+        let child = facts.processes.get(*id);
+        if child.own && child.executed {
+            found.programs.push(*id);
+        } else if child.own && depth > 0 {
+            let of_copy = through_copies(facts, *id, many, depth - 1);
+            if !of_copy.programs.is_empty() && of_copy.programs.len() < many {
+                found.programs.extend(of_copy.programs);
+                found.copies.push(*id);
+                found.copies.extend(of_copy.copies);
+            }
+        }
+    }
+    found
+}
+
+impl Started {
+    /// The programs by their path, the most frequent first.
+    pub(super) fn by_path<'f>(&self, facts: &'f Facts<'_>) -> Vec<(&'f str, Vec<ProcessId>)> {
+        let mut found: BTreeMap<&str, Vec<ProcessId>> = BTreeMap::new();
+        for id in &self.programs {
+            found.entry(&facts.processes.get(*id).path).or_default().push(*id);
+        }
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_by_key(|(_, ids)| Reverse(ids.len()));
+        found
+    }
+}
+
+/// These programs and what they stand for: the one program that `sh -c`, `env` or `nice` was started for.
+/// What a program starts otherwise is that program's affair. In order, each once.
+pub(super) fn with_wrapped(facts: &Facts<'_>, programs: &[ProcessId]) -> Vec<ProcessId> {
+    let mut found = programs.to_vec();
+    let mut next = 0;
+    while let Some(id) = found.get(next).copied() {
+        next += 1;
+        if facts.processes.get(id).is_launcher()
+            && let [wrapped] = started(facts, id, ITEMS).programs[..]
+        {
+            found.push(wrapped);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Entries of the wall time in the calls by which these processes start and reap others, and in waits for them.
+pub(super) fn starting<'a>(
     found: &Inspection<'a, '_>,
-    parent: ProcessId,
-    below: &'a [ProcessId],
+    processes: impl Iterator<Item = ProcessId>,
 ) -> impl Iterator<Item = &'a Entry> {
     let (facts, wall) = (found.facts, found.wall);
-    let wait_child = AccountId::of_class(CLASS.id);
-    let started = wall.in_process(parent).filter(move |e| match e.detail {
+    processes.flat_map(move |id| wall.in_process(id)).filter(move |e| is_starting(facts, e))
+}
+
+fn is_starting(facts: &Facts<'_>, e: &Entry) -> bool {
+    let of_children = match e.detail {
         Detail::Calls(group) => is_call_for_children(facts.call_groups.get(group).name),
-        _ => e.account == wait_child,
-    });
-    let below = below.iter().flat_map(move |id| wall.in_process(*id));
-    started.chain(below).filter(|e| e.account != OBSERVER && !e.is_disturbance())
+        _ => e.account == AccountId::of_class(CLASS.id),
+    };
+    of_children && is_own(e)
+}
+
+fn is_own(e: &Entry) -> bool {
+    e.account != OBSERVER && !e.is_disturbance()
+}
+
+/// Time of these programs that is not their own work: before main, in the exit, and for what they wrap.
+pub(super) fn around_work(found: &Inspection<'_, '_>, programs: &[ProcessId]) -> Ns {
+    let start_up = AccountId::of_class("start-up");
+    programs
+        .iter()
+        .flat_map(|id| found.wall.in_process(*id))
+        .filter(|e| [start_up, EXIT].contains(&e.account) || is_starting(found.facts, e))
+        .filter(|e| is_own(e))
+        .map(|e| e.ns)
+        .sum()
+}
+
+/// What the shells among these do themselves, for the one program each was started for: where the program is
+/// no longer started, that may go, too.
+fn of_wrappers(found: &Inspection<'_, '_>, programs: &[ProcessId]) -> Ns {
+    let facts = found.facts;
+    let wraps = |id: &&ProcessId| {
+        let wrapped = |child: &ProcessId| programs.binary_search(child).is_ok();
+        facts.processes.get(**id).children.iter().any(wrapped)
+    };
+    let wrappers: Vec<ProcessId> = programs.iter().filter(wraps).copied().collect();
+    let entries = wrappers.iter().flat_map(|id| found.wall.in_process(*id));
+    let all: Ns = entries.filter(|e| is_own(e)).map(|e| e.ns).sum();
+    all - around_work(found, &wrappers)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -101,32 +192,34 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .ids()
         .filter(|id| facts.processes.get(*id).own && !facts.processes.get(*id).is_launcher())
         .filter_map(|parent| {
-            let children = children(facts, parent);
-            (children.len() >= ITEMS).then(|| draft(found, parent, &children))
+            let started = started(facts, parent, ITEMS);
+            (started.programs.len() >= ITEMS).then(|| draft(found, parent, &started)).flatten()
         })
         .collect()
 }
 
-fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) -> Draft {
+/// None without a loop: different programs, a few times each, are the steps of a driver.
+fn draft(found: &Inspection<'_, '_>, parent: ProcessId, started: &Started) -> Option<Draft> {
     let facts = found.facts;
-    let below = facts.processes.below(children);
-    let all: Ns = entries_of(found, parent, &below).map(|e| e.ns).sum();
-    let work: Ns = entries_of(found, parent, &below)
-        .filter(|e| e.is_sampled() && !facts.processes.get(e.process).is_launcher())
-        .map(|e| e.ns)
-        .sum();
-    let mut names: BTreeMap<String, u64> = BTreeMap::new();
-    for id in children.iter().filter(|id| facts.processes.get(**id).executed) {
-        *names.entry(facts.name(*id)).or_default() += 1;
-    }
-    let mut names: Vec<(u64, String)> = names.into_iter().map(|(n, c)| (c, n)).collect();
-    names.sort_by(|a, b| b.cmp(a));
-    let listed: Vec<String> =
-        names.iter().take(4).map(|(n, name)| format!("{name} ×{n}")).collect();
-    let count = u64::try_from(children.len()).unwrap_or(u64::MAX);
-    let lives: Ns =
-        children.iter().map(|c| facts.processes.get(*c).end - facts.processes.get(*c).birth).sum();
-    Draft {
+    let by_path = started.by_path(facts);
+    by_path.first().filter(|(_, ids)| ids.len() >= ITEMS)?;
+    let below = with_wrapped(facts, &started.programs);
+    let starters = || [parent].into_iter().chain(started.copies.iter().copied());
+    let outside: Ns = starting(found, starters()).map(|e| e.ns).sum();
+    let inside = below.iter().flat_map(|id| found.wall.in_process(*id)).filter(|e| is_own(e));
+    let inside: Ns = inside.map(|e| e.ns).sum();
+    let around = outside + around_work(found, &below);
+    let all = outside + inside;
+    let between = of_wrappers(found, &below);
+    let listed: Vec<String> = by_path
+        .iter()
+        .take(4)
+        .map(|(_, ids)| format!("{} ×{}", facts.name(ids[0]), ids.len()))
+        .collect();
+    let count = u64::try_from(started.programs.len()).unwrap_or(u64::MAX);
+    let life = |id: &ProcessId| facts.processes.get(*id).end - facts.processes.get(*id).birth;
+    let lives: Ns = started.programs.iter().map(life).sum();
+    Some(Draft {
         class: CLASS.id,
         moves: false,
         process: parent,
@@ -138,18 +231,18 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, children: &[ProcessId]) 
             listed.join(", "),
             time(Ns(lives.0 / count.max(1))),
         ),
-        amount: all,
-        saving: all - work,
-        range: (all - work, all),
-        how: How::Exact,
+        amount: around,
+        saving: around,
+        range: (around, around + between),
+        how: if between > Ns::ZERO { How::Estimate } else { How::Exact },
         sites: sites(facts.symbols(), &waits(facts, parent, &below), 0),
         evidence: vec![format!(
-            "{} of {} is the children's own work; the rest is starting, linking and ending them",
-            time(work),
+            "{} of {} is starting, linking and ending them; the rest is their own work",
+            time(around),
             time(all)
         )],
         remedy: remedy(&facts.processes.get(parent).language).into(),
-    }
+    })
 }
 
 /// Where the parent waited for its children or started them.
@@ -203,38 +296,43 @@ mod tests {
 
     /// A parent that starts `count` programs one after the other and waits for each.
     fn parent(name: &str, count: u32) -> String {
+        parent_of(name, count, 1000, |_, at| format!("exec /bin/cksum\n{} main", at + 700))
+    }
+
+    /// As [`parent`], one child `every` so many ns: its lines from its exec at 200 to its exit.
+    fn parent_of(name: &str, count: u32, every: u64, child: impl Fn(u32, u64) -> String) -> String {
         let mut main = format!("task 1 {name}\n0 exec /bin/{name}\n0 on\n0 main\n");
         let mut children = String::new();
         for i in 0..count {
-            let (tid, at) = (10 + i, u64::from(i) * 1000);
+            let (tid, at) = (10 + i, u64::from(i) * every);
             writeln!(
                 main,
                 "{} fork {tid}
                  {} off blocked wait4 {tid} : do_wait from pclose <- item_sum (manifest.c:55) <- main
                  {} on woken-by {tid}",
-                at + 100, at + 110, at + 900
+                at + 100, at + 110, at + every - 100
             )
             .unwrap();
             writeln!(
                 children,
                 "task {tid} cksum
-                 {} on\n{} exec /bin/cksum\n{} main\n{} exit\n{} off dead",
+                 {} on\n{} {}\n{} exit\n{} off dead",
                 at + 120,
                 at + 200,
-                at + 700,
-                at + 800,
-                at + 910
+                child(i, at),
+                at + every - 200,
+                at + every - 90
             )
             .unwrap();
         }
-        let end = u64::from(count) * 1000;
+        let end = u64::from(count) * every;
         format!("{main}{end} exit\n{end} off dead\n{children}")
     }
 
     #[test]
     fn a_program_per_item_is_found_in_its_parent() {
         expect![[r#"
-            wait-child 79 % (79..79) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each ran for 810 ns on average.
+            wait-child 78 % (78..78) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each ran for 810 ns on average.
         "#]].assert_eq(&found(&parent("manifest", 20)));
     }
 
@@ -242,5 +340,32 @@ mod tests {
     fn a_shell_and_a_single_child_are_refused() {
         assert!(!found(&parent("sh", 20)).contains("wait-child"));
         assert_eq!(found(&parent("manifest", 1)), "");
+    }
+
+    /// Children that read for all of their life after main.
+    fn readers(every: u64) -> String {
+        parent_of("manifest", 20, every, |_, at| {
+            format!(
+                "exec /bin/dd\n{} main\n{} syscall read 0 1 4096\n{} back 4096",
+                at + 205,
+                at + 210,
+                at + every - 205
+            )
+        })
+    }
+
+    #[test]
+    fn the_starts_of_children_that_work_in_system_calls_are_found_and_their_work_is_refused() {
+        expect![[r#"
+            wait-child 19 % (19..19) @ item_sum:55: manifest started 20 programs and waited for them: dd ×20. Each ran for 810 ns on average.
+        "#]]
+        .assert_eq(&found(&readers(1000)));
+        assert_eq!(found(&readers(100_000)), "");
+    }
+
+    #[test]
+    fn different_steps_of_a_driver_are_refused() {
+        let step = |i: u32, at: u64| format!("exec /bin/step{}\n{} main", i / 2, at + 700);
+        assert_eq!(found(&parent_of("driver", 8, 1000, step)), "");
     }
 }
