@@ -7,7 +7,6 @@ use crate::facts::processes::ProcessId;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, Run, WokenBy};
 use deadweight_report::report::Stage;
-use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -54,11 +53,12 @@ pub(crate) fn fed(facts: &Facts<'_>, id: ProcessId) -> Option<(Ns, ProcessId)> {
     most.map(|(producer, _)| (waited, producer))
 }
 
-/// Whether another process' exec ended the wait: it closed a pipe that says whether the exec failed.
+/// Whether a wait for data ended without any as its writer became a program: such a pipe says whether the
+/// exec failed.
 fn is_for_start(facts: &Facts<'_>, block: &Block) -> bool {
-    let ended_by = block.waker_call.map(|call| facts.timeline.calls[call.index()].nr);
-    let name = ended_by.and_then(|nr| syscall::name(facts.trace.meta.arch, nr));
-    matches!(name, Some("execve" | "execveat"))
+    let WokenBy::Task(writer) = block.woken_by else { return false };
+    let got = block.call.and_then(|call| facts.timeline.calls[call.index()].ret());
+    got == Some(0) && facts.processes.get(facts.processes.of(writer)).starting(block.end)
 }
 
 /// Whether the command is a shell script with a pipe in it: on a busy machine its first stage may end

@@ -321,10 +321,12 @@ mod tests {
             15 exec /bin/b
             {from} off blocked read 3 : anon_pipe_read
             {to} cpu1 on woken-by 2
+            {read} back 1
          19000 exit
          20000 off dead",
             at = to - 5,
             back = to + 5,
+            read = to + 20,
         )
     }
 
@@ -334,11 +336,20 @@ mod tests {
         assert!(said.contains("timed-the-producer: b waited 14.9 µs for input from a"), "{said}");
     }
 
+    /// The same, but `a` closes the pipe as it becomes a program.
+    fn start() -> String {
+        pipeline("", 100, 15_000, "write 4 1")
+            .replace("15 exec /bin/a", "15 sample work")
+            .replace("syscall write 4 1", "exec /bin/a")
+            .replace("15005 back 1", "15005 main")
+            .replace("15020 back 1", "15020 back 0")
+    }
+
     #[test]
     fn short_waits_starts_and_joined_programs_are_refused() {
         for text in [
             pipeline("", 100, 900, "write 4 1"),
-            pipeline("", 100, 15_000, "execve 1"),
+            start(),
             pipeline("attached\n", 100, 15_000, "write 4 1"),
         ] {
             let said = hazards(&text);
