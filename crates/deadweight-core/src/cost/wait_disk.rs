@@ -10,31 +10,35 @@
 //! counted too: it goes away with the syncs.
 //!
 //! # What it is mistaken for
-//! One sync at the end is the price of durability: a row of the ledger, no finding. Reads from the
-//! page cache do not wait; they are system calls.
+//! One sync at the end, or one for each finished file, is the price of durability: a row of the
+//! ledger, no finding. Reads from the page cache do not wait; they are system calls. A file that is
+//! removed, replaced or cut off waits too: its blocks are freed, and nothing is read.
 //!
 //! # What to do
 //! Sync once per batch, or when the file is complete. Decide what a crash may lose: this is about
 //! durability, not only about speed. For reads: read ahead, read large blocks, or keep the data in
-//! memory.
+//! memory. For files that are replaced over and over: keep one open and overwrite it.
 //!
 //! # Seen in
 //! SQLite with one transaction per insert; append-only logs.
 //! In `tests/programs`: `synced_rows.rs`.
 
+mod calls;
+mod others;
+
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
-use crate::facts::call_groups::READS;
 use crate::facts::call_site::{CallSite, Weights, add, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::Block;
 use crate::timeline::kernel_stacks::WaitsFor;
+use calls::{DiskCalls, OfProcess};
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
 use deadweight_trace::units::Ns;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-disk",
@@ -45,18 +49,6 @@ pub(super) const CLASS: Class = Class {
 
 /// Fewer syncs than this are not a sync per record.
 const FREQUENT: u64 = 5;
-/// Calls that write to files. `sendfile` and `splice` may write to a socket: rather too many bytes per sync than
-/// too few.
-const WRITES: &[&str] = &[
-    "write",
-    "pwrite64",
-    "writev",
-    "pwritev",
-    "pwritev2",
-    "sendfile",
-    "splice",
-    "copy_file_range",
-];
 /// More bytes than this between two syncs are a batch, not a record.
 const RECORD: u64 = 65_536;
 
@@ -80,37 +72,86 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
+    let calls = DiskCalls::gather(found.facts);
+    let processes = processes_in(found.wall.in_account(account)).into_iter();
+    processes
         .flat_map(|process| {
-            let [syncs, others] = sums(found, account, process);
-            let per_sync = per_sync(found, process, &syncs);
-            // If there are only few syncs, they are waits like others.
-            let others = if per_sync.is_some() { others } else { joined(syncs, others) };
-            per_sync.into_iter().chain(without_syncs(found, process, &others))
+            let mut sums = sums(found, &calls, account, process);
+            let mut take = |kind| sums.remove(&kind).unwrap_or_default();
+            let [syncs, durable, frees, rest] =
+                [Kind::Sync, Kind::Durable, Kind::Free, Kind::Rest].map(&mut take);
+            [
+                per_sync(found, calls.of(process), process, &syncs),
+                others::durable(found, process, &durable),
+                others::frees(found, process, &frees),
+                others::rest(found, process, &rest),
+            ]
         })
+        .flatten()
         .collect()
 }
 
-/// The account's time in a process: in syncs, and in other waits for the disk.
-fn sums(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> [Sum; 2] {
+/// Why a call waits for the disk.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// It asks for that: `fsync` and its kin.
+    Sync,
+    /// A write to a file that was opened so that each write waits.
+    Durable,
+    /// It removes, replaces or cuts off a file.
+    Free,
+    /// It reads, or another reason.
+    Rest,
+}
+
+fn kind(facts: &Facts<'_>, calls: &DiskCalls, block: &Block) -> Kind {
+    let name = facts.call_of(block);
+    match block.call {
+        _ if is_sync(name) => Kind::Sync,
+        Some(call) if calls.durable.contains(&call) => Kind::Durable,
+        Some(call)
+            if calls::frees(name, facts.timeline.args(&facts.timeline.calls[call.index()])) =>
+        {
+            Kind::Free
+        }
+        _ => Kind::Rest,
+    }
+}
+
+/// The account's time in a process by kind.
+fn sums(
+    found: &Inspection<'_, '_>,
+    calls: &DiskCalls,
+    account: AccountId,
+    process: ProcessId,
+) -> BTreeMap<Kind, Sum> {
     let facts = found.facts;
-    let in_sync = |block: &&Block| is_sync(facts.call_of(block));
-    let stacks: BTreeSet<CallSite> =
-        facts.waits_of(process).filter(in_sync).map(|block| CallSite::Stack(block.site)).collect();
-    let mut sums = [Sum::default(), Sum::default()];
+    let mut kinds: BTreeMap<CallSite, Kind> = BTreeMap::new();
+    for block in facts.waits_of(process) {
+        let kind = kind(facts, calls, block);
+        let site = kinds.entry(CallSite::Stack(block.site)).or_insert(kind);
+        // Without stacks, calls of several kinds have one site.
+        *site = kind.min(*site);
+    }
+    let mut sums: BTreeMap<Kind, Sum> = BTreeMap::new();
     for entry in found.wall.of_process(account, process) {
-        let calls = matches!(entry.detail, Detail::Calls(_));
-        let (syncs, others): (Weights, Weights) =
-            entry.places().iter().partition(|(site, _)| calls || stacks.contains(site));
+        let in_calls = matches!(entry.detail, Detail::Calls(_));
+        let mut parts: BTreeMap<Kind, Weights> = BTreeMap::new();
+        for (site, weight) in entry.places() {
+            let kind = if in_calls { Some(&Kind::Sync) } else { kinds.get(site) };
+            parts.entry(*kind.unwrap_or(&Kind::Rest)).or_default().insert(*site, *weight);
+        }
+        if parts.is_empty() {
+            parts.insert(if in_calls { Kind::Sync } else { Kind::Rest }, Weights::new());
+        }
         let amount = |places: &Weights| Ns(places.values().map(|w| w.amount).sum());
-        let all = amount(&syncs) + amount(&others);
-        let part = if calls { 1.0 } else { amount(&syncs).share_of(all) };
-        let (ns, alone) = (entry.ns.part(part), entry.alone.part(part));
-        let parts = [(ns, alone, syncs), (entry.ns - ns, entry.alone - alone, others)];
-        for (sum, (ns, alone, places)) in sums.iter_mut().zip(parts) {
-            sum.ns += ns;
-            sum.alone += alone;
+        let all: Ns = parts.values().map(amount).sum();
+        let alone = parts.len() == 1;
+        for (kind, places) in parts {
+            let part = if alone { 1.0 } else { amount(&places).share_of(all) };
+            let sum = sums.entry(kind).or_default();
+            sum.ns += entry.ns.part(part);
+            sum.alone += entry.alone.part(part);
             sum.count += places.values().map(|w| w.count).sum::<u64>();
             add(&mut sum.places, &places);
         }
@@ -118,26 +159,18 @@ fn sums(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> [
     sums
 }
 
-fn joined(mut sum: Sum, more: Sum) -> Sum {
-    sum.ns += more.ns;
-    sum.alone += more.alone;
-    sum.count += more.count;
-    add(&mut sum.places, &more.places);
-    sum
-}
-
-/// The finding about many syncs.
-fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
+/// The finding about many syncs of one thing.
+fn per_sync(
+    found: &Inspection<'_, '_>,
+    made: Option<&OfProcess>,
+    process: ProcessId,
+    sum: &Sum,
+) -> Option<Draft> {
     let facts = found.facts;
-    let call_groups = || facts.call_groups.of_process(process).map(|(_, group)| group);
-    let syncs = || call_groups().filter(|f| is_sync(f.name));
-    let calls: u64 = syncs().map(|f| f.calls).sum();
-    let call = syncs().max_by_key(|f| f.calls).map_or("fsync", |f| f.name);
-    if calls < FREQUENT || sum.ns == Ns::ZERO {
-        return None;
-    }
-    let bytes: u64 = call_groups().filter(|f| WRITES.contains(&f.name)).map(|f| f.bytes).sum();
-    let small = bytes / calls < RECORD;
+    let made = made.filter(|made| made.is_per_record() && sum.ns > Ns::ZERO)?;
+    let calls = made.syncs();
+    let (call, full) = made.main_sync()?;
+    let small = made.bytes / full < RECORD;
     // The last sync must remain.
     let saving = Ns(sum.ns.0 - sum.ns.0 / calls);
     Some(Draft {
@@ -147,12 +180,12 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
         title: if small {
             format!("{call} after every record")
         } else {
-            format!("{call} {}", things(calls, "time"))
+            format!("{call} {}", things(made.by_name[call], "time"))
         },
         text: format!(
-            "{} called {call} {} and waited for the disk each time, {} on average.",
+            "{} called {} and waited for the disk each time, {} on average.",
             facts.name(process),
-            things(calls, "time"),
+            made.wording(call),
             time(Ns(sum.ns.0 / calls)),
         ),
         amount: sum.ns,
@@ -160,7 +193,7 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
         range: (saving - (sum.ns - sum.alone), saving),
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, calls),
-        evidence: vec![format!("{} bytes written per {call}", count(bytes / calls))],
+        evidence: vec![format!("{} bytes written per {call}", count(made.bytes / full))],
         remedy: format!(
             "Call {call} once per batch or when the file is complete; a crash then loses the \
              records since the last {call}. If each record must be durable, several writers can \
@@ -169,82 +202,9 @@ fn per_sync(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option
     })
 }
 
-/// The finding about other waits for storage.
-fn without_syncs(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
-    let facts = found.facts;
-    let name = facts.name(process);
-    let cold = reading(facts, process).share_of(sum.ns) > 0.5;
-    (sum.count >= FREQUENT).then(|| Draft {
-        class: CLASS.id,
-        moves: true,
-        process,
-        title: if cold {
-            "files are read for the first time".into()
-        } else {
-            "waits for the disk".into()
-        },
-        text: format!(
-            "{name} was blocked {} until storage answered{}.",
-            things(sum.count, "time"),
-            if cold {
-                ", mostly for files that were not in memory yet (a cold page cache)"
-            } else {
-                ""
-            }
-        ),
-        amount: sum.ns,
-        saving: sum.alone,
-        range: (Ns::ZERO, sum.ns),
-        how: How::Exact,
-        sites: sites(facts.symbols(), &sum.places, sum.count),
-        evidence: vec![format!("{} per wait on average", time(Ns(sum.ns.0 / sum.count.max(1))))],
-        remedy: if cold { COLD } else { REMEDY }.into(),
-    })
-}
-
-const REMEDY: &str = "Read in larger blocks and ahead of need (posix_fadvise, readahead), or keep \
-                      the data in memory; for writes, leave the flushing to the kernel.";
-const COLD: &str = "A second run finds the files in memory: measure with -w 1 if that is the usual \
-                    facts. If the first run matters, read less, in larger blocks, or ahead of need \
-                    (posix_fadvise, readahead).";
-
-/// How long a process waited for storage in order to read.
-fn reading(facts: &Facts<'_>, process: ProcessId) -> Ns {
-    let reads = |block: &&Block| {
-        block.waits_for == WaitsFor::Disk
-            && match facts.call_of(block) {
-                // A page of a mapped file, or of the program itself.
-                "" => true,
-                name => READS.contains(&name) || FILE_CALLS.contains(&name),
-            }
-    };
-    facts.waits_of(process).filter(reads).map(|block| block.end - block.start).sum()
-}
-
-/// Calls that read a file or its metadata, besides [`READS`].
-const FILE_CALLS: &[&str] = &[
-    "pread64",
-    "preadv",
-    "open",
-    "openat",
-    "stat",
-    "lstat",
-    "newfstatat",
-    "statx",
-    "access",
-    "faccessat",
-    "faccessat2",
-    "readlink",
-    "readlinkat",
-    "getdents64",
-    "getdents",
-    "execve",
-    "mmap",
-];
-
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat, weighed};
+    use super::super::tests::{found, repeat};
     use expect_test::expect;
 
     fn store(puts: u64) -> String {
@@ -277,17 +237,6 @@ mod tests {
     }
 
     #[test]
-    fn bytes_per_sync_are_found_whichever_call_wrote_them() {
-        let bytes = |call: &str| {
-            let report = weighed(&store(20).replace("syscall write 3 600", call));
-            report.findings[0].evidence[0].clone()
-        };
-        assert_eq!(bytes("syscall write 3 600"), "600 bytes written per fdatasync");
-        assert_eq!(bytes("syscall writev 3 2"), "600 bytes written per fdatasync");
-        assert_eq!(bytes("syscall pwritev2 3 2"), "600 bytes written per fdatasync");
-    }
-
-    #[test]
     fn reading_cold_files_says_so() {
         let read = |at| {
             format!(
@@ -311,5 +260,115 @@ mod tests {
     #[test]
     fn one_sync_at_the_end_is_refused() {
         assert_eq!(found(&store(1)), "");
+    }
+
+    #[test]
+    fn a_sync_for_each_finished_file_is_refused() {
+        let file = |at| {
+            format!(
+                "{at} syscall openat 4294967196 4096 577\n{} back 3\n{} syscall write 3 32768\n{} back 32768
+                 {} syscall fsync 3\n{} off blocked : submit_bio_wait from save (files.c:13) <- main
+                 {} on woken-by interrupt : blk_done_softirq < common_interrupt
+                 {} back 0\n{} syscall close 3\n{} back 0\n",
+                at + 5,
+                at + 10,
+                at + 20,
+                at + 30,
+                at + 31,
+                at + 170,
+                at + 175,
+                at + 180,
+                at + 185
+            )
+        };
+        let end = "4200 exit\n4200 off dead";
+        let each = format!("task 1 pack\n0 on\n{}{end}", repeat(20, 0, 200, file));
+        assert_eq!(found(&each), "");
+        // The same file, opened once: each record is synced.
+        let opened = "1 syscall openat 4294967196 4096 577\n2 back 3\n";
+        let same = |at| {
+            let lines = file(at);
+            let lines = lines.split_once("back 3\n").unwrap().1;
+            lines.split_once(&format!("{} syscall close", at + 180)).unwrap().0.to_owned()
+        };
+        let same = format!("task 1 pack\n0 on\n{opened}{}{end}", repeat(20, 0, 200, same));
+        assert!(found(&same).contains("called fsync 20 times"), "{}", found(&same));
+    }
+
+    #[test]
+    fn another_kind_of_sync_is_found_under_its_own_name() {
+        let ranged = store(20).replace("syscall fdatasync 3", "syscall sync_file_range 3 0 0 2");
+        let more = store(20).replace("4400", "8400");
+        let (first, _) = ranged.split_once("4400").unwrap();
+        let shifted: String = more
+            .lines()
+            .skip(2)
+            .map(|line| {
+                let line = line.trim();
+                let (at, rest) = line.split_once(' ').unwrap();
+                let at: u64 = at.parse().unwrap();
+                let at = if at < 4400 { at + 4000 } else { at };
+                format!("{at} {rest}\n")
+            })
+            .collect();
+        let found = found(&format!("{first}{shifted}"));
+        assert!(
+            found.contains("called fdatasync 20 times and sync_file_range 20 times"),
+            "{found}"
+        );
+    }
+
+    /// A wait for the disk in this call, 20 times.
+    fn waiting(call: &str) -> String {
+        let wait = |at| {
+            format!(
+                "{} syscall {call}
+                 {} off blocked : submit_bio_wait < blkdev_issue_discard from save (edit.c:9) <- main
+                 {} on woken-by interrupt : blk_done_softirq < common_interrupt
+                 {} back 16384\n",
+                at + 10,
+                at + 20,
+                at + 150,
+                at + 190
+            )
+        };
+        format!("task 1 edit\n0 on\n{}4000 exit\n4000 off dead", repeat(20, 0, 200, wait))
+    }
+
+    fn advice(text: &str) -> String {
+        let findings = super::super::tests::weighed(text).findings;
+        findings.first().map_or(String::new(), |f| format!("{}: {}", f.title, f.remedy))
+    }
+
+    #[test]
+    fn freed_blocks_are_found_and_no_reading_is_advised() {
+        for (call, name) in [
+            ("openat 4294967196 4096 577", "openat"),
+            ("unlink 4096", "unlink"),
+            ("rename 4096 8192", "rename"),
+            ("close 3", "close"),
+        ] {
+            let text = waiting(call);
+            assert!(
+                found(&text).contains(&format!("20 times in {name} until")),
+                "{}",
+                found(&text)
+            );
+            let advice = advice(&text);
+            assert!(advice.starts_with("files are replaced or removed"), "{advice}");
+            assert!(!advice.contains("ahead of need"), "{advice}");
+        }
+        assert!(advice(&waiting("openat 4294967196 4096 0")).contains("ahead of need"));
+    }
+
+    #[test]
+    fn writes_that_wait_by_the_descriptors_flag_are_found() {
+        let opened = |flags: u64| {
+            let open = format!("0 on\n1 syscall openat 4294967196 4096 {flags}\n2 back 3");
+            waiting("write 3 16384").replacen("0 on", &open, 1)
+        };
+        assert!(advice(&opened(0o10_001)).contains("O_DSYNC"), "{}", advice(&opened(0o10_001)));
+        let plain = advice(&opened(1));
+        assert!(!plain.contains("O_DSYNC") && !plain.contains("ahead of need"), "{plain}");
     }
 }

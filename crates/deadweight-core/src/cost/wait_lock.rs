@@ -13,9 +13,9 @@
 //!
 //! # What it is mistaken for
 //! A condition variable used as a work queue, an idle pool, a join, Go's idle threads: they sleep
-//! on futexes too, but they wait for work and not for a lock. A holder that was put aside for want of
-//! a CPU: the others wait for the scheduler, and the work under the lock may be short. That time
-//! is left out.
+//! on futexes too, but they wait for work and not for a lock. A holder that was put aside without a
+//! CPU: the others wait for the scheduler, and the work under the lock may be short. That time is
+//! left out.
 //!
 //! # What to do
 //! Do the long part outside the lock, and take the lock again to store the result. Or split the

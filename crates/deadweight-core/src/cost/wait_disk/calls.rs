@@ -1,0 +1,146 @@
+//! System calls by which a process makes the disk work: its syncs, and writes that wait.
+//!
+//! Not about how long they took: waits are charged time.
+
+use super::{FREQUENT, is_sync};
+use crate::facts::Facts;
+use crate::facts::call_groups::WRITES;
+use crate::facts::processes::ProcessId;
+use deadweight_report::wording::things;
+use deadweight_trace::ids::CallId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Writes at an offset, besides [`WRITES`].
+const WRITES_AT: &[&str] = &["pwrite64", "pwritev", "pwritev2"];
+/// Opening frees what the file held.
+const O_TRUNC: u64 = 0o1000;
+/// Each write waits until its data is stored; a bit of `O_SYNC` too.
+const O_DSYNC: u64 = 0o10_000;
+/// One in this many syncs must be of a thing that is synced over and over. The others are then part of the
+/// same record, as the syncs of a journal.
+const PARTS: u64 = 6;
+
+/// The calls of all processes.
+pub(super) struct DiskCalls {
+    of_process: BTreeMap<ProcessId, OfProcess>,
+    /// Writes through a descriptor that was opened with `O_DSYNC` or `O_SYNC`.
+    pub(super) durable: BTreeSet<CallId>,
+}
+
+/// The calls of one process after its start.
+#[derive(Default)]
+pub(super) struct OfProcess {
+    /// Syncs by name.
+    pub(super) by_name: BTreeMap<&'static str, u64>,
+    /// Bytes written to what is synced.
+    pub(super) bytes: u64,
+    /// Syncs of each thing, `None` for all files at once.
+    of_object: BTreeMap<Option<u32>, u64>,
+    written: BTreeMap<Option<u32>, u64>,
+}
+
+impl DiskCalls {
+    pub(super) fn gather(facts: &Facts<'_>) -> Self {
+        let mut found = Self { of_process: BTreeMap::new(), durable: BTreeSet::new() };
+        let mut flags: BTreeMap<(ProcessId, u64), u64> = BTreeMap::new();
+        for (index, call) in facts.timeline.calls.iter().enumerate() {
+            let id = CallId::at(index);
+            let Some(group) = facts.call_groups.id(id).map(|id| facts.call_groups.get(id)) else {
+                continue;
+            };
+            let (name, process) = (group.name, group.process);
+            let result = call.ret().and_then(|ret| u64::try_from(ret).ok());
+            let args = facts.timeline.args(call);
+            if let (Some(opened), Some(fd)) = (open_flags(name, args), result) {
+                flags.insert((process, fd), opened);
+            } else if is_write(name) {
+                let of = found.of_process.entry(process).or_default();
+                let bytes = result.unwrap_or(0).saturating_mul(call.times());
+                *of.written.entry(call.object()).or_default() += bytes;
+                if flags.get(&(process, args[0])).is_some_and(|flags| flags & O_DSYNC != 0) {
+                    found.durable.insert(id);
+                }
+            } else if is_sync(name) && !group.starting {
+                let of = found.of_process.entry(process).or_default();
+                *of.by_name.entry(name).or_default() += call.times();
+                *of.of_object.entry(call.object()).or_default() += call.times();
+            }
+        }
+        for of in found.of_process.values_mut() {
+            let everything = of.of_object.contains_key(&None);
+            let synced = |object| everything || of.of_object.contains_key(object);
+            let bytes = of.written.iter().filter(|(object, _)| synced(object));
+            of.bytes = bytes.map(|(_, bytes)| *bytes).sum();
+        }
+        found
+    }
+
+    pub(super) fn of(&self, process: ProcessId) -> Option<&OfProcess> {
+        self.of_process.get(&process)
+    }
+}
+
+impl OfProcess {
+    pub(super) fn syncs(&self) -> u64 {
+        self.by_name.values().sum()
+    }
+
+    /// Whether one thing is synced over and over. Files that are each synced once, when they are complete,
+    /// are not.
+    pub(super) fn is_per_record(&self) -> bool {
+        let again = self.of_object.values().filter(|syncs| **syncs >= FREQUENT).sum::<u64>();
+        again > 0 && again * PARTS >= self.syncs()
+    }
+
+    /// The most frequent call that waits for all data of a file, and how many such calls there are. If there
+    /// are none: the call that only begins to write.
+    pub(super) fn main_sync(&self) -> Option<(&'static str, u64)> {
+        let full = || self.by_name.iter().filter(|(name, _)| **name != "sync_file_range");
+        let (name, calls) =
+            full().max_by_key(|(_, calls)| **calls).or(self.by_name.iter().next())?;
+        Some((name, full().map(|(_, calls)| calls).sum::<u64>().max(*calls)))
+    }
+
+    /// Each call with its own number, `first` first.
+    pub(super) fn wording(&self, first: &str) -> String {
+        let mut names: Vec<_> = self.by_name.iter().collect();
+        names.sort_by_key(|(name, calls)| (**name != first, std::cmp::Reverse(**calls)));
+        let parts: Vec<String> = names
+            .iter()
+            .map(|(name, calls)| format!("{name} {}", things(**calls, "time")))
+            .collect();
+        parts.join(" and ")
+    }
+}
+
+pub(super) fn is_write(name: &str) -> bool {
+    WRITES.contains(&name) || WRITES_AT.contains(&name)
+}
+
+/// The flags that a call opens a file with.
+fn open_flags(name: &str, args: [u64; 4]) -> Option<u64> {
+    match name {
+        "open" => Some(args[1]),
+        "openat" => Some(args[2]),
+        "creat" => Some(O_TRUNC),
+        _ => None,
+    }
+}
+
+/// Whether a call gives blocks of a file free.
+pub(super) fn frees(name: &str, args: [u64; 4]) -> bool {
+    const FREES: &[&str] = &[
+        "close",
+        "unlink",
+        "unlinkat",
+        "rename",
+        "renameat",
+        "renameat2",
+        "rmdir",
+        "truncate",
+        "ftruncate",
+        "dup2",
+        "dup3",
+    ];
+    FREES.contains(&name) || open_flags(name, args).is_some_and(|flags| flags & O_TRUNC != 0)
+}

@@ -1,0 +1,148 @@
+//! Findings about waits for the disk that nothing asked for by a sync.
+
+use super::calls::{frees as is_free, is_write};
+use super::{CLASS, FREQUENT};
+use crate::facts::Facts;
+use crate::facts::call_groups::READS;
+use crate::facts::call_site::sites;
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Draft, Inspection, Sum};
+use crate::timeline::Block;
+use crate::timeline::kernel_stacks::WaitsFor;
+use deadweight_report::report::How;
+use deadweight_report::wording::{things, time};
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// Writes to files that were opened so that each write waits.
+pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
+    let text = format!(
+        "{} was blocked {} in writes to a file that was opened with O_DSYNC or O_SYNC: each of them \
+         waits until its data is stored.",
+        found.facts.name(process),
+        things(sum.count, "time")
+    );
+    let saving = sum.ns - Ns(sum.ns.0 / sum.count.max(1));
+    let draft = draft(found, process, sum, "each write waits for the disk", text, DURABLE);
+    let range = (saving - (sum.ns - sum.alone), saving);
+    draft.map(|draft| Draft { saving, range, ..draft })
+}
+
+/// Calls that remove, replace or cut off files.
+pub(super) fn frees(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
+    let facts = found.facts;
+    let mut names: BTreeMap<&str, Ns> = BTreeMap::new();
+    for block in facts.waits_of(process).filter(|b| b.waits_for == WaitsFor::Disk) {
+        let name = facts.call_of(block);
+        let args = block.call.map(|call| facts.timeline.args(&facts.timeline.calls[call.index()]));
+        if is_free(name, args.unwrap_or_default()) {
+            *names.entry(name).or_default() += block.end - block.start;
+        }
+    }
+    let all: Ns = names.values().copied().sum();
+    names.retain(|_, ns| ns.share_of(all) >= 0.1);
+    let calls: Vec<&str> = names.into_keys().collect();
+    let opens = calls.iter().any(|name| matches!(*name, "open" | "openat" | "creat"));
+    let text = format!(
+        "{} was blocked {} in {} until blocks of files were free that it removed, replaced or cut off.",
+        facts.name(process),
+        things(sum.count, "time"),
+        calls.join(" and ")
+    );
+    let remedy = if opens { CUT_OFF } else { REMOVED };
+    draft(found, process, sum, "files are replaced or removed", text, remedy)
+}
+
+/// Reads, and waits for other reasons.
+pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
+    let facts = found.facts;
+    let most = |of: &dyn Fn(&str) -> bool| {
+        let waits = facts.waits_of(process).filter(|b| b.waits_for == WaitsFor::Disk);
+        let waits = waits.filter(|block| of(facts.call_of(block)) && !frees_blocks(facts, block));
+        waits.map(|block| block.end - block.start).sum::<Ns>().share_of(sum.ns) > 0.5
+    };
+    // Without a call: a page of a mapped file, or of the program itself.
+    let reads = |name: &str| name.is_empty() || READS.contains(&name) || FILE_CALLS.contains(&name);
+    let blocked = format!(
+        "{} was blocked {} until storage answered",
+        facts.name(process),
+        things(sum.count, "time")
+    );
+    let (title, text, remedy) = if most(&reads) {
+        let text =
+            format!("{blocked}, mostly for files that were not in memory yet (a cold page cache).");
+        ("files are read for the first time", text, COLD)
+    } else if most(&is_write) {
+        ("waits for the disk", format!("{blocked}, mostly in order to write."), WRITES)
+    } else {
+        ("waits for the disk", format!("{blocked}."), OTHER)
+    };
+    draft(found, process, sum, title, text, remedy)
+}
+
+fn frees_blocks(facts: &Facts<'_>, block: &Block) -> bool {
+    let args = block.call.map(|call| facts.timeline.args(&facts.timeline.calls[call.index()]));
+    is_free(facts.call_of(block), args.unwrap_or_default())
+}
+
+fn draft(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    sum: &Sum,
+    title: &str,
+    text: String,
+    remedy: &str,
+) -> Option<Draft> {
+    (sum.count >= FREQUENT).then(|| Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: title.into(),
+        text,
+        amount: sum.ns,
+        saving: sum.alone,
+        range: (Ns::ZERO, sum.ns),
+        how: How::Exact,
+        sites: sites(found.facts.symbols(), &sum.places, sum.count),
+        evidence: vec![format!("{} per wait on average", time(Ns(sum.ns.0 / sum.count.max(1))))],
+        remedy: remedy.into(),
+    })
+}
+
+const DURABLE: &str = "Open the file without O_DSYNC and O_SYNC and call fdatasync once per batch or when it \
+                       is complete; a crash then loses what was written since. Or write larger blocks.";
+const CUT_OFF: &str = "Nothing is read: opening with O_TRUNC frees the old contents. Keep the file open and \
+                       overwrite it (pwrite, then ftruncate), or write it once. A file system that is \
+                       mounted with `discard` reports to the device each freed block: fstrim now and then \
+                       avoids that.";
+const REMOVED: &str = "Nothing is read: blocks are freed. Remove or replace fewer files, or keep one open and \
+                       overwrite it. A file system that is mounted with `discard` reports to the device each \
+                       freed block: fstrim now and then avoids that.";
+const WRITES: &str = "Leave the flushing to the kernel: write less, in larger blocks, or to a file whose \
+                      blocks are allocated already.";
+const OTHER: &str =
+    "The places show which calls wait: make fewer of them, or keep the data in memory.";
+const COLD: &str = "A second run finds the files in memory: measure with -w 1 if that is the usual \
+                    case. If the first run matters, read less, in larger blocks, or ahead of need \
+                    (posix_fadvise, readahead).";
+
+/// Calls that read a file or its metadata, besides [`READS`].
+const FILE_CALLS: &[&str] = &[
+    "pread64",
+    "preadv",
+    "open",
+    "openat",
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "getdents64",
+    "getdents",
+    "execve",
+    "mmap",
+];
