@@ -52,9 +52,8 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
 
 fn is_tiny(group: &CallGroup) -> bool {
     let reads = matches!(group.name, "read" | "pread64" | "recvfrom");
-    let source = !matches!(group.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
     reads
-        && source
+        && is_stream(group)
         && !group.starting
         && group.calls >= MANY
         && group.per_object() >= PER_OBJECT
@@ -62,6 +61,12 @@ fn is_tiny(group: &CallGroup) -> bool {
         && can_be_joined(group)
         && group.blocked * 2 < group.calls
         && group.failed * 2 < group.calls
+}
+
+/// Whether its object carries bytes, not messages that must stay apart, and not for a person.
+pub(super) fn is_stream(group: &CallGroup) -> bool {
+    use ObjectKind::{Anonymous, Datagrams, Terminal};
+    !matches!(group.kind, Some(Terminal | Anonymous | Datagrams))
 }
 
 /// Whether most of the calls could be joined with the one before.

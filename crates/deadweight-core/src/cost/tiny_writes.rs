@@ -14,7 +14,7 @@
 //! # What it is mistaken for
 //! Output to a terminal, for which a person waits; answers to requests, to one peer or to many:
 //! each is waited for, and what goes to separate sockets is never one write; large blocks written
-//! by `writev`; a few small writes.
+//! by `writev`; datagrams, which must stay apart; a few small writes.
 //!
 //! # What to do
 //! Collect output in a buffer of 64 KiB and flush it at the end. A crash loses what is still in the
@@ -24,7 +24,7 @@
 //! `println!` per row into a pipe: one write of 40 bytes for each of 300 000 rows.
 //! In `tests/programs`: `unbuffered.go`.
 
-use super::tiny_reads::{MANY, PER_OBJECT, TINY, can_be_joined};
+use super::tiny_reads::{MANY, PER_OBJECT, TINY, can_be_joined, is_stream};
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
@@ -58,9 +58,8 @@ fn is_tiny(group: &CallGroup) -> bool {
         group.name,
         "write" | "pwrite64" | "sendto" | "sendmsg" | "writev" | "pwritev" | "pwritev2"
     );
-    let sink = !matches!(group.kind, Some(ObjectKind::Terminal | ObjectKind::Anonymous));
     writes
-        && sink
+        && is_stream(group)
         && !group.starting
         && group.calls >= MANY
         && group.per_object() >= PER_OBJECT
@@ -376,6 +375,19 @@ mod tests {
         expect![[r#"
             tiny-writes 74 % (66..74) @ render:68: writev was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&vectors(40));
+    }
+
+    #[test]
+    fn datagrams_are_refused_and_a_stream_is_found() {
+        let socket = |kind: u64| {
+            let opened =
+                format!("0 main\n0 syscall socket 2 {kind} 0\n10 back 3\n20 fd 3 socket:[7]\n");
+            let text = writer(1000, 40, "/dev/null").replace("syscall write 1", "syscall sendto 3");
+            found(&text.replace("0 main\n", &opened))
+        };
+        assert!(socket(0o2_000_001).starts_with("tiny-writes"), "{}", socket(0o2_000_001));
+        assert_eq!(socket(0o2_000_002), "");
+        assert_eq!(socket(5), "");
     }
 
     #[test]

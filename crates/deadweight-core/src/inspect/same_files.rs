@@ -19,8 +19,9 @@ pub(crate) const BY_PATH: &[&str] =
 
 /// Whether these calls read files that were opened for it: few calls each.
 pub(crate) fn is_read_of_files(group: &CallGroup) -> bool {
+    use ObjectKind::{Datagrams, Pipe, Socket};
     let reads = matches!(group.name, "read" | "pread64" | "mmap" | "munmap");
-    let sockets = matches!(group.kind, Some(ObjectKind::Socket | ObjectKind::Pipe));
+    let sockets = matches!(group.kind, Some(Socket | Datagrams | Pipe));
     reads && !sockets && group.objects.len() > 1 && group.per_object() <= 8
 }
 

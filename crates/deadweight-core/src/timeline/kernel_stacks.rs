@@ -366,7 +366,7 @@ fn interrupt_of(name: &str) -> Option<Interrupt> {
 pub(crate) fn wait_by_call(name: &str, object: Option<ObjectKind>) -> WaitsFor {
     let input = match object {
         Some(ObjectKind::Pipe) => WaitsFor::PipeData,
-        Some(ObjectKind::Socket) => WaitsFor::SocketData,
+        Some(ObjectKind::Socket | ObjectKind::Datagrams) => WaitsFor::SocketData,
         Some(ObjectKind::Terminal) => WaitsFor::Terminal,
         Some(ObjectKind::File) => WaitsFor::Disk,
         _ => WaitsFor::Other,

@@ -45,8 +45,10 @@ pub enum ObjectKind {
     File,
     /// A pipe or FIFO.
     Pipe,
-    /// A socket.
+    /// A socket, as far as known for a stream of bytes.
     Socket,
+    /// A socket that keeps messages apart: what is sent in two calls arrives as two.
+    Datagrams,
     /// A terminal.
     Terminal,
     /// A device other than a terminal.
@@ -80,7 +82,17 @@ impl ObjectKind {
 
     /// Whether two descriptors of one name mean one object that bytes pass through.
     fn is_shared(self) -> bool {
-        matches!(self, Self::Pipe | Self::Socket | Self::Terminal | Self::Device)
+        use ObjectKind::{Datagrams, Device, Pipe, Socket, Terminal};
+        matches!(self, Pipe | Socket | Datagrams | Terminal | Device)
+    }
+
+    /// The kind of a new socket, by the argument that holds its type beside its flags (`accept4` has flags only).
+    fn of_type(self, argument: Option<u64>) -> Self {
+        /// `SOCK_DGRAM`, `SOCK_RAW`, `SOCK_SEQPACKET`, and the bits of a type.
+        const MESSAGES: [u64; 3] = [2, 3, 5];
+        const TYPE: u64 = 0xf;
+        let messages = argument.is_some_and(|argument| MESSAGES.contains(&(argument & TYPE)));
+        if self == Self::Socket && messages { Self::Datagrams } else { self }
     }
 }
 
@@ -162,8 +174,14 @@ impl<'a> Descriptors<'a> {
             self.table(process).remove(&fd);
             return;
         }
-        let kind = ObjectKind::of_name(self.symbols.name(name));
         let known = self.tables.get(&process).and_then(|t| t.get(&fd)).copied();
+        let before = known.and_then(|entry| self.objects.get(entry.object));
+        let before = before.filter(|o| o.name == NameId(0) || o.name == name).map(|o| o.kind);
+        let kind = match ObjectKind::of_name(self.symbols.name(name)) {
+            // The name does not show the type.
+            ObjectKind::Socket if before == Some(ObjectKind::Datagrams) => ObjectKind::Datagrams,
+            kind => kind,
+        };
         let nameless = known.map(|e| e.object).filter(|o| self.may_be(*o, kind, name));
         // Earlier uses of the descriptor, before its name was known, were uses of an object of that name.
         if let Some(object) = nameless.and_then(|o| self.objects.all.get_mut(o as usize)) {
@@ -208,12 +226,19 @@ impl<'a> Descriptors<'a> {
                 let fd = i32::try_from(ret).unwrap_or(-1);
                 let entry = self.tables.get(&process).and_then(|table| table.get(&fd)).copied();
                 let found = entry.filter(|entry| entry.is_found(since));
+                let kind = kind.of_type(flags.and_then(|at| args.get(at)).copied());
                 let object = found.map_or_else(|| self.add(kind, NameId(0)), |e| e.object);
+                if let Some(object) = self.objects.all.get_mut(object as usize)
+                    && kind == ObjectKind::Datagrams
+                {
+                    object.kind = kind;
+                }
                 self.put(process, fd, object, flagged(flags));
             }
             // The recorder may have read `/proc` before the call returned.
             Effect::Pair { kind, .. } if self.pair_is_found(process, kind, since) => {}
             Effect::Pair { flags, kind } => {
+                let kind = kind.of_type(flags.and_then(|at| args.get(at)).copied());
                 let object = self.add(kind, NameId(0));
                 for _ in 0..2 {
                     let fd = self.lowest_free(process);
