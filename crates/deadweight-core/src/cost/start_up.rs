@@ -10,7 +10,8 @@
 //!
 //! # What it is mistaken for
 //! A compiled program that starts a child for each item: this is *wait-child*, and the remedy is in
-//! that program. Waiting until the disk has read a program's file is *wait-disk*.
+//! that program. Waiting until the disk has read a program's file is *wait-disk*. Different programs,
+//! a few times each: no loop. What another launcher (`xargs`) starts in a loop counts there.
 //!
 //! # What to do
 //! Start the program once for many items (`xargs`, many arguments per call, one process that reads
