@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! The program asks the kernel the same question over and over. For each item it opens, stats,
-//! reads and closes the same few files, or it asks for the clock, its process id or a setting in a
-//! loop.
+//! reads and closes the same few files, opens one anew for each line that it writes, or it asks for
+//! the clock, its process id or a setting in a loop.
 //!
 //! # How deadweight knows
 //! Calls are counted by name and call site. The recorder reads at some instants which files are
@@ -13,9 +13,10 @@
 //!
 //! # What it is mistaken for
 //! Walking a directory tree, or reading many files once each, be they of one size: every call asks
-//! about something new. Calls that move data are *tiny-reads* or *tiny-writes*. Calls that change something are no
-//! questions: locking a file, marking a descriptor, watching a socket. A question about another
-//! connection each time is a new question, though the descriptor's number is the same.
+//! about something new. A file that is emptied or replaced each time has to be opened. Calls that
+//! move data are *tiny-reads* or *tiny-writes*. Calls that change something are no questions:
+//! locking a file, marking a descriptor, watching a socket. A question about another connection
+//! each time is a new question, though the descriptor's number is the same.
 //!
 //! # What to do
 //! Ask once and keep the answer: cache the parsed file by its path, keep the descriptor open, read
@@ -32,7 +33,9 @@ use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{Births, MANY, repeats_question};
-use crate::inspect::same_files::{BY_PATH, SeenOpenings, is_read_of_files, rechecks, reopens};
+use crate::inspect::same_files::{
+    BY_PATH, Reopened, SeenOpenings, is_read_of_files, rechecks, reopened,
+};
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
 use crate::timeline::descriptors::ObjectKind;
@@ -62,14 +65,20 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
         return false;
     }
     if BY_PATH.contains(&group.name) {
-        return reopens(facts, group.process) || rechecks(facts, group.process);
+        return reopened(facts, group.process).is_some() || rechecks(facts, group.process);
     }
     if group.calls >= MANY && repeats_question(facts, group) {
         return true;
     }
-    // A read between open and close belongs to the repetition.
     let of_files = OF_OPENING.contains(&group.name) && is_of_files(facts, group);
-    (of_files || is_part_of_reading(group)) && reopens(facts, group.process)
+    let reads = is_read_of_files(group);
+    (of_files || reads || goes_with_opening(group))
+        && match reopened(facts, group.process) {
+            // A read between open and close belongs to the repetition.
+            Some(Reopened::ToRead) => true,
+            Some(Reopened::ToWrite) => !reads,
+            None => false,
+        }
 }
 
 /// Whether the descriptors of these calls, if they have any, are files'.
@@ -104,13 +113,13 @@ fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
     of_theirs * 2 > all
 }
 
-/// Whether these calls go with opening a file and reading it.
-fn is_part_of_reading(group: &CallGroup) -> bool {
+/// Whether these calls go with opening a file.
+fn goes_with_opening(group: &CallGroup) -> bool {
     let asks = matches!(group.name, "fcntl" | "ioctl" | "lseek");
     let on_files = group.kind == Some(ObjectKind::File) && group.per_object() <= 8;
     // The kernel refuses to watch files: Go's library tries.
     let refused = group.name == "epoll_ctl" && group.failed * 2 > group.calls;
-    is_read_of_files(group) || asks && on_files || refused
+    asks && on_files || refused
 }
 
 /// Whether there is time, between two calls, to write another path to the same address.
@@ -158,8 +167,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let calls: Vec<String> = calls.collect();
     let files = of_files * 2 > sum.count;
     let seen = SeenOpenings::of(facts, process);
-    let reopens = reopens(facts, process);
-    if files && !reopens && may_write_paths(found, process, of_files) {
+    let purpose = reopened(facts, process).filter(|_| files);
+    if files && purpose.is_none() && may_write_paths(found, process, of_files) {
         return None;
     }
     let around = library_code_for(found, process, &sum.places, sum.ns);
@@ -170,7 +179,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         class: CLASS.id,
         moves: true,
         process,
-        title: if files {
+        title: if purpose == Some(Reopened::ToWrite) {
+            "the same files opened for each write".into()
+        } else if files {
             "the same files again and again".into()
         } else {
             format!("the same question again and again: {}", by_name.first().map_or("", |n| n.1))
@@ -189,14 +200,20 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             Some(format!("{} per call in the kernel", time(Ns(sum.ns.0 / sum.count.max(1))))),
             (around > Ns::ZERO)
                 .then(|| format!("{} more in library code around these calls", time(around))),
-            if files && reopens { seen.sentence() } else { None },
+            purpose.and_then(|_| seen.sentence()),
         ]
         .into_iter()
         .flatten()
         .collect(),
-        remedy: remedy(&facts.processes.get(process).language, files),
+        remedy: match purpose {
+            Some(Reopened::ToWrite) => KEEP_OPEN.into(),
+            _ => remedy(&facts.processes.get(process).language, files),
+        },
     })
 }
+
+const KEEP_OPEN: &str = "Open each file once and keep it open; in a shell, redirect the whole loop. If another \
+    program may move the file away (a log), open it again every few seconds or at a signal.";
 
 fn remedy(language: &str, files: bool) -> String {
     let map = match language {
@@ -290,6 +307,18 @@ mod tests {
         assert_eq!(found(&mailer_of(2000, |_| 41, |message| message / 2)), "");
         let unseen = mailer(2000, |_| 41).replace("fd 3 /site", "fd 9 /site");
         assert_eq!(found(&unseen), "");
+    }
+
+    #[test]
+    fn files_opened_for_each_write_are_found_but_not_emptied_ones_which_are_refused() {
+        let write = |flags: &str, file: fn(u64) -> u64| {
+            let text = mailer_of(1000, |_| 40, file).replace("read 3 512", "write 3 40");
+            found(&text.replace("openat 0 1 0", &format!("openat 0 1 {flags}")))
+        };
+        let text = write("1025", |_| 1);
+        assert!(text.starts_with("repeated-syscalls") && text.contains("2 000 times"), "{text}");
+        assert!(!write("577", |_| 1).contains("repeated-syscalls"));
+        assert!(!write("1025", |message| message).contains("repeated-syscalls"));
     }
 
     #[test]

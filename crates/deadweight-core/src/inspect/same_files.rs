@@ -19,21 +19,51 @@ pub(crate) const BY_PATH: &[&str] =
 
 /// Whether these calls read files that were opened for it: few calls each.
 pub(crate) fn is_read_of_files(group: &CallGroup) -> bool {
-    use ObjectKind::{Datagrams, Pipe, Socket};
-    let reads = matches!(group.name, "read" | "pread64" | "mmap" | "munmap");
-    let sockets = matches!(group.kind, Some(Socket | Datagrams | Pipe));
-    reads && !sockets && group.objects.len() > 1 && group.per_object() <= 8
+    matches!(group.name, "read" | "pread64" | "mmap" | "munmap") && is_of_opened_files(group)
 }
 
-/// Whether a process opens the same few files again and again, and reads them.
-pub(crate) fn reopens(facts: &Facts<'_>, process: ProcessId) -> bool {
-    let Asked { opens, walks, reads, .. } = Asked::by(facts, process);
+/// Whether these calls are on files that were opened for few calls each.
+fn is_of_opened_files(group: &CallGroup) -> bool {
+    use ObjectKind::{Datagrams, Pipe, Socket};
+    let others = matches!(group.kind, Some(Socket | Datagrams | Pipe));
+    !others && group.objects.len() > 1 && group.per_object() <= 8
+}
+
+/// Whether a call opens a file and empties it.
+fn truncates(name: &str, args: &[u64; 4]) -> bool {
+    const TRUNCATE: u64 = 0o1000;
+    let flags = match name {
+        "open" => args[1],
+        "openat" => args[2],
+        // `openat2` has its flags in memory.
+        _ => TRUNCATE,
+    };
+    flags & TRUNCATE != 0
+}
+
+/// What a process opens the same few files for, again and again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reopened {
+    /// To read them.
+    ToRead,
+    /// To write more into them.
+    ToWrite,
+}
+
+/// What a process opens the same few files for, if it does.
+pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened> {
+    let Asked { opens, walks, reads, writes, replaces, .. } = Asked::by(facts, process);
     let answers = u64::try_from(facts.call_groups.distinct_results(process).max(1)).unwrap_or(1);
-    opens >= MANY
-        && walks * 20 <= opens
-        && reads >= opens - opens / 4
-        && opens / answers >= SAME
-        && SeenOpenings::of(facts, process).prove_few_files(opens)
+    let for_most = |calls: u64| calls >= opens - opens / 4;
+    let purpose = if for_most(reads) && opens / answers >= SAME {
+        Reopened::ToRead
+    } else if for_most(writes) && reads * 4 < opens && !replaces {
+        Reopened::ToWrite
+    } else {
+        return None;
+    };
+    let many = opens >= MANY && walks * 20 <= opens;
+    (many && SeenOpenings::of(facts, process).prove_few_files(opens)).then_some(purpose)
 }
 
 /// Whether a process that gets few descriptors asks by path, or about a descriptor with an empty path, with few
@@ -59,6 +89,9 @@ struct Asked {
     by_path: u64,
     walks: u64,
     reads: u64,
+    writes: u64,
+    /// Whether files get other contents, or other files their path.
+    replaces: bool,
 }
 
 impl Asked {
@@ -66,7 +99,17 @@ impl Asked {
         let mut asked = Self::default();
         for (_, group) in facts.call_groups.of_process(process) {
             match group.name {
-                "open" | "openat" | "openat2" => asked.opens += group.calls,
+                "open" | "openat" | "openat2" => {
+                    asked.opens += group.calls;
+                    asked.replaces |=
+                        group.questions.iter().any(|args| truncates(group.name, args));
+                }
+                "unlink" | "unlinkat" | "rename" | "renameat" | "renameat2" => {
+                    asked.replaces |= group.calls >= MANY / 4;
+                }
+                "write" | "pwrite64" | "writev" if is_of_opened_files(group) => {
+                    asked.writes += group.calls;
+                }
                 "getdents64" | "getdents" => asked.walks += group.calls,
                 "read" | "pread64" if is_read_of_files(group) => asked.reads += group.calls,
                 name if BY_PATH.contains(&name) => asked.by_path += group.calls,
