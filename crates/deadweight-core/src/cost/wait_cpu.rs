@@ -12,9 +12,9 @@
 //! Similar workers, no more than the machine can carry, each with its share of the work (they start
 //! in the same function, or run mostly the same functions): they wait for each other, but nothing
 //! is lost. A thread whose work the program needs: it is fed by the others or hands its results to
-//! them, and ends by itself, or others wait for its end. Time that other programs took disturbs the measurement (hazard *noisy*) and is no cost
-//! of this program. A wait for a CPU is not a saving in itself. The saving is a range: from 0, if
-//! the holder's work is needed now, to the whole wait.
+//! them, and ends by itself, or others wait for its end. Time that other programs took disturbs the
+//! measurement (hazard *noisy*) and is no cost of this program. A wait for a CPU is not a saving in
+//! itself. The saving is a range: from 0, if the holder's work is needed now, to the whole wait.
 //!
 //! # What to do
 //! Do less in the background, do it later, or at a lower priority. Run no more busy threads than

@@ -14,7 +14,7 @@ const EARLY: f64 = 0.2;
 /// Woken this often by other threads, a thread is fed by them.
 const FED: usize = 5;
 /// Others waited for this part of its work.
-const AWAITED: f64 = 0.2;
+const WAITED_FOR: f64 = 0.2;
 
 /// Whether the program needs what a thread does: it ended by itself, early or after others had fed it, or
 /// others waited for it.
@@ -32,7 +32,7 @@ pub(super) fn is_needed(facts: &Facts<'_>, id: TaskId) -> bool {
     }
     let locks = facts.locks.waits.iter().filter(|wait| wait.process == process);
     let for_locks: BTreeSet<(TaskId, Ns)> = locks.map(|wait| (wait.waiter, wait.start)).collect();
-    let (mut fed, mut awaited) = (0, Ns::ZERO);
+    let (mut fed, mut waited_for) = (0, Ns::ZERO);
     for block in facts.waits_of(process) {
         let WokenBy::Task(waker) = block.woken_by else { continue };
         if for_locks.contains(&(block.task, block.start)) || facts.processes.of(waker) != process {
@@ -41,9 +41,9 @@ pub(super) fn is_needed(facts: &Facts<'_>, id: TaskId) -> bool {
         if block.task == id && waker != id {
             fed += 1;
         } else if block.task != id && waker == id {
-            awaited += block.end - block.start;
+            waited_for += block.end - block.start;
         }
     }
     let ended = task.self_exit && task.exit.is_some();
-    ended && fed >= FED || awaited.share_of(task.on_cpu()) >= AWAITED
+    ended && fed >= FED || waited_for.share_of(task.on_cpu()) >= WAITED_FOR
 }
