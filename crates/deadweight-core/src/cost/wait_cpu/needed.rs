@@ -9,7 +9,7 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
-/// A thread whose process lives on for this part of the thread's life was not just told to end.
+/// A thread whose process lives on for this part of the thread's life was not just asked to end.
 const EARLY: f64 = 0.2;
 /// Woken this often by other threads, a thread is fed by them.
 const FED: usize = 5;
