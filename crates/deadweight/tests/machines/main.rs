@@ -151,7 +151,7 @@ fn refused_tracing_comes_with_the_command_that_helps() {
     assert_eq!(guest.doctor("doctor at 2").rung(), "none");
     one_sentence(
         "run at 2",
-        &["paranoid is 3", "only who has CAP_SYS_PTRACE", "scope is 2", "sudo deadweight"],
+        &["paranoid is 3", "only processes with CAP_SYS_PTRACE", "scope is 2", "sudo deadweight"],
     );
     for name in ["root at 2", "root at 3"] {
         assert!(guest.said(name).contains("wall time"), "{name}");
@@ -161,7 +161,7 @@ fn refused_tracing_comes_with_the_command_that_helps() {
         let looking = doctor.capability("looking into processes");
         assert_eq!(looking["available"], false, "{name}");
         assert!(
-            looking["why"].as_str().is_some_and(|why| why.contains("started anew")),
+            looking["why"].as_str().is_some_and(|why| why.contains("until the next boot")),
             "{looking}"
         );
         assert!(looking["grant"].is_null(), "no command helps: {looking}");
