@@ -52,7 +52,7 @@ fn memory_that_is_zero_by_chance_does_not_deceive() {
     Truth::of("@fresh_marks 20000")
         .with(&["--prove"])
         .expect("its zeroing is withdrawn".into(), |r| {
-            withdrawn(r, "zeroing", "as soon as fresh memory held something else")
+            withdrawn(r, "zeroing", "when fresh memory held other values than zero")
         })
         .check();
 }
