@@ -63,11 +63,11 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Checks that this names the function that naps, whose file is in the container alone.
+/// Checks that this names the function that works, whose file is in the container alone.
 fn names(out: &Output) {
     let (report, said) = (text(&out.stdout), text(&out.stderr));
     assert!(out.status.success(), "{said}");
-    assert!(report.contains("nap_a_while"), "{report}{said}");
+    assert!(report.contains("work_a_little"), "{report}{said}");
 }
 
 /// Checks for a refusal in one sentence with this in it.
