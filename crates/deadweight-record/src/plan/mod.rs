@@ -1,4 +1,4 @@
-//! What can be recorded on this machine, and how to get the rest: the ladder of rungs.
+//! What can be recorded on this machine, and how to get the rest. `rung` chooses the rung.
 //!
 //! Comes in: the machine, by trying, because settings, capabilities, containers and kernels all matter. Goes out: a
 //! [`Plan`] with a [`Rung`], and for `deadweight doctor` the whole [`Checkup`]. Below the lowest rung there is one
@@ -10,14 +10,11 @@ pub(crate) mod rung;
 
 use crate::bpf::in_initial_pid_namespace;
 use crate::error::Error;
-use crate::perf::call_tracepoints::chosen;
 use crate::perf::schema::fields;
 use crate::perf::sys::{Event, Every, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use crate::permissions::{self, Need};
 use crate::procfs;
-use crate::ptrace;
-use crate::session::UserAccess;
 use deadweight_trace::Meta;
 use deadweight_trace::syscall::Arch;
 use std::io::{BufRead, BufReader};
@@ -82,10 +79,9 @@ impl Plan {
             symbols(),
         ];
         // The ledger depends on the first three; without the others it only says less.
-        let rung = match capabilities[..3].iter().find(|c| !c.available) {
-            None => Rung::root(),
-            Some(missing) => lower(format!("no {}: {}", missing.name, missing.why)),
-        };
+        let missing = capabilities[..3].iter().find(|c| !c.available);
+        let missing = missing.map(|c| format!("no {}: {}", c.name, c.why));
+        let rung = rung::choose(missing);
         let mut warnings: Vec<String> = capabilities
             .iter()
             // The rung reports its own lacks.
@@ -106,7 +102,7 @@ impl Plan {
     pub(crate) fn for_attaching(&self) -> Self {
         let mut plan = self.clone();
         if plan.rung.level == Level::User {
-            plan.rung = lowest(plan.rung.why);
+            plan.rung = rung::lowest(plan.rung.why);
         }
         plan
     }
@@ -134,50 +130,6 @@ impl Plan {
                 format!("This helps: {command}")
             });
         Err(Error::NotAllowed { why, help })
-    }
-}
-
-/// The rung if the highest is not available for this reason.
-fn lower(why: String) -> Rung {
-    let own = Event { no_kernel: true, ..Event::of_each(Source::TasksAndSwitches, fields::BASE) };
-    if own.open(Scope::TaskTree(0), 0).is_err() {
-        return lowest(why);
-    }
-    // Some kernels are built without the tracepoints that this rung uses for system calls; others deny access to
-    // them.
-    if let Err(error) = chosen(1) {
-        return lowest(format!("{why}; {error}"));
-    }
-    let [kernel, everyone] = UserAccess::tried();
-    let lacks = [
-        (Lack::Wakers, false),
-        (Lack::Others, everyone),
-        (Lack::KernelStacks, kernel),
-        (Lack::RareCalls, false),
-        (Lack::Probes, false),
-    ];
-    let lacks = lacks.into_iter().filter(|(_, had)| !had).map(|(lack, _)| lack).collect();
-    Rung { level: Level::User, why, lacks }
-}
-
-/// The rung if no perf event is available.
-fn lowest(why: String) -> Rung {
-    match ptrace::check_available() {
-        Ok(()) => {
-            let lacks = [
-                Lack::Wakers,
-                Lack::Others,
-                Lack::KernelStacks,
-                Lack::Faults,
-                Lack::Samples,
-                Lack::Probes,
-            ];
-            Rung { level: Level::Stops, why, lacks: lacks.into() }
-        }
-        Err(refused) => {
-            let why = format!("{why}; and {refused}");
-            Rung { level: Level::None, why, lacks: vec![Lack::Everything] }
-        }
     }
 }
 

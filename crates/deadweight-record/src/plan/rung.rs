@@ -1,8 +1,15 @@
-//! How much of a program can be recorded here: the rung, why no higher one, and what it lacks.
+//! Which rung is chosen: whether perf events with BPF (`root`), perf events of the user's own programs (`user`) or
+//! ptrace (`stops`) record a program here, why no higher rung does, and what the chosen one lacks.
 //!
-//! `plan` chooses it by trying; each trace and report carries it. For how a rung records see `session` and `ptrace`.
+//! Each trace and report carries the result. `session` and `ptrace` know how a rung records.
 
-/// The rungs, from nothing to everything.
+use crate::perf::call_tracepoints::chosen;
+use crate::perf::schema::fields;
+use crate::perf::sys::{Event, Scope, Source};
+use crate::ptrace;
+use crate::session::UserAccess;
+
+/// The rungs, from nothing to everything. [`Rung`] is the chosen one with its reasons.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing can be recorded.
@@ -28,7 +35,7 @@ impl Level {
         }
     }
 
-    /// What this rung uses instead of a capability (by its name) that only the root rung has.
+    /// What this rung uses instead of a kind of record (by its name in `doctor`) that only the root rung has.
     pub(crate) fn instead(self, capability: &str) -> Option<&'static str> {
         Some(match (self, capability) {
             (Self::User, "context switches") => {
@@ -113,5 +120,54 @@ impl Rung {
     #[must_use]
     pub fn lacks_in_words(&self) -> Vec<String> {
         self.lacks.iter().map(|lack| lack.words().to_owned()).collect()
+    }
+}
+
+/// The rung: the highest, if nothing that it needs is missing.
+pub(super) fn choose(missing: Option<String>) -> Rung {
+    missing.map_or_else(Rung::root, lower)
+}
+
+/// The rung if the highest is not available for this reason.
+fn lower(why: String) -> Rung {
+    let own = Event { no_kernel: true, ..Event::of_each(Source::TasksAndSwitches, fields::BASE) };
+    if own.open(Scope::TaskTree(0), 0).is_err() {
+        return lowest(why);
+    }
+    // Some kernels are built without the tracepoints that this rung uses for system calls; others deny access to
+    // them.
+    if let Err(error) = chosen(1) {
+        return lowest(format!("{why}; {error}"));
+    }
+    let [kernel, everyone] = UserAccess::tried();
+    let lacks = [
+        (Lack::Wakers, false),
+        (Lack::Others, everyone),
+        (Lack::KernelStacks, kernel),
+        (Lack::RareCalls, false),
+        (Lack::Probes, false),
+    ];
+    let lacks = lacks.into_iter().filter(|(_, had)| !had).map(|(lack, _)| lack).collect();
+    Rung { level: Level::User, why, lacks }
+}
+
+/// The rung if no perf event is available.
+pub(super) fn lowest(why: String) -> Rung {
+    match ptrace::check_available() {
+        Ok(()) => {
+            let lacks = [
+                Lack::Wakers,
+                Lack::Others,
+                Lack::KernelStacks,
+                Lack::Faults,
+                Lack::Samples,
+                Lack::Probes,
+            ];
+            Rung { level: Level::Stops, why, lacks: lacks.into() }
+        }
+        Err(refused) => {
+            let why = format!("{why}; and {refused}");
+            Rung { level: Level::None, why, lacks: vec![Lack::Everything] }
+        }
     }
 }
