@@ -83,7 +83,10 @@ pub(crate) struct Moved<'c> {
 
 /// The state of all objects while the calls are walked in order.
 pub(crate) struct Joinable {
-    ends: BTreeMap<Place, Ends>,
+    index: BTreeMap<Place, usize>,
+    ends: Vec<Ends>,
+    /// The object of the call before: loops stay with one.
+    latest: Option<(Place, usize)>,
     tasks: Vec<Pauses>,
 }
 
@@ -94,7 +97,20 @@ impl Joinable {
             tasks[block.task.index()].waits.push(block.end);
         }
         tasks.iter_mut().for_each(|task| task.waits.sort_unstable());
-        Self { ends: BTreeMap::new(), tasks }
+        Self { index: BTreeMap::new(), ends: Vec::new(), latest: None, tasks }
+    }
+
+    /// Where in `ends` the calls on this object are.
+    fn at(&mut self, place: Place) -> usize {
+        if let Some((_, at)) = self.latest.filter(|(latest, _)| *latest == place) {
+            return at;
+        }
+        let at = *self.index.entry(place).or_insert_with(|| {
+            self.ends.push(Ends::default());
+            self.ends.len() - 1
+        });
+        self.latest = Some((place, at));
+        at
     }
 
     /// How many of these equal calls could have been one call with the call before them.
@@ -108,7 +124,8 @@ impl Joinable {
             return 0;
         }
         let object = call.object().ok_or(moved.descriptor);
-        let ends = self.ends.entry((moved.process, object)).or_default();
+        let at = self.at((moved.process, object));
+        let ends = &mut self.ends[at];
         let [own, other] = match transfer {
             Transfer::Takes => [0, 1],
             Transfer::Gives | Transfer::Asks => [1, 0],
