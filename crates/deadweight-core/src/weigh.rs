@@ -10,7 +10,7 @@ use crate::facts::overhead;
 use crate::inspect::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
-use crate::sections::{hazards, ledger, stages, top, unnamed, work};
+use crate::sections::{hazards, ledger, service, stages, top, unnamed, work};
 use crate::timeline::{Task, Timeline};
 use crate::{attribute, cost, findings, pool};
 use deadweight_report::report::{
@@ -136,7 +136,11 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
     if timeline.tasks.iter().map(|t| u128::from(t.on_cpu().0)).sum::<u128>() > u64::MAX.into() {
         return Err(WeighError::TooLong);
     }
-    let subject = Subject::choose(trace, &timeline, of)?;
+    let mut subject = Subject::choose(trace, &timeline, of)?;
+    // A program that is run again and again has an end to reach.
+    if !clean.is_empty() || weighing.traces.len() > 1 {
+        subject.service = None;
+    }
     let path = Path::walk(&timeline, &subject);
     let overhead = overhead::fitted(trace, &timeline, clean);
     let facts = Facts::gather(trace, &timeline, &path, overhead, clean, cost::account_of_sample);
@@ -177,6 +181,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
             cpu_share: cpu.total.share_of(whole.1),
             ..Inside::default()
         }),
+        service: service::service(&facts, &wall, &cpu),
         part: None,
         allocations: None,
         wall_ns: wall.total.0,

@@ -20,7 +20,7 @@ use Basis::{Samples, Slices};
 const OF_CLASSES: u8 = 22;
 
 /// Name, group (the word in the ledger), and basis of each account.
-const ACCOUNTS: [(&str, &str, Basis); 30] = [
+const ACCOUNTS: [(&str, &str, Basis); 31] = [
     ("wait-input", "waiting", Slices),
     ("wait-output", "waiting", Slices),
     ("wait-lock", "waiting", Slices),
@@ -51,6 +51,7 @@ const ACCOUNTS: [(&str, &str, Basis); 30] = [
     ("observer", "tracing", Slices),
     ("unrecorded", "not recorded", Slices),
     ("unexplained", "not explained", Slices),
+    ("idle", "idle", Slices),
 ];
 
 /// The program's own code.
@@ -69,6 +70,8 @@ pub const OBSERVER: AccountId = AccountId(OF_CLASSES + 5);
 pub const UNRECORDED: AccountId = AccountId(OF_CLASSES + 6);
 /// Time without an explanation.
 pub const UNEXPLAINED: AccountId = AccountId(OF_CLASSES + 7);
+/// Waits of a program that serves, for its next piece of work.
+pub const IDLE: AccountId = AccountId(OF_CLASSES + 8);
 
 impl AccountId {
     /// All accounts, in order.
@@ -129,6 +132,7 @@ mod tests {
             (OBSERVER, "observer"),
             (UNRECORDED, "unrecorded"),
             (UNEXPLAINED, "unexplained"),
+            (IDLE, "idle"),
         ] {
             assert_eq!((account.id(), AccountId::of_class(id)), (id, account));
         }

@@ -11,7 +11,9 @@ use crate::facts::processes::ProcessId;
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::visit_count;
-pub(crate) use deadweight_report::account::{AccountId, EXIT, KERNEL_OTHER, NET_WORK, OBSERVER};
+pub(crate) use deadweight_report::account::{
+    AccountId, EXIT, IDLE, KERNEL_OTHER, NET_WORK, OBSERVER,
+};
 use deadweight_trace::ids::{CallId, TaskId};
 use deadweight_trace::units::Ns;
 
@@ -170,9 +172,9 @@ impl Attribution {
         self.disturbed
     }
 
-    /// The time divided, without tracing overhead and without the time of other programs.
+    /// The time divided, without tracing overhead, the time of other programs, and idle time.
     pub(crate) fn net(&self) -> Ns {
-        self.total - self.of(OBSERVER) - self.disturbed()
+        self.total - self.of(OBSERVER) - self.of(IDLE) - self.disturbed()
     }
 }
 

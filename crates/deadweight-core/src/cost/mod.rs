@@ -32,7 +32,7 @@ use crate::account::{AccountId, EXIT, KERNEL_OTHER, NET_WORK, OBSERVER, Slice, W
 use crate::facts::Facts;
 use crate::facts::user_time::UserSample;
 use crate::inspect::{Draft, Inspection};
-use deadweight_report::account::{PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, UNRECORDED};
+use deadweight_report::account::{IDLE, PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, UNRECORDED};
 
 pub(crate) use bounds_checks::checked_loops;
 pub(crate) use missed_inlining::called as called_small;
@@ -94,6 +94,7 @@ pub(crate) fn account(facts: &Facts<'_>, slice: &Slice) -> AccountId {
         What::Unexplained => return UNEXPLAINED,
         What::Exiting => return EXIT,
         What::Wait(block) if facts.waits_for_recording(block) => return OBSERVER,
+        What::Wait(block) if facts.is_idle(block) => return IDLE,
         // Samples divide it later, see `account_of_sample`: no class claims it as a whole.
         What::User if !slice.starting => {
             debug_assert_eq!(claimed(facts, slice), NET_WORK);
@@ -144,7 +145,7 @@ pub fn explain(id: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(test)]
 mod table {

@@ -6,7 +6,7 @@ use deadweight_trace::Trace;
 use std::fmt::Write;
 
 /// The report of a text trace.
-pub(super) fn weighed(text: &str) -> Report {
+pub(crate) fn weighed(text: &str) -> Report {
     let trace = Trace::from_text(text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
     let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
     assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), report.wall_ns);
@@ -37,7 +37,7 @@ pub(super) fn found(text: &str) -> String {
 }
 
 /// The notes of the largest rows: `account ns note`.
-pub(super) fn rows(text: &str, count: usize) -> String {
+pub(crate) fn rows(text: &str, count: usize) -> String {
     let report = weighed(text);
     let rows = report.ledger.iter().take(count);
     rows.map(|r| format!("{} {} {}", r.account, r.ns, r.note).trim_end().to_owned() + "\n")

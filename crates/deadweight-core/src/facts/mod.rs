@@ -280,6 +280,13 @@ impl<'a> Facts<'a> {
         self.timeline.blocks[block as usize].waits_for == WaitsFor::Recording
     }
 
+    /// Whether a program that serves waited for its next piece of work.
+    pub(crate) fn is_idle(&self, block: u32) -> bool {
+        let service = self.path.subject.service.as_ref();
+        let block = &self.timeline.blocks[block as usize];
+        service.is_some_and(|service| service.is_idle(self.timeline, block))
+    }
+
     /// The symbol tables.
     pub(crate) fn symbols(&self) -> &'a Symbols {
         &self.trace.symbols

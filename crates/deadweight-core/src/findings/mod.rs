@@ -32,9 +32,11 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
         CLASSES.iter().flat_map(|class| (class.inspect)(inspection)).collect();
     drafts.retain(|draft| draft.saving.max(draft.range.1).share_of(net) >= WORTH);
     drafts.retain(|draft| draft.has_enough_samples(inspection));
-    if drafts.iter().any(|draft| draft.moves) && facts.path.subject.tasks() > 1 {
+    let subject = &facts.path.subject;
+    let is_replayed = subject.tasks() > 1 && subject.service.is_none();
+    if is_replayed && drafts.iter().any(|draft| draft.moves) {
         let cpus = facts.trace.meta.cpus;
-        let whatif = WhatIf::new(facts.timeline, &facts.path.subject, cpus);
+        let whatif = WhatIf::new(facts.timeline, subject, cpus);
         if whatif.error() < DOUBTFUL {
             let replayed = |draft: &&mut Draft| draft.moves && draft.can_be_replayed(facts);
             drafts.iter_mut().filter(replayed).for_each(|d| d.limit(inspection, &whatif));

@@ -2,7 +2,7 @@
 //! run beside it.
 //!
 //! In: a timeline and a subject. Out: a [`Path`], whose pieces tile the wall time, so the ledger adds up by
-//! construction. It is walked backwards from the subject's end: a waker explains only the interval that was waited,
+//! construction. Of a program that serves, they are its busy tasks ([`service`]). Else the path is walked backwards from the subject's end: a waker explains only the interval that was waited,
 //! then the walk returns to the waiter (`docs/method.md`). It must not know costs: pieces say whose spans fill an
 //! interval, accounts are made of them later.
 
@@ -10,6 +10,7 @@ pub mod causes;
 pub mod cpu_holder;
 pub mod overlap;
 pub mod projection;
+mod service;
 mod subject;
 pub mod teams;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::timeline::{Block, Run, Span, Timeline, WokenBy};
 use deadweight_trace::ids::{TaskId, Tid};
 use deadweight_trace::units::Ns;
 
+pub use service::Service;
 pub use subject::{Candidate, NoProcess};
 pub(crate) use walk::last_task;
 
@@ -40,6 +42,8 @@ pub struct Subject {
     /// Where the walk begins, if not with the last task to die: of a process that lives on, the task that
     /// ran most.
     pub last: Option<TaskId>,
+    /// Of a program that serves: it does not end by itself, and its idle time costs nobody anything.
+    pub service: Option<Service>,
     /// The processes that the wanted name fits, in order of their start; empty if none was named.
     pub candidates: Vec<Candidate>,
 }

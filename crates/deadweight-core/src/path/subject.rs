@@ -1,6 +1,6 @@
 //! Choice of the process whose wall time is divided: the command, or a named process inside it.
 
-use super::Subject;
+use super::{Service, Subject};
 use crate::timeline::Timeline;
 use deadweight_trace::Trace;
 use deadweight_trace::ids::{TaskId, Tid};
@@ -41,10 +41,12 @@ impl Subject {
     /// # Errors
     /// If no process fits `of`.
     pub fn choose(trace: &Trace, timeline: &Timeline, of: Option<&str>) -> Result<Self, NoProcess> {
-        match of {
-            None => Ok(Self::command(trace, timeline)),
-            Some(wanted) => Self::named(trace, timeline, wanted),
-        }
+        let mut subject = match of {
+            None => Self::command(trace, timeline),
+            Some(wanted) => Self::named(trace, timeline, wanted)?,
+        };
+        subject.service = Service::of(trace, timeline, &subject);
+        Ok(subject)
     }
 
     fn command(trace: &Trace, timeline: &Timeline) -> Self {
@@ -66,6 +68,7 @@ impl Subject {
             last: (trace.meta.attached && !gone)
                 .then(|| busiest(timeline, root.process, (start, end)))
                 .flatten(),
+            service: None,
             candidates: Vec::new(),
         }
     }
@@ -120,7 +123,16 @@ impl Subject {
             .filter(|(t, own)| **own && t.process == process)
             .map(|(t, _)| t.end)
             .fold(start, Ns::max);
-        Self { process, root: task, start, end, own, last: None, candidates: Vec::new() }
+        Self {
+            process,
+            root: task,
+            start,
+            end,
+            own,
+            last: None,
+            service: None,
+            candidates: Vec::new(),
+        }
     }
 
     fn candidate(&self, timeline: &Timeline) -> Candidate {

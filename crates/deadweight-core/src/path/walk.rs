@@ -1,7 +1,7 @@
 //! The bounded walk. Time only goes down, so every span is visited once: the cost is that of the spans plus
 //! a search per jump, for any number of tasks.
 
-use super::{Join, Path, Piece, Subject};
+use super::{Join, Path, Piece, Subject, service};
 use crate::timeline::{Run, Task, Timeline};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
@@ -40,6 +40,20 @@ impl Path {
     /// If the pieces do not tile it: the law of the ledger.
     #[must_use]
     pub fn walk(timeline: &Timeline, subject: &Subject) -> Self {
+        let path = match &subject.service {
+            Some(service) => service::busy(timeline, subject, service),
+            None => Self::critical(timeline, subject),
+        };
+        let mut reached = subject.start;
+        for piece in &path.pieces {
+            assert!(piece.start == reached && piece.end > reached, "the pieces must tile");
+            reached = piece.end;
+        }
+        assert!(reached == subject.end, "the pieces must fill the wall time");
+        path
+    }
+
+    fn critical(timeline: &Timeline, subject: &Subject) -> Self {
         let mut walk = Walk {
             timeline,
             subject,
@@ -67,12 +81,6 @@ impl Path {
         let (mut pieces, mut joins) = (walk.pieces, walk.joins);
         pieces.reverse();
         joins.reverse();
-        let mut reached = subject.start;
-        for piece in &pieces {
-            assert!(piece.start == reached && piece.end > reached, "the pieces must tile");
-            reached = piece.end;
-        }
-        assert!(reached == subject.end, "the pieces must fill the wall time");
         Self { subject: subject.clone(), pieces, joins }
     }
 }

@@ -4,14 +4,15 @@
 //! `pool` combines several runs.
 
 use crate::account::AccountId;
-use crate::account::{Attribution, Detail, Entry};
+use crate::account::{Attribution, Detail, Entry, IDLE};
 use crate::facts::Facts;
 use crate::inspect::Sum;
 use crate::path::cpu_holder::CpuHolder;
-use crate::timeline::kernel_stacks::WaitsFor;
+use crate::timeline::WokenBy;
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use deadweight_report::report::{Basis, Row};
 use deadweight_report::stats::proportion::proportion;
-use deadweight_report::wording::{bytes, count, percent, things};
+use deadweight_report::wording::{bytes, count, percent, things, time};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -78,6 +79,11 @@ fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> Str
     let faults = Sum::of(attribution.in_account(account).filter(|e| e.detail == Detail::Faults));
     match (listed.is_empty(), faults.count) {
         (true, 0) => fixed_note(facts, account).to_owned(),
+        _ if account == IDLE => {
+            let from = listed.iter().find(|words| words.contains(" from "));
+            let work = from.or(listed.first()).cloned();
+            work.into_iter().chain(ticks(facts)).collect::<Vec<_>>().join(", ")
+        }
         (_, n) if n > 0 && account.is_sampled() => {
             let part = format!("{} in {}", percent(faults.ns, total), things(n, "page fault"));
             [vec![part], listed].concat().join(", ")
@@ -88,6 +94,23 @@ fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> Str
         }
         (false, _) => listed.join(", "),
     }
+}
+
+/// How often a timer wakes an idle program, if that is what mostly does.
+fn ticks(facts: &Facts<'_>) -> Option<String> {
+    let waits = facts.path.waits(facts.timeline).filter(|(.., block)| facts.is_idle(*block));
+    let (mut idle, mut lengths) = (Ns::ZERO, Vec::new());
+    for (from, to, _, block) in waits {
+        let block = &facts.timeline.blocks[block as usize];
+        idle += to - from;
+        if block.woken_by == WokenBy::Interrupt(Interrupt::Timer) {
+            lengths.push(to - from);
+        }
+    }
+    lengths.sort_unstable();
+    let by_timer: Ns = lengths.iter().copied().sum();
+    let typical = lengths.get(lengths.len() / 2).filter(|_| lengths.len() > 1)?;
+    (by_timer.share_of(idle) > 0.5).then(|| format!("a timer wakes it every {}", time(*typical)))
 }
 
 /// What a page fault of an account is: it distinguishes rows of the same group.
@@ -169,6 +192,8 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
 fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
     let sleeping = account == AccountId::of_class("wait-sleep");
     match (kind, peer) {
+        (_, Some(peer)) if account == IDLE => format!("waiting for work from {peer}"),
+        _ if account == IDLE => "waiting for work".into(),
         _ if sleeping => "asleep until a timer expired".into(),
         (WaitsFor::PipeData | WaitsFor::SocketData | WaitsFor::Poll, Some(peer)) => {
             format!("input from {peer}")

@@ -1,10 +1,11 @@
-//! The sections of a report of one run: rows, stages, top functions, work by function, code without names, hazards.
+//! The sections of a report of one run: rows, stages, the service, top functions, work by function, code without names, hazards.
 //!
 //! In: the facts of a run, and its time, charged. Out: values of `deadweight_report::report`. A section
 //! must not charge time (`attribute`) nor predict savings (`findings`).
 
 pub(crate) mod hazards;
 pub(crate) mod ledger;
+pub(crate) mod service;
 pub(crate) mod stages;
 pub(crate) mod top;
 pub(crate) mod unnamed;

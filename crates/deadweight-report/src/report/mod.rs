@@ -12,12 +12,14 @@ mod findings;
 mod ledger;
 mod read;
 mod runs;
+mod service;
 
 pub use counts::{AllocationSite, Allocations, Calls, CountBasis, Inside, Operation};
 pub use findings::{Finding, Hazard, How, Outcome, Proof, Removal, Site};
 pub use ledger::{Basis, FunctionWork, Row, TopFunction};
 pub use runs::{CleanRuns, ExitInfo, Interval, Recording, Runs, Stage, SubjectInfo, TracedRuns};
 use serde::{Deserialize, Serialize};
+pub use service::{RequestPart, ServiceInfo};
 
 /// The version of this form.
 pub const SCHEMA: u32 = 1;
@@ -43,6 +45,9 @@ pub struct Report {
     /// The function that the ledger is restricted to (`--in`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Inside>,
+    /// Of a program that serves: its busy time and the cost of a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceInfo>,
     /// The part of the command's wall time that the ledger divides, 0 to 1, where it is not all of it (`--of`,
     /// `--in`) and the clean runs were of the whole command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +55,7 @@ pub struct Report {
     /// The wall time that the ledger divides: of the traced run, or the clean median under `-r`.
     pub wall_ns: u64,
     /// The part of `wall_ns` that an undisturbed, untraced run would take: without tracing overhead and other
-    /// programs. Savings are shares of it.
+    /// programs; of a program that serves, its busy time. Savings are shares of it.
     #[serde(default)]
     pub net_ns: u64,
     /// The rows. Their `ns` add up to `wall_ns` exactly.

@@ -28,7 +28,8 @@ Reading the ledger:
   Each row is a part of the wall time (the elapsed time), and the rows add up to it exactly. Time
   that is not known has a row of its own. An 'exact' amount was recorded from start to end; other
   amounts are shares of samples, with an interval. Findings may overlap; rows never do.
-  'undisturbed' is the wall time without tracing and without what other programs took.
+  'undisturbed' is the wall time without tracing and without what other programs took;
+  'busy' is that of a server without its idle time.
 
 Exit status:
   The command's own; 128 + the signal's number if a signal ended it; 127 if it was not found; 126 if

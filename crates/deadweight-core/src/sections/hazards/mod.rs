@@ -12,6 +12,7 @@ use crate::facts::processes::{Process, ProcessId};
 use crate::path::cpu_holder::CpuHolder;
 use crate::sections::stages;
 use crate::timeline::kernel_stacks::WaitsFor;
+use crate::timeline::{Block, WokenBy};
 use deadweight_report::report::{Hazard, Stage};
 use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
@@ -209,13 +210,20 @@ fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     if total.share_of(wall.total) >= DISTURBED {
         // Where wakers are not recorded, other programs have no names either.
         let worst = outside.max().filter(|_| facts.trace.meta.records_wakers());
+        let client = worst.filter(|(_, p)| is_client(facts, *p)).map(|(_, p)| facts.name(p));
         let worst = worst.map_or(String::new(), |(_, p)| format!(" (mostly {})", facts.name(p)));
+        let advice = match client {
+            Some(client) => {
+                format!("{client} sends its requests: give it CPUs of its own (taskset)")
+            }
+            // What is joined or serves cannot be run again.
+            None if facts.path.subject.service.is_some() => "Repeat on a quiet machine".to_owned(),
+            None => "Repeat on a quiet machine, or with more runs (-r)".to_owned(),
+        };
         let text = format!(
-            "The command waited {} of the wall time for a CPU, because of other programs{worst}. Repeat \
-             on a quiet machine{}.",
+            "The command waited {} of the wall time for a CPU, because of other programs{worst}. \
+             {advice}.",
             percent(total, wall.total),
-            // An attached process cannot be run again.
-            if facts.trace.meta.attached { "" } else { ", or with more runs (-r)" }
         );
         return Some(hazard("noisy", text));
     }
@@ -227,6 +235,15 @@ fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
         );
         hazard("noisy", text)
     })
+}
+
+/// Whether the subject serves, and this process sends it requests.
+fn is_client(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let sent = |block: &Block| {
+        matches!(block.waits_for, WaitsFor::SocketData | WaitsFor::Poll)
+            && matches!(block.woken_by, WokenBy::Task(by) if facts.processes.of(by) == process)
+    };
+    facts.path.subject.service.is_some() && facts.timeline.blocks.iter().any(sent)
 }
 
 /// A quota kept the command from running: neither another program nor an idle machine did.

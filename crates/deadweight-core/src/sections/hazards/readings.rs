@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// The two readings, if they differ much.
 pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
     let subject = &facts.path.subject;
-    // One task has one reading.
-    if subject.tasks() < 2 {
+    // One task has one reading, and the busy tasks of a program that serves are one.
+    if subject.tasks() < 2 || subject.service.is_some() {
         return None;
     }
     let along = facts.path.causes(facts.timeline);

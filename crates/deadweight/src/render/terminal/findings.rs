@@ -57,7 +57,7 @@ fn evidence(sheet: &mut Sheet, text: &str) {
 struct Whole {
     ns: u64,
     scale: Scale,
-    /// ` undisturbed`, if the base differs from the ledger's total.
+    /// ` undisturbed`, if the base differs from the ledger's total; ` busy` of a program that serves.
     word: &'static str,
 }
 
@@ -70,7 +70,11 @@ impl Whole {
         // Older reports do not have the time that other programs took.
         let ns = if report.net_ns > 0 { report.net_ns.min(untraced) } else { untraced };
         let differs = scale.steps(ns) != scale.steps(report.wall_ns);
-        let word = if differs { " undisturbed" } else { "" };
+        let word = match (&report.service, differs) {
+            (Some(_), _) => " busy",
+            (None, true) => " undisturbed",
+            (None, false) => "",
+        };
         Self { ns, scale, word }
     }
 

@@ -3,7 +3,7 @@
 use crate::render::page::{Ink, Line, Sheet, columns, fitted};
 use crate::render::quantity::{Scale, beside, count, percent, time};
 use crate::running::program::EXEC;
-use deadweight_report::report::{CountBasis, Inside, Report, Row, Runs};
+use deadweight_report::report::{CountBasis, Inside, Report, RequestPart, Row, Runs, ServiceInfo};
 
 /// Widest share of a line that a command may take, in columns out of 100.
 const COMMAND_SHARE: usize = 60;
@@ -29,6 +29,9 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
         line.push(ink, &part);
     }
     sheet.line(&line);
+    if let Some(service) = &report.service {
+        requests(sheet, service, report.wall_ns);
+    }
     if let Some(inside) = &report.inside {
         calls(sheet, inside);
         operation(sheet, inside, report);
@@ -126,6 +129,20 @@ fn inside(report: &Report) -> Option<(Ink, String)> {
     let inside = report.inside.as_ref()?;
     let (wall, share) = (time(report.wall_ns), percent(inside.share));
     Some((Ink::Strong, format!("only under {}: {wall}, {share} of the run", inside.function)))
+}
+
+/// How long a program that serves was busy, and what a request cost.
+fn requests(sheet: &mut Sheet, service: &ServiceInfo, wall_ns: u64) {
+    let share = percent(service.busy_ns as f64 / wall_ns.max(1) as f64);
+    let mut text = format!("busy for {} of {} ({share})", time(service.busy_ns), time(wall_ns));
+    if service.cpu_ns_per_request > 0.0 {
+        let each = nanoseconds(service.cpu_ns_per_request);
+        let part = |part: &RequestPart| format!("{} {}", part.name, nanoseconds(part.ns));
+        let parts: Vec<String> = service.parts.iter().map(part).collect();
+        let requests = count(service.requests);
+        text.push_str(&format!("; {requests} requests, {each} of CPU each: {}", parts.join(", ")));
+    }
+    sheet.paragraph(Line::indented(4), 6, Ink::Strong, &text);
 }
 
 /// The cost of a call of that function, as benchmarks show it, or why calls were not counted.

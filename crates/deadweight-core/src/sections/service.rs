@@ -1,0 +1,159 @@
+//! What a program that serves was busy with, and the CPU time of a request.
+//!
+//! A request is an exchange on a socket: data that was received, and data that was sent after it. Where calls
+//! were counted together, as many answers as requests are taken. A socket that the program connected itself
+//! has no requests: there it is the client.
+
+use crate::account::{AccountId, Attribution, Detail, IDLE, OBSERVER};
+use crate::facts::Facts;
+use crate::facts::joinable::Transfer;
+use crate::timeline::descriptors::ObjectKind;
+use deadweight_report::report::{RequestPart, ServiceInfo};
+use deadweight_trace::syscall;
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+/// A part of a request below this share is left out.
+const SMALL: f64 = 0.05;
+/// So few exchanges say nothing about a request.
+const FEW: u64 = 10;
+
+/// The service of the subject, if it serves.
+pub(crate) fn service(
+    facts: &Facts<'_>,
+    wall: &Attribution,
+    cpu: &Attribution,
+) -> Option<ServiceInfo> {
+    facts.path.subject.service.as_ref()?;
+    let requests = answers(facts);
+    let (parts, whole) = parts(facts, cpu);
+    let per_request = |ns: Ns| if requests < FEW { 0.0 } else { ns.0 as f64 / requests as f64 };
+    Some(ServiceInfo {
+        busy_ns: wall.net().0,
+        idle_ns: wall.of(IDLE).0,
+        requests,
+        cpu_ns_per_request: per_request(whole),
+        parts: parts
+            .into_iter()
+            .filter(|(_, ns)| requests >= FEW && ns.share_of(whole) >= SMALL)
+            .map(|(name, ns)| RequestPart { name, ns: per_request(ns) })
+            .collect(),
+    })
+}
+
+/// CPU time by system call and account, largest first, and its sum: without start and tracing.
+fn parts(facts: &Facts<'_>, cpu: &Attribution) -> (Vec<(String, Ns)>, Ns) {
+    let start = AccountId::of_class("start-up");
+    let counts = |account| account != OBSERVER && account != start;
+    let mut parts: BTreeMap<&str, Ns> = BTreeMap::new();
+    for entry in cpu.entries.iter().filter(|entry| counts(entry.account)) {
+        let name = match entry.detail {
+            Detail::Calls(group) => facts.call_groups.get(group).name,
+            _ => entry.account.group(),
+        };
+        *parts.entry(name).or_default() += entry.ns;
+    }
+    let whole = parts.values().copied().sum();
+    let mut parts: Vec<_> = parts.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect();
+    parts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    (parts, whole)
+}
+
+/// How often data was sent on a socket after data had been received there.
+fn answers(facts: &Facts<'_>) -> u64 {
+    let subject = &facts.path.subject;
+    let Some(service) = &subject.service else { return 0 };
+    let mut sockets: BTreeMap<u32, Exchanges> = BTreeMap::new();
+    let arch = facts.trace.meta.arch;
+    let mut transfers: BTreeMap<u16, Option<Transfer>> = BTreeMap::new();
+    let mut transfer = |nr| {
+        let known = || syscall::name(arch, nr).and_then(Transfer::of);
+        *transfers.entry(nr).or_insert_with(known)
+    };
+    for call in facts.timeline.calls.iter().filter(|call| subject.owns(call.task)) {
+        let Some(object) = call.object().filter(|object| !service.asks(*object)) else { continue };
+        let is_socket = facts
+            .timeline
+            .objects
+            .get(object)
+            .is_some_and(|o| matches!(o.kind, ObjectKind::Socket | ObjectKind::Datagrams));
+        let moved = call.ret().is_some_and(|ret| ret > 0);
+        if !is_socket || !moved {
+            continue;
+        }
+        let socket = sockets.entry(object).or_default();
+        match transfer(call.nr) {
+            Some(Transfer::Takes) => socket.add(0, call.times()),
+            Some(Transfer::Gives) => socket.add(1, call.times()),
+            _ => {}
+        }
+    }
+    sockets.values().map(|socket| socket.turns[0].min(socket.turns[1])).sum()
+}
+
+/// What came and went on one socket.
+#[derive(Default)]
+struct Exchanges {
+    /// Turns of the peer and of the program: calls of one direction in a row are one turn.
+    turns: [u64; 2],
+    latest: Option<usize>,
+}
+
+impl Exchanges {
+    /// So many calls in this direction; several were counted together, and each is a turn.
+    fn add(&mut self, direction: usize, times: u64) {
+        let continued = times == 1 && self.latest == Some(direction);
+        self.turns[direction] += if continued { 0 } else { times };
+        self.latest = Some(direction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::weighed;
+
+    /// A joined program that answers `count` requests, of two reads and two writes each.
+    fn server(count: u64, first: &str) -> (u64, f64) {
+        let request = |at: u64| {
+            format!(
+                "{} syscall recvfrom 5 64 0\n{} back 64\n{} syscall recvfrom 5 64 0\n{} back 8
+                 {} syscall sendto 5 100 0\n{} back 100\n{} syscall sendto 5 10 0\n{} back 10\n",
+                at,
+                at + 5,
+                at + 10,
+                at + 15,
+                at + 20,
+                at + 30,
+                at + 40,
+                at + 45
+            )
+        };
+        let calls: String = (0..count).map(|i| request(100 + i * 100)).collect();
+        let end = 200 + count * 100;
+        let text = format!("attached\ntask 1 server\n0 on\n{first}\n{calls}{end} sample work");
+        let service = weighed(&text).service.unwrap();
+        (service.requests, service.cpu_ns_per_request)
+    }
+
+    const ACCEPT: &str = "10 syscall accept4 3\n20 back 5";
+
+    #[test]
+    fn an_answer_after_a_request_is_one_whatever_the_number_of_calls() {
+        let (requests, each) = server(20, ACCEPT);
+        assert_eq!(requests, 20);
+        assert!((each - 110.0).abs() < 2.0, "{each}");
+    }
+
+    #[test]
+    fn what_the_program_asks_itself_is_no_request() {
+        let connect = "10 syscall socket 2 1 0\n20 back 5\n30 syscall connect 5\n40 back 0";
+        assert_eq!(server(20, connect).0, 0);
+        assert_eq!(server(20, "10 syscall openat 3\n20 back 5").0, 0);
+    }
+
+    #[test]
+    fn a_few_exchanges_give_no_mean() {
+        let (requests, each) = server(3, ACCEPT);
+        assert_eq!((requests, each), (3, 0.0));
+    }
+}

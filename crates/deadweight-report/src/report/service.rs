@@ -1,0 +1,29 @@
+//! A program that serves: how long it was busy, and what a request cost.
+//!
+//! Data only. Not for how requests are counted; see `deadweight-core`.
+
+use serde::{Deserialize, Serialize};
+
+/// The work of a program that serves: it was joined while it ran, or takes connections until a signal ends it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServiceInfo {
+    /// The part of the wall time in which it was not idle, without tracing overhead and other programs.
+    pub busy_ns: u64,
+    /// The part in which all its tasks waited for work.
+    pub idle_ns: u64,
+    /// Answers on its sockets: data sent after data had been received on the same one. 0 if none was seen.
+    pub requests: u64,
+    /// CPU time of all its tasks per request, without its start and without tracing overhead.
+    pub cpu_ns_per_request: f64,
+    /// What that consists of, largest first; small parts are left out.
+    pub parts: Vec<RequestPart>,
+}
+
+/// A part of the CPU time of a request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestPart {
+    /// Name of a system call, or the word of a row.
+    pub name: String,
+    /// Nanoseconds per request.
+    pub ns: f64,
+}
