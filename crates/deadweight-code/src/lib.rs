@@ -1,8 +1,8 @@
 //! Machine code of one function into a role for every instruction: what is work, and what is
 //! zeroing, copying, checking, calling or locking on its behalf.
 //!
-//! - Comes in: the bytes of a function ([`Code`]), and names for the addresses that it calls ([`Names`]).
-//! - Goes out: a [`Function`], whose instructions have a [`Role`] each, and which
+//! - In: the bytes of a function ([`Code`]), and names for the addresses that it calls ([`Names`]).
+//! - Out: a [`Function`], whose instructions have a [`Role`] each, and which
 //!   [charges](Function::charge) a sampled address to the instruction that the sample waited for.
 //! - Must not know: where bytes and names come from (the sealer), or what a role costs (the cost classes). Any bytes are
 //!   accepted, in time and memory proportional to their number.
@@ -11,7 +11,7 @@
 //! knows an architecture), [`roles`] (the rules, one file for each kind of role), `function` (the result, its loops and
 //! listings). Then [`machine_code`], which joins functions and samples of a trace; [`removal`], which finds the bytes to
 //! replace so that a cost is not paid; `probe_site`, where a probe counts calls best; and [`symbol_role`], the purpose of
-//! library functions by name.
+//! library functions by name. A *call* is a call of a function here.
 
 #![forbid(unsafe_code)]
 

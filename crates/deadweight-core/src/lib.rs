@@ -17,7 +17,8 @@
 //!
 //! Each uses only those above it. Beside the pipeline: [`counts`] adds a run that counts calls and allocations,
 //! [`proof`] judges runs without what a finding blames, [`runners`] recognises recordings of `go test` and similar
-//! commands, `visit_count` counts work in tests.
+//! commands, `visit_count` counts work in tests. A *call* is a system call here, in the classes of user code also a
+//! call of a function; the types say which.
 //!
 //! No IO, no clock, no environment, no hash order: the same bytes give the same report.
 #![forbid(unsafe_code)]

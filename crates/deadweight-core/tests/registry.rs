@@ -1,4 +1,5 @@
-//! Every cost class is complete: it explains itself, is tested both ways, and is seen in a program.
+//! Every cost class is complete: it explains itself, has a test in which it claims and one in which it
+//! must not, and names a test program.
 //!
 //! A failure names the file to write. What a class finds is tested in the class.
 #![expect(clippy::disallowed_methods, reason = "the list is compared with the files beside it")]

@@ -1,5 +1,5 @@
-//! One entry for fuzzing: reads a text with each parser that reads `/proc`, `/sys`, cgroups and tracefs. It judges
-//! nothing.
+//! One entry for fuzzing: reads a text with each parser that reads `/proc`, `/sys`, cgroups and tracefs. It checks
+//! only that no parser panics.
 
 use crate::perf::tracefs::Tracepoint;
 use crate::procfs::{self, cgroup, memory, snapshot, waits};

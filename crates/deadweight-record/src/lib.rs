@@ -2,7 +2,7 @@
 //!
 //! The only crate with `unsafe`, perf events, BPF, ptrace, `fork` and `/proc`. It reports facts
 //! ([`deadweight_trace::raw`]) to a [`Sink`](deadweight_trace::raw::Sink). It knows no symbols, no
-//! causes and no cost classes.
+//! causes and no cost classes. A *call* is a system call here.
 //!
 //! A tour, in the order of a recording:
 //!

@@ -6,21 +6,22 @@
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountId(u8);
 
-/// How the time of an account is known.
+/// By what time is charged to an account.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Basis {
+enum ChargedBy {
     /// As whole slices, with both ends in the recording.
     Slices,
     /// The program's own time, divided by samples.
     Samples,
 }
-use Basis::{Samples, Slices};
+use ChargedBy::{Samples, Slices};
 
 /// How many accounts belong to cost classes. They come first, in the order of precedence.
 const OF_CLASSES: u8 = 22;
 
-/// Name, group (the word in the ledger), and basis of each account.
-const ACCOUNTS: [(&str, &str, Basis); 31] = [
+/// Of each account: its name, its group (the word that its row begins with; several rows may have the same), and
+/// by what it is charged.
+const ACCOUNTS: [(&str, &str, ChargedBy); 31] = [
     ("wait-input", "waiting", Slices),
     ("wait-output", "waiting", Slices),
     ("wait-lock", "waiting", Slices),
@@ -96,7 +97,7 @@ impl AccountId {
         ACCOUNTS[usize::from(self.0)].0
     }
 
-    /// The word shown in the ledger.
+    /// The word that its row in the ledger begins with; several rows may have the same.
     #[must_use]
     pub fn group(self) -> &'static str {
         ACCOUNTS[usize::from(self.0)].1

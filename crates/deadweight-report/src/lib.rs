@@ -1,13 +1,13 @@
 //! Reports and what is computed from them: JSON, statistics, comparison, conditions for scripts, benchmark files.
 //!
-//! - Comes in: the values of a [`Report`](report::Report) from `deadweight-core`, its JSON, or result files of benchmark
+//! - In: the values of a [`Report`](report::Report) from `deadweight-core`, its JSON, or result files of benchmark
 //!   programs.
-//! - Goes out: JSON, comparisons with a verdict for each row, answers to conditions, warnings as sentences.
+//! - Out: JSON, comparisons with a verdict for each row, answers to conditions, warnings as sentences.
 //! - Must not know: traces, timelines, machine code, or how anything is displayed. Of `deadweight-trace` it uses only
 //!   units and patches.
 //!
 //! Read in this order: [`account`] (the rows of a ledger), [`report`], [`stats`], [`compare`], [`gate`], [`benchmarks`].
-//! [`wording`] formats numbers for sentences.
+//! [`wording`] formats numbers for sentences. *Calls* are calls of a function here ([`report::Calls`]).
 #![forbid(unsafe_code)]
 
 pub mod account;

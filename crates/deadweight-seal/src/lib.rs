@@ -1,11 +1,11 @@
 //! Raw events in, a sealed trace out: stacks unwound, images named, functions and lines resolved.
 //!
 //! The only crate that reads ELF and DWARF files. It draws no conclusions (`deadweight-core`) and records
-//! nothing (`deadweight-record`). A tour, each part using only those before it:
+//! nothing (`deadweight-record`). A *call* is a call of a function here, a *call chain* its callers. A tour, each part using only those before it:
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `host` | what the caller lends: giving up privileges, asking how much memory is left |
+//! | `host` | services that the caller provides: giving up privileges, asking how much memory is left |
 //! | `hash`, `frame` | a quick hash; one source-level frame |
 //! | `elf` | the bytes of a file, its segments and sections, its separate debug files |
 //! | `cfi` | call frame information: how to get from an address to its caller |

@@ -1,13 +1,14 @@
 //! A recorded run: immutable, self-contained, versioned. Everything after it is a pure function of it.
 //!
-//! - Comes in: raw events from the recorder ([`raw`]), or the bytes or the text of a trace file.
-//! - Goes out: a [`Trace`]: facts about the run ([`Meta`]), [`symbols`], and [`Event`]s in order of time. The events
+//! - In: raw events from the recorder ([`raw`]), or the bytes or the text of a trace file.
+//! - Out: a [`Trace`]: facts about the run ([`Meta`]), [`symbols`], and [`Event`]s in order of time. The events
 //!   stay encoded (about 10 bytes each) and are decoded while they are walked: ten million take some 100 MB.
 //! - Must not know: how events are recorded, how symbols are found, or what a time was spent on.
 //!
 //! Read in this order: [`units`] and [`ids`], [`event`], [`symbols`], [`meta`](Meta), then the forms: [`encoded`] (in
-//! memory), [`binary`] (the file), [`text`] (for people and tests). [`raw`], [`probe`] and [`patch`] are the
-//! vocabulary that the recorder, the sealer and the analysis share.
+//! memory), [`binary`] (the file), [`text`] (for people and tests). [`raw`], [`probe`] (places for uprobes)
+//! and [`patch`] (bytes that `--prove` replaces) are shared by the recorder, the sealer and the analysis. A *call* is a
+//! system call here.
 
 #![forbid(unsafe_code)]
 

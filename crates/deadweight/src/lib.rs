@@ -1,6 +1,7 @@
 //! The parts of the command `deadweight`, as a library so that tests and fuzz targets reach them.
 //!
-//! Not an interface for others: it changes with the command. The pure part is `deadweight-core`.
+//! Not an interface for others: it changes with the command. The pure part is `deadweight-core`. Start at `command/run.rs`: what
+//! `deadweight -- PROGRAM` does.
 
 pub mod cli;
 pub mod command;

@@ -1,7 +1,7 @@
 //! Machine code into [`Instruction`]s: the only place that knows an architecture.
 //!
-//! - Comes in: the bytes of a function.
-//! - Goes out: its instructions in common terms, their text, and the registers of its calling convention; for x86-64 also
+//! - In: the bytes of a function.
+//! - Out: its instructions in common terms, their text, and the registers of its calling convention; for x86-64 also
 //!   bytes that replace instructions (`x86::rewrite`).
 //! - Must not know: what instructions are for; see `roles`.
 

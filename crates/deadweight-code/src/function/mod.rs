@@ -1,7 +1,7 @@
 //! A function: its instructions, each with a role, and what a sampled address is charged to.
 //!
-//! - Comes in: the bytes of a function and names for what it calls.
-//! - Goes out: roles, loops ([`loops`](self::loops)), listings ([`listing`](self::listing)), sizes.
+//! - In: the bytes of a function and names for what it calls.
+//! - Out: roles, loops ([`loops`](self::loops)), listings ([`listing`](self::listing)), sizes.
 //! - Must not know: traces or samples as such; `machine_code` joins both.
 
 pub(crate) mod listing;

@@ -1,7 +1,7 @@
 //! Patches that remove a cost from a function: a call that fills memory, the checks of a loop, lock prefixes.
 //!
-//! - Comes in: the bytes of a function, and what to remove.
-//! - Goes out: patches of equal length for a copy of the binary, or the obstacle. Nothing moves. The removed code may have
+//! - In: the bytes of a function, and what to remove.
+//! - Out: patches of equal length for a copy of the binary, or the obstacle. Nothing moves. The removed code may have
 //!   been needed: running the copy shows that.
 //! - Must not know: which removal is worth trying, or files.
 

@@ -1,7 +1,7 @@
 //! The rules that give each instruction its role, one file for each kind of role.
 //!
-//! - Comes in: a function's body.
-//! - Goes out: a [`Role`] for each instruction, and the [`Shape`] of the whole.
+//! - In: a function's body.
+//! - Out: a [`Role`] for each instruction, and the [`Shape`] of the whole.
 //! - Must not know: samples or costs. A role is a purpose, not a judgement: a copy may be the program's task.
 //!
 //! If two rules match an instruction, the order in `find` decides: data movement first, then checks, then calls.

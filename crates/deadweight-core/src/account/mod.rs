@@ -1,7 +1,7 @@
 //! The wall time, charged: slices, accounts, and sums of slices with queries for findings and sections.
 //!
 //! In: nothing; `attribute` fills it. Out: entries by account, process and detail, and the part of them under one
-//! function ([`inside`]). It must not know which account a slice belongs to: that is `cost`.
+//! function ([`inside`]). Must not know: which account a slice belongs to: that is `cost`.
 
 pub(crate) mod inside;
 

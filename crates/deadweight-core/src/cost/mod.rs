@@ -2,8 +2,8 @@
 //!
 //! In: slices, samples, and an inspection. Out: the account of each slice and sample, and drafts of
 //! findings. A class knows its slices, what it is mistaken for, and the advice. The first class that claims
-//! a slice has it; unclaimed slices go to a fixed account. A class must not read the trace itself, only the
-//! `Facts`.
+//! a slice has it; unclaimed slices go to a fixed account. Must not know: the trace itself, only the
+//! `Facts`. A new class is a file here, an entry of `CLASSES`, and a row in deadweight-report's `account.rs`.
 
 mod allocation;
 mod atomics;

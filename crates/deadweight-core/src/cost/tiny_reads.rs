@@ -7,8 +7,8 @@
 //! # How deadweight knows
 //! The trace has every call with the size that the program asked for. The time inside the calls is
 //! exact, except for the cost of entering and leaving the kernel: this is calibrated, to about 30
-//! ns per call. The saving in the program's own code is the time that samples find at the call and
-//! in the library function that makes it, and nowhere else.
+//! ns per call. Of the program's own time, only samples at the call or in its library wrapper count
+//! as saving.
 //!
 //! # What it is mistaken for
 //! A reader that asks for more than it gets: a larger buffer would get the same. A few small
@@ -19,7 +19,7 @@
 //! Read blocks of 64 KiB into a buffer and take the pieces from there.
 //!
 //! # Seen in
-//! Zig EVM: one read per byte of the program, 35 times slower than with a buffer.
+//! An Ethereum virtual machine in Zig: one read per byte of its input program, 35 times slower than with a buffer.
 //! In `tests/programs`: `count_bytes.c`.
 
 use super::{AccountId, Claim, Class, Inspection};

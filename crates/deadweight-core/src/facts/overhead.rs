@@ -12,19 +12,19 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Overhead, Trace};
 
-/// The kernel divides CPU time into user and system by where the timer tick interrupted. This much of clean
-/// runs is a hundred ticks where they are slowest (250 Hz): five points of standard error.
+/// The clean runs together need this much CPU time: 100 ticks at 250 Hz. The kernel divides CPU time into user
+/// and system by where the tick interrupted, so the division has a standard error of 5 percentage points.
 const SPLIT: Ns = Ns(400_000_000);
-/// A side with a smaller share of overhead is left as calibrated: runs differ by as much.
+/// A mode (user or kernel) with a smaller share of overhead is left as calibrated: runs differ by as much.
 const NEGLIGIBLE: f64 = 0.05;
 /// The scaled cost stays within these factors of the calibrated one.
 const FACTOR: (f64, f64) = (0.25, 4.0);
-/// The recording and the kernel must have counted the same tasks.
+/// If recorded and rusage CPU time differ by more than this share, they do not cover the same tasks.
 const SAME_TASKS: f64 = 0.1;
 /// Costs are limited to the length of their span, so fitting takes a few rounds.
 const ROUNDS: usize = 3;
 
-/// Overhead in a span of a task on a CPU that is charged from its start, with so many samples in it.
+/// Overhead in an on-CPU span that is charged from its first nanosecond and contains `samples` samples.
 pub(crate) fn in_span(
     timeline: &Timeline,
     cost: &Overhead,

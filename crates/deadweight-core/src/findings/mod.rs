@@ -1,6 +1,6 @@
 //! From a class' draft to a finding with its place, its saving and advice.
 //!
-//! In: an inspection. Out: findings, best first. It must not know single costs: that is `cost`.
+//! In: an inspection. Out: findings, best first. Must not know: single costs: that is `cost`.
 //! `removals` lists what can be removed from the binary to try it.
 
 mod removals;

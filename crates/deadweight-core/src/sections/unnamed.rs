@@ -1,7 +1,7 @@
 //! Warnings about code that ran and has no name or no line, so that missing names are not mistaken for
 //! missing code.
 //!
-//! Only where it matters for the reader: a large part of the program's own time. Faults of a file were
+//! Only where it matters for the reader: a large part of the program's own time. Problems of a file were
 //! reported when it was sealed; they are not repeated.
 
 use crate::account::Attribution;

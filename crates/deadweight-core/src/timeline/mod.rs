@@ -1,7 +1,7 @@
 //! Every task's life as spans that tile it: what it did, what it waited for, which task ended the wait.
 //!
 //! In: a trace, read in one pass over the events in order; tids become [`TaskId`]s on the way, because the
-//! kernel reuses them. Out: a [`Timeline`]. It must not know whose wall time is divided: that is `path`.
+//! kernel reuses them. Out: a [`Timeline`]. Must not know: whose wall time is divided: that is `path`.
 //! Ten million events must fit into a GiB with everything concluded from them, so spans and calls are
 //! small, and equal arguments of calls are kept once.
 

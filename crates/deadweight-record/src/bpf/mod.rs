@@ -6,7 +6,7 @@
 //! an event and a program, are called through a list, which costs a short call more than the
 //! program. If the kernel refuses them, perf events record each call.
 //!
-//! It must not know which tasks belong to the recording; see `session`. `high_rate` chooses the
+//! Must not know: which tasks belong to the recording; see `session`. `high_rate` chooses the
 //! tasks to count.
 
 mod assembler;

@@ -1,4 +1,4 @@
-//! Records of decimated system calls (1 in N), into raw events. For the number of calls see `merge::nth`.
+//! Records of decimated system calls (1 in N), into raw events. For the number of calls see `merge::decimated`.
 
 use super::Follow;
 use super::merge::UnrecordedCalls;

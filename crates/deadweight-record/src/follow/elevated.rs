@@ -18,8 +18,8 @@ impl Follow<'_> {
         }
     }
 
-    /// A call of this task was recorded. If it has elevated privileges, the warning about them does not hold for
-    /// calls.
+    /// A call of this task was recorded. If it has elevated privileges, the warning must not say that calls are
+    /// missing.
     pub(super) fn calls(&mut self, task: u32) {
         let elevated = self.tasks.get(&task).is_some_and(|known| known.elevated);
         self.stats.elevated_calls |= elevated;

@@ -1,8 +1,8 @@
 //! Follows the program and its descendants through the records of the whole machine, and turns them into raw events.
 //!
-//! Comes in: decoded records in order of time. Goes out: raw events to the sink. Other programs' tasks appear only
+//! In: decoded records in order of time. Out: raw events to the sink. Other programs' tasks appear only
 //! where they hold a CPU, or wake a followed task. Tids are reused, so births, in order of time, decide which tasks
-//! belong to the program. It must not know causes or costs.
+//! belong to the program. Must not know: causes or costs.
 
 mod attached;
 mod counted_places;
@@ -36,7 +36,7 @@ use merge::UnrecordedCalls;
 pub(crate) use stats::RecordingStats;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use user_stack::Site;
+use user_stack::UserStack;
 
 /// The id that perf writes for a task that is already reaped.
 const REAPED: u32 = u32::MAX;
@@ -116,7 +116,7 @@ struct Task {
     /// The latest event that waits for user registers and stack.
     expected_site: Option<Role>,
     /// User registers and stack that came before their event.
-    early_site: Option<Site>,
+    early_site: Option<UserStack>,
     /// When it was last on a CPU, as dead.
     gone: Option<u64>,
     /// It was switched out, and not in again.

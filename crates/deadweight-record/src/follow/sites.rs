@@ -3,13 +3,14 @@
 //! For reading them out of a record see `user_stack`.
 
 use super::Follow;
-use super::user_stack::{Site, user_state};
+use super::user_stack::{UserStack, user_state};
 use crate::perf::decode::{Record, Sample};
 use crate::perf::schema::Role;
 use deadweight_trace::raw::{RawKind, UserState};
 
 impl Follow<'_> {
-    /// An event that can have user registers and stack was emitted: they follow if they came early.
+    /// To be called after an event that can have user registers and stack. If they were read before it, they are
+    /// emitted now; otherwise from the next record of the same role.
     pub(super) fn expect_site(&mut self, record: &Record<'_>, task: u32, site: Role) {
         let Some(known) = self.tasks.get_mut(&task) else { return };
         known.expected_site = Some(site);
@@ -32,7 +33,7 @@ impl Follow<'_> {
                 task.expected_site = None;
                 self.emit(record, record.task, RawKind::Site(user));
             } else {
-                task.early_site = Some(Site::keep(sample.role, &user));
+                task.early_site = Some(UserStack::keep(sample.role, &user));
             }
         }
         self.user_chain = chain;

@@ -1,7 +1,7 @@
 //! Records of the program's own tasks, where nothing else is recorded: the user rung.
 //!
-//! There the kernel reports that a task was switched out, but not why; it ends a task's records before its memory is
-//! freed; it names a new program only by its first mapping. Wakers are inferred later, from the whole recording.
+//! There the kernel reports that a task was switched out, but not why. The last record of a task comes before the kernel
+//! frees its memory, so the task ends later than recorded. After exec, only the first mapping names the new program. Wakers are inferred later, from the whole recording.
 
 use super::missing_ticks::Ticks;
 use super::{Exec, Follow, Role};
@@ -11,16 +11,18 @@ use deadweight_trace::Off;
 use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawKind};
 use std::collections::HashMap;
 
-/// How long the exit of a process may take, in ns, if no other waits for it. Otherwise its parent's wake-up shows it.
+/// How long the exit of a process may take, in ns, if no process waits for it. If one does, its wake-up
+/// shows the end.
 const LONGEST_DEATH: u64 = 20_000_000;
 /// The same for a thread whose process lives on.
 const LONGEST_DEATH_OF_THREAD: u64 = 200_000;
 
 /// The state of the user rung.
 pub(super) struct UserRung {
+    /// Whether the records are of all tasks of the machine, not only of the program's.
     everyone: bool,
     ticks: Ticks,
-    /// The root called exec: the clock runs.
+    /// Whether the command's first process called exec: the wall time begins.
     started: bool,
     /// Tasks after an exec whose file is not known yet.
     execs: HashMap<u32, Named>,

@@ -6,7 +6,7 @@ use crate::perf::schema::Role;
 use deadweight_trace::raw::UserState;
 
 /// User registers and stack, kept until the event that they belong to comes.
-pub(crate) struct Site {
+pub(crate) struct UserStack {
     pub(crate) role: Role,
     ip: u64,
     sp: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Site {
     chain: Vec<u64>,
 }
 
-impl Site {
+impl UserStack {
     pub(crate) fn keep(role: Role, user: &UserState<'_>) -> Self {
         let UserState { ip, sp, fp, lr, .. } = *user;
         let (stack, chain) = (user.stack.to_vec(), user.chain.to_vec());

@@ -1,8 +1,8 @@
 //! Runs a program: starts it behind a barrier, releases it, and waits for its end.
 //!
-//! Comes in: a [`Request`]. Goes out: the program's end, with its times. The program must not notice the recorder: it
+//! In: a [`Request`]. Out: the program's end, with its times. The program must not notice the recorder: it
 //! gets the same process group, environment, signal dispositions and mask, and inherits none of the recorder's
-//! descriptors. A run without tracing needs no barrier. It must not know events or recordings.
+//! descriptors. Privileges stay as they are; `confine` drops those of the recorder afterwards. A run without tracing needs no barrier. Must not know: events or recordings.
 
 mod clean;
 mod confine;

@@ -1,6 +1,6 @@
 //! The kernel's perf events: opening them, reading their ring buffers, decoding their records.
 //!
-//! Comes in: event descriptions. Goes out: open events, and decoded records. It must not know which events a recording
+//! In: event descriptions. Out: open events, and decoded records. Must not know: which events a recording
 //! needs. `sys` and `ring` are the only callers of the interface; `schema` and `decode` are pure and safe, so that a
 //! fuzz target can feed them anything.
 

@@ -1,7 +1,7 @@
 //! The command that grants a missing permission: it depends on the user and on the environment (container, user
 //! namespace).
 //!
-//! Comes in: a need, and the kernel's error. Goes out: the reason and a command. It must not know what is recorded;
+//! In: a need, and the kernel's error. Out: the reason and a command. Must not know: what is recorded;
 //! `plan` tries that.
 
 mod capabilities;

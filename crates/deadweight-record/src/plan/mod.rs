@@ -1,8 +1,8 @@
 //! What can be recorded on this machine, and how to get the rest. `rung` chooses the rung.
 //!
-//! Comes in: the machine, by trying, because settings, capabilities, containers and kernels all matter. Goes out: a
+//! In: the machine, by trying, because settings, capabilities, containers and kernels all matter. Out: a
 //! [`Plan`] with a [`Rung`], and for `deadweight doctor` the whole [`Checkup`]. Below the lowest rung there is one
-//! sentence and the command that helps. It must not know how a rung records.
+//! sentence and the command that helps. Must not know: how a rung records.
 
 mod doctor;
 mod hazards;

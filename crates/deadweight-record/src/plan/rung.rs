@@ -9,7 +9,7 @@ use crate::perf::sys::{Event, Scope, Source};
 use crate::ptrace;
 use crate::session::UserAccess;
 
-/// The rungs, from nothing to everything. [`Rung`] is the chosen one with its reasons.
+/// The rungs, from nothing to everything. [`Rung`] is the chosen level with its reasons and what it lacks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing can be recorded.
@@ -36,8 +36,8 @@ impl Level {
     }
 
     /// What this rung uses instead of a kind of record (by its name in `doctor`) that only the root rung has.
-    pub(crate) fn instead(self, capability: &str) -> Option<&'static str> {
-        Some(match (self, capability) {
+    pub(crate) fn instead(self, feature: &str) -> Option<&'static str> {
+        Some(match (self, feature) {
             (Self::User, "context switches") => {
                 "the program's own are recorded, not those of other programs"
             }

@@ -1,7 +1,7 @@
 //! What `/proc`, `/sys` and cgroups show of the machine and of processes: text in, values out.
 //!
-//! Comes in: process ids. Goes out: CPUs, descriptors, memory pages, stacks of long waits, a process's state when a
-//! recording attaches to it. Nothing is stopped for it. It must not know perf events, nor what a recording needs.
+//! In: process ids. Out: CPUs, descriptors, memory pages, stacks of long waits, a process's state when a
+//! recording attaches to it. Nothing is stopped for it. Must not know: perf events, nor what a recording needs.
 
 pub(crate) mod affinity;
 pub(crate) mod cgroup;

@@ -24,8 +24,8 @@ const DISTINCT_RATIO: u64 = 2;
 pub(crate) struct StopCosts {
     /// The tracer sleeps on the same CPU, or does not sleep.
     same_cpu: StopCost,
-    /// The tracer sleeps on another CPU and is woken there. On a virtual machine the host does
-    /// that, often in ten times as long.
+    /// The tracer sleeps on another CPU and is woken there. On a virtual machine, waking an idle
+    /// CPU needs the hypervisor and often takes ten times as long.
     other_cpu: StopCost,
     /// A minor page fault, without any stop.
     pub(crate) page_fault: u64,

@@ -6,7 +6,7 @@
 //! them as tracing overhead. It sets no seccomp filter: filtered calls would fail if the recorder
 //! were killed ([ADR-0011](../../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
 //!
-//! It must not know about perf events, BPF, or how the plan chose this rung.
+//! Must not know: perf events, BPF, or how the plan chose this rung.
 
 mod attach;
 mod calibrate;

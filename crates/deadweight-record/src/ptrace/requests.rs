@@ -28,7 +28,7 @@ const NATIVE_ARCH: u32 = 0xC000_00B7;
 pub(super) enum Resume {
     /// `PTRACE_SYSCALL`: until its next call, with this signal (0: none).
     ToNextCall(i32),
-    /// `PTRACE_CONT`: past its calls, until another event.
+    /// `PTRACE_CONT`: without stops at system calls, until another ptrace event.
     Free,
     /// `PTRACE_LISTEN`: its group stays stopped until the program continues it.
     Listen,

@@ -1,6 +1,6 @@
 //! One recorded run, from start to the last record.
 //!
-//! Comes in: a request or a process, and a plan. Goes out: raw events to a [`Sink`], and an outcome. Four threads:
+//! In: a request or a process, and a plan. Out: raw events to a [`Sink`], and an outcome. Four threads:
 //! one starts the program and waits for it, as in a clean run. One, at high priority, only copies the ring buffers.
 //! One samples descriptors and long waits from `/proc`. The caller's thread decodes, at the lowest priority while the
 //! program runs, so that it takes no CPU from the program.

@@ -6,7 +6,7 @@
 //! events of all tasks exclude it. Now and then each call is recorded for a moment, to check that
 //! it is still the same, and how long it takes. The kernel accepts the excluded tasks only once, so
 //! all present threads get events of their own. The number of calls stays exact, because the kernel
-//! counts to 61. Does not derive the number; see `merge::nth`.
+//! counts to 61. Does not derive the number; see `merge::decimated`.
 
 use super::Session;
 use super::decimated_call::TaskCallEvents;

@@ -1,6 +1,6 @@
 //! A session: the set of events of a recording, opened and writing to one ring buffer per CPU.
 //!
-//! Comes in: the program, probes, permissions. Goes out: open events, rings, and the schema to read them. It must not
+//! In: the program, probes, permissions. Out: open events, rings, and the schema to read them. It must not
 //! know what records mean. *Wide* events follow every task: wake-ups come from interrupts and other programs, and
 //! switches are needed after a task's own last event (its exit). *Task* events follow the program and its descendants
 //! only, because calls and faults of other programs must not be slowed. Records of BPF programs are wide, but the

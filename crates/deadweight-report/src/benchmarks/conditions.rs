@@ -1,4 +1,4 @@
-//! Conditions of the gate language on benchmarks: a condition holds as soon as it holds for one row.
+//! Conditions of the gate language on benchmarks: a condition holds if it is true for at least one row.
 //!
 //! `B > A * 1.05` is evaluated for every benchmark that both sides have; differences that are not significant don't count.
 //! Not for conditions on ledgers; see `gate`.

@@ -3,7 +3,7 @@
 //! A line is a measurement (`BenchmarkName-8  1000  1234 ns/op  56 B/op`), a fact about the run
 //! (`goos: linux`), a fact about a unit (`Unit text-bytes assume=exact`), or is ignored. Not for JSON; see `json`.
 
-use super::units::{Better, Facts, tidied};
+use super::units::{Better, UnitProperties, tidied};
 use super::{Measured, Results, Unusable};
 
 /// Reads the text of a file.
@@ -89,7 +89,7 @@ fn fact(line: &str) -> Option<(&str, &str)> {
 fn unit(rest: &str, results: &mut Results) {
     let mut fields = rest.split_whitespace();
     let Some(unit) = fields.next() else { return };
-    let facts: &mut Facts = results.units.entry(tidied(unit).0).or_default();
+    let facts: &mut UnitProperties = results.units.entry(tidied(unit).0).or_default();
     for field in fields {
         match field {
             "assume=exact" => facts.exact = true,

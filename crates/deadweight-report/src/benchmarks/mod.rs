@@ -1,7 +1,7 @@
 //! Results of benchmark programs, compared row by row, for each operation.
 //!
-//! - Comes in: Go's text form ([`go`]), or JSON of Google Benchmark, criterion or hyperfine ([`json`]).
-//! - Goes out: [`Results`], [`table`]s of several of them with a verdict for each row, rankings ([`speed`]), answers to
+//! - In: Go's text form ([`go`]), or JSON of Google Benchmark, criterion or hyperfine ([`json`]).
+//! - Out: [`Results`], [`table`]s of several of them with a verdict for each row, rankings ([`speed`]), answers to
 //!   [`conditions`]. The printed statistics are benchstat's; the verdicts are stricter.
 //! - Must not know: runs recorded by deadweight, which have ledgers; see [`crate::compare`].
 
@@ -23,7 +23,7 @@ pub struct Results {
     /// Every measurement, in its order.
     pub measured: Vec<Measured>,
     /// What the source says about its units.
-    pub units: BTreeMap<String, units::Facts>,
+    pub units: BTreeMap<String, units::UnitProperties>,
     /// What was left out, and why, in sentences.
     pub remarks: Vec<String>,
 }

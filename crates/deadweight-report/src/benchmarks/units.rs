@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is known about a unit beyond its name.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct UnitProperties {
     /// Every measurement has the same value: code sizes, instruction counts.
     pub exact: bool,
     /// Which values are better, where the source says so.
@@ -70,7 +70,7 @@ pub fn is_time(unit: &str) -> bool {
 
 /// Which values of a unit are better; None where that is not known.
 #[must_use]
-pub fn better(unit: &str, facts: Facts) -> Option<Better> {
+pub fn better(unit: &str, facts: UnitProperties) -> Option<Better> {
     let counts = ["sec", "ns", "B", "bytes", "allocs"];
     let above = |word: &str| {
         words(unit).into_iter().any(|(range, below)| !below && unit.get(range) == Some(word))
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn faster_and_smaller_are_better() {
-        let plain = |unit| better(unit, Facts::default());
+        let plain = |unit| better(unit, UnitProperties::default());
         assert_eq!(plain("sec/op"), Some(Better::Lower));
         assert_eq!(plain("B/op"), Some(Better::Lower));
         assert_eq!(plain("B/s"), Some(Better::Higher));
         assert_eq!(plain("widgets"), None);
-        let stated = Facts { better: Some(Better::Higher), ..Facts::default() };
+        let stated = UnitProperties { better: Some(Better::Higher), ..UnitProperties::default() };
         assert_eq!(better("widgets", stated), Some(Better::Higher));
     }
 

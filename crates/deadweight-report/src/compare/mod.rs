@@ -1,7 +1,7 @@
 //! The comparison of two reports: whether the second is faster, by which factor, and which row explains it.
 //!
-//! - Comes in: two reports, A and B.
-//! - Goes out: a [`Comparison`]: factor, verdict, and the difference of each row.
+//! - In: two reports, A and B.
+//! - Out: a [`Comparison`]: factor, verdict, and the difference of each row.
 //! - Must not know: how commands are run or how a comparison is printed.
 //!
 //! The rows of each ledger add up to its wall time: so the rows' differences add up exactly to the difference of the wall

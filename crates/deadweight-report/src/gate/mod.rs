@@ -1,7 +1,7 @@
 //! Conditions on reports: a small language for people and scripts.
 //!
-//! - Comes in: a condition as text, and reports by name.
-//! - Goes out: whether it holds, and the values that were compared.
+//! - In: a condition as text, and reports by name.
+//! - Out: whether it holds, and the values that were compared.
 //! - Must not know: how reports are made, or exit codes.
 //!
 //! | condition | holds if |
@@ -15,8 +15,9 @@
 //! | `piped.hazard = "timed-the-producer"` | the measurement has this hazard |
 //! | `blame(slow, fast) = "tiny-reads" > 70 %` | this row makes more than this part of the difference |
 //! | `blame(slow, fast) = "allocation + gc" > 70 %` | these rows together do |
-//! | `saving(slow, fast) within 10 points` | the best finding's predicted saving is as near as that to the real one |
+//! | `saving(slow, fast) within 10 points` | the best finding's predicted saving differs from the measured saving by at most 10 percentage points |
 //!
+//! `slow` and `fast` are names that the caller gave to the reports. Ids of hazards are in core `sections/hazards`.
 //! Accounts that are not in a ledger are 0.
 
 mod parse;

@@ -1,7 +1,7 @@
 //! The result of a run, in the JSON schema of `--export-json`.
 //!
-//! - Comes in: the values that `deadweight-core` computed, or JSON of an earlier run.
-//! - Goes out: [`Report`], the only thing that views, archive, comparison and gate see.
+//! - In: the values that `deadweight-core` computed, or JSON of an earlier run.
+//! - Out: [`Report`], the only thing that `compare`, `gate` and the command's views read.
 //! - Must not know: how a value was computed, or how it is displayed.
 //!
 //! Field names are a contract: new fields are fine, renamed ones need a new `schema`. Times are integer nanoseconds;

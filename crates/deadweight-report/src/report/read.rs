@@ -9,7 +9,7 @@ impl Report {
     ///
     /// # Errors
     /// If the text is not JSON of this form, has another schema, or if its rows do not add up to its wall time, which
-    /// must not be 0. The text continues "it is no report: ".
+    /// must not be 0. The error text is meant to follow `it is no report: `.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let report: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if report.schema != SCHEMA {

@@ -1,7 +1,7 @@
 //! Distribution-free statistics of times and shares.
 //!
-//! - Comes in: series of values, weights, shares of samples.
-//! - Goes out: medians with intervals, p values, factors, doubts. Summaries state their own quality
+//! - In: series of values, weights, shares of samples.
+//! - Out: medians with intervals, p values, factors, doubts. Summaries state their own quality
 //!   ([`median::Summary::confidence`], [`spread::Doubt`]) instead of failing.
 //! - Must not know: programs or reports. `compare` judges two programs.
 

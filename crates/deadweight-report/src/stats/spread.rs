@@ -1,7 +1,7 @@
 //! Anomalies of a series of run times: outliers, two modes, a cold start, drift.
 //!
-//! Hints for people, as values; nothing is removed from the series. The thresholds are rules of thumb, chosen so that an
-//! even series of twenty gives no hint (tested). Not for medians; see `median`.
+//! Hints for people, as values; nothing is removed from the series. The thresholds are rules of thumb, chosen so that
+//! twenty values without anomalies give no hint (tested). Not for medians; see `median`.
 
 use crate::stats::median;
 

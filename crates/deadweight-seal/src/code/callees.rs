@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How many bytes of a cold part of a function are read to find its first call.
 const COLD: u64 = 96;
 
-/// A pointer to what the function at the addend returns: psABI of x86-64, ABI of aarch64.
+/// Relocations of ifuncs: the slot gets the address that the resolver at the addend returns (psABI of x86-64,
+/// ABI of aarch64).
 const R_X86_64_IRELATIVE: u64 = 37;
 const R_AARCH64_IRELATIVE: u64 = 1032;
 

@@ -8,7 +8,7 @@ use crate::frame::Frame;
 use object::{Object, ObjectSection, ReadRef};
 use std::borrow::Cow;
 
-/// First word of the table since Go 1.18 and since 1.20; the layouts are the same up to here.
+/// Magic numbers of Go 1.18 and 1.20. Both have the same layout in the fields that are read here.
 const MAGIC: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
 
 /// The table, with its parts found.

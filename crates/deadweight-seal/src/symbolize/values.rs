@@ -1,4 +1,4 @@
-//! Types of values that functions copy, for the trace's tables; only functions whose code was kept.
+//! Type names of structs that functions copy, only for functions whose machine code is in the trace.
 //!
 //! Does not read DWARF; see `dwarf::value_types`.
 

@@ -34,7 +34,7 @@ impl Interned {
     ) -> LocationId {
         *self.locations.entry((image.0, addr)).or_insert_with(|| {
             let id = LocationId::at(symbols.locations.len());
-            // Has no frames until the end: a trace file then replaces what was written.
+            // Frames are filled in when sealing ends; then the table already in a trace file is replaced.
             let frames = Vec::new();
             symbols.locations.push(Location { image, addr: FileAddr(addr), frames });
             id

@@ -1,7 +1,7 @@
 //! Events in encoded form, the same in memory and in the file: a few bytes each, decoded while they are walked.
 //!
-//! - Comes in: events in order of time, or the bytes of a block.
-//! - Goes out: [`Block`]s, each decodable without any other, and the events in them.
+//! - In: events in order of time, or the bytes of a block.
+//! - Out: [`Block`]s, each decodable without any other, and the events in them.
 //! - Must not know: files; `binary` puts blocks into one. `docs/trace-format.md` describes the layout.
 
 pub(crate) mod bytes;

@@ -1,7 +1,7 @@
 //! The text form of a trace: tests are written in it, and `dump` prints it.
 //!
-//! - Comes in: text, or a trace.
-//! - Goes out: the trace, or text that reads back as the same trace.
+//! - In: text, or a trace.
+//! - Out: the trace, or text that reads back as the same trace.
 //! - Must not know: what events mean for a ledger. Not for speed: recordings are stored in binary.
 //!
 //! Reading: `read` parses lines into statements; `resolve` sorts them by time and fills in defaults. Writing: `write`

@@ -7,12 +7,12 @@ use crate::render;
 
 /// The exit code says whether anything can be recorded at all.
 pub(crate) fn doctor(options: &Doctor) -> Result<u8, Failure> {
-    let examination = deadweight_record::doctor();
+    let checkup = deadweight_record::doctor();
     let text = if options.json {
-        render::doctor::json(&examination)
+        render::doctor::json(&checkup)
     } else {
-        render::doctor::render(&examination, page::page(&std::io::stdout(), &options.style))
+        render::doctor::render(&checkup, page::page(&std::io::stdout(), &options.style))
     };
-    print("the examination", &text)?;
-    Ok(if examination.plan.allows_recording().is_ok() { 0 } else { OURS })
+    print("the checkup", &text)?;
+    Ok(if checkup.plan.allows_recording().is_ok() { 0 } else { OURS })
 }

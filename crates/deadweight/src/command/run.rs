@@ -2,7 +2,7 @@
 //!
 //! The order of repeated runs is that of `running`.
 
-use super::view::{Reader, Usually};
+use super::view::{ReportOutputs, Usually};
 use super::weighing::weighed;
 use crate::cli::{self, Moment, Run, Runs};
 use crate::failure::{Failure, exit_code};
@@ -25,7 +25,7 @@ const ONE_RUN: &str = "calls were not counted, because counting slows the run do
 const NOT_COUNTED: &str = "calls were not counted, because counting slows an attached process down";
 
 pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
-    let reader = Reader::open(&options.view, Usually::Stderr)?;
+    let reader = ReportOutputs::open(&options.view, Usually::Stderr)?;
     let argv = program::argv(&options.command);
     let recorder = Recorder::ready()?;
     if let Some(join) = joined(&options.join) {
@@ -85,7 +85,7 @@ fn attach(
     options: &Run,
     recorder: &Recorder,
     join: AttachRequest,
-    reader: Reader<'_>,
+    reader: ReportOutputs<'_>,
 ) -> Result<u8, Failure> {
     let target = Target::Process(join);
     let trace = match options.view.explain_inlining {

@@ -18,16 +18,16 @@ pub(crate) enum Usually {
     Stdout,
 }
 
-/// The opened outputs.
+/// The opened outputs of a report.
 #[derive(Debug)]
-pub(crate) struct Reader<'v> {
+pub(crate) struct ReportOutputs<'v> {
     view: &'v View,
     usually: Usually,
     words: Option<Destination>,
     json: Option<Destination>,
 }
 
-impl<'v> Reader<'v> {
+impl<'v> ReportOutputs<'v> {
     /// Opens the files that the options name.
     pub(crate) fn open(view: &'v View, usually: Usually) -> Result<Self, Failure> {
         let open = |path: &Option<std::path::PathBuf>| {

@@ -6,9 +6,9 @@ use serde_json::json;
 
 /// Each feature, the rows that need it, and how to get the missing ones.
 #[must_use]
-pub fn render(examination: &Checkup, page: Page) -> String {
+pub fn render(checkup: &Checkup, page: Page) -> String {
     let mut sheet = Sheet::new(Page { width: page.width.min(100), ..page });
-    let plan = &examination.plan;
+    let plan = &checkup.plan;
     sheet.paragraph(
         Line::indented(2),
         2,
@@ -16,15 +16,15 @@ pub fn render(examination: &Checkup, page: Page) -> String {
         &format!("{}: {}", plan.rung.level.name(), verdict(plan)),
     );
     sheet.gap();
-    let capabilities = &examination.capabilities;
+    let capabilities = &checkup.capabilities;
     let widest = capabilities.iter().map(|c| c.name.len()).max().unwrap_or(0);
     capabilities.iter().for_each(|c| capability(&mut sheet, c, 2 + 5 + widest + 2));
-    if let Some(everything) = &examination.everything {
+    if let Some(everything) = &checkup.everything {
         sheet.gap();
         command(&mut sheet, 2, "for all of it: ", everything);
     }
     sheet.gap();
-    for hazard in &examination.hazards {
+    for hazard in &checkup.hazards {
         let mut line = Line::indented(2);
         line.push(Ink::Doubt, "! ");
         sheet.paragraph(line, 4, Ink::Plain, &hazard.text);
@@ -32,7 +32,7 @@ pub fn render(examination: &Checkup, page: Page) -> String {
             command(&mut sheet, 4, "try: ", remedy);
         }
     }
-    for warning in notes(examination) {
+    for warning in notes(checkup) {
         let mut line = Line::indented(2);
         line.push(Ink::Faint, "note: ");
         sheet.paragraph(line, 8, Ink::Faint, warning);
@@ -86,18 +86,18 @@ fn verdict(plan: &Plan) -> String {
 }
 
 /// The plan's warnings that are not already in the list of missing features.
-fn notes(examination: &Checkup) -> impl Iterator<Item = &str> {
+fn notes(checkup: &Checkup) -> impl Iterator<Item = &str> {
     let is_listed = |warning: &str| {
-        let mut missing = examination.capabilities.iter().filter(|c| !c.available);
+        let mut missing = checkup.capabilities.iter().filter(|c| !c.available);
         missing.any(|c| warning.contains(c.name) && warning.contains(&c.why))
     };
-    examination.plan.warnings.iter().map(String::as_str).filter(move |warning| !is_listed(warning))
+    checkup.plan.warnings.iter().map(String::as_str).filter(move |warning| !is_listed(warning))
 }
 
 /// The result as JSON, for scripts.
 #[must_use]
-pub fn json(examination: &Checkup) -> String {
-    let plan = &examination.plan;
+pub fn json(checkup: &Checkup) -> String {
+    let plan = &checkup.plan;
     let capability = |c: &Capability| {
         json!({
             "name": c.name, "available": c.available, "why": c.why, "gives": c.gives, "grant": c.grant,
@@ -105,8 +105,8 @@ pub fn json(examination: &Checkup) -> String {
         })
     };
     let hazard = |h: &MachineHazard| json!({ "id": h.id, "text": h.text, "remedy": h.remedy });
-    let capabilities: Vec<_> = examination.capabilities.iter().map(capability).collect();
-    let hazards: Vec<_> = examination.hazards.iter().map(hazard).collect();
+    let capabilities: Vec<_> = checkup.capabilities.iter().map(capability).collect();
+    let hazards: Vec<_> = checkup.hazards.iter().map(hazard).collect();
     let value = json!({
         "schema": 1,
         "deadweight": env!("CARGO_PKG_VERSION"),
@@ -115,9 +115,9 @@ pub fn json(examination: &Checkup) -> String {
         "lacks": plan.rung.lacks_in_words(),
         "records": plan.allows_recording().is_ok(),
         "capabilities": capabilities,
-        "grant_all": examination.everything,
+        "grant_all": checkup.everything,
         "hazards": hazards,
-        "notes": notes(examination).collect::<Vec<_>>(),
+        "notes": notes(checkup).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }
@@ -150,7 +150,7 @@ mod tests {
             capability("calls", false, "only root may", Some("sudo deadweight -- COMMAND")),
         ];
         let warnings = vec!["no calls: only root may".into(), "it is late".into()];
-        let examination = Checkup {
+        let checkup = Checkup {
             plan: Plan {
                 rung: Rung {
                     level: Level::None,
@@ -183,6 +183,6 @@ mod tests {
                 try: taskset
               note: it is late
         "#]]
-        .assert_eq(&framed(&render(&examination, PAGE)));
+        .assert_eq(&framed(&render(&checkup, PAGE)));
     }
 }

@@ -1,4 +1,4 @@
-//! A machine of one's own: an emulated one that runs a distribution's kernel, with deadweight and a few tools in memory.
+//! An emulated machine for a test: it runs a distribution's kernel, with deadweight and a few tools in memory.
 //!
 //! It is emulated on purpose, also where a hypervisor could be had: then it is the same everywhere, down to the clock
 //! that is slow to read.
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 /// Words that run the rest as an ordinary user.
 pub(crate) const USER: &str = "/bin/setpriv --reuid 1001 --regid 1001 --clear-groups";
 
-/// What is needed of the host, and copied into the guest with its libraries. The shell has its own of the rest.
+/// Tools copied from the host, with their libraries. BusyBox's shell provides all other commands.
 const TOOLS: [&str; 3] = ["busybox", "cpupower", "setpriv"];
 /// Where `setup.sh tests` puts a distribution's kernel.
 const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/stock-kernel/vmlinuz");
-/// The driver of the first CPU's frequency, for tests that change it.
+/// The cpufreq driver (`acpi-cpufreq`), for tests that change a CPU's frequency.
 const DRIVER: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/stock-kernel/acpi-cpufreq.ko");
-/// The frequencies that it finds.
+/// Source of the ACPI table with the frequencies that the driver offers.
 const SPEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machines/speeds.asl");
 /// Longer than any guest takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);

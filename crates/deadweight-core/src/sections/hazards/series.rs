@@ -16,7 +16,7 @@ use deadweight_trace::units::Ns;
 const ENOUGH: f64 = 0.5;
 /// Bytes in the blocks that the kernel counts.
 const BLOCK: u64 = 512;
-/// Reading less than this more from storage is no cold cache.
+/// A cold cache is the cause only if the odd run read at least this many blocks more.
 const NOTABLE_BLOCKS: u64 = 64;
 
 /// The hazards of the clean runs.

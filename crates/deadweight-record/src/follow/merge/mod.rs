@@ -1,17 +1,17 @@
 //! Brings the records of all CPUs into order of time.
 //!
-//! Within a ring the order is nearly that of time: a record's time is taken before its place in the ring, and an
-//! interrupt may come between. So everything older than a safe horizon is sorted, not merged.
+//! The kernel takes a record's timestamp before it reserves space in the ring; an interrupt in between may write first.
+//! So records older than the instant up to which every ring was read are sorted, not merged.
 
-mod nth;
+mod decimated;
 
 use super::{Exec, Follow};
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::session::NTH;
 use crate::session::decimate::DecimationStart;
-pub(crate) use nth::UnrecordedCalls;
-use nth::{Nth, NthRecord};
+pub(crate) use decimated::UnrecordedCalls;
+use decimated::{DecimatedCalls, DecimatedRecord};
 use std::collections::{HashMap, VecDeque};
 
 /// How long the record that announces an exec is held back for the one that names the file.
@@ -35,9 +35,9 @@ pub(crate) struct Merge {
     /// Earlier records are ignored: they are from before the recording.
     pub(crate) zero: u64,
     unreadable: u64,
-    nth: Nth,
-    /// By chunk and offset: records of calls that stand for something else, and their own time.
-    others: HashMap<(u64, usize), NthRecord>,
+    nth: DecimatedCalls,
+    /// By chunk and offset: records of single calls that stand for N of them, and when each call was made.
+    others: HashMap<(u64, usize), DecimatedRecord>,
 }
 
 struct Chunk {
@@ -71,7 +71,7 @@ impl Merge {
             execs: Vec::new(),
             zero: 0,
             unreadable: 0,
-            nth: Nth::default(),
+            nth: DecimatedCalls::default(),
             others: HashMap::new(),
         }
     }
@@ -103,10 +103,10 @@ impl Merge {
             let nr = sample.raw_u32(self.schema.offsets.enter_nr);
             let Some(nr) = nr.and_then(|nr| u16::try_from(nr).ok()) else { continue };
             let becomes = self.nth.take(role, (record.task, nr, record.cpu), at, NTH);
-            if let NthRecord::StandsFor(unrecorded) = becomes {
+            if let DecimatedRecord::StandsFor(unrecorded) = becomes {
                 place.at = unrecorded.since;
             }
-            if becomes != NthRecord::Itself {
+            if becomes != DecimatedRecord::Itself {
                 self.others.insert((chunk, offset), becomes);
             }
         }
@@ -162,15 +162,15 @@ impl Merge {
             match chunk.bytes.get(place.offset..).and_then(|b| decode::record(b, &self.schema)) {
                 Some(mut record) => {
                     match self.others.remove(&(place.chunk, place.offset)) {
-                        Some(NthRecord::StandsFor(unrecorded)) => {
+                        Some(DecimatedRecord::StandsFor(unrecorded)) => {
                             (record.at, follow.unrecorded) = (place.at, Some(unrecorded));
                         }
-                        Some(NthRecord::Nothing) => {
+                        Some(DecimatedRecord::Nothing) => {
                             chunk.left -= 1;
                             taken += 1;
                             continue;
                         }
-                        Some(NthRecord::Itself) | None => {}
+                        Some(DecimatedRecord::Itself) | None => {}
                     }
                     let mut exec = None;
                     if let Body::Comm { task, exec: true, .. } = record.body {

@@ -9,19 +9,19 @@ use crate::ptrace::event::{EventKind, TaskEvent};
 use crate::ptrace::schedstat::SchedCounts;
 use deadweight_trace::Off;
 
-/// A shorter time off CPU in a call is the way to the tracer and back.
+/// A shorter time off CPU in a call is counted as the ptrace stop itself, not as a wait.
 const ROUND_TRIP: u64 = 25_000;
 /// The same limit in user code, where only a page fault with a read from storage blocks.
 const PAGE_IN: u64 = 200_000;
-/// The shortest CPU time of a call, or between two calls, in ns. Otherwise a stop that cost less
-/// than usual would hide that the task was on a CPU, and so its wake-ups.
+/// The shortest CPU time of a call, or between two calls, in ns. Otherwise subtracting
+/// an overestimated stop cost could leave 0 ns, and the on-CPU span and its wake-up would vanish.
 const MIN_CPU_TIME: u64 = 50;
-/// At most this many blocks are reported between two stops of a free run.
+/// At most this many waits are reported while the task runs without stops at system calls.
 const MAX_BLOCKS: u64 = 64;
 
 impl Tracee {
     /// It was seen stopped at `at`: emits its events since it was resumed. After them it is on a
-    /// CPU until the cursor, when it stopped.
+    /// CPU until the cursor: the instant up to which its time is accounted for, here its stop.
     pub(in crate::ptrace) fn on_stop(
         &mut self,
         at: u64,

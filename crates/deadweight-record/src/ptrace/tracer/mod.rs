@@ -34,10 +34,10 @@ const SEND_EVERY: u64 = 15_000_000;
 const SEND_AT: usize = 4096;
 /// Events of a blocked task may come this late, in ns.
 const MAX_DELAY: u64 = 25_000_000;
-/// A task whose birth is not reported after this time, in ns, is taken as `/proc` shows it.
+/// If the fork event is missing after this time, in ns, parent and process are read from `/proc`.
 const BIRTH_TIMEOUT: u64 = 20_000_000;
 
-/// With more tasks than this, each end and stop would cost the kernel a walk over all of them.
+/// With more tasks than this, one `waitpid` for all is too slow: the kernel walks the list of tracees at each call.
 const MANY_TASKS: usize = 16;
 
 /// While all tasks are blocked: after this many ticks, the period is this many times as long.

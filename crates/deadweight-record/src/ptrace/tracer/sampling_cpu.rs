@@ -3,8 +3,8 @@
 //! A task that is interrupted from another CPU runs on until the interrupt arrives, on a virtual
 //! machine for 12 µs: the sample skids into the next call or page fault. A timer on the task's own
 //! CPU finds it where it is. So this thread moves to that CPU, sleeps a moment, and interrupts the
-//! task while it is preempted. That costs the task several times as much, 0.3 ms: it is done only
-//! for tasks with a short interval of calls or faults.
+//! task while this thread has preempted it. That costs the task several times as much, 0.3 ms: it
+//! is done only for tasks whose calls or faults follow each other closely.
 
 use super::{MANY_TASKS, Tracer};
 use crate::clock::now;
@@ -16,7 +16,8 @@ use crate::ptrace::tracee::{Activity, Tracee};
 /// The sleep, in ns: at least this, plus a random part below this.
 const MIN_WAIT: u64 = 40_000;
 const WAIT_SPREAD: u64 = 160_000;
-/// A task that was this many times on another CPU is interrupted remotely: it stops too often.
+/// After this many misses (the task was not on the expected CPU) it is interrupted from another CPU:
+/// a task that stops often leaves its CPU before this thread gets there.
 const MAX_MISSES: u32 = 3;
 
 /// The CPU of this thread for the next sample.

@@ -4,7 +4,7 @@
 
 use super::{Cell, Change, Mean, Row, Verdict};
 use crate::benchmarks::sample;
-use crate::benchmarks::units::{Better, Facts};
+use crate::benchmarks::units::{Better, UnitProperties};
 use crate::compare::{ALPHA, MATERIAL};
 use crate::stats::rank_tests::{holm, independent};
 
@@ -12,7 +12,7 @@ use crate::stats::rank_tests::{holm, independent};
 pub(super) fn compare_column(
     rows: &mut [Row],
     column: usize,
-    facts: Facts,
+    facts: UnitProperties,
     (better, is_time): (Option<Better>, bool),
 ) {
     let pairs: Vec<(usize, Cell, Cell)> = rows

@@ -7,7 +7,7 @@ use super::{Cell, Layout, Row, SOLE, Table};
 use crate::benchmarks::Measured;
 use crate::benchmarks::keys::Key;
 use crate::benchmarks::sample::{self, Middle};
-use crate::benchmarks::units::{Facts, better, is_time};
+use crate::benchmarks::units::{UnitProperties, better, is_time};
 use std::collections::BTreeMap;
 
 /// Unfinished tables, and the order in which names appeared.
@@ -112,7 +112,7 @@ impl Grids {
 }
 
 impl Grid {
-    pub(super) fn finish(mut self, units: &BTreeMap<String, Facts>) -> Table {
+    pub(super) fn finish(mut self, units: &BTreeMap<String, UnitProperties>) -> Table {
         let facts = units.get(&self.unit).copied().unwrap_or_default();
         let (rows, columns) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.columns));
         let mut rows: Vec<Row> = rows
@@ -134,7 +134,7 @@ impl Grid {
         Table { config: self.config, unit: self.unit, better, columns, rows, means }
     }
 
-    fn cell(&mut self, row: &str, column: &str, facts: Facts) -> Option<Cell> {
+    fn cell(&mut self, row: &str, column: &str, facts: UnitProperties) -> Option<Cell> {
         let key = (row.to_owned(), column.to_owned());
         let measured = self.cells.remove(&key)?;
         let sorted = sorted(&measured);

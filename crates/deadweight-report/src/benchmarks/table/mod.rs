@@ -1,7 +1,7 @@
 //! Results side by side: a table for each unit and kind of run, a row for each benchmark, a column for each side.
 //!
-//! - Comes in: [`Results`] with names, and a [`Layout`].
-//! - Goes out: [`Tables`]. The numbers are benchstat's. The verdict on each difference is stricter: p below 1 % after
+//! - In: [`Results`] with names, and a [`Layout`].
+//! - Out: [`Tables`]. The numbers are benchstat's. The verdict on each difference is stricter: p below 1 % after
 //!   Holm's correction over all rows of a column, and a difference of at least 1 %.
 //! - Must not know: file formats or printing.
 
@@ -11,7 +11,7 @@ mod warnings;
 
 use super::keys::Key;
 use super::sample;
-use super::units::{Better, Facts};
+use super::units::{Better, UnitProperties};
 use super::{Results, Unusable};
 use crate::compare::ALPHA;
 use grid::Grids;
@@ -144,7 +144,7 @@ pub struct Mean {
 /// # Errors
 /// If no benchmark of one can be compared with one of another, in a sentence.
 pub fn lay_out(sides: &[(String, Results)], layout: &Layout) -> Result<Tables, Unusable> {
-    let mut units: BTreeMap<String, Facts> = BTreeMap::new();
+    let mut units: BTreeMap<String, UnitProperties> = BTreeMap::new();
     for (unit, facts) in sides.iter().flat_map(|(_, results)| &results.units) {
         let known = units.entry(unit.clone()).or_default();
         known.exact |= facts.exact;
