@@ -5,7 +5,7 @@
 //! address is classified once, so that a million samples take a million look-ups. `cost` decides what is a
 //! cost, `attribute` charges it.
 
-use crate::facts::call_site::{CallSite, is_own};
+use crate::facts::call_site::{CallSite, image_language, is_own};
 use deadweight_code::Role;
 use deadweight_code::machine_code::{MachineCode, SmallCallee, Waited};
 use deadweight_code::symbol_role::{self, SymbolRole};
@@ -79,12 +79,13 @@ fn read(symbols: &Symbols, id: LocationId) -> AddressRoles {
     let mut address = AddressRoles::default();
     let Some(location) = symbols.locations.get(id.index()) else { return address };
     let machine_function = location.frames.len().saturating_sub(1);
+    let language = image_language(symbols, location);
     for (index, frame) in location.frames.iter().enumerate() {
         // For inlined methods Crystal keeps the bare name: the program's own `read` is not the C library's.
         let own_method =
             || symbols.name(frame.file).ends_with(".cr") && is_own(symbols, location, frame);
         let name = symbols.name(frame.function);
-        let symbol_role = symbol_role::of_name(name).filter(|_| !own_method());
+        let symbol_role = symbol_role::in_image(name, language).filter(|_| !own_method());
         // Inlined code copies a word as often as a buffer: there the instruction decides.
         let moves = matches!(symbol_role, Some(SymbolRole::Copy | SymbolRole::Fill))
             && index < machine_function

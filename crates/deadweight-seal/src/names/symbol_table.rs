@@ -68,6 +68,24 @@ pub(crate) struct LanguageMarks {
     pub(crate) crystal: bool,
     /// Whether C++'s exception handling is there.
     pub(crate) cpp: bool,
+    /// The language that the file runs or compiles to: it holds the runtime, or it is the program that starts it.
+    pub(crate) runtime: Option<&'static str>,
+}
+
+/// The language whose runtime has a function with this name. Some names also count where they are only imported: those
+/// that an interpreter's own program needs and a program that embeds the interpreter does not.
+fn runtime(name: &[u8], defined: bool) -> Option<&'static str> {
+    match name {
+        b"Py_BytesMain" | b"Py_Main" => Some("Python"),
+        b"_ZN4node5StartEiPPc" => Some("JavaScript"),
+        b"JLI_Launch" => Some("Java"),
+        b"ruby_run_node" => Some("Ruby"),
+        b"JNI_CreateJavaVM" if defined => Some("Java"),
+        b"php_execute_script" if defined => Some("PHP"),
+        b"perl_run" if defined => Some("Perl"),
+        b"hs_main" if defined => Some("Haskell"),
+        _ => None,
+    }
 }
 
 /// Searches the marks in one pass over the symbols.
@@ -80,7 +98,10 @@ pub(crate) fn marks<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> LanguageM
             }
             Ok(b"__crystal_main") => marks.crystal = true,
             Ok(b"__gxx_personality_v0") => marks.cpp = true,
-            _ => {}
+            Ok(name) => {
+                marks.runtime = marks.runtime.or_else(|| runtime(name, symbol.is_definition()))
+            }
+            Err(_) => {}
         }
     }
     marks
@@ -252,4 +273,23 @@ fn jump_target(code: &[u8], at: u64) -> Option<Target> {
             Target::Slot(next.wrapping_add_signed(distance))
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runtime;
+
+    #[test]
+    fn who_embeds_a_runtime_is_not_written_in_its_language() {
+        for (name, defined, expected) in [
+            ("Py_BytesMain", false, Some("Python")),
+            ("Py_InitializeEx", false, None),
+            ("JNI_CreateJavaVM", true, Some("Java")),
+            ("JNI_CreateJavaVM", false, None),
+            ("perl_run", true, Some("Perl")),
+            ("perl_run", false, None),
+        ] {
+            assert_eq!(runtime(name.as_bytes(), defined), expected, "{name}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Language, compiler and optimisation of a binary.
 //!
 //! From Go's build information, else from the DWARF unit that holds `main`, else from the `.comment` section. The rest
-//! stays unknown.
+//! stays unknown. An interpreter has the language that it runs: its own matters to nobody who wrote a script.
 
 use crate::dwarf::lines;
 use crate::elf;
@@ -44,8 +44,8 @@ pub(crate) fn read<'d, R: ReadRef<'d>>(
     if info.language.is_empty() {
         info = comment(file, marks.cpp);
     }
-    if marks.crystal {
-        "Crystal".clone_into(&mut info.language);
+    if let Some(language) = marks.runtime.or(marks.crystal.then_some("Crystal")) {
+        language.clone_into(&mut info.language);
     }
     info
 }

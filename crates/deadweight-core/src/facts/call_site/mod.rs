@@ -243,12 +243,24 @@ fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
     symbols.images.get(location.image.index()).map_or("", |image| symbols.name(image.path))
 }
 
+/// The source language of the image that holds an address; of a runtime's image, the language that it runs.
+pub(crate) fn image_language<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
+    symbols.images.get(location.image.index()).map_or("", |image| symbols.name(image.language))
+}
+
+/// Whether programs in this language are run by an image of their own, such as `python3`: nothing in that image was
+/// written by the program's author.
+fn is_interpreted(language: &str) -> bool {
+    matches!(language, "Python" | "JavaScript" | "Java" | "Ruby" | "PHP" | "Perl")
+}
+
 /// Whether a frame is the program's own code: neither C library, nor runtime, nor standard
 /// library, wherever linked or inlined.
 pub(crate) fn is_own(symbols: &Symbols, location: &Location, frame: &SourceFrame) -> bool {
     let function = symbols.name(frame.function);
     let file = symbols.name(frame.file);
     !is_system_image(image_path(symbols, location))
+        && !is_interpreted(image_language(symbols, location))
         && !is_library_file(file)
         && !is_library_function(function, file)
         && !is_entry(symbols, frame)

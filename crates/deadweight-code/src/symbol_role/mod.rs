@@ -3,6 +3,8 @@
 //! One table for all languages, because one program may hold several. A name outside the table has no role. Not for
 //! deciding what is a cost; the cost classes do that.
 
+mod collectors;
+
 /// What a function of a library or runtime does for the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolRole {
@@ -26,7 +28,13 @@ pub enum SymbolRole {
     Library,
 }
 
-/// The role of a function; none if its name is not known.
+/// The role of a function in an image of this language; none if its name is not known there.
+pub fn in_image(name: &str, language: &str) -> Option<SymbolRole> {
+    let known = of_name(name);
+    known.or_else(|| collectors::collects(name, language).then_some(SymbolRole::Collect))
+}
+
+/// The role of a function by its name alone; none if that is not known.
 pub fn of_name(name: &str) -> Option<SymbolRole> {
     let plain = name.trim_start_matches('_');
     let go = name.strip_prefix("runtime.");
