@@ -346,7 +346,8 @@ mod tests {
     fn readers(every: u64) -> String {
         parent_of("manifest", 20, every, |_, at| {
             format!(
-                "exec /bin/dd\n{} main\n{} syscall read 0 1 4096\n{} back 4096",
+                "comm dd\n{} exec /bin/dd\n{} main\n{} syscall read 0 1 4096\n{} back 4096",
+                at + 200,
                 at + 205,
                 at + 210,
                 at + every - 205

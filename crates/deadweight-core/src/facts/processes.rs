@@ -158,6 +158,15 @@ impl Processes {
     }
 }
 
+/// What `ps` calls a program that was executed by this path. The kernel names a task by the first 15 bytes of the name
+/// in the command; the path may be that of the file that a link led to.
+fn called<'n>(path: &'n str, comm: &'n str) -> &'n str {
+    const LENGTH: usize = 15;
+    let file = path.rsplit('/').next().unwrap_or("");
+    let same = file.as_bytes().iter().take(LENGTH).eq(comm.as_bytes());
+    if comm.is_empty() || same { file } else { comm }
+}
+
 /// The image that a program was executed from: its path may be relative to where it ran.
 fn image_of(symbols: &Symbols, path: &str) -> Option<usize> {
     let path = path.trim_start_matches("./").trim_start_matches("../");
@@ -205,15 +214,13 @@ impl Process {
         execs.sort_unstable();
         mains.sort_unstable();
         self.executed = !execs.is_empty();
-        let comm = tasks
-            .clone()
-            .next()
-            .and_then(|t| t.names.last())
-            .map_or("", |(_, name)| symbols.name(*name));
-        self.path = execs.last().map_or("", |(_, path)| path).to_owned();
-        let file = self.path.rsplit('/').next().unwrap_or("");
-        self.name = if file.is_empty() { comm.to_owned() } else { file.to_owned() };
-        let image = image_of(symbols, &self.path);
+        let (executed_at, path) = execs.last().copied().unwrap_or((Ns::MAX, ""));
+        let first = tasks.clone().next();
+        let names = first.iter().flat_map(|t| &t.names);
+        let comm = names.take_while(|(at, _)| *at <= executed_at).last();
+        path.clone_into(&mut self.path);
+        self.name = called(path, comm.map_or("", |(_, name)| symbols.name(*name))).to_owned();
+        let image = image_of(symbols, path);
         self.image = image.map(ImageId::at);
         for (i, (at, path)) in execs.iter().enumerate() {
             let next = execs.get(i + 1).map_or(Ns::MAX, |(next, _)| *next);

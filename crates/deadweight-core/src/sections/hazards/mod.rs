@@ -376,6 +376,7 @@ mod tests {
 
     /// A shell that works until `own` and then waits for a program that works until `end`.
     fn script(own: u64, program: &str) -> String {
+        let name = program.rsplit('/').next().unwrap_or(program);
         format!(
             "task 1 sh
              0 on
@@ -388,11 +389,13 @@ mod tests {
         100020 off dead
             task 2 sh
             {} on
+            {} comm {name}
             {} exec {program}
          99990 exit
         100000 off dead",
             own + 10,
             own + 20,
+            own + 30,
             own + 30,
         )
     }
