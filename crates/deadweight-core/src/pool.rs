@@ -62,6 +62,7 @@ pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun], in_all: usize) ->
     report.hazards.extend(hazards::of_series(clean));
     report.warnings = clocks(&report, &runs, clean).into_iter().collect();
     report.warnings.extend(warnings(runs.iter().flat_map(|run| &run.warnings)));
+    report.remarks = warnings(runs.iter().flat_map(|run| &run.remarks));
     report
 }
 

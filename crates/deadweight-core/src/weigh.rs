@@ -73,7 +73,10 @@ pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
         return Err(without.unwrap_or(WeighError::NoTrace));
     }
     let mut report = pool::pool(runs, weighing.clean, weighing.traces.len());
-    report.warnings.extend(apart(&report.runs.traced));
+    if let Some(apart) = apart(&report.runs.traced) {
+        let list = if apart.matters { &mut report.warnings } else { &mut report.remarks };
+        list.push(apart.text);
+    }
     Ok(report)
 }
 
@@ -101,8 +104,17 @@ const SAME: f64 = 0.01;
 /// has another cause.
 const PER_SWITCH: u64 = 25_000;
 
+/// From this share on it matters, whatever the cause.
+const FAR: f64 = 0.1;
+
+/// A difference between two counts of the CPU time, in words.
+struct Apart {
+    text: String,
+    matters: bool,
+}
+
 /// Where recording and kernel differ about the CPU time: by how much, and why.
-fn apart(traced: &TracedRuns) -> Option<String> {
+fn apart(traced: &TracedRuns) -> Option<Apart> {
     let (recorded, counted) = (traced.on_cpu_ns, traced.rusage_ns);
     let difference = recorded.abs_diff(counted);
     if counted == 0 || Ns(difference).share_of(Ns(counted)) <= SAME {
@@ -123,7 +135,8 @@ fn apart(traced: &TracedRuns) -> Option<String> {
          are in one of the two counts only"
             .to_owned()
     };
-    Some(format!("the recording has {share} {more} CPU time than the kernel counted; {why}"))
+    let text = format!("the recording has {share} {more} CPU time than the kernel counted; {why}");
+    Some(Apart { text, matters: Ns(difference).share_of(Ns(counted)) >= FAR })
 }
 
 /// The report of one traced run by itself. With clean runs beside it, it only gives shares.
@@ -157,8 +170,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
     let part = (wall.net().share_of(whole_wall), cpu.net().share_of(whole_cpu));
     let stages = stages::stages(&facts, of.is_some());
     let findings = findings::inspect(&Inspection { facts: &facts, wall: &wall, cpu: &cpu });
-    let mut warnings = trace.meta.warnings.clone();
-    warnings.extend(timeline.warnings.iter().cloned());
+    let mut warnings = [&trace.meta.warnings[..], &timeline.warnings].concat();
     warnings.extend(several(&subject, &facts));
     warnings.extend(unnamed::warnings(&facts, &wall));
     let exit = trace.meta.exit.unwrap_or_default();
@@ -196,6 +208,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         work: work::by_function(&facts, &wall),
         stages,
         warnings,
+        remarks: timeline.remarks.clone(),
     };
     Ok(TracedRun { report, disturbed_ns: wall.disturbed().0, part })
 }
@@ -415,10 +428,13 @@ mod tests {
             rusage_ns: 1_000_000,
             ..TracedRuns::default()
         };
-        assert_eq!(apart(&traced(1_009_000, 9)), None);
+        assert!(apart(&traced(1_009_000, 9)).is_none());
         let switches = apart(&traced(940_000, 20)).unwrap();
-        assert!(switches.contains("6 % less") && switches.contains("3.00 µs a switch"));
-        assert!(apart(&traced(2_000_000, 1)).unwrap().contains("no parent waited for"));
+        let said = &switches.text;
+        assert!(said.contains("6 % less") && said.contains("3.00 µs a switch"));
+        let far = apart(&traced(2_000_000, 1)).unwrap();
+        assert!(far.text.contains("no parent waited for"));
+        assert!(far.matters && !switches.matters);
     }
 
     #[test]

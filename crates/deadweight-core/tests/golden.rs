@@ -123,6 +123,9 @@ fn write_to(text: &mut String, report: &Report) -> std::fmt::Result {
     for warning in &report.warnings {
         writeln!(text, "\nwarning: {warning}")?;
     }
+    for remark in &report.remarks {
+        writeln!(text, "\nremark: {remark}")?;
+    }
     Ok(())
 }
 

@@ -103,6 +103,26 @@ impl AccountId {
         ACCOUNTS[usize::from(self.0)].1
     }
 
+    /// What a reader sees: the group, or what distinguishes it from others of its group. No two are the same.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.id() {
+            "wait-input" => "waiting: input",
+            "wait-output" => "waiting: output",
+            "wait-lock" => "waiting: lock",
+            "wait-disk" => "waiting: disk",
+            "wait-sleep" => "waiting: sleep",
+            "wait-child" => "waiting: child",
+            "wait-cpu" => "waiting: CPU",
+            "tiny-reads" => "tiny reads",
+            "tiny-writes" => "tiny writes",
+            "repeated-syscalls" => "repeated calls",
+            "memory-churn" => "memory churn",
+            "first-touch" => "first touch",
+            _ => self.group(),
+        }
+    }
+
     /// Whether it holds the program's own time, divided by samples.
     #[must_use]
     pub fn is_sampled(self) -> bool {
@@ -120,6 +140,9 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), ACCOUNTS.len());
+        let shown: std::collections::BTreeSet<&str> =
+            AccountId::all().map(AccountId::name).collect();
+        assert_eq!(shown.len(), ACCOUNTS.len());
     }
 
     #[test]

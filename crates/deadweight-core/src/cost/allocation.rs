@@ -38,7 +38,7 @@ use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
-use deadweight_report::wording::{percent, time};
+use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
@@ -109,9 +109,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let (_, high) = share.interval(saving);
     let name = facts.name(process);
     let mut evidence = vec![format!(
-        "{} of {} samples are in the allocator; in test programs, removing allocations saved 5 to 10 \
-         percentage points more than the time in them and in the code around them",
-        share.samples, share.whole.1
+        "{} in the allocator; the saving is larger than their time, because in test programs the code around \
+         allocations became faster, too",
+        things(share.samples, "sample")
     )];
     if *beside > Ns::ZERO {
         evidence.push(format!(

@@ -128,10 +128,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         how: How::Estimate,
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![
-            format!(
-                "{} per page fault, in which the kernel zeroes and maps the page",
-                time(Ns(sum.ns.0 / sum.count.max(1)))
-            ),
+            "in each page fault the kernel zeroes and maps the page".into(),
             format!("{} more to unmap and free the pages", time(down)),
         ],
         remedy: remedy(&in_process.language).into(),

@@ -197,7 +197,6 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: [
-            Some(format!("{} per call in the kernel", time(Ns(sum.ns.0 / sum.count.max(1))))),
             (around > Ns::ZERO)
                 .then(|| format!("{} more in library code around these calls", time(around))),
             purpose.and_then(|_| seen.sentence()),

@@ -105,22 +105,21 @@ fn of_many(
         process: parent,
         title: format!("starts {name} {}", things(count, "time")),
         text: format!(
-            "{script} started {name} {}; each start and exit took {}, without the program's own work.",
+            "{script} started {name} {}. Its starts are counted, from fork to main, and its exits, not its own work.",
             things(count, "time"),
-            time(Ns(amount.0 / count.max(1))),
         ),
         amount,
         saving,
         range: (Ns::ZERO, saving),
         how: How::Exact,
         sites: vec![Site {
-            function: "(script)".into(),
+            function: "any line of the script".into(),
             image: facts.processes.get(parent).path.clone(),
             share: 1.0,
             count,
             ..Site::default()
         }],
-        evidence: vec![format!("{} in all, from fork to main and in the exit", time(amount))],
+        evidence: Vec::new(),
         remedy: format!(
             "Give {name} many items at once: `xargs {name} < list`, several arguments per call, \
              or let it read lines from its standard input."
@@ -204,7 +203,7 @@ mod tests {
     #[test]
     fn a_program_per_line_of_a_script_is_found() {
         expect![[r#"
-            start-up 74 % (0..74) @ (script): sh started convert 20 times; each start and exit took 780 ns, without the program's own work.
+            start-up 74 % (0..74) @ any line of the script: sh started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
         "#]].assert_eq(&found(&script(20)));
         expect![[r#"
             start-up 13710 exec, linking and initialising
@@ -255,7 +254,7 @@ mod tests {
     fn of_many_programs_the_one_in_the_loop_is_found() {
         let text = script(20).replacen("exec ./convert", "exec ./date", 8);
         expect![[r#"
-            start-up 43 % (0..43) @ (script): sh started convert 12 times; each start and exit took 780 ns, without the program's own work.
+            start-up 43 % (0..43) @ any line of the script: sh started convert 12 times. Its starts are counted, from fork to main, and its exits, not its own work.
         "#]]
         .assert_eq(&found(&text));
     }
@@ -289,7 +288,7 @@ mod tests {
     #[test]
     fn a_program_per_substitution_of_a_script_is_found() {
         expect![[r#"
-            start-up 68 % (0..68) @ (script): sh started convert 20 times; each start and exit took 720 ns, without the program's own work.
+            start-up 68 % (0..68) @ any line of the script: sh started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
         "#]]
         .assert_eq(&found(&substitutions(20)));
         assert_eq!(found(&substitutions(8)), "");
@@ -305,7 +304,7 @@ mod tests {
                      19998 on woken-by 2\n20020 exit\n20020 off dead\n";
         let text = found(&format!("{outer}{inner}"));
         expect![[r#"
-            start-up 68 % (0..68) @ (script): xargs started convert 20 times; each start and exit took 720 ns, without the program's own work.
+            start-up 68 % (0..68) @ any line of the script: xargs started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
         "#]].assert_eq(&text);
     }
 }

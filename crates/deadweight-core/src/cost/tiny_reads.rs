@@ -31,7 +31,6 @@ use crate::inspect::Draft;
 use crate::inspect::small_calls::{SmallCalls, needed};
 use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
 use crate::timeline::descriptors::ObjectKind;
-use deadweight_report::report::How;
 
 pub(super) const CLASS: Class = Class {
     id: "tiny-reads",
@@ -92,9 +91,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         amount: calls.ns,
         saving,
         range: (at_least(saving.min(calls.ns), calls.on_path), saving),
-        how: How::Exact,
+        how: calls.how(),
         sites: calls.sites(facts),
-        evidence: vec![calls.evidence()],
+        evidence: calls.evidence().into_iter().collect(),
         remedy: remedy(&facts.processes.get(process).language).into(),
     })
 }

@@ -35,7 +35,6 @@ use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
 use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::descriptors::ObjectKind;
-use deadweight_report::report::How;
 use deadweight_report::wording::time;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,7 +166,7 @@ fn draft(
     let (reads, between) = of_readers(found, account, process, readers);
     let amount = calls.ns + reads + between;
     let saving = saving + reads + between;
-    let mut evidence = vec![calls.evidence()];
+    let mut evidence: Vec<String> = calls.evidence().into_iter().collect();
     if reads + between > Ns::ZERO {
         evidence.push(format!(
             "{} more in the readers, which read piece by piece, and {} in waits for a CPU between \
@@ -186,7 +185,7 @@ fn draft(
         amount,
         saving,
         range: (at_least(saving.min(calls.ns), calls.on_path), saving),
-        how: How::Exact,
+        how: calls.how(),
         sites: calls.sites(facts),
         evidence,
         remedy: remedy(&facts.processes.get(process).language).into(),
@@ -401,7 +400,7 @@ mod tests {
         let stream = |at, fd| reply(at + 200, fd, 4);
         let report = weighed(&server(3, 400, stream));
         let finding = &report.findings[0];
-        expect!["write was called 4 800 times for 9 bytes each; 3 calls of up to 64 KiB would do the same. | 4 800 calls, 42 KiB in all, 90 ns per call in the kernel | [4800]"].assert_eq(&format!("{} | {} | {:?}", finding.text, finding.evidence[0], finding.sites.iter().map(|s| s.count).collect::<Vec<_>>()));
+        expect!["write was called 4 800 times for 9 bytes each; 3 calls of up to 64 KiB would do the same. | 4 800 calls, 42 KiB in all | [4800]"].assert_eq(&format!("{} | {} | {:?}", finding.text, finding.evidence[0], finding.sites.iter().map(|s| s.count).collect::<Vec<_>>()));
     }
 
     #[test]

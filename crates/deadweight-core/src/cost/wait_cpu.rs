@@ -284,7 +284,7 @@ mod tests {
             )
         };
         expect![[r#"
-            wait-cpu 79000000 a CPU, held by a quota
+            wait-cpu 79000000 a CPU, denied by a quota
             net-work 21000000
         "#]]
         .assert_eq(&rows(&text("throttled 79000000\n"), 2));

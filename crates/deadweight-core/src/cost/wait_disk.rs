@@ -36,7 +36,7 @@ use crate::timeline::Block;
 use crate::timeline::kernel_stacks::WaitsFor;
 use calls::{DiskCalls, OfProcess};
 use deadweight_report::report::How;
-use deadweight_report::wording::{count, things, time};
+use deadweight_report::wording::{count, things};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -178,15 +178,14 @@ fn per_sync(
         moves: true,
         process,
         title: if small {
-            format!("{call} after every record")
+            format!("frequent {call}")
         } else {
             format!("{call} {}", things(made.by_name[call], "time"))
         },
         text: format!(
-            "{} called {} and waited for the disk each time, {} on average.",
+            "{} called {} and waited for the disk each time.",
             facts.name(process),
             made.wording(call),
-            time(Ns(sum.ns.0 / calls)),
         ),
         amount: sum.ns,
         saving,
@@ -231,7 +230,7 @@ mod tests {
     #[test]
     fn a_sync_per_record_is_found() {
         expect![[r#"
-            wait-disk 60 % (60..60) @ put:35: vault called fdatasync 20 times and waited for the disk each time, 140 ns on average.
+            wait-disk 60 % (60..60) @ put:35: vault called fdatasync 20 times and waited for the disk each time.
         "#]]
         .assert_eq(&found(&store(20)));
     }

@@ -31,7 +31,7 @@ use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, WokenBy};
 use deadweight_report::report::How;
-use deadweight_report::wording::{percent, things, time};
+use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
@@ -137,10 +137,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: format!("waits for {producer_name}"),
         text: format!(
-            "{name} was blocked {}, {} on average, until {delivered}. A timer inside {name} counts \
-             this time.",
+            "{name} was blocked {} until {delivered}. A timer inside {name} counts this time.",
             things(times, "time"),
-            time(Ns(sum.ns.0 / times)),
         ),
         amount: sum.ns,
         saving: sum.alone,
@@ -152,10 +150,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             How::Estimate
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
-        evidence: vec![format!(
-            "no task of the measured command was on a CPU for {} of this time",
-            percent(sum.alone, sum.ns)
-        )],
+        evidence: vec![sum.meanwhile()],
         remedy: format!(
             "Changing {name} does not help. Make {slow} faster, or feed {name} from a file that was \
              made beforehand, and time it that way."
@@ -181,7 +176,7 @@ mod tests {
     #[test]
     fn the_producer_is_found_by_name() {
         expect![[r#"
-            wait-input 70 % (70..70) @ main:77: candles was blocked 1 time, 700 ns on average, until unpack delivered input. A timer inside candles counts this time.
+            wait-input 70 % (70..70) @ main:77: candles was blocked 1 time until unpack delivered input. A timer inside candles counts this time.
         "#]]
         .assert_eq(&found(READER));
         expect![[r#"

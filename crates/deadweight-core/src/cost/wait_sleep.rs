@@ -34,7 +34,7 @@ use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, Run, WokenBy};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
-use deadweight_report::wording::{percent, things, time};
+use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -181,10 +181,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         range: (sum.alone - stays, sum.ns),
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
-        evidence: vec![format!(
-            "no task of the measured command was on a CPU for {} of this time",
-            percent(sum.alone, sum.ns)
-        )],
+        evidence: vec![sum.meanwhile()],
         remedy: remedy(&facts.processes.get(process).language, polls),
     }
 }

@@ -20,6 +20,7 @@ use crate::facts::call_site::{CallSite, Weights, add, entered};
 use crate::facts::processes::ProcessId;
 use crate::timeline::Sample;
 use deadweight_report::report::{How, Site};
+use deadweight_report::wording::percent;
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,6 +119,19 @@ impl Sum {
             add(&mut sum.places, entry.places());
         }
         sum
+    }
+
+    /// Whether the command did something else during these waits.
+    pub(crate) fn meanwhile(&self) -> String {
+        let alone = self.alone.share_of(self.ns);
+        if alone > 0.995 {
+            "meanwhile no task of the command was on a CPU".into()
+        } else if alone < 0.005 {
+            "meanwhile other tasks of the command were on a CPU".into()
+        } else {
+            let part = percent(self.alone, self.ns);
+            format!("during {part} of this time no task of the command was on a CPU")
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use crate::account::{Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{Weights, add, sites};
-use deadweight_report::report::Site;
-use deadweight_report::wording::{bytes, count, things, time};
+use deadweight_report::report::{How, Site};
+use deadweight_report::wording::{bytes, count, things};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
@@ -42,6 +42,8 @@ pub(crate) struct SmallCalls {
     /// Where they were made.
     pub(crate) places: Weights,
     names: BTreeSet<&'static str>,
+    /// How many of them the kernel counted together: of those, few were timed.
+    counted: u64,
     /// How many there were, on the path or not, with the bytes asked for and moved.
     count: u64,
     asked: u64,
@@ -75,6 +77,7 @@ impl SmallCalls {
 
     fn add(&mut self, group: &CallGroup, on_path: u64) {
         self.names.insert(group.name);
+        self.counted = self.counted.saturating_add(group.counted);
         self.on_path += on_path.min(group.calls);
         self.count += group.calls;
         self.asked = self.asked.saturating_add(group.asked);
@@ -119,18 +122,19 @@ impl SmallCalls {
         }
     }
 
-    /// Their number, bytes and time each.
-    pub(crate) fn evidence(&self) -> String {
+    /// How their time is known.
+    pub(crate) fn how(&self) -> How {
+        if self.counted * 2 > self.count { How::Estimate } else { How::Exact }
+    }
+
+    /// Their bytes, and how many lie on the path. The time of one stands at its place.
+    pub(crate) fn evidence(&self) -> Option<String> {
         let part = match self.count - self.on_path {
             missing if missing <= self.count / WITHOUT_DURATION => String::new(),
             _ => format!(", {} of them on the critical path", count(self.on_path)),
         };
-        format!(
-            "{} calls, {} in all{part}, {} per call in the kernel",
-            count(self.count),
-            bytes(self.bytes),
-            time(Ns(self.ns.0 / self.on_path.max(1)))
-        )
+        (self.bytes > 0)
+            .then(|| format!("{} calls, {} in all{part}", count(self.count), bytes(self.bytes)))
     }
 
     /// The places, heaviest first.

@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 
 /// Kinds of entries that one note lists.
 const LISTED: usize = 3;
+/// What comes before the holder of a CPU.
+const HELD: &str = "held by ";
 
 /// The rows of an attribution, largest first. They add up to its total exactly.
 ///
@@ -90,7 +92,7 @@ fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> Str
         }
         (true, n) => things(n, fault(account)),
         (false, _) if account == AccountId::of_class("wait-cpu") => {
-            format!("a CPU, {}", listed.join(", ").replace(", held by ", ", "))
+            format!("a CPU, {}", holders(listed))
         }
         (false, _) => listed.join(", "),
     }
@@ -111,6 +113,20 @@ fn ticks(facts: &Facts<'_>) -> Option<String> {
     let by_timer: Ns = lengths.iter().copied().sum();
     let typical = lengths.get(lengths.len() / 2).filter(|_| lengths.len() > 1)?;
     (by_timer.share_of(idle) > 0.5).then(|| format!("a timer wakes it every {}", time(*typical)))
+}
+
+/// `held by a, b, or free but given late`: the tasks that had the CPU first.
+fn holders(listed: Vec<String>) -> String {
+    let (held, other): (Vec<_>, Vec<_>) =
+        listed.into_iter().partition(|words| words.starts_with(HELD));
+    let held: Vec<_> = held.iter().map(|words| words.trim_start_matches(HELD)).collect();
+    let held = if held.is_empty() { String::new() } else { format!("{HELD}{}", held.join(", ")) };
+    [vec![held], other]
+        .concat()
+        .into_iter()
+        .filter(|words| !words.is_empty())
+        .collect::<Vec<_>>()
+        .join(", or ")
 }
 
 /// What a page fault of an account is: it distinguishes rows of the same group.
@@ -171,14 +187,17 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
             let peer = peer.map(|p| facts.name(p));
             waiting(kind, peer.as_deref(), entry.account)
         }
+        Detail::Held(CpuHolder::Own(task)) if facts.processes.of(task) == entry.process => {
+            format!("{HELD}its other threads")
+        }
         Detail::Held(CpuHolder::Own(task) | CpuHolder::Outside(task)) => {
-            format!("held by {}", facts.name(facts.processes.of(task)))
+            format!("{HELD}{}", facts.name(facts.processes.of(task)))
         }
         Detail::Held(CpuHolder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
             match (facts.trace.meta.throttled > Ns::ZERO, facts.trace.meta.records_wakers()) {
-                (true, _) => "held by a quota".to_owned(),
-                (false, true) => "held by no task".to_owned(),
-                (false, false) => "held by an unidentified task".to_owned(),
+                (true, _) => "denied by a quota".to_owned(),
+                (false, true) => "free but given late".to_owned(),
+                (false, false) => format!("{HELD}an unidentified task"),
             }
         }
         Detail::Held(CpuHolder::Nobody | CpuHolder::Recorder) | Detail::Faults | Detail::Plain => {

@@ -202,7 +202,8 @@ impl<'a> Builder<'a> {
             super::inferred_wakers::infer(&mut self.out, self.trace.meta.arch, exact);
         }
         self.sleeps.place(&mut self.out);
-        self.out.warnings = self.anomalies.in_words();
+        self.out.warnings = self.anomalies.warnings();
+        self.out.remarks = self.anomalies.remarks();
         let events = Events::gather(&self.out);
         past_idle_threads(&mut self.out, &self.trace.symbols);
         super::repeated_timeouts::until_the_event(&mut self.out, &self.trace.symbols);
@@ -253,8 +254,22 @@ fn tiles(task: &Task) -> bool {
 }
 
 impl Anomalies {
-    fn in_words(self) -> Vec<String> {
-        [
+    /// What was lost.
+    fn warnings(self) -> Vec<String> {
+        in_words(&[
+            (self.lost_records, "record was lost", "records were lost"),
+            (self.unborn, "birth of a task was not recorded", "births of tasks were not recorded"),
+            (
+                self.replaced,
+                "task vanished: its id was reused",
+                "tasks vanished: their ids were reused",
+            ),
+        ])
+    }
+
+    /// What follows from the records around it.
+    fn remarks(self) -> Vec<String> {
+        in_words(&[
             (self.missing_off, "switch-out was not recorded", "switch-outs were not recorded"),
             (self.missing_on, "switch-in was not recorded", "switch-ins were not recorded"),
             (
@@ -267,17 +282,13 @@ impl Anomalies {
                 "wake-up was inferred from what was waited for",
                 "wake-ups were inferred from what was waited for",
             ),
-            (self.lost_records, "record was lost", "records were lost"),
-            (self.unborn, "birth of a task was not recorded", "births of tasks were not recorded"),
-            (
-                self.replaced,
-                "task vanished: its id was reused",
-                "tasks vanished: their ids were reused",
-            ),
-        ]
-        .into_iter()
-        .filter(|(count, ..)| *count > 0)
-        .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
-        .collect()
+        ])
     }
+}
+
+/// Each count that is not 0, with its noun in singular or plural.
+fn in_words(counts: &[(u64, &str, &str)]) -> Vec<String> {
+    let some = counts.iter().filter(|(count, ..)| *count > 0);
+    some.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }))
+        .collect()
 }

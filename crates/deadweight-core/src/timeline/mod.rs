@@ -57,6 +57,8 @@ pub struct Timeline {
     pub lost: u64,
     /// Contradictions met in the events, counted, as sentences.
     pub warnings: Vec<String>,
+    /// The same of what the timeline filled in itself: small gaps of every recording.
+    pub remarks: Vec<String>,
 }
 
 /// One life of one task.

@@ -1,6 +1,6 @@
 //! Counts of a recording as a whole, and the warnings that follow from them. For single tasks see `follow`.
 
-use crate::bpf::{REPORT_AFTER, TIME_ONE_IN};
+use crate::bpf::TIME_ONE_IN;
 use crate::session::NTH;
 use deadweight_trace::Overhead;
 
@@ -92,15 +92,15 @@ impl RecordingStats {
         }
         if self.counted > 0 {
             warnings.push(format!(
-                "{} system calls came at a high rate and were counted, up to {REPORT_AFTER} in one record: their order is \
-                 not known, and at least one in {TIME_ONE_IN} was timed",
+                "{} system calls came so fast that they were counted: numbers and sizes are exact, times are estimates \
+                 from at least one call in {TIME_ONE_IN}",
                 self.counted
             ));
         }
         if self.decimated > 0 {
             warnings.push(format!(
-                "{} system calls came at a high rate, and one in {NTH} was recorded: their number is exact to {NTH}; the \
-                 others are assumed to be like the recorded ones, and to take as long as the timed ones",
+                "{} system calls came so fast that only one in {NTH} was recorded: numbers are exact to {NTH}, times are \
+                 estimates from the recorded ones",
                 self.decimated
             ));
         }
@@ -132,7 +132,10 @@ impl RecordingStats {
             ));
         }
         if self.throttled > 0 {
-            warnings.push(format!("the kernel throttled an event {} times", self.throttled));
+            warnings.push(format!(
+                "{} times the kernel held back events that came too fast: some of what happened then is not recorded",
+                self.throttled
+            ));
         }
         if self.unreadable > 0 {
             warnings.push(format!("{} records could not be read", self.unreadable));

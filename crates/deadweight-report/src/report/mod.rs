@@ -86,4 +86,7 @@ pub struct Report {
     pub work: Vec<FunctionWork>,
     /// Problems of the recording or the analysis.
     pub warnings: Vec<String>,
+    /// Details of the recording for who examines it; not shown, because no number of the report depends much on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }

@@ -26,8 +26,10 @@ Examples:
 
 Reading the ledger:
   Each row is a part of the wall time (the elapsed time), and the rows add up to it exactly. Time
-  that is not known has a row of its own. An 'exact' amount was recorded from start to end; other
-  amounts are shares of samples, with an interval. Findings may overlap; rows never do.
+  that is not known has a row of its own. 'net work' is the program's own code without the costs
+  that have a row. Findings may overlap; rows never do. A saving is 'exact' if it is a time that was
+  measured; it is an 'estimate' if it is predicted: a range, a share of samples, or of a time that
+  was not measured.
   'undisturbed' is the wall time without tracing and without what other programs took;
   'busy' is that of a server without its idle time.
 

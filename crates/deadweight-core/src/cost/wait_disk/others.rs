@@ -10,7 +10,7 @@ use crate::inspect::{Draft, Inspection, Sum};
 use crate::timeline::Block;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
-use deadweight_report::wording::{things, time};
+use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ fn draft(
         range: (Ns::ZERO, sum.ns),
         how: How::Exact,
         sites: sites(found.facts.symbols(), &sum.places, sum.count),
-        evidence: vec![format!("{} per wait on average", time(Ns(sum.ns.0 / sum.count.max(1))))],
+        evidence: Vec::new(),
         remedy: remedy.into(),
     })
 }

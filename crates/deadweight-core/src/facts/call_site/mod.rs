@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 mod callers;
 
-/// Frames of a chain that are shown.
+/// Frames of a chain that are kept: half of them at each end, because the outermost often explain most.
 const CHAIN: usize = 8;
 /// Places of a finding that are shown.
 const SITES: usize = 5;
@@ -167,13 +167,17 @@ fn chain(symbols: &Symbols, site: CallSite) -> Vec<String> {
     };
     let frames = || site.frames(symbols).take_while(program);
     let end = frames().enumerate().filter(own).last().map_or(usize::MAX, |(index, _)| index + 1);
-    frames()
+    let mut chain: Vec<String> = frames()
         .take(end)
         .skip(skip)
         .filter(|(_, frame)| !symbols.name(frame.function).is_empty())
-        .take(CHAIN)
         .map(|(_, frame)| frame_text(symbols, frame))
-        .collect()
+        .collect();
+    if chain.len() > CHAIN {
+        let far = chain.len() - CHAIN / 2;
+        chain.splice(CHAIN / 2..far, ["…".to_owned()]);
+    }
+    chain
 }
 
 /// `function (file:line)`, as far as known.
@@ -372,5 +376,22 @@ mod tests {
         let found = sites(&trace.symbols, &heavy, 0);
         assert_eq!(found[0].function, "app::parse");
         assert_eq!(found[0].chain, ["app::main (a.rs:2)"]);
+    }
+
+    #[test]
+    fn of_a_long_chain_both_ends_stay() {
+        let callers: Vec<String> = (0..20).map(|i| format!("f{i} (a.c:{i})")).collect();
+        let text = format!(
+            "image app path /bin/app\ntask 1 app\n0 on\n10 sample leaf (a.c:99) <- {}\n50 exit",
+            callers.join(" <- ")
+        );
+        let trace = Trace::from_text(&text).unwrap();
+        let stack = (0..trace.symbols.stacks.len()).map(StackId::at).max().unwrap();
+        let heavy = Weights::from([(CallSite::Stack(stack), Weight { count: 1, amount: 1 })]);
+        let chain = sites(&trace.symbols, &heavy, 0).remove(0).chain.join(" ");
+        assert_eq!(
+            chain,
+            "f0 f1 (a.c:1) f2 (a.c:2) f3 (a.c:3) … f16 (a.c:16) f17 (a.c:17) f18 (a.c:18) f19 (a.c:19)"
+        );
     }
 }

@@ -209,7 +209,8 @@ fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     let total = outside.clone().map(|(ns, _)| ns).sum::<Ns>() - facts.trace.meta.throttled;
     if total.share_of(wall.total) >= DISTURBED {
         // Where wakers are not recorded, other programs have no names either.
-        let worst = outside.max().filter(|_| facts.trace.meta.records_wakers());
+        let named = |p: &ProcessId| !facts.processes.get(*p).name.is_empty();
+        let worst = outside.max().filter(|(_, p)| facts.trace.meta.records_wakers() && named(p));
         let client = worst.filter(|(_, p)| is_client(facts, *p)).map(|(_, p)| facts.name(p));
         let worst = worst.map_or(String::new(), |(_, p)| format!(" (mostly {})", facts.name(p)));
         let advice = match client {
@@ -221,8 +222,7 @@ fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
             None => "Repeat on a quiet machine, or with more runs (-r)".to_owned(),
         };
         let text = format!(
-            "The command waited {} of the wall time for a CPU, because of other programs{worst}. \
-             {advice}.",
+            "The command waited {} of the wall time for a CPU that other programs had{worst}. {advice}.",
             percent(total, wall.total),
         );
         return Some(hazard("noisy", text));

@@ -32,8 +32,9 @@ pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
     Some(Hazard {
         id: "two-readings".into(),
         text: format!(
-            "Along the critical path, the wall time is {}; shared among the tasks \
-             on a CPU at each instant, it is {}. Use the findings' ranges, not their middle values.",
+            "This run can be read in two ways, and both are right. Followed along what the end waited for, the wall time \
+             is {}: the ledger shows this. Shared among all tasks that were on a CPU, it is {}. Of a finding, use the \
+             range.",
             most(&along, &across)?,
             most(&across, &along)?
         ),

@@ -6,8 +6,8 @@ use deadweight_report::report::{Finding, How, Report, Site};
 
 /// Sites of one finding that are shown.
 const SITES: usize = 3;
-/// Callers of a site that are shown.
-const CALLERS: usize = 4;
+/// Callers of a site that are shown: so many next to it, and as many of the outermost.
+const CALLERS: usize = 2;
 /// A range of savings narrower than this share of the wall time is shown as one number.
 const NARROW: f64 = 0.02;
 
@@ -103,13 +103,15 @@ fn title(sheet: &mut Sheet, number: usize, finding: &Finding, whole: Whole) {
     sheet.line(&line);
 }
 
-/// `saves 1.69 ms of 2.02 (84 %), exact`.
+/// `saves 1.69 ms of 2.02 (84 %), exact`. A measured time that is a saving as it stands is exact; a range, or a share
+/// of a run that was not timed, is predicted.
 fn saving(finding: &Finding, whole: Whole) -> String {
     let unit = whole.scale.unit();
     let of = format!("{}{}", beside(whole.ns, whole.scale), whole.word);
+    let is_range = finding.high - finding.low > NARROW;
     let how = match finding.how {
-        How::Exact => "exact",
-        How::Estimate => "estimate",
+        How::Exact if !is_range && whole.word.is_empty() => "exact",
+        How::Exact | How::Estimate => "estimate",
         How::Candidate => "candidate",
         How::Measured => "measured",
     };
@@ -118,11 +120,9 @@ fn saving(finding: &Finding, whole: Whole) -> String {
         let share = percent(finding.amount_ns as f64 / whole.ns.max(1) as f64);
         return format!("{} {unit} of {of} ({share})", beside(finding.amount_ns, whole.scale));
     }
-    if finding.high - finding.low > NARROW {
+    if is_range {
         let (low, high) = (whole.part(finding.low), whole.part(finding.high));
         let (least, most) = (finding.low * 100.0, percent(finding.high));
-        // The times are exact, but their saving is not.
-        let how = if finding.how == How::Exact { "exact times" } else { how };
         return format!("{verb} {low} to {high} {unit} of {of} ({least:.0} to {most}), {how}");
     }
     let (saved, share) = (beside(finding.saving_ns, whole.scale), percent(finding.saving_share));
@@ -158,11 +158,19 @@ fn place(sheet: &mut Sheet, finding: &Finding, site: &Site, here: &str) {
     sheet.line(&line);
     if !site.chain.is_empty() {
         let room = sheet.width().saturating_sub(15);
-        let callers: Vec<_> = site.chain.iter().take(CALLERS).map(|c| fitted(c, room)).collect();
-        let more = if site.chain.len() > CALLERS { " ← …" } else { "" };
-        let text = format!("← {}{more}", callers.join(" ← "));
+        let text = format!("← {}", callers(&site.chain, room).join(" ← "));
         sheet.paragraph(Line::indented(9), 11, Ink::Faint, &text);
     }
+}
+
+/// The nearest and the outermost callers, with `…` for those between.
+fn callers(chain: &[String], room: usize) -> Vec<String> {
+    let short = |callers: &[String]| callers.iter().map(|c| fitted(c, room)).collect::<Vec<_>>();
+    if chain.len() <= 2 * CALLERS + 1 {
+        return short(chain);
+    }
+    let (near, far) = (&chain[..CALLERS], &chain[chain.len() - CALLERS..]);
+    [short(near), vec!["…".to_owned()], short(far)].concat()
 }
 
 /// `4 003 ×   426 ns`, or the site's share where nothing was counted.

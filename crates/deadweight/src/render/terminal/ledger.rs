@@ -1,10 +1,11 @@
-//! The ledger: a row per account, with its time, its share, a bar, its group and a note.
+//! The ledger: a row per account, with its time, its share, a bar, its name and a note.
 //!
 //! Times and shares are shown in whole steps that add up to the total exactly. Small rows are shown as
 //! one; none is left out of the sum. Attributes no time.
 
 use crate::render::page::{Ink, Line, Sheet, columns};
 use crate::render::quantity::Scale;
+use deadweight_report::account::AccountId;
 use deadweight_report::report::{Basis, Report, Row};
 use deadweight_report::stats::apportion::apportion;
 
@@ -119,7 +120,7 @@ fn entries(table: &Table<'_>) -> Vec<Entry> {
         several => entries.push(Entry {
             ns: several.iter().map(|r| r.ns).sum(),
             group: "other".into(),
-            note: several.iter().map(|r| r.group.as_str()).fold(String::new(), listed),
+            note: several.iter().map(|r| first_word(&r.group)).fold(String::new(), listed),
             account: String::new(),
         }),
     }
@@ -135,10 +136,21 @@ fn entry(row: &Row, total: u64) -> Entry {
     let gap = if row.note.is_empty() || margin.is_empty() { "" } else { " · " };
     Entry {
         ns: row.ns,
-        group: row.group.clone(),
+        group: name(row),
         note: format!("{}{gap}{margin}", row.note),
         account: row.account.clone(),
     }
+}
+
+/// The words of a row. Those of an account that this version does not know are its group's.
+fn name(row: &Row) -> String {
+    let account = AccountId::of_class(&row.account);
+    if account.id() == row.account { account.name().to_owned() } else { row.group.clone() }
+}
+
+/// `kernel` of `kernel, other`: what is in a list has no comma.
+fn first_word(group: &str) -> &str {
+    group.split(", ").next().unwrap_or_default()
 }
 
 /// `a, b, c` without repetitions.
