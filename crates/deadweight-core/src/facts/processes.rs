@@ -3,11 +3,12 @@
 //! The kernel reuses process ids; a [`ProcessId`] names one life of one process. `path::Subject` chooses
 //! the process whose wall time counts.
 
+use crate::facts::call_site::is_system_image;
 use crate::path::Subject;
 use crate::timeline::{Span, Timeline, Within};
 use crate::visit_count;
-use deadweight_trace::ids::{ImageId, TaskId, Tid};
-use deadweight_trace::symbols::{Image, Symbols};
+use deadweight_trace::ids::{ImageId, LocationId, TaskId, Tid};
+use deadweight_trace::symbols::{Image, JIT_IMAGE, Symbols};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -62,13 +63,16 @@ const LAUNCHERS: &[&str] = &[
     "collect2", "bazel", "meson", "cmake", "ctest", "sudo", "stdbuf", "taskset",
 ];
 
+/// The language of shell scripts.
+const SHELL: &str = "shell";
+
 /// Shells: what they start is written in a script.
 const SHELLS: &[&str] = &["sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox"];
 
 impl Process {
     /// Whether starting programs is its work (a shell, `make`, `cargo`).
     pub(crate) fn is_launcher(&self) -> bool {
-        LAUNCHERS.contains(&self.name.as_str())
+        LAUNCHERS.contains(&self.name.as_str()) || self.language == SHELL
     }
 
     /// Whether it is still starting at `at`.
@@ -203,6 +207,26 @@ impl Process {
         first.map(|span| span.start)
     }
 
+    /// The image whose code ran first after an exec: the program's file, where it was executed by another name, such
+    /// as a link or a script. The loader and the libraries that it starts belong to the system.
+    fn first_image(&self, timeline: &Timeline, symbols: &Symbols, from: Ns) -> Option<ImageId> {
+        let of = |at: LocationId| {
+            let location = symbols.locations.get(at.index()).filter(|_| at.index() > 0)?;
+            let path = symbols.name(symbols.images.get(location.image.index())?.path);
+            (!is_system_image(path) && path != JIT_IMAGE).then_some(location.image)
+        };
+        let outermost = |stack| symbols.stack(stack).last().copied().and_then(of);
+        let task = timeline.tasks.get(self.tasks.first()?.index())?;
+        let spans = task.spans.iter().filter(|span| span.start >= from);
+        let ran = |span: &Span| match span.within {
+            Within::Fault(fault) => of(timeline.faults[fault as usize].by),
+            Within::Syscall(call) => outermost(timeline.calls[call.index()].site),
+            _ => None,
+        };
+        let samples = || task.samples.iter().filter(|sample| sample.at >= from);
+        { spans }.find_map(ran).or_else(|| samples().find_map(|sample| outermost(sample.stack)))
+    }
+
     /// Learns name, program and starting times from its tasks.
     fn read_programs(&mut self, timeline: &Timeline, symbols: &Symbols) {
         let tasks = self.tasks.iter().map(|t| &timeline.tasks[t.index()]);
@@ -220,8 +244,8 @@ impl Process {
         let comm = names.take_while(|(at, _)| *at <= executed_at).last();
         path.clone_into(&mut self.path);
         self.name = called(path, comm.map_or("", |(_, name)| symbols.name(*name))).to_owned();
-        let image = image_of(symbols, path);
-        self.image = image.map(ImageId::at);
+        let image = image_of(symbols, path).map(ImageId::at);
+        self.image = image.or_else(|| self.first_image(timeline, symbols, executed_at));
         for (i, (at, path)) in execs.iter().enumerate() {
             let next = execs.get(i + 1).map_or(Ns::MAX, |(next, _)| *next);
             let main = mains.iter().copied().find(|m| *m >= *at && *m < next);
@@ -236,14 +260,69 @@ impl Process {
                 self.starts.push((from, to));
             }
         }
-        self.language = image.map_or("", |i| symbols.name(symbols.images[i].language)).to_owned();
-        if self.language.is_empty() {
-            self.language = match self.name.as_str() {
-                name if SHELLS.contains(&name) => "shell",
-                name if name.starts_with("python") => "Python",
-                _ => "",
-            }
-            .to_owned();
+        let image = self.image.and_then(|image| symbols.images.get(image.index()));
+        let file = image.map_or("", |image| symbols.name(image.path)).rsplit('/').next();
+        // The file busybox is also `ls`.
+        let is_shell = |file: &str| SHELLS.contains(&file) && file != "busybox";
+        let known = image.map_or("", |image| symbols.name(image.language));
+        self.language = match self.name.as_str() {
+            name if SHELLS.contains(&name) || file.is_some_and(is_shell) => SHELL,
+            name if known.is_empty() && name.starts_with("python") => "Python",
+            _ => known,
+        }
+        .to_owned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
+
+    /// Name and language of a program that was executed by `path` and whose file is `image`.
+    fn subject(path: &str, comm: &str, image: &str, language: &str) -> (String, String) {
+        let text = format!(
+            "image app path {image} language {language}\nimage libc.so.6 path /lib/libc.so.6\n\
+             sample-period 1000\ntask 1 {comm}\n0 on\n0 exec {path}\n0 main\n\
+             500 sample malloc@libc.so.6 <- f <- main <- _start\n9000 exit\n9000 off dead"
+        );
+        let trace = Trace::from_text(&text).unwrap();
+        let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
+        (report.subject.name, report.subject.language)
+    }
+
+    #[test]
+    fn a_program_is_called_as_ps_calls_it_and_has_the_language_of_its_file() {
+        for (path, comm, image, language, expected) in [
+            ("./app", "app", "/src/app", "C", ("app", "C")),
+            (
+                "/bin/redis-server",
+                "redis-server",
+                "/bin/redis-check-rdb",
+                "C",
+                ("redis-server", "C"),
+            ),
+            (
+                "/bin/redis-check-rdb",
+                "redis-server",
+                "/bin/redis-check-rdb",
+                "C",
+                ("redis-server", "C"),
+            ),
+            ("/bin/php", "php", "/bin/php8.2", "PHP", ("php", "PHP")),
+            ("./script.py", "script.py", "/bin/python3.11", "Python", ("script.py", "Python")),
+            ("./build.sh", "build.sh", "/bin/dash", "C", ("build.sh", "shell")),
+            ("/bin/ls", "ls", "/bin/busybox", "C", ("ls", "C")),
+            (
+                "/bin/a-name-of-many-letters",
+                "a-name-of-many-",
+                "/bin/x",
+                "C",
+                ("a-name-of-many-letters", "C"),
+            ),
+        ] {
+            let (name, language) = subject(path, comm, image, language);
+            assert_eq!((name.as_str(), language.as_str()), expected, "{path} {image}");
         }
     }
 }
