@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 
 /// Kinds of entries that one note lists.
 const LISTED: usize = 3;
+/// One call in so many beside the path makes no difference.
+const FEW: u64 = 20;
 /// What comes before the holder of a CPU.
 const HELD: &str = "held by ";
 
@@ -69,7 +71,7 @@ fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> Str
         if let Some(kind) = kind(facts, entry) {
             let (ns, times) = kinds.entry(kind).or_default();
             *ns += entry.ns;
-            *times += entry.count;
+            *times += counted(facts, entry);
         }
     }
     let total = attribution.of(account);
@@ -127,6 +129,14 @@ fn holders(listed: Vec<String>) -> String {
         .filter(|words| !words.is_empty())
         .collect::<Vec<_>>()
         .join(", or ")
+}
+
+/// How many began in an entry. Where all calls but a few of a group lie on the path, it is all of them: a finding counts
+/// these, and two numbers would seem to be of two things.
+fn counted(facts: &Facts<'_>, entry: &Entry) -> u64 {
+    let Detail::Calls(group) = entry.detail else { return entry.count };
+    let all = facts.call_groups.get(group).calls;
+    if all.saturating_sub(entry.count) <= all / FEW { entry.count.max(all) } else { entry.count }
 }
 
 /// What a page fault of an account is: it distinguishes rows of the same group.
