@@ -27,7 +27,7 @@
 use super::{AccountId, Claim, Class, Inspection, zeroing};
 use crate::account::{Slice, What};
 use crate::facts::Facts;
-use crate::facts::call_site::sites;
+use crate::facts::call_site::{is_interpreted, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::page_faults::{ENTRY_AND_EXIT, faults_of, taken_down};
 use crate::inspect::{Draft, Sum, with_user_side};
@@ -147,6 +147,10 @@ fn remedy(language: &str) -> &'static str {
         "Go" => {
             "If old data is never read again, reuse a ring buffer or a slice (buf = buf[:0]). \
              Otherwise use fewer bytes per record."
+        }
+        language if is_interpreted(language) || language == "Haskell" => {
+            "Keep less alive at once: take the data piece by piece, drop what is never read again, \
+             or use fewer bytes per record."
         }
         "Rust" | "Zig" | "Crystal" => {
             "If old data is never read again, reuse one buffer or a ring buffer. Otherwise use fewer \

@@ -151,3 +151,37 @@ fn the_visit_count_grows_with_the_processes_and_not_with_their_square() {
     let (some, many) = (visits(50), visits(400));
     assert!(some > 50 && many < 9 * some, "8 times the processes: {some}, then {many} visits");
 }
+
+/// The advice for a program that writes 40 bytes at a time through descriptor `fd`, which refers to `to`.
+fn advice_for_writes(language: &str, fd: u32, to: &str) -> String {
+    let write = |at| {
+        format!(
+            "{} syscall write {fd} 40 from send (a:68) <- main\n{} back 40\n",
+            at + 100,
+            at + 400
+        )
+    };
+    let text = format!(
+        "image app path /bin/app language {language}\ntask 1 app\n0 fd {fd} {to}\n0 on\n\
+         0 exec /bin/app\n0 main\n{}401000 exit\n401000 off dead",
+        repeat(1000, 0, 400, write)
+    );
+    weighed(&text).findings.into_iter().find(|f| f.class == "tiny-writes").unwrap().remedy
+}
+
+#[test]
+fn advice_is_for_the_language_and_for_what_is_written_to() {
+    for (language, fd, to, word) in [
+        ("Rust", 1, "pipe:[7]", "println!"),
+        ("Rust", 5, "socket:[7]", "BufWriter around the stream"),
+        ("Rust", 5, "/tmp/out", "BufWriter::with_capacity"),
+        ("Go", 1, "pipe:[7]", "os.Stdout"),
+        ("Go", 5, "/tmp/out", "NewWriterSize(file"),
+        ("JavaScript", 1, "pipe:[7]", "parts.join"),
+        ("JavaScript", 9, "socket:[7]", "socket.cork()"),
+        ("Python", 9, "socket:[7]", "sock.sendall"),
+    ] {
+        let advice = advice_for_writes(language, fd, to);
+        assert!(advice.contains(word), "{language} {to}: {advice}");
+    }
+}

@@ -28,7 +28,7 @@ use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
-use crate::inspect::small_calls::{SmallCalls, needed};
+use crate::inspect::small_calls::{SmallCalls, Stream, needed};
 use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
 use crate::timeline::descriptors::ObjectKind;
 
@@ -94,12 +94,15 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         how: calls.how(),
         sites: calls.sites(facts),
         evidence: calls.evidence().into_iter().collect(),
-        remedy: remedy(&facts.processes.get(process).language).into(),
+        remedy: remedy(&facts.processes.get(process).language, calls.stream()).into(),
     })
 }
 
-fn remedy(language: &str) -> &'static str {
+fn remedy(language: &str, stream: Stream) -> &'static str {
     match language {
+        "C" | "C++" if stream == Stream::Socket => {
+            "Receive as much as there is into a buffer of 64 KiB, and take the messages from it."
+        }
         "C" => {
             "Read 64 KiB blocks into a buffer and take the pieces from it, or use stdio's fread, \
              which does this."
@@ -114,6 +117,22 @@ fn remedy(language: &str) -> &'static str {
         "Crystal" => {
             "Leave IO buffering on (io.sync = false, io.read_buffering = true), or read slices."
         }
+        "Python" if stream == Stream::Socket => {
+            "Receive blocks (sock.recv(65536)), or read through sock.makefile('rb')."
+        }
+        "Python" if stream == Stream::Standard => {
+            "Read through sys.stdin.buffer, or blocks: os.read(0, 65536)."
+        }
+        "JavaScript" => {
+            "Read into a Buffer of 64 KiB and take the pieces from it, or use a stream with \
+             highWaterMark: 65536."
+        }
+        "Java" => "Wrap the source: new BufferedInputStream(in, 65536).",
+        "Ruby" => "Read with gets, each_line or read(65536), not with sysread.",
+        "PHP" => {
+            "Read blocks (fread($f, 65536), stream_get_contents), and take the pieces from there."
+        }
+        "Perl" => "Read with <$file> or read, not with sysread.",
         "Python" => "Open with buffering, or read blocks: open(path, 'rb', buffering=65536).",
         "shell" => {
             "The shell's read takes one byte at a time from a pipe: let awk or another program do the \

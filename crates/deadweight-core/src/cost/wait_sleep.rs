@@ -195,6 +195,12 @@ fn remedy(language: &str, polls: bool) -> String {
         "Zig" => "std.Thread.Condition.wait",
         "Crystal" => "Channel#receive",
         "Python" => "threading.Event.wait, or Popen.wait",
+        "JavaScript" => "a callback or promise of the event",
+        "Java" => "BlockingQueue.take, or Object.wait",
+        "Ruby" => "Queue#pop, or ConditionVariable#wait",
+        "PHP" => "stream_select, or a blocking read",
+        "Perl" => "select, waitpid, or a blocking read",
+        "Haskell" => "takeMVar, or retry in STM",
         "shell" => "the `wait` builtin, or a pipe or FIFO that is read",
         _ => "a condition variable, a pipe, or `wait`",
     };

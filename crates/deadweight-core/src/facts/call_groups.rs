@@ -88,6 +88,8 @@ pub(crate) struct CallGroup {
     pub(crate) starting: bool,
     /// What the descriptor referred to, if there is one.
     pub(crate) kind: Option<ObjectKind>,
+    /// Whether its descriptors were all standard input, output or error.
+    pub(crate) standard: bool,
     /// The name of what the descriptor referred to, where the recorder read it.
     pub(crate) object_name: NameId,
     /// How many.
@@ -288,6 +290,7 @@ impl CallGroup {
             object: None,
             starting,
             kind,
+            standard: true,
             object_name,
             calls: 0,
             counted: 0,
@@ -330,6 +333,7 @@ impl CallGroup {
             self.newest = self.newest.max(object);
         }
         self.object = call.object();
+        self.standard &= self.descriptor.is_some_and(|fd| timeline.args(call)[fd] <= 2);
         match call.ret() {
             Some(ret @ ..0) if ret > -4096 => self.failed += times,
             Some(0) => self.empty += times,

@@ -284,7 +284,7 @@ mod tests {
         let text = format!(
             "image app path {image} language {language}\nimage libc.so.6 path /lib/libc.so.6\n\
              sample-period 1000\ntask 1 {comm}\n0 on\n0 exec {path}\n0 main\n\
-             500 sample malloc@libc.so.6 <- f <- main <- _start\n9000 exit\n9000 off dead"
+             500 sample malloc @libc.so.6 <- f <- main <- _start\n9000 exit\n9000 off dead"
         );
         let trace = Trace::from_text(&text).unwrap();
         let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();

@@ -9,10 +9,12 @@ use crate::account::AccountId;
 use crate::attribute;
 use crate::cost::CLASSES;
 use crate::facts::Facts;
+use crate::facts::call_site::{is_interpreted, is_system_image};
 use crate::inspect::shares::Own;
 use crate::inspect::{Draft, Inspection, parts_of_tasks};
 use crate::path::whatif::WhatIf;
-use deadweight_report::report::{Finding, How};
+use deadweight_report::report::{Finding, How, Site};
+use deadweight_trace::symbols::Image;
 use deadweight_trace::units::Ns;
 use removals::removals;
 
@@ -23,6 +25,19 @@ const SAMPLES: u64 = 8;
 /// A replay that is this far off with nothing removed does not predict a removal.
 const DOUBTFUL: f64 = 0.1;
 
+/// What an interpreter does in its own code and memory belongs to these classes; a script's author can change it only
+/// where an extension or compiled code of the script does it.
+const OF_CODE: &[&str] = &[
+    "allocation",
+    "atomics",
+    "bounds-checks",
+    "buffer-copies",
+    "memory-churn",
+    "missed-inlining",
+    "struct-copies",
+    "zeroing",
+];
+
 /// All findings of a run, best first. Shares are of the wall time without tracing overhead and the time of
 /// other programs: that is what a quiet run without recording would save.
 pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
@@ -31,7 +46,7 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     let mut drafts: Vec<Draft> =
         CLASSES.iter().flat_map(|class| (class.inspect)(inspection)).collect();
     drafts.retain(|draft| draft.saving.max(draft.range.1).share_of(net) >= WORTH);
-    drafts.retain(|draft| draft.has_enough_samples(inspection));
+    drafts.retain(|draft| draft.has_enough_samples(inspection) && !draft.is_of_interpreter(facts));
     let subject = &facts.path.subject;
     let is_replayed = subject.tasks() > 1 && subject.service.is_none();
     if is_replayed && drafts.iter().any(|draft| draft.moves) {
@@ -72,6 +87,20 @@ impl Draft {
         let own = Own::of(found.wall, self.process);
         let stands_for = self.amount.share_of(own.ns) * own.samples as f64;
         !account.is_sampled() || seen == 0 || seen >= SAMPLES || stands_for >= SAMPLES as f64
+    }
+
+    /// Whether it accuses the code of an interpreter, which is not the author's.
+    fn is_of_interpreter(&self, facts: &Facts<'_>) -> bool {
+        let symbols = facts.symbols();
+        let runs_scripts = |image: &&Image| is_interpreted(symbols.name(image.language));
+        let of_author = |site: &Site| {
+            let mut interpreters = symbols.images.iter().filter(runs_scripts);
+            !is_system_image(&site.image)
+                && !interpreters.any(|image| symbols.name(image.path) == site.image)
+        };
+        is_interpreted(&facts.processes.get(self.process).language)
+            && OF_CODE.contains(&self.class)
+            && !self.sites.iter().any(of_author)
     }
 
     /// Whether the recorded graph has the edges that depend on the draft's slices. Go's scheduler hands
@@ -130,5 +159,35 @@ impl Draft {
             removals: removals(found, self.class, self.process),
             proofs: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::weigh::{Weighing, weigh};
+    use deadweight_trace::Trace;
+
+    /// The findings of a script that spends most of its time in `malloc` and `free`, called by this function.
+    fn allocating(caller: &str) -> Vec<String> {
+        let mut text = String::from(
+            "image python3 path /bin/python3 language Python\nimage libc.so.6 path /lib/libc.so.6\n\
+             image fast.cpython-311.so path /app/fast.cpython-311.so language C\n\
+             sample-period 1000\ntask 1 python3\n0 on\n0 exec /bin/python3\n0 main\n",
+        );
+        for at in (500..100_000).step_by(1000) {
+            let inside = ["malloc @libc.so.6 <- ", "free @libc.so.6 <- ", ""][at / 1000 % 3];
+            let below = "_PyEval_EvalFrameDefault @python3 <- main @python3";
+            text.push_str(&format!("{at} sample {inside}{caller} <- {below}\n"));
+        }
+        text.push_str("100000 exit\n100000 off dead");
+        let trace = Trace::from_text(&text).unwrap();
+        let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
+        report.findings.into_iter().map(|finding| finding.class).collect()
+    }
+
+    #[test]
+    fn the_author_of_a_script_sees_extensions_and_not_the_interpreter() {
+        assert_eq!(allocating("parse @fast.cpython-311.so"), ["allocation"]);
+        assert!(allocating("list_append @python3").is_empty());
     }
 }

@@ -8,10 +8,11 @@ use crate::account::{Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{Weights, add, sites};
+use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, count, things};
 use deadweight_trace::units::Ns;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The block size that a remedy recommends.
 const BLOCK: u64 = 65_536;
@@ -32,6 +33,27 @@ fn part(whole: u64, part: u64, all: u64) -> u64 {
     u64::try_from(part).unwrap_or(u64::MAX)
 }
 
+/// What bytes pass through, as far as advice depends on it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stream {
+    /// Standard input, output or error.
+    Standard,
+    /// A connection.
+    Socket,
+    /// A file or pipe that the program opened.
+    Opened,
+}
+
+impl Stream {
+    fn of(group: &CallGroup) -> Self {
+        match group.kind {
+            Some(ObjectKind::Socket) => Self::Socket,
+            _ if group.standard => Self::Standard,
+            _ => Self::Opened,
+        }
+    }
+}
+
 /// Small calls, summed over groups.
 #[derive(Debug, Default)]
 pub(crate) struct SmallCalls {
@@ -50,6 +72,8 @@ pub(crate) struct SmallCalls {
     bytes: u64,
     sizes: Option<(u64, u64)>,
     needed: u64,
+    /// How many there were on each kind of stream.
+    streams: BTreeMap<Stream, u64>,
     /// The call sites of all the groups' calls.
     known: Weights,
 }
@@ -83,6 +107,7 @@ impl SmallCalls {
         self.asked = self.asked.saturating_add(group.asked);
         self.bytes = self.bytes.saturating_add(group.bytes);
         self.needed += needed(group);
+        *self.streams.entry(Stream::of(group)).or_default() += on_path;
         if let Some((low, high)) = group.sizes {
             let (least, most) = self.sizes.unwrap_or((low, high));
             self.sizes = Some((least.min(low), most.max(high)));
@@ -120,6 +145,12 @@ impl SmallCalls {
             }
             None => "unknown sizes".to_owned(),
         }
+    }
+
+    /// What most of them read or write.
+    pub(crate) fn stream(&self) -> Stream {
+        let most = self.streams.iter().max_by_key(|(_, calls)| **calls);
+        most.map_or(Stream::Opened, |(stream, _)| *stream)
     }
 
     /// How their time is known.

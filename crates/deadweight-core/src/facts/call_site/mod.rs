@@ -254,7 +254,7 @@ pub(crate) fn image_language<'s>(symbols: &'s Symbols, location: &Location) -> &
 
 /// Whether programs in this language are run by an image of their own, such as `python3`: nothing in that image was
 /// written by the program's author.
-fn is_interpreted(language: &str) -> bool {
+pub(crate) fn is_interpreted(language: &str) -> bool {
     matches!(language, "Python" | "JavaScript" | "Java" | "Ruby" | "PHP" | "Perl")
 }
 
