@@ -117,6 +117,8 @@ impl<'a, 't> Charge<'a, 't> {
             return;
         };
         let mut sampled = task.samples.partition_point(|s| s.at < piece.start);
+        // Samples are taken in the timer's interrupt: they show what it interrupted.
+        let mut shown = sampled;
         for index in first..task.spans.len() {
             let span = task.spans[index];
             if span.start >= piece.end {
@@ -129,8 +131,11 @@ impl<'a, 't> Charge<'a, 't> {
                 sampled += 1;
             }
             if start < end {
-                let samples = &task.samples[from..sampled];
-                self.span(task, index, slice(start, end, What::User), samples);
+                let taken = sampled - from;
+                let interrupted = if span.within == Within::Interrupt { shown } else { sampled };
+                let samples = &task.samples[shown..interrupted];
+                shown = interrupted;
+                self.span(task, index, slice(start, end, What::User), samples, taken);
             }
         }
         // A piece longer than its task's life is a hole.
@@ -140,7 +145,15 @@ impl<'a, 't> Charge<'a, 't> {
         }
     }
 
-    fn span(&mut self, task: &Task, index: usize, mut slice: Slice, samples: &[Sample]) {
+    /// `samples` show what the span did, and so many were `taken` in it.
+    fn span(
+        &mut self,
+        task: &Task,
+        index: usize,
+        mut slice: Slice,
+        samples: &[Sample],
+        taken: usize,
+    ) {
         let span = task.spans[index];
         if self.cpu_only && !matches!(span.run, Run::OnCpu(_)) {
             return;
@@ -156,7 +169,7 @@ impl<'a, 't> Charge<'a, 't> {
             }
             Run::OnCpu(_) => {
                 slice.what = doing(self.facts, span.within);
-                let overhead = self.overhead_in(task, index, &slice, samples.len());
+                let overhead = self.overhead_in(task, index, &slice, taken);
                 self.add(&slice, overhead, samples);
             }
         }
@@ -189,7 +202,14 @@ impl<'a, 't> Charge<'a, 't> {
         };
         let (site, began) = self.site(slice);
         let detail = self.detail(slice);
-        let ours = samples.iter().filter(|s| self.facts.is_recording(s.kernel_stack)).count();
+        let is_ours = |s: &Sample| self.facts.is_recording(s.kernel_stack);
+        let is_hidden =
+            |s: &Sample| s.kernel && s.kernel_stack == StackId(0) && s.at >= slice.start;
+        // The kernel's work around the program's own code is not the program's.
+        let is_own = |s: &Sample| slice.what != What::User || !s.kernel || is_hidden(s);
+        let count = |is: &dyn Fn(&Sample) -> bool| samples.iter().filter(|s| is(s)).count() as u64;
+        let (ours, hidden) = (count(&is_ours), count(&is_hidden));
+        let all = count(&|s| is_own(s) || is_ours(s));
         let entry = self.entry((account, slice.process, detail));
         entry.ns += ns;
         entry.alone += alone;
@@ -199,13 +219,10 @@ impl<'a, 't> Charge<'a, 't> {
             weight.count += began;
             weight.amount += ns.0;
         }
-        entry.recording.0 += u64::try_from(samples.len()).unwrap_or(0);
+        entry.recording = (entry.recording.0 + all, entry.recording.1 + ours);
+        entry.in_kernel += hidden;
         entry.overhead += overhead;
-        let hidden = |s: &&Sample| s.kernel && s.kernel_stack == StackId(0);
-        let hidden = samples.iter().filter(hidden).count();
-        entry.in_kernel += u64::try_from(hidden).unwrap_or(0);
-        entry.recording.1 += u64::try_from(ours).unwrap_or(0);
-        for sample in samples.iter().filter(|s| s.stack != StackId(0)) {
+        for sample in samples.iter().filter(|s| s.stack != StackId(0) && is_own(s)) {
             let weight = entry.samples.entry(CallSite::Stack(sample.stack)).or_default();
             *weight = Weight { count: weight.count + 1, amount: weight.amount + 1 };
         }

@@ -45,7 +45,7 @@ pub(crate) fn rows(text: &str, count: usize) -> String {
 }
 
 /// `count` times the text that `lines` gives for the start time of each repetition.
-pub(super) fn repeat(count: u64, from: u64, every: u64, lines: impl Fn(u64) -> String) -> String {
+pub(crate) fn repeat(count: u64, from: u64, every: u64, lines: impl Fn(u64) -> String) -> String {
     (0..count).map(|i| lines(from + i * every)).collect()
 }
 

@@ -2,8 +2,9 @@
 //! run beside it.
 //!
 //! In: a timeline and a subject. Out: a [`Path`], whose pieces tile the wall time, so the ledger adds up by
-//! construction. Of a program that serves, they are its busy tasks ([`service`]). Else the path is walked backwards from the subject's end: a waker explains only the interval that was waited,
-//! then the walk returns to the waiter (`docs/method.md`). Must not know: costs: pieces say whose spans fill an
+//! construction. Of a program that serves, they are its busy tasks ([`service`]). Else the path is walked backwards
+//! from the end: a waker explains only the interval that was waited,
+//! then the walk returns to the waiter (`docs/method.md`). Must not know costs: pieces say whose spans fill an
 //! interval, accounts are made of them later.
 
 pub mod causes;

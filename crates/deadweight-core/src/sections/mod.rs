@@ -1,4 +1,5 @@
-//! The sections of a report of one run: rows, stages, the service, top functions, work by function, code without names, hazards.
+//! The sections of a report of one run: rows, stages, the service, top functions, work by function, code without
+//! names, hazards.
 //!
 //! In: the facts of a run, and its time, charged. Out: values of `deadweight_report::report`. A section
 //! must not charge time (`attribute`) nor predict savings (`findings`).

@@ -122,9 +122,10 @@ impl<'a> KernelStacks<'a> {
     }
 }
 
-/// Whether a kernel function works for perf events, which only recording uses.
+/// Whether a kernel function works for perf events, or calls a BPF program at a tracepoint: only recording does.
 pub(crate) fn is_for_recording(function: &str) -> bool {
-    function.starts_with("perf_") || function.starts_with("inherit_event")
+    let name = function.trim_start_matches('_');
+    ["perf_", "inherit_event", "bpf_trace_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A kernel function's name without what compilers append (`.isra.0`, `.constprop.0`, `.part.0`).
