@@ -43,6 +43,8 @@ const PYTHON: &[&str] = &[
     "gc_collect_increment",
     "gc_collect_full",
     "gc_collect_region",
+    "collect",
+    "collect_with_callback",
     "collect_generations",
     "PyGC_Collect",
     "_PyGC_Collect",

@@ -23,7 +23,7 @@ const R_AARCH64_IRELATIVE: u64 = 1032;
 
 /// Addresses outside a function that its code refers to.
 #[derive(Debug, Default)]
-pub(super) struct References {
+pub(crate) struct References {
     /// Targets of calls and jumps, and addresses of pointers that it loads or calls through.
     calls: BTreeSet<u64>,
     /// Targets of branches.
@@ -31,12 +31,14 @@ pub(super) struct References {
 }
 
 impl References {
-    pub(super) fn all(&self) -> impl Iterator<Item = u64> {
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = u64> {
         self.calls.union(&self.branches).copied()
     }
 }
 
-pub(super) fn references(start: u64, bytes: &[u8], language: &str) -> References {
+/// What the code of a function at `start` refers to.
+pub(crate) fn references(start: u64, bytes: &[u8], language: &str) -> References {
     let inside = start..start.saturating_add(bytes.len() as u64);
     let mut references = References::default();
     for instruction in read(start, bytes, language).instructions() {

@@ -8,7 +8,7 @@
 mod callees;
 mod function_entries;
 
-use self::callees::{References, references, targets};
+use self::callees::{References, targets};
 use crate::elf::debug_files;
 use crate::images::Images;
 use crate::names::{pclntab, symbol_table};
@@ -22,6 +22,7 @@ use object::{Object, ObjectSegment, ReadRef};
 use std::collections::BTreeMap;
 
 pub use callees::called_names;
+pub(crate) use callees::references;
 pub use function_entries::Entries;
 
 /// Larger functions are left out: they are generated, and reading one takes a tenth of a second.
@@ -255,7 +256,8 @@ fn read(start: u64, bytes: &[u8], language: &str) -> Function {
 }
 
 /// `size` bytes at an address, as the file has them.
-fn bytes_at<'d, R: ReadRef<'d>>(
+/// The bytes of these addresses in a file.
+pub(crate) fn bytes_at<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     at: u64,
     size: u64,

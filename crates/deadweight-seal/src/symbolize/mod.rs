@@ -6,6 +6,7 @@
 
 mod kernel_symbols;
 mod libc_variants;
+mod python_collector;
 mod source_lines;
 mod values;
 
@@ -57,6 +58,9 @@ pub(crate) fn symbolize(symbols: &mut Symbols, images: &mut Images, host: &Host)
             continue;
         }
         let Some(mut resolved) = read(symbols, images, image, &addresses, host) else { continue };
+        if resolved.info.language == "Python" {
+            resolved.entry_points.extend(python_collector::find(images, image));
+        }
         let variants = variants.get_or_insert_with(Variants::of_this_process);
         name_by_bounds(symbols, images, image, &addresses, variants, &mut resolved);
         for (at, frames) in locations.iter().zip(&resolved.frames) {
