@@ -29,7 +29,7 @@
 //!
 //! # Seen in
 //! A session window with a heap object per event: a million pointers marked again and again.
-//! In `tests/programs`: `live_pointers.go`.
+//! In `tests/programs`: `live_pointers.go`, `many_dicts.py`.
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::Detail;

@@ -165,3 +165,13 @@ fn an_unoptimised_build_is_reported_in_every_language() {
             .check();
     }
 }
+
+#[test]
+fn dicts_that_stay_are_the_collectors_time_in_python() {
+    Truth::of("python3 @many_dicts")
+        .rows(&["gc"], 0.3..=0.95)
+        .first_finding(&["gc"])
+        .saves("gc", 0.4..=0.95)
+        .check();
+    Truth::of("python3 @many_dicts off").never(&["gc", "allocation"]).check();
+}
