@@ -5,7 +5,7 @@
 
 use super::Charge;
 use crate::account::{AccountId, Detail, Entry, KERNEL_OTHER, NET_WORK, OBSERVER};
-use crate::facts::{Facts, overhead};
+use crate::facts::Facts;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Charge<'_, '_> {
         for entry in &self.entries {
             let Some(kind) = kind(self.facts, entry) else { continue };
             let (samples, for_recording) = entry.recording;
-            let sampling = overhead::sampling(&self.facts.overhead, samples as usize);
+            let sampling = Ns(samples.saturating_mul(self.facts.overhead.sample));
             let sum = kinds.entry((entry.account, kind)).or_default();
             sum.ns += entry.ns;
             sum.overhead += entry.overhead - sampling.min(entry.overhead);
@@ -156,7 +156,7 @@ mod tests {
                 at + 310,
                 at + 320
             );
-            let sample = if at % 2000 == 0 { "" } else { &sample };
+            let sample = if at.is_multiple_of(2000) { "" } else { &sample };
             format!(
                 "task {tid} main\n{at} on\n{} syscall exit_group 0\n{sample}{} exit\n{} off dead\n",
                 at + 10,
