@@ -6,7 +6,7 @@
 
 use deadweight_report::report::Site;
 use deadweight_trace::ids::{LocationId, NameId, StackId};
-use deadweight_trace::symbols::{JIT_IMAGE, Location, SourceFrame, Symbols};
+use deadweight_trace::symbols::{JIT_IMAGE, Location, SourceFrame, Symbols, is_c_library};
 use std::collections::BTreeMap;
 
 mod callers;
@@ -116,13 +116,13 @@ pub(crate) fn sites(symbols: &Symbols, weights: &Weights, total: u64) -> Vec<Sit
     for (stack, weight) in &weights {
         all.count += weight.count;
         all.amount += weight.amount;
-        let Some((_, frame)) = own_frame(symbols, *stack) else { continue };
+        let Some((_, frame)) = place(symbols, *stack) else { continue };
         let key = (symbols.name(frame.function), symbols.name(frame.file), frame.line);
-        let place = places.entry(key).or_default();
-        place.all.amount += weight.amount;
-        place.all.count += weight.count;
-        if !place.heaviest.is_known() || weight.amount > place.most {
-            (place.heaviest, place.most) = (*stack, weight.amount);
+        let at = places.entry(key).or_default();
+        at.all.amount += weight.amount;
+        at.all.count += weight.count;
+        if !at.heaviest.is_known() || weight.amount > at.most {
+            (at.heaviest, at.most) = (*stack, weight.amount);
         }
     }
     let mut found: Vec<_> = places.into_iter().collect();
@@ -130,16 +130,16 @@ pub(crate) fn sites(symbols: &Symbols, weights: &Weights, total: u64) -> Vec<Sit
     found.truncate(SITES);
     found
         .into_iter()
-        .map(|((function, file, line), place)| Site {
+        .map(|((function, file, line), at)| Site {
             function: function.to_owned(),
             file: file.to_owned(),
             line,
-            image: own_frame(symbols, place.heaviest)
+            image: place(symbols, at.heaviest)
                 .map_or("", |(location, _)| image_path(symbols, location))
                 .to_owned(),
-            share: place.all.amount as f64 / all.amount.max(1) as f64,
-            count: scaled(place.all.count, total, all.count),
-            chain: chain(symbols, place.heaviest),
+            share: at.all.amount as f64 / all.amount.max(1) as f64,
+            count: scaled(at.all.count, total, all.count),
+            chain: chain(symbols, at.heaviest),
             source: String::new(),
         })
         .collect()
@@ -157,7 +157,7 @@ fn scaled(count: u64, total: u64, sampled: u64) -> u64 {
 /// The frames above the own one, innermost first, as `function (file:line)`, up to the outermost own one:
 /// frames of the language above that are the same for every stack.
 fn chain(symbols: &Symbols, site: CallSite) -> Vec<String> {
-    let skip = own_index(symbols, site).map_or(0, |i| i + 1);
+    let skip = place_index(symbols, site).map_or(0, |i| i + 1);
     let own = |(_, (location, frame)): &(usize, (&Location, &SourceFrame))| {
         is_own(symbols, location, frame)
     };
@@ -213,6 +213,35 @@ pub(crate) fn entered(
     let line = called_from(symbols, site)?;
     let (_, frame) = site.frames(symbols).nth(own_index(symbols, site)?.checked_sub(1)?)?;
     Some((frame.function, line))
+}
+
+/// The frame that is shown as the place of a site.
+fn place(symbols: &Symbols, site: CallSite) -> Option<(&Location, &SourceFrame)> {
+    site.frames(symbols).nth(place_index(symbols, site)?)
+}
+
+/// The program's own frame; if that has an address only, the library's function that it called: `sqlite3_step` says
+/// more than `shell+0x8f10`. What the C library's functions are called with matters more than their names.
+fn place_index(symbols: &Symbols, site: CallSite) -> Option<usize> {
+    let own = own_index(symbols, site)?;
+    let Some(called) = own.checked_sub(1) else { return Some(own) };
+    let mut frames = site.frames(symbols).skip(called);
+    let (Some((library, function)), Some((_, frame))) = (frames.next(), frames.next()) else {
+        return Some(own);
+    };
+    let name = |frame: &SourceFrame| symbols.name(frame.function);
+    let exported = !is_address(name(function))
+        && !name(function).is_empty()
+        && !name(function).ends_with("@plt")
+        && is_system_image(image_path(symbols, library))
+        && !is_c_library(image_path(symbols, library));
+    Some(if is_address(name(frame)) && exported { called } else { own })
+}
+
+/// Whether a function has no name but its address in the file: `libgc.so.1+0x1a2b`.
+fn is_address(name: &str) -> bool {
+    let address = name.rsplit_once("+0x").map(|(_, address)| address);
+    address.is_some_and(|address| address.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
 fn own_index(symbols: &Symbols, site: CallSite) -> Option<usize> {
@@ -360,6 +389,25 @@ mod tests {
         let heavy = Weights::from([(CallSite::Stack(stack), Weight { count: 1, amount: 1 })]);
         let found = sites(&trace.symbols, &heavy, 0);
         assert_eq!((found[0].function.as_str(), found[0].line), ("app::node", 9));
+    }
+
+    #[test]
+    fn without_names_the_place_is_the_librarys_exported_function() {
+        for (called, place) in [
+            ("libdb.so.5+0x10 @libdb.so.5 <- db_step @libdb.so.5", "db_step"),
+            ("libdb.so.5+0x10 @libdb.so.5", "app+0x20"),
+            ("write @libc.so.6", "app+0x20"),
+        ] {
+            let text = format!(
+                "image app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\n\
+                 image libdb.so.5 path /lib/libdb.so.5\ntask 1 app\n0 on\n\
+                 10 sample {called} <- app+0x20 @app <- app+0x30 @app\n50 exit"
+            );
+            let trace = Trace::from_text(&text).unwrap();
+            let stack = (0..trace.symbols.stacks.len()).map(StackId::at).max().unwrap();
+            let heavy = Weights::from([(CallSite::Stack(stack), Weight { count: 1, amount: 1 })]);
+            assert_eq!(sites(&trace.symbols, &heavy, 0)[0].function, place);
+        }
     }
 
     #[test]
