@@ -30,8 +30,8 @@ Reading the ledger:
   that have a row. Findings may overlap; rows never do. A saving is 'exact' if it is a time that was
   measured; it is an 'estimate' if it is predicted: a range, a share of samples, or of a time that
   was not measured.
-  'undisturbed' is the wall time without tracing and without what other programs took;
-  'busy' is that of a server without its idle time.
+  'undisturbed' is the wall time without tracing and without what other programs took, 'at most'
+  where tracing took 20 % or more; -r 10 measures it. 'busy' is that of a server without idle time.
 
 Exit status:
   The command's own; 128 + the signal's number if a signal ended it; 127 if it was not found; 126 if

@@ -85,3 +85,18 @@ fn the_examples_of_the_documentation_are_what_is_printed() {
     let report = report(count_bytes);
     assert_eq!(report.ledger.iter().map(|row| row.ns).sum::<u64>(), report.wall_ns);
 }
+
+#[test]
+fn much_tracing_makes_the_undisturbed_time_an_upper_bound() {
+    let saves = |tenths: u64, clean: u32| {
+        let mut report = pipeline();
+        report.runs.clean.count = clean;
+        let row = report.ledger.iter_mut().find(|row| row.account == "observer").unwrap();
+        row.ns = report.wall_ns * tenths / 10;
+        let text = render(&report, &Shown::default(), PLAIN);
+        text.lines().find(|line| line.contains("saves ")).unwrap().to_owned()
+    };
+    assert!(saves(3, 0).contains(" of at most "), "{}", saves(3, 0));
+    assert!(!saves(1, 0).contains("at most"), "{}", saves(1, 0));
+    assert!(!saves(3, 10).contains("at most"), "{}", saves(3, 10));
+}
