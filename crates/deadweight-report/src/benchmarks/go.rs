@@ -9,19 +9,19 @@ use super::{Measured, Results, Unusable};
 /// Reads the text of a file.
 ///
 /// # Errors
-/// If it has no measurement, or one that is not a finite number.
+/// If it has no measurement. A line that cannot be read is left out with a remark.
 pub fn read(text: &str) -> Result<Results, Unusable> {
     let mut results = Results::default();
     let mut config: Vec<(String, String)> = Vec::new();
     for (line, number) in text.lines().zip(1_u32..) {
         if let Some(rest) = line.strip_prefix("Benchmark") {
-            match measurement(rest).map_err(|error| Unusable(format!("line {number}: {error}")))? {
+            match measurement(rest) {
                 Line::Measured(name, values) => {
                     results.measured.push(Measured { config: config.clone(), name, values });
                 }
                 Line::NameAlone => {}
                 Line::Damaged(why) => {
-                    results.remarks.push(format!("line {number} is left out: {why}"));
+                    results.remarks.push(format!("line {number} is left out: {why}: `{line}`"));
                 }
             }
         } else if let Some(rest) = line.strip_prefix("Unit ") {
@@ -37,7 +37,8 @@ pub fn read(text: &str) -> Result<Results, Unusable> {
     }
     if results.measured.is_empty() {
         let sought = "there is no line like `BenchmarkName  1000  1234 ns/op` in it";
-        return Err(Unusable(format!("holds no measurements: {sought}")));
+        let why = results.remarks.first().map_or(sought, String::as_str);
+        return Err(Unusable(format!("holds no measurements: {why}")));
     }
     Ok(results)
 }
@@ -47,34 +48,36 @@ enum Line {
     Measured(String, Vec<(f64, String)>),
     /// A benchmark's name alone, printed by `go test -v` before it runs.
     NameAlone,
-    Damaged(&'static str),
+    Damaged(String),
 }
 
-fn measurement(rest: &str) -> Result<Line, Unusable> {
+fn measurement(rest: &str) -> Line {
     let mut fields = rest.split_whitespace();
     let name = if rest.starts_with(char::is_whitespace) { "" } else { fields.next().unwrap_or("") };
-    let Some(iterations) = fields.next() else { return Ok(Line::NameAlone) };
+    let Some(iterations) = fields.next() else { return Line::NameAlone };
     if iterations.parse::<i64>().is_err() {
-        return Ok(Line::Damaged("the number of iterations is missing"));
+        return Line::Damaged("the number of iterations is missing".into());
     }
     let mut values = Vec::new();
     while let Some(number) = fields.next() {
         let Ok(value) = number.parse::<f64>() else {
-            return Ok(Line::Damaged("a value is not a number"));
+            return Line::Damaged(format!("`{number}` is not a number"));
         };
-        let Some(unit) = fields.next() else { return Ok(Line::Damaged("a value has no unit")) };
+        let Some(unit) = fields.next() else {
+            return Line::Damaged(format!("`{number}` has no unit"));
+        };
         if !value.is_finite() {
             let large = number.contains(|c: char| c.is_ascii_digit());
             let why = if large { "too large for a number" } else { "not a measurement" };
-            return Err(Unusable(format!("{unit} of {name} is {number}, which is {why}")));
+            return Line::Damaged(format!("{unit} of {name} is {number}, which is {why}"));
         }
         let (unit, factor) = tidied(unit);
         values.push((value * factor, unit));
     }
     if values.is_empty() {
-        return Ok(Line::Damaged("there are no values in it"));
+        return Line::Damaged("there are no values in it".into());
     }
-    Ok(Line::Measured(name.to_owned(), values))
+    Line::Measured(name.to_owned(), values)
 }
 
 /// `key: value`: the key starts with a small letter and has no capitals and no blanks.
@@ -121,15 +124,19 @@ mod tests {
         let text = "BenchmarkX many 1 ns/op\nBenchmarkX 1 7\nBenchmarkX 1 7 ns/op\n";
         let read = read(text).unwrap();
         assert_eq!((read.measured.len(), read.remarks.len()), (1, 2));
-        assert_eq!(read.remarks[1], "line 2 is left out: a value has no unit");
+        assert_eq!(read.remarks[1], "line 2 is left out: `7` has no unit: `BenchmarkX 1 7`");
     }
 
     #[test]
-    fn values_that_are_not_finite_are_refused() {
+    fn a_value_that_is_not_finite_costs_its_line_only() {
         for value in ["NaN", "inf", "-Inf", "1e999"] {
-            let error = read(&format!("BenchmarkX 1 {value} ns/op")).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("line 1: ns/op of X is {value}, which")), "{error}");
+            let read = read(&format!("BenchmarkX 1 {value} ns/op\nBenchmarkX 1 7 ns/op")).unwrap();
+            assert_eq!(read.measured.len(), 1);
+            let said = format!("line 1 is left out: ns/op of X is {value}, which");
+            assert!(read.remarks[0].starts_with(&said), "{:?}", read.remarks);
         }
+        let none = read("BenchmarkX 1 NaN ns/op").unwrap_err().to_string();
+        assert!(none.contains("line 1 is left out: ns/op of X is NaN"), "{none}");
         assert!(read("").unwrap_err().0.contains("no measurements"));
         assert!(read("BenchmarkX\nPASS\n").is_err());
     }

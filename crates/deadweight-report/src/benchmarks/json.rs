@@ -12,21 +12,18 @@ use serde_json::{Map, Value};
 /// # Errors
 /// If it is not JSON, or is one of these formats without anything that can be compared.
 pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
-    let value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        // Some programs write these words where a number belongs.
-        Err(_) if ["NaN", "Infinity"].iter().any(|word| text.contains(word)) => {
-            let why = "is neither a report nor benchmark results: it holds NaN or Infinity, which are \
-                        no measurements";
-            return Err(Unusable(why.into()));
-        }
-        Err(error) => {
-            return Err(Unusable(format!("is neither a report nor benchmark results: {error}")));
-        }
+    let refused = |error| Unusable(format!("is neither a report nor benchmark results: {error}"));
+    let (value, odd): (Value, Option<String>) = match serde_json::from_str(text) {
+        Ok(value) => (value, None),
+        // Some programs write words where a number belongs.
+        Err(error) => match without_words(text) {
+            Some((text, remark)) => (serde_json::from_str(&text).map_err(refused)?, Some(remark)),
+            None => return Err(refused(error)),
+        },
     };
     let Value::Object(object) = &value else { return Ok(None) };
     let list = |field: &str| object.get(field).and_then(Value::as_array);
-    let results = match (list("benchmarks"), list("results"), list("iters")) {
+    let mut results = match (list("benchmarks"), list("results"), list("iters")) {
         (Some(runs), ..) => google(runs)?,
         (_, Some(commands), _) => hyperfine(commands)?,
         (.., Some(_)) => criterion(&value, name)?,
@@ -37,9 +34,33 @@ pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
         _ => return Ok(None),
     };
     if results.measured.is_empty() {
-        return Err(Unusable("holds no measurements".into()));
+        let why = results.remarks.first().map_or(String::new(), |why| format!(": {why}"));
+        return Err(Unusable(format!("holds no measurements{why}")));
     }
+    results.remarks.extend(odd);
     Ok(Some(results))
+}
+
+/// The text with null in place of NaN and Infinity, which are not JSON, and a remark about the first; none without.
+fn without_words(text: &str) -> Option<(String, String)> {
+    const WORDS: [&str; 5] = ["-Infinity", "Infinity", "-NaN", "NaN", "nan"];
+    let (mut kept, mut first, mut quoted, mut escaped) = (String::new(), None, false, false);
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        let word = WORDS.iter().find(|word| !quoted && rest.starts_with(**word));
+        if let Some(word) = word {
+            let line = 1 + kept.matches('\n').count();
+            first.get_or_insert_with(|| format!("line {line}: `{word}` is not a measurement"));
+            kept.push_str("null");
+            rest = &rest[word.len()..];
+            continue;
+        }
+        quoted ^= next == '"' && !escaped;
+        escaped = quoted && next == '\\' && !escaped;
+        kept.push(next);
+        rest = &rest[next.len_utf8()..];
+    }
+    first.map(|first| (kept, first))
 }
 
 fn unlike(what: &str) -> impl Fn(serde_json::Error) -> Unusable {
@@ -126,13 +147,23 @@ fn google(runs: &[Value]) -> Result<Results, Unusable> {
 struct HyperfineCommand {
     command: String,
     name: Option<String>,
-    times: Option<Vec<f64>>,
+    times: Option<Vec<Option<f64>>>,
+    /// Of each run; null if a signal ended it.
+    exit_codes: Option<Vec<Option<i64>>>,
     measurements: Option<Vec<HyperfineRun>>,
 }
 
 #[derive(Deserialize)]
 struct HyperfineRun {
     time_wall_clock: Quantity,
+    /// Absent where it is not recorded, null if a signal ended it.
+    #[serde(default, deserialize_with = "given")]
+    exit_code: Option<Option<i64>>,
+}
+
+/// Keeps null apart from a field that is not there.
+fn given<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Option<i64>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -146,25 +177,64 @@ fn hyperfine(commands: &[Value]) -> Result<Results, Unusable> {
     for command in commands {
         let one = HyperfineCommand::deserialize(command).map_err(unlike("hyperfine"))?;
         let name = one.name.unwrap_or(one.command);
-        let times = match (one.times, one.measurements) {
-            (Some(times), _) => times,
+        let runs: Vec<(Option<f64>, Option<Option<i64>>)> = match (one.times, one.measurements) {
+            (Some(times), _) => {
+                let codes = one.exit_codes.unwrap_or_default();
+                let code = |at: usize| codes.get(at).copied();
+                times.into_iter().enumerate().map(|(at, time)| (time, code(at))).collect()
+            }
             (None, Some(runs)) => {
                 let odd = runs.iter().find(|run| run.time_wall_clock.unit != "second");
                 if let Some(Quantity { unit, .. }) = odd.map(|run| &run.time_wall_clock) {
                     return Err(Unusable(format!("gives `{name}` in {unit}, not in seconds")));
                 }
-                runs.into_iter().map(|run| run.time_wall_clock.value).collect()
+                runs.into_iter()
+                    .map(|run| (Some(run.time_wall_clock.value), run.exit_code))
+                    .collect()
             }
             (None, None) => {
                 return Err(Unusable(format!("holds averages alone for `{name}`, and no times")));
             }
         };
-        for time in times {
-            let values = vec![(finite(time, &name)?, "sec".to_owned())];
-            results.measured.push(Measured { name: name.clone(), values, ..Measured::default() });
+        results.remarks.extend(failed(&name, runs.iter().map(|(_, code)| *code)));
+        for (number, (time, code)) in (1..).zip(runs) {
+            match time {
+                _ if code.is_some_and(|code| code != Some(0)) => {}
+                Some(time) => {
+                    let values = vec![(finite(time, &name)?, "sec".to_owned())];
+                    let name = name.clone();
+                    results.measured.push(Measured { name, values, ..Measured::default() });
+                }
+                None => results.remarks.push(format!(
+                    "run {number} of `{name}` is left out: its time is not a number"
+                )),
+            }
         }
     }
     Ok(results)
+}
+
+/// The remark about runs that failed: what they did took another time than the work.
+fn failed(name: &str, codes: impl Iterator<Item = Option<Option<i64>>>) -> Option<String> {
+    let (mut all, mut ends) = (0, std::collections::BTreeMap::<Option<i64>, u64>::new());
+    for code in codes {
+        all += 1;
+        if let Some(code) = code.filter(|code| *code != Some(0)) {
+            *ends.entry(code).or_default() += 1;
+        }
+    }
+    let failed: u64 = ends.values().sum();
+    let each: Vec<String> = ends
+        .into_iter()
+        .map(|(code, runs)| match code {
+            Some(code) => format!("exit code {code}: {runs}"),
+            None => format!("ended by a signal: {runs}"),
+        })
+        .collect();
+    (failed > 0).then(|| {
+        let each = each.join(", ");
+        format!("{failed} of {all} runs of `{name}` failed ({each}); their times are left out")
+    })
 }
 
 /// criterion's samples: each of some iterations, with the time of all of them in nanoseconds.
@@ -248,8 +318,37 @@ mod tests {
         assert_eq!(read(r#"{"schema": 1, "ledger": []}"#, ""), Ok(None));
         assert_eq!(read("[]", ""), Ok(None));
         assert!(refusal("{").contains("nor benchmark results: EOF"), "{}", refusal("{"));
-        assert!(
-            refusal(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#).contains("holds NaN")
-        );
+        let odd = refusal(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#);
+        assert!(odd.contains("run 1 of `ls` is left out"), "{odd}");
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_costs_that_value_only() {
+        let text = "{\"results\": [{\"command\": \"a NaN \\\"b\",\n\"times\": [1.0, NaN, 2]}]}";
+        let results = read(text, "").unwrap().unwrap();
+        assert_eq!((results.measured.len(), results.measured[0].name.as_str()), (2, "a NaN \"b"));
+        let expected = [
+            "run 2 of `a NaN \"b` is left out: its time is not a number",
+            "line 2: `NaN` is not a measurement",
+        ];
+        assert_eq!(results.remarks, expected);
+    }
+
+    #[test]
+    fn runs_that_failed_are_left_out_with_their_exit_codes() {
+        let text = r#"{"results": [{"command": "ls", "times": [0.1, 2.0, 0.1, 2.1],
+            "exit_codes": [3, 0, null, 0]}]}"#;
+        let results = read(text, "").unwrap().unwrap();
+        assert_eq!(results.measured.iter().map(|m| m.values[0].0).collect::<Vec<_>>(), [2.0, 2.1]);
+        let failed = "2 of 4 runs of `ls` failed (ended by a signal: 1, exit code 3: 1); their times \
+                      are left out";
+        assert_eq!(results.remarks, [failed]);
+        let two = r#"{"results": [{"command": "ls", "measurements": [
+            {"time_wall_clock": {"value": 1.0, "unit": "second"}, "exit_code": 1},
+            {"time_wall_clock": {"value": 3.0, "unit": "second"}, "exit_code": 0},
+            {"time_wall_clock": {"value": 4.0, "unit": "second"}}]}]}"#;
+        assert_eq!(read(two, "").unwrap().unwrap().measured.len(), 2);
+        let all = r#"{"results": [{"command": "ls", "times": [0.1], "exit_codes": [3]}]}"#;
+        assert!(refusal(all).contains("1 of 1 runs of `ls` failed (exit code 3: 1)"));
     }
 }

@@ -6,6 +6,7 @@
 //! - Must not know: runs recorded by deadweight, which have ledgers; see [`crate::compare`].
 
 pub mod conditions;
+pub mod encoding;
 pub mod go;
 pub mod json;
 pub mod keys;

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::running::series::RunResults;
 use deadweight_core::runners;
 use deadweight_core::{CleanRun, Weighing, weigh};
+use deadweight_report::benchmarks::encoding;
 use deadweight_report::benchmarks::operation;
 use deadweight_report::report::{Operation, Report};
 use deadweight_trace::Trace;
@@ -63,8 +64,8 @@ pub(super) fn report_of(path: &Path, of: Option<&Of>) -> Result<Report, Failure>
         let trace = recording::read(path)?;
         return weighed_traces(std::slice::from_ref(&trace), &[], of, None);
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Failure::Read { path: path.to_owned(), source })?;
+    let bytes =
+        std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
     let not = |why: String| Failure::Unknown(format!("{} is no report: {why}", path.display()));
-    Report::from_json(&text).map_err(not)
+    Report::from_json(&encoding::text(&bytes)).map_err(not)
 }

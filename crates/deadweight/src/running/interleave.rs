@@ -96,6 +96,7 @@ pub fn interleave(
     let since = Instant::now();
     for group in &groups {
         rounds.with_setup(group, |rounds| rounds.clean(group))?;
+        rounds.leave_out_failed(group);
     }
     let each = if how.trace_when == TraceWhen::Always { READING } else { REASONING };
     let budget = (since.elapsed() / 2).max(each * u32::try_from(commands.len()).unwrap_or(1));
@@ -170,6 +171,17 @@ impl Rounds<'_> {
                 let run = self.one(group[index])?;
                 self.ran[group[index]].clean.push(run);
             }
+        }
+    }
+
+    /// Leaves out the rounds in which a command failed that does not always fail: pairs stay pairs.
+    fn leave_out_failed(&mut self, group: &[usize]) {
+        let mut failed: Vec<usize> =
+            group.iter().flat_map(|at| self.ran[*at].failed_clean_runs()).collect();
+        failed.sort_unstable();
+        failed.dedup();
+        for at in group {
+            self.ran[*at].leave_out(&failed);
         }
     }
 

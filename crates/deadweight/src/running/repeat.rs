@@ -51,6 +51,8 @@ pub fn repeat(
     while series.goes_on(&ran, since) {
         series.clean_run_for(&mut ran)?;
     }
+    let failed = ran.failed_clean_runs();
+    ran.leave_out(&failed);
     counting_run(&mut series, &ran, tracing, counting);
     series.conclude(&mut ran);
     ran.input = Some(series.into_input());
@@ -125,8 +127,33 @@ mod tests {
         assert!(ran.hazards.iter().any(|h| h.id == "stopped-repeating"));
         options.ignore = Ignore::All;
         let ran = repeat(&options, &mut untraced, &mut CountingRun::default()).unwrap();
+        // All runs are alike.
         assert_eq!((ran.clean.len(), ran.exit.code), (3, 1));
         assert_eq!(ran.hazards, []);
+    }
+
+    #[test]
+    fn runs_that_failed_are_left_out_if_others_did_not() {
+        let counter = std::env::temp_dir().join(format!("deadweight-flaky-{}", std::process::id()));
+        std::fs::write(&counter, "").unwrap();
+        let script = format!(
+            "echo >> {0}; [ $(( $(wc -l < {0}) % 3 )) -ne 2 ] || exit 3",
+            counter.display()
+        );
+        let options = RunOptions {
+            ignore: Ignore::All,
+            warmup: 1,
+            ..run_options(&["sh", "-c", &script], Runs::Count(9))
+        };
+        let ran = repeat(&options, &mut untraced, &mut CountingRun::default()).unwrap();
+        std::fs::remove_file(&counter).unwrap();
+        let ends = ran.clean.iter().map(|run| run.exit);
+        let traced = ran.traces.iter().map(|trace| trace.meta.exit.unwrap());
+        assert!(ends.chain(traced).all(|exit| exit == Exit::default()), "{ran:?}");
+        let runs = ran.clean.len() + ran.traces.len() + ran.failed.len();
+        let said = format!("{} of {runs} runs failed (exit code 3: {0})", ran.failed.len());
+        let [hazard] = ran.hazards.as_slice() else { panic!("{:?}", ran.hazards) };
+        assert!(ran.failed.len() >= 3 && hazard.text.starts_with(&said), "{hazard:?} {said}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::render::{self, benchmarks, ips};
 use deadweight_report::benchmarks::conditions::{Evaluation, evaluate};
 use deadweight_report::benchmarks::keys::Key;
 use deadweight_report::benchmarks::table::{Layout, Verdict, lay_out};
-use deadweight_report::benchmarks::{Results, Unusable, go, json};
+use deadweight_report::benchmarks::{Results, Unusable, encoding, go, json};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
@@ -167,7 +167,7 @@ fn results(side: &OsString) -> Result<Option<Results>, Failure> {
         _ => {
             let bytes =
                 fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
-            let text = String::from_utf8_lossy(&bytes);
+            let text = encoding::text(&bytes);
             let benchmarks = text.lines().any(|line| line.starts_with("Benchmark"));
             if !benchmarks && kind != "txt" {
                 return Ok(None);
@@ -183,7 +183,7 @@ fn piped(path: &Path) -> Result<Results, Failure> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(failure)?;
     file.take(LARGEST).read_to_end(&mut bytes).map_err(failure)?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = encoding::text(&bytes);
     let read = match text.trim_start().starts_with('{') {
         true => json::read(&text, "").map(Option::unwrap_or_default),
         false => go::read(&text),
@@ -193,7 +193,7 @@ fn piped(path: &Path) -> Result<Results, Failure> {
 
 fn text(path: &Path) -> Result<String, Failure> {
     let bytes = fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(encoding::text(&bytes))
 }
 
 /// All samples of criterion under a directory. If a benchmark has several (`base`, `new`, ...), only

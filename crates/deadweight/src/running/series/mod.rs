@@ -60,12 +60,58 @@ pub struct RunResults {
     pub clean_output: Vec<String>,
     /// The same for traced runs.
     pub traced_output: Vec<String>,
+    /// How the runs ended that are not among the others, because they failed and others did not.
+    pub failed: Vec<Exit>,
     /// How the first run ended, or the run that stopped repeating.
     pub exit: Exit,
     /// What was unexpected.
     pub hazards: Vec<Hazard>,
     /// The input for further runs.
     pub input: Option<Rc<Input>>,
+}
+
+impl RunResults {
+    /// The positions of the clean runs that failed, if others did not: a failure takes another time than the work.
+    pub(super) fn failed_clean_runs(&self) -> Vec<usize> {
+        let failed = |at: &usize| is_failure(self.clean[*at].exit);
+        let failed: Vec<usize> = (0..self.clean.len()).filter(failed).collect();
+        if failed.len() < self.clean.len() { failed } else { Vec::new() }
+    }
+
+    /// Leaves out the clean runs at these positions; those that failed are counted.
+    pub(super) fn leave_out(&mut self, positions: &[usize]) {
+        for at in positions.iter().rev() {
+            if *at >= self.clean.len() {
+                continue;
+            }
+            let run = self.clean.remove(*at);
+            if *at < self.clean_output.len() {
+                self.clean_output.remove(*at);
+            }
+            self.failed.extend(Some(run.exit).filter(|exit| is_failure(*exit)));
+        }
+    }
+
+    /// Leaves out the traced runs that failed, if others did not.
+    fn leave_out_failed_traces(&mut self) {
+        let failed = |trace: &Trace| is_failure(trace.meta.exit.unwrap_or_default());
+        if !self.traces.iter().any(|trace| !failed(trace)) {
+            return;
+        }
+        for at in (0..self.traces.len()).rev() {
+            if failed(&self.traces[at]) {
+                let trace = self.traces.remove(at);
+                self.failed.extend(trace.meta.exit);
+                if at < self.traced_output.len() {
+                    self.traced_output.remove(at);
+                }
+            }
+        }
+    }
+}
+
+fn is_failure(exit: Exit) -> bool {
+    exit.code != 0 || exit.signal.is_some()
 }
 
 /// A series of runs in progress.
@@ -255,7 +301,9 @@ impl<'w> Series<'w> {
     /// Adds to the results how the series ended, and what was unexpected.
     pub(super) fn conclude(&self, ran: &mut RunResults) {
         ran.exit = self.exit();
-        ran.hazards = self.hazards(ran.clean.len());
+        let runs = ran.clean.len() + ran.traces.len() + ran.failed.len();
+        ran.leave_out_failed_traces();
+        ran.hazards = self.hazards(ran.clean.len(), &ran.failed, runs);
     }
 
     /// Shows what happens next.
