@@ -5,7 +5,7 @@
 use crate::costs::CLASSES;
 use crate::repository::Repository;
 
-/// Where each account has its row: its group, word and title.
+/// Where each account has its row: its id, its word in the ledger, and how it is charged.
 const ROWS: &str = "crates/deadweight-report/src/account.rs";
 
 /// `new-cost NAME`.

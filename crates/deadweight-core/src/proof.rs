@@ -1,4 +1,5 @@
-//! Proofs: judges runs without a cost beside runs with it: measured, needed, or neither.
+//! Judges proofs (`--prove`), which compare runs with a cost and without it: the saving was measured, the code
+//! is needed, or neither was shown.
 //!
 //! A [`Removal`] is what may be removed from a binary; the caller runs it and returns a [`Trial`].
 //! `findings` chooses what to remove, `deadweight_code::removal` makes the bytes.

@@ -8,13 +8,13 @@ thread_local! {
     static VISITED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// So many items are visited.
+/// Adds to the count of visited items.
 #[cfg(test)]
 pub(crate) fn visit(things: usize) {
     VISITED.with(|n| n.set(n.get() + u64::try_from(things).unwrap_or(u64::MAX)));
 }
 
-/// So many items are visited.
+/// Outside of tests: does nothing.
 #[cfg(not(test))]
 #[inline]
 pub(crate) fn visit(_: usize) {}

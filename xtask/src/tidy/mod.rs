@@ -1,7 +1,10 @@
-//! The rules of this repository that clippy does not know. In: paths and texts of files. Out: complaints.
+//! The rules of this repository that clippy does not know.
 //!
-//! Each rule has a file and tests of its own. Changes no file, and has no rules on the style that
-//! `cargo fmt` decides.
+//! - In: paths and texts of files.
+//! - Out: complaints. No file is changed.
+//! - Must not know: the style that `cargo fmt` decides.
+//!
+//! Each rule has a file and tests of its own.
 
 mod circles;
 mod entries;

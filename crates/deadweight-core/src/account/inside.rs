@@ -12,7 +12,7 @@ use deadweight_trace::symbols::{SourceFrame, Symbols};
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function as a reader names it: `parse` is also `query::parse` and `(*parser).parse`.
+/// A function as a reader names it: `parse` also means `query::parse` and `(*parser).parse`.
 #[derive(Debug)]
 pub(crate) struct Function {
     names: BTreeSet<NameId>,

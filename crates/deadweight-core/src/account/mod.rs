@@ -1,7 +1,8 @@
 //! The wall time, charged: slices, accounts, and sums of slices with queries for findings and sections.
 //!
-//! In: nothing; `attribute` fills it. Out: entries by account, process and detail, and the part of them under one
-//! function ([`inside`]). Must not know: which account a slice belongs to: that is `cost`.
+//! - In: slices with their accounts, from `attribute`.
+//! - Out: entries by account, process and detail, and the part of them under one function ([`inside`]).
+//! - Must not know: which account a slice belongs to; see `cost`.
 
 pub(crate) mod inside;
 
@@ -24,9 +25,9 @@ pub(crate) struct Slice {
     pub(crate) task: TaskId,
     /// Its process.
     pub(crate) process: ProcessId,
-    /// From when ...
+    /// Its start.
     pub(crate) start: Ns,
-    /// ... until when.
+    /// Its end.
     pub(crate) end: Ns,
     /// What happened in it.
     pub(crate) what: What,

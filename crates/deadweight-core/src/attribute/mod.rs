@@ -1,8 +1,9 @@
 //! Charges every slice of the wall time to exactly one account.
 //!
-//! In: the facts of a run, with its path. Out: an [`Attribution`]. Slices are summed immediately and never
-//! stored, so that ten million events take bounded memory. Tracing overhead is taken out of the span in
-//! which it shows. It must not judge which account a slice belongs to: that is `cost`.
+//! - In: the facts of a run, with its path.
+//! - Out: an [`Attribution`]. Slices are summed immediately and never stored, so that ten million events take
+//!   bounded memory. Tracing overhead is subtracted from the span in which it shows.
+//! - Must not know: which account a slice belongs to; see `cost`.
 
 mod corrections;
 mod user;

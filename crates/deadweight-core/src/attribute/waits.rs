@@ -7,12 +7,12 @@ use crate::path::cpu_holder::{CpuHolder, held_up, holders};
 use crate::timeline::{Run, Task, WokenBy};
 use deadweight_trace::units::Ns;
 
-/// An idle CPU takes less time to wake up, also a virtual one.
+/// An idle CPU wakes up in less time than this, also a virtual one.
 const LATE: Ns = Ns(1_000_000);
 
 impl Charge<'_, '_> {
-    /// How long the peer of this wait was held up by the recorder, if it is unknown when the peer ended the
-    /// wait.
+    /// How long the recorder held up the only task of the process that was waited for, if no wake-up was
+    /// recorded; else 0.
     pub(super) fn held_up(&self, block: u32, slice: &Slice) -> Ns {
         let Facts { timeline, path, processes, .. } = self.facts;
         let block = &timeline.blocks[block as usize];

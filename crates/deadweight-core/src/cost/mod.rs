@@ -1,9 +1,12 @@
 //! The cost classes: one file each, in one table, in order of precedence.
 //!
-//! In: slices, samples, and an inspection. Out: the account of each slice and sample, and drafts of
-//! findings. A class knows its slices, what it is mistaken for, and the advice. The first class that claims
-//! a slice has it; unclaimed slices go to a fixed account. Must not know: the trace itself, only the
-//! `Facts`. A new class is a file here, an entry of `CLASSES`, and a row in deadweight-report's `account.rs`.
+//! - In: slices, samples, and an inspection.
+//! - Out: the account of each slice and sample, and drafts of findings.
+//! - Must not know: the trace itself, only the `Facts`.
+//!
+//! A class knows its slices, what it is mistaken for, and the advice. The first class that claims a slice has it;
+//! unclaimed slices go to a fixed account. A new class is a file here, an entry of `CLASSES`, and a row in
+//! deadweight-report's `account.rs`.
 
 mod allocation;
 mod atomics;

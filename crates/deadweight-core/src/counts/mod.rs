@@ -1,10 +1,11 @@
-//! The results of a run with counting probes: calls of a function, and allocations by the line that
-//! requests them.
-//!
-//! In: a trace with hits of probes, and the report of the timed runs. Out: counts in that report. Such a
-//! run comes after the timed ones, and only where repeating is allowed. It gives numbers of events and
-//! never a time. Where the probes are set is decided by `running` in `deadweight`; `deadweight-record` sets
+//! The results of a run with counting probes: calls of a function, and allocations by the line that requests
 //! them.
+//!
+//! - In: a trace with hits of probes, and the report of the timed runs.
+//! - Out: counts in that report; numbers of events, never a time.
+//! - Must not know: where probes are set. `running` in `deadweight` decides it, `deadweight-record` sets them.
+//!
+//! Such a run comes after the timed ones, and only where repeating is allowed.
 
 mod per_call;
 mod sites;

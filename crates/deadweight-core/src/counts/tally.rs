@@ -15,9 +15,9 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Kind, Trace};
 use std::collections::BTreeMap;
 
-/// Beyond this many places they are not kept apart.
+/// Beyond this many places, the hits of all others are added up as one.
 const PLACES: usize = 1 << 16;
-/// Beyond this many sizes at one place they are not kept apart.
+/// Beyond this many sizes at one place, all others are added up as one.
 const SIZES: usize = 64;
 /// With fewer samples before counting stopped, the program's progress by then is unknown.
 const ENOUGH: u64 = 100;

@@ -21,7 +21,8 @@ const SPILLING: f64 = 0.5;
 /// A compiler without optimisation inlines only what is marked for it. Above this share of samples in
 /// inlined code it optimised, however much its functions work on their frames.
 const INLINED: f64 = 0.1;
-/// Code of this shape was optimised, whatever the flags of the unit with `main` are.
+/// With at most this share of instructions on their frames, the functions were optimised, even if the
+/// flags of the compilation unit with `main` say otherwise.
 const OPTIMISED: f64 = 0.12;
 /// Fewer samples in functions whose code is known decide nothing.
 const SAMPLES: u64 = 20;

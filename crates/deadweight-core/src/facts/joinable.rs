@@ -4,7 +4,7 @@
 //! A write that answers a read of the same socket cannot be collected with the next answer: the peer waits for it. A
 //! read that got less than it asked for took all there was. Neither a size nor a number shows that; the order of the
 //! calls on one object does. Where calls were counted together, their order is not known: then as many as possible
-//! are taken to be divided. What is gained by joining is the cost classes'.
+//! are taken to be divided. The cost classes judge what joining would save.
 
 use crate::facts::processes::ProcessId;
 use crate::timeline::descriptors::ObjectKind;

@@ -38,9 +38,9 @@ pub(crate) struct LockWait {
     pub(crate) waiter: TaskId,
     /// The holder.
     pub(crate) holder: TaskId,
-    /// From when ...
+    /// When the wait began.
     pub(crate) start: Ns,
-    /// ... until when.
+    /// When it ended.
     pub(crate) end: Ns,
     /// The waiter's stack.
     pub(crate) waiter_site: StackId,

@@ -1,8 +1,9 @@
 //! Everything that is known about one run, gathered before time is charged.
 //!
-//! In: a recording, its timeline and its path. Out: [`Facts`], from which cost classes judge. It must not
-//! know the classes: the judgement that it keeps per stack is passed in. Results are elsewhere:
-//! `account::Attribution` and drafts.
+//! - In: a recording, its timeline and its path.
+//! - Out: [`Facts`], from which cost classes judge.
+//! - Must not know: the classes. The caller passes in the judgement of each stack, which is kept here. Results are
+//!   in `account::Attribution` and in drafts.
 
 pub(crate) mod builds;
 pub(crate) mod call_groups;

@@ -1,7 +1,8 @@
 //! From a class' draft to a finding with its place, its saving and advice.
 //!
-//! In: an inspection. Out: findings, best first. Must not know: single costs: that is `cost`.
-//! `removals` lists what can be removed from the binary to try it.
+//! - In: an inspection.
+//! - Out: findings, best first, with what can be removed from the binary to try them (`removals`).
+//! - Must not know: single costs; see `cost`.
 
 mod removals;
 
@@ -20,7 +21,7 @@ use removals::removals;
 
 /// A finding below this share of the wall time is not worth showing.
 const WORTH: f64 = 0.02;
-/// A cost that is known by samples needs so many to be shown.
+/// A cost that is measured by samples is shown if it has at least this many.
 const SAMPLES: u64 = 8;
 /// A replay that is this far off with nothing removed does not predict a removal.
 const DOUBTFUL: f64 = 0.1;

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How many places of a finding are worth a trial.
 const PLACES: usize = 3;
-/// A place with a smaller share of its finding is not.
+/// A place with a smaller share of its finding is not worth a trial.
 const SMALL: f64 = 0.1;
 /// A thread with a smaller share of its process' CPU time does no work beside the main one.
 const BESIDE: f64 = 0.01;

@@ -1,7 +1,7 @@
 //! The cost of allocating in a process: time in the allocator, in library functions that are mostly
 //! allocation, and waits for allocator and collector.
 //!
-//! Used by `allocation`, `gc` and `growth`. Whether it is worth a finding is theirs to judge.
+//! Used by `allocation`, `gc` and `growth`. They judge whether it is worth a finding.
 
 use super::shares::{Share, samples_of};
 use super::{Inspection, parts_of_tasks};
@@ -15,12 +15,13 @@ use deadweight_trace::symbols::SourceFrame;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The class whose account the allocator's time is.
+/// The class whose account holds the allocator's time.
 const CLASS: &str = "allocation";
 /// A library function is mostly allocation if this share of its time is.
 const MOSTLY: f64 = 0.5;
-/// The part of the rest that is saved with it, by the share of it all: pairs of programs (C++ 26 and saved
-/// 33 %, Rust 48 to 52 and 57 to 60 %, Go 86 and 94 %).
+/// The part of the remaining time that is saved too. From pairs of programs, as the share of allocating and
+/// the share of the time that was saved without it: C++ 26 and 33 %, Rust 48 to 52 and 57 to 60 %, Go 86 and
+/// 94 %.
 const WAITING: f64 = 0.35;
 /// A library function that copies fills what it allocates if this share of its time is allocation.
 const FILLS_IT: f64 = 0.2;

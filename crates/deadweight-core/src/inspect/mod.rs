@@ -1,7 +1,8 @@
 //! The input and output of cost classes' inspections, and measurements that several classes share.
 //!
-//! In: the facts of a run, and its time, charged. Out: a [`Draft`] of a finding. Must not know: the
-//! classes: what one of them looks for is in its own file in `cost`.
+//! - In: the facts of a run, and its time, charged.
+//! - Out: a [`Draft`] of a finding.
+//! - Must not know: the classes. What each of them looks for is in its own file in `cost`.
 
 pub(crate) mod allocating;
 pub(crate) mod growth;

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const BLOCK: u64 = 65_536;
 /// What remains per byte: copying from the page cache, at 10 GB/s.
 const NS_PER_10_BYTES: u64 = 1;
-/// Calls without a duration lie on no path: fewer than one in so many are not worth a word.
+/// Calls without a duration lie on no path. The evidence mentions them if they are more than one in this many.
 const WITHOUT_DURATION: u64 = 50;
 
 /// How many calls a group would need in blocks: one where calls cannot be joined, see [`CallGroup::joinable`].

@@ -1,11 +1,13 @@
-//! The critical path: the chain of spans that the wall time consisted of, with other readings of the same
-//! run beside it.
+//! The critical path: the chain of spans that the wall time consisted of, with other readings of the same run
+//! beside it.
 //!
-//! In: a timeline and a subject. Out: a [`Path`], whose pieces tile the wall time, so the ledger adds up by
-//! construction. Of a program that serves, they are its busy tasks ([`service`]). Else the path is walked backwards
-//! from the end: a waker explains only the interval that was waited,
-//! then the walk returns to the waiter (`docs/method.md`). Must not know costs: pieces say whose spans fill an
-//! interval, accounts are made of them later.
+//! - In: a timeline and a subject.
+//! - Out: a [`Path`], whose pieces tile the wall time, so the ledger adds up by construction.
+//! - Must not know: costs. A piece says whose spans fill an interval; accounts are charged later.
+//!
+//! The path of a program that serves goes through its busy tasks (`service`). Every other path is walked
+//! backwards from the subject's end: a waker explains only the interval in which it was waited for, then the walk
+//! returns to the waiter (`docs/method.md`).
 
 pub mod causes;
 pub mod cpu_holder;

@@ -19,7 +19,7 @@ pub struct Candidate {
     pub end: Ns,
     /// CPU time of it and its descendants.
     pub cpu: Ns,
-    /// Whether it was taken.
+    /// Whether its wall time is the one that is divided.
     pub taken: bool,
 }
 

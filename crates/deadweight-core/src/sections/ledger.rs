@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// Kinds of entries that one note lists.
 const LISTED: usize = 3;
-/// One call in so many beside the path makes no difference.
+/// If at most one call in this many lies beside the path, a note counts all calls.
 const FEW: u64 = 20;
 /// What comes before the holder of a CPU.
 const HELD: &str = "held by ";

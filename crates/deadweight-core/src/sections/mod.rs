@@ -1,8 +1,9 @@
 //! The sections of a report of one run: rows, stages, the service, top functions, work by function, code without
 //! names, hazards.
 //!
-//! In: the facts of a run, and its time, charged. Out: values of `deadweight_report::report`. A section
-//! must not charge time (`attribute`) nor predict savings (`findings`).
+//! - In: the facts of a run, and its time, charged.
+//! - Out: values of `deadweight_report::report`.
+//! - Must not know: how time is charged (`attribute`) or savings are predicted (`findings`).
 
 pub(crate) mod hazards;
 pub(crate) mod ledger;

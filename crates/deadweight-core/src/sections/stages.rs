@@ -1,4 +1,4 @@
-//! The processes of a pipeline, each with its own clock.
+//! The processes of a pipeline, each with its own life time, CPU time and waits.
 //!
 //! Stages overlap: their times never add up to the wall time, which is the ledger's.
 

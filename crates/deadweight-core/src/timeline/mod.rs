@@ -1,9 +1,12 @@
 //! Every task's life as spans that tile it: what it did, what it waited for, which task ended the wait.
 //!
-//! In: a trace, read in one pass over the events in order; tids become [`TaskId`]s on the way, because the
-//! kernel reuses them. Out: a [`Timeline`]. Must not know: whose wall time is divided: that is `path`.
-//! Ten million events must fit into a GiB with everything concluded from them, so spans and calls are
-//! small, and equal arguments of calls are kept once.
+//! - In: a trace, read in one pass over the events in order. Tids become [`TaskId`]s here, because the kernel
+//!   reuses tids.
+//! - Out: a [`Timeline`].
+//! - Must not know: whose wall time is divided; see `path`.
+//!
+//! Ten million events must fit into a GiB with everything concluded from them, so spans and calls are small, and
+//! equal arguments of calls are kept once.
 
 mod arguments;
 mod births;
@@ -34,8 +37,8 @@ use kernel_stacks::{Interrupt, WaitsFor};
 /// All tasks, calls and waits of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Every life of every task that matters: the root, its descendants, and outsiders that woke
-    /// one of them or held a CPU.
+    /// Every life of every task that matters: the root, its descendants, and tasks of other programs
+    /// (outsiders) that woke one of them or held a CPU.
     pub tasks: Vec<Task>,
     /// Every system call made by an own task.
     pub calls: Vec<Call>,

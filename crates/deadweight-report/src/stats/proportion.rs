@@ -5,9 +5,9 @@
 /// 1.96 standard deviations hold 95 % of a normal distribution.
 const Z: f64 = 1.96;
 
-/// The 95 % interval of a share, of which `samples` independent samples showed `share`: Wilson's score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical
-/// inference", JASA 22, 1927, p. 209). Within 0..=1 and useful at its ends: 0 of 20 is not
-/// "certainly nothing", but 0 to 16 %. Without samples it is 0..=1.
+/// The 95 % interval of a share, of which `samples` independent samples showed `share`: Wilson's score
+/// interval (E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22, 1927,
+/// p. 209). It lies within 0..=1 and is useful at its ends: 0 of 20 is not "certainly nothing", but 0 to 16 %. Without samples it is 0..=1.
 #[must_use]
 pub fn proportion(share: f64, samples: u64) -> (f64, f64) {
     if samples == 0 {

@@ -23,8 +23,8 @@ pub fn independent(a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-/// The same test as benchstat computes it: twice the lower-tail probability of the smaller of the two U values. With ties and
-/// series of unequal length the two tails differ, and so do the two results.
+/// The same test as benchstat computes it: twice the lower-tail probability of the smaller of the two U values.
+/// With ties and series of unequal length the two tails differ, and so do the two results.
 #[must_use]
 pub fn lower_tail_doubled(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {

@@ -1,7 +1,8 @@
 //! The command line: clap's definitions and the help texts.
 //!
-//! Help, man page and completions are made from them. Does not look anything up and does not carry
-//! out a verb; see `command`.
+//! - In: words.
+//! - Out: a verb with its options, each value checked; help, man page and completions from the same definitions.
+//! - Must not know: how a verb is carried out, or anything of the machine; see `command`.
 
 mod hyperfine;
 mod values;

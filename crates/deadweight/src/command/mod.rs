@@ -1,6 +1,8 @@
-//! The verbs: one file each. In: a parsed command line (`cli`). Out: text or files, and an exit code.
+//! The verbs: one file each.
 //!
-//! Does not parse options (`cli`), record (`recorder`, `running`) or lay out text (`render`).
+//! - In: a parsed command line (`cli`).
+//! - Out: text or files, and an exit code.
+//! - Must not know: how options are parsed (`cli`), runs recorded (`recorder`, `running`) or text laid out (`render`).
 
 mod compare;
 mod destination;

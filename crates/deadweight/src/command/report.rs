@@ -1,7 +1,7 @@
 //! `report F`: the report of an existing recording, perhaps of another machine.
 
 use super::recording;
-use super::view::{ReportOutputs, Usually};
+use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::weighed_traces;
 use crate::cli::{Report, View};
 use crate::failure::Failure;
@@ -19,11 +19,11 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
         confined(|| weigh(recording::of(&bytes, &options.file)?, options))?
     };
     // Only now, so that an unreadable recording leaves no output file.
-    let reader = ReportOutputs::open(&options.view, Usually::Stdout)?;
+    let outputs = ReportOutputs::open(&options.view, DefaultStream::Stdout)?;
     if !options.view.explain_inlining {
         deadweight_record::confine();
     }
-    reader.give(&report)?;
+    outputs.write(&report)?;
     Ok(0)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The order of repeated runs is that of `running`.
 
-use super::view::{ReportOutputs, Usually};
+use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::weighed;
 use crate::cli::{self, Moment, Run, Runs};
 use crate::failure::{Failure, exit_code};
@@ -25,11 +25,11 @@ const ONE_RUN: &str = "calls were not counted, because counting slows the run do
 const NOT_COUNTED: &str = "calls were not counted, because counting slows an attached process down";
 
 pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
-    let reader = ReportOutputs::open(&options.view, Usually::Stderr)?;
+    let outputs = ReportOutputs::open(&options.view, DefaultStream::Stderr)?;
     let argv = program::argv(&options.command);
     let recorder = Recorder::ready()?;
     if let Some(join) = joined(&options.join) {
-        return attach(options, &recorder, join, reader);
+        return attach(options, &recorder, join, outputs);
     }
     // A proof needs many runs.
     let runs = options.runs.or(options.prove.then_some(Runs::Auto));
@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         exit = interrupted.map_or(exit, |signal| Exit { code: 0, signal: Some(signal) });
     }
     let unreported = |failure| Failure::Unreported { failure: Box::new(failure), exit };
-    reader.give(&report).map_err(unreported)?;
+    outputs.write(&report).map_err(unreported)?;
     Ok(exit_code(exit))
 }
 
@@ -85,7 +85,7 @@ fn attach(
     options: &Run,
     recorder: &Recorder,
     join: AttachRequest,
-    reader: ReportOutputs<'_>,
+    outputs: ReportOutputs<'_>,
 ) -> Result<u8, Failure> {
     let target = Target::Process(join);
     let trace = match options.view.explain_inlining {
@@ -100,7 +100,7 @@ fn attach(
     if let Some(inside) = &mut report.inside {
         NOT_COUNTED.clone_into(&mut inside.uncounted);
     }
-    reader.give(&report)?;
+    outputs.write(&report)?;
     Ok(0)
 }
 

@@ -11,7 +11,7 @@ use std::io::{IsTerminal, Write};
 
 /// Where the text of a report goes without `-o`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Usually {
+pub(crate) enum DefaultStream {
     /// Standard error, because the program uses standard output.
     Stderr,
     /// Standard output, because no program runs.
@@ -22,23 +22,23 @@ pub(crate) enum Usually {
 #[derive(Debug)]
 pub(crate) struct ReportOutputs<'v> {
     view: &'v View,
-    usually: Usually,
-    words: Option<Destination>,
+    default: DefaultStream,
+    text: Option<Destination>,
     json: Option<Destination>,
 }
 
 impl<'v> ReportOutputs<'v> {
     /// Opens the files that the options name.
-    pub(crate) fn open(view: &'v View, usually: Usually) -> Result<Self, Failure> {
+    pub(crate) fn open(view: &'v View, default: DefaultStream) -> Result<Self, Failure> {
         let open = |path: &Option<std::path::PathBuf>| {
             path.as_deref().map(|path| Destination::open("the report", path)).transpose()
         };
-        Ok(Self { view, usually, words: open(&view.output)?, json: open(&view.export_json)? })
+        Ok(Self { view, default, text: open(&view.output)?, json: open(&view.export_json)? })
     }
 
     /// Writes the report. A closed pipe is no error. If one output cannot be written, the others still get the
     /// report: measuring may have taken an hour.
-    pub(crate) fn give(self, report: &Report) -> Result<(), Failure> {
+    pub(crate) fn write(self, report: &Report) -> Result<(), Failure> {
         let json = self.json.map_or(Ok(()), |to| as_json(report, to));
         let here = std::env::current_dir().unwrap_or_default();
         let shown = terminal::Shown {
@@ -48,7 +48,7 @@ impl<'v> ReportOutputs<'v> {
         };
         let words = |page: Page| terminal::render(report, &shown, page);
         let style = &self.view.style;
-        let written = match self.words {
+        let written = match self.text {
             Some(to) if to.is_stdout() => to.write(&words(page::page(&std::io::stdout(), style))),
             Some(to) => {
                 let mut page = page::page(&std::io::stdout(), style);
@@ -62,7 +62,7 @@ impl<'v> ReportOutputs<'v> {
                 written
             }
             None if self.view.quiet => Ok(()),
-            None if self.usually == Usually::Stdout => {
+            None if self.default == DefaultStream::Stdout => {
                 super::print("the report", &words(page::page(&std::io::stdout(), style)))
             }
             None => on_stderr(words, style),

@@ -1,9 +1,11 @@
 //! `--explain-inlining`: Go's compiler says why it did not inline a function.
 //!
-//! In: traces of a Go program. Out: the compiler's reasons, as data in the traces. The sources are compiled again with
-//! `-m=2`; `go_output` reads the output. Nothing that a binary names is run or built unless it is under the current
-//! directory and belongs to the user (`docs/adr/0008`). Does not judge whether inlining would help: see the cost class
-//! `missed-inlining`.
+//! - In: traces of a Go program.
+//! - Out: the compiler's reasons, as data in the traces.
+//! - Must not know: whether inlining would help; see the cost class `missed-inlining`.
+//!
+//! The sources are compiled again with `-m=2`; `go_output` reads the output. Nothing that a binary names is run or built
+//! unless it is under the current directory and belongs to the user (`docs/adr/0008`).
 
 mod go_output;
 

@@ -1,4 +1,4 @@
-//! Results of benchmark programs side by side, for people: benchstat's table and our verdicts.
+//! Results of benchmark programs side by side, for people: benchstat's table and deadweight's verdicts.
 //!
 //! Does no statistics: every number here is a value in [`Tables`].
 

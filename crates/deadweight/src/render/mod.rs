@@ -1,7 +1,8 @@
-//! Reports as text: pure functions from a value to a string. In: a report, and a [`Page`] with width and
-//! colours. Out: text for a terminal ([`terminal`], ...) or for programs ([`json`], [`exports`]).
+//! Reports as text: pure functions from a value to a string.
 //!
-//! Knows no clock, no file and no environment.
+//! - In: a report, and a [`Page`](page::Page) with width and colours.
+//! - Out: text for a terminal ([`terminal`], ...) or for programs ([`json`], [`exports`]).
+//! - Must not know: the clock, files or the environment.
 
 pub mod benchmarks;
 pub mod comparison;

@@ -1,6 +1,7 @@
 //! Shell commands around a command's runs, outside the measured time: setup, prepare, conclude, cleanup.
 //!
-//! Their output is dropped. If one fails, everything ends, with its last line on standard error.
+//! Their output is dropped. If one fails, deadweight ends with an error that quotes its
+//! last line of standard error.
 
 use crate::failure::Failure;
 use std::ffi::OsString;

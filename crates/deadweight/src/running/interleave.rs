@@ -24,9 +24,9 @@ const MOST: usize = 1000;
 /// Without `-r`, rounds go on until the factor is precise enough, or for this time per command.
 const TIME: Duration = Duration::from_millis(2500);
 /// Traced runs may take half as long as the timed runs took, or this long per command ...
-const REASONING: Duration = Duration::from_millis(500);
+const TRACED_TIME: Duration = Duration::from_millis(500);
 /// ... and this long if all ledgers are wanted: then their precision matters.
-const READING: Duration = Duration::from_secs(2);
+const TRACED_TIME_FOR_ALL: Duration = Duration::from_secs(2);
 
 /// Which commands are traced.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub fn interleave(
         rounds.with_setup(group, |rounds| rounds.clean(group))?;
         rounds.leave_out_failed(group);
     }
-    let each = if how.trace_when == TraceWhen::Always { READING } else { REASONING };
+    let each = if how.trace_when == TraceWhen::Always { TRACED_TIME_FOR_ALL } else { TRACED_TIME };
     let budget = (since.elapsed() / 2).max(each * u32::try_from(commands.len()).unwrap_or(1));
     let explained = to_explain(how.trace_when, &rounds.ran, paired);
     for group in &groups {

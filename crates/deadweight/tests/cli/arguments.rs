@@ -1,4 +1,4 @@
-//! Verbs, options, help: what the command line says back without recording anything.
+//! Verbs, options, help: what deadweight answers without recording anything.
 
 use crate::support::{Bench, run};
 

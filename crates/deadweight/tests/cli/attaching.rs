@@ -1,4 +1,4 @@
-//! `--pid`: attaching to running programs and detaching without a trace.
+//! `--pid`: attaching to running programs, and detaching without leaving anything behind.
 
 use crate::support::{Bench, Said, deadweight, live, run, said};
 use std::fs;

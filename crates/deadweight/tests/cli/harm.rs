@@ -1,4 +1,4 @@
-//! Signals from outside, dying on either side, and disks that fill up: the program is not harmed,
+//! Signals from outside, the death of the program or of deadweight, and full disks: the program is not harmed,
 //! and the report says what is left of the recording.
 
 use crate::support::{Bench, Said, deadweight, live, run, said};

@@ -1,4 +1,4 @@
-//! `--explain-inlining`: the compiler is quoted where its user allows it, and asked nowhere else.
+//! `--explain-inlining`: the compiler is run only where the user allows it, and its reasons are quoted.
 
 use crate::support::{Bench, deadweight, live, said};
 use serde_json::Value;

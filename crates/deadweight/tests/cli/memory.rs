@@ -16,7 +16,7 @@ fn group(mib: u64) -> Option<Group> {
     limited("memory", &limits.0, &limits.1)
 }
 
-/// deadweight with these arguments, below these words, in a group.
+/// Runs deadweight with these arguments in a group; `wrapper` is a command that starts it.
 fn inside<S: AsRef<OsStr>>(
     group: &Group,
     bench: &Bench,

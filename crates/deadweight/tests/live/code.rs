@@ -1,5 +1,6 @@
 //! Truths from machine code: copies of values, checks, atomic operations, calls. Each program
-//! has one planted cost; bounds are what removing it was measured to save, widened.
+//! has one planted cost; the bounds are the measured saving of
+//! removing it, widened.
 
 use crate::truth::Truth;
 

@@ -6,14 +6,15 @@ use crate::truth::leave;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The words before deadweight on each rung: root's, an ordinary user's, and that without perf events.
+/// For each rung, its name and the words before `deadweight` on a command line that put it there: root, an
+/// ordinary user, and root with perf events refused.
 pub(crate) fn rungs(home: &Home) -> Result<[(&'static str, Vec<String>); 3], String> {
     let filter = home.put(&program::build("refuse_perf")?, 0o755);
     let filter = [filter.to_str().unwrap(), "EPERM"].map(str::to_owned);
     Ok([("root", vec!["env".to_owned()]), ("user", Vec::new()), ("stops", filter.to_vec())])
 }
 
-/// Calls `try_it` with the words of each rung, in a folder of its own that a user may write to.
+/// Calls `try_it` with the name and the words of each rung, in a folder of its own that a user may write to.
 pub(crate) fn on_each_rung(
     name: &str,
     missing: Option<String>,

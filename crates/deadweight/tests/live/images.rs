@@ -1,4 +1,4 @@
-//! Truths about code that is odd: damaged files, code that is in no file, code that changes, programs
+//! Truths about unusual code: damaged files, code that is in no file, code that changes, programs
 //! without names. The program ends as it would, the report says in one sentence what is missing, and there is
 //! no finding about it.
 

@@ -1,5 +1,5 @@
-//! Truths about costs in the languages that other files here do not have them in, so that each cost
-//! is found wherever it occurs. Bounds are wide: the tests check class and line.
+//! Truths about costs in languages for which no other file here tests them: each cost must be found in
+//! every language in which it occurs. Bounds are wide: the tests check class and line.
 
 use crate::truth::Truth;
 

@@ -1,8 +1,8 @@
 //! Truths about programs that mislead a simple division of the wall time: the table of readings
 //! that `docs/method.md` explains. Every bound holds for what removing the cost really saves.
 //!
-//! Where threads depend on each other through a plain flag no trace holds the edge: there a range
-//! or the warning of two readings must contain the truth.
+//! If threads depend on each other through a plain variable, no trace shows the dependency: then a range,
+//! or the warning of two readings, must contain the truth.
 
 use crate::program;
 use crate::truth::Truth;

@@ -1,6 +1,6 @@
-//! One truth: a command, and what deadweight must report.
+//! One truth: a command, and the facts known about it in advance, which deadweight must report.
 //!
-//! [`Truth::check`] runs deadweight on it and compares. The laws (rows add up, little is dark,
+//! [`Truth::check`] runs deadweight on it and compares. The laws (rows add up, little is unexplained,
 //! CPU time as the kernel counted it) hold for every program and are checked for each. A machine
 //! that does something else at the same moment can spoil a reading, so a reading is given several
 //! attempts, ever further apart; if other programs used the CPUs in all of them, a message says so
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Recording is CPU-wide: two truths at a time would be outsiders to each other.
+/// A recording covers all CPUs: two tests at a time would disturb each other's readings.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Seconds to wait before each attempt: what disturbs a shared machine takes some.

@@ -1,5 +1,6 @@
 //! Truths about where a program's own time goes: each program has one planted cost, and the finding
-//! must be its class, at its line. Bounds are what removing the cost was measured to save, widened.
+//! must be its class, at its line. The bounds are the measured saving of removing the
+//! cost, widened.
 
 use crate::truth::Truth;
 

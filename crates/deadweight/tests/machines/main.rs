@@ -2,7 +2,8 @@
 //! whose every setting a test may change.
 //!
 //! What a user finds who installs Debian 12: perf events refused to him (`perf_event_paranoid` 3), the Yama security
-//! module, cgroups of version 2. No privilege is needed here. Not for how much: nothing is as fast as it should be there.
+//! module, cgroups of version 2. No privilege is needed here. Not for amounts of time: an emulated machine
+//! is slow.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where the machine does not obey")]
 #![expect(clippy::expect_used, reason = "what is missing is said")]

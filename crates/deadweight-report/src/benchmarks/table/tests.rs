@@ -26,7 +26,7 @@ fn a_difference_is_shown_if_significant_and_material() {
     let old = [series("Up", 100.0, 10), series("Down", 100.0, 10), series("Bit", 100.0, 10)];
     let new = [series("Up", 200.0, 10), series("Down", 50.0, 10), series("Bit", 100.9, 10)];
     let tables = laid(&[&old.concat(), &new.concat()]);
-    // A difference of 0.9 % is sure enough for benchstat, and too small for us.
+    // A difference of 0.9 % is sure enough for benchstat, and too small for deadweight.
     let expected = [Verdict::Worse, Verdict::Better, Verdict::NoDifference];
     assert_eq!(verdicts(&tables), expected);
     let printed: Vec<_> = tables.changes().map(|(_, c)| c.printed.as_str()).collect();

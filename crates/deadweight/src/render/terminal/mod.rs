@@ -1,7 +1,10 @@
-//! The report on a terminal: header, stages, ledger, hazards, findings, further tables. In: a report.
-//! Out: text; each part is one file and one function that writes on a [`Sheet`].
+//! The report on a terminal: header, stages, ledger, hazards, findings, further tables.
 //!
-//! The numbers in a table add up as shown: they are apportioned, not rounded one by one. Computes no findings.
+//! - In: a report.
+//! - Out: text; each part is one file and one function that writes on a [`Sheet`].
+//! - Must not know: how a finding is computed.
+//!
+//! The numbers in a table add up as shown: they are apportioned, not rounded one by one.
 
 mod findings;
 mod header;

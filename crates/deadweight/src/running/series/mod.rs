@@ -1,7 +1,8 @@
 //! One command run again and again: its streams, its results, and what differs between runs.
 //!
-//! In: the options and who records a run. Out: [`RunResults`], hazards, the first difference between runs. Knows when
-//! there are enough runs (`stop_rule`); does not know which kind of run comes next: see `repeat`, `interleave`, `proof`.
+//! - In: the options and who records a run.
+//! - Out: [`RunResults`], hazards, the first difference between runs, and whether there are enough runs (`stop_rule`).
+//! - Must not know: which kind of run comes next; see `repeat`, `interleave`, `proof`.
 
 mod hazards;
 mod stop_rule;
