@@ -46,6 +46,10 @@ pub struct Comparison {
     pub ratio: Ratio,
     /// The verdict.
     pub verdict: Verdict,
+    /// Whether all pairs of runs, or all runs where they do not alternate, show the same side as faster. With few runs
+    /// that is no proof.
+    #[serde(default)]
+    pub unanimous: bool,
     /// B's median minus A's, in ns. The rows add up to it.
     pub difference_ns: i64,
     /// The difference of each row, largest first.
@@ -116,12 +120,16 @@ pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparis
     let difference_ns = difference(a.1.wall_ns, b.1.wall_ns);
     let [side_a, side_b] = sides;
     let runs = side_a.runs.min(side_b.runs);
+    let unanimous = unanimous(&series, ratio.paired);
+    // Then the headline says what few runs show.
+    let few = verdict == Verdict::CannotTell && !unanimous;
     Comparison {
         schema: SCHEMA,
         runs_needed: (verdict == Verdict::NoDifference).then(|| needed(&ratio, runs)).flatten(),
         rows: rows::differences(a.1, b.1, difference_ns),
+        unanimous,
         unlike: ends(a, b).into_iter().collect(),
-        warnings: warnings(a, b, verdict, fewest(ratio.paired)),
+        warnings: warnings(a, b, few.then(|| fewest(ratio.paired))),
         a: side_a,
         b: side_b,
         ratio,
@@ -201,6 +209,26 @@ pub fn judge(
     (ratio, verdict)
 }
 
+/// Whether one side is faster in each pair, or in all runs of both sides.
+fn unanimous([a, b]: &[Vec<f64>; 2], paired: bool) -> bool {
+    let all = |faster: fn(f64, f64) -> bool| match paired {
+        true => a.iter().zip(b).all(|(a, b)| faster(*a, *b)),
+        false => a.iter().all(|a| b.iter().all(|b| faster(*a, *b))),
+    };
+    a.len().min(b.len()) > 1 && (all(|a, b| a < b) || all(|a, b| a > b))
+}
+
+/// The smallest p value that so many runs of each can give.
+#[must_use]
+pub fn smallest_p(runs: u32, paired: bool) -> f64 {
+    let n = f64::from(runs);
+    let ways = match paired {
+        true => 2_f64.powf(n),
+        false => (1..=runs).map(f64::from).map(|k| (n + k) / k).product(),
+    };
+    (2.0 / ways).min(1.0)
+}
+
 /// The least number of runs of each with which the test can be significant at [`ALPHA`]: with n pairs of one sign p is
 /// 2 / 2^n, with n against n values without overlap 2 / C(2n, n).
 #[must_use]
@@ -255,13 +283,8 @@ fn ends(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
     })
 }
 
-/// What limits the result, in sentences.
-fn warnings(
-    a: (&str, &Report),
-    b: (&str, &Report),
-    verdict: Verdict,
-    fewest: usize,
-) -> Vec<String> {
+/// What limits the result, in sentences. `fewest`: the runs that are needed, if there are fewer.
+fn warnings(a: (&str, &Report), b: (&str, &Report), fewest: Option<usize>) -> Vec<String> {
     let mut warnings = Vec::new();
     let of_a = a.1.hazards.iter().map(|hazard| (a.0, hazard));
     for (name, hazard) in of_a.chain(b.1.hazards.iter().map(|hazard| (b.0, hazard))) {
@@ -270,7 +293,7 @@ fn warnings(
             warnings.push(line);
         }
     }
-    if verdict == Verdict::CannotTell {
+    if let Some(fewest) = fewest {
         let few = match a.1.runs.clean.count.min(b.1.runs.clean.count) {
             0 => {
                 "one of them has no clean run, too few to tell a difference from chance".to_owned()

@@ -239,3 +239,18 @@ fn work_that_differs_for_another_reason_is_not_moved() {
     refused(&[("other", 300, "", ""), ("state", 100, "", "")], 0.7); // nothing inlined there
     refused(&[("round", 850, "mix", ""), ("state", 100, "", "")], 0.7); // and it is not less
 }
+
+#[test]
+fn few_runs_that_all_agree_are_unanimous_and_have_a_least_p() {
+    let rows = [("net-work", 100)];
+    let of = |each: &[u64]| report(each, &rows);
+    let found = |a: &[u64], b: &[u64], paired| compare(("a", &of(a)), ("b", &of(b)), paired);
+    let (slow, fast) = ([100, 110, 300, 105, 102], [50, 60, 200, 55, 52]);
+    let pairs = found(&slow, &fast, true);
+    assert!(pairs.unanimous && pairs.verdict == Verdict::CannotTell, "{pairs:?}");
+    assert!(!found(&slow, &fast, false).unanimous, "200 is slower than 100");
+    assert!(!found(&slow, &[50, 60, 200, 55, 103], true).unanimous);
+    assert!(!found(&[100], &[50], true).unanimous);
+    assert_eq!((smallest_p(5, true), smallest_p(3, false)), (2.0 / 32.0, 2.0 / 20.0));
+    assert_eq!((smallest_p(8, true) < ALPHA, smallest_p(5, false) < ALPHA), (true, true));
+}

@@ -6,7 +6,8 @@ use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time_in};
 use crate::cli::TimeUnit;
 use deadweight_report::compare::{
-    Comparison, Ratio, RowDifference, SMALLEST_DIFFERENCE, Side, Verdict, side,
+    Comparison, MATERIAL, Ratio, RowDifference, SMALLEST_DIFFERENCE, Side, Verdict, fewest, side,
+    smallest_p,
 };
 use deadweight_report::report::Report;
 
@@ -117,6 +118,27 @@ fn took(side: &Side, unit: Option<TimeUnit>) -> String {
     }
 }
 
+/// What few runs show if all of them agree: `B was 13.9 × faster than A in all 5 pairs of runs, but ...`.
+fn always(comparison: &Comparison, letter: char) -> Option<String> {
+    let Comparison { ratio, a, b, .. } = comparison;
+    let differs = (ratio.value - 1.0).abs() >= MATERIAL;
+    (comparison.unanimous && differs).then(|| {
+        let how = if ratio.value < 1.0 { faster(ratio.value) } else { slower(ratio.value) };
+        let runs = a.runs.min(b.runs);
+        let all = if ratio.paired {
+            format!("in all {runs} pairs of runs")
+        } else {
+            format!("in all runs ({} and {})", a.runs, b.runs)
+        };
+        let least = smallest_p(runs, ratio.paired);
+        let enough = fewest(ratio.paired);
+        format!(
+            "cannot tell for certain: {letter} was {how} than A {all}, but p cannot be below \
+             {least:.2} with {runs}; -r {enough} settles it"
+        )
+    })
+}
+
 /// `B is 34.9 × faster than A  (95 % CI 34.1 to 35.6 ×, p < 0.001, runs alternate)`.
 fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     let Comparison { ratio, verdict, .. } = comparison;
@@ -131,7 +153,11 @@ fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     let mut line = Line::indented(2);
     line.push(ink, &said);
     if *verdict == Verdict::CannotTell {
-        sheet.line(&line);
+        if let Some(always) = always(comparison, letter) {
+            sheet.paragraph(Line::indented(2), 4, Ink::Doubt, &always);
+        } else {
+            sheet.line(&line);
+        }
         return;
     }
     if let Some(reason) = reason(comparison) {
