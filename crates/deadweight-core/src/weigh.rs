@@ -10,7 +10,7 @@ use crate::facts::overhead;
 use crate::inspect::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
-use crate::sections::{hazards, ledger, service, stages, top, unnamed, work};
+use crate::sections::{checks, hazards, ledger, service, stages, top, unnamed, work};
 use crate::timeline::{Task, Timeline};
 use crate::{attribute, cost, findings, pool};
 use deadweight_report::report::{
@@ -163,10 +163,8 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         Some(name) => within(&facts, name, [&wall, &cpu])?,
         None => (wall, cpu),
     };
-    let (whole_wall, whole_cpu) = match of {
-        Some(_) => whole_command(trace, &timeline, weighing)?,
-        None => whole,
-    };
+    let command = of.map(|_| whole_command(trace, &timeline, weighing)).transpose()?;
+    let (whole_wall, whole_cpu) = command.unwrap_or(whole);
     let part = (wall.net().share_of(whole_wall), cpu.net().share_of(whole_cpu));
     let stages = stages::stages(&facts, of.is_some());
     let findings = findings::inspect(&Inspection { facts: &facts, wall: &wall, cpu: &cpu });
@@ -201,6 +199,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
         ledger: ledger::rows(&facts, &wall),
         cpu_ledger: ledger::rows(&facts, &cpu),
         cpu_ns: cpu.total.0,
+        checks: checks::checks(&facts, &wall, &findings),
         findings,
         withdrawn: Vec::new(),
         hazards: hazards::of_run(&facts, &wall, &stages, of.is_some(), !clean.is_empty()),

@@ -9,7 +9,8 @@
 //! Samples under the collector's functions: Go's mark workers, assists, sweeping and write
 //! barriers; the Boehm collector's mark and reclaim (Crystal); the functions of the collectors of
 //! CPython, V8 (Node.js), HotSpot, Ruby and GHC in the binary or library that holds that runtime,
-//! with all that they call. The saving is what the program itself spends there, and its waits for the collector, also for a CPU that the collector held.
+//! with all that they call. The saving is what the program itself spends there, and its waits for
+//! the collector, also for a CPU that the collector held.
 //! What background threads do at the same time, on a CPU that no other task wants, is reported but
 //! not saved. The saving is reduced by the cost that would take the collector's place: memory that
 //! is collected and handed out again would be fresh, with a page fault for each page. The number of
@@ -19,7 +20,8 @@
 //!
 //! # What it is mistaken for
 //! A program that must build one big graph while the collector marks it in the background: this CPU
-//! time is in `--cpu`, and no wall time can be saved. Handing memory out is *allocation*, which
+//! time is in `--cpu`, and no wall time can be saved. What a runtime collects when it ends is part of
+//! its end. Handing memory out is *allocation*, which
 //! also remains when collections are rare.
 //!
 //! # What to do
@@ -56,6 +58,8 @@ const LARGE: f64 = 0.05;
 const HANDED_OUT: f64 = 0.5;
 /// Fewer page faults do not show what one costs.
 const FAULTS: u64 = 64;
+/// Functions that end a runtime: what is collected there is freed because the program ends.
+const ENDS: [&str; 4] = ["Py_FinalizeEx", "Py_Finalize", "rb_ec_cleanup", "hs_exit_"];
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
@@ -69,7 +73,8 @@ pub(super) fn reports_both(collecting: Ns, allocating: Ns) -> bool {
 }
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    sample.under(SymbolRole::Collect)
+    let mut callers = sample.symbols.functions(sample.stack);
+    sample.under(SymbolRole::Collect) && !callers.any(|name| ENDS.contains(&name))
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -411,6 +416,9 @@ mod tests {
     fn a_programs_own_function_with_a_collectors_name_is_refused() {
         let own = script("/bin/app", "C", "visit_decref <- dict_traverse", "gc_collect_main");
         assert!(weighed(&own).findings.iter().all(|f| f.class != "gc"));
+        let end = "gc_collect_main <- PyGC_Collect <- Py_FinalizeEx";
+        let python = script("/usr/bin/python3", "Python", "dict_traverse", end);
+        assert!(weighed(&python).findings.iter().all(|f| f.class != "gc"), "at its end");
         let python = script("/usr/bin/python3", "Python", "dict_traverse", "gc_alloc");
         assert!(weighed(&python).findings.iter().all(|f| f.class != "gc"));
     }

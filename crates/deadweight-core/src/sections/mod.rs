@@ -5,6 +5,7 @@
 //! - Out: values of `deadweight_report::report`.
 //! - Must not know: how time is charged (`attribute`) or savings are predicted (`findings`).
 
+pub(crate) mod checks;
 pub(crate) mod hazards;
 pub(crate) mod ledger;
 pub(crate) mod service;

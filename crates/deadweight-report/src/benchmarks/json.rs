@@ -33,11 +33,11 @@ pub fn read(text: &str, name: &str) -> Result<Option<Results>, Unusable> {
         }
         _ => return Ok(None),
     };
+    results.remarks.splice(0..0, odd);
     if results.measured.is_empty() {
         let why = results.remarks.first().map_or(String::new(), |why| format!(": {why}"));
         return Err(Unusable(format!("holds no measurements{why}")));
     }
-    results.remarks.extend(odd);
     Ok(Some(results))
 }
 
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(read("[]", ""), Ok(None));
         assert!(refusal("{").contains("nor benchmark results: EOF"), "{}", refusal("{"));
         let odd = refusal(r#"{"results": [{"command": "ls", "times": [NaN]}]}"#);
-        assert!(odd.contains("run 1 of `ls` is left out"), "{odd}");
+        assert!(odd.contains("line 1: `NaN` is not a measurement"), "{odd}");
     }
 
     #[test]
@@ -328,8 +328,8 @@ mod tests {
         let results = read(text, "").unwrap().unwrap();
         assert_eq!((results.measured.len(), results.measured[0].name.as_str()), (2, "a NaN \"b"));
         let expected = [
-            "run 2 of `a NaN \"b` is left out: its time is not a number",
             "line 2: `NaN` is not a measurement",
+            "run 2 of `a NaN \"b` is left out: its time is not a number",
         ];
         assert_eq!(results.remarks, expected);
     }

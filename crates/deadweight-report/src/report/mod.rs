@@ -7,6 +7,7 @@
 //! Field names are a contract: new fields are fine, renamed ones need a new `schema`. Times are integer nanoseconds;
 //! shares are of the wall time, 0 to 1.
 
+mod checks;
 mod counts;
 mod findings;
 mod ledger;
@@ -14,6 +15,7 @@ mod read;
 mod runs;
 mod service;
 
+pub use checks::{Check, CheckOutcome};
 pub use counts::{AllocationSite, Allocations, Calls, CountBasis, Inside, Operation};
 pub use findings::{Finding, Hazard, How, Outcome, Proof, Removal, Site};
 pub use ledger::{Basis, FunctionWork, Row, TopFunction};
@@ -68,6 +70,9 @@ pub struct Report {
     pub cpu_ns: u64,
     /// Hidden costs, best first.
     pub findings: Vec<Finding>,
+    /// Each cost class: found, ruled out, or not checkable in this run. Empty where several runs are pooled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
     /// Allocations, if they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocations: Option<Allocations>,

@@ -131,7 +131,7 @@ fn what_cannot_be_compared_is_refused_in_a_sentence() {
     refused(&dir, "go.txt bytes.txt", "there is nothing to compare");
     refused(&dir, "go.txt other.txt", "no benchmark of other.txt is in go.txt");
     refused(&dir, "go.txt fine.json", "go.txt measures sec/op, fine.json measures sec");
-    refused(&dir, "go.txt nan.txt", "nan.txt line 1: ns/op of X is NaN");
+    refused(&dir, "go.txt nan.txt", "line 1 is left out: ns/op of X is NaN");
     refused(&dir, "go.txt empty.txt", "empty.txt holds no measurements");
     refused(&dir, "empty.txt empty.txt", "holds no measurements");
     refused(&dir, "go.txt absent.txt", "cannot read absent.txt");

@@ -6,6 +6,7 @@
 //!
 //! The numbers in a table add up as shown: they are apportioned, not rounded one by one.
 
+mod checks;
 mod findings;
 mod header;
 mod ledger;
@@ -25,6 +26,8 @@ pub struct Shown {
     pub cpu: bool,
     /// This many functions.
     pub top: usize,
+    /// What came of looking for each cost.
+    pub checks: bool,
     /// The reader's directory: source files under it are named from there. Empty for none.
     pub here: String,
 }
@@ -42,6 +45,7 @@ pub fn render(report: &Report, shown: &Shown, page: Page) -> String {
     remarks::hazards(&mut sheet, report);
     findings::write(&mut sheet, report, &shown.here);
     findings::withdrawn(&mut sheet, report);
+    checks::write(&mut sheet, report, shown.checks);
     top::write(&mut sheet, report, shown);
     remarks::recording(&mut sheet, report);
     remarks::warnings(&mut sheet, report);

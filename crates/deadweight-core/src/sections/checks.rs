@@ -1,0 +1,104 @@
+//! Which cost classes found something, and which are ruled out by their share or cannot be checked in this run.
+
+use crate::account::{AccountId, Attribution, Entry};
+use crate::cost;
+use crate::facts::Facts;
+use deadweight_report::report::{Check, CheckOutcome, Finding};
+use deadweight_report::wording::things;
+
+/// A row below this share of the wall time has nothing to save: findings begin there.
+const SMALL: f64 = 0.02;
+/// Fewer samples divide no time.
+const SAMPLES: u64 = 8;
+/// If less of the sampled code has a name, its costs cannot be recognised.
+const NAMED: f64 = 0.5;
+
+/// All cost classes, in order of precedence.
+pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]) -> Vec<Check> {
+    let unsampled = unsampled(facts, wall);
+    cost::ids()
+        .map(|class| {
+            let account = AccountId::of_class(class);
+            let share = wall.of(account).share_of(wall.net()).min(1.0);
+            let hidden = unsampled.as_ref().filter(|_| account.is_sampled());
+            let outcome = if findings.iter().any(|finding| finding.class == class) {
+                CheckOutcome::Found
+            } else if hidden.is_some() {
+                CheckOutcome::NotCheckable
+            } else if share < SMALL {
+                CheckOutcome::RuledOut
+            } else {
+                CheckOutcome::Needed
+            };
+            let why = hidden.filter(|_| outcome == CheckOutcome::NotCheckable);
+            Check { class: class.to_owned(), outcome, share, why: why.cloned().unwrap_or_default() }
+        })
+        .collect()
+}
+
+/// Why the program's own time cannot be divided, if it cannot.
+fn unsampled(facts: &Facts<'_>, wall: &Attribution) -> Option<String> {
+    let own = wall.user_time().map(|entry| entry.ns).sum::<deadweight_trace::units::Ns>();
+    if own.share_of(wall.net()) < SMALL {
+        return None;
+    }
+    let samples: u64 = wall.user_time().map(Entry::sampled).sum();
+    if samples < SAMPLES {
+        return Some(format!("{} of the program's own code", things(samples, "sample")));
+    }
+    let symbols = facts.symbols();
+    let sites = wall.user_time().flat_map(|entry| &entry.samples);
+    let (mut all, mut named) = (0, 0);
+    for (site, weight) in sites {
+        let location = site.frames(symbols).next().map(|(location, _)| location.image);
+        let image = location.and_then(|image| symbols.images.get(image.index()));
+        all += weight.amount;
+        named += if image.is_some_and(|image| image.has_symbols) { weight.amount } else { 0 };
+    }
+    let hidden = all > 0 && (named as f64) < NAMED * all as f64;
+    hidden.then(|| "most of the code that ran has no symbols".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{repeat, weighed};
+    use deadweight_report::report::CheckOutcome::{self, Found, Needed, NotCheckable, RuledOut};
+
+    fn outcome(text: &str, class: &str) -> (CheckOutcome, String) {
+        let report = weighed(text);
+        assert_eq!(report.checks.len(), crate::cost::ids().count());
+        let check = report.checks.into_iter().find(|check| check.class == class).unwrap();
+        (check.outcome, check.why)
+    }
+
+    /// A program that waits for a child of its shell, computes, and has this many samples.
+    fn program(samples: u64, symbols: &str) -> String {
+        let samples = repeat(samples, 500, 1000, |at| format!("{at} sample work\n"));
+        format!(
+            "image app path /bin/app {symbols}\nsample-period 1000\ntask 1 app\n0 exec /bin/app\n0 on\n{samples}
+             60000 off blocked clock_nanosleep 1\n90000 on woken-by interrupt : hrtimer_wakeup
+             100000 exit\n100000 off dead"
+        )
+    }
+
+    #[test]
+    fn each_class_is_found_ruled_out_or_neither() {
+        let text = program(50, "language C");
+        assert_eq!(outcome(&text, "wait-sleep").0, Found);
+        assert_eq!(outcome(&text, "wait-disk"), (RuledOut, String::new()));
+        assert_eq!(outcome(&text, "zeroing").0, RuledOut);
+        let joined = format!("attached\n{text}");
+        assert_ne!(outcome(&joined, "wait-sleep").0, Found);
+    }
+
+    #[test]
+    fn what_few_samples_cannot_show_is_not_checkable() {
+        let (few, why) = outcome(&program(3, "language C"), "zeroing");
+        assert_eq!((few, why.as_str()), (NotCheckable, "3 samples of the program's own code"));
+        assert_eq!(outcome(&program(3, "language C"), "wait-disk").0, RuledOut);
+        let wait =
+            program(50, "language C").replace("clock_nanosleep 1", "read 0 : anon_pipe_read");
+        let wait = wait.replace("interrupt : hrtimer_wakeup", "9\n") + "\ntask 9 sh outside\n0 on";
+        assert!([Found, Needed].contains(&outcome(&wait, "wait-input").0));
+    }
+}
