@@ -155,7 +155,8 @@ pub struct View {
     /// Also list the N functions with the most CPU time.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     pub top: Option<u16>,
-    /// Also list each kind of hidden cost: found, ruled out, or not checkable in this run, and why.
+    /// Also list each kind of hidden cost (found, ruled out, or not checkable in this run, and why), and details of
+    /// the recording that rarely matter.
     #[arg(long)]
     pub verbose: bool,
     /// Ask Go's compiler why it did not inline a function. This builds its package again (with

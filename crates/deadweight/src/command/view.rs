@@ -42,7 +42,7 @@ impl<'v> ReportOutputs<'v> {
         let json = self.json.map_or(Ok(()), |to| as_json(report, to));
         let here = std::env::current_dir().unwrap_or_default();
         let shown = terminal::Shown {
-            checks: self.view.verbose,
+            verbose: self.view.verbose,
             cpu: self.view.cpu,
             top: self.view.top.map_or(0, usize::from),
             here: here.to_string_lossy().into_owned(),

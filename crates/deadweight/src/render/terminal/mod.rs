@@ -26,8 +26,8 @@ pub struct Shown {
     pub cpu: bool,
     /// This many functions.
     pub top: usize,
-    /// What came of looking for each cost.
-    pub checks: bool,
+    /// What came of looking for each cost, and details of the recording.
+    pub verbose: bool,
     /// The reader's directory: source files under it are named from there. Empty for none.
     pub here: String,
 }
@@ -45,10 +45,13 @@ pub fn render(report: &Report, shown: &Shown, page: Page) -> String {
     remarks::hazards(&mut sheet, report);
     findings::write(&mut sheet, report, &shown.here);
     findings::withdrawn(&mut sheet, report);
-    checks::write(&mut sheet, report, shown.checks);
+    checks::write(&mut sheet, report, shown.verbose);
     top::write(&mut sheet, report, shown);
     remarks::recording(&mut sheet, report);
     remarks::warnings(&mut sheet, report);
+    if shown.verbose {
+        remarks::details(&mut sheet, report);
+    }
     sheet.into_text()
 }
 

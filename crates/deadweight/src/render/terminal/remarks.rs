@@ -36,3 +36,12 @@ pub(super) fn warnings(sheet: &mut Sheet, report: &Report) {
         sheet.paragraph(line, 8, Ink::Faint, warning);
     }
 }
+
+/// What rarely matters of the recording.
+pub(super) fn details(sheet: &mut Sheet, report: &Report) {
+    for remark in &report.remarks {
+        let mut line = Line::indented(2);
+        line.push(Ink::Faint, "detail: ");
+        sheet.paragraph(line, 10, Ink::Faint, remark);
+    }
+}

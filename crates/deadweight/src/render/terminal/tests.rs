@@ -7,7 +7,7 @@ use expect_test::{ExpectFile, expect_file};
 
 const PLAIN: Page = Page { width: 80, colour: false, unicode: true };
 fn all() -> Shown {
-    Shown { cpu: true, top: 10, checks: true, here: "/src".into() }
+    Shown { cpu: true, top: 10, verbose: true, here: "/src".into() }
 }
 
 fn report(json: &str) -> Report {
