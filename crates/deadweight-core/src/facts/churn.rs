@@ -1,7 +1,8 @@
 //! Memory that a process gave back to the kernel and took again: which page faults it caused.
 //!
 //! Exact: the ranges are in the trace (`munmap`, a shrinking `brk`, `madvise`), and so is the
-//! address of every fault. A page's first fault is never churn, whatever happens to it later.
+//! address of every fault. A page's first fault is never churn, whatever happens to it later. Pages that
+//! nobody had touched are not given back: a reserve around an aligned mapping is only trimmed.
 
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::{Call, Timeline, Within};
@@ -14,8 +15,10 @@ use std::collections::BTreeMap;
 const GIVES_BACK: [u64; 2] = [4, 8];
 /// `MAP_ANONYMOUS` of `mmap`'s flags. From the kernel's uapi headers.
 const MAP_ANONYMOUS: u64 = 0x20;
+/// Bytes of a page, at the least.
+const PAGE: u64 = 4096;
 /// Ranges remembered per process; more means that the memory is scattered anyway.
-const RANGES: usize = 65_536;
+const RANGES: usize = 1 << 18;
 
 /// Memory that was given back and taken again.
 #[derive(Debug, Default)]
@@ -28,21 +31,26 @@ pub(crate) struct Churn {
 /// back at the end does not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// How often memory was given back.
+    /// How often memory was given back that had been touched.
     pub(crate) releases: u64,
-    /// How much in all.
+    /// How much of it in all.
     pub(crate) bytes: u64,
     /// Faults on pages that had been given back before.
     pub(crate) faults: u64,
     /// Releases, and their bytes, since memory was last taken again.
     since: (u64, u64),
-    /// How often a mapped file was unmapped: the same calls, for another reason.
-    pub(crate) files: u64,
+    /// How often a mapped file was unmapped, or memory that nobody had touched: the same calls, for other reasons.
+    pub(crate) others: u64,
 }
 
+/// The memory of a program: an exec begins with a new one.
 #[derive(Default)]
 struct Memory {
-    released: BTreeMap<u64, u64>,
+    /// When its program was executed.
+    exec: Ns,
+    /// Pages that were touched and not given back since, and pages that were given back and not touched since.
+    touched: Ranges,
+    released: Ranges,
     /// Mapped files, start to end: giving them back is closing a file, not giving memory back.
     files: BTreeMap<u64, u64>,
     end_of_heap: u64,
@@ -59,20 +67,25 @@ impl Churn {
         if calls.is_empty() {
             return found;
         }
+        let execs = execs(timeline, processes);
         let mut memories: BTreeMap<ProcessId, Memory> = BTreeMap::new();
         let mut next = 0;
         for (at, process, fault) in fault_times(timeline, processes) {
             while let Some(call) = calls.get(next).filter(|c| c.end <= at) {
-                found.call(timeline, processes, call, syscall::name(arch, call.nr), &mut memories);
+                let caller = processes.of(call.task);
+                let memory = memory_at(&mut memories, &execs, caller, call.start);
+                let name = syscall::name(arch, call.nr);
+                found.call(timeline, processes, call, name, memory);
                 next += 1;
             }
-            let addr = timeline.faults[fault].addr.0;
-            let Some(memory) = memories.get(&process) else { continue };
-            let inside = memory.released.range(..=addr).next_back().is_some_and(|r| addr < *r.1);
-            if inside {
+            let memory = memory_at(&mut memories, &execs, process, at);
+            let page = timeline.faults[fault].addr.0 / PAGE * PAGE;
+            let end = page.saturating_add(PAGE);
+            if memory.released.remove(page, end) > 0 {
                 found.again[fault] = true;
                 found.of.entry(process).or_default().take_again();
             }
+            memory.touched.add(page, end);
         }
         found
     }
@@ -83,14 +96,9 @@ impl Churn {
         processes: &Processes,
         call: &Call,
         name: Option<&str>,
-        memories: &mut BTreeMap<ProcessId, Memory>,
+        memory: &mut Memory,
     ) {
         let process = processes.of(call.task);
-        let memory = memories.entry(process).or_default();
-        if processes.get(process).starting(call.start) {
-            memory.released.clear();
-            memory.files.clear();
-        }
         let args = timeline.args(call);
         let done = call.ret() == Some(0);
         let range = match name {
@@ -100,7 +108,7 @@ impl Churn {
                 None
             }
             Some("munmap") if done && memory.files.remove(&args[0]).is_some() => {
-                self.of.entry(process).or_default().files += 1;
+                self.of.entry(process).or_default().others += 1;
                 None
             }
             Some("munmap") if done => Some((args[0], args[0].saturating_add(args[1]))),
@@ -119,9 +127,13 @@ impl Churn {
             return;
         };
         let tally = self.of.entry(process).or_default();
-        tally.since.0 += 1;
-        tally.since.1 = tally.since.1.saturating_add(to - from);
-        memory.release(from, to);
+        match memory.release(from, to) {
+            0 => tally.others += 1,
+            bytes => {
+                tally.since.0 += 1;
+                tally.since.1 = tally.since.1.saturating_add(bytes);
+            }
+        }
     }
 
     /// Whether this fault is on a page that its process had given back.
@@ -155,19 +167,89 @@ impl Memory {
         }
     }
 
+    /// Gives a range back; returns the bytes of it that had been touched.
+    fn release(&mut self, from: u64, to: u64) -> u64 {
+        let touched = self.touched.within(from, to);
+        for (start, end) in &touched {
+            self.touched.remove(*start, *end);
+            self.released.add(*start, *end);
+        }
+        touched.iter().map(|(start, end)| end - start).sum()
+    }
+}
+
+/// The memory of a process at this time.
+fn memory_at<'m>(
+    memories: &'m mut BTreeMap<ProcessId, Memory>,
+    execs: &BTreeMap<ProcessId, Vec<Ns>>,
+    process: ProcessId,
+    at: Ns,
+) -> &'m mut Memory {
+    let memory = memories.entry(process).or_default();
+    let execs = execs.get(&process).map_or(&[][..], Vec::as_slice);
+    let latest = execs.iter().rev().find(|exec| **exec <= at).copied().unwrap_or_default();
+    if latest > memory.exec {
+        *memory = Memory { exec: latest, ..Memory::default() };
+    }
+    memory
+}
+
+/// When each process executed a program, in order.
+fn execs(timeline: &Timeline, processes: &Processes) -> BTreeMap<ProcessId, Vec<Ns>> {
+    let mut execs: BTreeMap<ProcessId, Vec<Ns>> = BTreeMap::new();
+    for (index, task) in timeline.tasks.iter().enumerate() {
+        let process = processes.of(deadweight_trace::ids::TaskId::at(index));
+        execs.entry(process).or_default().extend(task.execs.iter().map(|(at, _)| *at));
+    }
+    execs.values_mut().for_each(|times| times.sort_unstable());
+    execs
+}
+
+/// Disjoint ranges of addresses, start to end.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
     /// Adds a range, joining those that it touches.
-    fn release(&mut self, mut from: u64, mut to: u64) {
-        if from >= to || self.released.len() >= RANGES {
+    fn add(&mut self, mut from: u64, mut to: u64) {
+        if from >= to || self.0.len() >= RANGES {
             return;
         }
         while let Some((start, end)) =
-            self.released.range(..=to).next_back().map(|(s, e)| (*s, *e)).filter(|r| r.1 >= from)
+            self.0.range(..=to).next_back().map(|(s, e)| (*s, *e)).filter(|r| r.1 >= from)
         {
-            self.released.remove(&start);
+            self.0.remove(&start);
             from = from.min(start);
             to = to.max(end);
         }
-        self.released.insert(from, to);
+        self.0.insert(from, to);
+    }
+
+    /// The parts of them in this range.
+    fn within(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        let before = self.0.range(..from).next_back().filter(|(_, end)| **end > from);
+        let inside = self.0.range(from..to.max(from));
+        let all = before.into_iter().chain(inside);
+        all.map(|(start, end)| ((*start).max(from), (*end).min(to))).collect()
+    }
+
+    /// Removes a range; returns how many bytes of it there were.
+    fn remove(&mut self, from: u64, to: u64) -> u64 {
+        let parts = self.within(from, to);
+        for (start, end) in &parts {
+            let Some((first, last)) = self.0.range(..=start).next_back().map(|(s, e)| (*s, *e))
+            else {
+                continue;
+            };
+            self.0.remove(&first);
+            if first < *start {
+                self.0.insert(first, *start);
+            }
+            if *end < last {
+                self.0.insert(*end, last);
+            }
+        }
+        parts.iter().map(|(start, end)| end - start).sum()
     }
 }
 
@@ -198,16 +280,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn released_ranges_join() {
+    fn ranges_join_and_split() {
+        let mut ranges = Ranges::default();
+        ranges.add(10, 20);
+        ranges.add(30, 40);
+        assert_eq!(ranges.0.len(), 2);
+        ranges.add(20, 30);
+        assert_eq!(ranges, Ranges(BTreeMap::from([(10, 40)])));
+        ranges.add(60, 60);
+        assert_eq!(ranges.remove(20, 30), 10);
+        assert_eq!(ranges, Ranges(BTreeMap::from([(10, 20), (30, 40)])));
+        assert_eq!((ranges.remove(0, 100), ranges.remove(0, 100)), (20, 0));
+    }
+
+    #[test]
+    fn only_touched_pages_are_given_back() {
         let mut memory = Memory::default();
-        memory.release(10, 20);
-        memory.release(30, 40);
-        assert_eq!(memory.released.len(), 2);
-        memory.release(20, 30);
-        assert_eq!(memory.released, BTreeMap::from([(10, 40)]));
-        memory.release(5, 50);
-        assert_eq!(memory.released, BTreeMap::from([(5, 50)]));
-        memory.release(60, 60);
-        assert_eq!(memory.released.len(), 1);
+        memory.touched.add(0x2000, 0x4000);
+        assert_eq!(memory.release(0, 0x3000), 0x1000);
+        assert_eq!(memory.release(0, 0x3000), 0);
+        assert_eq!(memory.released, Ranges(BTreeMap::from([(0x2000, 0x3000)])));
+        assert_eq!(memory.touched, Ranges(BTreeMap::from([(0x3000, 0x4000)])));
     }
 }
