@@ -1,7 +1,10 @@
 //! Raw events in, a sealed trace out: stacks unwound, images named, functions and lines resolved.
 //!
 //! The only crate that reads ELF and DWARF files. It draws no conclusions (`deadweight-core`) and records
-//! nothing (`deadweight-record`). A *call* is a call of a function here, a *call chain* its callers. A tour, each part using only those before it:
+//! nothing (`deadweight-record`). A *call* is a call of a function here; a
+//! *call chain* is a function and its callers.
+//!
+//! A tour, each part using only those before it:
 //!
 //! | module | what it does |
 //! |---|---|

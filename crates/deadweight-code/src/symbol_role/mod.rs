@@ -1,7 +1,10 @@
 //! The role of library and runtime functions, by their names.
 //!
-//! One table for all languages, because one program may hold several. A name outside the table has no role. Not for
-//! deciding what is a cost; the cost classes do that.
+//! - In: the name of a function, and where it helps the language of its image.
+//! - Out: its role, or none for a name outside the table.
+//! - Must not know: what is a cost; the cost classes decide that.
+//!
+//! One table for all languages, because one program may hold several.
 
 mod collectors;
 

@@ -1,13 +1,14 @@
 //! BPF programs at tracepoints: they record the system calls of followed tasks, and count calls at
 //! a high rate. They are assembled here, without a compiler.
 //!
-//! In: the tasks to follow and to count. Out: records in perf's ring buffers. The programs are
-//! attached to the tracepoints themselves in place of perf events: two events at one tracepoint, or
-//! an event and a program, are called through a list, which costs a short call more than the
-//! program. If the kernel refuses them, perf events record each call.
+//! - In: the tasks to follow and to count.
+//! - Out: records in perf's ring buffers.
+//! - Must not know: which tasks belong to the recording; see `session`. `high_rate` chooses the
+//!   tasks to count.
 //!
-//! Must not know: which tasks belong to the recording; see `session`. `high_rate` chooses the
-//! tasks to count.
+//! The programs are attached to the tracepoints themselves in place of perf events: two events at
+//! one tracepoint, or an event and a program, are called through a list, which costs a short call
+//! more than the program. If the kernel refuses them, perf events record each call.
 
 mod assembler;
 mod btf;

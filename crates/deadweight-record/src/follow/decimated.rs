@@ -114,8 +114,10 @@ impl Follow<'_> {
 
     /// The stack at a call without other records; true if it was one.
     pub(super) fn site_of_decimated(&mut self, record: &Record<'_>, sample: &Sample<'_>) -> bool {
-        let at_call =
-            self.tasks.get(&record.task).is_some_and(|t| t.expected_site == Some(Role::CallSite));
+        let at_call = self
+            .tasks
+            .get(&record.task)
+            .is_some_and(|t| t.expected_user_stack == Some(Role::CallSite));
         if sample.role != Role::CallSite || self.decimation.of.is_empty() || at_call {
             return false;
         }

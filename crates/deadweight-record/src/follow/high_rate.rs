@@ -13,7 +13,7 @@ impl Follow<'_> {
         self.note_on_cpu(record, task);
         if let Some((nr, args)) = counts.open_call() {
             self.emit(record, task, RawKind::Syscall { nr, args });
-            self.expect_site(record, task, Role::CallSite);
+            self.expect_user_stack(record, task, Role::CallSite);
         }
         self.stats.missed += counts.missed();
         let Some(until) = counts.duration().map(|duration| record.at.saturating_add(duration))

@@ -1,8 +1,12 @@
-//! Follows the program and its descendants through the records of the whole machine, and turns them into raw events.
+//! Follows the program and its descendants through the records of the whole machine, and turns them
+//! into raw events.
 //!
-//! In: decoded records in order of time. Out: raw events to the sink. Other programs' tasks appear only
-//! where they hold a CPU, or wake a followed task. Tids are reused, so births, in order of time, decide which tasks
-//! belong to the program. Must not know: causes or costs.
+//! - In: decoded records in order of time.
+//! - Out: raw events to the sink.
+//! - Must not know: causes or costs.
+//!
+//! Other programs' tasks appear only where they hold a CPU, or wake a followed task. Tids are
+//! reused, so births, in order of time, decide which tasks belong to the program.
 
 mod attached;
 mod counted_places;
@@ -114,9 +118,9 @@ struct Task {
     /// Its process runs another program than the command; only kept for process leaders.
     other_program: bool,
     /// The latest event that waits for user registers and stack.
-    expected_site: Option<Role>,
+    expected_user_stack: Option<Role>,
     /// User registers and stack that came before their event.
-    early_site: Option<UserStack>,
+    early_user_stack: Option<UserStack>,
     /// When it was last on a CPU, as dead.
     gone: Option<u64>,
     /// It was switched out, and not in again.
@@ -244,9 +248,9 @@ impl<'s> Follow<'s> {
         let known = self
             .tasks
             .get_mut(&task)
-            .filter(|t| t.followed && t.expected_site == Some(Role::WaitSite));
+            .filter(|t| t.followed && t.expected_user_stack == Some(Role::WaitSite));
         if let Some(known) = known {
-            known.expected_site = None;
+            known.expected_user_stack = None;
             let record = Record { at, process: known.process, task, cpu: 0, body: Body::Other };
             let user = UserState { ip, sp, fp: 0, lr: 0, stack, chain: &[] };
             self.emit(&record, task, RawKind::Site(user));
@@ -321,7 +325,8 @@ impl<'s> Follow<'s> {
         if let Some(known) = self.tasks.get_mut(&task) {
             known.execs += 1;
             known.other_program = task != root || known.execs > 1;
-            (known.expected_site, known.early_site, known.yielding) = (None, None, false);
+            (known.expected_user_stack, known.early_user_stack, known.yielding) =
+                (None, None, false);
             (known.in_exec, known.after_exec) = (false, true);
         }
         if let Some(known) = self.tasks.get_mut(&former.0).filter(|_| former != Tid(task)) {
@@ -368,7 +373,7 @@ impl<'s> Follow<'s> {
             Role::Leave => {
                 let ret = sample.raw_u64(self.offsets.leave_ret).unwrap_or(0).cast_signed();
                 if let Some(task) = self.tasks.get_mut(&record.task) {
-                    (task.yielding, task.expected_site) = (false, None);
+                    (task.yielding, task.expected_user_stack) = (false, None);
                     (task.waits_for_children, task.in_exec, task.after_exec) =
                         (false, false, false);
                     if let (Some((nr, _)), Some(at)) = (task.called, task.entered.take()) {
@@ -382,12 +387,12 @@ impl<'s> Follow<'s> {
             Role::Fault => {
                 let (addr, ip, kernel) = (sample.addr, sample.ip, sample.kernel);
                 self.emit(record, record.task, RawKind::Fault { addr, ip, kernel });
-                self.expect_site(record, record.task, Role::FaultSite);
+                self.expect_user_stack(record, record.task, Role::FaultSite);
             }
             Role::MinorEnd | Role::MajorEnd => {
                 let major = sample.role == Role::MajorEnd;
                 if let Some(task) = self.tasks.get_mut(&record.task) {
-                    task.expected_site = None;
+                    task.expected_user_stack = None;
                 }
                 self.emit(record, record.task, RawKind::FaultEnd { major });
             }
@@ -424,6 +429,6 @@ impl<'s> Follow<'s> {
             task.in_exec = is(libc::SYS_execve) || is(libc::SYS_execveat);
         }
         self.emit(record, record.task, RawKind::Syscall { nr, args });
-        self.expect_site(record, record.task, Role::CallSite);
+        self.expect_user_stack(record, record.task, Role::CallSite);
     }
 }

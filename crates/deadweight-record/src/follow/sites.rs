@@ -11,11 +11,11 @@ use deadweight_trace::raw::{RawKind, UserState};
 impl Follow<'_> {
     /// To be called after an event that can have user registers and stack. If they were read before it, they are
     /// emitted now; otherwise from the next record of the same role.
-    pub(super) fn expect_site(&mut self, record: &Record<'_>, task: u32, site: Role) {
+    pub(super) fn expect_user_stack(&mut self, record: &Record<'_>, task: u32, site: Role) {
         let Some(known) = self.tasks.get_mut(&task) else { return };
-        known.expected_site = Some(site);
-        if let Some(early) = known.early_site.take_if(|early| early.role == site) {
-            known.expected_site = None;
+        known.expected_user_stack = Some(site);
+        if let Some(early) = known.early_user_stack.take_if(|early| early.role == site) {
+            known.expected_user_stack = None;
             self.emit(record, task, RawKind::Site(early.user()));
         }
     }
@@ -29,11 +29,11 @@ impl Follow<'_> {
         if let Some(user) = user_state(sample, &chain)
             && let Some(task) = self.tasks.get_mut(&record.task)
         {
-            if task.expected_site == Some(sample.role) {
-                task.expected_site = None;
+            if task.expected_user_stack == Some(sample.role) {
+                task.expected_user_stack = None;
                 self.emit(record, record.task, RawKind::Site(user));
             } else {
-                task.early_site = Some(UserStack::keep(sample.role, &user));
+                task.early_user_stack = Some(UserStack::keep(sample.role, &user));
             }
         }
         self.user_chain = chain;

@@ -61,7 +61,7 @@ impl Follow<'_> {
             let chain = std::mem::take(&mut self.kernel_chain);
             self.emit(record, prev, RawKind::Off { why, chain: &chain });
             self.kernel_chain = chain;
-            self.expect_site(record, prev, Role::WaitSite);
+            self.expect_user_stack(record, prev, Role::WaitSite);
             self.stats.root_dead |= prev == self.start.root && why == Off::Dead;
         } else if record.process != REAPED {
             self.tasks.entry(prev).or_default().process = record.process;

@@ -1,7 +1,8 @@
 //! Records of the program's own tasks, where nothing else is recorded: the user rung.
 //!
-//! There the kernel reports that a task was switched out, but not why. The last record of a task comes before the kernel
-//! frees its memory, so the task ends later than recorded. After exec, only the first mapping names the new program. Wakers are inferred later, from the whole recording.
+//! There the kernel reports that a task was switched out, but not why. The last record of a task
+//! comes before the kernel frees its memory, so the task ends later than recorded. After exec, only
+//! the first mapping names the new program. Wakers are inferred later, from the whole recording.
 
 use super::missing_ticks::Ticks;
 use super::{Exec, Follow, Role};
@@ -19,7 +20,7 @@ const LONGEST_DEATH_OF_THREAD: u64 = 200_000;
 
 /// The state of the user rung.
 pub(super) struct UserRung {
-    /// Whether the records are of all tasks of the machine, not only of the program's.
+    /// Whether switches of all tasks of the machine are recorded, not only of the program's.
     everyone: bool,
     ticks: Ticks,
     /// Whether the command's first process called exec: the wall time begins.
@@ -147,7 +148,7 @@ impl Follow<'_> {
                 (false, _) => Off::Blocked,
             };
             self.emit(record, task, RawKind::Off { why, chain: &[] });
-            self.expect_site(record, task, Role::WaitSite);
+            self.expect_user_stack(record, task, Role::WaitSite);
             if runnable {
                 self.taken_over(record);
             }

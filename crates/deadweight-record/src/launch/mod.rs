@@ -1,8 +1,12 @@
 //! Runs a program: starts it behind a barrier, releases it, and waits for its end.
 //!
-//! In: a [`Request`]. Out: the program's end, with its times. The program must not notice the recorder: it
-//! gets the same process group, environment, signal dispositions and mask, and inherits none of the recorder's
-//! descriptors. Privileges stay as they are; `confine` drops those of the recorder afterwards. A run without tracing needs no barrier. Must not know: events or recordings.
+//! - In: a [`Request`].
+//! - Out: the program's end, with its times.
+//! - Must not know: events or recordings.
+//!
+//! The program must not notice the recorder: it gets the same process group, environment, signal
+//! dispositions and mask, and inherits none of the recorder's descriptors. Privileges stay as they
+//! are; `confine` drops those of the recorder afterwards. A run without tracing needs no barrier.
 
 mod clean;
 mod confine;

@@ -1,8 +1,11 @@
 //! The kernel's perf events: opening them, reading their ring buffers, decoding their records.
 //!
-//! In: event descriptions. Out: open events, and decoded records. Must not know: which events a recording
-//! needs. `sys` and `ring` are the only callers of the interface; `schema` and `decode` are pure and safe, so that a
-//! fuzz target can feed them anything.
+//! - In: event descriptions.
+//! - Out: open events, and decoded records.
+//! - Must not know: which events a recording needs.
+//!
+//! `sys` and `ring` are the only callers of the interface; `schema` and `decode` are pure and safe,
+//! so that a fuzz target can feed them anything.
 
 pub(crate) mod call_tracepoints;
 pub mod decode;

@@ -1,8 +1,9 @@
-//! The command that grants a missing permission: it depends on the user and on the environment (container, user
-//! namespace).
+//! The command that grants a missing permission: it depends on the user and on the environment
+//! (container, user namespace).
 //!
-//! In: a need, and the kernel's error. Out: the reason and a command. Must not know: what is recorded;
-//! `plan` tries that.
+//! - In: a need, and the kernel's error.
+//! - Out: the reason and a command.
+//! - Must not know: what is recorded; `plan` tries that.
 
 mod capabilities;
 pub(crate) mod yama;

@@ -1,8 +1,10 @@
 //! What can be recorded on this machine, and how to get the rest. `rung` chooses the rung.
 //!
-//! In: the machine, by trying, because settings, capabilities, containers and kernels all matter. Out: a
-//! [`Plan`] with a [`Rung`], and for `deadweight doctor` the whole [`Checkup`]. Below the lowest rung there is one
-//! sentence and the command that helps. Must not know: how a rung records.
+//! - In: the machine, by trying, because settings, capabilities, containers and kernels all matter.
+//! - Out: a [`Plan`] with a [`Rung`], and for `deadweight doctor` the whole [`Checkup`].
+//! - Must not know: how a rung records.
+//!
+//! If not even the lowest rung is possible, the result is one sentence and the command that helps.
 
 mod doctor;
 mod hazards;

@@ -1,7 +1,11 @@
 //! What `/proc`, `/sys` and cgroups show of the machine and of processes: text in, values out.
 //!
-//! In: process ids. Out: CPUs, descriptors, memory pages, stacks of long waits, a process's state when a
-//! recording attaches to it. Nothing is stopped for it. Must not know: perf events, nor what a recording needs.
+//! - In: process ids.
+//! - Out: CPUs, descriptors, memory pages, stacks of long waits, a process's state when a recording
+//!   attaches to it.
+//! - Must not know: perf events, or what a recording needs.
+//!
+//! No task is stopped for it.
 
 pub(crate) mod affinity;
 pub(crate) mod cgroup;

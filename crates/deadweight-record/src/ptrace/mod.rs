@@ -1,12 +1,13 @@
 //! Recording by ptrace, without perf events: the lowest rung. The program stops at its system calls
 //! and for samples.
 //!
-//! In: a program behind its barrier, or a running process. Out: the same raw events as on the other
-//! rungs. The tracer's own stops appear as a CPU that the recorder holds, so the analysis subtracts
-//! them as tracing overhead. It sets no seccomp filter: filtered calls would fail if the recorder
-//! were killed ([ADR-0011](../../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
+//! - In: a program behind its barrier, or a running process.
+//! - Out: the same raw events as on the other rungs.
+//! - Must not know: perf events, BPF, or how the plan chose this rung.
 //!
-//! Must not know: perf events, BPF, or how the plan chose this rung.
+//! The tracer's own stops appear as a CPU that the recorder holds, so the analysis subtracts them
+//! as tracing overhead. It sets no seccomp filter: filtered calls would fail if the recorder were
+//! killed ([ADR-0011](../../../../docs/adr/0011-without-perf-the-program-is-stopped.md)).
 
 mod attach;
 mod calibrate;

@@ -1,9 +1,13 @@
 //! One recorded run, from start to the last record.
 //!
-//! In: a request or a process, and a plan. Out: raw events to a [`Sink`], and an outcome. Four threads:
-//! one starts the program and waits for it, as in a clean run. One, at high priority, only copies the ring buffers.
-//! One samples descriptors and long waits from `/proc`. The caller's thread decodes, at the lowest priority while the
-//! program runs, so that it takes no CPU from the program.
+//! - In: a request or a process, and a plan.
+//! - Out: raw events to a [`Sink`], and an outcome.
+//! - Must not know: symbols, causes or costs.
+//!
+//! Four threads: one starts the program and waits for it, as in a clean run. One, at high priority,
+//! only copies the ring buffers. One samples descriptors and long waits from `/proc`. The caller's
+//! thread decodes, at the lowest priority while the program runs, so that it takes no CPU from the
+//! program.
 
 mod attached;
 mod decoder;

@@ -1,18 +1,22 @@
 //! A session: the set of events of a recording, opened and writing to one ring buffer per CPU.
 //!
-//! In: the program, probes, permissions. Out: open events, rings, and the schema to read them. It must not
-//! know what records mean. *Wide* events follow every task: wake-ups come from interrupts and other programs, and
-//! switches are needed after a task's own last event (its exit). *Task* events follow the program and its descendants
-//! only, because calls and faults of other programs must not be slowed. Records of BPF programs are wide, but the
-//! programs select the tasks: see `crate::bpf`.
+//! - In: the program, probes, permissions.
+//! - Out: open events, rings, and the schema to read them.
+//! - Must not know: what records mean.
 //!
-//! Every task event costs each fork and each switch, so events that do not slow other programs are wide: the timer
-//! interrupt, faults served from storage, and the sampling clock. As a task event, the clock would set a hardware
-//! timer at every switch (it doubled the cost of one) and would miss a process that lives shorter than its period. On
-//! machines with many CPUs the clock is a task event all the same: there the stacks of busy other programs would fill
-//! the rings. Uprobes are wide too: the kernel cannot inherit them (it looks for the path's text in the memory of the
-//! forking task, and fails the fork). The one in the C library is hit once by each program that starts; setting it
-//! took 1 ms with 130 processes that map it.
+//! *Wide* events follow every task: wake-ups come from interrupts and other programs, and switches
+//! are needed after a task's own last event (its exit). *Task* events follow the program and its
+//! descendants only, because calls and faults of other programs must not be slowed. Records of BPF
+//! programs are wide, but the programs select the tasks: see `crate::bpf`.
+//!
+//! Every task event costs each fork and each switch, so events that do not slow other programs are
+//! wide: the timer interrupt, faults served from storage, and the sampling clock. As a task event,
+//! the clock would set a hardware timer at every switch (it doubled the cost of one) and would miss
+//! a process that lives shorter than its period. On machines with many CPUs the clock is a task
+//! event all the same: there the stacks of busy other programs would fill the rings. Uprobes are
+//! wide too: the kernel cannot inherit them (it looks for the path's text in the memory of the
+//! forking task, and fails the fork). The one in the C library is hit once by each program that
+//! starts; setting it took 1 ms with 130 processes that map it.
 
 mod attached;
 mod bpf_events;

@@ -1,8 +1,11 @@
-//! Call frame information: how to get from a code address to its caller's frame (`.eh_frame`, `.debug_frame`).
+//! Call frame information: how to get from a code address to its caller's frame (`.eh_frame`,
+//! `.debug_frame`).
 //!
-//! In: the unwind sections of a file (`sections`). Out: one cached [`Rule`] per address, and bounds of functions.
-//! Index and rules are by file address: all processes that map the file share them. Does not walk stacks; see
-//! `unwind`.
+//! - In: the unwind sections of a file (`sections`).
+//! - Out: one cached [`Rule`] per address, and bounds of functions.
+//! - Must not know: how stacks are walked; see `unwind`.
+//!
+//! Index and rules are by file address: all processes that map the file share them.
 
 mod sections;
 

@@ -1,9 +1,13 @@
 //! Machine code of the functions that samples hit, copied from their files into the trace.
 //!
-//! In: sampled stacks and images. Out: `FunctionCode` entries of the trace. Two steps, because naming lies between
-//! them: [`CopiedCode::of_leaves`] copies the functions that ran, and adds the instructions that their samples waited
-//! for to the locations. [`CopiedCode::keep`] adds the callers of copy and zero routines, which know the size, and names
-//! what each function calls (`callees`). Kernel and JIT code is not copied. Interprets nothing; see `deadweight-core`.
+//! - In: sampled stacks and images.
+//! - Out: `FunctionCode` entries of the trace.
+//! - Must not know: what the instructions are for; see `deadweight-core`.
+//!
+//! Two steps, because naming lies between them: [`CopiedCode::of_leaves`] copies the functions that
+//! ran, and adds the instructions that their samples waited for to the locations.
+//! [`CopiedCode::keep`] adds the callers of copy and zero routines, which know the size, and names
+//! what each function calls (`callees`). Kernel and JIT code is not copied.
 
 mod callees;
 mod function_entries;

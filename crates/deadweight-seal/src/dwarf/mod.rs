@@ -1,7 +1,10 @@
 //! Debug information: lines, inlined functions and the types of values.
 //!
-//! In: parsed ELF files and addresses. Out: frames, and type names by size. Does not know symbol tables (`names`),
-//! and opens no file (`elf::debug_files`). What made the file is read in `resolve::producer`.
+//! - In: parsed ELF files and addresses.
+//! - Out: frames, and type names by size.
+//! - Must not know: symbol tables (`names`), or how files are opened (`elf::debug_files`).
+//!
+//! The language and compiler of a file are read in `resolve::producer`.
 
 pub(crate) mod lines;
 pub(crate) mod value_types;

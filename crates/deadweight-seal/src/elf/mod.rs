@@ -1,8 +1,11 @@
 //! What sealing needs of an ELF file's structure: segments, sections, build-id.
 //!
-//! In: the bytes of a file (`content`), and the files that hold its debug information (`debug_files`). Out: its
-//! [`Layout`] and decompressed sections. Sizes that a file claims are bounded by what it holds. Knows no names and
-//! no lines: see `names` and `dwarf`.
+//! - In: the bytes of a file (`content`), and the files that hold its debug information
+//!   (`debug_files`).
+//! - Out: its [`Layout`] and decompressed sections.
+//! - Must not know: names and lines; see `names` and `dwarf`.
+//!
+//! Sizes that a file claims are bounded by what it holds.
 
 pub(crate) mod content;
 pub(crate) mod debug_files;

@@ -1,8 +1,11 @@
 //! The images that processes map: the file behind each, opened while it still exists.
 //!
-//! In: mappings. Out: image ids, load bias, bytes and call frames of an image; names of JIT code (`perf_map`).
-//! A file is opened when it is first mapped and kept open: a program that is deleted or replaced while it runs
-//! (`go run`, a test binary) is still read at the end. Does not know names and lines: see `resolve`.
+//! - In: mappings.
+//! - Out: image ids, load bias, bytes and call frames of an image; names of JIT code (`perf_map`).
+//! - Must not know: names and lines; see `resolve`.
+//!
+//! A file is opened when it is first mapped and kept open: a program that is deleted or replaced
+//! while it runs (`go run`, a test binary) is still read at the end.
 
 mod own_maps;
 mod perf_map;

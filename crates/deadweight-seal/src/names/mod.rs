@@ -1,7 +1,8 @@
 //! Names of machine functions.
 //!
-//! In: a parsed ELF file and addresses, or a linker name. Out: linker names, bounds of functions, readable names.
-//! Does not know DWARF (inlined functions, lines): see `dwarf`. Opens no file.
+//! - In: a parsed ELF file and addresses, or a linker name.
+//! - Out: linker names, bounds of functions, readable names.
+//! - Must not know: DWARF (inlined functions, lines; see `dwarf`), or how files are opened.
 
 pub(crate) mod crystal;
 pub(crate) mod demangle;

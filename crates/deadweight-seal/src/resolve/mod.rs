@@ -1,8 +1,11 @@
 //! Code addresses of one binary into frames: everything that is read of a file, in one call.
 //!
-//! In: the bytes of a binary and of its debug files, and addresses. Out: frames, language and compiler
-//! (`producer`, from `DW_AT_producer`), warnings. Opens no file, so that tests can pass any bytes: what cannot be read is left empty, with
-//! a warning. Knows no trace.
+//! - In: the bytes of a binary and of its debug files, and addresses.
+//! - Out: frames, language and compiler (`producer`, from `DW_AT_producer`), warnings.
+//! - Must not know: traces, or how files are opened.
+//!
+//! It opens no file, so that tests can pass any bytes. What cannot be read is left empty, with a
+//! warning.
 
 mod producer;
 

@@ -1,7 +1,10 @@
 //! The sealer: raw events in, a sealed trace out.
 //!
-//! In: the events of a recording, in order of time. Out: the trace, in memory or written to a file while it is
-//! recorded (`trace_file`). Puts the other parts together; knows neither ELF nor DWARF, and draws no conclusions.
+//! - In: the events of a recording, in order of time.
+//! - Out: the trace, in memory or written to a file while it is recorded (`trace_file`).
+//! - Must not know: ELF or DWARF.
+//!
+//! It puts the other parts together and draws no conclusions.
 
 mod trace_file;
 

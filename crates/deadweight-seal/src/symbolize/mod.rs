@@ -1,8 +1,11 @@
 //! The end of sealing: every address that was hit gets its frames.
 //!
-//! In: the trace's tables with bare addresses, and the images. Out: frames, facts about images, types of values
-//! (`values`), source text (`source_lines`) in the tables. One image after the other, so that only one is in memory at
-//! a time. Does not read ELF files itself: see `resolve`.
+//! - In: the trace's tables with bare addresses, and the images.
+//! - Out: frames, facts about images, types of values (`values`), source text (`source_lines`) in
+//!   the tables.
+//! - Must not know: how ELF files are read; see `resolve`.
+//!
+//! One image after the other, so that only one is in memory at a time.
 
 mod kernel_symbols;
 mod libc_variants;

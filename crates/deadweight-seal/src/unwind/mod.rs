@@ -1,9 +1,13 @@
 //! Unwinding: from user registers and a copy of the stack to the call chain.
 //!
-//! In: registers and stack copy of a task, its mappings (`address_spaces`), call frames of images. Out: code addresses,
-//! innermost first, stored once each (`interned`). Three sources, best first: call frame information over the stack
-//! copy; frame pointers over it, for an image without call frame information; the kernel's frame pointer walk, which
-//! reaches beyond the copy. A chain ends rather than guesses: every caller must lie in mapped code. Knows no names.
+//! - In: registers and stack copy of a task, its mappings (`address_spaces`), call frames of
+//!   images.
+//! - Out: code addresses, innermost first, stored once each (`interned`).
+//! - Must not know: names of functions.
+//!
+//! Three sources, best first: call frame information over the stack copy; frame pointers over it,
+//! for an image without call frame information; the kernel's frame pointer walk, which reaches
+//! beyond the copy. A chain ends rather than guesses: every caller must lie in mapped code.
 
 pub(crate) mod address_spaces;
 pub(crate) mod interned;

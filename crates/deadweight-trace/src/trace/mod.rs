@@ -1,6 +1,8 @@
 //! A sealed recording as a value: its facts, its symbols and its events.
 //!
-//! Not for reading or writing it; see `binary` and `text`.
+//! - In: the parts of a recording.
+//! - Out: a trace whose events can be walked.
+//! - Must not know: how it is read or written; see `binary` and `text`.
 
 mod cut;
 

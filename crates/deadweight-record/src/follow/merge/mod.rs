@@ -1,7 +1,12 @@
 //! Brings the records of all CPUs into order of time.
 //!
-//! The kernel takes a record's timestamp before it reserves space in the ring; an interrupt in between may write first.
-//! So records older than the instant up to which every ring was read are sorted, not merged.
+//! - In: the bytes of the ring buffers, and the instant up to which every ring was read.
+//! - Out: records in order of time.
+//! - Must not know: which tasks belong to the program; see `follow`.
+//!
+//! The kernel takes a record's timestamp before it reserves space in the ring; an interrupt in
+//! between may write first. So records older than the instant up to which every ring was read are
+//! sorted, not merged.
 
 mod decimated;
 
