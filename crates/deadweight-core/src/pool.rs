@@ -8,7 +8,7 @@ use crate::facts::clean_run::CleanRun;
 use crate::sections::hazards;
 use crate::sections::work;
 use deadweight_report::report::{
-    CleanRuns, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns,
+    CheckOutcome, CleanRuns, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns,
 };
 use deadweight_report::stats::apportion::apportion;
 use deadweight_report::stats::median::summarise;
@@ -98,6 +98,14 @@ fn scale(
     report.cpu_ledger.iter_mut().for_each(|row| row.each_ns.clear());
     report.cpu_ns = report.cpu_ledger.iter().map(|r| r.ns).sum();
     report.findings = pooled_findings(runs, target);
+    for check in &mut report.checks {
+        let found = report.findings.iter().any(|finding| finding.class == check.class);
+        check.outcome = match (found, check.outcome) {
+            (true, _) => CheckOutcome::Found,
+            (false, CheckOutcome::Found) => CheckOutcome::Needed,
+            (false, outcome) => outcome,
+        };
+    }
     let before = net(&runs[runs.len() / 2].ledger).max(1) as f64;
     for top in &mut report.top {
         top.ns = of_whole(top.ns as f64 / before, target);

@@ -70,7 +70,7 @@ pub struct Report {
     pub cpu_ns: u64,
     /// Hidden costs, best first.
     pub findings: Vec<Finding>,
-    /// Each cost class: found, ruled out, or not checkable in this run. Empty where several runs are pooled.
+    /// Each cost class: found, ruled out, or not checkable. Of several runs, the shares are of one with the median wall time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
     /// Allocations, if they were counted.
