@@ -405,6 +405,20 @@ mod tests {
     }
 
     #[test]
+    fn semaphores_that_are_no_locks_are_refused() {
+        let text = goroutines(0, 900);
+        assert!(found(&text.replace("sync.(*Mutex)", "sync.(*RWMutex)")).contains("wait-lock"));
+        for other in [
+            "sync.runtime_SemacquireWaitGroup",
+            "internal/poll.runtime_Semacquire",
+            "runtime.semacquire",
+        ] {
+            let text = text.replace("sync.(*Mutex).lockSlow", other);
+            assert!(!found(&text).contains("wait-lock"), "{other}");
+        }
+    }
+
+    #[test]
     fn waits_of_goroutines_that_returned_at_once_are_refused() {
         let found = found(&goroutines(50, 10));
         assert!(!found.contains("wait-lock"), "{found}");

@@ -21,14 +21,9 @@ const LIBCS: [&str; 7] = [
     "/lib/ld-musl-x86_64.so.1",
     "/lib/ld-musl-aarch64.so.1",
 ];
-/// Go's functions that a goroutine calls only when it has to wait for a lock. Go 1.24 moved them to `internal/sync`.
-const GO_WAITS: [&str; 5] = [
-    "internal/sync.runtime_SemacquireMutex",
-    "sync.runtime_SemacquireMutex",
-    "sync.runtime_SemacquireRWMutex",
-    "sync.runtime_SemacquireRWMutexR",
-    "sync.runtime_SemacquireWaitGroup",
-];
+/// Go's function that puts a goroutine into the queue of a lock, or of another semaphore. The functions that call it
+/// (`runtime_SemacquireMutex`) often return at once, which an entry probe cannot see.
+const GO_WAIT: &str = "runtime.(*semaRoot).queue";
 /// Go's function that takes the longest waiting goroutine out of a lock's queue, to pass the lock on to it. Its
 /// caller runs at every unlock, and at every close of a file: a probe there made a program that opens 25 000 files a
 /// second slower by half.
@@ -68,19 +63,18 @@ pub(crate) fn entries(request: &Request) -> Vec<Entry> {
 pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
     let Some(binary) = Binary::of(request).filter(Binary::is_go) else { return Vec::new() };
     // An ordinary user can have breakpoints for the first few only.
-    let (mutex, others) = GO_WAITS.split_at(2);
-    let names = [&[GO_RELEASE], mutex, &[GO_SLEEP], others].concat();
+    let names = [GO_RELEASE, GO_WAIT, GO_SLEEP];
     let places = binary.places(&names);
     names
         .iter()
         .zip(places)
         .filter_map(|(symbol, place)| {
             let Place { offset, fixed } = place?;
-            // A wait's first argument is the semaphore, a queue's second one too; a sleep's first is the duration.
+            // A queue's second argument is the semaphore; a sleep's first is the duration.
             let (name, first) = match *symbol {
                 GO_RELEASE => ("go.lock.release", GO_ARGUMENTS[1]),
                 GO_SLEEP => ("go.sleep", GO_ARGUMENTS[0]),
-                _ => ("go.lock.wait", GO_ARGUMENTS[0]),
+                _ => ("go.lock.wait", GO_ARGUMENTS[1]),
             };
             Some(Probe {
                 name: name.to_owned(),

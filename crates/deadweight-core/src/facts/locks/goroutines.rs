@@ -1,8 +1,9 @@
 //! Waits of goroutines for locks, from probes at the runtime's semaphores.
 //!
-//! The probe `go.lock.wait` is at the *entry* of the function that waits: it often returns at once, and no
-//! record says so. So a wait counts only if nothing since shows its goroutine at work: a goroutine that
-//! hits a probe again does not wait any more. Not for the runtime's own locks, nor for channels.
+//! The probe `go.lock.wait` is where a goroutine is put into a semaphore's queue. In older recordings it is where a
+//! function begins that often returns without a wait, and no record says so. So a wait counts only if nothing
+//! since shows its goroutine at work: a goroutine that hits a probe again does not wait any more. Not for the
+//! runtime's own locks, nor for channels.
 
 use super::LockWait;
 use crate::facts::processes::{ProcessId, Processes};
@@ -66,6 +67,14 @@ impl Queues {
     }
 }
 
+/// Whether a function waits at a semaphore for something else than a lock: a `WaitGroup` for work to end, a file
+/// for its turn, the runtime for itself.
+fn is_no_lock(function: &str) -> bool {
+    function.contains("WaitGroup")
+        || function.starts_with("internal/poll.")
+        || matches!(function, "runtime.semacquire" | "sync.runtime_Semacquire")
+}
+
 /// Waits of goroutines, from the probes `go.lock.wait` and `go.lock.release`, whose arguments are the
 /// semaphore and the goroutine that waits or releases.
 pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Vec<LockWait> {
@@ -89,9 +98,7 @@ pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -
         let Some(task) = task else { continue };
         let process = processes.of(task);
         queues.is_at_work(process, goroutine);
-        // A WaitGroup waits for work to end, not for a lock.
-        let grouped = |name: &str| name.contains("WaitGroup");
-        if probe.index() == wait && !trace.symbols.functions(stack).any(grouped) {
+        if probe.index() == wait && !trace.symbols.functions(stack).any(is_no_lock) {
             let parked = Parked { goroutine, at: event.at, thread: task, site: stack };
             queues.wait((process, address), parked);
         } else if probe.index() == release
