@@ -5,10 +5,10 @@ use crate::cli::Dump;
 use crate::failure::Failure;
 use crate::render::page::printable;
 use crate::render::quantity::{count, time};
-use deadweight_trace::Trace;
 use deadweight_trace::ids::Tid;
 use deadweight_trace::text::TextOptions;
 use deadweight_trace::units::Ns;
+use deadweight_trace::{Kind, Trace};
 use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
@@ -67,9 +67,41 @@ fn summary(trace: &Trace) -> String {
     for lack in &meta.lacks {
         fact("lacking", lack.clone());
     }
-    fact("complete", if meta.complete { "yes" } else { "no: the recording broke off" }.into());
+    fact("complete", completeness(trace));
     for warning in &meta.warnings {
         fact("warning", warning.clone());
     }
     text
+}
+
+/// Whether everything was recorded and can be read.
+fn completeness(trace: &Trace) -> String {
+    if !trace.meta.complete {
+        return "no: the recording broke off".into();
+    }
+    let lost = trace.events().map(|event| match event.kind {
+        Kind::Lost { count } => u64::from(count),
+        _ => 0,
+    });
+    match lost.sum() {
+        0 => "yes".into(),
+        lost => format!("no: {} records were lost", count(lost)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Trace, completeness};
+
+    /// Whether a recording with this event is complete.
+    fn with(event: &str) -> String {
+        let text = format!("task 1 main\n 0 on\n {event}\n 100 exit\n");
+        completeness(&Trace::from_text(&text).unwrap())
+    }
+
+    #[test]
+    fn a_recording_with_losses_is_not_complete() {
+        assert_eq!(with("9 lost 3"), "no: 3 records were lost");
+        assert_eq!(with("9 off blocked read 0"), "yes");
+    }
 }
