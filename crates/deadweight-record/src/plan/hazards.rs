@@ -190,8 +190,8 @@ fn busy() -> Option<MachineHazard> {
         return None;
     }
     let text = format!(
-        "other programs keep {:.0} % of the CPUs busy now: the program will wait for CPUs because of them",
-        busy.min(1.0) * 100.0
+        "other programs use {:.1} of {cpus} CPUs now: the program may have to wait for a CPU because of them",
+        busy.min(1.0) * cpus
     );
     hazard("busy", text, Some("top -o %CPU"))
 }

@@ -12,7 +12,7 @@ use deadweight_report::benchmarks::keys::Key;
 pub use hyperfine::HyperfineOptions;
 use std::ffi::OsString;
 use std::path::PathBuf;
-pub use values::{Ignore, Moment, Of, Runs, Size, Sort, TimeUnit};
+pub use values::{Ignore, Moment, Of, Runs, Size, Sort, Stay, TimeUnit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,8 +83,7 @@ pub enum Verb {
     Explain(Explain),
     /// Check what can be recorded on this machine, and how to record the rest.
     Doctor(Doctor),
-    /// Print the man page or shell completions, for packagers.
-    #[command(hide = true)]
+    /// Print the man page or shell completions.
     Generate(Generate),
 }
 
@@ -134,9 +133,9 @@ pub struct Join {
     #[arg(short, long, value_name = "N", conflicts_with = "command",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
-    /// How long to stay attached with --pid, such as 5s or 300ms.
+    /// How long to stay attached with --pid, such as 5s or 300ms; a plain number is seconds.
     #[arg(long = "for", value_name = "TIME", requires = "pid", conflicts_with = "command")]
-    pub time: Option<Moment>,
+    pub time: Option<Stay>,
 }
 
 /// What of a report to show, where, and how.
@@ -455,6 +454,12 @@ mod tests {
         assert!("a:0".parse::<Of>().is_err() && ":1".parse::<Of>().is_err());
         assert_eq!("1.5ms".parse(), Ok(Moment(1_500_000)));
         assert_eq!("20us".parse(), Ok(Moment(20_000)));
+        assert_eq!("5".parse::<Stay>(), "5s".parse());
+        assert_eq!("10ms".parse(), Ok(Stay(std::time::Duration::from_millis(10))));
+        for short in ["0", "0s", "5ns", "9ms", "-1s", "nan"] {
+            assert!(short.parse::<Stay>().unwrap_err().contains("10ms or more"), "{short}");
+        }
+        assert!("soon".parse::<Stay>().unwrap_err().contains("seconds"));
         assert_eq!("20M".parse(), Ok(Size(20 << 20)));
         assert_eq!("100KiB".parse(), Ok(Size(100 << 10)));
         assert!("1".parse::<Size>().is_err() && "-1G".parse::<Size>().is_err());

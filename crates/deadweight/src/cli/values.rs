@@ -5,6 +5,7 @@
 use clap::ValueEnum;
 use deadweight_trace::Exit;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// How often to repeat.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -130,21 +131,45 @@ impl FromStr for Moment {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const UNITS: [(&str, f64); 5] =
-            [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
-        let (number, scale) = UNITS
-            .iter()
-            .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))
-            .unwrap_or((text, 1.0));
-        let value: f64 = number.trim().parse().map_err(|_| {
-            String::from("give a time such as 300, 20us, 1.5ms or 2s (plain numbers are ns)")
-        })?;
-        if !(0.0..=1e18).contains(&(value * scale)) {
+        let ns = nanoseconds(text, 1.0)
+            .ok_or("give a time such as 300, 20us, 1.5ms or 2s (plain numbers are ns)")?;
+        if !(0.0..=1e18).contains(&ns) {
             return Err("a recording's times start at 0 and last less than 30 years".into());
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e18")]
-        Ok(Self((value * scale).round() as u64))
+        Ok(Self(ns.round() as u64))
     }
+}
+
+/// How long to stay attached to a program.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Stay(pub Duration);
+
+impl FromStr for Stay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        /// Attaching itself takes a part of less.
+        const LEAST: f64 = 10e6;
+        let ns = nanoseconds(text, 1e9)
+            .ok_or("give a time such as 5, 5s or 300ms (plain numbers are seconds)")?;
+        match ns {
+            _ if ns.is_nan() || ns < LEAST => {
+                Err("this is too short to see anything: give 10ms or more, such as 5s".into())
+            }
+            _ if ns > 1e18 => Err("this is longer than 30 years: give less, such as 5s".into()),
+            _ => Ok(Self(Duration::from_secs_f64(ns / 1e9))),
+        }
+    }
+}
+
+/// The time in nanoseconds, where a plain number counts units of `plain` nanoseconds.
+fn nanoseconds(text: &str, plain: f64) -> Option<f64> {
+    const UNITS: [(&str, f64); 5] =
+        [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let unit = UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)));
+    let (number, scale) = unit.unwrap_or((text, plain));
+    number.trim().parse().ok().map(|value: f64| value * scale)
 }
 
 /// A number of bytes.

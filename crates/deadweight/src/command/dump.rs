@@ -14,6 +14,10 @@ use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 pub(crate) fn dump(options: &Dump) -> Result<u8, Failure> {
     deadweight_record::confine();
+    if matches!(options.between.as_deref(), Some([from, to]) if from.0 > to.0) {
+        let why = "--between takes the earlier time first: the first of these times is later";
+        return Err(Failure::Unknown(why.into()));
+    }
     let trace = recording::read(&options.file)?;
     if !options.text {
         print("the recording", &summary(&trace))?;

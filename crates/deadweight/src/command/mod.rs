@@ -16,6 +16,7 @@ mod record;
 mod recording;
 mod report;
 mod run;
+mod suggestion;
 mod view;
 mod weighing;
 
@@ -24,6 +25,9 @@ use crate::failure::Failure;
 use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 use std::io::Write;
+
+/// Exit code for a program that was not found, as in shells.
+const NOT_FOUND: u8 = 127;
 
 /// Does what the command line says and returns the exit code.
 #[must_use]
@@ -37,7 +41,9 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return refused(&error),
     };
     let done = match &cli.verb {
-        None => run::run(&cli.run),
+        None => {
+            suggestion::is_verb_meant(&words, &cli.run.command).and_then(|()| run::run(&cli.run))
+        }
         Some(Verb::Run(options)) => run::run(options),
         Some(Verb::Record(options)) => record::record(options),
         Some(Verb::Report(options)) => report::report(options),
@@ -53,6 +59,13 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
             return 0;
         }
         say(&format!("deadweight: {failure}"));
+        // Only the first word can be a mistyped verb.
+        let first = cli.run.command.first().filter(|first| words.get(1) == Some(*first));
+        if failure.exit_code() == NOT_FOUND
+            && let Some(said) = first.and_then(|word| suggestion::of_verb(word.to_str()?))
+        {
+            say(&said);
+        }
         failure.exit_code()
     })
 }
@@ -62,7 +75,8 @@ fn refused(error: &clap::Error) -> u8 {
     let text = error.render();
     let colour = page::colours(&std::io::stderr(), crate::cli::Color::Auto);
     if error.use_stderr() {
-        complain(&if colour { text.ansi().to_string() } else { text.to_string() });
+        let text = if colour { text.ansi().to_string() } else { text.to_string() };
+        complain(&text.replacen("error:", "deadweight:", 1));
         if error.kind() == clap::error::ErrorKind::UnknownArgument {
             say("Put options of the command after its name, or after `--`: deadweight -- ls -l");
         }

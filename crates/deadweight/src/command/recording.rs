@@ -22,11 +22,13 @@ pub(crate) fn of(bytes: &[u8], path: &Path) -> Result<Trace, Failure> {
         // Missing or damaged parts are in the trace's own warnings.
         Ok((trace, _)) => Ok(trace),
         Err(ReadError::NotATrace) => {
-            let text = std::str::from_utf8(bytes).map_err(|_| {
-                not("it is neither a recording of `deadweight record` nor the text form of one"
-                    .into())
-            })?;
-            Trace::from_text(text).map_err(|error| not(error.to_string()))
+            let neither =
+                "it is neither a recording of `deadweight record` nor the text form of one";
+            let text = std::str::from_utf8(bytes).map_err(|_| not(neither.into()))?;
+            // In any other text, the first line that cannot be read says nothing.
+            let has_tasks = text.lines().any(|line| line.starts_with("task "));
+            Trace::from_text(text)
+                .map_err(|error| not(if has_tasks { error.to_string() } else { neither.into() }))
         }
         Err(error) => Err(not(error.to_string())),
     }

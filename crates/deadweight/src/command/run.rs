@@ -4,7 +4,7 @@
 
 use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::weighed;
-use crate::cli::{self, Moment, Run, Runs};
+use crate::cli::{self, Run, Runs};
 use crate::failure::{Failure, exit_code};
 use crate::inlining;
 use crate::recorder::{Recorder, Target};
@@ -15,7 +15,6 @@ use crate::running::repeat::repeat;
 use crate::running::series::{RunOptions, RunResults, is_interrupted};
 use deadweight_record::{AttachRequest, Request};
 use deadweight_trace::Exit;
-use std::time::Duration;
 
 /// Why one run has no figures per call, and what helps.
 const ONE_RUN: &str = "calls were not counted, because counting slows the run down; -r 1 adds a run that \
@@ -76,7 +75,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
 
 /// The process to attach to, if one is given.
 pub(super) fn joined(options: &cli::Join) -> Option<AttachRequest> {
-    let limit = options.time.map(|Moment(ns)| Duration::from_nanos(ns));
+    let limit = options.time.map(|stay| stay.0);
     options.pid.map(|pid| AttachRequest { pid, limit })
 }
 

@@ -18,6 +18,9 @@ pub fn render(checkup: &Checkup, page: Page) -> String {
     sheet.gap();
     let capabilities = &checkup.capabilities;
     let widest = capabilities.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    let mut head = Line::indented(2);
+    head.push(Ink::Faint, "can").pad_to(7).push(Ink::Faint, "record").pad_to(2 + 5 + widest + 2);
+    sheet.line(head.push(Ink::Faint, "for these rows and features"));
     capabilities.iter().for_each(|c| capability(&mut sheet, c, 2 + 5 + widest + 2));
     if let Some(everything) = &checkup.everything {
         sheet.gap();
@@ -172,6 +175,7 @@ mod tests {
             page:
               none: deadweight cannot record programs yet: no calls: only root may
 
+              can  record            for these rows and features
               yes  context switches  every row: who was on a CPU, and until when
               no   calls             every row: who was on a CPU, and until when
                                      only root may

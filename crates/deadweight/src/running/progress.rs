@@ -15,10 +15,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts now. Shows nothing if `quiet`, or if standard error is not a terminal.
+    /// Starts now. Shows nothing if `quiet`, or if standard error is no terminal that can
+    /// erase a line.
     #[must_use]
     pub fn start(quiet: bool) -> Self {
-        let visible = !quiet && std::io::stderr().is_terminal();
+        let can_erase = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let visible = !quiet && can_erase && std::io::stderr().is_terminal();
         Self { since: Instant::now(), visible, shown: false }
     }
 

@@ -26,11 +26,26 @@ fn wrong_arguments_are_our_error_with_a_hint() {
         (&["report"], "FILE"),
         (&["record", "-o", "x"], "COMMAND"),
         (&["dump", "--between", "1ms", "x", "f"], "1.5ms"),
+        (&["dump", "--text", "--between", "2ms", "1ms", "f"], "earlier time first"),
+        (&["--pid", "1", "--for", "0s"], "10ms or more"),
+        (&["--color", "never", "compare", "a", "b"], "deadweight compare [OPTIONS]"),
+        (&["report", "/etc/passwd"], "neither a recording"),
     ] {
         let said = run(arguments);
         assert_eq!(said.code, 2, "{arguments:?}: {}", said.err);
         assert!(said.err.contains(hint), "{arguments:?}: {}", said.err);
         assert_eq!(said.out, "");
+        assert!(said.err.starts_with("deadweight: "), "{arguments:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_mistyped_verb_leads_to_the_right_one() {
+    for (word, hint) in
+        [("reprot", "deadweight report"), ("help", "--help"), ("version", "--version")]
+    {
+        let said = run(&[word]);
+        assert!(said.code == 127 && said.err.contains(hint), "{word}: {}", said.err);
     }
 }
 

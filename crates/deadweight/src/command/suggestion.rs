@@ -1,0 +1,87 @@
+//! What was probably meant by a word that is not known. Does not act on a guess.
+
+use crate::cli::Cli;
+use crate::failure::Failure;
+use clap::CommandFactory;
+use std::ffi::OsString;
+
+/// The word that differs from `word` in two letters at most, if the rest is enough to tell.
+pub(super) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let few = (word.chars().count() / 3).min(2);
+    let near = among.map(|other| (distance(word, other), other)).min_by_key(|(far, _)| *far);
+    near.filter(|(far, _)| *far <= few).map(|(_, other)| other)
+}
+
+/// A verb behind options is also a program's name: `words` ends with the command. Nothing is run, because
+/// the wrong one could do harm.
+pub(super) fn is_verb_meant(words: &[OsString], command: &[OsString]) -> Result<(), Failure> {
+    let Some(verb) = command.first().and_then(|word| word.to_str()).filter(|w| is_verb(w)) else {
+        return Ok(());
+    };
+    let at = words.len() - command.len();
+    if at <= 1 || words[at - 1] == "--" {
+        return Ok(());
+    }
+    Err(Failure::Unknown(format!(
+        "`{verb}` is a verb, and verbs come before their options: deadweight {verb} [OPTIONS]; \
+         for a program of that name, put `--` before it: deadweight [OPTIONS] -- {verb}"
+    )))
+}
+
+/// What to try if there is no program called `word`.
+pub(super) fn of_verb(word: &str) -> Option<String> {
+    match word {
+        "help" => return Some("for help: deadweight --help".into()),
+        _ if word.contains('/') => return None,
+        "version" => return Some("for the version: deadweight --version".into()),
+        _ => {}
+    }
+    let definitions = Cli::command();
+    let verb = nearest(word, definitions.get_subcommands().map(clap::Command::get_name))?;
+    Some(format!("did you mean: deadweight {verb}"))
+}
+
+fn is_verb(word: &str) -> bool {
+    Cli::command().get_subcommands().any(|verb| verb.get_name() == word)
+}
+
+/// How many letters to insert, remove or replace.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistyped_verbs_are_recognised_and_programs_are_not() {
+        assert_eq!(of_verb("reprot").as_deref(), Some("did you mean: deadweight report"));
+        assert_eq!(of_verb("comapre").as_deref(), Some("did you mean: deadweight compare"));
+        assert!(of_verb("help").is_some_and(|said| said.contains("--help")));
+        for program in ["ls", "rg", "du", "gzip", "cargo", "./report"] {
+            let said = of_verb(program);
+            assert!(said.is_none(), "{program}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_verb_behind_options_is_asked_about_once() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let meant = |line: &str, command: &str| is_verb_meant(&words(line), &words(command));
+        assert!(meant("deadweight -q report f", "report f").is_err());
+        assert!(meant("deadweight -q -- report f", "report f").is_ok());
+        assert!(meant("deadweight -- report f", "report f").is_ok());
+        assert!(meant("deadweight -q ls report", "ls report").is_ok());
+    }
+}
