@@ -84,7 +84,7 @@ fn completeness(trace: &Trace) -> String {
         return "no: the recording broke off".into();
     }
     let lost = trace.events().map(|event| match event.kind {
-        Kind::Lost { count } => u64::from(count),
+        Kind::Lost { count } => count,
         _ => 0,
     });
     match lost.sum() {

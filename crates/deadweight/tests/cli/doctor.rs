@@ -216,7 +216,7 @@ fn a_busy_machine_is_reported() {
     let mut spins: Vec<_> = (0..std::thread::available_parallelism().map_or(1, usize::from))
         .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
         .collect();
-    hazard(&["env"], "busy", &["other programs", "busy now"]);
+    hazard(&["env"], "busy", &["other programs", "CPUs now"]);
     for spin in &mut spins {
         spin.kill().unwrap();
         spin.wait().unwrap();

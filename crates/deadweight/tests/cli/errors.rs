@@ -64,11 +64,13 @@ fn files_that_are_no_recordings() {
     let empty = bench.file("empty", "");
     let foreign = bench.file("foreign", [0xff, 0xfe, 0, 1, 2, 3].repeat(100));
     let text = bench.file("text", "hello\n");
+    let damaged = bench.file("damaged", "task 1 app\nhello\n");
     for verb in ["report", "dump"] {
         for (file, word) in [
             (empty.as_os_str(), "empty"),
             (foreign.as_os_str(), "recording"),
-            (text.as_os_str(), "line 1"),
+            (text.as_os_str(), "neither a recording"),
+            (damaged.as_os_str(), "line 2"),
             ("/no/such/file".as_ref(), "No such file"),
             ("/tmp".as_ref(), "directory"),
         ] {
