@@ -288,6 +288,12 @@ impl<'a> Facts<'a> {
         service.is_some_and(|service| service.is_idle(self.timeline, block))
     }
 
+    /// Whether both ends of all waits and calls are in the recording: none was lost, and none is inferred.
+    pub(crate) fn is_whole(&self) -> bool {
+        let meta = &self.trace.meta;
+        meta.records_both_ends() && meta.complete && self.timeline.lost == 0
+    }
+
     /// The symbol tables.
     pub(crate) fn symbols(&self) -> &'a Symbols {
         &self.trace.symbols

@@ -151,7 +151,7 @@ impl Draft {
             low: self.range.0.min(saving).share_of(net),
             high: self.range.1.max(saving).min(net).share_of(net),
             how: match self.how {
-                How::Exact if !facts.trace.meta.records_both_ends() => How::Estimate,
+                How::Exact if !facts.is_whole() => How::Estimate,
                 how => how,
             },
             sites: self.sites,

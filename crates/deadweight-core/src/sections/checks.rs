@@ -3,6 +3,7 @@
 use crate::account::{AccountId, Attribution, Entry};
 use crate::cost;
 use crate::facts::Facts;
+use deadweight_report::account::UNRECORDED;
 use deadweight_report::report::{Check, CheckOutcome, Finding};
 use deadweight_report::wording::things;
 
@@ -13,14 +14,20 @@ const SAMPLES: u64 = 8;
 /// If less of the sampled code has a name, its costs cannot be recognised.
 const NAMED: f64 = 0.5;
 
+/// If this share of the time was not recorded, no cost is ruled out.
+const UNSEEN: f64 = 0.2;
+
 /// All cost classes, in order of precedence.
 pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]) -> Vec<Check> {
     let unsampled = unsampled(facts, wall);
+    let gone = wall.of(UNRECORDED).share_of(wall.total);
+    let unseen =
+        (gone >= UNSEEN).then(|| format!("{:.0} % of the time is not recorded", gone * 100.0));
     cost::ids()
         .map(|class| {
             let account = AccountId::of_class(class);
             let share = wall.of(account).share_of(wall.net()).min(1.0);
-            let hidden = unsampled.as_ref().filter(|_| account.is_sampled());
+            let hidden = unsampled.as_ref().filter(|_| account.is_sampled()).or(unseen.as_ref());
             let outcome = if findings.iter().any(|finding| finding.class == class) {
                 CheckOutcome::Found
             } else if hidden.is_some() {
@@ -100,5 +107,14 @@ mod tests {
             program(50, "language C").replace("clock_nanosleep 1", "read 0 : anon_pipe_read");
         let wait = wait.replace("interrupt : hrtimer_wakeup", "9\n") + "\ntask 9 sh outside\n0 on";
         assert!([Found, Needed].contains(&outcome(&wait, "wait-input").0));
+    }
+
+    #[test]
+    fn lost_records_rule_nothing_out_and_make_nothing_exact() {
+        let text = program(50, "language C");
+        let lost = text.replace("90000 on", "70000 lost 5\n90000 on");
+        let how = |text: &str| weighed(text).findings[0].how;
+        assert_eq!(how(&text), deadweight_report::report::How::Exact);
+        assert_eq!(how(&lost), deadweight_report::report::How::Estimate);
     }
 }

@@ -221,6 +221,7 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
 fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
     let sleeping = account == AccountId::of_class("wait-sleep");
     match (kind, peer) {
+        (WaitsFor::Sleep, _) if account == IDLE => "asleep".into(),
         (_, Some(peer)) if account == IDLE => format!("waiting for work from {peer}"),
         _ if account == IDLE => "waiting for work".into(),
         _ if sleeping => "asleep until a timer expired".into(),
