@@ -210,17 +210,28 @@ fn cpus_clocks_and_layouts_that_mislead_are_reported() {
     hazard(&wrapper, "governor", &["powersave", "cpupower frequency-set"]);
 }
 
+/// A program that keeps a CPU busy, and that ends also where the test fails.
+struct Spin(std::process::Child);
+
+impl Spin {
+    fn new() -> Self {
+        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Spin {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_busy_machine_is_reported() {
     live!();
-    let mut spins: Vec<_> = (0..std::thread::available_parallelism().map_or(1, usize::from))
-        .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
-        .collect();
-    hazard(&["env"], "busy", &["other programs", "CPUs now"]);
-    for spin in &mut spins {
-        spin.kill().unwrap();
-        spin.wait().unwrap();
-    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let _spins: Vec<Spin> = (0..cpus).map(|_| Spin::new()).collect();
+    hazard(&["env"], "busy", &["other programs use", "CPUs now"]);
 }
 
 #[test]
