@@ -385,7 +385,11 @@ fn laws(report: &Report, early: u64) -> Vec<String> {
         broken.push(format!("on CPU {ours}, rusage {theirs}: {error:+.2} %, {switches} switches"));
     }
     let apart = ours.abs_diff(theirs) as f64 > CPU_ERROR * theirs as f64;
-    let said = report.warnings.iter().any(|w| w.contains("CPU time than the kernel"));
+    let said = report
+        .warnings
+        .iter()
+        .chain(&report.remarks)
+        .any(|w| w.contains("CPU time than the kernel"));
     if apart != said {
         broken.push(format!("on CPU {ours}, rusage {theirs}, and the report says so: {said}"));
     }
