@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// Bytes of the helper's stack: many times what its calls and its handler need.
 const STACK: usize = 64 << 10;
-/// How long to wait for the helper to note a signal, in ns, and how often to check. A sleeping process is woken in
-/// less.
-const LONGEST_WAIT: u64 = 10_000_000;
+/// How long to wait for the helper to note a signal, in ns, and how often to check. On a machine with four times as many
+/// busy tasks as CPUs a woken process may wait for a CPU for longer than 10 ms.
+const LONGEST_WAIT: u64 = 50_000_000;
 const POLL_NS: u64 = 100_000;
 /// The helper may have got the same signal this much earlier, in ns: the recorder may have waited as long for a CPU.
 const SAME_SENDING: u64 = 100_000_000;
