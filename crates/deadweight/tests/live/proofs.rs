@@ -80,7 +80,7 @@ fn checks_are_measured_or_honestly_not() {
                     (How::Measured, Some(Outcome::Measured)) => f.low > 0.0,
                     (How::Candidate, Some(Outcome::NoSaving)) => {
                         f.evidence[0].starts_with("no saving shown")
-                            && f.evidence[0].contains("turn")
+                            && f.evidence[0].contains("pairs of runs")
                     }
                     _ => false,
                 })
