@@ -161,7 +161,7 @@ fn dense_reads_are_counted_to_the_last() {
             report.runs.traced.lost > 0 || evidence.into_iter().any(|e| e.contains("300 001 calls"))
         })
         .expect("that they were counted".to_owned(), |report| {
-            report.warnings.iter().any(|w| w.contains("and were counted"))
+            report.warnings.iter().any(|w| w.contains("that they were counted"))
         })
         .check();
 }
