@@ -99,12 +99,11 @@ fn scale(
     report.cpu_ns = report.cpu_ledger.iter().map(|r| r.ns).sum();
     report.findings = pooled_findings(runs, target);
     for check in &mut report.checks {
-        let found = report.findings.iter().any(|finding| finding.class == check.class);
-        check.outcome = match (found, check.outcome) {
-            (true, _) => CheckOutcome::Found,
-            (false, CheckOutcome::Found) => CheckOutcome::Needed,
-            (false, outcome) => outcome,
-        };
+        if report.findings.iter().any(|finding| finding.class == check.class) {
+            (check.outcome, check.why) = (CheckOutcome::Found, String::new());
+        } else if check.outcome == CheckOutcome::Found {
+            check.outcome = CheckOutcome::Needed;
+        }
     }
     let before = net(&runs[runs.len() / 2].ledger).max(1) as f64;
     for top in &mut report.top {

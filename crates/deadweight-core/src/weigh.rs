@@ -191,7 +191,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
             cpu_share: cpu.total.share_of(whole.1),
             ..Inside::default()
         }),
-        service: service::service(&facts, &wall, &cpu),
+        service: service::service(&facts, &cpu),
         part: None,
         allocations: None,
         wall_ns: wall.total.0,

@@ -50,21 +50,19 @@ impl Charge<'_, '_> {
             let shown = if is_birth(kind) { sum.samples } else { sum.for_recording };
             shown >= SEEN
         });
+        let facts = self.facts;
         for at in 0..self.entries.len() {
-            let entry = &self.entries[at];
-            let (account, recording) = (entry.account, entry.recording);
-            let Some(kind) = kind(self.facts, entry) else { continue };
-            if account == NET_WORK {
-                // These samples say nothing about the program's own code.
-                self.entries[at].recording = (recording.0 - recording.1, 0);
-            }
-            let entry = &self.entries[at];
-            let Some(sum) = kinds.get(&(account, kind)) else { continue };
-            let part = entry.ns.scaled(sum.unknown().0, sum.ns.0.max(1)).min(entry.ns);
-            let process = entry.process;
             let entry = &mut self.entries[at];
+            let Some(kind) = kind(facts, entry) else { continue };
+            if entry.account == NET_WORK {
+                // These samples show nothing of the program's own code.
+                entry.recording = (entry.recording.0 - entry.recording.1, 0);
+            }
+            let Some(sum) = kinds.get(&(entry.account, kind)) else { continue };
+            let part = entry.ns.scaled(sum.unknown().0, sum.ns.0.max(1)).min(entry.ns);
             entry.ns -= part;
             entry.alone = entry.alone.min(entry.ns);
+            let process = entry.process;
             self.entry((OBSERVER, process, Detail::Plain)).ns += part;
         }
     }

@@ -133,9 +133,11 @@ impl<'a, 't> Charge<'a, 't> {
             }
             if start < end {
                 let taken = sampled - from;
-                let interrupted = if span.within == Within::Interrupt { shown } else { sampled };
-                let samples = &task.samples[shown..interrupted];
-                shown = interrupted;
+                let from = shown;
+                if span.within != Within::Interrupt {
+                    shown = sampled;
+                }
+                let samples = &task.samples[from..shown];
                 self.span(task, index, slice(start, end, What::User), samples, taken);
             }
         }

@@ -8,7 +8,8 @@
 //!
 //! # How deadweight knows
 //! `munmap`, a shrinking `brk` and `madvise` name the ranges that are given back. A page fault in
-//! such a range is the price of taking the memory again. Calls and faults are exact.
+//! such a range is the price of taking the memory again. Only these calls count, and those that map
+//! such a range again. Calls and faults are exact.
 //!
 //! # What it is mistaken for
 //! The first touch of a page, which every program pays once; mappings that are made and dropped
@@ -57,13 +58,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     }
     match slice.what {
         What::Fault(fault) => facts.churn.again(fault) && churns(facts, slice.process),
-        What::Call(group, _) => {
-            let name = facts.call_groups.get(group).name;
-            let mapping = matches!(name, "munmap" | "mmap");
-            let memory = matches!(name, "brk" | "madvise" | "mremap");
-            let churn = facts.churn.of(slice.process);
-            churns(facts, slice.process) && (memory || mapping && churn.others <= churn.releases)
-        }
+        What::Call(group, _) => facts.call_groups.get(group).churns && churns(facts, slice.process),
         _ => false,
     }
 }
@@ -180,8 +175,26 @@ mod tests {
     #[test]
     fn planes_mapped_per_frame_are_found() {
         expect![[r#"
-            memory-churn 70 % (41..70) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
+            memory-churn 69 % (40..69) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
         "#]].assert_eq(&found(&filter(20, |_| 0x7f00_0000_0000)));
+    }
+
+    #[test]
+    fn other_calls_beside_real_releases_are_not_charged() {
+        // Advice that gives nothing back, and reserves that are trimmed before they are touched.
+        let advice = |t: u64| {
+            let call = if t.is_multiple_of(20) {
+                "munmap 0x600000000000 40960"
+            } else {
+                "madvise 0x7f0000000000 40960 0"
+            };
+            format!("{t} syscall {call} from tune (u.c:9) <- main\n{} back 0\n", t + 8)
+        };
+        let (churn, rest) = (filter(20, |_| 0x7f00_0000_0000), repeat(2000, 20_000, 10, advice));
+        let text = churn.replace("20000 exit\n20000 off", &format!("{rest}40000 exit\n40000 off"));
+        expect![[r#"
+            memory-churn 39 % (20..39) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
+        "#]].assert_eq(&found(&text));
     }
 
     #[test]
@@ -264,7 +277,7 @@ mod tests {
             "image app path /bin/app\nimage libc.so.6 path /lib/libc.so.6\ntask 1 app\n0 on\n0 main\n{rounds}20000 exit\n20000 off dead"
         );
         expect![[r#"
-            memory-churn 70 % (41..70) @ fill:7: app gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
+            memory-churn 69 % (40..69) @ fill:7: app gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
         "#]].assert_eq(&found(&text));
     }
 }

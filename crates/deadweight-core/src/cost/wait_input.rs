@@ -31,6 +31,7 @@ use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
+use crate::path::TAKES_CONNECTIONS;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, WokenBy};
 use deadweight_report::report::How;
@@ -64,7 +65,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
 pub(crate) fn is_server(facts: &Facts<'_>, process: ProcessId) -> bool {
     let takes = |process| {
         let mut groups = facts.call_groups.of_process(process);
-        groups.any(|(_, f)| matches!(f.name, "accept" | "accept4" | "listen") && f.calls > f.failed)
+        groups.any(|(_, f)| TAKES_CONNECTIONS.contains(&f.name) && f.calls > f.failed)
     };
     let forked_by = |process: &ProcessId| {
         let process = facts.processes.get(*process);

@@ -4,6 +4,7 @@
 //! path is charged by `attribute`.
 
 use crate::facts::call_site::{CallSite, Weight, Weights};
+use crate::facts::churn::Churn;
 use crate::facts::joinable::{Joinable, Moved, Transfer};
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
@@ -79,13 +80,15 @@ pub(crate) struct CallGroup {
     /// Which argument is the descriptor, if one is.
     descriptor: Option<usize>,
     /// What it does with bytes.
-    transfer: Option<Transfer>,
+    pub(crate) transfer: Option<Transfer>,
     /// Result of the latest call with a size.
     answer: Option<i64>,
     /// The object of the latest call.
     object: Option<u32>,
     /// Whether all its calls were made before main.
     pub(crate) starting: bool,
+    /// Whether they give memory back that is taken again, or take it again.
+    pub(crate) churns: bool,
     /// What the descriptor referred to, if there is one.
     pub(crate) kind: Option<ObjectKind>,
     /// Whether its descriptors were all standard input, output or error.
@@ -148,11 +151,16 @@ impl Two {
     }
 }
 
-type Key = (ProcessId, u16, bool, Option<ObjectKind>, NameId);
+type Key = (ProcessId, u16, bool, bool, Option<ObjectKind>, NameId);
 
 impl CallGroups {
     /// Counts all calls of the timeline.
-    pub(crate) fn gather(timeline: &Timeline, processes: &Processes, arch: Arch) -> Self {
+    pub(crate) fn gather(
+        timeline: &Timeline,
+        processes: &Processes,
+        churn: &Churn,
+        arch: Arch,
+    ) -> Self {
         let mut found = Self {
             all: Vec::new(),
             of_call: Vec::with_capacity(timeline.calls.len()),
@@ -162,8 +170,10 @@ impl CallGroups {
         let mut index: BTreeMap<Key, u32> = BTreeMap::new();
         let mut latest: Option<(Key, u32)> = None;
         let mut joinable = Joinable::new(timeline);
-        for call in &timeline.calls {
-            let key = key(timeline, processes, call);
+        let mut churning = churn.calls().iter().peekable();
+        for (at, call) in (0..).map(CallId::at).zip(&timeline.calls) {
+            let churns = churning.next_if_eq(&&at).is_some();
+            let key = key(timeline, processes, call, churns);
             let id = match latest {
                 Some((k, id)) if k == key => id,
                 _ => *index.entry(key).or_insert_with(|| {
@@ -263,11 +273,12 @@ impl CallGroups {
     }
 }
 
-fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
+fn key(timeline: &Timeline, processes: &Processes, call: &Call, churns: bool) -> Key {
     let process = processes.of(call.task);
     let object = call.object().and_then(|o| timeline.objects.all.get(o as usize));
     let starting = processes.all.get(process.0 as usize).is_some_and(|p| p.starting(call.start));
-    (process, call.nr, starting, object.map(|o| o.kind), object.map_or(NameId(0), |o| o.name))
+    let (kind, name) = (object.map(|o| o.kind), object.map_or(NameId(0), |o| o.name));
+    (process, call.nr, starting, churns, kind, name)
 }
 
 impl CallGroup {
@@ -277,7 +288,7 @@ impl CallGroup {
         self.sites.iter().map(|(site, calls)| (CallSite::Stack(*site), weight(*calls))).collect()
     }
 
-    fn new((process, nr, starting, kind, object_name): Key, arch: Arch) -> Self {
+    fn new((process, nr, starting, churns, kind, object_name): Key, arch: Arch) -> Self {
         let name = syscall::name(arch, nr).unwrap_or("?");
         Self {
             process,
@@ -289,6 +300,7 @@ impl CallGroup {
             answer: None,
             object: None,
             starting,
+            churns,
             kind,
             standard: true,
             object_name,

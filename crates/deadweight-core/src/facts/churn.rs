@@ -7,6 +7,7 @@
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::{Call, Timeline, Within};
 use deadweight_trace::Trace;
+use deadweight_trace::ids::CallId;
 use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ const RANGES: usize = 1 << 18;
 pub(crate) struct Churn {
     of: BTreeMap<ProcessId, Tally>,
     again: Vec<bool>,
+    /// The calls that gave memory back which was taken again, and those that mapped such memory anew, in order.
+    calls: Vec<CallId>,
 }
 
 /// The churn of one process. Releases count once memory is taken again after them, so that memory given
@@ -37,10 +40,8 @@ pub(crate) struct Tally {
     pub(crate) bytes: u64,
     /// Faults on pages that had been given back before.
     pub(crate) faults: u64,
-    /// Releases, and their bytes, since memory was last taken again.
-    since: (u64, u64),
-    /// How often a mapped file was unmapped, or memory that nobody had touched: the same calls, for other reasons.
-    pub(crate) others: u64,
+    /// Releases since memory was last taken again, and their bytes.
+    since: (Vec<CallId>, u64),
 }
 
 /// The memory of a program: an exec begins with a new one.
@@ -61,9 +62,13 @@ impl Churn {
     pub(crate) fn gather(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Self {
         let arch = trace.meta.arch;
         let nrs = ["mmap", "munmap", "brk", "madvise"].map(|name| syscall::number(arch, name));
-        let calls: Vec<&Call> =
-            timeline.calls.iter().filter(|c| nrs.contains(&Some(c.nr))).collect();
-        let mut found = Self { of: BTreeMap::new(), again: vec![false; timeline.faults.len()] };
+        let calls: Vec<(CallId, &Call)> = (0..)
+            .map(CallId::at)
+            .zip(&timeline.calls)
+            .filter(|(_, call)| nrs.contains(&Some(call.nr)))
+            .collect();
+        let again = vec![false; timeline.faults.len()];
+        let mut found = Self { again, ..Self::default() };
         if calls.is_empty() {
             return found;
         }
@@ -71,11 +76,15 @@ impl Churn {
         let mut memories: BTreeMap<ProcessId, Memory> = BTreeMap::new();
         let mut next = 0;
         for (at, process, fault) in fault_times(timeline, processes) {
-            while let Some(call) = calls.get(next).filter(|c| c.end <= at) {
+            while let Some((id, call)) = calls.get(next).filter(|(_, call)| call.end <= at) {
                 let caller = processes.of(call.task);
                 let memory = memory_at(&mut memories, &execs, caller, call.start);
                 let name = syscall::name(arch, call.nr);
-                found.call(timeline, processes, call, name, memory);
+                if !processes.get(caller).starting(call.start) {
+                    found.call(timeline, caller, (*id, call), name, memory);
+                } else if name == Some("brk") {
+                    memory.end_of_heap(call);
+                }
                 next += 1;
             }
             let memory = memory_at(&mut memories, &execs, process, at);
@@ -83,57 +92,51 @@ impl Churn {
             let end = page.saturating_add(PAGE);
             if memory.released.remove(page, end) > 0 {
                 found.again[fault] = true;
-                found.of.entry(process).or_default().take_again();
+                let releases = found.of.entry(process).or_default().take_again();
+                found.calls.extend(releases);
             }
             memory.touched.add(page, end);
         }
+        found.calls.sort_unstable();
         found
     }
 
     fn call(
         &mut self,
         timeline: &Timeline,
-        processes: &Processes,
-        call: &Call,
+        process: ProcessId,
+        (id, call): (CallId, &Call),
         name: Option<&str>,
         memory: &mut Memory,
     ) {
-        let process = processes.of(call.task);
         let args = timeline.args(call);
+        let range = (args[0], args[0].saturating_add(args[1]));
         let done = call.ret() == Some(0);
-        let range = match name {
-            Some("mmap") => {
-                let at = call.ret().and_then(|r| u64::try_from(r).ok());
-                memory.map(at, args[0], args[2]);
-                None
-            }
-            Some("munmap") if done && memory.files.remove(&args[0]).is_some() => {
-                self.of.entry(process).or_default().others += 1;
-                None
-            }
-            Some("munmap") if done => Some((args[0], args[0].saturating_add(args[1]))),
-            Some("madvise") if done && GIVES_BACK.contains(&args[2]) => {
-                Some((args[0], args[0].saturating_add(args[1])))
-            }
-            Some("brk") => {
-                let end = call.ret().and_then(|r| u64::try_from(r).ok()).unwrap_or(0);
-                let before = std::mem::replace(&mut memory.end_of_heap, end);
-                (end < before && end > 0).then_some((end, before))
-            }
-            _ => None,
+        let (released, taken) = match name {
+            Some("mmap") => (None, memory.map(call, args)),
+            Some("munmap") if done && memory.files.remove(&args[0]).is_some() => (None, None),
+            Some("munmap") if done => (Some(range), None),
+            Some("madvise") if done && GIVES_BACK.contains(&args[2]) => (Some(range), None),
+            Some("brk") => match memory.end_of_heap(call) {
+                (before, end) if end < before => (Some((end, before)), None),
+                (before, end) => (None, Some((before, end))),
+            },
+            _ => (None, None),
         };
-        let Some((from, to)) = range.filter(|_| !processes.get(process).starting(call.start))
-        else {
-            return;
-        };
-        let tally = self.of.entry(process).or_default();
-        match memory.release(from, to) {
-            0 => tally.others += 1,
-            bytes => {
-                tally.since.0 += 1;
-                tally.since.1 = tally.since.1.saturating_add(bytes);
-            }
+        if taken.is_some_and(|(from, to)| !memory.released.within(from, to).is_empty()) {
+            self.calls.push(id);
         }
+        let bytes = released.map_or(0, |(from, to)| memory.release(from, to));
+        if bytes > 0 {
+            let since = &mut self.of.entry(process).or_default().since;
+            since.0.push(id);
+            since.1 = since.1.saturating_add(bytes);
+        }
+    }
+
+    /// The calls that gave memory back which was taken again, and those that mapped such memory anew, in order.
+    pub(crate) fn calls(&self) -> &[CallId] {
+        &self.calls
     }
 
     /// Whether this fault is on a page that its process had given back.
@@ -148,22 +151,38 @@ impl Churn {
 }
 
 impl Tally {
-    fn take_again(&mut self) {
+    /// Counts a fault; returns the releases since the fault before.
+    fn take_again(&mut self) -> Vec<CallId> {
         self.faults += 1;
         let (releases, bytes) = std::mem::take(&mut self.since);
-        self.releases += releases;
+        self.releases += u64::try_from(releases.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(bytes);
+        releases
     }
 }
 
 impl Memory {
-    /// Notes whether what is now mapped at this address is a file.
-    fn map(&mut self, at: Option<u64>, len: u64, flags: u64) {
-        let Some(at) = at else { return };
-        if flags & MAP_ANONYMOUS != 0 {
+    /// Notes whether what this `mmap` mapped is a file; else returns its range.
+    fn map(&mut self, call: &Call, args: [u64; 4]) -> Option<(u64, u64)> {
+        let at = call.ret().and_then(|ret| u64::try_from(ret).ok())?;
+        let end = at.saturating_add(args[0]);
+        if args[2] & MAP_ANONYMOUS != 0 {
             self.files.remove(&at);
-        } else if self.files.len() < RANGES {
-            self.files.insert(at, at.saturating_add(len));
+            return Some((at, end));
+        }
+        if self.files.len() < RANGES {
+            self.files.insert(at, end);
+        }
+        None
+    }
+
+    /// Where the heap ended before and after this `brk`; the same if one of both is not known.
+    fn end_of_heap(&mut self, call: &Call) -> (u64, u64) {
+        let end = call.ret().and_then(|ret| u64::try_from(ret).ok()).filter(|end| *end > 0);
+        let Some(end) = end else { return (self.end_of_heap, self.end_of_heap) };
+        match std::mem::replace(&mut self.end_of_heap, end) {
+            0 => (end, end),
+            before => (before, end),
         }
     }
 

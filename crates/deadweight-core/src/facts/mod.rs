@@ -142,8 +142,8 @@ impl<'a> Facts<'a> {
         judge: Judge,
     ) -> Self {
         let processes = Processes::gather(timeline, &path.subject, &trace.symbols);
-        let call_groups = CallGroups::gather(timeline, &processes, trace.meta.arch);
         let churn = Churn::gather(trace, timeline, &processes);
+        let call_groups = CallGroups::gather(timeline, &processes, &churn, trace.meta.arch);
         let locks = Locks::gather(trace, timeline, &processes);
         let busy = Busy::gather(timeline, &path.subject.own);
         let mut writers = BTreeMap::new();

@@ -217,14 +217,14 @@ impl Process {
         };
         let outermost = |stack| symbols.stack(stack).last().copied().and_then(of);
         let task = timeline.tasks.get(self.tasks.first()?.index())?;
-        let spans = task.spans.iter().filter(|span| span.start >= from);
+        let mut spans = task.spans.iter().filter(|span| span.start >= from);
         let ran = |span: &Span| match span.within {
             Within::Fault(fault) => of(timeline.faults[fault as usize].by),
             Within::Syscall(call) => outermost(timeline.calls[call.index()].site),
             _ => None,
         };
-        let samples = || task.samples.iter().filter(|sample| sample.at >= from);
-        { spans }.find_map(ran).or_else(|| samples().find_map(|sample| outermost(sample.stack)))
+        let mut samples = task.samples.iter().filter(|sample| sample.at >= from);
+        spans.find_map(ran).or_else(|| samples.find_map(|sample| outermost(sample.stack)))
     }
 
     /// Learns name, program and starting times from its tasks.

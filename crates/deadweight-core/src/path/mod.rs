@@ -26,6 +26,7 @@ use deadweight_trace::ids::{TaskId, Tid};
 use deadweight_trace::units::Ns;
 
 pub use service::Service;
+pub(crate) use service::TAKES_CONNECTIONS;
 pub use subject::{Candidate, NoProcess};
 pub(crate) use walk::last_task;
 
@@ -42,9 +43,6 @@ pub struct Subject {
     pub end: Ns,
     /// For each task of the timeline: whether it is the subject's own.
     pub own: Vec<bool>,
-    /// Where the walk begins, if not with the last task to die: of a process that lives on, the task that
-    /// ran most.
-    pub last: Option<TaskId>,
     /// Of a program that serves: it does not end by itself, and its idle time costs nobody anything.
     pub service: Option<Service>,
     /// The processes that the wanted name fits, in order of their start; empty if none was named.

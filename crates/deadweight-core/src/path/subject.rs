@@ -65,9 +65,6 @@ impl Subject {
             start,
             end,
             own: timeline.tasks.iter().map(|t| t.own).collect(),
-            last: (trace.meta.attached && !gone)
-                .then(|| busiest(timeline, root.process, (start, end)))
-                .flatten(),
             service: None,
             candidates: Vec::new(),
         }
@@ -123,16 +120,7 @@ impl Subject {
             .filter(|(t, own)| **own && t.process == process)
             .map(|(t, _)| t.end)
             .fold(start, Ns::max);
-        Self {
-            process,
-            root: task,
-            start,
-            end,
-            own,
-            last: None,
-            service: None,
-            candidates: Vec::new(),
-        }
+        Self { process, root: task, start, end, own, service: None, candidates: Vec::new() }
     }
 
     fn candidate(&self, timeline: &Timeline) -> Candidate {
@@ -143,16 +131,6 @@ impl Subject {
         let (process, task) = (self.process, self.root);
         Candidate { process, task, start: self.start, end: self.end, cpu, taken: false }
     }
-}
-
-/// The living task of the process with most CPU time; of an idle process the first.
-fn busiest(timeline: &Timeline, process: Tid, (start, end): (Ns, Ns)) -> Option<TaskId> {
-    let alive = (0..timeline.tasks.len()).filter(|i| {
-        let task = &timeline.tasks[*i];
-        task.own && task.process == process && !task.died
-    });
-    let ran = |i: &usize| (timeline.tasks[*i].on_cpu_between(start, end), std::cmp::Reverse(*i));
-    alive.max_by_key(ran).map(TaskId::at)
 }
 
 /// The processes that became `wanted`, and when, in order of time. A name that was inherited at

@@ -88,9 +88,6 @@ impl Path {
 /// The task of the subject's process that was the last to start dying: a wait for the process is a wait for
 /// this task. If another task killed it, the walk continues there.
 pub(crate) fn last_task(timeline: &Timeline, subject: &Subject) -> TaskId {
-    if let Some(last) = subject.last {
-        return last;
-    }
     // Threads without a recorded end were still alive, unless another task ended the process just then.
     let faded = |task: &Task| task.exit.is_some() && task.end >= subject.end;
     let mine = timeline.tasks.iter().zip(&subject.own);
@@ -105,9 +102,6 @@ pub(crate) fn last_task(timeline: &Timeline, subject: &Subject) -> TaskId {
 
 /// The task of the subject's process whose last switch was the latest.
 fn last_to_fade(timeline: &Timeline, subject: &Subject) -> TaskId {
-    if let Some(last) = subject.last {
-        return last;
-    }
     last_by(timeline, subject, |task| task.end)
 }
 

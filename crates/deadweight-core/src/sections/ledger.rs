@@ -195,7 +195,11 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
         }
         Detail::Waits(kind, peer) => {
             let peer = peer.map(|p| facts.name(p));
-            waiting(kind, peer.as_deref(), entry.account)
+            let words = waiting(kind, peer.as_deref(), entry.account);
+            if matches!(words.as_str(), "input" | "the disk" | "a child" | "space in its output") {
+                return None; // the row's name says it
+            }
+            words
         }
         Detail::Held(CpuHolder::Own(task)) if facts.processes.of(task) == entry.process => {
             format!("{HELD}its other threads")

@@ -1,15 +1,15 @@
-//! What a program that serves was busy with, and the CPU time of a request.
+//! The requests that a program served, and the CPU time of one.
 //!
 //! A request is an exchange on a socket: data that was received, and data that was sent after it. Where calls
 //! were counted together, as many answers as requests are taken. A socket that the program connected itself
 //! has no requests: there it is the client.
 
-use crate::account::{AccountId, Attribution, Detail, IDLE, OBSERVER};
+use crate::account::{AccountId, Attribution, Detail, OBSERVER};
 use crate::facts::Facts;
 use crate::facts::joinable::Transfer;
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::{RequestPart, ServiceInfo};
-use deadweight_trace::syscall;
+use deadweight_trace::ids::CallId;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -18,19 +18,13 @@ const SMALL: f64 = 0.05;
 /// So few exchanges say nothing about a request.
 const FEW: u64 = 10;
 
-/// The service of the subject, if it serves.
-pub(crate) fn service(
-    facts: &Facts<'_>,
-    wall: &Attribution,
-    cpu: &Attribution,
-) -> Option<ServiceInfo> {
+/// The requests of the subject, if it serves.
+pub(crate) fn service(facts: &Facts<'_>, cpu: &Attribution) -> Option<ServiceInfo> {
     facts.path.subject.service.as_ref()?;
     let requests = answers(facts);
     let (parts, whole) = parts(facts, cpu);
     let per_request = |ns: Ns| if requests < FEW { 0.0 } else { ns.0 as f64 / requests as f64 };
     Some(ServiceInfo {
-        busy_ns: wall.net().0,
-        idle_ns: wall.of(IDLE).0,
         requests,
         cpu_ns_per_request: per_request(whole),
         parts: parts
@@ -64,28 +58,20 @@ fn answers(facts: &Facts<'_>) -> u64 {
     let subject = &facts.path.subject;
     let Some(service) = &subject.service else { return 0 };
     let mut sockets: BTreeMap<u32, Exchanges> = BTreeMap::new();
-    let arch = facts.trace.meta.arch;
-    let mut transfers: BTreeMap<u16, Option<Transfer>> = BTreeMap::new();
-    let mut transfer = |nr| {
-        let known = || syscall::name(arch, nr).and_then(Transfer::of);
-        *transfers.entry(nr).or_insert_with(known)
-    };
-    for call in facts.timeline.calls.iter().filter(|call| subject.owns(call.task)) {
+    let calls = (0..).map(CallId::at).zip(&facts.timeline.calls);
+    for (id, call) in calls.filter(|(_, call)| subject.owns(call.task)) {
         let Some(object) = call.object().filter(|object| !service.asks(*object)) else { continue };
-        let is_socket = facts
-            .timeline
-            .objects
-            .get(object)
-            .is_some_and(|o| matches!(o.kind, ObjectKind::Socket | ObjectKind::Datagrams));
-        let moved = call.ret().is_some_and(|ret| ret > 0);
-        if !is_socket || !moved {
+        let Some(group) = facts.call_groups.id(id).map(|id| facts.call_groups.get(id)) else {
             continue;
-        }
-        let socket = sockets.entry(object).or_default();
-        match transfer(call.nr) {
-            Some(Transfer::Takes) => socket.add(0, call.times()),
-            Some(Transfer::Gives) => socket.add(1, call.times()),
-            _ => {}
+        };
+        let is_socket = matches!(group.kind, Some(ObjectKind::Socket | ObjectKind::Datagrams));
+        let direction = match group.transfer {
+            Some(Transfer::Takes) => 0,
+            Some(Transfer::Gives) => 1,
+            _ => continue,
+        };
+        if is_socket && call.ret().is_some_and(|ret| ret > 0) {
+            sockets.entry(object).or_default().add(direction, call.times());
         }
     }
     sockets.values().map(|socket| socket.turns[0].min(socket.turns[1])).sum()

@@ -24,7 +24,7 @@ pub struct Check {
 pub enum CheckOutcome {
     /// There is a finding.
     Found,
-    /// Its row has so little time that nothing is to be saved.
+    /// Its row has less time than a finding needs.
     #[default]
     RuledOut,
     /// Its row has time, but nothing shows that it could be saved.

@@ -1,16 +1,13 @@
-//! A program that serves: how long it was busy, and what a request cost.
+//! A program that serves: its requests, and what one cost. Its busy time is `net_ns` of the report, its idle
+//! time the row `idle`.
 //!
 //! Data only. Not for how requests are counted; see `deadweight-core`.
 
 use serde::{Deserialize, Serialize};
 
-/// The work of a program that serves: it was joined while it ran, or takes connections until a signal ends it.
+/// The requests of a program that serves: it was joined while it ran, or takes connections until a signal ends it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServiceInfo {
-    /// The part of the wall time in which it was not idle, without tracing overhead and other programs.
-    pub busy_ns: u64,
-    /// The part in which all its tasks waited for work.
-    pub idle_ns: u64,
     /// Answers on its sockets: data sent after data had been received on the same one. 0 if none was seen.
     pub requests: u64,
     /// CPU time of all its tasks per request, without its start and without tracing overhead.

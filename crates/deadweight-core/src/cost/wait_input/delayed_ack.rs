@@ -55,13 +55,12 @@ impl Stalls {
             let Some(group) = facts.call_groups.id(id).map(|id| facts.call_groups.get(id)) else {
                 continue;
             };
-            let transfer = Transfer::of(group.name);
             let Some(object) = call.object().filter(|_| group.process == process) else { continue };
             if group.kind != Some(ObjectKind::Socket) {
                 continue;
             }
             let socket: &mut Socket = sockets.entry(object).or_default();
-            match (transfer, waits.get(&id)) {
+            match (group.transfer, waits.get(&id)) {
                 (Some(Transfer::Gives), _) => *socket = Socket { replies: false, asked: true },
                 (Some(Transfer::Takes), Some((ns, block))) if socket.replies && socket.asked => {
                     let length = block.end - block.start;

@@ -14,6 +14,9 @@ use deadweight_trace::units::Ns;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+/// The calls with which a program takes connections.
+pub(crate) const TAKES_CONNECTIONS: [&str; 3] = ["accept", "accept4", "listen"];
+
 /// What is known of a subject that serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
@@ -88,7 +91,7 @@ fn serves(trace: &Trace, timeline: &Timeline, subject: &Subject) -> bool {
 /// Whether the process, or one that it forked and that did not become another program, takes connections.
 fn takes_connections(trace: &Trace, timeline: &Timeline, subject: &Subject) -> bool {
     let number = |name: &&str| syscall::number(trace.meta.arch, name);
-    let takes: Vec<u16> = ["accept", "accept4", "listen"].iter().filter_map(number).collect();
+    let takes: Vec<u16> = TAKES_CONNECTIONS.iter().filter_map(number).collect();
     let is_it = |call: &Call| {
         let task = timeline.task(call.task);
         let same = task.process == subject.process || task.execs.is_empty();

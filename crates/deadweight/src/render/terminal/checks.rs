@@ -22,7 +22,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report, all: bool) {
         ));
     }
     for (outcome, words) in [
-        (CheckOutcome::Needed, "with time but nothing to save"),
+        (CheckOutcome::Needed, "with time, but nothing shows a saving"),
         (CheckOutcome::NotCheckable, "not checkable"),
     ] {
         let names: Vec<&str> = of(outcome).map(|check| check.class.as_str()).collect();

@@ -30,7 +30,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
     }
     sheet.line(&line);
     if let Some(service) = &report.service {
-        requests(sheet, service, report.wall_ns);
+        requests(sheet, service, report);
     }
     if let Some(inside) = &report.inside {
         calls(sheet, inside);
@@ -132,9 +132,10 @@ fn inside(report: &Report) -> Option<(Ink, String)> {
 }
 
 /// How long a program that serves was busy, and what a request cost.
-fn requests(sheet: &mut Sheet, service: &ServiceInfo, wall_ns: u64) {
-    let share = percent(service.busy_ns as f64 / wall_ns.max(1) as f64);
-    let mut text = format!("busy for {} of {} ({share})", time(service.busy_ns), time(wall_ns));
+fn requests(sheet: &mut Sheet, service: &ServiceInfo, report: &Report) {
+    let (busy, wall) = (report.net_ns, report.wall_ns);
+    let share = percent(busy as f64 / wall.max(1) as f64);
+    let mut text = format!("busy for {} of {} ({share})", time(busy), time(wall));
     if service.cpu_ns_per_request > 0.0 {
         let each = nanoseconds(service.cpu_ns_per_request);
         let part = |part: &RequestPart| format!("{} {}", part.name, nanoseconds(part.ns));

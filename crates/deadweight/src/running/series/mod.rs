@@ -72,43 +72,46 @@ pub struct RunResults {
 }
 
 impl RunResults {
-    /// The positions of the clean runs that failed, if others did not: a failure takes another time than the work.
+    /// The positions of the clean runs that failed, if others did not.
     pub(super) fn failed_clean_runs(&self) -> Vec<usize> {
-        let failed = |at: &usize| is_failure(self.clean[*at].exit);
-        let failed: Vec<usize> = (0..self.clean.len()).filter(failed).collect();
-        if failed.len() < self.clean.len() { failed } else { Vec::new() }
+        failed(&self.clean, |run| run.exit)
     }
 
-    /// Leaves out the clean runs at these positions; those that failed are counted.
+    /// Leaves out the clean runs at these positions, in order; those that failed are counted.
     pub(super) fn leave_out(&mut self, positions: &[usize]) {
-        for at in positions.iter().rev() {
-            if *at >= self.clean.len() {
-                continue;
-            }
-            let run = self.clean.remove(*at);
-            if *at < self.clean_output.len() {
-                self.clean_output.remove(*at);
-            }
-            self.failed.extend(Some(run.exit).filter(|exit| is_failure(*exit)));
-        }
+        let gone = take_out(&mut self.clean, &mut self.clean_output, positions);
+        self.failed.extend(gone.iter().map(|run| run.exit).filter(|exit| is_failure(*exit)));
     }
 
     /// Leaves out the traced runs that failed, if others did not.
     fn leave_out_failed_traces(&mut self) {
-        let failed = |trace: &Trace| is_failure(trace.meta.exit.unwrap_or_default());
-        if !self.traces.iter().any(|trace| !failed(trace)) {
-            return;
-        }
-        for at in (0..self.traces.len()).rev() {
-            if failed(&self.traces[at]) {
-                let trace = self.traces.remove(at);
-                self.failed.extend(trace.meta.exit);
-                if at < self.traced_output.len() {
-                    self.traced_output.remove(at);
-                }
-            }
+        let positions = failed(&self.traces, ending_of);
+        let gone = take_out(&mut self.traces, &mut self.traced_output, &positions);
+        self.failed.extend(gone.iter().map(ending_of));
+    }
+}
+
+/// How a traced run ended.
+fn ending_of(trace: &Trace) -> Exit {
+    trace.meta.exit.unwrap_or_default()
+}
+
+/// The positions of runs that failed, if others did not: a failure takes another time than the work.
+fn failed<T>(runs: &[T], exit: impl Fn(&T) -> Exit) -> Vec<usize> {
+    let failed: Vec<usize> = (0..runs.len()).filter(|at| is_failure(exit(&runs[*at]))).collect();
+    if failed.len() < runs.len() { failed } else { Vec::new() }
+}
+
+/// Takes the runs at these positions, in order, and their outputs out of the lists.
+fn take_out<T>(runs: &mut Vec<T>, outputs: &mut Vec<String>, positions: &[usize]) -> Vec<T> {
+    let mut gone = Vec::new();
+    for at in positions.iter().rev().filter(|at| **at < runs.len()).collect::<Vec<_>>() {
+        gone.push(runs.remove(*at));
+        if *at < outputs.len() {
+            outputs.remove(*at);
         }
     }
+    gone
 }
 
 fn is_failure(exit: Exit) -> bool {
