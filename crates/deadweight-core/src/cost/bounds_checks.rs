@@ -19,8 +19,8 @@
 //! # What it is mistaken for
 //! A wait for memory: a check of an index that was just loaded waits for that load, and the program
 //! would still wait without the check. deadweight leaves out such checks, and loops whose samples
-//! nearly all wait for one instruction that is no check. It also leaves out checks outside hot
-//! loops.
+//! nearly all wait for one to three instructions that are no checks. It also leaves out checks
+//! outside hot loops.
 //!
 //! # What to do
 //! Show the compiler the length once, before the loop: slice to a common length, or iterate instead
@@ -60,6 +60,11 @@ const MANY: f64 = 0.15;
 /// A loop that spends more than this part of its time waiting for one instruction that is no check
 /// is limited by that instruction. The processor does the checks meanwhile.
 const WAITING: f64 = 0.6;
+/// So is a loop that spends more than this part in a few of its instructions, none of them a check: a cache
+/// miss shows at the load, at what needs the value, and at what retires next.
+const WAITING_FEW: f64 = 0.85;
+/// How many instructions are few: at most so many, and at most one of so many.
+const FEW: (usize, usize) = (3, 5);
 /// The part of a loop's other time that remains if a compiler can process several elements at once:
 /// from pairs of programs, with the 128-bit vectors that compilers use by default.
 const VECTORISED: f64 = 0.5;
@@ -94,8 +99,16 @@ impl Checked {
 
     /// Whether its checks are worth reporting.
     fn is_about_checks(&self) -> bool {
-        let longest = self.others.values().max().copied().unwrap_or(0);
-        self.around.bounds_check_share() >= MANY && longest as f64 <= WAITING * self.all() as f64
+        self.around.bounds_check_share() >= MANY && !self.waits_for_memory()
+    }
+
+    /// Whether its time is in one instruction that is no check, or in very few.
+    fn waits_for_memory(&self) -> bool {
+        let mut hottest: Vec<u64> = self.others.values().copied().collect();
+        hottest.sort_unstable_by(|a, b| b.cmp(a));
+        let few = FEW.0.min(self.around.instructions as usize / FEW.1);
+        let part = |of: usize| hottest.iter().take(of).sum::<u64>() as f64 / self.all() as f64;
+        part(1) > WAITING || part(few) > WAITING_FEW
     }
 
     /// Which part of its instructions belongs to the checks.
@@ -395,6 +408,20 @@ mod tests {
             ],
         );
         assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn a_loop_whose_cache_misses_spread_over_three_instructions_is_refused() {
+        // As in a walk by columns: the load, the instruction that needs it, and the next load.
+        let stacks = |each: u64| {
+            let line = |at: &str| format!("main.step (main.go:11) {at} <- main.main (main.go:25)");
+            let at = ["@0x49e206", "@0x49e203", "@0x49e212", "@0x49e21f"].map(line);
+            let hits = [100 - 3 * each, each, each, each];
+            let stacks: Vec<_> = hits.into_iter().zip(at.iter().map(String::as_str)).collect();
+            found(&panicking("Go", STEP, "0x47f640", &stacks))
+        };
+        assert_eq!(stacks(31), "");
+        assert_ne!(stacks(26), "");
     }
 
     #[test]

@@ -24,13 +24,15 @@
 //! `println!` per row into a pipe: one write of 40 bytes for each of 300 000 rows.
 //! In `tests/programs`: `unbuffered.go`.
 
+mod remedy;
+
 use super::tiny_reads::{MANY, PER_OBJECT, TINY, can_be_joined, is_stream};
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::processes::ProcessId;
-use crate::inspect::small_calls::{SmallCalls, Stream};
+use crate::inspect::small_calls::SmallCalls;
 use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
 use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::CpuHolder;
@@ -188,98 +190,8 @@ fn draft(
         how: calls.how(),
         sites: calls.sites(facts),
         evidence,
-        remedy: remedy(&facts.processes.get(process).language, calls.stream()).into(),
+        remedy: remedy::of(facts, process, &calls).into(),
     })
-}
-
-fn remedy(language: &str, stream: Stream) -> &'static str {
-    match (language, stream) {
-        (_, Stream::Socket) => of_reply(language),
-        ("C", Stream::Standard) => {
-            "Give stdout a buffer (setvbuf(stdout, NULL, _IOFBF, 65536)), don't fflush per line, \
-             and collect what the program passes to write."
-        }
-        ("C", Stream::Opened) => {
-            "Write through stdio (fwrite, after setvbuf(file, NULL, _IOFBF, 65536)) without an fflush \
-             per piece, or collect what the program passes to write."
-        }
-        ("C++", Stream::Standard) => {
-            "Write '\\n' instead of std::endl, call std::ios::sync_with_stdio(false), and don't \
-             leave std::unitbuf on."
-        }
-        ("C++", Stream::Opened) => {
-            "Write through a std::ofstream, with '\\n' instead of std::endl and no std::flush, or \
-             collect what the program passes to write."
-        }
-        ("Rust", Stream::Standard) => {
-            "let mut out = std::io::BufWriter::new(std::io::stdout().lock()); then writeln!(out, \
-             ...): println! flushes every line."
-        }
-        ("Rust", Stream::Opened) => {
-            "Wrap it: let mut out = std::io::BufWriter::with_capacity(64 << 10, out); flush at the end."
-        }
-        ("Go", Stream::Standard) => {
-            "out := bufio.NewWriterSize(os.Stdout, 64<<10); defer out.Flush()"
-        }
-        ("Go", Stream::Opened) => {
-            "Wrap it: out := bufio.NewWriterSize(file, 64<<10); flush before file.Close."
-        }
-        ("Zig", _) => {
-            "Wrap the output: var out = std.io.bufferedWriter(file.writer()); and out.flush() at \
-             the end."
-        }
-        ("Crystal", Stream::Standard) => {
-            "STDOUT.sync = false and STDOUT.flush_on_newline = false; flush at the end."
-        }
-        ("Crystal", Stream::Opened) => {
-            "Leave IO buffering on (file.sync = false); flush at the end."
-        }
-        ("Python", Stream::Standard) => {
-            "Write through a buffer and without flush=True; run without -u."
-        }
-        ("Python", Stream::Opened) => {
-            "Open with a buffer (buffering=65536), and don't call flush or os.write for each piece."
-        }
-        ("JavaScript", _) => {
-            "Collect the pieces (parts.push, then parts.join) and write them at once: fs.writeSync \
-             and process.stdout.write make a call for each piece."
-        }
-        ("Java", _) => {
-            "Wrap it: new PrintStream(new BufferedOutputStream(out, 65536), false); System.out \
-             writes every line at once."
-        }
-        ("Ruby", _) => {
-            "Leave buffering on (io.sync = false), and write with print or <<, not syswrite."
-        }
-        ("PHP", _) => "Collect the output (ob_start(), or a string) and write it in one piece.",
-        ("Perl", _) => "Leave $| at 0, and write with print, not syswrite.",
-        ("Haskell", _) => "hSetBuffering handle (BlockBuffering (Just 65536)); no hFlush per line.",
-        ("shell", _) => {
-            "Each echo or printf is a call of its own: let one program (awk, sed) write all lines."
-        }
-        _ => "Collect output in a buffer of 64 KiB and flush it at the end.",
-    }
-}
-
-/// A peer waits for a reply: its parts can be joined, replies cannot.
-fn of_reply(language: &str) -> &'static str {
-    match language {
-        "Go" => {
-            "Write a message through a bufio.Writer around the connection, and flush it at its end."
-        }
-        "Rust" => "Write a message through a BufWriter around the stream, and flush it at its end.",
-        "Python" => {
-            "Join the parts of a message and send them at once: sock.sendall(b''.join(parts))."
-        }
-        "JavaScript" => {
-            "Join the parts of a message before socket.write, or socket.cork() before the first part \
-             and socket.uncork() after the last."
-        }
-        "Java" => {
-            "Write a message through a BufferedOutputStream around the socket's, and flush it at its end."
-        }
-        _ => "Join the parts of a message in one buffer, or give them to one writev or sendmsg.",
-    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@
 mod delayed_ack;
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::account::{Detail, Slice, What};
+use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
@@ -116,6 +116,13 @@ fn is_idleness(facts: &Facts<'_>, detail: &Detail) -> bool {
     }
 }
 
+/// Whether only the end of the waits lies on the critical path, after the work of another process of the
+/// command: this is the time to wake up, and that process is not slow.
+fn is_handed_over(facts: &Facts<'_>, entry: &Entry) -> bool {
+    let Detail::Waits(_, Some(peer)) = entry.detail else { return false };
+    entry.count == 0 && facts.processes.get(peer).own
+}
+
 /// The finding of replies that a delayed ACK held back.
 fn stalled(facts: &Facts<'_>, process: ProcessId, stalls: &Stalls) -> Draft {
     let name = facts.name(process);
@@ -157,7 +164,8 @@ fn draft(
     let delivered = |detail: &Detail| matches!(detail, Detail::Waits(WaitsFor::PipeData, Some(_)));
     let entries = || {
         let entries = found.wall.of_process(account, process);
-        let entries = entries.filter(|e| !is_idleness(facts, &e.detail));
+        let entries =
+            entries.filter(|e| !is_idleness(facts, &e.detail) && !is_handed_over(facts, e));
         entries.filter(|e| !stopped || delivered(&e.detail))
     };
     let sum = Sum::of(entries());

@@ -1,0 +1,218 @@
+//! What to do about tiny writes: by language, by what is written to, and, in C and C++, by what the stack says
+//! empties the buffer. Where the stack does not say it, the candidates are named.
+
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, heaviest};
+use crate::facts::processes::ProcessId;
+use crate::inspect::small_calls::{SmallCalls, Stream};
+
+/// What to do about the small writes of a process.
+pub(super) fn of(facts: &Facts<'_>, process: ProcessId, calls: &SmallCalls) -> &'static str {
+    let language = facts.processes.get(process).language.as_str();
+    match (language, calls.stream()) {
+        (_, Stream::Socket) => of_reply(language),
+        ("C" | "C++", stream) => {
+            of_stdio(language, stream, Emptied::by(facts, heaviest(&calls.places)))
+        }
+        (_, stream) => general(language, stream),
+    }
+}
+
+/// Why a buffer of C's or C++'s library was written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Emptied {
+    /// A read from `std::cin` empties the stream that it is tied to.
+    TiedRead,
+    /// `std::endl` writes a newline and empties the buffer.
+    Endl,
+    /// The program asked for it.
+    Flush,
+    /// C++ empties it after each output.
+    UnitBuffer,
+    /// The library writes at once, or the buffer is full.
+    Library,
+    /// The program calls `write` itself.
+    Direct,
+    /// The stack is not known.
+    Unknown,
+}
+
+impl Emptied {
+    fn by(facts: &Facts<'_>, site: CallSite) -> Self {
+        let symbols = facts.symbols();
+        let names: Vec<&str> =
+            site.frames(symbols).map(|(_, frame)| symbols.name(frame.function)).collect();
+        let any = |of: &dyn Fn(&str) -> bool| names.iter().any(|name| of(name));
+        let ends = |name: &str, with: &str| {
+            name.strip_suffix(with).is_some_and(|rest| rest.is_empty() || rest.ends_with(':'))
+        };
+        let of_cpp = any(&|name| name.contains("std::") && name.contains("ostream"));
+        if names.is_empty() {
+            Self::Unknown
+        } else if any(&|name| name.contains("istream") && name.contains("sentry")) {
+            Self::TiedRead
+        } else if any(&|name| name.starts_with("std::endl")) {
+            Self::Endl
+        } else if any(&|name| name.starts_with("std::flush") || ends(name, "ostream::flush")) {
+            Self::Flush
+        } else if any(&|name| matches!(name, "fflush" | "fflush_unlocked" | "_IO_fflush")) {
+            if of_cpp { Self::UnitBuffer } else { Self::Flush }
+        } else if of_cpp || any(&|name| name.starts_with("_IO_") || name.contains("filebuf")) {
+            Self::Library
+        } else {
+            Self::Direct
+        }
+    }
+}
+
+fn of_stdio(language: &str, stream: Stream, emptied: Emptied) -> &'static str {
+    match (emptied, language, stream) {
+        (Emptied::TiedRead, ..) => {
+            "std::cin.tie(nullptr), once at the beginning: std::cin is tied to std::cout, so each read from it \
+             empties the buffer of std::cout."
+        }
+        (Emptied::Endl, ..) => {
+            "Write '\\n' instead of std::endl, which empties the buffer each time."
+        }
+        (Emptied::Flush, "C++", _) => {
+            "Don't flush after each piece (std::flush, flush(), fflush): once at the end is enough."
+        }
+        (Emptied::Flush, ..) => "Don't call fflush after each piece: once at the end is enough.",
+        (Emptied::UnitBuffer, ..) => {
+            "Switch std::unitbuf off (out << std::nounitbuf): it empties the buffer after each output. \
+             std::cerr has it on: use std::clog where nobody waits for the line."
+        }
+        (Emptied::Library, _, Stream::Standard) => {
+            "The stream has no buffer, or one per line: setvbuf(stdout, NULL, _IOFBF, 65536) before the \
+             first output."
+        }
+        (Emptied::Library, ..) => {
+            "The stream has no buffer, or a small one: give it one of 64 KiB (setvbuf, or pubsetbuf in C++)."
+        }
+        (Emptied::Direct, "C++", _) => {
+            "Collect what the program passes to write, or write through a std::ofstream."
+        }
+        (Emptied::Direct, ..) => {
+            "Collect what the program passes to write, or write through stdio (fwrite)."
+        }
+        (Emptied::Unknown, "C++", _) => {
+            "Write '\\n' instead of std::endl and don't flush per piece; if std::cin is read between, \
+             std::cin.tie(nullptr). Or collect what the program passes to write."
+        }
+        (Emptied::Unknown, ..) => {
+            "Give the stream a buffer (setvbuf with _IOFBF and 65536), don't fflush per piece, and collect \
+             what the program passes to write."
+        }
+    }
+}
+
+fn general(language: &str, stream: Stream) -> &'static str {
+    match (language, stream) {
+        ("Rust", Stream::Standard) => {
+            "let mut out = std::io::BufWriter::new(std::io::stdout().lock()); then writeln!(out, \
+             ...): println! flushes every line."
+        }
+        ("Rust", Stream::Opened) => {
+            "Wrap it: let mut out = std::io::BufWriter::with_capacity(64 << 10, out); flush at the end."
+        }
+        ("Go", Stream::Standard) => {
+            "out := bufio.NewWriterSize(os.Stdout, 64<<10); defer out.Flush()"
+        }
+        ("Go", Stream::Opened) => {
+            "Wrap it: out := bufio.NewWriterSize(file, 64<<10); flush before file.Close."
+        }
+        ("Zig", _) => {
+            "Wrap the output: var out = std.io.bufferedWriter(file.writer()); and out.flush() at \
+             the end."
+        }
+        ("Crystal", Stream::Standard) => {
+            "STDOUT.sync = false and STDOUT.flush_on_newline = false; flush at the end."
+        }
+        ("Crystal", Stream::Opened) => {
+            "Leave IO buffering on (file.sync = false); flush at the end."
+        }
+        ("Python", Stream::Standard) => {
+            "Write through a buffer and without flush=True; run without -u."
+        }
+        ("Python", Stream::Opened) => {
+            "Open with a buffer (buffering=65536), and don't call flush or os.write for each piece."
+        }
+        ("JavaScript", _) => {
+            "Collect the pieces (parts.push, then parts.join) and write them at once: fs.writeSync \
+             and process.stdout.write make a call for each piece."
+        }
+        ("Java", _) => {
+            "Wrap it: new PrintStream(new BufferedOutputStream(out, 65536), false); System.out \
+             writes every line at once."
+        }
+        ("Ruby", _) => {
+            "Leave buffering on (io.sync = false), and write with print or <<, not syswrite."
+        }
+        ("PHP", _) => "Collect the output (ob_start(), or a string) and write it in one piece.",
+        ("Perl", _) => "Leave $| at 0, and write with print, not syswrite.",
+        ("Haskell", _) => "hSetBuffering handle (BlockBuffering (Just 65536)); no hFlush per line.",
+        ("shell", _) => {
+            "Each echo or printf is a call of its own: let one program (awk, sed) write all lines."
+        }
+        _ => "Collect output in a buffer of 64 KiB and flush it at the end.",
+    }
+}
+
+/// A peer waits for a reply: its parts can be joined, replies cannot.
+fn of_reply(language: &str) -> &'static str {
+    match language {
+        "Go" => {
+            "Write a message through a bufio.Writer around the connection, and flush it at its end."
+        }
+        "Rust" => "Write a message through a BufWriter around the stream, and flush it at its end.",
+        "Python" => {
+            "Join the parts of a message and send them at once: sock.sendall(b''.join(parts))."
+        }
+        "JavaScript" => {
+            "Join the parts of a message before socket.write, or socket.cork() before the first part \
+             and socket.uncork() after the last."
+        }
+        "Java" => {
+            "Write a message through a BufferedOutputStream around the socket's, and flush it at its end."
+        }
+        _ => "Join the parts of a message in one buffer, or give them to one writev or sendmsg.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{repeat, weighed};
+
+    /// The remedy for 1 000 writes of 8 bytes with this stack.
+    fn remedy(stack: &str) -> String {
+        let write = |at| format!("{at} syscall write 1 8 from {stack}\n{} back 8\n", at + 300);
+        let writes = repeat(1000, 100, 400, write);
+        let text = format!(
+            "image app path /bin/app language C++\nimage libc.so.6 path /lib/libc.so.6\n\
+             image libstdc++.so.6 path /lib/libstdc++.so.6\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n\
+             {writes}500000 exit\n500000 off dead"
+        );
+        weighed(&text).findings.first().map_or(String::new(), |finding| finding.remedy.clone())
+    }
+
+    #[test]
+    fn the_stack_says_what_empties_the_buffer() {
+        let flush = "write @libc.so.6 <- _IO_file_write @libc.so.6 <- fflush @libc.so.6";
+        let tied = "std::ostream::flush @libstdc++.so.6 <- \
+                    \"std::basic_istream<char, std::char_traits<char> >::sentry::sentry\" @libstdc++.so.6";
+        let endl = "std::ostream::flush @libstdc++.so.6 <- \"std::endl<char, std::char_traits<char> >\" @libstdc++.so.6";
+        for (stack, expected) in [
+            (format!("{flush} <- {tied} <- next (a.cpp:3) <- main"), "std::cin.tie(nullptr), once"),
+            (format!("{flush} <- {endl} <- print (a.cpp:3) <- main"), "instead of std::endl, which"),
+            (format!("{flush} <- std::ostream::flush @libstdc++.so.6 <- main (a.cpp:9)"), "Don't flush"),
+            (format!("{flush} <- std::ostream::put @libstdc++.so.6 <- main (a.cpp:9)"), "std::unitbuf"),
+            (format!("{flush} <- log (a.cpp:9) <- main"), "Don't flush"),
+            ("write @libc.so.6 <- _IO_file_write @libc.so.6 <- vfprintf @libc.so.6 <- main (a.cpp:9)".into(), "setvbuf"),
+            ("write @libc.so.6 <- emit (a.cpp:9) <- main".into(), "passes to write"),
+        ] {
+            let remedy = remedy(&stack);
+            assert!(remedy.contains(expected), "{stack}: {remedy}");
+        }
+        assert!(!remedy("write @libc.so.6 <- emit (a.cpp:9) <- main").contains("endl"));
+    }
+}
