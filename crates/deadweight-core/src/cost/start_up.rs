@@ -6,7 +6,9 @@
 //!
 //! # How deadweight knows
 //! The trace records the exec, and a probe marks the arrival at main. Everything between the two is
-//! start-up, with its page faults and system calls. The time is exact.
+//! start-up, with its page faults and system calls. The time is exact. The program's own
+//! initialisers run before main too (Go's package variables, C++'s static objects): they are its own
+//! work, and the samples of their stacks name them.
 //!
 //! # What it is mistaken for
 //! A compiled program that starts a child for each item: this is *wait-child*, and the remedy is in
@@ -15,11 +17,13 @@
 //!
 //! # What to do
 //! Start the program once for many items (`xargs`, many arguments per call, one process that reads
-//! lines). For one short program: link statically, link fewer libraries, or initialise later.
+//! lines). For one short program: initialise on first use, link fewer libraries, or link statically.
 //!
 //! # Seen in
 //! A shell loop that calls a unit converter for each of 300 lines.
 //! In `tests/programs`: `static_hello.c`.
+
+mod initialisers;
 
 use super::wait_child::{around_work, started, starting, with_wrapped};
 use super::{AccountId, Claim, Class, Inspection};
@@ -62,6 +66,9 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .filter(|id| facts.processes.get(*id).own && facts.processes.get(*id).is_launcher())
         .flat_map(|parent| of_loops(found, parent))
         .collect();
+    if drafts.is_empty() {
+        drafts.extend(initialisers::drafts(found));
+    }
     if drafts.is_empty() {
         drafts.extend(of_one(found));
     }
@@ -159,9 +166,15 @@ fn of_one(found: &Inspection<'_, '_>) -> Option<Draft> {
             "{} of it in the system calls and page faults that load and link the program",
             time(linking)
         )],
-        remedy: "Link statically or against fewer libraries, initialise on first use, or start \
-                 once for many items."
-            .into(),
+        // Go and Zig link statically by default.
+        remedy: match facts.processes.get(process).language.as_str() {
+            "Go" | "Zig" => "Initialise on first use, or start once for many items.",
+            _ => {
+                "Link statically or against fewer libraries, initialise on first use, or start once \
+                 for many items."
+            }
+        }
+        .into(),
     })
 }
 

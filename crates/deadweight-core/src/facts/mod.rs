@@ -10,6 +10,7 @@ pub(crate) mod call_groups;
 pub(crate) mod call_site;
 pub(crate) mod churn;
 pub(crate) mod clean_run;
+pub(crate) mod initialisers;
 pub(crate) mod joinable;
 pub(crate) mod locks;
 pub(crate) mod overhead;

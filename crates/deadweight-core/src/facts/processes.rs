@@ -4,6 +4,7 @@
 //! the process whose wall time counts.
 
 use crate::facts::call_site::is_system_image;
+use crate::facts::initialisers::Initialisers;
 use crate::path::Subject;
 use crate::timeline::{Span, Timeline, Within};
 use crate::visit_count;
@@ -49,7 +50,8 @@ pub(crate) struct Process {
     pub(crate) birth: Ns,
     /// ... to its last task's end.
     pub(crate) end: Ns,
-    /// When it was starting: from birth to exec, from exec to main. In order, disjoint.
+    /// When it was starting: from birth to exec, from exec to its own code (initialisers or main). In order,
+    /// disjoint.
     pub(crate) starts: Vec<(Ns, Ns)>,
     /// Whether it executed a program of its own.
     pub(crate) executed: bool,
@@ -244,6 +246,7 @@ impl Process {
         let comm = names.take_while(|(at, _)| *at <= executed_at).last();
         path.clone_into(&mut self.path);
         self.name = called(path, comm.map_or("", |(_, name)| symbols.name(*name))).to_owned();
+        let initialisers = Initialisers::of(timeline, symbols, &self.tasks).map(|found| found.from);
         let image = image_of(symbols, path).map(ImageId::at);
         self.image = image.or_else(|| self.first_image(timeline, symbols, executed_at));
         for (i, (at, path)) in execs.iter().enumerate() {
@@ -255,7 +258,9 @@ impl Process {
             });
             let first = i == 0 && mains.first().is_none_or(|m| *m >= *at);
             let from = if first { self.birth } else { *at };
-            let to = main.unwrap_or(*at);
+            // Initialisers are the program's own code, whether a probe at main was hit or not.
+            let own = initialisers.filter(|own| own >= at && *own < next);
+            let to = main.or(own).map_or(*at, |main| own.map_or(main, |own| own.min(main)));
             if from < to {
                 self.starts.push((from, to));
             }

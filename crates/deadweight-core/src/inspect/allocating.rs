@@ -5,7 +5,7 @@
 
 use super::shares::{Share, samples_of};
 use super::{Inspection, parts_of_tasks};
-use crate::account::{AccountId, Detail};
+use crate::account::{AccountId, Detail, OBSERVER};
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::path::cpu_holder::CpuHolder;
@@ -125,7 +125,8 @@ pub(crate) fn waits_caused_by(
             .is_some_and(|sample| symbol_roles.iter().any(|symbol_role| sample.under(*symbol_role)))
     };
     let entries = found.wall.entries.iter();
-    let unsampled = entries.filter(|e| e.process == process && !e.account.is_sampled());
+    let unsampled = entries
+        .filter(|e| e.process == process && !e.account.is_sampled() && e.account != OBSERVER);
     let with_it = unsampled.map(|entry| match entry.detail {
         Detail::Held(CpuHolder::Own(task)) => {
             entry.ns.part(parts.get(&task).copied().unwrap_or(0.0))
