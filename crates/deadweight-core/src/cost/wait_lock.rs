@@ -25,7 +25,7 @@
 //! A cache that renders a missing tile while it holds its mutex.
 //! In `tests/programs`: `contended.c`.
 
-mod aside;
+mod holder_runnable;
 
 use super::{Claim, Class, Inspection};
 use crate::account::{Slice, What};
@@ -36,11 +36,11 @@ use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Run, WokenBy};
-use aside::Aside;
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
+use holder_runnable::HolderRunnable;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
@@ -112,7 +112,7 @@ fn serialised(
     facts: &Facts<'_>,
     process: ProcessId,
     waits: &[LockWait],
-    aside: &Aside,
+    aside: &HolderRunnable,
 ) -> (Ns, Ns) {
     let (Some(first), Some(last)) =
         (waits.iter().map(|w| w.start).min(), waits.iter().map(|w| w.end).max())
@@ -124,7 +124,7 @@ fn serialised(
         changes.push((wait.start, Change::Waiting(1)));
         changes.push((wait.end, Change::Waiting(-1)));
     }
-    for (start, end) in aside.stretches() {
+    for (start, end) in aside.intervals() {
         changes.push((start, Change::Aside(1)));
         changes.push((end, Change::Aside(-1)));
     }
@@ -189,7 +189,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
     // This time includes the tracing overhead. Disturbances by other programs are left out: a holder
     // without a CPU is put aside.
     let undisturbed = found.wall.net().share_of(found.wall.total - found.wall.disturbed());
-    let aside = Aside::of(facts, waits);
+    let aside = HolderRunnable::of(facts, waits);
     let (amount, saving) = serialised(facts, process, waits, &aside);
     let [amount, saving] = [amount, saving].map(|ns| part(ns, undisturbed));
     let mut waiters = Weights::new();

@@ -5,7 +5,7 @@
 
 use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::churn::Churn;
-use crate::facts::joinable::{Joinable, Moved, Transfer};
+use crate::facts::mergeable::{Mergeable, Moved, Transfer};
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::{Call, Timeline};
@@ -113,8 +113,8 @@ pub(crate) struct CallGroup {
     pub(crate) sizes: Option<(u64, u64)>,
     /// Bytes transferred.
     pub(crate) bytes: u64,
-    /// How many could have been one call with the one before, see [`Joinable`].
-    pub(crate) joinable: u64,
+    /// How many could have been merged with the one before, see [`Mergeable`].
+    pub(crate) mergeable: u64,
     /// Distinct arguments of calls without a size (up to a limit).
     pub(crate) questions: BTreeSet<[u64; 4]>,
     /// Distinct results of calls with a size (up to a limit).
@@ -169,7 +169,7 @@ impl CallGroups {
         };
         let mut index: BTreeMap<Key, u32> = BTreeMap::new();
         let mut latest: Option<(Key, u32)> = None;
-        let mut joinable = Joinable::new(timeline);
+        let mut mergeable = Mergeable::new(timeline);
         let mut churning = churn.calls().iter().peekable();
         for (at, call) in (0..).map(CallId::at).zip(&timeline.calls) {
             let churns = churning.next_if_eq(&&at).is_some();
@@ -186,7 +186,7 @@ impl CallGroups {
             let group = &mut found.all[id as usize];
             group.count(timeline, call);
             if let Some(moved) = group.moved(timeline, call) {
-                group.joinable += joinable.count(&moved);
+                group.mergeable += mergeable.count(&moved);
             }
         }
         for block in &timeline.blocks {
@@ -312,7 +312,7 @@ impl CallGroup {
             asked: 0,
             sizes: None,
             bytes: 0,
-            joinable: 0,
+            mergeable: 0,
             questions: BTreeSet::new(),
             answers: BTreeSet::new(),
             objects: BTreeSet::new(),

@@ -21,10 +21,10 @@ const NS_PER_10_BYTES: u64 = 1;
 /// Calls without a duration lie on no path. The evidence mentions them if they are more than one in this many.
 const WITHOUT_DURATION: u64 = 50;
 
-/// How many calls a group would need in blocks: one where calls cannot be joined, see [`CallGroup::joinable`].
+/// How many calls a group would need in blocks: one where calls cannot be merged, see [`CallGroup::mergeable`].
 pub(crate) fn needed(group: &CallGroup) -> u64 {
-    let joined = part(group.bytes, group.joinable, group.calls);
-    group.calls - group.joinable + joined / BLOCK
+    let merged = part(group.bytes, group.mergeable, group.calls);
+    group.calls - group.mergeable + merged / BLOCK
 }
 
 /// `whole * part / all`.

@@ -6,7 +6,7 @@
 
 use crate::account::{AccountId, Attribution, Detail, OBSERVER};
 use crate::facts::Facts;
-use crate::facts::joinable::Transfer;
+use crate::facts::mergeable::Transfer;
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::{RequestPart, ServiceInfo};
 use deadweight_trace::ids::CallId;

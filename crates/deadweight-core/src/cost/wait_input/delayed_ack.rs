@@ -6,7 +6,7 @@
 
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weight, Weights};
-use crate::facts::joinable::Transfer;
+use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
 use crate::timeline::Block;
 use crate::timeline::descriptors::ObjectKind;

@@ -1,10 +1,11 @@
-//! Which reads and writes could have been one call with the one before: they work on the same object, and
-//! nobody waits between them.
+//! Which reads and writes could have been merged with the one before into one call: they work on the same
+//! object, and nobody waits between them.
 //!
 //! A write that answers a read of the same socket cannot be collected with the next answer: the peer waits for it. A
 //! read that got less than it asked for took all there was. Neither a size nor a number shows that; the order of the
 //! calls on one object does. Where calls were counted together, their order is not known: then as many as possible
-//! are taken to be divided. The cost classes judge what joining would save.
+//! are assumed to be separated, by a wait or a call in the other direction, so that they could not be one call. The
+//! cost classes judge what merging would save.
 
 use crate::facts::processes::ProcessId;
 use crate::timeline::descriptors::ObjectKind;
@@ -82,7 +83,7 @@ pub(crate) struct Moved<'c> {
 }
 
 /// The state of all objects while the calls are walked in order.
-pub(crate) struct Joinable {
+pub(crate) struct Mergeable {
     index: BTreeMap<Place, usize>,
     ends: Vec<Ends>,
     /// The object of the call before: loops stay with one.
@@ -90,7 +91,7 @@ pub(crate) struct Joinable {
     tasks: Vec<Pauses>,
 }
 
-impl Joinable {
+impl Mergeable {
     pub(crate) fn new(timeline: &Timeline) -> Self {
         let mut tasks = vec![Pauses::default(); timeline.tasks.len()];
         for block in timeline.blocks.iter().filter(|block| for_others(block.waits_for)) {
@@ -113,7 +114,7 @@ impl Joinable {
         at
     }
 
-    /// How many of these equal calls could have been one call with the call before them.
+    /// How many of these equal calls could have been merged with the call before them.
     pub(crate) fn count(&mut self, moved: &Moved<'_>) -> u64 {
         let Moved { call, transfer, .. } = *moved;
         let (times, ret) = (call.times(), call.ret().unwrap_or(-1));
@@ -135,24 +136,24 @@ impl Joinable {
         let drained = transfer == Transfer::Takes
             && moved.size.is_some_and(|size| u64::try_from(ret).is_ok_and(|got| got < size));
         if ret < 0 {
-            // Nothing was there, or no space was left: only the former divides.
+            // Nothing was there, or no space was left: only the former separates calls.
             if let Some(before) = ends[own].as_mut().filter(|_| transfer == Transfer::Takes) {
                 before.drained = true;
             }
             return 0;
         }
-        let divided = before.map_or(1, |before| divided(moved, task, &before, drained));
+        let separate = before.map_or(1, |before| separate(moved, task, &before, drained));
         let (end, asked) = (call.end, task.asked);
         ends[own] = Some(Latest { task: call.task, end, asked, drained, others: 0 });
         if let Some(other) = ends[other].as_mut().filter(|_| ret > 0) {
             other.others += times;
         }
-        times - divided.min(times)
+        times - separate.min(times)
     }
 }
 
-/// How many of these calls cannot be joined with the one before.
-fn divided(moved: &Moved<'_>, task: &Pauses, before: &Latest, drained: bool) -> u64 {
+/// How many of these calls cannot be merged with the one before.
+fn separate(moved: &Moved<'_>, task: &Pauses, before: &Latest, drained: bool) -> u64 {
     let Moved { call, transfer, .. } = *moved;
     let times = call.times();
     let emptied = match (drained, before.drained) {

@@ -1,21 +1,22 @@
 //! When a lock's holder had no CPU although it could run.
 //!
-//! Not for holders that are blocked: what they wait for under the lock is work under the lock.
+//! A holder that blocks while it has the lock is still in its critical section: that is not counted here.
 
 use crate::facts::Facts;
 use crate::facts::locks::LockWait;
 use crate::timeline::Run;
 use deadweight_trace::units::Ns;
 
-/// Stretches of time in which the holder had no CPU: in order, each with the sum of those before it.
-pub(super) struct Aside(Vec<(Ns, Ns, Ns)>);
+/// Intervals in which the holder was runnable but had no CPU: in order, each with the total length of those
+/// before it.
+pub(super) struct HolderRunnable(Vec<(Ns, Ns, Ns)>);
 
-impl Aside {
+impl HolderRunnable {
     /// Of one lock's waits, in order of their end. Until a release, the task that releases is the holder.
     pub(super) fn of(facts: &Facts<'_>, waits: &[LockWait]) -> Self {
         let mut from = waits.iter().map(|w| w.start).min().unwrap_or_default();
         let mut sum = Ns::ZERO;
-        let mut stretches = Vec::new();
+        let mut intervals = Vec::new();
         for wait in waits {
             let task = facts.timeline.task(wait.holder);
             let first = task.spans.partition_point(|s| s.start <= from).saturating_sub(1);
@@ -23,21 +24,21 @@ impl Aside {
             for (i, span) in spans.take_while(|(_, s)| s.start < wait.end) {
                 let (start, end) = (span.start.max(from), task.span_end(i).min(wait.end));
                 if span.run == Run::Runnable && end > start {
-                    stretches.push((start, end, sum));
+                    intervals.push((start, end, sum));
                     sum += end - start;
                 }
             }
             from = wait.end;
         }
-        Self(stretches)
+        Self(intervals)
     }
 
     /// From when to when.
-    pub(super) fn stretches(&self) -> impl Iterator<Item = (Ns, Ns)> {
+    pub(super) fn intervals(&self) -> impl Iterator<Item = (Ns, Ns)> {
         self.0.iter().map(|(start, end, _)| (*start, *end))
     }
 
-    /// The part of a wait in which the holder was not put aside.
+    /// The part of a wait in which the holder did not wait for a CPU.
     pub(super) fn worked(&self, wait: &LockWait) -> Ns {
         (wait.end - wait.start) - (self.before(wait.end) - self.before(wait.start))
     }
