@@ -1,4 +1,5 @@
-//! Commands that run other programs: cargo's checks, the live tests, the benchmark, the corpus.
+//! Commands that run other programs: cargo's checks, the live tests, the benchmark, and the scorer of a folder
+//! of programs with known hidden costs (the corpus).
 //!
 //! Each stops at the first failing step and names it. Holds no rules; see `tidy`.
 

@@ -27,7 +27,7 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<(), S
     std::fs::write(repository.path(&file), text(name)).map_err(|e| format!("{file}: {e}"))?;
     eprintln!(
         "wrote {file}\nnow add `mod {module};` and its place in the list in {CLASSES}/mod.rs, \
-         and its row in {ROWS}"
+         and its row in {ROWS}, with one more in `OF_CLASSES`"
     );
     Ok(())
 }
