@@ -11,6 +11,7 @@ use deadweight_trace::units::FileAddr;
 /// The input of the rules.
 pub(crate) struct Body<'a, 'n> {
     pub(crate) instructions: &'a [Instruction],
+    /// By instruction: whether it is the first one or the target of a jump or branch in the function.
     pub(crate) entered: &'a [bool],
     pub(crate) convention: Convention,
     pub(crate) names: &'a Names<'n>,
@@ -53,6 +54,7 @@ pub(crate) fn find(instructions: &[Instruction], addr: u64) -> Option<usize> {
     (addr < instructions[i].end()).then_some(i)
 }
 
+/// By instruction: whether it is the first one or the target of a jump or branch among them.
 pub(crate) fn entered(instructions: &[Instruction]) -> Vec<bool> {
     let mut entered = vec![false; instructions.len()];
     if let Some(first) = entered.first_mut() {

@@ -6,7 +6,7 @@
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountId(u8);
 
-/// By what time is charged to an account.
+/// How time is charged to an account: as whole slices, or by samples.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum ChargedBy {
     /// As whole slices, with both ends in the recording.
@@ -20,7 +20,7 @@ use ChargedBy::{Samples, Slices};
 const OF_CLASSES: u8 = 22;
 
 /// Of each account: its name, its group (the word that its row begins with; several rows may have the same), and
-/// by what it is charged.
+/// how it is charged.
 const ACCOUNTS: [(&str, &str, ChargedBy); 31] = [
     ("wait-input", "waiting", Slices),
     ("wait-output", "waiting", Slices),

@@ -5,7 +5,7 @@
 /// Functions of the process that seals.
 #[derive(Copy, Clone, Debug)]
 pub struct Host {
-    /// Gives up, for good, what this process may do beyond reading and writing to what is open.
+    /// Drops for good all privileges except reading files, and writing to files that are already open.
     pub drop_privileges: fn(),
     /// How many more bytes of memory this process may use; `u64::MAX` where nothing limits it.
     pub memory_left: fn() -> u64,

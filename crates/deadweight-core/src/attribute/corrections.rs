@@ -9,14 +9,17 @@ use crate::facts::Facts;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// So many samples are more than chance: of a birth or an end all, else those in the kernel's work for recording.
+/// Fewer samples may be chance. For calls that start or end a task or a program, all samples count; for others only
+/// those in the kernel's work for recording.
 const SEEN: u64 = 8;
 
-/// What samples show of one kind of entry, in all processes: one that lives for 0.1 ms has a sample or none.
+/// Samples of one kind of entry, summed over all processes, because a process that lives for 0.1 ms has at most one
+/// sample.
 #[derive(Copy, Clone, Default)]
 struct Sampled {
     ns: Ns,
-    /// The calibrated overhead that was taken out, without that of samples, which no sample shows.
+    /// The calibrated overhead already taken out, except the cost of the samples themselves: a sample cannot show its
+    /// own cost.
     overhead: Ns,
     samples: u64,
     for_recording: u64,

@@ -2,7 +2,8 @@
 //!
 //! - In: the facts of a run, with its path.
 //! - Out: an [`Attribution`]. Slices are summed immediately and never stored, so that ten million events take
-//!   bounded memory. Tracing overhead is subtracted from the span in which it shows.
+//!   bounded memory. Tracing overhead is subtracted from the span in which it shows; what only samples show of it
+//!   in `corrections`, and the recorder's time on a CPU that a task waited for in `waits`.
 //! - Must not know: which account a slice belongs to; see `cost`.
 
 mod corrections;
@@ -141,7 +142,7 @@ impl<'a, 't> Charge<'a, 't> {
                 self.span(task, index, slice(start, end, What::User), samples, taken);
             }
         }
-        // A piece longer than its task's life is a hole.
+        // A piece may be longer than its task's life: nothing explains the rest.
         if task.end < piece.end {
             let start = task.end.max(piece.start);
             self.add(&slice(start, piece.end, What::Unexplained), Ns::ZERO, &[]);

@@ -1,4 +1,4 @@
-//! The hits of a counting run, added up by the stacks that they came from.
+//! The probe hits of a counting run, added up by the stacks that they came from.
 //!
 //! A stack was taken of some hits only. Hits of one size from one caller at one stack depth are attributed
 //! to the stacks taken of such hits, in proportion; nearly always there is one. The other modules of
@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 const PLACES: usize = 1 << 16;
 /// Beyond this many sizes at one place, all others are added up as one.
 const SIZES: usize = 64;
-/// With fewer samples before counting stopped, the program's progress by then is unknown.
+/// How far the program had come when counting stopped is estimated from samples; with fewer than this until
+/// then, it is unknown.
 const ENOUGH: u64 = 100;
 
 /// Hits and bytes.
@@ -42,7 +43,7 @@ impl std::ops::AddAssign for Sum {
     }
 }
 
-/// Hits of one kind.
+/// Hits of one kind of probe.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
     places: BTreeMap<u64, Place>,
@@ -134,7 +135,7 @@ impl Hits {
     }
 }
 
-/// The hits of a counting run.
+/// The probe hits of a counting run.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
     trace: &'a Trace,

@@ -7,8 +7,8 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use std::cmp::Reverse;
 
-/// Jumps without a step back in time that a consistent recording never needs: contradictory records must
-/// not make the walk endless.
+/// A consistent recording never needs more successive jumps than this without a step back in time;
+/// contradictory records must not make the walk endless.
 const JUMPS: usize = 10_000;
 
 /// A waiter to return to.

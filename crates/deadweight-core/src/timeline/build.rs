@@ -1,5 +1,8 @@
 //! The walk over the events: which part of the timeline each one changes.
 //!
+//! The siblings make the changes: `births` lives of tasks, `switches` which task has a CPU, `wakes` the ends of
+//! waits, `inside` calls, faults and samples, `counted` calls that were counted together, `holes` lost records.
+//!
 //! `Live` keeps what a task is known to do; it becomes a span when that changes. Recordings have holes: an
 //! event that contradicts the state repairs it.
 

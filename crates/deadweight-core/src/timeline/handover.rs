@@ -18,8 +18,8 @@ const WATCHDOGS: [&str; 1] = ["runtime.sysmon"];
 /// A thread that loses its work gives up its CPU within this time: it only looks for other work first.
 const LAST_LOOK: Ns = Ns(200_000);
 
-/// Charges waits that a watchdog or an idle thread's clock ended to the task that had the work in the
-/// meantime, if one had it.
+/// If a watchdog or an idle thread's time-out ended a wait, charges that wait to the task that had the work
+/// in the meantime, if there was one.
 pub(super) fn past_idle_threads(timeline: &mut Timeline, symbols: &Symbols) {
     if !has_watchdog(symbols) {
         return;

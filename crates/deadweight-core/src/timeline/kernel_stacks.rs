@@ -1,8 +1,8 @@
 //! What a kernel call chain shows: what a blocked task waits for, and in which context a waker ran.
 //!
 //! Matches function names of the kernel (5.10 to 6.18), never addresses. Stacks are read leaf first, and
-//! the first function in the table decides: a task blocked on the mutex of a pipe waits for the mutex. Not
-//! for user stacks.
+//! the first function in the table decides: a task blocked on the mutex of a pipe waits for the mutex. Where
+//! no kernel stack is known, `wait_by_call` judges by the system call. Not for user stacks.
 
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_trace::ids::StackId;

@@ -12,11 +12,12 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 
-/// The check between two waits takes no more CPU time than this; more is work that the clock is for.
+/// The check between two waits takes no more CPU time than this; a thread that computes longer was woken by
+/// the clock on purpose, for periodic work.
 const LOOK: Ns = Ns(200_000);
 
-/// Charges waits that were repeated until a task of the program ended them to that task. Go's idle threads
-/// have their own rules, see `handover`.
+/// If a task of the program ended a repeated wait, charges also the repetitions before it, which the clock
+/// ended, to that task. Go's idle threads have their own rules, see `handover`.
 pub(super) fn until_the_event(timeline: &mut Timeline, symbols: &Symbols) {
     if has_watchdog(symbols) {
         return;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// A call that takes longer, in ns, is not made at a high rate.
 const LONGEST: u64 = 10_000;
-/// The time in this many calls is remembered; older ones count for half.
+/// When this many calls were measured, their number and total time are halved, so that newer calls weigh more.
 const REMEMBERED: u64 = 4096;
 
 /// The state of decimation.
@@ -18,7 +18,8 @@ const REMEMBERED: u64 = 4096;
 pub(super) struct Decimation {
     /// What recording adds to the time between entry and return, in ns.
     recording: u64,
-    /// Tids that the shared events exclude, at some call, and since when.
+    /// Tids of tasks that have events of their own for some call, so that the events of all tasks exclude them
+    /// there; and since when.
     passed: HashMap<u32, u64>,
     /// By task and call number: its calls.
     of: HashMap<(u32, u16), Of>,

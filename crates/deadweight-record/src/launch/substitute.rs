@@ -26,12 +26,12 @@ pub struct Substitute {
 pub(crate) struct Prepared {
     binary: CString,
     copy: CString,
-    /// Which of the files that the command can refer to are the binary.
+    /// Which of the files that the command can name are the binary.
     direct: Vec<bool>,
 }
 
 impl Substitute {
-    /// Prepares it. `candidates`: the files that the command can refer to; relative ones from `dir`.
+    /// Prepares it. `candidates`: the files that the command can name; relative ones from `dir`.
     pub(crate) fn prepare(
         &self,
         candidates: &[CString],

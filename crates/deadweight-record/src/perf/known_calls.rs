@@ -1,5 +1,6 @@
-//! The system calls that any user may record, the likeliest first, each with harmless arguments. For their
-//! tracepoints see `call_tracepoints`.
+//! The system calls that any user may record, the likeliest first, each with arguments with which a child makes it
+//! once without effect, to find its tracepoints' numbers (`tracepoint_scan`). For the choice among them see
+//! `call_tracepoints`.
 
 /// A call's number and those of its two tracepoints.
 pub(super) type Found = (u16, u64, u64);

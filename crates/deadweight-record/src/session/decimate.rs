@@ -4,9 +4,10 @@
 //! If the ring buffers show that a task repeats a short call, with the same arguments and result
 //! and without waiting, the task gets events of its own at that call, which record one in 61. The
 //! events of all tasks exclude it. Now and then each call is recorded for a moment, to check that
-//! it is still the same, and how long it takes. The kernel accepts the excluded tasks only once, so
-//! all present threads get events of their own. The number of calls stays exact, because the kernel
-//! counts to 61. Does not derive the number; see `merge::decimated`.
+//! it is still the same, and how long it takes. The list of excluded tasks can be set only once on
+//! the events that all tasks share, so all present threads get events of their own. The number of
+//! calls stays exact, because the kernel counts to 61. Does not derive the number; see
+//! `merge::decimated`.
 
 use super::Session;
 use super::decimated_call::TaskCallEvents;

@@ -14,7 +14,7 @@ use std::io;
 /// take [`SAMPLE_SHARE`] of the CPU: the interrupt alone takes 3 µs on bare metal and up to 15 µs in a virtual
 /// machine. Odd, so as not to be in phase with any kernel tick.
 const SAMPLE_PERIODS: [u64; 2] = [199_933, 999_983];
-/// One part in this many, as calibrated: between other work a sample costs nearly twice as much.
+/// Samples may take 1/80 of the CPU time by their calibrated cost; in a real program one costs nearly twice as much.
 const SAMPLE_SHARE: u64 = 80;
 /// Up to this many CPUs the sampling clock follows all tasks: 40 MB/s for each busy CPU.
 const WIDE_CLOCK_CPUS: usize = 8;

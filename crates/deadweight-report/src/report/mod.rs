@@ -4,6 +4,8 @@
 //! - Out: [`Report`], the only thing that `compare`, `gate` and the command's views read.
 //! - Must not know: how a value was computed, or how it is displayed.
 //!
+//! The command writes the JSON (`render::json`); `read` reads and checks it.
+//!
 //! Field names are a contract: new fields are fine, renamed ones need a new `schema`. Times are integer nanoseconds;
 //! shares are of the wall time, 0 to 1.
 

@@ -26,11 +26,12 @@ pub struct BinaryInfo {
 
 type Context<'a> = addr2line::Context<lines::Slice<'a>>;
 
-/// Reads the info of `file`. `hits` are addresses that were hit: their unit is taken if there is no `main`.
+/// Reads the info of `file`. `addresses` are those that recorded stacks show in it: if there is no `main`, the unit
+/// of one of them is taken.
 pub(crate) fn read<'d, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
     context: Option<&Context<'_>>,
-    hits: &[u64],
+    addresses: &[u64],
 ) -> BinaryInfo {
     if let Some(info) = go(file) {
         return info;
@@ -38,7 +39,7 @@ pub(crate) fn read<'d, R: ReadRef<'d>>(
     let marks = symbol_table::marks(file);
     let mut info = BinaryInfo::default();
     if let Some(context) = context {
-        let places = marks.main.into_iter().chain(hits.iter().copied().take(100));
+        let places = marks.main.into_iter().chain(addresses.iter().copied().take(100));
         info = { places }.find_map(|at| unit(context, at)).unwrap_or_default();
     }
     if info.language.is_empty() {

@@ -12,8 +12,8 @@ pub(super) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> O
     near.filter(|(far, _)| *far <= few).map(|(_, other)| other)
 }
 
-/// A verb behind options is also a program's name: `words` ends with the command. Nothing is run, because
-/// the wrong one could do harm.
+/// Refuses a verb after options: in `deadweight -r 5 compare …` the word `compare` would be a program to run,
+/// and the wrong program could do harm. `words` is the whole command line and ends with `command`.
 pub(super) fn is_verb_meant(words: &[OsString], command: &[OsString]) -> Result<(), Failure> {
     let Some(verb) = command.first().and_then(|word| word.to_str()).filter(|w| is_verb(w)) else {
         return Ok(());

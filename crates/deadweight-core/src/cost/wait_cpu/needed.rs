@@ -1,7 +1,7 @@
 //! Threads whose work the program needs, though no wait on the critical path shows it.
 //!
-//! A thread that ends is joined by a call that leaves no record if it is over. So what it does before its end
-//! decides. Not for child processes: how these are waited for is recorded.
+//! `pthread_join` makes no system call to wait if the thread has already ended, so nothing is recorded. What
+//! the thread does before its end decides then. Not for child processes: how these are waited for is recorded.
 
 use crate::facts::Facts;
 use crate::timeline::WokenBy;
@@ -9,11 +9,12 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
-/// A thread whose process lives on for this part of the thread's life was not just asked to end.
+/// If a thread ended itself, and its process outlives it by at least this share of the thread's life, the thread
+/// did not end because the process was ending.
 const EARLY: f64 = 0.2;
-/// Woken this often by other threads, a thread is fed by them.
+/// A thread that others woke at least this often, not for a lock, gets its work from them.
 const FED: usize = 5;
-/// Others waited for this part of its work.
+/// Others waited for the thread for at least this share of its CPU time.
 const WAITED_FOR: f64 = 0.2;
 
 /// Whether the program needs what a thread does: it ended by itself, early or after others had fed it, or

@@ -1,4 +1,5 @@
-//! Findings about waits for the disk that nothing asked for by a sync.
+//! Findings about waits for the disk outside `fsync` and similar calls: in writes to files opened with O_SYNC
+//! or O_DSYNC, in calls that free blocks of files, and in all other calls.
 
 use super::calls::{frees as is_free, is_write};
 use super::{CLASS, FREQUENT};

@@ -1,8 +1,8 @@
 //! Teams: similar tasks side by side. The path goes through one of them; the mix of all is representative.
 //!
 //! Members have the same parent, the same start (the function of a thread, the program of a process;
-//! without either, the name), and lives that overlap. Workers that differ are no team: there the lead of
-//! the slowest bounds the saving.
+//! without either, the name), and lives that overlap. Workers that differ are no team: if only
+//! the last one gets faster, that saves at most the time by which it ended after the one before it.
 
 use crate::path::Subject;
 use crate::path::causes::{Cause, Totals, cause};

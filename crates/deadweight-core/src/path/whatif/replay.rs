@@ -1,8 +1,9 @@
 //! List scheduling of the recorded graph: the first ready task gets a CPU first, and gives it back after a
 //! time slice if others wait.
 //!
-//! Tasks are walked span by span as the schedule reaches them: nothing is copied. The time between two
-//! marks is one step, so the cost is that of the spans plus a little per edge.
+//! Tasks are walked span by span as the schedule reaches them: nothing is copied. A mark is where a task
+//! creates another or ends another's wait; its own end is none. The CPU time up to the next mark, wait or end is
+//! one step, so the cost is that of the spans plus a little per edge.
 
 use super::{Does, Removal, WhatIf};
 use crate::timeline::Run;

@@ -1,5 +1,6 @@
-//! Events that had no stop of their own: samples, page faults, and calls of free runs. They are
-//! synthesized at the next stop, and spread over the task's time on a CPU.
+//! Events that had no stop of their own: samples, page faults, and calls made while the task ran
+//! without stops at system calls (a free run, see `high_rate`). They are synthesized at the next
+//! stop, and spread over the task's time on a CPU.
 //!
 //! Does not account CPU time; see the parent.
 
@@ -18,7 +19,7 @@ const BUSY_INTERVAL: u64 = 100_000;
 const MAX_SPANS: usize = 64;
 
 impl Tracee {
-    /// The hit at a stop. It belongs to the time before.
+    /// The sample taken at a stop. It belongs to the time before.
     pub(in crate::ptrace) fn emit_sample(
         &mut self,
         sample: EventKind,

@@ -2,8 +2,8 @@
 //!
 //! Does not wait; see `requests::wait_among_many`.
 
-/// How many are remembered. A query for each takes a quarter of a microsecond, as long as a walk
-/// over ten in the kernel.
+/// How many are remembered. Asking for one task takes 0.25 µs, as long as the kernel takes to look
+/// through ten tasks in a wait for any.
 const REMEMBERED: usize = 16;
 
 /// The tasks that were resumed most recently, each once, the latest last.
