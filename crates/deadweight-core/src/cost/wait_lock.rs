@@ -6,7 +6,8 @@
 //!
 //! # How deadweight knows
 //! A task waits on a futex word, the holder ends the wait through the same word, and the waiter's
-//! stack shows a lock function (for Go: probes on the runtime's semaphores). The waiter is not on
+//! stack shows a lock function (for Go: probes on the runtime's semaphores). Where threads fight for
+//! a lock, futex calls fail because its word has changed meanwhile. A waiter is not on
 //! the critical path, because the holder's work fills that time. So this cost is a finding about
 //! waits between tasks. The row *waiting: lock* holds other time: waits that no task of the command
 //! ended, as those of an idle server are.
@@ -26,6 +27,7 @@
 //! In `tests/programs`: `contended.c`.
 
 mod holder_runnable;
+mod storm;
 
 use super::{Claim, Class, Inspection};
 use crate::account::{Slice, What};
@@ -69,6 +71,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     locks.retain(|_, waits| is_possible(waits));
     let mut drafts: Vec<Draft> =
         locks.into_iter().map(|((process, _), waits)| draft(found, process, &waits)).collect();
+    drafts.extend(storm::drafts(found));
     // Striped locks are many lock words at one line: only the worst word of each line is reported.
     drafts.sort_by_key(|d| std::cmp::Reverse(d.saving));
     let line = |d: &Draft| d.sites.first().map(|s| (s.function.clone(), s.line));

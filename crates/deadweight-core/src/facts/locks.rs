@@ -140,6 +140,11 @@ enum Purpose {
     Other,
 }
 
+/// Whether this stack is in a lock's function.
+pub(crate) fn waits_for_lock(symbols: &Symbols, stack: StackId) -> bool {
+    purpose(symbols, stack) == Some(Purpose::Lock)
+}
+
 /// What a stack waits on a futex for: the innermost known function decides.
 fn purpose(symbols: &Symbols, stack: StackId) -> Option<Purpose> {
     const OTHER: &[&str] = &[
