@@ -170,7 +170,7 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
     let findings = findings::inspect(&Inspection { facts: &facts, wall: &wall, cpu: &cpu });
     let mut warnings = [&trace.meta.warnings[..], &timeline.warnings].concat();
     warnings.extend(several(&subject, &facts));
-    warnings.extend(unnamed::warnings(&facts, &wall));
+    warnings.extend(unnamed::warnings(&facts, &wall, &findings));
     let exit = trace.meta.exit.unwrap_or_default();
     let report = Report {
         schema: SCHEMA,

@@ -1,15 +1,16 @@
 //! Warnings about code that ran and has no name or no line, so that missing names are not mistaken for
 //! missing code.
 //!
-//! Only where it matters for the reader: a large part of the program's own time. Problems of a file were
+//! Only where it matters for the reader: a large part of the program's own time, or a finding's place. Problems of a file were
 //! reported when it was sealed; they are not repeated.
 
 use crate::account::Attribution;
 use crate::facts::Facts;
 use crate::facts::call_site::is_system_image;
+use deadweight_report::report::Finding;
 use deadweight_trace::ids::ImageId;
 use deadweight_trace::symbols::is_c_library;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// From this share of the program's own time on, an image gets a warning.
 const LARGE: f64 = 0.1;
@@ -17,7 +18,7 @@ const LARGE: f64 = 0.1;
 const SAMPLES: u64 = 20;
 
 /// What is unknown of the code that had the program's own time on the path.
-pub(crate) fn warnings(facts: &Facts<'_>, wall: &Attribution) -> Vec<String> {
+pub(crate) fn warnings(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]) -> Vec<String> {
     let symbols = facts.symbols();
     let mut of_image: BTreeMap<ImageId, u64> = BTreeMap::new();
     let samples = wall.user_time().flat_map(|entry| &entry.samples);
@@ -29,10 +30,29 @@ pub(crate) fn warnings(facts: &Facts<'_>, wall: &Attribution) -> Vec<String> {
     let all: u64 = of_image.values().sum();
     let large = |samples: u64| samples >= SAMPLES && samples as f64 >= LARGE * all as f64;
     let large = of_image.into_iter().filter(|(_, samples)| large(*samples));
-    let mut warnings: Vec<String> = large.filter_map(|(image, _)| about(facts, image)).collect();
+    let mut images: BTreeSet<ImageId> = large.map(|(image, _)| image).collect();
+    images.extend(images_of_findings(facts, findings));
+    let mut warnings: Vec<String> =
+        images.into_iter().filter_map(|image| about(facts, image)).collect();
     // Several processes may each have generated code.
     warnings.dedup();
     warnings
+}
+
+/// The images that hold the first place of a finding, if it has no line: its time may be in calls that no sample shows.
+fn images_of_findings(facts: &Facts<'_>, findings: &[Finding]) -> Vec<ImageId> {
+    let symbols = facts.symbols();
+    let paths: BTreeSet<&str> = findings
+        .iter()
+        .filter_map(|f| f.sites.first().filter(|site| site.line == 0))
+        .map(|site| site.image.as_str())
+        .collect();
+    let images = (0..).map(ImageId::at).zip(&symbols.images);
+    let named = images.filter(|(_, image)| {
+        let path = symbols.name(image.path);
+        paths.contains(path) && !is_system_image(path)
+    });
+    named.map(|(id, _)| id).collect()
 }
 
 /// The option that makes a program list the code it generates, by the name of the file that runs it.
@@ -120,6 +140,26 @@ mod tests {
         assert!(warnings_of("no-lines").starts_with("/bin/app has no debug information"));
         let stripped = warnings_of("no-symbols no-lines");
         assert!(stripped.starts_with("/bin/app has neither") && stripped.lines().count() == 1);
+    }
+
+    #[test]
+    fn a_stripped_program_that_is_mostly_in_calls_is_said_to_be() {
+        let calls = |facts: &str| {
+            let calls = crate::cost::tests::repeat(50, 100, 1000, |at| {
+                format!(
+                    "{at} syscall fsync 3 from fsync @libc.so.6 <- ? @app+0x1200 <- main\n{} back 0\n",
+                    at + 900
+                )
+            });
+            let text = format!(
+                "image app path /bin/app {facts}\nimage libc.so.6 path /lib/libc.so.6\ntask 1 app\n0 on\n\
+                 0 exec /bin/app\n0 main\n{calls}60000 exit\n60000 off dead"
+            );
+            let traces = [Trace::from_text(&text).unwrap()];
+            weigh(&Weighing { traces: &traces, ..Weighing::default() }).unwrap().warnings.join("\n")
+        };
+        assert!(calls("no-symbols no-lines").starts_with("/bin/app has neither symbols"));
+        assert_eq!(calls(""), "");
     }
 
     #[test]

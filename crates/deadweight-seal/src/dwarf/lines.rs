@@ -4,6 +4,7 @@
 
 use crate::elf;
 use crate::frame::Frame;
+use addr2line::{LookupContinuation, LookupResult};
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
 use object::{Object, ReadRef};
 use std::borrow::Cow;
@@ -51,14 +52,25 @@ impl<'d> Sections<'d> {
     }
 }
 
-/// The frames at `address`, innermost first; empty where there is no debug information.
-pub(crate) fn find(context: &addr2line::Context<Slice<'_>>, address: u64) -> Vec<Frame> {
+/// The frames at `address`, innermost first; empty where there is no debug information. Split debug information
+/// (.dwo, .dwp) is not read: its file is noted in `split`.
+pub(crate) fn find(
+    context: &addr2line::Context<Slice<'_>>,
+    address: u64,
+    split: &mut Option<String>,
+) -> Vec<Frame> {
     // The last address is in no unit, and the search would overflow: it adds one.
     if address == u64::MAX {
         return Vec::new();
     }
-    // Split debug information (.dwo) is not loaded.
-    let frames = context.find_frames(address).skip_all_loads();
+    let frames = match context.find_frames(address) {
+        LookupResult::Load { load, continuation } => {
+            let path = load.path.map(|path| path.to_string_lossy().into_owned());
+            split.get_or_insert(path.unwrap_or_default());
+            continuation.resume(None).skip_all_loads()
+        }
+        LookupResult::Output(frames) => frames,
+    };
     let Ok(mut frames) = frames else { return Vec::new() };
     let mut found = Vec::new();
     while let Ok(Some(frame)) = frames.next()

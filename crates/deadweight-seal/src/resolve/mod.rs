@@ -89,14 +89,21 @@ fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Deta
             .push("has debug information that cannot be read; no line of it is known".to_owned());
     }
     let go = Table::read(&file).filter(|_| context.is_none());
+    let mut split = None;
     resolved.frames = addresses
         .iter()
         .map(|address| match (&context, &go) {
-            (Some(context), _) => lines::find(context, *address),
+            (Some(context), _) => lines::find(context, *address, &mut split),
             (None, Some(go)) => go.find(*address).into_iter().collect(),
             (None, None) => Vec::new(),
         })
         .collect();
+    resolved.warnings.extend(split.map(|path| {
+        format!(
+            "has split debug information ({path}), which is not read: functions and lines are known, inlined \
+             functions are not. Build it without -gsplit-dwarf"
+        )
+    }));
     name_machine_functions(&file, separate.as_ref(), addresses, &mut resolved.frames);
     for frame in resolved.frames.iter_mut().flatten() {
         frame.function = demangle(&frame.function);
