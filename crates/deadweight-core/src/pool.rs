@@ -314,8 +314,8 @@ fn clocks(report: &Report, runs: &[Report], clean: &[CleanRun]) -> Option<String
     let same = (1.0 / APART..=APART).contains(&apart);
     (!clean.is_empty() && !same && !report.findings.is_empty()).then(|| {
         format!(
-            "times in the findings' sentences are of a traced run, {} without tracing overhead; \
-             rows, places and savings are of the clean runs",
+            "times in the findings' sentences are of a traced run ({} without tracing); the ledger, the places and the \
+             savings are scaled to the median of the clean runs",
             time(Ns(traced))
         )
     })

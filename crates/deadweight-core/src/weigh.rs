@@ -125,8 +125,8 @@ fn apart(traced: &TracedRuns) -> Option<Apart> {
     let each = difference / traced.switches.max(1);
     let why = if each <= PER_SWITCH {
         format!(
-            "{} a switch at {}: the kernel starts and stops charging a task around the switch, \
-             the recording counts from switch to switch",
+            "{} for each of {}: the kernel charges a task until after the switch, the recording until \
+             the switch. This is harmless",
             time(Ns(each)),
             things(traced.switches, "switch")
         )
@@ -135,7 +135,7 @@ fn apart(traced: &TracedRuns) -> Option<Apart> {
          are in one of the two counts only"
             .to_owned()
     };
-    let text = format!("the recording has {share} {more} CPU time than the kernel counted; {why}");
+    let text = format!("the recording has {share} {more} CPU time than the kernel counted: {why}");
     Some(Apart { text, matters: Ns(difference).share_of(Ns(counted)) >= FAR })
 }
 
@@ -430,7 +430,7 @@ mod tests {
         assert!(apart(&traced(1_009_000, 9)).is_none());
         let switches = apart(&traced(940_000, 20)).unwrap();
         let said = &switches.text;
-        assert!(said.contains("6 % less") && said.contains("3.00 µs a switch"));
+        assert!(said.contains("6 % less") && said.contains("3.00 µs for each"));
         let far = apart(&traced(2_000_000, 1)).unwrap();
         assert!(far.text.contains("no parent waited for"));
         assert!(far.matters && !switches.matters);

@@ -109,8 +109,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let (_, high) = share.interval(saving);
     let name = facts.name(process);
     let mut evidence = vec![format!(
-        "{} in the allocator; the saving is larger than their time, because in test programs the code around \
-         allocations became faster, too",
+        "{} in the allocator; the saving may exceed their time: in test programs the code around allocations \
+         became faster, too",
         things(share.samples, "sample")
     )];
     if *beside > Ns::ZERO {

@@ -1,7 +1,7 @@
 //! Garbage collection.
 //!
 //! # What it is
-//! The collector's work in the program's time: marking live objects, sweeping dead ones, the help
+//! Garbage collection that delays the program: marking live objects, sweeping dead ones, the help
 //! that allocating code must give (assists), and the write barriers of pointers. The cost grows
 //! with the number of live pointers and with the rate of allocation.
 //!

@@ -354,7 +354,7 @@ mod tests {
                 found(&text)
             );
             let advice = advice(&text);
-            assert!(advice.starts_with("files are replaced or removed"), "{advice}");
+            assert!(advice.starts_with("replacing or removing files"), "{advice}");
             assert!(!advice.contains("ahead of need"), "{advice}");
         }
         assert!(advice(&waiting("openat 4294967196 4096 0")).contains("ahead of need"));

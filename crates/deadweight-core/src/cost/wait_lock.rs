@@ -1,7 +1,7 @@
 //! Waiting for a lock.
 //!
 //! # What it is
-//! One task waits for a lock while another task works for long under that lock. Work that could run
+//! One thread waits for a lock while another holds it for long. Work that could run
 //! in parallel runs one part after the other.
 //!
 //! # How deadweight knows

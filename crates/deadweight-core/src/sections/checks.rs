@@ -3,7 +3,7 @@
 use crate::account::{AccountId, Attribution, Entry};
 use crate::cost;
 use crate::facts::Facts;
-use deadweight_report::account::UNRECORDED;
+use deadweight_report::account::{IDLE, OBSERVER, UNRECORDED};
 use deadweight_report::report::{Check, CheckOutcome, Finding};
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
@@ -24,10 +24,12 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
     let gone = wall.of(UNRECORDED).share_of(wall.total);
     let unseen =
         (gone >= UNSEEN).then(|| format!("{:.0} % of the time is not recorded", gone * 100.0));
+    // Without tracing and idleness, but with what other programs took: a wait for them has a share, too.
+    let whole = wall.total - wall.of(OBSERVER) - wall.of(IDLE);
     cost::ids()
         .map(|class| {
             let account = AccountId::of_class(class);
-            let share = wall.of(account).share_of(wall.net()).min(1.0);
+            let share = wall.of(account).share_of(whole).min(1.0);
             let hidden = unsampled.as_ref().filter(|_| account.is_sampled()).or(unseen.as_ref());
             let outcome = if findings.iter().any(|finding| finding.class == class) {
                 CheckOutcome::Found

@@ -66,12 +66,13 @@ pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<
 
 /// The note of an account.
 fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> String {
-    let mut kinds: BTreeMap<Kind, (Ns, u64)> = BTreeMap::new();
+    let mut kinds: BTreeMap<Kind, (Ns, Times)> = BTreeMap::new();
     for entry in attribution.in_account(account) {
         if let Some(kind) = kind(facts, entry) {
             let (ns, times) = kinds.entry(kind).or_default();
+            let (on_path, all) = counted(facts, entry);
             *ns += entry.ns;
-            *times += counted(facts, entry);
+            *times = Times { on_path: times.on_path + on_path, all: times.all + all };
         }
     }
     let total = attribution.of(account);
@@ -117,7 +118,7 @@ fn ticks(facts: &Facts<'_>) -> Option<String> {
     (by_timer.share_of(idle) > 0.5).then(|| format!("a timer wakes it every {}", time(*typical)))
 }
 
-/// `held by a, b, or free but given late`: the tasks that had the CPU first.
+/// `held by a, b, or free, but ...`: the tasks that had the CPU first.
 fn holders(listed: Vec<String>) -> String {
     let (held, other): (Vec<_>, Vec<_>) =
         listed.into_iter().partition(|words| words.starts_with(HELD));
@@ -131,12 +132,30 @@ fn holders(listed: Vec<String>) -> String {
         .join(", or ")
 }
 
-/// How many began in an entry. Where all calls but a few of a group lie on the path, it is all of them: a finding counts
-/// these, and two numbers would seem to be of two things.
-fn counted(facts: &Facts<'_>, entry: &Entry) -> u64 {
-    let Detail::Calls(group) = entry.detail else { return entry.count };
-    let all = facts.call_groups.get(group).calls;
-    if all.saturating_sub(entry.count) <= all / FEW { entry.count.max(all) } else { entry.count }
+/// How many began in an entry, and how many there were, on the path or not. Where all calls but a few of a group lie on
+/// the path, it is all of them: a finding counts these, and two numbers would seem to be of two things.
+fn counted(facts: &Facts<'_>, entry: &Entry) -> (u64, u64) {
+    let Detail::Calls(group) = entry.detail else { return (entry.count, entry.count) };
+    let all = facts.call_groups.get(group).calls.max(entry.count);
+    if all - entry.count <= all / FEW { (all, all) } else { (entry.count, all) }
+}
+
+/// How many calls of a kind there were on the path, and in all.
+#[derive(Copy, Clone, Default)]
+struct Times {
+    on_path: u64,
+    all: u64,
+}
+
+impl Times {
+    fn words(self) -> String {
+        let of = if self.all > self.on_path {
+            format!(" of {}", count(self.all))
+        } else {
+            String::new()
+        };
+        format!("×{}{of}", count(self.on_path))
+    }
 }
 
 /// What a page fault of an account is: it distinguishes rows of the same group.
@@ -172,12 +191,12 @@ enum Kind {
 }
 
 impl Kind {
-    fn words(self, times: u64) -> String {
+    fn words(self, times: Times) -> String {
         match self {
             Self::Calls(name, Some(each)) => {
-                format!("{name} ×{}, {} each", count(times), bytes(each))
+                format!("{name} {}, {} each", times.words(), bytes(each))
             }
-            Self::Calls(name, None) => format!("{name} ×{}", count(times)),
+            Self::Calls(name, None) => format!("{name} {}", times.words()),
             Self::Words(words) => words,
         }
     }
@@ -210,7 +229,7 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
         Detail::Held(CpuHolder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
             match (facts.trace.meta.throttled > Ns::ZERO, facts.trace.meta.records_wakers()) {
                 (true, _) => "denied by a quota".to_owned(),
-                (false, true) => "free but given late".to_owned(),
+                (false, true) => "free, but the kernel was late to use it".to_owned(),
                 (false, false) => format!("{HELD}an unidentified task"),
             }
         }

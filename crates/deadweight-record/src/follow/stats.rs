@@ -92,8 +92,8 @@ impl RecordingStats {
         }
         if self.counted > 0 {
             warnings.push(format!(
-                "{} system calls came so fast that they were counted: numbers and sizes are exact, times are estimates \
-                 from at least one call in {TIME_ONE_IN}",
+                "{} system calls were too frequent to be recorded one by one: the kernel counted them (numbers and sizes \
+                 are exact) and timed at least one in {TIME_ONE_IN} (times are estimates)",
                 self.counted
             ));
         }

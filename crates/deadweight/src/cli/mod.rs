@@ -28,11 +28,12 @@ Examples:
 Reading the ledger:
   Each row is a part of the wall time (the elapsed time), and the rows add up to it exactly. Time
   that is not known has a row of its own. 'net work' is the program's own code without the costs
-  that have a row. Findings may overlap; rows never do. A saving is 'exact' if it is a time that was
-  measured; it is an 'estimate' if it is predicted: a range, a share of samples, or of a time that
-  was not measured.
-  'undisturbed' is the wall time without tracing and without what other programs took, 'at most'
-  where tracing took 20 % or more; -r 10 measures it. 'busy' is that of a server without idle time.
+  that have a row; '± 1.8 %' is its interval in shares of the wall time. Findings may overlap; rows
+  never do. A saving is 'exact' if this very time was measured, and an 'estimate' if it is predicted:
+  it is a range, comes from samples, or is a part of a time that no run has shown.
+  'undisturbed' is the wall time without tracing and without what other programs took. It says 'at
+  most' where tracing took 10 % or more of a single run; -r 10 measures it. 'busy', of servers, is
+  the same without the time in which there was no request.
 
 Exit status:
   The command's own; 128 + the signal's number if a signal ended it; 127 if it was not found; 126 if
@@ -246,7 +247,7 @@ pub struct Compare {
     #[arg(required = true, num_args = 1.., value_name = "SIDE")]
     pub sides: Vec<OsString>,
     /// Clean runs of each command. `auto`: until the factor is known to ±0.5 %, or for about 2.5
-    /// seconds each, with at least 10 runs.
+    /// seconds for each command on average, with at least 10 runs.
     #[arg(short, long, value_name = "N|auto", default_value = "auto")]
     pub runs: Runs,
     /// Warm-up runs of each command, which are not counted.
@@ -262,14 +263,14 @@ pub struct Compare {
     #[arg(short, long, num_args = 0..=1, require_equals = true, value_name = "CODES",
         default_missing_value = "all-non-zero")]
     pub ignore_failure: Option<Ignore>,
-    /// Exit with 1 if this condition holds, and with 0 if no such condition holds, whichever side is
-    /// faster. Examples: 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'. In benchmark files
+    /// Exit with 1 if this condition holds, else with 0, whichever side is faster. With several conditions: 1 if
+    /// one of them holds. Examples: 'B > A * 1.05', 'B.allocation > 10 %', 'B.wall > 3 ms'. In benchmark files
     /// each row is checked: 'B > A * 1.05', 'B.allocs/op > A.allocs/op'.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<String>,
     /// No traced runs, and so no reasons: only whether the times differ, and by how much. Without this
-    /// option, commands that differ are traced after the timing, for at most half its time or half a
-    /// second; with --export-json and --fail-if all commands are traced, for up to 2 seconds each.
+    /// option, commands that differ are traced after the timing, for half of its time or half a second,
+    /// whichever is longer; with --export-json and --fail-if always, for up to 2 seconds each.
     #[arg(long, conflicts_with = "of")]
     pub no_why: bool,
     /// Report on this process inside each command; `NAME:2` is the second process of that name.
@@ -300,7 +301,7 @@ pub struct Compare {
     /// Write the comparisons as JSON to FILE; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
-    /// Print nothing; the exit status has the result.
+    /// Print nothing; only the exit status has the result.
     #[arg(short, long)]
     pub quiet: bool,
     /// How to print.
@@ -323,7 +324,7 @@ pub struct Gate {
     /// Reports of `--export-json` (*.json) or recordings (*.dwt) as NAME=FILE, and conditions.
     #[arg(required = true, value_name = "NAME=FILE|CONDITION")]
     pub words: Vec<String>,
-    /// Print nothing; the exit status has the result.
+    /// Print nothing; only the exit status has the result.
     #[arg(short, long)]
     pub quiet: bool,
 }

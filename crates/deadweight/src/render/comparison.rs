@@ -6,8 +6,8 @@ use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time_in};
 use crate::cli::TimeUnit;
 use deadweight_report::compare::{
-    Comparison, MATERIAL, Ratio, RowDifference, SMALLEST_DIFFERENCE, Side, Verdict, fewest, side,
-    smallest_p,
+    ALPHA, Comparison, MATERIAL, Ratio, RowDifference, SMALLEST_DIFFERENCE, Side, Verdict, fewest,
+    side, smallest_p,
 };
 use deadweight_report::report::Report;
 
@@ -167,6 +167,9 @@ fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
         line.push(Ink::Plain, "  ");
     }
     let mut text = format!("({}, {}{})", interval(ratio), chance(ratio.p), turns(ratio));
+    if *verdict == Verdict::NoDifference && ratio.p < 0.05 && ratio.p >= ALPHA {
+        text.push_str(&format!(" A difference is reported from p < {ALPHA} on."));
+    }
     if let Some(runs) = comparison.runs_needed {
         let shown = percent((ratio.value - 1.0).abs().max(SMALLEST_DIFFERENCE));
         text.push_str(&format!(
@@ -297,7 +300,7 @@ fn trust(sheet: &mut Sheet, comparison: &Comparison, shown: &[&RowDifference]) {
         } else {
             format!("{a} + {b} traced runs")
         };
-        format!("{runs}: too few to distinguish a row from chance")
+        format!("{runs} are too few to say which rows are beyond chance")
     } else {
         return;
     };

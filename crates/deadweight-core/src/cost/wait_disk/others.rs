@@ -45,13 +45,13 @@ pub(super) fn frees(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -
     let calls: Vec<&str> = names.into_keys().collect();
     let opens = calls.iter().any(|name| matches!(*name, "open" | "openat" | "creat"));
     let text = format!(
-        "{} was blocked {} in {} until blocks of files were free that it removed, replaced or cut off.",
+        "{} was blocked {} in {} until the file system had freed the blocks of what it removed, replaced or truncated.",
         facts.name(process),
         things(sum.count, "time"),
         calls.join(" and ")
     );
     let remedy = if opens { CUT_OFF } else { REMOVED };
-    draft(found, process, sum, "files are replaced or removed", text, remedy)
+    draft(found, process, sum, "replacing or removing files waits for the disk", text, remedy)
 }
 
 /// Reads, and waits for other reasons.
@@ -116,7 +116,7 @@ const CUT_OFF: &str = "Nothing is read: opening with O_TRUNC frees the old conte
                        overwrite it (pwrite, then ftruncate), or write it once. A file system that is \
                        mounted with `discard` reports to the device each freed block: fstrim now and then \
                        avoids that.";
-const REMOVED: &str = "Nothing is read: blocks are freed. Remove or replace fewer files, or keep one open and \
+const REMOVED: &str = "These waits are no reads. Remove or replace fewer files, or keep one open and \
                        overwrite it. A file system that is mounted with `discard` reports to the device each \
                        freed block: fstrim now and then avoids that.";
 const WRITES: &str = "Leave the flushing to the kernel: write less, in larger blocks, or to a file whose \

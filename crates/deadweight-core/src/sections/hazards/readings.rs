@@ -24,19 +24,20 @@ pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
         return None;
     }
     let (along, across) = (in_words(facts, &along), in_words(facts, &across));
-    let most = |reading: &BTreeMap<String, Ns>, other: &BTreeMap<String, Ns>| {
-        let more = |word: &String, ns: Ns| ns - other.get(word).copied().unwrap_or_default();
-        let most = reading.iter().max_by_key(|(word, ns)| more(word, **ns));
-        most.map(|(word, ns)| format!("{} {word}", percent(*ns, subject.wall())))
+    let of = |reading: &BTreeMap<String, Ns>, word: &String| {
+        reading.get(word).copied().unwrap_or_default()
     };
+    let more = |word: &String| of(&along, word) - of(&across, word);
+    // The cause that the ledger shows larger, with its size in both.
+    let cause = along.keys().max_by_key(|word| more(word))?;
+    let [along, across] =
+        [&along, &across].map(|reading| percent(of(reading, cause), subject.wall()));
     Some(Hazard {
         id: "two-readings".into(),
         text: format!(
-            "This run can be read in two ways, and both are right. Followed along what the end waited for, the wall time \
-             is {}: the ledger shows this. Shared among all tasks that were on a CPU, it is {}. Of a finding, use the \
-             range.",
-            most(&along, &across)?,
-            most(&across, &along)?
+            "There are two ways to divide this run. Along the waits that led to its end, {along} of the traced time is \
+             \"{cause}\": the ledger shows this. By what ran at each moment, it is {across}. Trust the range of a saving, \
+             not one number."
         ),
     })
 }

@@ -86,20 +86,19 @@ fn cause(doubt: &Doubt, clean: &[CleanRun], walls: &[u64]) -> String {
     let on_cpu = more(|run| (run.user + run.system).0);
     let displaced = more(|run| run.counters.displaced);
     if explains(throttled) {
-        format!(": a CPU quota of the cgroup kept them from running for {}", time(Ns(throttled)))
+        format!(": a CPU quota of the cgroup stopped it for {}", time(Ns(throttled)))
     } else if read >= NOTABLE_BLOCKS {
-        format!(": they read {} from storage that the others had in memory", bytes(read * BLOCK))
+        format!(", reading {} from storage that the others had in memory", bytes(read * BLOCK))
     } else if explains(on_cpu) {
         format!(
-            ": they were {} longer on a CPU, so the CPU was slower (its clock, its caches, a \
-             neighbour) or there was more to do",
+            ", with {} more CPU time: the CPU was slower (its clock, its caches, another virtual machine), or \
+             there was more to do",
             time(Ns(on_cpu))
         )
     } else if displaced > 0 {
-        let often = if displaced == 1 { "once".to_owned() } else { things(displaced, "time") };
-        format!(": other programs were given their CPU {often} more")
+        format!(": other programs took the CPU from it {} more", things(displaced, "time"))
     } else {
-        format!(": they waited {} longer without being on a CPU", time(Ns(longer - on_cpu)))
+        format!(", with {} more of waiting without a CPU", time(Ns(longer - on_cpu)))
     }
 }
 
@@ -131,11 +130,11 @@ mod tests {
         let first = said(run(3_000_000, 900_000, read), 0);
         assert!(first.contains("first run") && first.contains("from storage"), "{first}");
         let displaced = RunCounters { displaced: 3, ..plain };
-        assert!(said(run(3_000_000, 900_000, displaced), 4).contains("their CPU 3 times more"));
+        assert!(said(run(3_000_000, 900_000, displaced), 4).contains("the CPU from it 3 times more"));
         let throttled = RunCounters { throttled: Ns(1_900_000), ..displaced };
         assert!(said(run(3_000_000, 900_000, throttled), 4).contains("quota"));
-        assert!(said(run(3_000_000, 2_800_000, displaced), 4).contains("longer on a CPU"));
-        assert!(said(run(3_000_000, 900_000, plain), 4).contains("waited 2.00 ms longer"));
+        assert!(said(run(3_000_000, 2_800_000, displaced), 4).contains("more CPU time"));
+        assert!(said(run(3_000_000, 900_000, plain), 4).contains("2.00 ms more of waiting"));
     }
 
     #[test]

@@ -16,13 +16,10 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report, all: bool) {
     let mut parts = vec![format!("{} found", of(CheckOutcome::Found).count())];
     let ruled_out = of(CheckOutcome::RuledOut).count();
     if let Some(most) = of(CheckOutcome::RuledOut).max_by(|a, b| a.share.total_cmp(&b.share)) {
-        parts.push(format!(
-            "{ruled_out} ruled out (at most {} of the time each)",
-            percent(most.share)
-        ));
+        parts.push(format!("{ruled_out} ruled out (each below {})", percent(most.share)));
     }
     for (outcome, words) in [
-        (CheckOutcome::Needed, "with time, but nothing shows a saving"),
+        (CheckOutcome::Needed, "took time, but no saving can be shown"),
         (CheckOutcome::NotCheckable, "not checkable"),
     ] {
         let names: Vec<&str> = of(outcome).map(|check| check.class.as_str()).collect();
@@ -49,7 +46,7 @@ fn list(sheet: &mut Sheet, checks: &[Check]) {
         let text = match check.outcome {
             CheckOutcome::Found => format!("found, {share} of the time"),
             CheckOutcome::RuledOut => format!("ruled out, {share} of the time"),
-            CheckOutcome::Needed => format!("{share} of the time; nothing shows a saving"),
+            CheckOutcome::Needed => format!("{share} of the time; no saving can be shown"),
             CheckOutcome::NotCheckable => format!("not checkable: {}", check.why),
         };
         sheet.paragraph(line, 32, Ink::Faint, &text);

@@ -119,6 +119,7 @@ fn traced(report: &Report) -> Option<(Ink, String)> {
         (_, 0) => return None,
         (0, 1) => format!("one traced run, {}, tracing {overhead} of it", time(wall)),
         (0, n) => format!("{n} traced runs, {}, tracing {overhead} of it", time(wall)),
+        (_, n) if traced.overhead_share < 0.01 => format!("{n} traced, no slower"),
         (_, n) => format!("{n} traced, {overhead} slower"),
     };
     Some((Ink::Plain, text))

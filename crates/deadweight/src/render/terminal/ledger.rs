@@ -113,14 +113,19 @@ fn layout(width: usize, time_columns: usize, group_columns: usize, note: usize) 
 fn entries(table: &Table<'_>) -> Vec<Entry> {
     let (small, large): (Vec<&Row>, Vec<&Row>) =
         table.rows.iter().filter(|r| r.ns > 0).partition(|r| share(r.ns, table.total) < SMALL);
-    let mut entries: Vec<Entry> = large.into_iter().map(|row| entry(row, table.total)).collect();
+    // A group that has a large row is not named again.
+    let in_list = |row: &&Row| {
+        let repeats = large.iter().any(|other| other.group == row.group);
+        if repeats { name(row) } else { first_word(&row.group).to_owned() }
+    };
+    let mut entries: Vec<Entry> = large.iter().map(|row| entry(row, table.total)).collect();
     match small.as_slice() {
         [] => {}
         [only] => entries.push(entry(only, table.total)),
         several => entries.push(Entry {
             ns: several.iter().map(|r| r.ns).sum(),
             group: "other".into(),
-            note: several.iter().map(|r| first_word(&r.group)).fold(String::new(), listed),
+            note: several.iter().map(in_list).fold(String::new(), listed),
             account: String::new(),
         }),
     }
@@ -154,12 +159,12 @@ fn first_word(group: &str) -> &str {
 }
 
 /// `a, b, c` without repetitions.
-fn listed(mut list: String, word: &str) -> String {
+fn listed(mut list: String, word: String) -> String {
     if !list.split(", ").any(|w| w == word) {
         if !list.is_empty() {
             list.push_str(", ");
         }
-        list.push_str(word);
+        list.push_str(&word);
     }
     list
 }
