@@ -130,6 +130,13 @@ impl AccountId {
     }
 }
 
+/// What a reader sees of a row: the name of its account, or its group if this version does not know the account.
+#[must_use]
+pub fn row_name<'r>(account: &str, group: &'r str) -> &'r str {
+    let known = AccountId::of_class(account);
+    if known.id() == account { known.name() } else { group }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,9 +5,9 @@
 //! and leaving the kernel costs more than copying the bytes.
 //!
 //! # How deadweight knows
-//! The trace has every call with the size that the program asked for. The time inside the calls is
-//! exact, except for the cost of entering and leaving the kernel: this is calibrated, to about 30
-//! ns per call. Of the program's own time, only samples at the call or in its library wrapper count
+//! The trace has every call with the size that the program asked for. Of frequent calls, which the
+//! kernel counts, one in 29 is timed; else the time inside is exact, except for the cost of entering
+//! and leaving the kernel: this is calibrated, to about 30 ns per call. Of the program's own time, only samples at the call or in its library wrapper count
 //! as saving.
 //!
 //! # What it is mistaken for

@@ -6,9 +6,9 @@
 //!
 //! # How deadweight knows
 //! The trace has every call with its size and its object. Calls can be joined only if they follow
-//! each other on one object, with no read from it, no wait and no poll between. The time inside the
-//! calls is exact, except for the cost of entering and leaving the kernel: this is calibrated, to
-//! about 30 ns per call. Small reads at a pipe's other end are counted too if the reader belongs to
+//! each other on one object, with no read from it, no wait and no poll between. Of frequent calls,
+//! which the kernel counts, one in 29 is timed; else the time inside is exact, except for the cost of
+//! entering and leaving the kernel: this is calibrated, to about 30 ns per call. Small reads at a pipe's other end are counted too if the reader belongs to
 //! the command.
 //!
 //! # What it is mistaken for

@@ -5,6 +5,7 @@
 use super::page::{Ink, Line, Page, Sheet, columns, fitted};
 use super::quantity::{Scale, percent, time_in};
 use crate::cli::TimeUnit;
+use deadweight_report::account::row_name;
 use deadweight_report::compare::{
     ALPHA, Comparison, MATERIAL, Ratio, RowDifference, SMALLEST_DIFFERENCE, Side, Verdict, fewest,
     side, smallest_p,
@@ -179,18 +180,14 @@ fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     sheet.paragraph(line, 4, Ink::Faint, &text);
 }
 
-/// `: 86 % of it in system calls (tiny-reads)`.
+/// `: 86 % of it in tiny reads`.
 fn reason(comparison: &Comparison) -> Option<String> {
     if !matches!(comparison.verdict, Verdict::Faster | Verdict::Slower) {
         return None;
     }
     let row = comparison.reason().filter(|row| row.share >= NAMED)?;
     let part = if row.share > 0.995 { "all".to_owned() } else { percent(row.share) };
-    let account = match row.account.replace('-', " ") == row.group {
-        true => String::new(),
-        false => format!(" ({})", row.account),
-    };
-    Some(format!(": {part} of it in {}{account}", row.group))
+    Some(format!(": {part} of it in {}", row_name(&row.account, &row.group)))
 }
 
 fn faster(ratio: f64) -> String {
@@ -250,7 +247,8 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char, unit: Option<T
     if large.is_empty() {
         return;
     }
-    let group = large.iter().map(|row| columns(&row.group)).chain([5]).max().unwrap_or(5);
+    let name = |row: &RowDifference| row_name(&row.account, &row.group).to_owned();
+    let group = large.iter().map(|row| columns(&name(row))).chain([5]).max().unwrap_or(5);
     let total = comparison.difference_ns;
     let scale = Scale::of(unit, total.unsigned_abs().max(largest(&large)));
     // Cumulative rounding, so that the shown steps add up.
@@ -267,7 +265,7 @@ fn rows(sheet: &mut Sheet, comparison: &Comparison, letter: char, unit: Option<T
         line.push(Ink::Faint, if first { head } else { "" });
         amounts(&mut line, scale, (steps(row.difference_ns), give(scale, row)), row.share);
         line.push(Ink::Doubt, if row.is_chance() { "~ " } else { "" });
-        line.push(Ink::Strong, &row.group).pad_to(NOTES + group);
+        line.push(Ink::Strong, &name(row)).pad_to(NOTES + group);
         sheet.paragraph(line, NOTES + group, Ink::Plain, &change(row, unit));
         first = false;
     }

@@ -130,7 +130,9 @@ mod tests {
         let first = said(run(3_000_000, 900_000, read), 0);
         assert!(first.contains("first run") && first.contains("from storage"), "{first}");
         let displaced = RunCounters { displaced: 3, ..plain };
-        assert!(said(run(3_000_000, 900_000, displaced), 4).contains("the CPU from it 3 times more"));
+        assert!(
+            said(run(3_000_000, 900_000, displaced), 4).contains("the CPU from it 3 times more")
+        );
         let throttled = RunCounters { throttled: Ns(1_900_000), ..displaced };
         assert!(said(run(3_000_000, 900_000, throttled), 4).contains("quota"));
         assert!(said(run(3_000_000, 2_800_000, displaced), 4).contains("more CPU time"));

@@ -5,7 +5,7 @@
 
 use crate::render::page::{Ink, Line, Sheet, columns};
 use crate::render::quantity::Scale;
-use deadweight_report::account::AccountId;
+use deadweight_report::account::row_name;
 use deadweight_report::report::{Basis, Report, Row};
 use deadweight_report::stats::apportion::apportion;
 
@@ -149,8 +149,7 @@ fn entry(row: &Row, total: u64) -> Entry {
 
 /// The words of a row. Those of an account that this version does not know are its group's.
 fn name(row: &Row) -> String {
-    let account = AccountId::of_class(&row.account);
-    if account.id() == row.account { account.name().to_owned() } else { row.group.clone() }
+    row_name(&row.account, &row.group).to_owned()
 }
 
 /// `kernel` of `kernel, other`: what is in a list has no comma.
