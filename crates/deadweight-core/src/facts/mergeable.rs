@@ -2,9 +2,9 @@
 //! object, and nobody waits between them.
 //!
 //! A write that answers a read of the same socket cannot be collected with the next answer: the peer waits for it. A
-//! read that got less than it asked for took all there was. Neither a size nor a number shows that; the order of the
-//! calls on one object does. Where calls were counted together, their order is not known: then as many as possible
-//! are assumed to be separated, by a wait or a call in the other direction, so that they could not be one call. The
+//! read that got less than it asked for took all there was. Neither the sizes nor the number of calls show that; the order of the
+//! calls on one object does. Where calls were counted together, their order is not known: then as many as
+//! possible are assumed to be apart, by a wait or a call in the other direction, so that they could not be one. The
 //! cost classes judge what merging would save.
 
 use crate::facts::processes::ProcessId;

@@ -212,6 +212,7 @@ impl<'a> Builder<'a> {
         super::repeated_timeouts::until_the_event(&mut self.out, &self.trace.symbols);
         events.mark_ticks(&mut self.out, &self.trace.symbols);
         mark_turns(&mut self.out, self.trace.meta.arch);
+        super::busy_polls::into_waits(&mut self.out, self.trace.meta.arch, &self.trace.symbols);
         debug_assert!(self.out.tasks.iter().all(tiles));
         self.out
     }

@@ -1,4 +1,5 @@
-//! Intervals that are unknown because records were lost. A single switch that was not seen is repaired by
+//! Intervals that are unknown because records were lost. They become `Run::Unrecorded`, which
+//! `cost::account` charges to the row *not recorded*. A single switch that was not seen is repaired by
 //! the next event, see `switches`.
 
 use super::state::{Builder, Holes, State};

@@ -2,7 +2,7 @@
 //!
 //! Matches function names of the kernel (5.10 to 6.18), never addresses. Stacks are read leaf first, and
 //! the first function in the table decides: a task blocked on the mutex of a pipe waits for the mutex. Where
-//! no kernel stack is known, `wait_by_call` judges by the system call. Not for user stacks.
+//! none of them is in the table, or no stack is known, `wait_by_call` judges by the system call. Not for user stacks.
 
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_trace::ids::StackId;

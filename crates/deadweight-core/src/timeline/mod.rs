@@ -11,6 +11,7 @@
 mod arguments;
 mod births;
 mod build;
+mod busy_polls;
 mod children;
 mod counted;
 pub mod descriptors;
@@ -100,6 +101,8 @@ pub struct Task {
     pub spans: Vec<Span>,
     /// Clock samples, in order.
     pub samples: Vec<Sample>,
+    /// Time on a CPU in loops that are waits now, see `busy_polls`.
+    pub(crate) polled: Ns,
 }
 
 /// An interval of one task in one state. It ends where the next one starts.
@@ -362,7 +365,7 @@ impl Task {
     /// Its time on a CPU.
     #[must_use]
     pub fn on_cpu(&self) -> Ns {
-        self.on_cpu_between(Ns::ZERO, Ns::MAX)
+        self.polled + self.on_cpu_between(Ns::ZERO, Ns::MAX)
     }
 
     /// Its time on a CPU between `from` and `to`.

@@ -11,9 +11,9 @@ const LATE: u64 = 20_000;
 /// The expected state of each task's clock.
 pub(crate) struct Ticks {
     period: u64,
-    /// By CPU: its task, since when, and the clock's progress at that time.
+    /// By CPU: its task, since when, and the CPU time since its latest tick at that time, in ns.
     on: Vec<Option<On>>,
-    /// By task and CPU: the clock's progress there.
+    /// By task and CPU that it has left: the CPU time since its latest tick there, in ns.
     left: HashMap<(u32, u32), u64>,
 }
 

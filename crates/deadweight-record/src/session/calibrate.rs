@@ -1,7 +1,7 @@
 //! Calibration: measures the tracing overhead on this machine just before the run.
 //!
 //! A child process does a little of everything, once without events and once with the session's events; the
-//! differences are the overhead. All in all some 15 ms.
+//! differences are the overhead. All in all some 15 ms. For stops, see `ptrace::calibrate`.
 
 use super::Session;
 use crate::clock::now;

@@ -3,9 +3,10 @@
 //!
 //! If the ring buffers show that a task repeats a short call, with the same arguments and result
 //! and without waiting, the task gets events of its own at that call, which record one in 61. The
-//! events of all tasks exclude it. Now and then each call is recorded for a moment, to check that
-//! it is still the same, and how long it takes. The list of excluded tasks can be set only once on
-//! the events that all tasks share, so all present threads get events of their own. The number of
+//! events that all tasks share then leave out this call of this task. Now and then each call is recorded for a moment, to check that
+//! it is still the same, and how long it takes. The list of tasks that the shared events leave out
+//! can be set only once, and no thread be added later: so all present threads get events of their
+//! own. The number of
 //! calls stays exact, because the kernel counts to 61. Does not derive the number; see
 //! `merge::decimated`.
 

@@ -2,9 +2,10 @@
 //! kernel counts them.
 //!
 //! A task is counted from when the ring buffers show its high call rate. If the kernel refuses
-//! that, all calls are recorded. Calls are counted together if their number, masked arguments and
-//! result are alike: only their order and single times are lost, and most have only their entry
-//! timed. Does not emit events; see `follow`.
+//! that, all calls are recorded. Calls are counted together if their number, the arguments that
+//! matter for it and the result are alike: their order and single times are lost. In each 29 of
+//! them one is timed at entry and return; from this the others' time is estimated. Does not emit
+//! events; see `follow`.
 
 mod count_record;
 

@@ -2,7 +2,8 @@
 //!
 //! A terminal's Ctrl-C reaches the whole group, so the program has it already: the recorder only notes it. A signal
 //! sent to the recorder alone (`kill PID`, a supervisor's time-out) is forwarded; one that a process sent to the
-//! whole group is not.
+//! whole group is not. `launch::run` calls `Inherited::restore_in_child` between fork and exec, so that the program
+//! begins with the signals that deadweight inherited.
 
 mod group_signals;
 

@@ -12,11 +12,12 @@ use crate::ptrace::high_rate::SampleHit;
 /// Page faults are counted after this much user time, in ns, ...
 const FAULT_WINDOW: u64 = 250_000;
 
-/// With a longer interval of page faults, in ns, few interruptions skid into the next one.
-const BUSY_INTERVAL: u64 = 100_000;
-
 /// ... or after this many spans on a CPU.
 const MAX_SPANS: usize = 64;
+
+/// A task whose page faults are closer together, in ns, is busy with them: an interruption that is meant for its own
+/// code often comes in the next fault.
+const BUSY_INTERVAL: u64 = 100_000;
 
 impl Tracee {
     /// The sample taken at a stop. It belongs to the time before.
