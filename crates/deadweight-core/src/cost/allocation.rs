@@ -186,6 +186,22 @@ mod tests {
     use expect_test::expect;
 
     #[test]
+    fn the_code_of_an_installed_package_is_refused() {
+        let stacks = [
+            (30, "malloc @libc.so.6 <- read_list <- main"),
+            (30, "free @libc.so.6 <- drop_list <- main"),
+            (40, "work <- main"),
+        ];
+        let lines = computing("C", &stacks).replace("/bin/app", "/usr/bin/app");
+        assert!(found(&lines).contains("allocation"), "it was built with -g");
+        let installed =
+            lines.replace("/usr/bin/app language C", "/usr/bin/app language C no-lines");
+        assert_eq!(found(&installed), "");
+        let own = installed.replace("/usr/bin/app", "/home/a/app");
+        assert!(found(&own).contains("allocation"));
+    }
+
+    #[test]
     fn strings_made_per_field_are_found_with_their_library_code() {
         let text = computing(
             "Rust",

@@ -47,7 +47,8 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     let mut drafts: Vec<Draft> =
         CLASSES.iter().flat_map(|class| (class.inspect)(inspection)).collect();
     drafts.retain(|draft| draft.saving.max(draft.range.1).share_of(net) >= WORTH);
-    drafts.retain(|draft| draft.has_enough_samples(inspection) && !draft.is_of_interpreter(facts));
+    drafts.retain(|draft| draft.has_enough_samples(inspection));
+    drafts.retain(|draft| !draft.is_of_interpreter(facts) && !draft.is_of_package(facts));
     let subject = &facts.path.subject;
     let is_replayed = subject.tasks() > 1 && subject.service.is_none();
     if is_replayed && drafts.iter().any(|draft| draft.moves) {
@@ -102,6 +103,25 @@ impl Draft {
         is_interpreted(&facts.processes.get(self.process).language)
             && OF_CODE.contains(&self.class)
             && !self.sites.iter().any(of_author)
+    }
+
+    /// Whether it accuses the code of an installed package without debug information: whoever runs that program does
+    /// not change its code.
+    fn is_of_package(&self, facts: &Facts<'_>) -> bool {
+        const FOLDERS: &[&str] =
+            &["/usr/bin/", "/usr/sbin/", "/usr/lib", "/usr/games/", "/bin/", "/sbin/", "/lib"];
+        let symbols = facts.symbols();
+        let is_installed = |path: &str| {
+            let image = symbols.images.iter().find(|image| symbols.name(image.path) == path);
+            image.is_some_and(|image| !image.has_lines)
+                && FOLDERS.iter().any(|folder| path.starts_with(folder))
+        };
+        let own = facts.processes.get(self.process).image;
+        let own = own.and_then(|image| symbols.images.get(image.index()));
+        let of_code = OF_CODE.contains(&self.class) || self.class == "first-touch";
+        of_code
+            && own.is_some_and(|image| is_installed(symbols.name(image.path)))
+            && self.sites.iter().all(|site| site.image.is_empty() || is_installed(&site.image))
     }
 
     /// Whether the recorded graph has the edges that depend on the draft's slices. Go's scheduler hands
