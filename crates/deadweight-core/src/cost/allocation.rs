@@ -197,7 +197,7 @@ mod tests {
         let installed =
             lines.replace("/usr/bin/app language C", "/usr/bin/app language C no-lines");
         assert_eq!(found(&installed), "");
-        let own = installed.replace("/usr/bin/app", "/home/a/app");
+        let own = installed.replace("/usr/bin/app", "/srv/app");
         assert!(found(&own).contains("allocation"));
     }
 

@@ -75,8 +75,8 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     (of_files || reads || goes_with_opening(group))
         && match reopened(facts, group.process) {
             // A read between open and close belongs to the repetition.
-            Some(Reopened::ToRead) => true,
-            Some(Reopened::ToWrite) => !reads,
+            Some(Reopened::Reading) => true,
+            Some(Reopened::Writing | Reopened::Sending) => !reads,
             None => false,
         }
 }
@@ -179,7 +179,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         class: CLASS.id,
         moves: true,
         process,
-        title: if purpose == Some(Reopened::ToWrite) {
+        title: if purpose == Some(Reopened::Writing) {
             "the same files opened for each write".into()
         } else if files {
             "the same files again and again".into()
@@ -205,7 +205,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         .flatten()
         .collect(),
         remedy: match purpose {
-            Some(Reopened::ToWrite) => KEEP_OPEN.into(),
+            Some(Reopened::Writing) => KEEP_OPEN.into(),
+            Some(Reopened::Sending) => CACHE.into(),
             _ => remedy(&facts.processes.get(process).language, files),
         },
     })
@@ -213,6 +214,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 
 const KEEP_OPEN: &str = "Open each file once and keep it open; in a shell, redirect the whole loop. If another \
     program may move the file away (a log), open it again every few seconds or at a signal.";
+
+const CACHE: &str = "Keep the descriptors of files that are sent often, and check every few seconds whether their paths \
+    lead to other files; servers have a cache of open files for it (nginx: open_file_cache).";
 
 fn remedy(language: &str, files: bool) -> String {
     let map = match language {
@@ -318,6 +322,16 @@ mod tests {
         assert!(text.starts_with("repeated-syscalls") && text.contains("2 000 times"), "{text}");
         assert!(!write("577", |_| 1).contains("repeated-syscalls"));
         assert!(!write("1025", |message| message).contains("repeated-syscalls"));
+    }
+
+    #[test]
+    fn files_opened_for_each_sendfile_are_found_without_the_sending() {
+        let send = |file: fn(u64) -> u64| {
+            found(&mailer_of(1000, |_| 40, file).replace("read 3 512", "sendfile 7 3 0 40"))
+        };
+        let text = send(|_| 1);
+        assert!(text.contains("2 000 times: openat ×1 000, close ×1 000"), "{text}");
+        assert!(!send(|message| message).contains("repeated-syscalls"));
     }
 
     #[test]

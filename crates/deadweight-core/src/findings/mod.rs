@@ -105,7 +105,7 @@ impl Draft {
             && !self.sites.iter().any(of_author)
     }
 
-    /// Whether it accuses the code of an installed package without debug information: whoever runs that program does
+    /// Whether it accuses the code of an installed package without debug information: its user does
     /// not change its code.
     fn is_of_package(&self, facts: &Facts<'_>) -> bool {
         const FOLDERS: &[&str] =

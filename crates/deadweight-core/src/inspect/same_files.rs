@@ -45,20 +45,24 @@ fn truncates(name: &str, args: &[u64; 4]) -> bool {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reopened {
     /// To read them.
-    ToRead,
+    Reading,
     /// To write more into them.
-    ToWrite,
+    Writing,
+    /// To have the kernel send them (`sendfile`).
+    Sending,
 }
 
 /// What a process opens the same few files for, if it does.
 pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened> {
-    let Asked { opens, walks, reads, writes, replaces, .. } = Asked::by(facts, process);
+    let Asked { opens, walks, reads, writes, sends, replaces, .. } = Asked::by(facts, process);
     let answers = u64::try_from(facts.call_groups.distinct_results(process).max(1)).unwrap_or(1);
     let for_most = |calls: u64| calls >= opens - opens / 4;
     let purpose = if for_most(reads) && opens / answers >= SAME {
-        Reopened::ToRead
+        Reopened::Reading
     } else if for_most(writes) && reads * 4 < opens && !replaces {
-        Reopened::ToWrite
+        Reopened::Writing
+    } else if for_most(sends) && (reads + writes) * 4 < opens {
+        Reopened::Sending
     } else {
         return None;
     };
@@ -90,6 +94,7 @@ struct Asked {
     walks: u64,
     reads: u64,
     writes: u64,
+    sends: u64,
     /// Whether files get other contents, or other files their path.
     replaces: bool,
 }
@@ -110,6 +115,7 @@ impl Asked {
                 "write" | "pwrite64" | "writev" if is_of_opened_files(group) => {
                     asked.writes += group.calls;
                 }
+                "sendfile" => asked.sends += group.calls,
                 "getdents64" | "getdents" => asked.walks += group.calls,
                 "read" | "pread64" if is_read_of_files(group) => asked.reads += group.calls,
                 name if BY_PATH.contains(&name) => asked.by_path += group.calls,
