@@ -2,10 +2,11 @@
 //!
 //! Data only. Not for costs that were found; see `findings`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What came of looking for one kind of cost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// The cost class.
     pub class: String,
@@ -19,7 +20,7 @@ pub struct Check {
 }
 
 /// What a check showed.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckOutcome {
     /// There is a finding.

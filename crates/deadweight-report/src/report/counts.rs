@@ -2,10 +2,11 @@
 //!
 //! Data only. Not for sampled time; see `ledger`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A function that the ledger is restricted to: then all times are those spent in it and its callees.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inside {
     /// As the user named it.
     pub function: String,
@@ -25,7 +26,7 @@ pub struct Inside {
 }
 
 /// An operation of a benchmark, as the program itself reports it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Operation {
     /// The program's name for the benchmark.
     pub name: String,
@@ -35,7 +36,7 @@ pub struct Operation {
 
 /// Calls of a function in one run, and figures for each call. Only calls of its own machine code: inlined copies are
 /// left out, with their time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
     /// The number of calls from all threads, recursive calls included.
     pub count: u64,
@@ -60,7 +61,7 @@ pub struct Calls {
 }
 
 /// How the number of something that was counted is known.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountBasis {
     /// All were counted.
@@ -73,7 +74,7 @@ pub enum CountBasis {
 }
 
 /// Allocations of one run of the command, counted in a separate run under `-r`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Allocations {
     /// The number of allocations, `realloc` included.
     pub count: u64,
@@ -89,7 +90,7 @@ pub struct Allocations {
 }
 
 /// A source line that allocates.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AllocationSite {
     /// Function, demangled.
     pub function: String,

@@ -3,10 +3,11 @@
 //! Data only. Not for judging them: `deadweight-core` does that.
 
 use deadweight_trace::patch::Patch;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A hidden cost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The cost class.
     pub class: String,
@@ -44,7 +45,7 @@ pub struct Finding {
 }
 
 /// How a finding is known.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
     /// Both ends of its time are in the trace.
@@ -59,7 +60,7 @@ pub enum How {
 }
 
 /// A call site: a place in the program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Site {
     /// Function, demangled.
     pub function: String,
@@ -83,7 +84,7 @@ pub struct Site {
 }
 
 /// The result of comparing the program with a copy of which a part of the code was removed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
     /// What was removed (`the call of memset at frames.cpp:11`).
     pub removed: String,
@@ -102,7 +103,7 @@ pub struct Proof {
 }
 
 /// The outcome of a removal.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The program is faster without the removed code, and its output is the same.
@@ -130,7 +131,7 @@ pub struct Removal {
 }
 
 /// A reason why the measurement misleads.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hazard {
     /// Stable id (`timed-the-producer`).
     pub id: String,

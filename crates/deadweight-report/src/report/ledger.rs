@@ -2,10 +2,11 @@
 //!
 //! Data only. Not for causes and advice; see `findings`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A row of the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// A cost class's id or one of the fixed accounts.
     pub account: String,
@@ -30,7 +31,7 @@ pub struct Row {
 }
 
 /// How an amount is known.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// Both ends are in the trace.
@@ -41,7 +42,7 @@ pub enum Basis {
 }
 
 /// A function's machine code, and the part of the row `net-work` that is spent there.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionWork {
     /// Its name.
     pub function: String,
@@ -56,7 +57,7 @@ pub struct FunctionWork {
 }
 
 /// A function with its share.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TopFunction {
     /// Function, demangled.
     pub function: String,

@@ -22,14 +22,21 @@ pub use counts::{AllocationSite, Allocations, Calls, CountBasis, Inside, Operati
 pub use findings::{Finding, Hazard, How, Outcome, Proof, Removal, Site};
 pub use ledger::{Basis, FunctionWork, Row, TopFunction};
 pub use runs::{CleanRuns, ExitInfo, Interval, Recording, Runs, Stage, SubjectInfo, TracedRuns};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use service::{RequestPart, ServiceInfo};
 
 /// The version of this form.
 pub const SCHEMA: u32 = 1;
 
+/// The JSON Schema (2020-12) of a report: its fields, with their meanings.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Report).to_value()
+}
+
 /// The result of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,

@@ -2,10 +2,11 @@
 //!
 //! Data only. Not for where the time went; see `ledger`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The process whose wall time was divided.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectInfo {
     /// Its name (`comm` or the program's file name).
     pub name: String,
@@ -23,7 +24,7 @@ pub struct SubjectInfo {
 }
 
 /// How a command ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExitInfo {
     /// Exit code.
     pub code: i32,
@@ -32,7 +33,7 @@ pub struct ExitInfo {
 }
 
 /// How often the command ran, and how long.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Runs {
     /// Without tracing.
     pub clean: CleanRuns,
@@ -41,7 +42,7 @@ pub struct Runs {
 }
 
 /// Runs without tracing. All zero if there was none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanRuns {
     /// How many.
     pub count: u32,
@@ -59,7 +60,7 @@ pub struct CleanRuns {
 }
 
 /// A median with its distribution-free 95 % interval.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// The median.
     pub median: u64,
@@ -70,7 +71,7 @@ pub struct Interval {
 }
 
 /// Runs with tracing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TracedRuns {
     /// How many.
     pub count: u32,
@@ -102,7 +103,7 @@ pub struct TracedRuns {
 }
 
 /// How much of the runs this user could record on this machine. Not written if nothing is lacking.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recording {
     /// The rung (`root`, `user`, `stops`); empty where it is not known.
     pub rung: String,
@@ -123,7 +124,7 @@ impl Recording {
 }
 
 /// One process of a pipeline.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Its name.
     pub name: String,

@@ -3,10 +3,11 @@
 //!
 //! Data only. Not for how requests are counted; see `deadweight-core`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The requests of a program that serves: it was joined while it ran, or takes connections until a signal ends it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceInfo {
     /// Answers on its sockets: data sent after data had been received on the same one. 0 if none was seen.
     pub requests: u64,
@@ -17,7 +18,7 @@ pub struct ServiceInfo {
 }
 
 /// A part of the CPU time of a request.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestPart {
     /// Name of a system call, or the word of a row.
     pub name: String,

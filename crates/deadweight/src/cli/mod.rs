@@ -375,7 +375,7 @@ pub struct Doctor {
     pub style: Style,
 }
 
-/// Man page and completions.
+/// Man page, completions, and the JSON Schema of reports.
 #[derive(Debug, Args)]
 pub struct Generate {
     /// What to print.
@@ -393,6 +393,8 @@ pub enum Generated {
     Zsh,
     /// Completions for fish.
     Fish,
+    /// The JSON Schema of `--export-json`: each field with its meaning and unit.
+    JsonSchema,
 }
 
 #[cfg(test)]
