@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask check`, `tidy`, `docs`, `new-cost`, `live`, `bench`,
-//! `case`, `grade`.
+//! `case`, `wild`, `grade`.
 //!
 //! Uses the standard library only, so that the first `cargo xtask` is quick. Holds nothing for users of
 //! deadweight; see the `deadweight` binary.
@@ -11,6 +11,8 @@ mod costs;
 mod new_cost;
 mod repository;
 mod tidy;
+mod toml;
+mod wild;
 
 use repository::Repository;
 use std::process::ExitCode;
@@ -26,6 +28,7 @@ cargo xtask COMMAND
   bench [ARGS]     measure deadweight and other tools, write bench/RESULTS.md (root)
   bench cases [NAME]  measure the cases and their alternatives, write their RESULTS.md (long)
   case NAME, cases build and check one of cases/, or all (root); --quick: only what holds on a busy machine
+  wild [NAME]      record real programs that nobody here wrote: the quick dozen, or --all (root)
   grade CORPUS     score deadweight on a folder of programs with known hidden costs
 ";
 
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         }
         "bench" => check::bench(&repository, rest),
         "case" | "cases" => case::run(&repository, rest),
+        "wild" => wild::run(&repository, rest),
         "grade" => check::grade(&repository, rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

@@ -1,8 +1,8 @@
-//! Reads `case.toml`, in a small subset of TOML, so that xtask needs no dependencies.
+//! Reads `case.toml`: what each of its keys means.
 //!
-//! Reads keys with a string or a list of strings, in quotes of either kind, and tables of such keys.
-//! Anything else is refused with its line.
+//! Does not know the form of the file; see `toml`.
 
+use crate::toml;
 use std::path::Path;
 
 /// The content of `case.toml`.
@@ -47,62 +47,26 @@ impl Case {
 
 fn parse(text: &str) -> Result<Case, String> {
     let mut case = Case { runs: "5".to_owned(), ..Case::default() };
-    let mut table = String::new();
-    let mut lines = text.lines().zip(1..);
-    while let Some((line, number)) = lines.next() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-            table = name.to_owned();
-            continue;
-        }
-        let refused = |why: &str| format!("line {number}: {why}");
-        let (key, value) = line.split_once('=').ok_or_else(|| refused("no `=`"))?;
-        let mut value = value.trim().to_owned();
-        while value.starts_with('[') && !value.ends_with(']') {
-            let (more, _) = lines.next().ok_or_else(|| refused("the list has no end"))?;
-            let more = more.trim();
-            if !more.starts_with('#') {
-                value.push_str(more);
-            }
-        }
-        let values = strings(&value).map_err(|why| refused(&why))?;
-        let one = || values.first().cloned().ok_or_else(|| refused("one string is wanted"));
-        match (table.as_str(), key.trim()) {
-            ("", "needs") => case.needs = values,
-            ("", "build") => case.build = values,
-            ("", "serve") => case.serve = one()?,
-            ("", "test") => case.test = values,
-            ("", "bench") => case.bench = values,
-            ("", "truths") => case.truths = values,
-            ("", "quiet") => case.quiet = values,
-            ("", "runs") => case.runs = one()?,
-            ("", "options") => case.options = values,
-            ("", "shown") => case.shown = values,
+    for entry in toml::parse(text)? {
+        let key = entry.key.clone();
+        match (entry.table.as_str(), key.as_str()) {
+            ("", "needs") => case.needs = entry.strings()?,
+            ("", "build") => case.build = entry.strings()?,
+            ("", "serve") => case.serve = entry.string()?,
+            ("", "test") => case.test = entry.strings()?,
+            ("", "bench") => case.bench = entry.strings()?,
+            ("", "truths") => case.truths = entry.strings()?,
+            ("", "quiet") => case.quiet = entry.strings()?,
+            ("", "runs") => case.runs = entry.string()?,
+            ("", "options") => case.options = entry.strings()?,
+            ("", "shown") => case.shown = entry.strings()?,
             ("", "story") => {}
-            ("variants", name) => case.variants.push((name.to_owned(), one()?)),
-            ("of", name) => case.of.push((name.to_owned(), one()?)),
-            (_, key) => return Err(refused(&format!("`{key}` means nothing here"))),
+            ("variants", _) => case.variants.push((key, entry.string()?)),
+            ("of", _) => case.of.push((key, entry.string()?)),
+            _ => return Err(entry.refused("means nothing here")),
         }
     }
     Ok(case)
-}
-
-/// The strings of a value.
-fn strings(value: &str) -> Result<Vec<String>, String> {
-    let mut found = Vec::new();
-    let mut rest = value.trim_start_matches('[').trim_end_matches(']').trim();
-    while let Some(quote) = rest.chars().next() {
-        if quote != '"' && quote != '\'' {
-            return Err(format!("a string in quotes is wanted, not `{rest}`"));
-        }
-        let end = rest[1..].find(quote).ok_or("a quotation has no end")?;
-        found.push(rest[1..=end].to_owned());
-        rest = rest[end + 2..].trim_start().trim_start_matches(',').trim_start();
-    }
-    Ok(found)
 }
 
 #[cfg(test)]
@@ -123,8 +87,7 @@ mod tests {
 
     #[test]
     fn what_it_does_not_know_is_refused_with_its_line() {
-        for (text, line) in [("x = \"1\"", 1), ("\nneeds = go", 2), ("build = [\"a\"", 1), ("?", 1)]
-        {
+        for (text, line) in [("x = \"1\"", 1), ("\nneeds = true", 2), ("runs = []", 1), ("?", 1)] {
             let why = parse(text).unwrap_err();
             assert!(why.starts_with(&format!("line {line}:")), "{why}");
         }
