@@ -33,6 +33,8 @@ impl Scratch {
             |name: &str| File::create(self.folder.join(name)).map_err(|e| format!("{name}: {e}"));
         let mut command = Command::new(program);
         command
+            // A developer's settings and cargo's own would change what programs do: their buffers, their libraries.
+            .env_clear()
             .env("PATH", PATH)
             .env("LC_ALL", "C")
             .env("HOME", &self.folder)
