@@ -18,6 +18,8 @@ pub(crate) struct Program {
     pub(crate) setup: Vec<String>,
     /// Shell lines that undo what a run left, before each run.
     pub(crate) reset: Vec<String>,
+    /// How often it is recorded, and each time judged: more than once where a wrong accusation comes and goes.
+    pub(crate) recordings: usize,
     /// What is recorded.
     pub(crate) recorded: Recorded,
     /// The evidence for its truths, from other tools than deadweight.
@@ -106,7 +108,7 @@ impl Program {
 }
 
 fn parse(text: &str) -> Result<Program, String> {
-    let mut program = Program::default();
+    let mut program = Program { recordings: 1, ..Program::default() };
     let (mut command, mut served) = (String::new(), Served::default());
     for entry in toml::parse(text)? {
         let key = entry.key.clone();
@@ -116,6 +118,11 @@ fn parse(text: &str) -> Result<Program, String> {
             ("", "packages") => program.packages = entry.strings()?,
             ("", "quick") => program.quick = entry.flag()?,
             ("", "setup") => program.setup = entry.strings()?,
+            ("", "recordings") => {
+                let refused = entry.refused("a number above 0 is wanted, in quotes");
+                let number: usize = entry.string()?.parse().unwrap_or(0);
+                program.recordings = Some(number).filter(|n| *n > 0).ok_or(refused)?;
+            }
             ("", "reset") => program.reset = entry.strings()?,
             ("", "command") => command = entry.string()?,
             ("", "start") => served.start = entry.string()?,
@@ -189,11 +196,11 @@ mod tests {
     #[test]
     fn a_program_is_read_with_its_truths() {
         let program = read(
-            "quick = true\ncommand = 'x'\nfirst = 'tiny-reads @ y'\nnever = ['gc']\nonly = []\n\
+            "quick = true\nrecordings = '3'\ncommand = 'x'\nfirst = 'tiny-reads @ y'\nnever = ['gc']\nonly = []\n\
              [counts]\nread = '5 %'\nopenat = '3'\n",
         );
         let program = program.unwrap();
-        assert!(program.quick);
+        assert!(program.quick && program.recordings == 3);
         assert_eq!(program.recorded, Recorded::Command("x".to_owned()));
         let counts = [
             ("read".to_owned(), Tolerance::Part(0.05)),
@@ -226,6 +233,7 @@ mod tests {
             ("command = 'x'\nsilent = true\nfirst = 'gc'\n", "no place for `first`"),
             ("start = 's'\nready = 'r'\nsilent = true\n", "no `load`"),
             ("command = 'x'\n[counts]\nread = 'few'\n", "line 6: `read`: write"),
+            ("command = 'x'\nrecordings = '0'\n", "line 5: `recordings`: a number above 0"),
             ("command = 'x'\nsilents = true\n", "line 5: `silents`: means nothing here"),
         ] {
             let refused = read(more).unwrap_err();

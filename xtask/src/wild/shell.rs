@@ -148,13 +148,17 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
+        let group = format!("-{}", self.process.id());
         let signal = |name: &str| {
-            let group = format!("-{}", self.process.id());
             // The group may have ended already.
             drop(Command::new("kill").args([name, "--", &group]).stderr(Stdio::null()).status());
         };
         signal("-TERM");
-        std::thread::sleep(Duration::from_millis(300));
+        // A database needs a moment to end in order.
+        let asked = Instant::now();
+        while self.runs() && asked.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         signal("-KILL");
         drop(self.process.wait());
     }
