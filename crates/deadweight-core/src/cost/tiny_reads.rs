@@ -177,6 +177,39 @@ mod tests {
     }
 
     #[test]
+    fn reads_in_one_piece_of_a_file_are_found_and_those_at_separate_places_are_refused() {
+        let with = |call: fn(u64) -> String, between: &str| {
+            let read = |at| {
+                let between = match between {
+                    "" => String::new(),
+                    between => format!("{} syscall {between}\n{} back 0\n", at + 10, at + 50),
+                };
+                let call = call(at / 400);
+                format!(
+                    "{between}{} syscall {call} from take (t.c:63) <- main\n{} back 16\n",
+                    at + 100,
+                    at + 400
+                )
+            };
+            let reads = repeat(1000, 0, 400, read);
+            found(&format!(
+                "task 1 t\n0 fd 3 /data\n0 on\n0 main\n{reads}401000 exit\n401000 off dead"
+            ))
+        };
+        let plain = |_| "read 3 16".to_owned();
+        assert!(with(plain, "").contains("1 call of up to"));
+        assert!(
+            with(plain, "lseek 3 0 1").contains("1 call of up to"),
+            "it only asks where the file is"
+        );
+        assert_eq!(with(plain, "lseek 3 4096 0"), "");
+        assert!(with(|i| format!("pread64 3 16 {}", i * 16), "").contains("1 call of up to"));
+        assert_eq!(with(|_| "pread64 3 16 0".to_owned(), ""), "");
+        let stored = |call: fn(u64) -> String| with(call, "fdatasync 3");
+        assert!(!stored(|_| "write 3 16".to_owned()).contains("tiny-writes"));
+    }
+
+    #[test]
     fn calls_that_were_counted_together_are_the_same_finding() {
         // Ten calls are recorded, the others counted 99 at a time.
         let calls = |at: u64| {

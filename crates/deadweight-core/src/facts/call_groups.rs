@@ -18,6 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Distinct sizes and objects that are remembered per group: enough to distinguish few from many.
 const REMEMBERED: usize = 4096;
 
+/// `whence` of an `lseek` from where the file is now.
+const SEEK_CUR: u64 = 1;
+
 /// Calls that put bytes into what their descriptor refers to.
 pub(crate) const WRITES: &[&str] = &["write", "writev", "sendto", "sendmsg", "splice", "sendfile"];
 
@@ -377,6 +380,10 @@ impl CallGroup {
     fn moved<'c>(&self, timeline: &Timeline, call: &'c Call) -> Option<Moved<'c>> {
         let transfer = self.transfer?;
         let args = timeline.args(call);
+        // A question where the file is now moves nothing.
+        if self.name == "lseek" && args[1..3] == [0, SEEK_CUR] {
+            return None;
+        }
         let argument = |position: usize| args.get(position).copied();
         Some(Moved {
             call,
@@ -385,6 +392,7 @@ impl CallGroup {
             kind: self.kind,
             descriptor: self.descriptor.and_then(argument).unwrap_or_default(),
             size: self.size.and_then(argument),
+            offset: matches!(self.name, "pread64" | "pwrite64").then_some(args[2]),
         })
     }
 

@@ -24,6 +24,9 @@ pub(crate) enum Transfer {
     Gives,
     /// Asks which of several have bytes, or space.
     Asks,
+    /// Moves to another place of a file, or waits until its bytes are stored: what comes after it cannot be
+    /// one call with what came before.
+    Divides,
 }
 
 impl Transfer {
@@ -36,6 +39,7 @@ impl Transfer {
             | "sendmmsg" | "sendfile" => Some(Self::Gives),
             "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait"
             | "epoll_pwait2" => Some(Self::Asks),
+            "lseek" | "fsync" | "fdatasync" | "sync_file_range" => Some(Self::Divides),
             _ => None,
         }
     }
@@ -55,6 +59,35 @@ struct Latest {
     drained: bool,
     /// Calls of the other direction since.
     others: u64,
+    /// Calls since that divide.
+    divided: u64,
+}
+
+/// Where calls with an offset (`pread64`, `pwrite64`) go in their file.
+#[derive(Copy, Clone, Debug, Default)]
+struct Offsets {
+    /// Where the latest call ended.
+    next: Option<u64>,
+    /// How many calls began there, and how many elsewhere.
+    continued: u64,
+    elsewhere: u64,
+}
+
+impl Offsets {
+    /// Whether a call begins where the one before ended. Of calls that were counted together no offset is known: they
+    /// do what most of the others did.
+    fn continues(&mut self, moved: &Moved<'_>) -> bool {
+        let Some(offset) = moved.offset else { return true };
+        if moved.call.times() > 1 {
+            return self.continued >= self.elsewhere;
+        }
+        let got = moved.call.ret().and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
+        let continues = self.next.is_none_or(|next| next == offset);
+        self.continued += u64::from(continues && self.next.is_some());
+        self.elsewhere += u64::from(!continues);
+        self.next = Some(offset.saturating_add(got));
+        continues
+    }
 }
 
 /// The latest calls on an object: what took, and what gave.
@@ -80,12 +113,15 @@ pub(crate) struct Moved<'c> {
     pub(crate) descriptor: u64,
     /// Bytes asked for, if known.
     pub(crate) size: Option<u64>,
+    /// Its offset in the file, if it has one.
+    pub(crate) offset: Option<u64>,
 }
 
 /// The state of all objects while the calls are walked in order.
 pub(crate) struct Mergeable {
     index: BTreeMap<Place, usize>,
     ends: Vec<Ends>,
+    offsets: Vec<[Offsets; 2]>,
     /// The object of the call before: loops stay with one.
     latest: Option<(Place, usize)>,
     tasks: Vec<Pauses>,
@@ -98,7 +134,7 @@ impl Mergeable {
             tasks[block.task.index()].waits.push(block.end);
         }
         tasks.iter_mut().for_each(|task| task.waits.sort_unstable());
-        Self { index: BTreeMap::new(), ends: Vec::new(), latest: None, tasks }
+        Self { index: BTreeMap::new(), ends: Vec::new(), offsets: Vec::new(), latest: None, tasks }
     }
 
     /// Where in `ends` the calls on this object are.
@@ -108,6 +144,7 @@ impl Mergeable {
         }
         let at = *self.index.entry(place).or_insert_with(|| {
             self.ends.push(Ends::default());
+            self.offsets.push(<[Offsets; 2]>::default());
             self.ends.len() - 1
         });
         self.latest = Some((place, at));
@@ -127,10 +164,11 @@ impl Mergeable {
         let object = call.object().ok_or(moved.descriptor);
         let at = self.at((moved.process, object));
         let ends = &mut self.ends[at];
-        let [own, other] = match transfer {
-            Transfer::Takes => [0, 1],
-            Transfer::Gives | Transfer::Asks => [1, 0],
-        };
+        if transfer == Transfer::Divides {
+            ends.iter_mut().flatten().for_each(|latest| latest.divided += times);
+            return 0;
+        }
+        let [own, other] = if transfer == Transfer::Takes { [0, 1] } else { [1, 0] };
         let task = &self.tasks[call.task.index()];
         let before = ends[own];
         let drained = transfer == Transfer::Takes
@@ -142,9 +180,13 @@ impl Mergeable {
             }
             return 0;
         }
-        let separate = before.map_or(1, |before| separate(moved, task, &before, drained));
+        let separate = match before {
+            _ if !self.offsets[at][own].continues(moved) => times,
+            None => 1,
+            Some(before) => separate(moved, task, &before, drained),
+        };
         let (end, asked) = (call.end, task.asked);
-        ends[own] = Some(Latest { task: call.task, end, asked, drained, others: 0 });
+        ends[own] = Some(Latest { task: call.task, end, asked, drained, others: 0, divided: 0 });
         if let Some(other) = ends[other].as_mut().filter(|_| ret > 0) {
             other.others += times;
         }
@@ -163,12 +205,12 @@ fn separate(moved: &Moved<'_>, task: &Pauses, before: &Latest, drained: bool) ->
     };
     // Nobody waits for the bytes of a file.
     if matches!(moved.kind, Some(ObjectKind::File | ObjectKind::Device)) {
-        return emptied;
+        return emptied.max(before.divided);
     }
     let until = |at: Ns| task.waits.partition_point(|end| *end <= at);
     let waits = until(call.end).saturating_sub(until(before.end));
     let rounds = match transfer {
-        Transfer::Takes | Transfer::Asks => 0,
+        Transfer::Takes | Transfer::Asks | Transfer::Divides => 0,
         Transfer::Gives if before.task == call.task => task.asked - before.asked,
         Transfer::Gives => u64::from(task.last_asked > before.end),
     };

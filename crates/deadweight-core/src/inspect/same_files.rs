@@ -17,6 +17,30 @@ use std::collections::BTreeMap;
 pub(crate) const BY_PATH: &[&str] =
     &["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2"];
 
+/// Calls that change a file, or make one, by path.
+const CHANGES: &[&str] = &[
+    "chmod",
+    "fchmodat",
+    "fchmodat2",
+    "chown",
+    "lchown",
+    "fchownat",
+    "utime",
+    "utimes",
+    "utimensat",
+    "setxattr",
+    "lsetxattr",
+    "mkdir",
+    "mkdirat",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+];
+
+/// So many names of a folder come in one `getdents64`, which has a buffer of 32 KiB.
+const LISTED: u64 = 1000;
+
 /// Whether these calls read files that were opened for it: few calls each.
 pub(crate) fn is_read_of_files(group: &CallGroup) -> bool {
     matches!(group.name, "read" | "pread64" | "mmap" | "munmap") && is_of_opened_files(group)
@@ -74,14 +98,15 @@ pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened
 /// different arguments. These hold the address of the path: another path may be there the next time, see the
 /// class *repeated-syscalls*.
 pub(crate) fn rechecks(facts: &Facts<'_>, process: ProcessId) -> bool {
-    let Asked { walks, by_path, .. } = Asked::by(facts, process);
+    let Asked { walks, by_path, changes, .. } = Asked::by(facts, process);
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
     let mut many = groups.filter(|group| BY_PATH.contains(&group.name) && group.calls >= MANY);
     let few = |group: &CallGroup| {
         group.calls / u64::try_from(group.questions.len()).unwrap_or(1).max(1) >= SAME
     };
     by_path >= MANY
-        && walks * 20 <= by_path
+        && walks * LISTED <= by_path
+        && changes * 4 < by_path
         && Births::of(facts, process).all * 4 < by_path
         && many.all(few)
 }
@@ -95,6 +120,8 @@ struct Asked {
     reads: u64,
     writes: u64,
     sends: u64,
+    /// Calls that change a file by its path: the next one is about another file.
+    changes: u64,
     /// Whether files get other contents, or other files their path.
     replaces: bool,
 }
@@ -115,6 +142,7 @@ impl Asked {
                 "write" | "pwrite64" | "writev" if is_of_opened_files(group) => {
                     asked.writes += group.calls;
                 }
+                name if CHANGES.contains(&name) => asked.changes += group.calls,
                 "sendfile" => asked.sends += group.calls,
                 "getdents64" | "getdents" => asked.walks += group.calls,
                 "read" | "pread64" if is_read_of_files(group) => asked.reads += group.calls,
