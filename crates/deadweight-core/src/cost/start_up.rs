@@ -44,6 +44,9 @@ pub(super) const CLASS: Class = Class {
 
 /// From this many programs on it is a loop.
 const LOOP: usize = 10;
+/// Programs that spend a smaller part of their time starting and ending, with those that they start, do work: there may
+/// be a compiler for each file.
+const STARTING: f64 = 0.2;
 /// The start-up of a single program is reported from this part of the wall time ...
 const LARGE: f64 = 0.2;
 /// ... and from this length. Every program takes less than that to start, and this matters only in
@@ -86,10 +89,14 @@ fn of_loops(found: &Inspection<'_, '_>, parent: ProcessId) -> Vec<Draft> {
     let outside = outside + around_work(found, &started.copies);
     let loops = started.by_path(facts).into_iter().filter(|(_, ids)| ids.len() >= LOOP);
     loops
-        .map(|(_, ids)| {
+        .filter_map(|(_, ids)| {
             let share = ids.len() as f64 / started.programs.len() as f64;
             let around = around_work(found, &with_wrapped(facts, &ids));
-            of_many(found, parent, &ids, around + outside.part(share))
+            let below = facts.processes.below(&ids);
+            let entries = below.iter().flat_map(|id| found.wall.in_process(*id));
+            let all: Ns = entries.map(|entry| entry.ns).sum();
+            let starts_mostly = around.share_of(all) >= STARTING;
+            starts_mostly.then(|| of_many(found, parent, &ids, around + outside.part(share)))
         })
         .collect()
 }
@@ -185,6 +192,11 @@ mod tests {
     use std::fmt::Write;
 
     fn script(count: u32) -> String {
+        script_of(count, "700 main", 800)
+    }
+
+    /// Each program does `begins`, and begins to exit so long after the script's turn to it.
+    fn script_of(count: u32, begins: &str, exit_after: u64) -> String {
         let mut main = String::from("task 1 sh\n0 exec /bin/sh\n0 on\n0 main\n");
         let mut children = String::new();
         for i in 0..count {
@@ -197,14 +209,18 @@ mod tests {
                 at + 900
             )
             .unwrap();
+            let at_begin = begins.lines().filter_map(|line| line.split_once(' '));
+            let at_begin: Vec<String> = at_begin
+                .map(|(after, what)| format!("{} {what}", at + after.parse::<u64>().unwrap()))
+                .collect();
+            let at_begin = at_begin.join("\n");
             writeln!(
                 children,
                 "task {tid} convert
-                 {} on\n{} exec ./convert\n{} main\n{} exit\n{} off dead",
+                 {} on\n{} exec ./convert\n{at_begin}\n{} exit\n{} off dead",
                 at + 120,
                 at + 200,
-                at + 700,
-                at + 800,
+                at + exit_after,
                 at + 910
             )
             .unwrap();
@@ -227,8 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn a_few_programs_of_a_script_are_refused() {
+    fn a_few_programs_and_programs_that_mostly_work_are_refused() {
         assert_eq!(found(&script(4)), "");
+        // A compiler for each file: 115 of 810 ns are its start and end.
+        assert_eq!(found(&script_of(20, "202 fault 0x1000\n204 fault-end\n205 main", 900)), "");
     }
 
     #[test]

@@ -145,7 +145,8 @@ fn script(count: u64) -> String {
 fn the_visit_count_grows_with_the_processes_and_not_with_their_square() {
     let visits = |count| {
         let _ = crate::visit_count::take();
-        assert!(found(&script(count)).contains("start-up"));
+        // Each tool works for long: its start is looked at and is no cost.
+        assert!(!found(&script(count)).contains("start-up"));
         crate::visit_count::take()
     };
     let (some, many) = (visits(50), visits(400));
