@@ -1,4 +1,4 @@
-//! A small subset of TOML, so that xtask needs no dependencies.
+//! A small subset of TOML: what the files of `cases` and `wild` need.
 //!
 //! Reads keys with a string, a list of strings, or `true` and `false`, and tables of such keys. Strings are in quotes
 //! of either kind, without escapes, or in three single ones. Anything else is refused with its line. Does not know

@@ -12,7 +12,7 @@ mod verdict;
 
 use crate::repository::Repository;
 use file::{Program, Recorded, Served};
-use json::Json;
+use serde_json::Value;
 use shell::Scratch;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -203,7 +203,8 @@ fn measured(
         }
     };
     let text = std::fs::read_to_string(report).map_err(|e| format!("{}: {e}", report.display()))?;
-    let json = Json::parse(&text)?;
+    let json =
+        serde_json::from_str::<Value>(&text).map_err(|e| format!("{}: {e}", report.display()))?;
     let unknown = verdict::unknown_classes(&json, &program.truths);
     if !unknown.is_empty() {
         return Err(format!("no class is called {}", unknown.join(", ")));

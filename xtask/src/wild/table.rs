@@ -2,8 +2,9 @@
 //!
 //! Pure: from a report and its complaints to text. Does not judge; see `verdict`.
 
-use super::json::Json;
+use super::json::{list, number};
 use super::verdict::{Complaint, first};
+use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
@@ -38,19 +39,19 @@ impl Line {
     /// A program with a report.
     pub(crate) fn judged(
         name: &str,
-        report: &Json,
+        report: &Value,
         complaints: &[Complaint],
         clean: Option<Duration>,
     ) -> Self {
-        let traced = |key: &str| report.number(&format!("runs.traced.{key}"));
+        let traced = |key: &str| number(report, &format!("runs.traced.{key}"));
         let cpu = traced("on_cpu_ns") / traced("rusage_ns");
         let numbers = Numbers {
-            wall: report.number("wall_ns") / 1e6,
-            undisturbed: report.number("net_ns") / 1e6,
+            wall: number(report, "wall_ns") / 1e6,
+            undisturbed: number(report, "net_ns") / 1e6,
             clean: clean.map(|time| time.as_secs_f64() * 1e3),
             cpu: cpu.is_finite().then_some(cpu),
             lost: traced("lost"),
-            saving: report.list("findings").first().map_or(0.0, |f| f.number("saving_share")),
+            saving: list(report, "findings").first().map_or(0.0, |f| number(f, "saving_share")),
         };
         let worst = complaints.iter().map(|complaint| complaint.kind).min();
         Self {
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_line_has_the_worst_complaint_and_the_numbers() {
-        let report = Json::parse(REPORT).unwrap();
+        let report = serde_json::from_str::<Value>(REPORT).unwrap();
         let complaint = |kind| Complaint { kind, text: String::new() };
         let complaints = [complaint(Kind::Missed), complaint(Kind::WrongAccusation)];
         let clean = Some(Duration::from_millis(16));

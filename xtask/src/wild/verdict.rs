@@ -4,7 +4,8 @@
 //! - Out: complaints. Nothing is run.
 
 use super::file::Truths;
-use super::json::Json;
+use super::json::{each, list, number, text};
+use serde_json::Value;
 use std::fmt;
 
 /// What is wrong with a report.
@@ -50,7 +51,7 @@ fn complain(kind: Kind, text: impl Into<String>) -> Complaint {
 }
 
 /// All complaints about a report. `counted`: what strace counted, in the order of the truth's `counts`.
-pub(crate) fn judge(report: &Json, truths: &Truths, counted: &[u64]) -> Vec<Complaint> {
+pub(crate) fn judge(report: &Value, truths: &Truths, counted: &[u64]) -> Vec<Complaint> {
     let mut complaints = impossible(report);
     complaints.extend(accusations(report, truths));
     complaints.extend(missed(report, truths));
@@ -67,22 +68,22 @@ pub(crate) fn judge(report: &Json, truths: &Truths, counted: &[u64]) -> Vec<Comp
 }
 
 /// The first finding's class and place, as people write it; none without findings.
-pub(crate) fn first(report: &Json) -> Option<String> {
-    report.list("findings").first().map(described)
+pub(crate) fn first(report: &Value) -> Option<String> {
+    list(report, "findings").first().map(described)
 }
 
-fn described(finding: &Json) -> String {
-    let class = finding.text("class");
-    let Some(site) = finding.list("sites").first() else { return class.to_owned() };
-    let file = site.text("file").rsplit('/').next().unwrap_or_default();
-    match (file, site.text("function")) {
+fn described(finding: &Value) -> String {
+    let class = text(finding, "class");
+    let Some(site) = list(finding, "sites").first() else { return class.to_owned() };
+    let file = text(site, "file").rsplit('/').next().unwrap_or_default();
+    match (file, text(site, "function")) {
         ("", "") => class.to_owned(),
         ("", function) => format!("{class} @ {function}"),
-        (file, _) => format!("{class} @ {file}:{}", site.number("line")),
+        (file, _) => format!("{class} @ {file}:{}", number(site, "line")),
     }
 }
 
-fn accusations(report: &Json, truths: &Truths) -> Vec<Complaint> {
+fn accusations(report: &Value, truths: &Truths) -> Vec<Complaint> {
     let first = truths.first.as_deref().map(|wanted| split(wanted).0);
     let wrong = |class: &str| {
         let unlisted =
@@ -91,10 +92,10 @@ fn accusations(report: &Json, truths: &Truths) -> Vec<Complaint> {
             || truths.never.iter().any(|never| never == class)
             || truths.only.as_ref().is_some_and(unlisted)
     };
-    let findings = report.list("findings").iter().filter(|finding| wrong(finding.text("class")));
-    let text = |finding: &Json| {
-        let saving = finding.number("saving_share") * 100.0;
-        format!("{}, saving {saving:.1} %: {}", described(finding), finding.text("text"))
+    let findings = list(report, "findings").iter().filter(|finding| wrong(text(finding, "class")));
+    let text = |finding: &Value| {
+        let saving = number(finding, "saving_share") * 100.0;
+        format!("{}, saving {saving:.1} %: {}", described(finding), text(finding, "text"))
     };
     findings.map(|finding| complain(Kind::WrongAccusation, text(finding))).collect()
 }
@@ -107,24 +108,26 @@ fn split(wanted: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn missed(report: &Json, truths: &Truths) -> Option<Complaint> {
+fn missed(report: &Value, truths: &Truths) -> Option<Complaint> {
     let wanted = truths.first.as_deref()?;
     let (class, place) = split(wanted);
-    let at = |site: &Json| {
-        let file = site.text("file");
-        place.is_none_or(|place| site.text("function") == place || file.ends_with(place))
+    let at = |site: &Value| {
+        let file = text(site, "file");
+        place.is_none_or(|place| text(site, "function") == place || file.ends_with(place))
     };
-    let matches = |finding: &Json| {
-        finding.text("class") == class && (place.is_none() || finding.list("sites").iter().any(at))
+    let matches = |finding: &Value| {
+        text(finding, "class") == class
+            && (place.is_none() || list(finding, "sites").iter().any(at))
     };
-    let found = report.list("findings").first();
+    let found = list(report, "findings").first();
     let text = format!("first finding: {}, not {wanted}", found.map_or("none".into(), described));
     (!found.is_some_and(matches)).then(|| complain(Kind::Missed, text))
 }
 
 /// Classes of the truths that this report does not know: they could never be found.
-pub(crate) fn unknown_classes(report: &Json, truths: &Truths) -> Vec<String> {
-    let known: Vec<&str> = report.list("checks").iter().map(|check| check.text("class")).collect();
+pub(crate) fn unknown_classes(report: &Value, truths: &Truths) -> Vec<String> {
+    let known: Vec<&str> =
+        list(report, "checks").iter().map(|check| text(check, "class")).collect();
     let first = truths.first.iter().map(|wanted| split(wanted).0);
     let named = truths.never.iter().chain(truths.only.iter().flatten()).map(String::as_str);
     named.chain(first).filter(|class| !known.contains(class)).map(str::to_owned).collect()
@@ -137,31 +140,31 @@ const NONSENSE: [&str; 4] = ["0 bytes in all", "18 446 744", "18446744073709", "
 const HUGE: f64 = 1e18;
 
 /// What cannot be true of any program.
-fn impossible(report: &Json) -> Vec<Complaint> {
+fn impossible(report: &Value) -> Vec<Complaint> {
     let mut found = Vec::new();
-    let wall = report.number("wall_ns");
-    let rows: f64 = report.list("ledger").iter().map(|row| row.number("ns")).sum();
+    let wall = number(report, "wall_ns");
+    let rows: f64 = list(report, "ledger").iter().map(|row| number(row, "ns")).sum();
     if (rows - wall).abs() > 1.0 {
         found.push(format!("the rows sum to {rows} ns, the wall time is {wall} ns"));
     }
-    for row in report.list("ledger") {
-        let [low, ns, high] = ["low_ns", "ns", "high_ns"].map(|key| row.number(key));
+    for row in list(report, "ledger") {
+        let [low, ns, high] = ["low_ns", "ns", "high_ns"].map(|key| number(row, key));
         if low > ns || ns > high {
-            let account = row.text("account");
+            let account = text(row, "account");
             found.push(format!("the row {account}: {ns} ns is not within {low} to {high}"));
         }
     }
-    for finding in report.list("findings") {
-        found.extend(impossible_saving(finding, wall, report.number("net_ns")));
+    for finding in list(report, "findings") {
+        found.extend(impossible_saving(finding, wall, number(report, "net_ns")));
     }
-    report.each("", &mut |path, leaf| match leaf {
-        Json::Number(digits) => {
-            let number: f64 = digits.parse().unwrap_or(f64::NAN);
+    each(report, "", &mut |path, leaf| match leaf {
+        Value::Number(digits) => {
+            let number = digits.as_f64().unwrap_or(f64::NAN);
             if !(0.0..HUGE).contains(&number) && path != "exit.code" {
                 found.push(format!("{path} is {digits}"));
             }
         }
-        Json::Text(text) if says(path) => {
+        Value::String(text) if says(path) => {
             let nonsense = NONSENSE.iter().filter(|words| has(text, words));
             found.extend(nonsense.map(|words| format!("{path} says `{words}`: {text}")));
         }
@@ -187,10 +190,10 @@ fn has(text: &str, words: &str) -> bool {
     })
 }
 
-fn impossible_saving(finding: &Json, wall: f64, undisturbed: f64) -> Vec<String> {
-    let class = finding.text("class");
-    let [saving, amount] = ["saving_ns", "amount_ns"].map(|key| finding.number(key));
-    let [low, share, high] = ["low", "saving_share", "high"].map(|key| finding.number(key));
+fn impossible_saving(finding: &Value, wall: f64, undisturbed: f64) -> Vec<String> {
+    let class = text(finding, "class");
+    let [saving, amount] = ["saving_ns", "amount_ns"].map(|key| number(finding, key));
+    let [low, share, high] = ["low", "saving_share", "high"].map(|key| number(finding, key));
     let mut found = Vec::new();
     // A server's busy time is in the same field.
     if undisturbed > 0.0 && saving > undisturbed * 1.001 {
@@ -209,26 +212,32 @@ fn impossible_saving(finding: &Json, wall: f64, undisturbed: f64) -> Vec<String>
 }
 
 /// How often a call is in the notes of the ledger; none if it is in no note.
-fn calls(report: &Json, call: &str) -> Option<u64> {
-    let notes = report.list("ledger").iter().map(|row| row.text("note"));
+fn calls(report: &Value, call: &str) -> Option<u64> {
+    let notes = list(report, "ledger").iter().map(|row| text(row, "note"));
     let counts: Vec<u64> = notes.flat_map(|note| times(note, call)).collect();
     (!counts.is_empty()).then(|| counts.iter().sum())
 }
 
-/// The numbers after `CALL ×` in a note. Their thousands are separated by spaces.
+/// The numbers of calls in a note: `CALL ×1 215`, or `CALL ×1 215 of 2 000` where only so many were on the path. Their
+/// thousands are separated by spaces.
 fn times(note: &str, call: &str) -> Vec<u64> {
     let sign = format!("{call} ×");
     let starts = note
         .match_indices(&sign)
         .filter(|(at, _)| !note[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
-    starts
-        .filter_map(|(at, _)| {
-            let rest = note[at + sign.len()..].chars();
-            let digits: String =
-                rest.take_while(|c| c.is_ascii_digit() || c.is_whitespace()).collect();
-            digits.split_whitespace().collect::<String>().parse().ok()
-        })
-        .collect()
+    let counts = starts.filter_map(|(at, _)| {
+        let rest = &note[at + sign.len()..];
+        let (on_path, after) = leading(rest);
+        after.strip_prefix("of ").and_then(|all| leading(all).0).or(on_path)
+    });
+    counts.collect()
+}
+
+/// The number that a text begins with, and the rest.
+fn leading(text: &str) -> (Option<u64>, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && !c.is_whitespace()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    (digits.split_whitespace().collect::<String>().parse().ok(), rest)
 }
 
 #[cfg(test)]

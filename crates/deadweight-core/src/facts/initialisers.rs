@@ -20,6 +20,7 @@ const CALLERS: &[&str] =
 const OF_A_FILE: &[&str] = &["_GLOBAL__sub_I_", "__static_initialization_and_destruction_0"];
 
 /// When a process ran its initialisers.
+#[derive(Clone, Debug)]
 pub(crate) struct Initialisers {
     /// From their first sample ...
     pub(crate) from: Ns,
@@ -39,8 +40,10 @@ impl Initialisers {
         let until = main.unwrap_or(Ns::MAX);
         let mut known = BTreeMap::new();
         let mut hits: Vec<&Sample> = tasks()
-            .flat_map(|t| &t.samples)
-            .filter(|sample| sample.at >= began && sample.at < until)
+            .flat_map(|t| {
+                let from = t.samples.partition_point(|sample| sample.at < began);
+                t.samples[from..].iter().take_while(|sample| sample.at < until)
+            })
             .filter(|sample| {
                 let is = || is_initialiser(symbols, sample.stack);
                 *known.entry(sample.stack).or_insert_with(is)

@@ -55,6 +55,8 @@ pub(crate) struct Process {
     pub(crate) starts: Vec<(Ns, Ns)>,
     /// Whether it executed a program of its own.
     pub(crate) executed: bool,
+    /// What its last program did before main, if that took more than a few samples.
+    pub(crate) initialisers: Option<Initialisers>,
 }
 
 /// Programs that start other programs as their work: their waiting for them is no hidden cost.
@@ -246,7 +248,8 @@ impl Process {
         let comm = names.take_while(|(at, _)| *at <= executed_at).last();
         path.clone_into(&mut self.path);
         self.name = called(path, comm.map_or("", |(_, name)| symbols.name(*name))).to_owned();
-        let initialisers = Initialisers::of(timeline, symbols, &self.tasks).map(|found| found.from);
+        self.initialisers = Initialisers::of(timeline, symbols, &self.tasks);
+        let own_code = self.initialisers.as_ref().map(|found| found.from);
         let image = image_of(symbols, path).map(ImageId::at);
         self.image = image.or_else(|| self.first_image(timeline, symbols, executed_at));
         for (i, (at, path)) in execs.iter().enumerate() {
@@ -259,7 +262,7 @@ impl Process {
             let first = i == 0 && mains.first().is_none_or(|m| *m >= *at);
             let from = if first { self.birth } else { *at };
             // Initialisers are the program's own code, whether a probe at main was hit or not.
-            let own = initialisers.filter(|own| own >= at && *own < next);
+            let own = own_code.filter(|own| own >= at && *own < next);
             let to = main.or(own).map_or(*at, |main| own.map_or(main, |own| own.min(main)));
             if from < to {
                 self.starts.push((from, to));

@@ -108,8 +108,16 @@ impl Draft {
     /// Whether it accuses the code of an installed package without debug information: its user does
     /// not change its code.
     fn is_of_package(&self, facts: &Facts<'_>) -> bool {
-        const FOLDERS: &[&str] =
-            &["/usr/bin/", "/usr/sbin/", "/usr/lib", "/usr/games/", "/bin/", "/sbin/", "/lib"];
+        const FOLDERS: &[&str] = &[
+            "/usr/bin/",
+            "/usr/sbin/",
+            "/usr/lib",
+            "/usr/games/",
+            "/bin/",
+            "/sbin/",
+            "/lib/",
+            "/lib64/",
+        ];
         let symbols = facts.symbols();
         let is_installed = |path: &str| {
             let image = symbols.images.iter().find(|image| symbols.name(image.path) == path);

@@ -64,6 +64,9 @@ pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<
         .then(|| (exact + whole.part(low).min(ns), exact + whole.part(high).max(ns)))
 }
 
+/// Words that say no more than the names of their rows, unless others of their kind name the peer.
+const REPEATS: &[&str] = &["input", "the disk", "a child", "space in its output"];
+
 /// The note of an account.
 fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> String {
     let mut kinds: BTreeMap<Kind, (Ns, Times)> = BTreeMap::new();
@@ -80,7 +83,13 @@ fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> Str
         kinds.into_iter().map(|(kind, (ns, times))| (ns, kind.words(times))).collect();
     kinds.sort_by(|a, b| b.cmp(a));
     let calls = kinds.iter().filter(|(ns, _)| ns.share_of(total) >= 0.1).take(LISTED);
-    let listed: Vec<String> = calls.map(|(_, words)| words.clone()).collect();
+    let mut listed: Vec<String> = calls.map(|(_, words)| words.clone()).collect();
+    if let Some(at) = listed.iter().position(|words| REPEATS.contains(&words.as_str())) {
+        let detailed = |words: &String| *words != listed[at] && words.starts_with(&listed[at]);
+        if !listed.iter().any(detailed) {
+            listed.remove(at);
+        }
+    }
     let faults = Sum::of(attribution.in_account(account).filter(|e| e.detail == Detail::Faults));
     match (listed.is_empty(), faults.count) {
         (true, 0) => fixed_note(facts, account).to_owned(),
@@ -214,11 +223,7 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
         }
         Detail::Waits(kind, peer) => {
             let peer = peer.map(|p| facts.name(p));
-            let words = waiting(kind, peer.as_deref(), entry.account);
-            if matches!(words.as_str(), "input" | "the disk" | "a child" | "space in its output") {
-                return None; // the row's name says it
-            }
-            words
+            waiting(kind, peer.as_deref(), entry.account)
         }
         Detail::Held(CpuHolder::Own(task)) if facts.processes.of(task) == entry.process => {
             format!("{HELD}its other threads")

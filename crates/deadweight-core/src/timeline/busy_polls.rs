@@ -7,11 +7,11 @@
 use super::{Block, Call, Run, Span, Timeline, Within, WokenBy};
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::wording::{things, time};
-use deadweight_trace::ids::{CallId, TaskId};
+use deadweight_trace::ids::{CallId, TaskId, Tid};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::syscall::{self, Arch};
 use deadweight_trace::units::Ns;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// `WNOHANG`: return at once if no child has ended.
 const NOHANG: u64 = 1;
@@ -47,30 +47,35 @@ const POLLS: &[&str] = &[
 
 /// Turns loops that ask for a child's end into waits for that child; says so.
 pub(super) fn into_waits(timeline: &mut Timeline, arch: Arch, symbols: &Symbols) {
+    let Some(wait4) = syscall::number(arch, "wait4") else { return };
+    let askers = askers(timeline, wait4);
+    if askers.is_empty() {
+        return;
+    }
     let numbers: BTreeSet<u16> =
         POLLS.iter().filter_map(|name| syscall::number(arch, name)).collect();
-    let Some(wait4) = syscall::number(arch, "wait4") else { return };
-    for task in askers(timeline, wait4) {
-        let mut calls: Vec<CallId> = (0..timeline.calls.len())
-            .map(CallId::at)
-            .filter(|id| timeline.calls[id.index()].task == task)
-            .collect();
+    let mut children = children(timeline);
+    for (task, mut calls) in askers {
         calls.sort_by_key(|id| timeline.calls[id.index()].start);
-        let is_poll =
-            |call: &Call| numbers.contains(&call.nr) && call.ret().is_some_and(|ret| ret <= 0);
-        for child in children(timeline, task) {
-            if let Some(wait) = of_child(timeline, &calls, (task, child), wait4, &is_poll) {
-                let name =
-                    timeline.task(task).names.last().map_or("", |(_, name)| symbols.name(*name));
-                timeline.warnings.push(format!(
-                    "{name} waited {} for a child and asked for its end {}, without sleeping: it used a CPU all that \
-                     time. waitpid without WNOHANG waits without one",
-                    time(wait.end - wait.start),
-                    things(wait.questions, "time"),
-                ));
-                replace(timeline, &wait);
-            }
+        let children = children.remove(&timeline.task(task).process).unwrap_or_default();
+        let loops = Loops { timeline, task, calls: &calls, wait4, polls: &numbers };
+        let waits: Vec<Wait> =
+            children.iter().filter_map(|child| loops.waiting_for(*child)).collect();
+        if waits.is_empty() {
+            continue;
         }
+        let name = timeline.task(task).names.last().map_or("", |(_, name)| symbols.name(*name));
+        let (children, ends) = match waits.len() {
+            1 => ("a child".to_owned(), "its end"),
+            n => (format!("{n} children"), "their ends"),
+        };
+        timeline.warnings.push(format!(
+            "{name} waited {} for {children} and asked for {ends} {}, without sleeping: it used a CPU all that time. \
+             waitpid without WNOHANG waits without one",
+            time(waits.iter().map(|wait| wait.end - wait.start).sum()),
+            things(waits.iter().map(|wait| wait.questions).sum(), "time"),
+        ));
+        waits.iter().for_each(|wait| replace(timeline, wait));
     }
 }
 
@@ -90,85 +95,109 @@ fn asks(timeline: &Timeline, call: &Call, wait4: u16) -> bool {
     call.nr == wait4 && call.ret() == Some(0) && timeline.args(call)[1] & NOHANG != 0
 }
 
-/// The tasks that asked often.
-fn askers(timeline: &Timeline, wait4: u16) -> Vec<TaskId> {
-    let mut counts: Vec<u64> = vec![0; timeline.tasks.len()];
+/// The tasks that asked often, with their calls.
+fn askers(timeline: &Timeline, wait4: u16) -> BTreeMap<TaskId, Vec<CallId>> {
+    let mut counts: BTreeMap<TaskId, u64> = BTreeMap::new();
     for call in timeline.calls.iter().filter(|call| asks(timeline, call, wait4)) {
-        counts[call.task.index()] += call.times();
+        *counts.entry(call.task).or_default() += call.times();
     }
-    let many = counts.iter().enumerate().filter(|(_, count)| **count >= QUESTIONS);
-    many.map(|(index, _)| TaskId::at(index)).collect()
+    counts.retain(|_, count| *count >= QUESTIONS);
+    let mut askers: BTreeMap<TaskId, Vec<CallId>> =
+        counts.into_keys().map(|task| (task, Vec::new())).collect();
+    if !askers.is_empty() {
+        for (id, call) in (0..).map(CallId::at).zip(&timeline.calls) {
+            askers.entry(call.task).and_modify(|calls| calls.push(id));
+        }
+    }
+    askers
 }
 
-/// The children of a task's process that ended, in the order of their ends.
-fn children(timeline: &Timeline, task: TaskId) -> Vec<TaskId> {
-    let process = timeline.task(task).process;
-    let born = |child: &&TaskId| {
-        let child = timeline.task(**child);
+/// By process: its children that ended, in the order of their ends.
+fn children(timeline: &Timeline) -> BTreeMap<Tid, Vec<TaskId>> {
+    let mut found: BTreeMap<Tid, Vec<TaskId>> = BTreeMap::new();
+    for (id, child) in (0..).map(TaskId::at).zip(&timeline.tasks) {
         let parent = child.parent.map(|parent| timeline.task(parent).process);
-        child.own
-            && child.died
-            && child.tid == child.process
-            && parent == Some(process)
-            && child.process != process
-    };
-    let all: Vec<TaskId> = (0..timeline.tasks.len()).map(TaskId::at).collect();
-    let mut found: Vec<TaskId> = all.iter().filter(born).copied().collect();
-    found.sort_by_key(|child| timeline.task(*child).end);
+        let ended = child.own && child.died && child.tid == child.process;
+        if let Some(parent) = parent.filter(|parent| ended && *parent != child.process) {
+            found.entry(parent).or_default().push(id);
+        }
+    }
+    found.values_mut().for_each(|of| of.sort_by_key(|child| timeline.task(*child).end));
     found
 }
 
-/// The loop that waited for this child: its calls before the child's end, and no question after it.
-fn of_child(
-    timeline: &Timeline,
-    calls: &[CallId],
-    (task, child): (TaskId, TaskId),
+/// The calls of a task that asks for the ends of children, in order.
+struct Loops<'t> {
+    timeline: &'t Timeline,
+    task: TaskId,
+    calls: &'t [CallId],
     wait4: u16,
-    is_poll: &dyn Fn(&Call) -> bool,
-) -> Option<Wait> {
-    let (tid, birth, end) = {
-        let child = timeline.task(child);
-        (u64::from(child.tid.0), child.birth, child.end)
-    };
-    let call = |id: &CallId| &timeline.calls[id.index()];
-    let of_it = |id: &CallId| {
-        asks(timeline, call(id), wait4)
-            && [tid, u64::from(u32::MAX), u64::MAX].contains(&timeline.args(call(id))[0])
-    };
-    let before = calls.partition_point(|id| call(id).start < end);
-    let last = calls[..before].iter().rposition(of_it)?;
-    let reaped = calls[last..]
-        .iter()
-        .find(|id| call(id).nr == wait4 && call(id).ret().is_some_and(|ret| ret > 0));
-    let of_another = reaped
-        .is_some_and(|id| call(id).ret().and_then(|ret| u64::try_from(ret).ok()) != Some(tid));
-    let goes_on = calls[last + 1..].iter().any(|id| of_it(id) && call(id).start > end + GRACE);
-    if of_another || goes_on && reaped.is_none() {
-        return None;
+    /// Numbers of the calls of such loops.
+    polls: &'t BTreeSet<u16>,
+}
+
+impl Loops<'_> {
+    fn call(&self, at: usize) -> &Call {
+        &self.timeline.calls[self.calls[at].index()]
     }
-    // Without the time in which others had its CPU.
-    let own = |from: Ns, to: Ns| timeline.task(task).on_cpu_between(from, to);
-    let mut first = last;
-    while let Some(earlier) = first.checked_sub(1) {
-        let (one, next) = (call(&calls[earlier]), call(&calls[first]));
-        let most = LOOK.0.saturating_mul(one.times().max(next.times()));
-        if !is_poll(one) || one.start < birth || own(one.end, next.start).0 > most {
-            break;
+
+    /// Whether a call asked for this child, and it had not ended.
+    fn asks_for(&self, call: &Call, child: u64) -> bool {
+        asks(self.timeline, call, self.wait4)
+            && [child, u64::from(u32::MAX), u64::MAX].contains(&self.timeline.args(call)[0])
+    }
+
+    /// The loop that waited for this child: questions until its end, and none after it. Only calls near its end
+    /// are looked at, and then those of the loop: a shell has thousands of children.
+    fn waiting_for(&self, child: TaskId) -> Option<Wait> {
+        let (tid, birth, end) = {
+            let child = self.timeline.task(child);
+            (u64::from(child.tid.0), child.birth, child.end)
+        };
+        let before = self.calls.partition_point(|id| self.timeline.calls[id.index()].start < end);
+        let near = |at: &usize| self.call(*at).end + GRACE >= end;
+        let last =
+            (0..before).rev().take_while(near).find(|at| self.asks_for(self.call(*at), tid))?;
+        let soon = |at: &usize| self.call(*at).start <= end + GRACE + GRACE;
+        let after = (last + 1..self.calls.len()).take_while(soon).map(|at| self.call(at));
+        let answered = after.clone().find_map(|call| {
+            let ret = call.ret().and_then(|ret| u64::try_from(ret).ok());
+            ret.filter(|ret| call.nr == self.wait4 && *ret > 0).map(|ret| (ret, call.end))
+        });
+        let of_another = answered.is_some_and(|(by, _)| by != tid);
+        let late = |call: &Call| self.asks_for(call, tid) && call.start > end + GRACE;
+        let goes_on = answered.is_none() && after.clone().any(late);
+        if of_another || goes_on {
+            return None;
         }
-        first = earlier;
+        let first = self.first_of(last, birth);
+        let asked = (first..=last).map(|at| self.call(at)).filter(|call| self.asks_for(call, tid));
+        let questions = asked.map(Call::times).sum();
+        let end =
+            answered.map_or(end, |(_, at)| end.min(at)).min(self.timeline.task(self.task).end);
+        let start = self.call(first).start.max(birth);
+        let wait = Wait { task: self.task, child, start, end, call: self.calls[last], questions };
+        let long = questions >= QUESTIONS && wait.end - wait.start >= SHORTEST;
+        (long && asleep(self.timeline, &wait) <= ASLEEP).then_some(wait)
     }
-    let asked = calls[first..=last].iter().filter(|id| of_it(id)).map(|id| call(id).times()).sum();
-    let end = reaped.map_or(end, |id| end.min(call(id).end)).min(timeline.task(task).end);
-    let wait = Wait {
-        task,
-        child,
-        start: call(&calls[first]).start.max(birth),
-        end,
-        call: calls[last],
-        questions: asked,
-    };
-    let asleep = asleep(timeline, &wait);
-    (asked >= QUESTIONS && wait.end - wait.start >= SHORTEST && asleep <= ASLEEP).then_some(wait)
+
+    /// The first call of the loop that has the call `last`.
+    fn first_of(&self, last: usize, birth: Ns) -> usize {
+        let task = self.timeline.task(self.task);
+        let mut first = last;
+        while let Some(earlier) = first.checked_sub(1) {
+            let (one, next) = (self.call(earlier), self.call(first));
+            let is_poll = self.polls.contains(&one.nr) && one.ret().is_some_and(|ret| ret <= 0);
+            // Without the time in which others had its CPU.
+            let own = task.on_cpu_between(one.end, next.start);
+            let most = LOOK.0.saturating_mul(one.times().max(next.times()));
+            if !is_poll || one.start < birth || own.0 > most {
+                break;
+            }
+            first = earlier;
+        }
+        first
+    }
 }
 
 /// Which part of the loop its task was asleep.
@@ -253,6 +282,32 @@ mod tests {
             warnings[0]
                 .starts_with("drive waited 5.00 ms for a child and asked for its end 500 times"),
             "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn two_children_one_after_the_other_are_two_waits_and_one_note() {
+        let ask = |from: u64, to: u64, child: u32| {
+            let asks =
+                crate::cost::tests::repeat(to / 10_000 - from / 10_000, from, 10_000, |at| {
+                    format!("{at} syscall wait4 4294967295 1\n{} back 0\n", at + 200)
+                });
+            format!("{asks}{} syscall wait4 4294967295 1\n{} back {child}\n", to + 500, to + 700)
+        };
+        let text = format!(
+            "cpus 2\ntask 1 drive\n0 cpu0 on\n10 fork 2\n{}4100000 fork 3\n{}9000000 exit\n9000010 off dead\n\
+             task 2 cc\n20 cpu1 on\n3999000 exit\n4000000 off dead\n\
+             task 3 cc\n4100020 cpu1 on\n7999000 exit\n8000000 off dead",
+            ask(10_000, 4_000_000, 2),
+            ask(4_110_000, 8_000_000, 3),
+        );
+        let timeline = Timeline::build(&Trace::from_text(&text).unwrap());
+        assert_eq!(timeline.blocks.len(), 2);
+        assert_eq!(timeline.warnings.len(), 1);
+        assert!(
+            timeline.warnings[0].contains("for 2 children and asked for their ends 788 times"),
+            "{:?}",
+            timeline.warnings
         );
     }
 

@@ -4,9 +4,9 @@ use super::super::file::Tolerance;
 use super::*;
 
 /// A report of 100 ns with these findings and this note.
-fn report(findings: &str, note: &str) -> Json {
+fn report(findings: &str, note: &str) -> Value {
     let checks = ["tiny-reads", "gc", "wait-disk"].map(|class| format!(r#"{{"class":"{class}"}}"#));
-    Json::parse(&format!(
+    serde_json::from_str::<Value>(&format!(
         r#"{{"wall_ns":100,"net_ns":80,"ledger":[
             {{"account":"tiny-reads","ns":60,"low_ns":50,"high_ns":60,"note":"{note}"}},
             {{"account":"net-work","ns":40,"low_ns":40,"high_ns":40,"note":""}}],
@@ -23,7 +23,7 @@ fn finding(class: &str, saving: u32) -> String {
     )
 }
 
-fn kinds(report: &Json, truths: &Truths) -> Vec<Kind> {
+fn kinds(report: &Value, truths: &Truths) -> Vec<Kind> {
     judge(report, truths, &[]).into_iter().map(|complaint| complaint.kind).collect()
 }
 
@@ -83,14 +83,15 @@ fn a_saving_is_at_most_the_undisturbed_time() {
 fn rows_sum_to_the_wall_time() {
     let text =
         |ns: u32| format!(r#"{{"wall_ns":100,"ledger":[{{"ns":{ns},"low_ns":0,"high_ns":200}}]}}"#);
-    let of = |ns: u32| kinds(&Json::parse(&text(ns)).unwrap(), &Truths::default());
+    let of =
+        |ns: u32| kinds(&serde_json::from_str::<Value>(&text(ns)).unwrap(), &Truths::default());
     assert_eq!(of(100), []);
     assert_eq!(of(98), [Kind::Impossible]);
 }
 
 #[test]
 fn numbers_that_were_never_computed_are_impossible() {
-    let of = |text: &str| kinds(&Json::parse(text).unwrap(), &Truths::default());
+    let of = |text: &str| kinds(&serde_json::from_str::<Value>(text).unwrap(), &Truths::default());
     assert_eq!(of(r#"{"runs":{"lost":18446744073709551615}}"#), [Kind::Impossible]);
     assert_eq!(of(r#"{"runs":{"lost":-1}}"#), [Kind::Impossible]);
     assert_eq!(of(r#"{"runs":{"lost":3},"exit":{"code":-1}}"#), []);
@@ -117,4 +118,10 @@ fn calls_are_counted_in_the_notes_and_compared() {
         "MISCOUNTED: read: strace counts 4011, the report counts 4005"
     );
     assert_eq!(judge(&report, &truths("w"), &[1])[0].kind, Kind::WrongCount);
+}
+
+#[test]
+fn of_calls_beside_the_path_all_are_counted() {
+    assert_eq!(times("write ×1 215 of 2 000, 97 bytes each, pwrite64 ×3", "write"), [2000]);
+    assert_eq!(times("read ×300 000, write ×7", "read"), [300_000]);
 }

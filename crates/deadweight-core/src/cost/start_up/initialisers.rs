@@ -1,7 +1,6 @@
 //! Work of the program's own initialisers, before main.
 
 use super::{CLASS, LARGE, LONG};
-use crate::facts::initialisers::Initialisers;
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::sampled_sites;
 use crate::inspect::{Draft, Inspection};
@@ -18,8 +17,7 @@ pub(super) fn drafts(found: &Inspection<'_, '_>) -> Vec<Draft> {
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
-    let tasks = &facts.processes.get(process).tasks;
-    let ran = Initialisers::of(facts.timeline, facts.symbols(), tasks)?;
+    let ran = facts.processes.get(process).initialisers.as_ref()?;
     let on_path = |from: Ns, to: Ns| {
         let of_process = facts.path.pieces.iter().filter(|p| facts.processes.of(p.task) == process);
         let all: Ns = of_process.map(|p| p.end.min(to) - p.start.max(from)).sum();

@@ -12,7 +12,7 @@ use crate::inspect::{Draft, Inspection, Sum, processes_in};
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, percent, things, time};
 use deadweight_trace::units::Ns;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer calls are no storm.
 const CALLS: u64 = 5_000;
@@ -32,11 +32,15 @@ fn group<'f>(found: &Inspection<'f, '_>, detail: &Detail) -> Option<&'f CallGrou
     let Detail::Calls(group) = detail else { return None };
     let group = found.facts.call_groups.get(*group);
     let tasks = found.facts.processes.get(group.process).tasks.len();
-    // A wait that ends by its time-out fails too, but it has blocked before.
-    let changed = group.failed.saturating_sub(group.blocked);
-    (group.name == "futex" && tasks > 1 && group.calls >= CALLS && changed * CHANGED >= group.calls)
-        .then_some(group)
-        .filter(|group| is_of_locks(found, group))
+    let many = group.calls >= CALLS && changed(group) * CHANGED >= group.calls;
+    let storm = group.name == "futex" && tasks > 1 && many && is_of_locks(found, group);
+    storm.then_some(group)
+}
+
+/// How many of these calls found that the word had changed. A wait that ends by its time-out fails too, but it has
+/// blocked before.
+fn changed(group: &CallGroup) -> u64 {
+    group.failed.saturating_sub(group.blocked)
 }
 
 /// Whether most of the stacks taken at these calls are in a lock.
@@ -51,17 +55,17 @@ fn is_of_locks(found: &Inspection<'_, '_>, group: &CallGroup) -> bool {
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let symbols = facts.symbols();
-    let entries = || {
-        let entries = found.wall.entries.iter().filter(|entry| entry.process == process);
-        entries.filter(|entry| group(found, &entry.detail).is_some())
-    };
-    let calls = Sum::of(entries());
-    let groups: BTreeSet<_> = entries().map(|entry| entry.detail).collect();
-    let groups = || groups.iter().filter_map(|detail| group(found, detail));
-    let changed: u64 = groups().map(|group| group.failed.saturating_sub(group.blocked)).sum();
-    let all: u64 = groups().map(|group| group.calls).sum();
+    let mut groups = BTreeMap::new();
+    let entries = found.wall.in_process(process).filter(|entry| {
+        let group = group(found, &entry.detail);
+        groups.extend(group.map(|group| (entry.detail, group)));
+        group.is_some()
+    });
+    let calls = Sum::of(entries);
+    let changed: u64 = groups.values().map(|group| changed(group)).sum();
+    let all: u64 = groups.values().map(|group| group.calls).sum();
     let mut places = Weights::new();
-    groups().for_each(|group| add(&mut places, &group.all_places()));
+    groups.values().for_each(|group| add(&mut places, &group.all_places()));
     // What the threads do in the library function that takes the lock, from the same lines, is mostly the fight for
     // the lock's cache line.
     let through: BTreeSet<_> = places.keys().filter_map(|site| entered(symbols, *site)).collect();

@@ -86,7 +86,7 @@ fn cause(doubt: &Doubt, clean: &[CleanRun], walls: &[u64]) -> String {
     let on_cpu = more(|run| (run.user + run.system).0);
     let displaced = more(|run| run.counters.displaced);
     if explains(throttled) {
-        format!(": a CPU quota of the cgroup stopped it for {}", time(Ns(throttled)))
+        format!(": a CPU quota of the cgroup took {} more", time(Ns(throttled)))
     } else if read >= NOTABLE_BLOCKS {
         format!(", reading {} from storage that the others had in memory", bytes(read * BLOCK))
     } else if explains(on_cpu) {
@@ -96,7 +96,7 @@ fn cause(doubt: &Doubt, clean: &[CleanRun], walls: &[u64]) -> String {
             time(Ns(on_cpu))
         )
     } else if displaced > 0 {
-        format!(": other programs took the CPU from it {} more", things(displaced, "time"))
+        format!(": other programs took the CPU away {} more", things(displaced, "time"))
     } else {
         format!(", with {} more of waiting without a CPU", time(Ns(longer - on_cpu)))
     }
@@ -130,9 +130,7 @@ mod tests {
         let first = said(run(3_000_000, 900_000, read), 0);
         assert!(first.contains("first run") && first.contains("from storage"), "{first}");
         let displaced = RunCounters { displaced: 3, ..plain };
-        assert!(
-            said(run(3_000_000, 900_000, displaced), 4).contains("the CPU from it 3 times more")
-        );
+        assert!(said(run(3_000_000, 900_000, displaced), 4).contains("the CPU away 3 times more"));
         let throttled = RunCounters { throttled: Ns(1_900_000), ..displaced };
         assert!(said(run(3_000_000, 900_000, throttled), 4).contains("quota"));
         assert!(said(run(3_000_000, 2_800_000, displaced), 4).contains("more CPU time"));

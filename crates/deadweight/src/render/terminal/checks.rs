@@ -16,7 +16,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report, all: bool) {
     let mut parts = vec![format!("{} found", of(CheckOutcome::Found).count())];
     let ruled_out = of(CheckOutcome::RuledOut).count();
     if let Some(most) = of(CheckOutcome::RuledOut).max_by(|a, b| a.share.total_cmp(&b.share)) {
-        parts.push(format!("{ruled_out} ruled out (each below {})", percent(most.share)));
+        parts.push(format!("{ruled_out} ruled out (each at most {})", percent(most.share)));
     }
     for (outcome, words) in [
         (CheckOutcome::Needed, "took time, but no saving can be shown"),

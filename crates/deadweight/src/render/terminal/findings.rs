@@ -134,16 +134,19 @@ fn saving(finding: &Finding, whole: Whole) -> String {
         How::Measured => "measured",
     };
     let verb = if finding.how == How::Candidate { "may save" } else { "saves" };
+    // Shares are of the number that is printed.
+    let of_shown = whole.ns as f64 / whole.most.unwrap_or(whole.ns).max(1) as f64;
     if finding.high <= 0.0 && finding.saving_ns == 0 {
-        let share = percent(finding.amount_ns as f64 / whole.ns.max(1) as f64);
+        let share = percent(of_shown * finding.amount_ns as f64 / whole.ns.max(1) as f64);
         return format!("{} {unit} of {of} ({share})", beside(finding.amount_ns, whole.scale));
     }
     if is_range {
         let (low, high) = (whole.part(finding.low), whole.part(finding.high));
-        let (least, most) = (finding.low * 100.0, percent(finding.high));
+        let (least, most) = (finding.low * of_shown * 100.0, percent(finding.high * of_shown));
         return format!("{verb} {low} to {high} {unit} of {of} ({least:.0} to {most}), {how}");
     }
-    let (saved, share) = (beside(finding.saving_ns, whole.scale), percent(finding.saving_share));
+    let (saved, share) =
+        (beside(finding.saving_ns, whole.scale), percent(finding.saving_share * of_shown));
     format!("{verb} {saved} {unit} of {of} ({share}), {how}")
 }
 

@@ -73,7 +73,7 @@ fn subject(report: &Report) -> Option<(Ink, String)> {
         // The kernel cuts names to 15 bytes.
         first == *name || (name.len() == 15 && first.starts_with(name.as_str()))
     });
-    (!same && !name.is_empty()).then(|| (Ink::Plain, format!("of {name}")))
+    (!same && !name.is_empty()).then(|| (Ink::Plain, format!("time of {name}")))
 }
 
 fn build(report: &Report) -> Option<(Ink, String)> {
@@ -98,7 +98,9 @@ fn clean(runs: &Runs) -> Option<(Ink, String)> {
         1 => format!("1 clean run, {median}"),
         n => {
             let (low, high) = (beside(wall.low, scale), beside(wall.high, scale));
-            format!("{n} clean runs, median {median} ({low} to {high})")
+            // Fewer have no such interval: these are the fastest and the slowest.
+            let interval = if n < 6 { "" } else { "95 % CI " };
+            format!("{n} clean runs, median {median} ({interval}{low} to {high})")
         }
     };
     Some((Ink::Plain, text))
@@ -119,8 +121,8 @@ fn traced(report: &Report) -> Option<(Ink, String)> {
         (_, 0) => return None,
         (0, 1) => format!("one traced run, {}, tracing {overhead} of it", time(wall)),
         (0, n) => format!("{n} traced runs, {}, tracing {overhead} of it", time(wall)),
-        (_, n) if traced.overhead_share < 0.01 => format!("{n} traced, no slower"),
-        (_, n) => format!("{n} traced, {overhead} slower"),
+        (_, n) if traced.overhead_share < 0.01 => format!("{n} more with tracing, no slower"),
+        (_, n) => format!("{n} more with tracing, {overhead} slower"),
     };
     Some((Ink::Plain, text))
 }
