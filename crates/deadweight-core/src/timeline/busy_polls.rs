@@ -23,6 +23,11 @@ const SHORTEST: Ns = Ns(1_000_000);
 const LOOK: Ns = Ns(100_000);
 /// The loop ends within this time after the child.
 const GRACE: Ns = Ns(1_000_000);
+/// So many calls before and after a child's end are looked at: its loop asks in each round.
+const NEAR: usize = 64;
+/// A loop may read what its child wrote: so many other calls, and one in so many.
+const OTHERS: u64 = 8;
+const OTHERS_IN: u64 = 20;
 /// A loop that spends more than this part of its time asleep is left alone.
 const ASLEEP: f64 = 0.1;
 
@@ -155,11 +160,9 @@ impl Loops<'_> {
             (u64::from(child.tid.0), child.birth, child.end)
         };
         let before = self.calls.partition_point(|id| self.timeline.calls[id.index()].start < end);
-        let near = |at: &usize| self.call(*at).end + GRACE >= end;
-        let last =
-            (0..before).rev().take_while(near).find(|at| self.asks_for(self.call(*at), tid))?;
-        let soon = |at: &usize| self.call(*at).start <= end + GRACE + GRACE;
-        let after = (last + 1..self.calls.len()).take_while(soon).map(|at| self.call(at));
+        let near = |at: &usize| self.asks_for(self.call(*at), tid);
+        let last = (0..before).rev().take(NEAR).find(near)?;
+        let after = (last + 1..self.calls.len()).take(NEAR).map(|at| self.call(at));
         let answered = after.clone().find_map(|call| {
             let ret = call.ret().and_then(|ret| u64::try_from(ret).ok());
             ret.filter(|ret| call.nr == self.wait4 && *ret > 0).map(|ret| (ret, call.end))
@@ -184,17 +187,21 @@ impl Loops<'_> {
     /// The first call of the loop that has the call `last`.
     fn first_of(&self, last: usize, birth: Ns) -> usize {
         let task = self.timeline.task(self.task);
-        let mut first = last;
-        while let Some(earlier) = first.checked_sub(1) {
-            let (one, next) = (self.call(earlier), self.call(first));
+        let (mut first, mut polls, mut others) = (last, 0, 0);
+        for earlier in (0..last).rev() {
+            let (one, next) = (self.call(earlier), self.call(earlier + 1));
             let is_poll = self.polls.contains(&one.nr) && one.ret().is_some_and(|ret| ret <= 0);
+            *(if is_poll { &mut polls } else { &mut others }) += one.times();
             // Without the time in which others had its CPU.
             let own = task.on_cpu_between(one.end, next.start);
             let most = LOOK.0.saturating_mul(one.times().max(next.times()));
-            if !is_poll || one.start < birth || own.0 > most {
+            if others > OTHERS + polls / OTHERS_IN || one.start < birth || own.0 > most {
                 break;
             }
-            first = earlier;
+            // It does not begin with another call.
+            if is_poll {
+                first = earlier;
+            }
         }
         first
     }
@@ -247,10 +254,19 @@ mod tests {
 
     /// Task 1 asks `count` times, once in `every` ns, with `between` each time; its child ends at 5 ms.
     fn path(every: u64, between: &str, reaped: u32) -> (Vec<String>, Vec<String>) {
+        path_with(every, |_| between, reaped)
+    }
+
+    /// The same with what is done at this time.
+    fn path_with<'b>(
+        every: u64,
+        between: impl Fn(u64) -> &'b str,
+        reaped: u32,
+    ) -> (Vec<String>, Vec<String>) {
         let mut text = String::from("cpus 2\ntask 1 drive\n0 cpu0 on\n10 fork 2\n");
         let mut at = 1000;
         while at < 5_000_000 {
-            let sleep = between
+            let sleep = between(at)
                 .replace("AT", &(at + 300).to_string())
                 .replace("END", &(at + every - 100).to_string());
             writeln!(text, "{at} syscall wait4 2 1\n{} back 0\n{sleep}", at + 200).unwrap();
@@ -283,6 +299,17 @@ mod tests {
                 .starts_with("drive waited 5.00 ms for a child and asked for its end 500 times"),
             "{warnings:?}"
         );
+    }
+
+    #[test]
+    fn a_loop_that_reads_what_its_child_wrote_is_one_wait() {
+        let read = |at: u64| at == 1000 + 10_000 * 498;
+        let reads = "AT syscall read 3 4096\nEND back 24\n";
+        assert_eq!(
+            path_with(10_000, |at| if read(at) { reads } else { "" }, 2).0,
+            ["1 1000", "2 4999000", "1 900010"]
+        );
+        assert_eq!(path_with(10_000, |_| reads, 2).0, ["1 5900010"]);
     }
 
     #[test]
