@@ -256,7 +256,9 @@ impl Process {
             let next = execs.get(i + 1).map_or(Ns::MAX, |(next, _)| *next);
             let main = mains.iter().copied().find(|m| *m >= *at && *m < next);
             let main = main.or_else(|| {
-                let image = image_of(symbols, path).map(ImageId::at)?;
+                // By another name, such as a link's, only the last program's file is known.
+                let last = self.image.filter(|_| i + 1 == execs.len());
+                let image = image_of(symbols, path).map(ImageId::at).or(last)?;
                 self.first_code(timeline, symbols, image, *at, next)
             });
             let first = i == 0 && mains.first().is_none_or(|m| *m >= *at);
@@ -332,5 +334,20 @@ mod tests {
             let (name, language) = subject(path, comm, image, language);
             assert_eq!((name.as_str(), language.as_str()), expected, "{path} {image}");
         }
+    }
+
+    #[test]
+    fn a_program_executed_by_a_link_begins_with_the_first_fault_in_its_file() {
+        let start_up = |file: &str| {
+            let text = format!(
+                "image {file} path /opt/{file}\nimage ld-linux.so.2 path /lib/ld-linux.so.2\ntask 1 tool\n0 on\n\
+                 10 exec /usr/bin/tool\n100 fault 0x1000 by _dl_start @ld-linux.so.2\n200 fault-end\n\
+                 5000 fault 0x2000 by begin @{file}\n5100 fault-end\n9000 exit\n9000 off dead"
+            );
+            let trace = Trace::from_text(&text).unwrap();
+            let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
+            report.ledger.iter().find(|row| row.account == "start-up").map_or(0, |row| row.ns)
+        };
+        assert_eq!((start_up("tool"), start_up("tool-1.2")), (5000, 5000));
     }
 }
