@@ -17,7 +17,7 @@
 //!
 //! Each uses only those above it. Beside the pipeline: [`counts`] adds a run that counts calls and allocations,
 //! [`proof`] judges runs without what a finding blames, [`runners`] recognises recordings of `go test` and similar
-//! commands, `visit_count` counts work in tests. A *call* is a system call here, in the classes of user code also a
+//! commands, [`one_run()`] has more of one run than its report, `visit_count` counts work in tests. A *call* is a system call here, in the classes of user code also a
 //! call of a function; the types say which.
 //!
 //! No IO, no clock, no environment, no hash order: the same bytes give the same report.
@@ -40,4 +40,5 @@ mod visit_count;
 pub mod weigh;
 
 pub use facts::clean_run::{CleanRun, RunCounters};
-pub use weigh::{WeighError, Weighing, weigh};
+pub use sections::stacks::StackTime;
+pub use weigh::{OneRun, WeighError, Weighing, one_run, weigh};

@@ -22,28 +22,70 @@ use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
+/// Which time is charged.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The path: the wall time.
+    Path,
+    /// All CPU time of the subject's tasks while the wall time ran.
+    Cpu,
+    /// All their other time while the wall time ran: blocked, or ready without a CPU.
+    OffCpu,
+}
+
+/// The entries of one task before corrections, and before samples divide its own time.
+pub(crate) struct OfTask {
+    /// The task.
+    pub(crate) task: TaskId,
+    /// One of its entries.
+    pub(crate) entry: Entry,
+}
+
 /// Charges the path.
 pub(crate) fn along_path(facts: &Facts<'_>) -> Attribution {
-    let mut charge = Charge::new(facts, false);
-    for piece in &facts.path.pieces {
-        charge.piece(piece);
-    }
-    charge.finish()
+    charged(facts, Scope::Path)
 }
 
 /// Charges all CPU time of the subject's tasks while the wall time ran.
 pub(crate) fn cpu_time(facts: &Facts<'_>) -> Attribution {
-    let mut charge = Charge::new(facts, true);
-    let subject = &facts.path.subject;
-    for (index, task) in facts.timeline.tasks.iter().enumerate() {
-        let start = task.birth.max(subject.start);
-        let end = task.end.min(subject.end);
-        if subject.owns(TaskId::at(index)) && start < end {
-            let task = TaskId::at(index);
-            charge.piece(&Piece { start, end, task, unexplained: false });
-        }
-    }
+    charged(facts, Scope::Cpu)
+}
+
+/// Charges the time of this scope.
+pub(crate) fn charged(facts: &Facts<'_>, scope: Scope) -> Attribution {
+    let mut charge = Charge::new(facts, scope);
+    pieces(facts, scope).for_each(|piece| charge.piece(&piece));
     charge.finish()
+}
+
+/// The same, task by task: the weights by which the charged time is divided further.
+pub(crate) fn by_task(facts: &Facts<'_>, scope: Scope) -> Vec<OfTask> {
+    let mut charge = Charge::new(facts, scope);
+    for piece in pieces(facts, scope) {
+        charge.lane = Some(piece.task);
+        charge.piece(&piece);
+    }
+    let entries = charge.entries;
+    let lanes = charge.index.into_iter().filter_map(|((_, lane), at)| Some((lane?, at)));
+    lanes.map(|(task, at)| OfTask { task, entry: entries[at].clone() }).collect()
+}
+
+fn pieces<'f>(facts: &'f Facts<'_>, scope: Scope) -> Box<dyn Iterator<Item = Piece> + 'f> {
+    if scope == Scope::Path {
+        return Box::new(facts.path.pieces.iter().copied());
+    }
+    let subject = &facts.path.subject;
+    let tasks = facts.timeline.tasks.iter().enumerate();
+    Box::new(tasks.filter_map(|(index, of)| {
+        let (start, end) = (of.birth.max(subject.start), of.end.min(subject.end));
+        let task = TaskId::at(index);
+        (subject.owns(task) && start < end).then_some(Piece {
+            start,
+            end,
+            task,
+            unexplained: false,
+        })
+    }))
 }
 
 /// The account of a whole span; none where the span has several (a wait for a CPU).
@@ -77,21 +119,25 @@ fn doing(facts: &Facts<'_>, within: Within) -> What {
 }
 
 type Key = (AccountId, ProcessId, Detail);
+/// With the task, where each has entries of its own.
+type KeyOfTask = (Key, Option<TaskId>);
 
 struct Charge<'a, 't> {
     facts: &'a Facts<'t>,
-    cpu_only: bool,
-    index: BTreeMap<Key, usize>,
+    scope: Scope,
+    /// The task that is charged, where each has entries of its own.
+    lane: Option<TaskId>,
+    index: BTreeMap<KeyOfTask, usize>,
     /// The entries charged last: loops alternate between a few.
-    latest: [Option<(Key, usize)>; 4],
+    latest: [Option<(KeyOfTask, usize)>; 4],
     oldest: usize,
     entries: Vec<Entry>,
 }
 
 impl<'a, 't> Charge<'a, 't> {
-    fn new(facts: &'a Facts<'t>, cpu_only: bool) -> Self {
-        let index = BTreeMap::new();
-        Self { facts, cpu_only, index, latest: [None; 4], oldest: 0, entries: Vec::new() }
+    fn new(facts: &'a Facts<'t>, scope: Scope) -> Self {
+        let (index, entries) = (BTreeMap::new(), Vec::new());
+        Self { facts, scope, lane: None, index, latest: [None; 4], oldest: 0, entries }
     }
 
     fn finish(mut self) -> Attribution {
@@ -159,8 +205,11 @@ impl<'a, 't> Charge<'a, 't> {
         taken: usize,
     ) {
         let span = task.spans[index];
-        if self.cpu_only && !matches!(span.run, Run::OnCpu(_)) {
-            return;
+        let on_cpu = matches!(span.run, Run::OnCpu(_));
+        match self.scope {
+            Scope::Cpu if !on_cpu => return,
+            Scope::OffCpu if on_cpu => return,
+            _ => {}
         }
         let processes = &self.facts.processes;
         slice.starting = processes.get(slice.process).starting(slice.start);
@@ -233,14 +282,15 @@ impl<'a, 't> Charge<'a, 't> {
     }
 
     fn entry(&mut self, key: Key) -> &mut Entry {
-        let known = self.latest.iter().flatten().find(|(k, _)| *k == key).map(|(_, at)| *at);
+        let of = (key, self.lane);
+        let known = self.latest.iter().flatten().find(|(k, _)| *k == of).map(|(_, at)| *at);
         let at = known.unwrap_or_else(|| {
             let entries = &mut self.entries;
-            let at = *self.index.entry(key).or_insert_with(|| {
+            let at = *self.index.entry(of).or_insert_with(|| {
                 entries.push(Entry::new(key.0, key.1, key.2));
                 entries.len() - 1
             });
-            self.latest[self.oldest] = Some((key, at));
+            self.latest[self.oldest] = Some((of, at));
             self.oldest = (self.oldest + 1) % self.latest.len();
             at
         });

@@ -4,12 +4,12 @@
 //! `pool` combines several runs.
 
 use crate::account::AccountId;
-use crate::account::{Attribution, Detail, Entry, IDLE};
+use crate::account::{Attribution, Detail, Entry, IDLE, NET_WORK};
 use crate::facts::Facts;
 use crate::inspect::Sum;
 use crate::path::cpu_holder::CpuHolder;
-use crate::timeline::WokenBy;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
+use crate::timeline::{Block, WokenBy};
 use deadweight_report::report::{Basis, Row};
 use deadweight_report::stats::proportion::proportion;
 use deadweight_report::wording::{bytes, count, percent, things, time};
@@ -243,6 +243,22 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
         }
     };
     Some(Kind::Words(words))
+}
+
+/// What happened in an entry, in words; nothing for the program's own code.
+pub(crate) fn event(facts: &Facts<'_>, entry: &Entry) -> String {
+    match (entry.detail, kind(facts, entry)) {
+        (Detail::Calls(group), _) => facts.call_groups.get(group).name.to_owned(),
+        (Detail::Faults, _) => fault(entry.account).to_owned(),
+        (_, Some(Kind::Words(words))) => words,
+        _ => fixed_note(facts, entry.account).to_owned(),
+    }
+}
+
+/// What a wait was for, in words.
+pub(crate) fn waits_for(facts: &Facts<'_>, block: &Block) -> String {
+    let peer = facts.peer(block).map(|peer| facts.name(peer));
+    waiting(block.purpose(), peer.as_deref(), NET_WORK)
 }
 
 /// What was waited for, as text.

@@ -1,6 +1,10 @@
 //! The top-level call: recorded runs in, the report out.
 //!
-//! Only the order of the stages is here; each stage has its own module.
+//! - In: traces, and runs without tracing.
+//! - Out: a report; or one run in more detail, see [`one_run`].
+//! - Must not know: how a stage works. Only their order is here.
+
+mod one_run;
 
 use crate::account::Attribution;
 use crate::account::inside::Function;
@@ -19,6 +23,7 @@ use deadweight_report::report::{
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
+pub use one_run::{OneRun, one_run};
 
 /// What is to be weighed.
 #[derive(Copy, Clone, Debug, Default)]
@@ -62,7 +67,7 @@ pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
     let mut runs = Vec::with_capacity(weighing.traces.len());
     let mut without = None;
     for trace in weighing.traces {
-        match one_run(trace, weighing) {
+        match traced_run(trace, weighing) {
             Ok(run) => runs.push(run),
             // A function that rarely runs may have been missed in some of the runs.
             Err(error @ WeighError::NoFunction(_)) => without = Some(error),
@@ -139,9 +144,8 @@ fn apart(traced: &TracedRuns) -> Option<Apart> {
     Some(Apart { text, matters: Ns(difference).share_of(Ns(counted)) >= FAR })
 }
 
-/// The report of one traced run by itself. With clean runs beside it, it only gives shares.
-fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighError> {
-    let Weighing { clean, of, inside, .. } = *weighing;
+/// The timeline of a trace, and the process whose wall time is divided.
+fn prepared(trace: &Trace, of: Option<&str>) -> Result<(Timeline, Subject), WeighError> {
     if trace.is_empty() {
         return Err(WeighError::Empty);
     }
@@ -149,7 +153,14 @@ fn one_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighErr
     if timeline.tasks.iter().map(|t| u128::from(t.on_cpu().0)).sum::<u128>() > u64::MAX.into() {
         return Err(WeighError::TooLong);
     }
-    let mut subject = Subject::choose(trace, &timeline, of)?;
+    let subject = Subject::choose(trace, &timeline, of)?;
+    Ok((timeline, subject))
+}
+
+/// The report of one traced run by itself. With clean runs beside it, it only gives shares.
+fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighError> {
+    let Weighing { clean, of, inside, .. } = *weighing;
+    let (timeline, mut subject) = prepared(trace, of)?;
     // A program that is run again and again has an end to reach.
     if !clean.is_empty() || weighing.traces.len() > 1 {
         subject.service = None;

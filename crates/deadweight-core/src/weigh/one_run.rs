@@ -1,0 +1,109 @@
+//! One recorded run in more detail than its report: for profiles, pictures and files that other tools open.
+//!
+//! The same stages as a report of this run alone, so their sums are equal. Not for several runs.
+
+use super::{WeighError, prepared};
+use crate::account::AccountId;
+use crate::attribute::{self, Scope};
+use crate::cost;
+use crate::facts::Facts;
+use crate::facts::overhead;
+use crate::path::Path;
+use crate::sections::stacks::{self, StackTime};
+use crate::timeline::{Block, Timeline};
+use deadweight_trace::Trace;
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
+
+/// One run, analysed.
+pub struct OneRun<'a, 't> {
+    facts: &'a Facts<'t>,
+}
+
+/// Analyses the run of a trace and passes it to `read`. With `of` (`NAME` or `NAME:2`), the wall time is that process's.
+///
+/// # Errors
+/// As [`super::weigh`].
+pub fn one_run<R>(
+    trace: &Trace,
+    of: Option<&str>,
+    read: impl FnOnce(&OneRun<'_, '_>) -> R,
+) -> Result<R, WeighError> {
+    let (timeline, subject) = prepared(trace, of)?;
+    let path = Path::walk(&timeline, &subject);
+    let overhead = overhead::fitted(trace, &timeline, &[]);
+    let facts = Facts::gather(trace, &timeline, &path, overhead, &[], cost::account_of_sample);
+    Ok(read(&OneRun { facts: &facts }))
+}
+
+impl OneRun<'_, '_> {
+    /// The recording.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        self.facts.trace
+    }
+
+    /// The symbol tables.
+    #[must_use]
+    pub fn symbols(&self) -> &Symbols {
+        self.facts.symbols()
+    }
+
+    /// Every task's life.
+    #[must_use]
+    pub fn timeline(&self) -> &Timeline {
+        self.facts.timeline
+    }
+
+    /// The critical path, with the subject.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.facts.path
+    }
+
+    /// The wall time by stack. It adds up to the rows of the ledger.
+    #[must_use]
+    pub fn path_stacks(&self) -> Vec<StackTime> {
+        self.stacks(Scope::Path)
+    }
+
+    /// The CPU time of the subject's tasks by stack. It adds up to the rows of the CPU ledger.
+    #[must_use]
+    pub fn cpu_stacks(&self) -> Vec<StackTime> {
+        self.stacks(Scope::Cpu)
+    }
+
+    /// The time in which the subject's tasks had no CPU, by stack: all tasks, not only those on the path.
+    #[must_use]
+    pub fn off_cpu_stacks(&self) -> Vec<StackTime> {
+        self.stacks(Scope::OffCpu)
+    }
+
+    fn stacks(&self, scope: Scope) -> Vec<StackTime> {
+        let charged = attribute::charged(self.facts, scope);
+        stacks::stacks(self.facts, &charged, &attribute::by_task(self.facts, scope))
+    }
+
+    /// The account of span `index` of a task, where the span has one: time ready without a CPU may have several.
+    #[must_use]
+    pub fn account_of_span(&self, task: TaskId, index: usize) -> Option<AccountId> {
+        attribute::account_of_span(self.facts, task, index)
+    }
+
+    /// The name of a task's process, as the report shows it.
+    #[must_use]
+    pub fn process_name(&self, task: TaskId) -> String {
+        self.facts.name(self.facts.processes.of(task))
+    }
+
+    /// What a wait was for, in words.
+    #[must_use]
+    pub fn waits_for(&self, block: &Block) -> String {
+        crate::sections::ledger::waits_for(self.facts, block)
+    }
+
+    /// The stack of a wait, leaf first: its own, or that of the call waited in.
+    pub fn frames_of_wait(&self, block: &Block) -> impl Iterator<Item = (&Location, &SourceFrame)> {
+        self.symbols().frames(self.facts.site_of(block))
+    }
+}
