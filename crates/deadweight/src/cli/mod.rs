@@ -4,11 +4,13 @@
 //! - Out: a verb with its options, each value checked; help, man page and completions from the same definitions.
 //! - Must not know: how a verb is carried out, or anything of the machine; see `command`.
 
+mod export;
 mod hyperfine;
 mod values;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_report::benchmarks::keys::Key;
+pub use export::{Export, Format};
 pub use hyperfine::HyperfineOptions;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -78,6 +80,8 @@ pub enum Verb {
     Compare(Box<Compare>),
     /// Check conditions on existing reports: for scripts and CI.
     Gate(Gate),
+    /// Write a recording as a file that other tools open: flame graphs, profiles, traces, tables.
+    Export(Export),
     /// Print what a recording holds, as a summary or as text.
     Dump(Dump),
     /// Explain a cost: what it is, how it is recognised, what it is confused with, what to do.

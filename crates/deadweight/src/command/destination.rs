@@ -88,18 +88,23 @@ impl Destination {
         self.file.is_none()
     }
 
-    /// Replaces the content.
+    /// Replaces the content by text.
     pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
+        self.write_bytes(text.as_bytes())
+    }
+
+    /// Replaces the content.
+    pub(crate) fn write_bytes(self, content: &[u8]) -> Result<(), Failure> {
         let Self { what, name, file, made: _made } = self;
         let written = match file {
             Some(mut file) => {
                 // A device or pipe has no length to set; `write_all` reports a full disk.
                 let emptied = if is_regular(&file) { file.set_len(0) } else { Ok(()) };
-                emptied.and_then(|()| file.write_all(text.as_bytes()))
+                emptied.and_then(|()| file.write_all(content))
             }
             None => {
                 let mut out = io::stdout().lock();
-                out.write_all(text.as_bytes()).and_then(|()| out.flush())
+                out.write_all(content).and_then(|()| out.flush())
             }
         };
         written.map_err(|source| Failure::Write { what, to: name, source })

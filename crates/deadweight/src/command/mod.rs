@@ -9,6 +9,7 @@ mod destination;
 mod doctor;
 mod dump;
 mod explain;
+mod export;
 mod gate;
 mod generate;
 mod page;
@@ -49,6 +50,7 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Report(options)) => report::report(options),
         Some(Verb::Compare(options)) => compare::compare(options),
         Some(Verb::Gate(options)) => gate::gate(options),
+        Some(Verb::Export(options)) => export::export(options),
         Some(Verb::Dump(options)) => dump::dump(options),
         Some(Verb::Explain(options)) => explain::explain(options),
         Some(Verb::Doctor(options)) => doctor::doctor(options),

@@ -34,7 +34,9 @@ fn weigh(trace: Trace, options: &Report) -> Result<Weighed, Failure> {
 
 /// Reads a recording that others may have written, in a thread that may do nothing else. The thread has as much stack
 /// as the main thread.
-fn confined<T: Send>(read: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+pub(super) fn confined<T: Send>(
+    read: impl FnOnce() -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
     const STACK: usize = 8 << 20;
     let read = || {
         deadweight_record::confine();

@@ -58,6 +58,11 @@ pub(super) fn weighed_traces(
     Ok(report)
 }
 
+/// The name of the process whose wall time is divided, as in [`weighed_traces`]; none for the command itself.
+pub(super) fn subject_of(trace: &Trace, of: Option<&Of>) -> Option<String> {
+    of.map(ToString::to_string).or_else(|| runners::built(trace).map(|built| built.of))
+}
+
 /// The report in a file, or of the recording in it.
 pub(super) fn report_of(path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
     if path.extension().is_some_and(|e| e == "dwt") {

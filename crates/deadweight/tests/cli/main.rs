@@ -14,6 +14,7 @@ mod comparing;
 mod doctor;
 mod endurance;
 mod errors;
+mod exports;
 #[path = "../shared/group.rs"]
 mod group;
 mod harm;
