@@ -3,7 +3,7 @@
 //! The frames before the stack are the row of the ledger, the process and, where it has a name of its own, the thread. So
 //! the lowest layer of a flame graph is the ledger. Threads of the same name are one.
 
-use crate::names::{frames, process, thread};
+use crate::names::{frames, roots};
 use deadweight_core::OneRun;
 use std::collections::BTreeMap;
 
@@ -12,12 +12,7 @@ use std::collections::BTreeMap;
 pub fn folded(run: &OneRun<'_, '_>) -> String {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for time in run.path_stacks() {
-        let (process, thread) = (process(run, time.task), thread(run, time.task));
-        let mut words = vec![word(time.account.name()), word(&process)];
-        // The kernel keeps 15 bytes of a name.
-        if !process.starts_with(&thread) {
-            words.push(word(&thread));
-        }
+        let mut words: Vec<String> = roots(run, &time).iter().map(|name| word(name)).collect();
         let stack = frames(run.symbols(), &time);
         words.extend(stack.iter().map(|frame| word(&frame.function)));
         *lines.entry(words.join(";")).or_default() += time.ns.0;

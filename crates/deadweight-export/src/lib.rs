@@ -6,7 +6,14 @@
 //! No IO, no clock, no environment, no hash order: the same trace gives the same file.
 #![forbid(unsafe_code)]
 
+pub mod action_benchmark;
+pub mod firefox;
 pub mod folded;
+pub mod ledger;
 mod names;
+pub mod perfetto;
+pub mod pprof;
+pub mod sarif;
+pub mod speedscope;
 #[cfg(test)]
 mod tests;

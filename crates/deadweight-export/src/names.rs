@@ -2,7 +2,8 @@
 //!
 //! Names come from foreign programs: control characters are taken out here. A format does its own quoting.
 
-use deadweight_core::{OneRun, StackTime};
+use deadweight_core::{OneRun, PathSlice, StackTime};
+use deadweight_report::account::AccountId;
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
 use std::borrow::Cow;
@@ -76,4 +77,20 @@ pub(crate) fn thread(run: &OneRun<'_, '_>, task: TaskId) -> String {
         "" => format!("thread {}", of.tid.0),
         name => plain(name).into_owned(),
     }
+}
+
+/// The names that come before a stack: its row, its process, and its thread if that has a name of its own.
+pub(crate) fn roots(run: &OneRun<'_, '_>, time: &StackTime) -> Vec<String> {
+    let (process, thread) = (process(run, time.task), thread(run, time.task));
+    let mut roots = vec![time.account.name().to_owned(), process];
+    // The kernel keeps 15 bytes of a name.
+    if !roots[1].starts_with(&thread) {
+        roots.push(thread);
+    }
+    roots
+}
+
+/// The row of a part of the path, by its span. Samples divide the own time of a program only in sums.
+pub(crate) fn row_of_slice(slice: &PathSlice) -> &'static str {
+    slice.account.map_or("ready, without a CPU", AccountId::name)
 }

@@ -10,14 +10,30 @@ use crate::facts::Facts;
 use crate::facts::overhead;
 use crate::path::Path;
 use crate::sections::stacks::{self, StackTime};
-use crate::timeline::{Block, Timeline};
+use crate::timeline::{Block, Run, Timeline};
+use deadweight_report::account::{UNEXPLAINED, UNRECORDED};
 use deadweight_trace::Trace;
-use deadweight_trace::ids::TaskId;
-use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
+use deadweight_trace::ids::{StackId, TaskId};
+use deadweight_trace::symbols::Symbols;
+use deadweight_trace::units::Ns;
 
 /// One run, analysed.
 pub struct OneRun<'a, 't> {
     facts: &'a Facts<'t>,
+}
+
+/// A part of the path: an interval of the wall time that one task's span fills.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PathSlice {
+    /// From when.
+    pub start: Ns,
+    /// Until when.
+    pub end: Ns,
+    /// The task.
+    pub task: TaskId,
+    /// Its account. None while the task was ready without a CPU: such time may have several. A program's own time is *net
+    /// work* here: samples divide it only in sums.
+    pub account: Option<AccountId>,
 }
 
 /// Analyses the run of a trace and passes it to `read`. With `of` (`NAME` or `NAME:2`), the wall time is that process's.
@@ -84,6 +100,34 @@ impl OneRun<'_, '_> {
         stacks::stacks(self.facts, &charged, &attribute::by_task(self.facts, scope))
     }
 
+    /// The path in order of time. The slices tile the wall time; neighbours of one task and account are one slice.
+    #[must_use]
+    pub fn path_slices(&self) -> Vec<PathSlice> {
+        let mut slices: Vec<PathSlice> = Vec::new();
+        let mut push = |slice: PathSlice| match slices.last_mut() {
+            _ if slice.start >= slice.end => {}
+            Some(last) if (last.task, last.account) == (slice.task, slice.account) => {
+                last.end = slice.end;
+            }
+            _ => slices.push(slice),
+        };
+        for piece in &self.facts.path.pieces {
+            let (task, mut reached) = (piece.task, piece.start);
+            let spans = piece.spans(self.facts.timeline);
+            for (start, end, index, span) in spans.filter(|_| !piece.unexplained) {
+                let account = match span.run {
+                    Run::Unrecorded => Some(UNRECORDED),
+                    Run::Runnable => None,
+                    _ => self.account_of_span(task, index),
+                };
+                push(PathSlice { start, end, task, account });
+                reached = end;
+            }
+            push(PathSlice { start: reached, end: piece.end, task, account: Some(UNEXPLAINED) });
+        }
+        slices
+    }
+
     /// The account of span `index` of a task, where the span has one: time ready without a CPU may have several.
     #[must_use]
     pub fn account_of_span(&self, task: TaskId, index: usize) -> Option<AccountId> {
@@ -102,8 +146,9 @@ impl OneRun<'_, '_> {
         crate::sections::ledger::waits_for(self.facts, block)
     }
 
-    /// The stack of a wait, leaf first: its own, or that of the call waited in.
-    pub fn frames_of_wait(&self, block: &Block) -> impl Iterator<Item = (&Location, &SourceFrame)> {
-        self.symbols().frames(self.facts.site_of(block))
+    /// The stack of a wait: its own, or that of the call waited in; 0 if none was taken.
+    #[must_use]
+    pub fn stack_of_wait(&self, block: &Block) -> StackId {
+        self.facts.site_of(block)
     }
 }

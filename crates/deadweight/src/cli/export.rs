@@ -30,8 +30,36 @@ pub struct Export {
 /// The formats.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Folded stacks, for inferno-flamegraph, flamegraph.pl, speedscope. Keeps: the wall time by row, process, thread
-    /// name, functions and event, in ns; the sum is the wall time. Loses: time order, lines, CPU time beside the path,
+    /// Folded stacks: inferno-flamegraph, flamegraph.pl, speedscope. Keeps: the wall time in ns by row, process, thread
+    /// name, functions and event; the sum is the wall time. Loses: order in time, lines, CPU time beside the path,
     /// intervals, findings.
     Folded,
+    /// JSON for speedscope.app. Keeps: wall time, CPU time and time without a CPU as three profiles in ns, each the
+    /// ledger's to the nanosecond; lines. Loses: order in time, intervals, findings.
+    Speedscope,
+    /// A gzipped profile.proto for `go tool pprof`. Keeps: the values `path`, `cpu` and `off_cpu` in ns, the first two
+    /// the ledgers' to the nanosecond; rows, processes and threads as labels; lines, inlined functions. Loses: order in
+    /// time, intervals, findings, allocations (a recording does not count them).
+    Pprof,
+    /// JSON for profiler.firefox.com. Keeps: each sample with functions and kernel functions, CPU use over time, calls
+    /// and waits with their stack and waker, the path; times to the nanosecond, but totals of stacks are numbers of
+    /// samples, not the ledger's. Loses: lines, rows of the program's own time, page faults, findings.
+    Firefox,
+    /// A protobuf trace for ui.perfetto.dev. Keeps: which thread had each CPU, thread states, calls, page faults and
+    /// waits with an arrow from the waker, samples with lines, and the path, which is as long as the wall time to the
+    /// nanosecond. Loses: rows of the program's own time, tracing overhead (part of what it is in), findings; states of
+    /// other programs, which count as asleep.
+    Perfetto,
+    /// SARIF 2.1.0 for code scanning. Keeps: each finding at file and line, with its saving, how that is known, the
+    /// advice, and the text of `explain`. Loses: the ledger, call chains. Without a source file, the place is the binary.
+    Sarif,
+    /// JSON for github-action-benchmark, tool `customSmallerIsBetter`. Keeps: the wall time and each row in ns, with
+    /// its interval and note. Loses: everything else.
+    GithubActionBenchmark,
+    /// The ledger for spreadsheets. Keeps: rows in ns, shares, intervals, notes; they add up to the last line. Loses:
+    /// everything else.
+    Csv,
+    /// The ledger as a table for issues. Keeps: rows with rounded times, shares, intervals, notes. Loses: nanoseconds,
+    /// everything else.
+    Markdown,
 }

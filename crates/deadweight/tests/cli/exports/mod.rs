@@ -95,4 +95,14 @@ fn help_says_what_each_format_keeps_and_loses() {
 }
 
 /// The formats that `export` knows.
-const FORMATS: [&str; 1] = ["folded"];
+const FORMATS: [&str; 9] = [
+    "folded",
+    "speedscope",
+    "pprof",
+    "firefox",
+    "perfetto",
+    "sarif",
+    "github-action-benchmark",
+    "csv",
+    "markdown",
+];
