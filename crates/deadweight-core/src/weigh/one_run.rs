@@ -13,7 +13,7 @@ use crate::sections::stacks::{self, StackTime};
 use crate::timeline::{Block, Run, Timeline};
 use deadweight_report::account::{UNEXPLAINED, UNRECORDED};
 use deadweight_trace::Trace;
-use deadweight_trace::ids::{StackId, TaskId};
+use deadweight_trace::ids::{ImageId, StackId, TaskId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 
@@ -138,6 +138,12 @@ impl OneRun<'_, '_> {
     #[must_use]
     pub fn process_name(&self, task: TaskId) -> String {
         self.facts.name(self.facts.processes.of(task))
+    }
+
+    /// The binary of the subject's program, if code in it was hit.
+    #[must_use]
+    pub fn subject_image(&self) -> Option<ImageId> {
+        self.facts.processes.get(self.facts.subject()).image
     }
 
     /// What a wait was for, in words.

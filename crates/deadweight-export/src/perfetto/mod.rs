@@ -137,3 +137,49 @@ fn text(name: &str, value: &str) -> DebugAnnotation {
     let (name, string_value) = (Some(name.to_owned()), Some(plain(value).into_owned()));
     DebugAnnotation { name, string_value, ..DebugAnnotation::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::proto::{Trace, TrackEvent};
+    use super::{perfetto, track};
+    use crate::tests::{TWO_THREADS, of_golden, of_text};
+    use deadweight_trace::ids::TaskId;
+    use prost::Message;
+
+    fn decoded(bytes: &[u8]) -> Trace {
+        Trace::decode(bytes).unwrap()
+    }
+
+    #[test]
+    fn an_arrow_goes_from_the_waker_to_the_task_that_it_woke() {
+        let trace = decoded(&of_text(TWO_THREADS, |_, run| perfetto(run)));
+        let end = |of: &dyn Fn(&TrackEvent) -> bool| {
+            let events =
+                trace.packet.iter().filter_map(|p| Some((p.timestamp?, p.track_event.as_ref()?)));
+            let found = events.filter(|(_, event)| of(event));
+            found.map(|(at, event)| (at, event.track_uuid.unwrap_or(0))).collect::<Vec<_>>()
+        };
+        let (main, worker) = (track(TaskId(0)), track(TaskId(1)));
+        assert_eq!(end(&|event| !event.flow_ids.is_empty()), [(400, worker)]);
+        assert_eq!(end(&|event| !event.terminating_flow_ids.is_empty()), [(400, main)]);
+    }
+
+    #[test]
+    fn every_slice_ends_and_scheduling_is_a_chain() {
+        of_golden(|name, _, run| {
+            let trace = decoded(&perfetto(run));
+            let events: Vec<_> =
+                trace.packet.iter().filter_map(|p| p.track_event.as_ref()).collect();
+            let of = |kind| events.iter().filter(|event| event.r#type == Some(kind)).count();
+            assert_eq!(of(super::proto::SLICE_BEGIN), of(super::proto::SLICE_END), "{name}");
+            let bundles = trace.packet.iter().filter_map(|p| p.ftrace_events.as_ref());
+            let mut latest = std::collections::BTreeMap::new();
+            for bundle in bundles {
+                for switch in bundle.event.iter().filter_map(|event| event.sched_switch.as_ref()) {
+                    let before = latest.insert(bundle.cpu, switch.next_pid);
+                    assert!(before.is_none_or(|before| before == switch.prev_pid), "{name}");
+                }
+            }
+        });
+    }
+}

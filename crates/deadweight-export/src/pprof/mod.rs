@@ -94,6 +94,10 @@ impl<'r, 'a, 't> Tables<'r, 'a, 't> {
             events: BTreeMap::new(),
         };
         tables.string("");
+        // pprof takes the first binary for the program.
+        if let Some(image) = run.subject_image() {
+            tables.mapping(image);
+        }
         tables
     }
 
@@ -206,5 +210,24 @@ impl<'r, 'a, 't> Tables<'r, 'a, 't> {
         });
         self.mappings.insert(image, id);
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::profile;
+    use crate::tests::of_golden;
+
+    #[test]
+    fn both_ledgers_are_the_sums_of_their_values() {
+        of_golden(|name, report, run| {
+            let profile = profile(run);
+            let sum = |value: usize| profile.sample.iter().map(|s| s.value[value]).sum::<i64>();
+            assert_eq!(u64::try_from(sum(0)), Ok(report.wall_ns), "{name}");
+            assert_eq!(u64::try_from(sum(1)), Ok(report.cpu_ns), "{name}");
+            let strings = profile.string_table.len();
+            let in_table = |id: i64| usize::try_from(id).is_ok_and(|id| id < strings);
+            assert!(profile.function.iter().all(|f| in_table(f.name) && in_table(f.filename)));
+        });
     }
 }

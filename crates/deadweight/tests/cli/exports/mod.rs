@@ -23,17 +23,17 @@ pub(crate) fn export(bench: &Bench, format: &str, name: &str) -> PathBuf {
     to
 }
 
-/// The wall time that the ledger of a golden recording divides.
+/// The report of a golden recording.
+pub(crate) fn report(name: &str) -> serde_json::Value {
+    let trace = golden(name);
+    let words = ["-q", "--export-json", "-"].map(OsStr::new);
+    let said = run(&[&["report".as_ref(), trace.as_os_str()], &words[..]].concat());
+    serde_json::from_str(&said.out).unwrap()
+}
+
+/// The wall time that its ledger divides.
 pub(crate) fn wall(name: &str) -> u64 {
-    let said = run(&[
-        "report".as_ref(),
-        golden(name).as_os_str(),
-        "-q".as_ref(),
-        "--export-json".as_ref(),
-        "-".as_ref(),
-    ]);
-    let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    report["wall_ns"].as_u64().unwrap()
+    report(name)["wall_ns"].as_u64().unwrap()
 }
 
 fn exported(words: &[&OsStr]) -> Said {
