@@ -112,7 +112,13 @@ impl Meta {
     /// Whether wake-ups were recorded: the lower rungs record none.
     #[must_use]
     pub fn records_wakers(&self) -> bool {
-        !matches!(self.rung.as_str(), "user" | "stops")
+        !matches!(self.rung.as_str(), "user" | "stops" | "samples")
+    }
+
+    /// Whether there are only samples of a clock (imported from another tool): most of the time is not recorded.
+    #[must_use]
+    pub fn has_only_samples(&self) -> bool {
+        self.rung == "samples"
     }
 
     /// Whether both ends of each wait and of each system call were recorded. On the rung of ptrace stops they are
@@ -120,7 +126,7 @@ impl Meta {
     /// recorded ones.
     #[must_use]
     pub fn records_both_ends(&self) -> bool {
-        self.rung != "stops" && self.decimated == 0
+        !matches!(self.rung.as_str(), "stops" | "samples") && self.decimated == 0
     }
 }
 

@@ -3,6 +3,7 @@
 //! Does not repeat runs (`running`) and does not read recordings (`command`).
 
 use crate::failure::Failure;
+use deadweight_import::Import;
 use deadweight_record::{
     AttachRequest, Error, Outcome, Plan, RecordingSeries, Request, attach, record, record_in,
 };
@@ -17,6 +18,25 @@ const HOST: Host = Host {
     memory_left: deadweight_record::memory_left,
     return_memory: deadweight_record::trim_heap,
 };
+
+/// Seals a recording of another tool into `file`, which has the path `path`.
+///
+/// # Errors
+/// If the file cannot be written completely.
+pub fn seal(import: Import, file: File, path: &Path) -> Result<(), Failure> {
+    let mut sealer = Sealer::to_file(file, HOST);
+    sealer.mark_last();
+    import.pass_to(&mut sealer);
+    match sealer.failure() {
+        None => Ok(()),
+        Some(why) => Err(Failure::Incomplete {
+            path: path.to_owned(),
+            why: why.to_owned(),
+            is_readable: sealer.is_readable(),
+            exit: None,
+        }),
+    }
+}
 
 /// What is needed to record on this machine.
 #[derive(Debug)]

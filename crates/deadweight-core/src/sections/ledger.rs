@@ -184,6 +184,7 @@ fn fixed_note(facts: &Facts<'_>, account: AccountId) -> &'static str {
         "start-up" => "exec, linking and initialising",
         "exit" => "freeing memory",
         "observer" => "the cost of recording, calibrated",
+        "unrecorded" if facts.trace.meta.has_only_samples() => "between samples",
         "unrecorded" => "records were lost",
         "kernel-other" => "interrupts and switches",
         _ => "",

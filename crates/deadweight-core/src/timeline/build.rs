@@ -205,6 +205,10 @@ impl<'a> Builder<'a> {
             super::inferred_wakers::infer(&mut self.out, self.trace.meta.arch, exact);
         }
         self.sleeps.place(&mut self.out);
+        if self.trace.meta.has_only_samples() {
+            // Its own warning says what is missing.
+            (self.anomalies.lost_records, self.anomalies.unborn) = (0, 0);
+        }
         self.out.warnings = self.anomalies.warnings();
         self.out.remarks = self.anomalies.remarks();
         let events = Events::gather(&self.out);

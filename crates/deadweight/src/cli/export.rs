@@ -1,4 +1,4 @@
-//! The command line of `export`, with what each format keeps and loses.
+//! The command lines of `export`, with what each format keeps and loses, and of `import`.
 //!
 //! Does not write any format; see `deadweight-export`.
 
@@ -25,6 +25,22 @@ pub struct Export {
     /// Export the wall time of this process inside the command; `NAME:2` is the second process of that name.
     #[arg(long, value_name = "NAME[:K]")]
     pub of: Option<Of>,
+}
+
+/// Turn a recording of another tool into one of deadweight.
+///
+/// Files of `perf record` become recordings with the rows that they can support; the rest is *not recorded*. From samples
+/// of a clock (`perf record -e cpu-clock -g`) or of CPU cycles comes the CPU time with its stacks; with
+/// `-a -e sched:sched_switch,sched:sched_waking` also waits and wakers, with `raw_syscalls:*` system calls. Import on the
+/// machine that recorded, before its programs change: names are read from the binaries.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The file of `perf record`.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The file of the recording.
+    #[arg(short, long, value_name = "TRACE", default_value = "deadweight.dwt")]
+    pub output: PathBuf,
 }
 
 /// The formats.

@@ -10,7 +10,7 @@ mod values;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_report::benchmarks::keys::Key;
-pub use export::{Export, Format};
+pub use export::{Export, Format, Import};
 pub use hyperfine::HyperfineOptions;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -82,6 +82,8 @@ pub enum Verb {
     Gate(Gate),
     /// Write a recording as a file that other tools open: flame graphs, profiles, traces, tables.
     Export(Export),
+    /// Turn a recording of another tool (`perf record`) into one of deadweight.
+    Import(Import),
     /// Print what a recording holds, as a summary or as text.
     Dump(Dump),
     /// Explain a cost: what it is, how it is recognised, what it is confused with, what to do.

@@ -12,6 +12,7 @@ mod explain;
 mod export;
 mod gate;
 mod generate;
+mod import;
 mod page;
 mod record;
 mod recording;
@@ -51,6 +52,7 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Compare(options)) => compare::compare(options),
         Some(Verb::Gate(options)) => gate::gate(options),
         Some(Verb::Export(options)) => export::export(options),
+        Some(Verb::Import(options)) => import::import(options),
         Some(Verb::Dump(options)) => dump::dump(options),
         Some(Verb::Explain(options)) => explain::explain(options),
         Some(Verb::Doctor(options)) => doctor::doctor(options),

@@ -19,6 +19,7 @@ mod exports;
 mod group;
 mod harm;
 mod hyperfine;
+mod importing;
 mod inlining;
 mod memory;
 mod repeating;
