@@ -6,12 +6,14 @@
 
 mod export;
 mod hyperfine;
+mod pictures;
 mod values;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_report::benchmarks::keys::Key;
 pub use export::{Export, Format, Import};
 pub use hyperfine::HyperfineOptions;
+pub use pictures::Pictures;
 use std::ffi::OsString;
 use std::path::PathBuf;
 pub use values::{Ignore, Moment, Of, Runs, Size, Sort, Stay, TimeUnit};
@@ -175,6 +177,9 @@ pub struct View {
     /// Write the report as JSON to FILE; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
+    /// Pages and drawings.
+    #[command(flatten)]
+    pub pictures: Pictures,
     /// Do not print the report; only write what other options ask for.
     #[arg(short, long)]
     pub quiet: bool,

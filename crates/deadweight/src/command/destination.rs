@@ -132,7 +132,7 @@ fn may_follow(path: &Path) -> io::Result<bool> {
 }
 
 /// The user and group that called `sudo`.
-fn sudo_user() -> Option<(u32, u32)> {
+pub(super) fn sudo_user() -> Option<(u32, u32)> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     if is_root() { Some((number("SUDO_UID")?, number("SUDO_GID")?)) } else { None }
 }

@@ -14,6 +14,7 @@ mod gate;
 mod generate;
 mod import;
 mod page;
+mod pictures;
 mod record;
 mod recording;
 mod report;

@@ -20,7 +20,8 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
     };
     // Only now, so that an unreadable recording leaves no output file.
     let outputs = ReportOutputs::open(&options.view, DefaultStream::Stdout)?;
-    if !options.view.explain_inlining {
+    // Go's compiler and a browser need the user's rights.
+    if !options.view.explain_inlining && !options.view.pictures.open {
         deadweight_record::confine();
     }
     outputs.write(&report)?;

@@ -4,7 +4,7 @@
 
 use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::weighed;
-use crate::cli::{self, Run, Runs};
+use crate::cli::{self, Run, Runs, View};
 use crate::failure::{Failure, exit_code};
 use crate::inlining;
 use crate::recorder::{Recorder, Target};
@@ -45,8 +45,8 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     };
     let mut ran = match runs {
         None => {
-            // Go's compiler may be run later, which needs the user's permissions.
-            let last = !options.view.explain_inlining;
+            // Go's compiler or a browser may be run later, which needs the user's permissions.
+            let last = !needs_rights(&options.view);
             once(&recorder, Request { argv: argv.clone(), ..Request::default() }, last)?
         }
         Some(runs) => {
@@ -73,6 +73,11 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     Ok(exit_code(exit))
 }
 
+/// Whether something else is run after the recording, with the user's permissions.
+fn needs_rights(view: &View) -> bool {
+    view.explain_inlining || view.pictures.open
+}
+
 /// The process to attach to, if one is given.
 pub(super) fn joined(options: &cli::Join) -> Option<AttachRequest> {
     let limit = options.time.map(|stay| stay.0);
@@ -87,7 +92,7 @@ fn attach(
     outputs: ReportOutputs<'_>,
 ) -> Result<u8, Failure> {
     let target = Target::Process(join);
-    let trace = match options.view.explain_inlining {
+    let trace = match needs_rights(&options.view) {
         true => recorder.record_keeping_privileges(&target)?,
         false => recorder.record_last(&target)?,
     };

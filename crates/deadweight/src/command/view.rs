@@ -1,7 +1,8 @@
-//! Writes a report for its reader: as text, as JSON, or both. Does not lay it out; see `render`.
+//! Writes a report for its reader: as text, as JSON, as a page, or several. Does not lay it out; see `render`.
 
 use super::destination::Destination;
 use super::page;
+use super::pictures::PictureOutputs;
 use crate::cli::{Style, View};
 use crate::failure::Failure;
 use crate::render::page::Page;
@@ -25,6 +26,7 @@ pub(crate) struct ReportOutputs<'v> {
     default: DefaultStream,
     text: Option<Destination>,
     json: Option<Destination>,
+    pictures: PictureOutputs,
 }
 
 impl<'v> ReportOutputs<'v> {
@@ -33,13 +35,15 @@ impl<'v> ReportOutputs<'v> {
         let open = |path: &Option<std::path::PathBuf>| {
             path.as_deref().map(|path| Destination::open("the report", path)).transpose()
         };
-        Ok(Self { view, default, text: open(&view.output)?, json: open(&view.export_json)? })
+        let (text, json) = (open(&view.output)?, open(&view.export_json)?);
+        Ok(Self { view, default, text, json, pictures: PictureOutputs::open(&view.pictures)? })
     }
 
     /// Writes the report. A closed pipe is no error. If one output cannot be written, the others still get the
     /// report: measuring may have taken an hour.
     pub(crate) fn write(self, report: &Report) -> Result<(), Failure> {
         let json = self.json.map_or(Ok(()), |to| as_json(report, to));
+        let pictures = self.pictures.write(report);
         let here = std::env::current_dir().unwrap_or_default();
         let shown = terminal::Shown {
             verbose: self.view.verbose,
@@ -68,7 +72,7 @@ impl<'v> ReportOutputs<'v> {
             }
             None => on_stderr(words, style),
         };
-        lenient(written).and(lenient(json))
+        lenient(written).and(lenient(json)).and(lenient(pictures))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reports as text: pure functions from a value to a string.
 //!
 //! - In: a report, and a [`Page`](page::Page) with width and colours.
-//! - Out: text for a terminal ([`terminal`], ...) or for programs ([`json`], [`exports`]).
+//! - Out: text for a terminal ([`terminal`], ...), for a browser ([`html`]) or for programs ([`json`],
+//!   [`exports`]).
 //! - Must not know: the clock, files or the environment.
 
 pub mod benchmarks;
@@ -9,6 +10,7 @@ pub mod comparison;
 pub mod doctor;
 pub mod explanation;
 pub mod exports;
+pub mod html;
 pub mod ips;
 pub mod json;
 pub mod page;

@@ -22,6 +22,7 @@ mod hyperfine;
 mod importing;
 mod inlining;
 mod memory;
+mod pages;
 mod repeating;
 mod support;
 mod transparency;

@@ -109,7 +109,7 @@ fn title(sheet: &mut Sheet, number: usize, finding: &Finding, whole: Whole) {
     let mut line = Line::default();
     line.right(3, Ink::Strong, &number.to_string()).pad_to(5);
     line.push(Ink::Strong, &finding.title);
-    let saving = saving(finding, whole);
+    let saving = saved(finding, whole);
     if line.columns() + 2 + columns(&saving) > sheet.width() {
         sheet.line(&line);
         line = Line::default();
@@ -118,9 +118,14 @@ fn title(sheet: &mut Sheet, number: usize, finding: &Finding, whole: Whole) {
     sheet.line(&line);
 }
 
+/// What removing a finding's cost saves, in words: `saves 1.69 ms of 2.02 (84 %), exact`.
+pub(crate) fn saving(report: &Report, finding: &Finding) -> String {
+    saved(finding, Whole::of(report))
+}
+
 /// `saves 1.69 ms of 2.02 (84 %), exact`. A measured time that is a saving as it stands is exact; a range, or a share
 /// of a run that was not timed, is predicted.
-fn saving(finding: &Finding, whole: Whole) -> String {
+fn saved(finding: &Finding, whole: Whole) -> String {
     let unit = whole.scale.unit();
     let of = match whole.most {
         Some(most) => format!("at most {}{}", beside(most, whole.scale), whole.word),

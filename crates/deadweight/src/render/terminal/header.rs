@@ -17,9 +17,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
     let mut line = Line::indented(2);
     let room = sheet.width() * COMMAND_SHARE / 100;
     line.push(Ink::Strong, &fitted(&command_line(&report.command), room));
-    let parts =
-        [subject(report), build(report), clean(&report.runs), traced(report), inside(report)];
-    for (ink, part) in parts.into_iter().flatten() {
+    for (ink, part) in inked_parts(report) {
         if line.columns() + 3 + columns(&part) > sheet.width() {
             sheet.line(&line);
             line = Line::indented(4);
@@ -42,6 +40,17 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report) {
         sheet.paragraph(line, 4, Ink::Plain, &text);
     }
     sheet.gap();
+}
+
+/// What is said of the subject, the build and the runs, in words.
+pub(crate) fn parts(report: &Report) -> Vec<String> {
+    inked_parts(report).map(|(_, part)| part).collect()
+}
+
+fn inked_parts(report: &Report) -> impl Iterator<Item = (Ink, String)> + use<> {
+    let parts =
+        [subject(report), build(report), clean(&report.runs), traced(report), inside(report)];
+    parts.into_iter().flatten()
 }
 
 /// The command as a user would type it.
@@ -216,7 +225,7 @@ fn quotient(value: f64) -> String {
 }
 
 /// A sentence about a command that failed.
-fn ending(report: &Report) -> Option<String> {
+pub(crate) fn ending(report: &Report) -> Option<String> {
     match (report.exit.signal, report.exit.code) {
         (Some(signal), _) => {
             Some(format!("the command was ended by signal {signal}{}", name(signal)))

@@ -14,7 +14,8 @@ mod remarks;
 mod stages;
 mod top;
 
-pub(crate) use header::command_line;
+pub(crate) use findings::saving;
+pub(crate) use header::{command_line, ending, parts as header_parts};
 
 use super::page::{Page, Sheet};
 use deadweight_report::report::Report;

@@ -1,0 +1,91 @@
+//! The page: one self-contained HTML file with a report as text, tables and drawings.
+//!
+//! - In: a report, and what else is known of the run: its pictures, the descriptions of costs.
+//! - Out: HTML that asks for nothing else: style, script and data are inside, and its own rule forbids requests.
+//! - Must not know: traces, files or the environment.
+//!
+//! Text is complete without the script, which only adds zoom, search and hover. Foreign text passes [`text`].
+
+mod checks;
+mod details;
+mod findings;
+mod ledger;
+mod text;
+mod verdict;
+
+use super::terminal::command_line;
+use deadweight_report::report::Report;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use text::shown;
+
+/// The rule that no request leaves the page.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+
+/// What a page shows beside the report.
+#[derive(Copy, Clone)]
+pub struct Beside<'a> {
+    /// The description of a cost class, as Markdown.
+    pub explain: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// The page of one report.
+#[must_use]
+pub fn render(report: &Report, beside: Beside<'_>) -> String {
+    let title = format!("{} · deadweight", shown(&command_line(&report.command)));
+    let body = html! {
+        header {
+            p.brand { "deadweight · where the wall time went" }
+            h1 { code { (text::long(&command_line(&report.command))) } }
+            (verdict::sentence(report))
+            (details::runs(report))
+        }
+        main {
+            (ledger::section(report))
+            (details::hazards(report))
+            (findings::section(report))
+            (checks::section(report))
+            (details::stages(report))
+            (details::functions(report))
+            (details::limits(report))
+            (details::facts(report))
+            (findings::explained(report, beside.explain))
+        }
+        (data("report", report))
+    };
+    document(&title, &body)
+}
+
+/// A whole document.
+fn document(title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { (title) }
+                style { (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                a.skip href="#ledger" { "To the ledger" }
+                (body)
+                script { (PreEscaped(include_str!("page.js"))) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Data for the script and for other programs, as JSON that no HTML parser ends early.
+fn data(id: &str, value: &impl serde::Serialize) -> Markup {
+    // These types have no maps with other keys than strings: this cannot fail.
+    let json = serde_json::to_string(value).unwrap_or_default();
+    html! { script type="application/json" id=(id) { (PreEscaped(text::in_script(&json))) } }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Foreign text for the page: control characters and invisible ones are shown as escapes, long names shortened.
+//!
+//! Not for HTML's own signs: `maud` escapes them.
+
+use crate::render::page::printable;
+use maud::{Markup, html};
+
+/// Names longer than this are shortened in the middle; their whole text is in the `title`.
+const LONG: usize = 160;
+/// Nothing longer is put into the page as text: the report inside of the page has it.
+const LONGEST: usize = 2000;
+
+/// The text as it may be shown.
+pub(crate) fn shown(text: &str) -> String {
+    shortened(&printable(text), LONGEST)
+}
+
+/// A name or command of any length: shortened where it is long, with all of it on hover.
+pub(super) fn long(text: &str) -> Markup {
+    let whole = shown(text);
+    let short = shortened(&whole, LONG);
+    html! {
+        @if short == whole { (whole) } @else { span title=(whole) { (short) } }
+    }
+}
+
+/// The first and last parts of a text that is longer than so many characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let (head, tail) = (most * 2 / 3, most / 3 - 1);
+    let first: String = text.chars().take(head).collect();
+    let last: String = text.chars().skip(count - tail).collect();
+    format!("{first}…{last}")
+}
+
+/// JSON that may stand inside of a script element, and shows nothing that changes the writing direction.
+pub(super) fn in_script(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if crate::render::page::is_printable(c) => out.push(c),
+            c => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    out
+}
