@@ -7,6 +7,7 @@ use crate::account::AccountId;
 use crate::attribute::{self, Scope};
 use crate::cost;
 use crate::facts::Facts;
+use crate::facts::call_site::CallSite;
 use crate::facts::overhead;
 use crate::path::Path;
 use crate::sections::stacks::{self, StackTime};
@@ -132,6 +133,19 @@ impl OneRun<'_, '_> {
     #[must_use]
     pub fn account_of_span(&self, task: TaskId, index: usize) -> Option<AccountId> {
         attribute::account_of_span(self.facts, task, index)
+    }
+
+    /// The account of the program's own time that was sampled at this stack.
+    #[must_use]
+    pub fn account_of_sample(&self, stack: StackId) -> AccountId {
+        self.facts.account_of_sample(CallSite::Stack(stack))
+    }
+
+    /// Tracing overhead in span `index` of a task, with so many samples in it.
+    #[must_use]
+    pub fn overhead_in_span(&self, task: TaskId, index: usize, samples: usize) -> Ns {
+        let (timeline, cost) = (self.facts.timeline, &self.facts.overhead);
+        overhead::in_span(timeline, cost, timeline.task(task), index, samples)
     }
 
     /// The name of a task's process, as the report shows it.

@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_report::benchmarks::keys::Key;
 pub use export::{Export, Format, Import};
 pub use hyperfine::HyperfineOptions;
-pub use pictures::Pictures;
+pub use pictures::{Drawing, Pictures};
 use std::ffi::OsString;
 use std::path::PathBuf;
 pub use values::{Ignore, Moment, Of, Runs, Size, Sort, Stay, TimeUnit};

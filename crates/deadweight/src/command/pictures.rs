@@ -1,11 +1,15 @@
 //! Pages and drawings of a report: their files, and the browser. Draws nothing; see `render`.
 
 use super::destination::{Destination, sudo_user};
-use crate::cli::Pictures;
+use super::weighing::subject_of;
+use crate::cli::{Drawing, Of, Pictures};
 use crate::failure::Failure;
+use crate::render::drawing::{self, flame, timeline, usage};
 use crate::render::html::{self, Beside};
+use crate::render::picture::{Picture, of_trace};
 use deadweight_core::cost;
 use deadweight_report::report::Report;
+use deadweight_trace::Trace;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +18,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug)]
 pub(super) struct PictureOutputs {
     html: Option<Destination>,
+    drawings: Vec<(Drawing, Destination)>,
     /// The page to open in the browser.
     open: Option<PathBuf>,
 }
@@ -27,18 +32,57 @@ impl PictureOutputs {
             return Err(Failure::Unknown("--open needs a page in a file: give --html FILE".into()));
         }
         let open = to_open.map(Path::to_owned);
-        Ok(Self { html: html.map(|path| Destination::open("the page", path)).transpose()?, open })
+        let drawings = options.drawings().map_err(Failure::Unknown)?.into_iter();
+        let drawings = drawings
+            .map(|(kind, path)| Ok((kind, Destination::open("the drawing", path)?)))
+            .collect::<Result<_, Failure>>()?;
+        let html = html.map(|path| Destination::open("the page", path)).transpose()?;
+        Ok(Self { html, drawings, open })
     }
 
     /// Writes the page and the drawings of a report.
-    pub(super) fn write(self, report: &Report) -> Result<(), Failure> {
+    pub(super) fn write(self, report: &Report, picture: Option<&Picture>) -> Result<(), Failure> {
         let explain = |id: &str| cost::explain(id);
-        let beside = Beside { explain: &explain };
+        let beside = Beside { explain: &explain, picture };
         if let Some(to) = self.html {
             to.write(&html::render(report, beside))?;
         }
+        for (kind, to) in self.drawings {
+            to.write(&drawn(kind, report, picture)?)?;
+        }
         self.open.map_or(Ok(()), |page| show(&page))
     }
+}
+
+/// A drawing as a file.
+fn drawn(kind: Drawing, report: &Report, picture: Option<&Picture>) -> Result<String, Failure> {
+    let picture = || {
+        picture.ok_or_else(|| {
+            Failure::Unknown("this drawing needs a recording, and there is none".into())
+        })
+    };
+    let drawing = match kind {
+        Drawing::Ledger => drawing::ledger::drawing(report),
+        Drawing::Cpu => usage::drawing(picture()?, "usage-drawing", usage::Scales::of(picture()?)),
+        Drawing::Timeline => timeline::drawing(picture()?),
+        Drawing::Flame => flame::drawing(&picture()?.on_path, "wall time on the path"),
+    };
+    Ok(drawing.alone())
+}
+
+/// What the drawings need of these runs, if any are wanted: that of the run with the median wall time.
+pub(super) fn pictured(
+    options: &Pictures,
+    traces: &[Trace],
+    of: Option<&Of>,
+) -> Result<Option<Picture>, Failure> {
+    if !options.any() {
+        return Ok(None);
+    }
+    let mut runs: Vec<&Trace> = traces.iter().collect();
+    runs.sort_by_key(|trace| trace.wall());
+    let Some(trace) = runs.get(runs.len() / 2) else { return Ok(None) };
+    Ok(Some(of_trace(trace, subject_of(trace, of).as_deref())?))
 }
 
 /// Opens the page in the browser: of the user who called `sudo`, if there is one.

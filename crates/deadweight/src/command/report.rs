@@ -1,17 +1,19 @@
 //! `report F`: the report of an existing recording, perhaps of another machine.
 
+use super::pictures::pictured;
 use super::recording;
 use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::weighed_traces;
 use crate::cli::{Report, View};
 use crate::failure::Failure;
 use crate::inlining;
+use crate::render::picture::Picture;
 use deadweight_report::report::Report as Weighed;
 use deadweight_trace::Trace;
 
 pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
     let bytes = recording::bytes(&options.file)?;
-    let report = if options.view.explain_inlining {
+    let (report, picture) = if options.view.explain_inlining {
         let mut trace = recording::of(&bytes, &options.file)?;
         inlining::explain(std::slice::from_mut(&mut trace));
         weigh(trace, options)?
@@ -24,13 +26,15 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
     if !options.view.explain_inlining && !options.view.pictures.open {
         deadweight_record::confine();
     }
-    outputs.write(&report)?;
+    outputs.write(&report, picture.as_ref())?;
     Ok(0)
 }
 
-fn weigh(trace: Trace, options: &Report) -> Result<Weighed, Failure> {
+fn weigh(trace: Trace, options: &Report) -> Result<(Weighed, Option<Picture>), Failure> {
     let View { of, inside, .. } = &options.view;
-    weighed_traces(std::slice::from_ref(&trace), &[], of.as_ref(), inside.as_deref())
+    let traces = std::slice::from_ref(&trace);
+    let report = weighed_traces(traces, &[], of.as_ref(), inside.as_deref())?;
+    Ok((report, pictured(&options.view.pictures, traces, of.as_ref())?))
 }
 
 /// Reads a recording that others may have written, in a thread that may do nothing else. The thread has as much stack

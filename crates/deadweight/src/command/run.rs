@@ -2,6 +2,7 @@
 //!
 //! The order of repeated runs is that of `running`.
 
+use super::pictures::pictured;
 use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::weighed;
 use crate::cli::{self, Run, Runs, View};
@@ -58,6 +59,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     if options.view.explain_inlining {
         inlining::explain(&mut ran.traces);
     }
+    let picture = pictured(&options.view.pictures, &ran.traces, of)?;
     let mut report = weighed(ran, of, options.view.inside.as_deref())?;
     match (runs, &mut report.inside) {
         (Some(_), _) => counting.add_to_report(&mut report),
@@ -69,7 +71,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         exit = interrupted.map_or(exit, |signal| Exit { code: 0, signal: Some(signal) });
     }
     let unreported = |failure| Failure::Unreported { failure: Box::new(failure), exit };
-    outputs.write(&report).map_err(unreported)?;
+    outputs.write(&report, picture.as_ref()).map_err(unreported)?;
     Ok(exit_code(exit))
 }
 
@@ -100,11 +102,13 @@ fn attach(
     if options.view.explain_inlining {
         inlining::explain(&mut ran.traces);
     }
-    let mut report = weighed(ran, options.view.of.as_ref(), options.view.inside.as_deref())?;
+    let of = options.view.of.as_ref();
+    let picture = pictured(&options.view.pictures, &ran.traces, of)?;
+    let mut report = weighed(ran, of, options.view.inside.as_deref())?;
     if let Some(inside) = &mut report.inside {
         NOT_COUNTED.clone_into(&mut inside.uncounted);
     }
-    outputs.write(&report)?;
+    outputs.write(&report, picture.as_ref())?;
     Ok(0)
 }
 

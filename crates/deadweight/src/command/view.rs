@@ -6,6 +6,7 @@ use super::pictures::PictureOutputs;
 use crate::cli::{Style, View};
 use crate::failure::Failure;
 use crate::render::page::Page;
+use crate::render::picture::Picture;
 use crate::render::{json, terminal};
 use deadweight_report::report::Report;
 use std::io::{IsTerminal, Write};
@@ -41,9 +42,9 @@ impl<'v> ReportOutputs<'v> {
 
     /// Writes the report. A closed pipe is no error. If one output cannot be written, the others still get the
     /// report: measuring may have taken an hour.
-    pub(crate) fn write(self, report: &Report) -> Result<(), Failure> {
+    pub(crate) fn write(self, report: &Report, picture: Option<&Picture>) -> Result<(), Failure> {
         let json = self.json.map_or(Ok(()), |to| as_json(report, to));
-        let pictures = self.pictures.write(report);
+        let pictures = self.pictures.write(report, picture);
         let here = std::env::current_dir().unwrap_or_default();
         let shown = terminal::Shown {
             verbose: self.view.verbose,

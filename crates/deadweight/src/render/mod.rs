@@ -8,11 +8,13 @@
 pub mod benchmarks;
 pub mod comparison;
 pub mod doctor;
+pub mod drawing;
 pub mod explanation;
 pub mod exports;
 pub mod html;
 pub mod ips;
 pub mod json;
 pub mod page;
+pub mod picture;
 pub mod quantity;
 pub mod terminal;

@@ -277,6 +277,18 @@ pub(crate) fn printable(text: &str) -> String {
     clean
 }
 
+/// The first and last parts of a text that is longer than so many characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let (head, tail) = (most * 2 / 3, most / 3 - 1);
+    let first: String = text.chars().take(head).collect();
+    let last: String = text.chars().skip(count - tail).collect();
+    format!("{first}…{last}")
+}
+
 /// The text in ASCII: each of our signs becomes a similar one.
 fn ascii(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());

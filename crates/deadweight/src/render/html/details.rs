@@ -1,6 +1,7 @@
 //! What surrounds the ledger: the runs, hazards, stages, functions, limits, and facts of machine and build.
 
 use super::text::{long, shown};
+use crate::render::picture::Picture;
 use crate::render::quantity::{count, percent, time};
 use crate::render::terminal::{ending, header_parts};
 use deadweight_report::report::{Report, TopFunction};
@@ -126,7 +127,7 @@ pub(super) fn limits(report: &Report) -> Markup {
     }
 }
 
-pub(super) fn facts(report: &Report) -> Markup {
+pub(super) fn facts(report: &Report, picture: Option<&Picture>) -> Markup {
     let subject = &report.subject;
     let traced = &report.runs.traced;
     let optimised = match subject.optimised {
@@ -143,6 +144,8 @@ pub(super) fn facts(report: &Report) -> Markup {
         ("build", optimised.to_owned()),
         ("wall time", format!("{} ns", count(report.wall_ns))),
         ("undisturbed", format!("{} ns", count(report.net_ns))),
+        ("CPUs", picture.map_or_else(String::new, |picture| picture.cpus.to_string())),
+        ("architecture", picture.map_or_else(String::new, |picture| picture.arch.to_owned())),
         ("records", count(traced.records)),
         ("lost records", count(traced.lost)),
         ("samples", count(traced.samples)),

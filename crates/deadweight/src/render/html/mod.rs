@@ -8,11 +8,14 @@
 
 mod checks;
 mod details;
+mod drawings;
 mod findings;
 mod ledger;
 mod text;
 mod verdict;
 
+use super::drawing::STYLE;
+use super::picture::Picture;
 use super::terminal::command_line;
 use deadweight_report::report::Report;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -27,6 +30,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 pub struct Beside<'a> {
     /// The description of a cost class, as Markdown.
     pub explain: &'a dyn Fn(&str) -> Option<String>,
+    /// The drawings' data, if the run's recording is at hand.
+    pub picture: Option<&'a Picture>,
 }
 
 /// The page of one report.
@@ -45,13 +50,19 @@ pub fn render(report: &Report, beside: Beside<'_>) -> String {
             (details::hazards(report))
             (findings::section(report))
             (checks::section(report))
+            @if let Some(picture) = beside.picture {
+                (drawings::timeline(picture))
+                (drawings::usage(picture))
+                (drawings::flame(picture))
+            }
             (details::stages(report))
             (details::functions(report))
             (details::limits(report))
-            (details::facts(report))
+            (details::facts(report, beside.picture))
             (findings::explained(report, beside.explain))
         }
         (data("report", report))
+        @if let Some(picture) = beside.picture { (data("picture", picture)) }
     };
     document(&title, &body)
 }
@@ -68,7 +79,7 @@ fn document(title: &str, body: &Markup) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
                 title { (title) }
-                style { (PreEscaped(include_str!("page.css"))) }
+                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(STYLE)) }
             }
             body {
                 a.skip href="#ledger" { "To the ledger" }

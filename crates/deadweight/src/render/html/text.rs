@@ -2,7 +2,7 @@
 //!
 //! Not for HTML's own signs: `maud` escapes them.
 
-use crate::render::page::printable;
+use crate::render::page::{printable, shortened};
 use maud::{Markup, html};
 
 /// Names longer than this are shortened in the middle; their whole text is in the `title`.
@@ -11,7 +11,7 @@ const LONG: usize = 160;
 const LONGEST: usize = 2000;
 
 /// The text as it may be shown.
-pub(crate) fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     shortened(&printable(text), LONGEST)
 }
 
@@ -22,18 +22,6 @@ pub(super) fn long(text: &str) -> Markup {
     html! {
         @if short == whole { (whole) } @else { span title=(whole) { (short) } }
     }
-}
-
-/// The first and last parts of a text that is longer than so many characters.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let count = text.chars().count();
-    if count <= most {
-        return text.to_owned();
-    }
-    let (head, tail) = (most * 2 / 3, most / 3 - 1);
-    let first: String = text.chars().take(head).collect();
-    let last: String = text.chars().skip(count - tail).collect();
-    format!("{first}…{last}")
 }
 
 /// JSON that may stand inside of a script element, and shows nothing that changes the writing direction.
