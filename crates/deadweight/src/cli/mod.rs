@@ -312,6 +312,9 @@ pub struct Compare {
     /// Write the comparisons as JSON to FILE; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
+    /// Pages and drawings.
+    #[command(flatten)]
+    pub pictures: Pictures,
     /// Print nothing; only the exit status has the result.
     #[arg(short, long)]
     pub quiet: bool,

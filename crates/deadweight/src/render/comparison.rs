@@ -180,6 +180,24 @@ fn headline(sheet: &mut Sheet, comparison: &Comparison, letter: char) {
     sheet.paragraph(line, 4, Ink::Faint, &text);
 }
 
+/// The verdict in one sentence.
+pub(crate) fn sentence(comparison: &Comparison, letter: char) -> String {
+    let Comparison { ratio, verdict, .. } = comparison;
+    let why = reason(comparison).unwrap_or_default();
+    let known = format!(" ({}, {}{})", interval(ratio), chance(ratio.p), turns(ratio));
+    match verdict {
+        Verdict::Faster => format!("{letter} is {} than A{why}{known}.", faster(ratio.value)),
+        Verdict::Slower => format!("{letter} is {} than A{why}{known}.", slower(ratio.value)),
+        Verdict::NoDifference => {
+            format!("No significant difference between {letter} and A{known}.")
+        }
+        Verdict::CannotTell => match always(comparison, letter) {
+            Some(always) => format!("Deadweight {always}."),
+            None => format!("There are too few runs to tell whether {letter} differs from A."),
+        },
+    }
+}
+
 /// `: 86 % of it in tiny reads`.
 fn reason(comparison: &Comparison) -> Option<String> {
     if !matches!(comparison.verdict, Verdict::Faster | Verdict::Slower) {

@@ -4,7 +4,7 @@ use crate::support::{Bench, mode, run};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-fn golden(name: &str) -> PathBuf {
+pub(crate) fn golden(name: &str) -> PathBuf {
     let core = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("deadweight-core");
     core.join("tests/golden").join(format!("{name}.dwt"))
 }

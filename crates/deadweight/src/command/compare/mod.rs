@@ -9,7 +9,9 @@ mod sides;
 use super::destination::Destination;
 use super::gate::read_conditions;
 use super::page;
-use super::weighing::{report_of, weighed};
+use super::pictures::{PictureOutputs, pictured};
+use super::recording;
+use super::weighing::{report_of, weighed, weighed_traces};
 use crate::cli::{Compare, Sort};
 use crate::failure::Failure;
 use crate::recorder::Recorder;
@@ -17,6 +19,8 @@ use crate::render;
 use crate::render::comparison::{self, Shown};
 use crate::render::exports::markup::{self, Markup};
 use crate::render::exports::{self, Timed};
+use crate::render::html::comparison::Compared;
+use crate::render::picture::Picture;
 use crate::running::hooks::Hooks;
 use crate::running::interleave::{
     InterleaveOptions, SideRuns, TraceWhen, can_interleave, interleave,
@@ -33,6 +37,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// A report, and what drawings need of its run.
+type Made = (Report, Option<Picture>);
+
 /// Exit code when B is slower.
 const SLOWER: u8 = 1;
 /// Exit code when there are too few runs to tell.
@@ -42,10 +49,18 @@ const CANNOT_TELL: u8 = 3;
 struct Named {
     name: String,
     report: Report,
+    /// What drawings need of its run, where they are wanted and it was traced.
+    picture: Option<Picture>,
     /// Whether its runs alternated with those of the other sides.
     can_interleave: bool,
     /// How its output differs from the first side's.
     unlike: Option<String>,
+}
+
+impl Named {
+    fn compared(&self) -> Compared<'_> {
+        Compared { name: &self.name, report: &self.report, picture: self.picture.as_ref() }
+    }
 }
 
 pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
@@ -74,6 +89,7 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
     let json = options.export_json.as_deref();
     let json = json.map(|path| Destination::open("the comparison", path)).transpose()?;
     let exports = Exports::open(options)?;
+    let pictures = PictureOutputs::open_for_comparison(&options.pictures)?;
     let sides = weigh_all(options, &wanted, exports)?;
     let Some((a, others)) = sides.split_first() else {
         return Err(Failure::Unknown("give at least two sides to compare".into()));
@@ -87,6 +103,8 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
         })?;
         to.write(&render::json::escaped(&text))?;
     }
+    let compared: Vec<Compared<'_>> = sides.iter().map(Named::compared).collect();
+    pictures.write_comparison(&compared, &comparisons)?;
     if !options.quiet {
         let page = page::page(&std::io::stdout(), &options.style);
         match crate::command::print(
@@ -120,9 +138,10 @@ fn alone(options: &Compare, only: &Side) -> Result<u8, Failure> {
     if made_before(&only.words, options)?.is_some() {
         return Err(two("to print a single report, use `deadweight report`"));
     }
-    if options.export_json.is_some() || !options.fail_if.is_empty() || options.of.is_some() {
+    let asked = options.export_json.is_some() || options.pictures.any();
+    if asked || !options.fail_if.is_empty() || options.of.is_some() {
         return Err(two(
-            "for a single command with --export-json or --of, use `deadweight -r auto -- COMMAND`",
+            "for a single command with --export-json, --html or --of, use `deadweight -r auto -- COMMAND`",
         ));
     }
     let exports = Exports::open(options)?;
@@ -212,7 +231,7 @@ fn refuse_run_options(options: &Compare) -> Result<(), Failure> {
 
 /// Reads the reports and recordings, and runs the commands.
 fn weigh_all(options: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Named>, Failure> {
-    let mut made: Vec<Option<Report>> =
+    let mut made: Vec<Option<Made>> =
         wanted.iter().map(|side| made_before(&side.words, options)).collect::<Result<_, _>>()?;
     let fresh: Vec<usize> = (0..made.len()).filter(|i| made[*i].is_none()).collect();
     if fresh.is_empty() {
@@ -226,26 +245,29 @@ fn weigh_all(options: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec
     let turns = fresh.len() > 1 && can_interleave(&all_hooks);
     for (index, side) in wanted.iter().enumerate() {
         let can_interleave = fresh.contains(&index) && turns;
-        let report = match made[index].take() {
-            Some(report) => report,
+        let (report, picture) = match made[index].take() {
+            Some(made) => made,
             None => report(&side.words, contenders.remove(0), options)?,
         };
         let differs = differing.iter().find(|(of, _)| *of == index);
         let unlike = differs.map(|(_, text)| text.clone());
-        sides.push(Named { name: side.name.clone(), report, can_interleave, unlike });
+        let name = side.name.clone();
+        sides.push(Named { name, report, picture, can_interleave, unlike });
     }
     Ok(sides)
 }
 
 /// The report of a command that was run; it has no ledger if the command was not traced.
-fn report(words: &OsString, side_runs: SideRuns, options: &Compare) -> Result<Report, Failure> {
+fn report(words: &OsString, side_runs: SideRuns, options: &Compare) -> Result<Made, Failure> {
     let ran = side_runs.ran;
     if !ran.traces.is_empty() {
-        return weighed(ran, options.of.as_ref(), None);
+        let of = options.of.as_ref();
+        let picture = pictured(&options.pictures, &ran.traces, of)?;
+        return Ok((weighed(ran, of, None)?, picture));
     }
     let mut report = report_of_times(vec![lossy(words)], &ran.clean);
     report.hazards.extend(ran.hazards);
-    Ok(report)
+    Ok((report, None))
 }
 
 /// The times of the sides that were run, for other programs.
@@ -267,7 +289,7 @@ fn lossy(side: &OsString) -> String {
 }
 
 /// The report of a side that is a report or recording and not a command.
-fn made_before(side: &OsString, options: &Compare) -> Result<Option<Report>, Failure> {
+fn made_before(side: &OsString, options: &Compare) -> Result<Option<Made>, Failure> {
     let path = Path::new(side);
     let kind = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if !["json", "dwt"].contains(&kind) {
@@ -281,7 +303,12 @@ fn made_before(side: &OsString, options: &Compare) -> Result<Option<Report>, Fai
         let source = std::io::ErrorKind::NotFound.into();
         return Err(Failure::Read { path: path.to_owned(), source });
     }
-    report_of(path, options.of.as_ref()).map(Some)
+    let of = options.of.as_ref();
+    if kind != "dwt" || !options.pictures.any() {
+        return Ok(Some((report_of(path, of)?, None)));
+    }
+    let trace = [recording::read(path)?];
+    Ok(Some((weighed_traces(&trace, &[], of, None)?, pictured(&options.pictures, &trace, of)?)))
 }
 
 /// Runs the sides that are commands.
@@ -329,7 +356,8 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
 
 /// Which sides are traced: those that differ, unless all ledgers are needed.
 fn trace_when(options: &Compare, beside_reports: bool) -> TraceWhen {
-    let read = options.export_json.is_some() || !options.fail_if.is_empty();
+    let read =
+        options.export_json.is_some() || !options.fail_if.is_empty() || options.pictures.any();
     match (options.no_why, read || beside_reports || options.of.is_some()) {
         (true, _) => TraceWhen::Never,
         (false, true) => TraceWhen::Always,

@@ -45,7 +45,7 @@ pub fn drawing(stacks: &Stacks, what: &str) -> Drawing {
         }
     };
     Drawing {
-        id: "flame-drawing",
+        id: "flame-drawing".to_owned(),
         height: (levels as f64 * LEVEL).max(LEVEL) + 2.0,
         title: format!("Flame graph of the {what}"),
         text: format!("{} by call stack, outermost function on top", time(stacks.total)),

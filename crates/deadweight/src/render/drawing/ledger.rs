@@ -19,7 +19,14 @@ const SMALL: f64 = 0.005;
 /// The drawing of a report's ledger.
 #[must_use]
 pub fn drawing(report: &Report) -> Drawing {
+    on_scale(report, report.wall_ns)
+}
+
+/// The same, with a bar that is shorter than the whole width by as much as the wall time is shorter than `longest`.
+#[must_use]
+pub fn on_scale(report: &Report, longest: u64) -> Drawing {
     let total = report.wall_ns.max(1) as f64;
+    let width = WIDTH * total / longest.max(report.wall_ns).max(1) as f64;
     let share = |row: &Row| row.ns as f64 / total;
     let (large, small): (Vec<&Row>, Vec<&Row>) =
         report.ledger.iter().filter(|row| row.ns > 0).partition(|row| share(row) >= SMALL);
@@ -33,7 +40,7 @@ pub fn drawing(report: &Report) -> Drawing {
     let placed: Vec<(f64, f64, &(String, String, u64))> = parts
         .iter()
         .map(|part| {
-            let (start, width) = (from, part.2 as f64 / total * WIDTH);
+            let (start, width) = (from, part.2 as f64 / total * width);
             from += width;
             (start, width, part)
         })
@@ -58,7 +65,7 @@ pub fn drawing(report: &Report) -> Drawing {
         }
     };
     Drawing {
-        id: "ledger-drawing",
+        id: "ledger-drawing".to_owned(),
         height: TOP + HEIGHT + 16.0 + lines * LINE,
         title: format!(
             "Where the wall time of {} went",

@@ -4,6 +4,7 @@
 //! - Out: an `svg` element, or with [`alone`] a whole file. Colours and patterns are classes of `drawing.css`.
 //! - Must not know: what surrounds a drawing.
 
+pub mod difference;
 pub mod flame;
 pub mod ledger;
 pub mod timeline;
@@ -25,7 +26,7 @@ const COLOURS: &str = ":root,svg{--paper:#fff;--ink:#1b1f24;--faint:#57606a;--ru
 /// A drawing: its height, what it is called, what it shows in words, and its elements.
 pub struct Drawing {
     /// Its id in a page.
-    pub id: &'static str,
+    pub id: String,
     /// Its height.
     pub height: f64,
     /// Its name.
@@ -64,6 +65,35 @@ impl Drawing {
             }
         };
         format!("{}\n", page.into_string())
+    }
+}
+
+/// Drawings under each other, each with a line above it.
+#[must_use]
+pub fn stacked(drawings: Vec<(String, Drawing)>, title: &str) -> Drawing {
+    /// For the line.
+    const HEAD: f64 = 28.0;
+    let mut top = 0.0;
+    let mut placed: Vec<(f64, String, Drawing)> = Vec::new();
+    for (line, drawing) in drawings {
+        let height = drawing.height;
+        placed.push((top, line, drawing));
+        top += HEAD + height;
+    }
+    let texts: Vec<String> =
+        placed.iter().map(|(_, line, drawing)| format!("{line}: {}", drawing.text)).collect();
+    let body = html! {
+        @for (top, line, drawing) in &placed {
+            text x="0" y=(n(top + 18.0)) { (fitted(line, WIDTH)) }
+            g transform={ "translate(0 " (n(top + HEAD)) ")" } { (drawing.body) }
+        }
+    };
+    Drawing {
+        id: String::new(),
+        height: top,
+        title: title.to_owned(),
+        text: texts.join(". "),
+        body,
     }
 }
 

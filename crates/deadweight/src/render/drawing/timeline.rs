@@ -43,7 +43,7 @@ pub fn drawing(picture: &Picture) -> Drawing {
     };
     let on_path = picture.waits.len() + picture.more_waits.0;
     Drawing {
-        id: "timeline-drawing",
+        id: "timeline-drawing".to_owned(),
         height: height + lines * 20.0 + 8.0,
         title: "Timeline of processes and threads".to_owned(),
         text: format!(

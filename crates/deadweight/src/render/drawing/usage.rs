@@ -53,7 +53,7 @@ impl Scales {
 
 /// The drawing of a run's CPU use.
 #[must_use]
-pub fn drawing(picture: &Picture, id: &'static str, scales: Scales) -> Drawing {
+pub fn drawing(picture: &Picture, id: &str, scales: Scales) -> Drawing {
     let rows = rows(picture);
     let all: u64 = rows.iter().map(Row::total).sum();
     let height = |ns: f64| ns / picture.usage.interval_ns.max(1) as f64 / scales.cpus * PLOT;
@@ -76,7 +76,7 @@ pub fn drawing(picture: &Picture, id: &'static str, scales: Scales) -> Drawing {
     let parts: Vec<String> =
         rows.iter().map(|row| format!("{} {}", row.name, time(row.total()))).collect();
     Drawing {
-        id,
+        id: id.to_owned(),
         height: TOP + PLOT + 34.0 + lines * LINE,
         title: "CPU use over time, by row".to_owned(),
         text: format!(

@@ -19,7 +19,7 @@ pub(super) fn section(report: &Report) -> Markup {
                 p.aside { "A saving is a prediction for the whole run. Findings may overlap; the rows above never do." }
             }
             @for (index, finding) in report.findings.iter().enumerate() {
-                (one(report, index + 1, finding))
+                (one(report, index + 1, finding, true))
             }
             @for finding in &report.withdrawn {
                 article.finding.withdrawn {
@@ -31,7 +31,8 @@ pub(super) fn section(report: &Report) -> Markup {
     }
 }
 
-fn one(report: &Report, number: usize, finding: &Finding) -> Markup {
+/// One finding; `linked` if its class is explained in the same page.
+pub(super) fn one(report: &Report, number: usize, finding: &Finding, linked: bool) -> Markup {
     html! {
         article.finding {
             h3 { span.number { (number) } " " (shown(&finding.title)) }
@@ -42,7 +43,11 @@ fn one(report: &Report, number: usize, finding: &Finding) -> Markup {
             @for line in &finding.evidence { (evidence(line)) }
             @for proof in &finding.proofs { p { "Tried without it: " (shown(&proof.text)) } }
             @if !finding.remedy.is_empty() { p.do { strong { "Do: " } (shown(&finding.remedy)) } }
-            p.more { a href={ "#explain-" (super::ledger::class(&finding.class)) } { "What " (shown(&finding.class)) " means" } }
+            @if linked {
+                p.more { a href={ "#explain-" (super::ledger::class(&finding.class)) } { "What " (shown(&finding.class)) " means" } }
+            } @else {
+                p.more { "more: deadweight explain " (shown(&finding.class)) }
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn bar(rows: &[Row], total: u64) -> Markup {
     }
 }
 
-fn table(rows: &[Row], total: u64, of: &str) -> Markup {
+pub(super) fn table(rows: &[Row], total: u64, of: &str) -> Markup {
     let scale = Scale::for_table(total);
     let weights: Vec<u64> = rows.iter().map(|row| row.ns).collect();
     let times = apportion(scale.steps(total), &weights);

@@ -7,6 +7,7 @@
 //! Text is complete without the script, which only adds zoom, search and hover. Foreign text passes [`text`].
 
 mod checks;
+pub mod comparison;
 mod details;
 mod drawings;
 mod findings;
@@ -37,11 +38,15 @@ pub struct Beside<'a> {
 /// The page of one report.
 #[must_use]
 pub fn render(report: &Report, beside: Beside<'_>) -> String {
-    let title = format!("{} · deadweight", shown(&command_line(&report.command)));
+    let command = match command_line(&report.command) {
+        empty if empty.is_empty() => format!("process {}", report.subject.pid),
+        command => command,
+    };
+    let title = format!("{} · deadweight", shown(&command));
     let body = html! {
         header {
             p.brand { "deadweight · where the wall time went" }
-            h1 { code { (text::long(&command_line(&report.command))) } }
+            h1 { code { (text::long(&command)) } }
             (verdict::sentence(report))
             (details::runs(report))
         }
