@@ -23,7 +23,7 @@ use deadweight_report::report::{
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
-pub use one_run::{OneRun, PathSlice, one_run};
+pub use one_run::{CallTotal, OneRun, PathSlice, one_run};
 
 /// What is to be weighed.
 #[derive(Copy, Clone, Debug, Default)]

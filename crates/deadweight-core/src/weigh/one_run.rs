@@ -7,16 +7,19 @@ use crate::account::AccountId;
 use crate::attribute::{self, Scope};
 use crate::cost;
 use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::CallSite;
 use crate::facts::overhead;
 use crate::path::Path;
 use crate::sections::stacks::{self, StackTime};
+use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::{Block, Run, Timeline};
 use deadweight_report::account::{UNEXPLAINED, UNRECORDED};
 use deadweight_trace::Trace;
 use deadweight_trace::ids::{ImageId, StackId, TaskId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
 
 /// One run, analysed.
 pub struct OneRun<'a, 't> {
@@ -35,6 +38,25 @@ pub struct PathSlice {
     /// Its account. None while the task was ready without a CPU: such time may have several. A program's own time is *net
     /// work* here: samples divide it only in sums.
     pub account: Option<AccountId>,
+}
+
+/// The same system call of a process on the same kind of object, summed up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallTotal {
+    /// The name of the process, as the report shows it.
+    pub process: String,
+    /// Name of the call.
+    pub name: &'static str,
+    /// What its descriptors referred to, where there is one.
+    pub object: Option<ObjectKind>,
+    /// How many there were.
+    pub calls: u64,
+    /// Bytes transferred, if the call transfers bytes.
+    pub bytes: Option<u64>,
+    /// Time inside, waits included.
+    pub time: Ns,
+    /// Time inside without waits.
+    pub busy: Ns,
 }
 
 /// Analyses the run of a trace and passes it to `read`. With `of` (`NAME` or `NAME:2`), the wall time is that process's.
@@ -146,6 +168,35 @@ impl OneRun<'_, '_> {
     pub fn overhead_in_span(&self, task: TaskId, index: usize, samples: usize) -> Ns {
         let (timeline, cost) = (self.facts.timeline, &self.facts.overhead);
         overhead::in_span(timeline, cost, timeline.task(task), index, samples)
+    }
+
+    /// The system calls of the subject's processes, those with most time first.
+    #[must_use]
+    pub fn call_totals(&self) -> Vec<CallTotal> {
+        let mut sums: BTreeMap<(String, &'static str, Option<ObjectKind>), CallTotal> =
+            BTreeMap::new();
+        let own = |group: &&CallGroup| self.facts.processes.get(group.process).own;
+        for group in self.facts.call_groups.all.iter().filter(own) {
+            let key = (self.facts.name(group.process), group.name, group.kind);
+            let total = sums.entry(key.clone()).or_insert_with(|| CallTotal {
+                process: key.0,
+                name: group.name,
+                object: group.kind,
+                calls: 0,
+                bytes: None,
+                time: Ns::ZERO,
+                busy: Ns::ZERO,
+            });
+            total.calls += group.calls;
+            if group.returns_bytes {
+                total.bytes = Some(total.bytes.unwrap_or(0).saturating_add(group.bytes));
+            }
+            total.time += group.time;
+            total.busy += group.busy;
+        }
+        let mut totals: Vec<CallTotal> = sums.into_values().collect();
+        totals.sort_by_key(|total| std::cmp::Reverse(total.time));
+        totals
     }
 
     /// The name of a task's process, as the report shows it.

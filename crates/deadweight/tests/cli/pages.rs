@@ -1,6 +1,6 @@
 //! Pages: their files, and what is refused.
 
-use crate::support::{Bench, mode, run};
+use crate::support::{Bench, deadweight, mode, run, said};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -55,4 +55,52 @@ fn a_page_that_cannot_be_written_leaves_no_file() {
     with(&trace, Path::new("/dev/full"), "No space");
     let open = ["--open".as_ref(), html, "-".as_ref()];
     refused(&[&[report, trace.as_os_str()], &open[..]].concat(), "--html FILE", &folder, &[]);
+}
+
+#[test]
+fn the_page_is_opened_after_it_is_written() {
+    let bench = Bench::new();
+    let (page, seen) = (bench.path("page.html"), bench.path("seen"));
+    let script =
+        format!("#!/bin/sh\ntail -c 7 \"$1\" > {0}.part; mv {0}.part {0}\n", seen.display());
+    bench.script("xdg-open", &script);
+    let path = format!("{}:/usr/bin:/bin", bench.path("").display());
+    let mut command = deadweight();
+    command
+        .arg("report")
+        .arg(golden("static-hello"))
+        .arg("-q")
+        .arg("--open")
+        .arg("--html")
+        .arg(&page);
+    let done = said(&command.env("PATH", path).output().unwrap());
+    assert_eq!(done.code, 0, "{}", done.err);
+    let opened = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::fs::read_to_string(&seen).is_ok_and(|text| text == "</html>")
+    });
+    assert!(opened, "xdg-open did not see the page");
+}
+
+#[test]
+fn drawings_are_written_alone() {
+    let bench = Bench::new();
+    let trace = golden("sqlite-rows");
+    let export: &OsStr = "--export-svg".as_ref();
+    for drawing in ["ledger", "cpu", "timeline", "flame"] {
+        let file = bench.path("drawing.svg");
+        let words = ["report".as_ref(), trace.as_os_str(), "-q".as_ref(), export, drawing.as_ref()];
+        let said = run(&[&words[..], &[file.as_os_str()]].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("<svg xmlns=") && text.ends_with("</svg>\n"), "{drawing}");
+    }
+    let folder = bench.path("out");
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("x.svg");
+    let words = ["report".as_ref(), trace.as_os_str(), export, "map".as_ref(), file.as_os_str()];
+    refused(&words, "ledger, cpu, timeline or flame", &folder, &[]);
+    let two = ["compare".as_ref(), trace.as_os_str(), trace.as_os_str(), export];
+    let timeline = [&two[..], &["timeline".as_ref(), file.as_os_str()]].concat();
+    refused(&timeline, "for each side", &folder, &[]);
 }

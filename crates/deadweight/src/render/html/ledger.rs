@@ -20,7 +20,7 @@ pub(super) fn section(report: &Report) -> Markup {
             (bar(&report.ledger, report.wall_ns))
             (table(&report.ledger, report.wall_ns, of))
             @if !report.cpu_ledger.is_empty() {
-                details {
+                details.beside {
                     summary { "CPU time of all threads, by the same rows: " (time(report.cpu_ns)) }
                     (bar(&report.cpu_ledger, report.cpu_ns))
                     (table(&report.cpu_ledger, report.cpu_ns, "CPU time of all threads"))

@@ -12,6 +12,7 @@ mod details;
 mod drawings;
 mod findings;
 mod ledger;
+mod tables;
 mod text;
 mod verdict;
 
@@ -59,6 +60,8 @@ pub fn render(report: &Report, beside: Beside<'_>) -> String {
                 (drawings::timeline(picture))
                 (drawings::usage(picture))
                 (drawings::flame(picture))
+                (tables::lines(picture))
+                (tables::calls(picture))
             }
             (details::stages(report))
             (details::functions(report))

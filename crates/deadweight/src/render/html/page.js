@@ -266,10 +266,10 @@
   };
   addEventListener("hashchange", open);
   open();
-  // Paper has no way to open what is closed.
+  // Paper has no way to open what is closed. The second ledger stays closed, so that the findings are on the first sheet.
   const closed = [];
   addEventListener("beforeprint", () => {
-    for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; closed.push(part); }
+    for (const part of document.querySelectorAll("details:not([open], .beside)")) { part.open = true; closed.push(part); }
   });
   addEventListener("afterprint", () => { for (const part of closed.splice(0)) part.open = false; });
 })();

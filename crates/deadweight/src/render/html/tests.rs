@@ -73,3 +73,11 @@ fn a_page_asks_for_nothing() {
 fn an_empty_report_is_a_page_too() {
     assert!(page(&Report::default()).contains("No hidden cost was found"));
 }
+
+/// The README's first picture, of the same report as its first text.
+#[test]
+fn the_picture_of_the_documentation_is_what_is_drawn() {
+    let report = report(include_str!("../../../../../docs/example/count-bytes.json"));
+    let drawn = crate::render::drawing::ledger::drawing(&report).alone();
+    expect_test::expect_file!["../../../../../docs/example/count-bytes.svg"].assert_eq(&drawn);
+}

@@ -9,6 +9,7 @@ mod cells;
 mod lanes;
 mod stacks;
 mod state;
+mod tables;
 mod usage;
 mod waits;
 
@@ -18,6 +19,7 @@ use deadweight_trace::syscall::Arch;
 use serde::Serialize;
 pub use stacks::{Node, Stacks};
 pub use state::State;
+pub use tables::{CallRate, SourceLine};
 pub use usage::Usage;
 
 /// The data of a run's drawings. Times are in ns from the start of the wall time.
@@ -47,6 +49,12 @@ pub struct Picture {
     pub on_path: Stacks,
     /// The CPU time of all threads by stack.
     pub on_cpu: Stacks,
+    /// The source lines with most CPU time.
+    pub lines: Vec<SourceLine>,
+    /// The CPU time of all source lines that are known.
+    pub lines_ns: u64,
+    /// The system calls with most time.
+    pub calls: Vec<CallRate>,
     /// Texts that cells refer to.
     pub words: Vec<String>,
 }
@@ -114,6 +122,8 @@ pub fn picture(run: &OneRun<'_, '_>) -> Picture {
     let cell_ns = chosen.cell_ns(subject.wall().0);
     let lanes = chosen.lanes(run, cell_ns, &mut texts);
     let (waits, more_waits) = waits::longest(run, &chosen);
+    let on_cpu = run.cpu_stacks();
+    let (lines, lines_ns) = tables::lines(run, &on_cpu);
     Picture {
         wall_ns: subject.wall().0,
         cpus: run.trace().meta.cpus,
@@ -129,7 +139,10 @@ pub fn picture(run: &OneRun<'_, '_>) -> Picture {
         more_waits,
         usage: usage::usage(run),
         on_path: stacks::tree(run, &run.path_stacks()),
-        on_cpu: stacks::tree(run, &run.cpu_stacks()),
+        on_cpu: stacks::tree(run, &on_cpu),
+        lines,
+        lines_ns,
+        calls: tables::calls(run),
         words: texts.into_words(),
     }
 }
