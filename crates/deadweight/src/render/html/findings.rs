@@ -1,6 +1,6 @@
 //! Findings: the cost, the saving as a bar, the places, the evidence and the advice; descriptions of their classes below.
 
-use super::text::{long, shown};
+use super::text::{brief, long, shown};
 use crate::render::quantity::{count, percent, time};
 use crate::render::terminal::saving;
 use deadweight_report::report::{Finding, How, Report, Site};
@@ -84,8 +84,8 @@ fn places(finding: &Finding) -> Markup {
                     @if !site.source.trim().is_empty() { pre.line { (shown(site.source.trim())) } }
                     @if !site.chain.is_empty() {
                         details {
-                            summary { "called from " (long(&site.chain[0])) }
-                            ol.chain { @for caller in &site.chain { li { (long(caller)) } } }
+                            summary { "called from " (brief(&site.chain[0])) }
+                            ol.chain { @for caller in &site.chain { li { (brief(caller)) } } }
                         }
                     }
                 }

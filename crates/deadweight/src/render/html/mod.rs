@@ -27,6 +27,9 @@ use text::shown;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
+/// Data longer than this, in bytes, has its long texts cut: a page stays below 2 MB.
+const LARGEST_DATA: usize = 600_000;
+
 /// What a page shows beside the report.
 #[derive(Copy, Clone)]
 pub struct Beside<'a> {
@@ -102,7 +105,7 @@ fn document(title: &str, body: &Markup) -> String {
 /// Data for the script and for other programs, as JSON that no HTML parser ends early.
 fn data(id: &str, value: &impl serde::Serialize) -> Markup {
     // These types have no maps with other keys than strings: this cannot fail.
-    let json = serde_json::to_string(value).unwrap_or_default();
+    let json = text::bounded(serde_json::to_string(value).unwrap_or_default(), LARGEST_DATA);
     html! { script type="application/json" id=(id) { (PreEscaped(text::in_script(&json))) } }
 }
 

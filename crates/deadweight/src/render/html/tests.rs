@@ -74,6 +74,22 @@ fn an_empty_report_is_a_page_too() {
     assert!(page(&Report::default()).contains("No hidden cost was found"));
 }
 
+/// Findings with as many long names as there can be.
+#[test]
+fn a_page_of_long_names_stays_small() {
+    let mut report = all()[0].clone();
+    let long = "std::map<std::pair<a,b>>::".repeat(160);
+    let finding = &mut report.findings[0];
+    finding.sites[0].function = long.clone();
+    finding.sites[0].chain = vec![long.clone(); 8];
+    finding.sites = vec![finding.sites[0].clone(); 5];
+    report.findings = vec![report.findings[0].clone(); 22];
+    report.warnings = vec![long; 50];
+    let page = page(&report);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    assert!(page.contains("\"shortened\":true"));
+}
+
 /// The README's first picture, of the same report as its first text.
 #[test]
 fn the_picture_of_the_documentation_is_what_is_drawn() {

@@ -4,6 +4,7 @@
 
 use crate::render::page::{printable, shortened};
 use maud::{Markup, html};
+use serde_json::Value;
 
 /// Names longer than this are shortened in the middle; their whole text is in the `title`.
 const LONG: usize = 160;
@@ -21,6 +22,33 @@ pub(super) fn long(text: &str) -> Markup {
     let short = shortened(&whole, LONG);
     html! {
         @if short == whole { (whole) } @else { span title=(whole) { (short) } }
+    }
+}
+
+/// The same without the rest on hover: for what occurs often in a page.
+pub(super) fn brief(text: &str) -> String {
+    shortened(&printable(text), LONG)
+}
+
+/// The JSON of a value whose long texts are cut, if it is longer than `most`: then it says so in a field `shortened`.
+pub(super) fn bounded(json: String, most: usize) -> String {
+    if json.len() <= most {
+        return json;
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(&json) else { return json };
+    cut(&mut value);
+    if let Value::Object(fields) = &mut value {
+        fields.insert("shortened".to_owned(), Value::Bool(true));
+    }
+    value.to_string()
+}
+
+fn cut(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = shortened(text, LONG),
+        Value::Array(values) => values.iter_mut().for_each(cut),
+        Value::Object(fields) => fields.values_mut().for_each(cut),
+        _ => {}
     }
 }
 
