@@ -103,4 +103,8 @@ fn drawings_are_written_alone() {
     let two = ["compare".as_ref(), trace.as_os_str(), trace.as_os_str(), export];
     let timeline = [&two[..], &["timeline".as_ref(), file.as_os_str()]].concat();
     refused(&timeline, "for each side", &folder, &[]);
+    let results = bench.file("old.txt", "BenchmarkA 1000 10 ns/op\n");
+    let words = ["compare".as_ref(), results.as_os_str(), results.as_os_str()];
+    let html = [&words[..], &["--html".as_ref(), file.as_os_str()]].concat();
+    refused(&html, "no page", &folder, &[]);
 }

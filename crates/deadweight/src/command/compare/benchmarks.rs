@@ -64,6 +64,13 @@ pub(super) fn sides(options: &Compare) -> Result<Option<Vec<(String, Results)>>,
 }
 
 pub(super) fn compare(options: &Compare, sides: &[(String, Results)]) -> Result<u8, Failure> {
+    if options.pictures.any() {
+        return Err(Failure::Unknown(
+            "results of benchmark programs have no page and no drawings: --html and --export-svg are for commands, \
+             reports and recordings"
+                .into(),
+        ));
+    }
     let conditions = read_conditions(&options.fail_if)?;
     let path = options.export_json.as_deref();
     let json = path.map(|path| Destination::open("the comparison", path)).transpose()?;

@@ -5,10 +5,27 @@ use crate::render::drawing::{flame, timeline, usage};
 use crate::render::picture::{Picture, Wait};
 use crate::render::quantity::{count, percent, time};
 use deadweight_report::account::row_name;
+use deadweight_report::report::Report;
 use maud::{Markup, html};
 
 /// Waits that the table shows at once.
 const LISTED: usize = 12;
+
+/// Which run the drawings show, where the ledger is of something else.
+pub(super) fn of_what(report: &Report, picture: &Picture) -> Markup {
+    let runs = &report.runs;
+    let several = runs.traced.count > 1 || runs.clean.count > 0;
+    html! {
+        @if several || report.inside.is_some() {
+            p.hazard {
+                "The drawings and tables below show one traced run, of " (time(picture.wall_ns)) ": the whole of it. The ledger \
+                 above is of "
+                @if several { "all runs" } @else { "a part of it" }
+                "."
+            }
+        }
+    }
+}
 
 pub(super) fn timeline(picture: &Picture) -> Markup {
     let states = "Full height: on a CPU, or ready for one. Thin: blocked, by cause. The thick line is the path that the \

@@ -60,6 +60,7 @@ pub fn render(report: &Report, beside: Beside<'_>) -> String {
             (findings::section(report))
             (checks::section(report))
             @if let Some(picture) = beside.picture {
+                (drawings::of_what(report, picture))
                 (drawings::timeline(picture))
                 (drawings::usage(picture))
                 (drawings::flame(picture))
