@@ -49,7 +49,7 @@ pub(super) fn timeline(picture: &Picture) -> Markup {
             p.aside {
                 "States shorter than " (time(picture.cell_ns)) " are drawn together with their neighbours."
                 @if picture.left_out > 0 {
-                    " " (count(picture.left_out as u64)) " tasks that matter least on the path have no lane."
+                    " " (count(picture.left_out as u64)) " tasks have no lane: very short ones, and those that matter least on the path."
                 }
             }
             (waits(picture))

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// The most lanes.
 const LANES: usize = 40;
+/// A task whose life is a smaller part of the wall time could not be seen.
+const SHORT: u64 = 500;
 /// Cells of all lanes together, without those of short states between long ones.
 const CELLS: usize = 6000;
 /// The most of one lane, likewise.
@@ -25,7 +27,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// The root, then those that are longest on the path, then those that use most CPU time.
+    /// The root, then of those whose life can be seen: those that are longest on the path, then those that use most CPU time.
     pub(super) fn of(run: &OneRun<'_, '_>) -> Self {
         let subject = &run.path().subject;
         let timeline = run.timeline();
@@ -44,8 +46,15 @@ impl Chosen {
             let cpu = timeline.task(*id).on_cpu_between(subject.start, subject.end).0;
             std::cmp::Reverse((*id == subject.root, weight, cpu))
         });
-        let left_out = tasks.len().saturating_sub(LANES);
+        let all = tasks.len();
+        let seen = |id: &TaskId| {
+            let task = timeline.task(*id);
+            let life = task.end.min(subject.end) - task.birth.max(subject.start);
+            *id == subject.root || life.0.saturating_mul(SHORT) >= subject.wall().0
+        };
+        tasks.retain(seen);
         tasks.truncate(LANES);
+        let left_out = all - tasks.len();
         let mut processes = BTreeMap::new();
         for id in &tasks {
             let task = timeline.task(*id);
