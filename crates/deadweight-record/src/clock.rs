@@ -4,7 +4,7 @@ use deadweight_trace::units::Ns;
 
 /// The clock of every event, in ns.
 pub(crate) fn now() -> u64 {
-    read(libc::CLOCK_MONOTONIC_RAW).0
+    read(libc::CLOCK_MONOTONIC).0
 }
 
 /// The time that a clock shows. Async-signal-safe.

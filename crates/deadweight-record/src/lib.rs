@@ -13,8 +13,8 @@
 //!    descriptors that it would have without the recorder. [`attach`] joins a running process
 //!    instead (`procfs::snapshot`). [`run_clean`] runs a program without recording it.
 //! 3. `session` opens the events of the rung, measures the tracing overhead (`session::calibrate`),
-//!    and closes or decimates events that cost too much. As root, BPF programs record system calls
-//!    (`bpf`). `perf` is the interface underneath: ring buffers, tracepoints, decoding.
+//!    and closes or decimates events that cost too much. As root, BPF programs record calls, faults and
+//!    switches (`bpf`). `perf` is the interface underneath: ring buffers, tracepoints, decoding.
 //! 4. `record` releases the program and runs four threads: one waits for the program, one copies the
 //!    ring buffers, one samples `/proc` (`procfs`), and one decodes.
 //! 5. `follow` sorts the records by time, follows the program's tasks, and emits raw events.

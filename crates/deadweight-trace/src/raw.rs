@@ -41,7 +41,7 @@ pub trait Sink {
 /// One fact, before sealing.
 #[derive(Clone, Debug)]
 pub struct RawEvent<'a> {
-    /// The clock's reading in ns (`CLOCK_MONOTONIC_RAW`), not yet relative.
+    /// The clock's reading in ns (`CLOCK_MONOTONIC`), not yet relative.
     pub at: u64,
     /// Where it was recorded.
     pub cpu: Cpu,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-/// A time or a duration in nanoseconds of `CLOCK_MONOTONIC_RAW`.
+/// A time or a duration in nanoseconds of `CLOCK_MONOTONIC`.
 ///
 /// Times in a trace count from the trace's own zero ([`crate::Meta::zero`]).
 /// Subtraction saturates at zero: a negative duration is never meaningful in a ledger.

@@ -1,83 +1,75 @@
-//! BPF programs at tracepoints: they record the system calls of followed tasks, and count calls at
-//! a high rate. They are assembled here, without a compiler.
+//! BPF programs: they record what followed tasks do, and count calls at a high rate.
 //!
 //! - In: the tasks to follow and to count.
-//! - Out: records in perf's ring buffers.
+//! - Out: records in ring buffers of their own, and stacks in perf's.
 //! - Must not know: which tasks belong to the recording; see `session`. `high_rate` chooses the
 //!   tasks to count.
 //!
-//! The programs are attached to the tracepoints themselves in place of perf events: two events at
-//! one tracepoint, or an event and a program, are called through a list, which costs a short call
-//! more than the program. If the kernel refuses them, perf events record each call.
+//! The programs are written in C (`bpf/recorder.bpf.c`), and compiled when they change: building
+//! needs no compiler for BPF. If the kernel refuses them, events of perf record the same.
 
-mod assembler;
 mod btf;
-mod call_counts;
-mod call_records;
-mod calls;
-mod current_task;
 pub(crate) mod high_rate;
+mod kernel_types;
 pub(crate) mod layout;
-mod pt_regs;
-mod sched;
+mod object;
+mod ring;
 mod sys;
 
-use crate::perf::schema::{Offsets, Role};
-use assembler::{Instruction, Op, Program, R};
-use btf::{Types, no_btf};
-use layout::{FOLLOWED_WORDS, call_filter, call_record, task_entry};
+use crate::perf::schema::Role;
+use crate::procfs::memory_budget::memory_left;
+use kernel_types::KernelTypes;
+use layout::{FOLLOWED_WORDS, STACK_SLOTS, STACK_TIMES_SIZE, call_filter, cpu_state, task_entry};
+use object::{Object, Value};
+pub(crate) use ring::RecordRing;
+use ring::Rings;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sys::{Attachment, LoadedProgram, Map, SharedMap};
 
-/// Counts are output after this many calls, or after a millisecond.
-pub(crate) const REPORT_AFTER: i32 = 512;
-/// One in this many counted calls is timed, at entry and return. A prime, because programs repeat
-/// themselves in other periods.
+/// One in this many counted calls is timed, as in `bpf/counting.h`.
 pub(crate) const TIME_ONE_IN: i32 = 29;
 /// Ids in records are those of the initial PID namespace.
 const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
+/// The compiled programs; none for other architectures yet.
+#[cfg(target_arch = "x86_64")]
+const OBJECT: &[u8] = include_bytes!("../../bpf/recorder.x86.bpf.o");
+#[cfg(not(target_arch = "x86_64"))]
+const OBJECT: &[u8] = &[];
 
-/// Helper functions, `enum bpf_func_id`.
-const MAP_LOOKUP_ELEM: i32 = 1;
-const KTIME_GET_NS: i32 = 5;
-const PERF_EVENT_OUTPUT: i32 = 25;
-/// `BPF_F_CURRENT_CPU`.
-const THIS_CPU: i32 = -1;
+/// The tracepoints with programs.
+const TRACEPOINTS: [&str; 10] = [
+    "sched_process_fork",
+    "sched_process_exec",
+    "sched_switch",
+    "sched_waking",
+    "page_fault_user",
+    "page_fault_kernel",
+    "local_timer_entry",
+    "local_timer_exit",
+    "sys_exit",
+    "sys_enter",
+];
+/// Tracepoints that not every architecture has.
+const OPTIONAL: [&str; 2] = ["local_timer_entry", "local_timer_exit"];
+/// Offsets of members that the programs read: name in the programs, structure, member.
+const MEMBERS: [(&str, &str, &str); 5] = [
+    ("task_pid", "task_struct", "pid"),
+    ("task_tgid", "task_struct", "tgid"),
+    ("task_comm", "task_struct", "comm"),
+    ("task_pagefault_disabled", "task_struct", "pagefault_disabled"),
+    ("bprm_filename", "linux_binprm", "filename"),
+];
+/// Sizes of a ring in bytes, tried in this order: some kernels allow 4 MiB in all. Those of all CPUs take at most a
+/// 32nd of the memory that is left, but no less than the last.
+const RING_SIZES: [usize; 6] = [8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
 
-/// Registers in all programs: the tracepoint's arguments, the task's entry, the frame pointer.
-const CONTEXT: R = R(6);
-const TASK: R = R(9);
-const STACK: R = R(10);
-
-/// Arguments of the system call tracepoints: the caller's registers; the call's number, or its
-/// result.
-const REGISTERS: i16 = 0;
-const VALUE: i16 = 8;
-
-/// Outputs of the programs, each by an event of its own on each CPU.
-pub(crate) const OUTPUT_ROLES: [Role; 4] =
-    [Role::Enter, Role::Leave, Role::CallSite, Role::CallCounts];
-
-/// The maps that the programs share, as descriptors.
-#[derive(Copy, Clone, Debug)]
-struct Maps {
-    /// Counted tasks and their counts.
-    tasks: i32,
-    call_filters: i32,
-    /// Followed tasks, one bit each.
-    followed: i32,
-    /// By CPU, the id of its current task if that is known and counted, otherwise 0.
-    running: i32,
-    /// When stacks of calls were taken.
-    stack_times: i32,
-    enters: i32,
-    leaves: i32,
-    sites: i32,
-    counts: i32,
-}
+/// User registers and stacks, each by an event of perf on each CPU.
+pub(crate) const SITE_ROLES: [Role; 3] = [Role::CallSite, Role::FaultSite, Role::WaitSite];
+/// Names of their maps in the programs.
+const SITE_MAPS: [&str; 3] = ["call_sites", "fault_sites", "wait_sites"];
 
 /// The attached programs and their maps. They end with this value.
 #[derive(Debug)]
@@ -87,16 +79,14 @@ pub(crate) struct Programs {
     /// By [`call_filter`].
     pub(crate) call_filters: SharedMap,
     followed: SharedMap,
-    running: Map,
     stack_times: Map,
-    /// In the order of [`OUTPUT_ROLES`].
-    events: [Map; 4],
-    _attached: Vec<Attachment>,
+    rings: Arc<Rings>,
+    /// In the order of [`SITE_ROLES`].
+    sites: [Map; 3],
+    /// At the ends of faults served from memory, and from storage.
+    fault_ends: Vec<LoadedProgram>,
+    attached: Vec<Attachment>,
 }
-
-/// The programs at switches and wake-ups. They end with this value.
-#[derive(Debug)]
-pub(crate) struct SchedPrograms(#[expect(dead_code, reason = "closed at its end")] [Attachment; 2]);
 
 /// Whether BPF programs may run here: loads and closes them.
 ///
@@ -104,7 +94,7 @@ pub(crate) struct SchedPrograms(#[expect(dead_code, reason = "closed at its end"
 ///
 /// The kernel's refusal, or a PID namespace whose ids differ from those in records.
 pub(crate) fn is_allowed() -> io::Result<()> {
-    Programs::load(1).map(drop)
+    Programs::load(1, RING_SIZES[5]).map(drop)
 }
 
 pub(crate) fn in_initial_pid_namespace() -> bool {
@@ -113,79 +103,120 @@ pub(crate) fn in_initial_pid_namespace() -> bool {
 
 impl Programs {
     /// Loads the programs without attaching them.
-    fn load(cpus: usize) -> io::Result<(Self, [LoadedProgram; 3])> {
+    fn load(cpus: usize, ring_size: usize) -> io::Result<(Self, Vec<LoadedProgram>)> {
         if !in_initial_pid_namespace() {
             return Err(io::Error::other("this is not the initial PID namespace"));
         }
-        let events = || Map::perf_event_array(cpus);
-        let programs = Self {
+        let sites = || Map::perf_event_array(cpus);
+        let mut programs = Self {
             tasks: SharedMap::new(task_entry::SIZE, task_entry::TASKS)?,
             call_filters: SharedMap::new(call_filter::SIZE, call_filter::CALLS)?,
             followed: SharedMap::new(8, FOLLOWED_WORDS)?,
-            running: Map::per_cpu_words()?,
-            stack_times: Map::array(call_record::STACK_SLOTS)?,
-            events: [events()?, events()?, events()?, events()?],
-            _attached: Vec::new(),
+            stack_times: Map::array(STACK_TIMES_SIZE, STACK_SLOTS)?,
+            rings: Arc::new(Rings::new(cpus, ring_size)?),
+            sites: [sites()?, sites()?, sites()?],
+            fault_ends: Vec::new(),
+            attached: Vec::new(),
         };
-        let types = Types::of_kernel()?;
-        let maps = programs.map_fds();
-        let typed = |tracepoint: &str, code: Option<Vec<Instruction>>| {
-            let id = types.definition(&format!("btf_trace_{tracepoint}"));
-            LoadedProgram::typed_tracepoint(&code.ok_or_else(no_btf)?, id.ok_or_else(no_btf)?)
-        };
-        let pid_offset = types.member("task_struct", "pid").and_then(|at| i16::try_from(at).ok());
-        let on_fork = pid_offset.and_then(|offset| current_task::on_fork(maps, offset));
-        let loaded = [
-            typed("sched_process_fork", on_fork)?,
-            typed("sys_exit", calls::on_sys_exit(maps))?,
-            typed("sys_enter", calls::on_sys_enter(maps))?,
-        ];
+        let members = MEMBERS.map(|(_, structure, member)| (structure, member));
+        let types = KernelTypes::find(&TRACEPOINTS, &members)?;
+        let object = Object::read(OBJECT)?;
+        let value = |name: &str| programs.value(name, &types);
+        let mut loaded = Vec::new();
+        for tracepoint in TRACEPOINTS {
+            let id = match types.tracepoint(tracepoint) {
+                Err(_) if OPTIONAL.contains(&tracepoint) => continue,
+                found => found?,
+            };
+            let code = object.program(&format!("tp_btf/{tracepoint}"), value)?;
+            loaded.push(LoadedProgram::typed_tracepoint(&code, id)?);
+        }
+        let ends = ["perf_event/minor", "perf_event/major"];
+        let ends = ends.map(|end| LoadedProgram::perf_event(&object.program(end, value)?));
+        programs.fault_ends = ends.into_iter().collect::<io::Result<_>>()?;
         Ok((programs, loaded))
     }
 
-    /// Attaches them for these CPUs. No task is followed yet.
+    /// What stands for a name in the programs.
+    fn value(&self, name: &str, types: &KernelTypes) -> Option<Value> {
+        if let Some((_, structure, member)) = MEMBERS.iter().find(|(known, ..)| *known == name) {
+            return types.offset(structure, member).map(|offset| Value::Number(offset.into()));
+        }
+        if let Some(at) = SITE_MAPS.iter().position(|known| *known == name) {
+            return Some(Value::Map(self.sites[at].fd()));
+        }
+        Some(Value::Map(match name {
+            "ring_mask" => return Some(Value::Number(self.rings.size as u64 - 1)),
+            "cpus" => self.rings.cpus.fd(),
+            "rings" => self.rings.memory.fd(),
+            "followed" => self.followed.fd(),
+            "tasks" => self.tasks.fd(),
+            "call_filters" => self.call_filters.fd(),
+            "stack_times" => self.stack_times.fd(),
+            _ => return None,
+        }))
+    }
+
+    /// Attaches them for these CPUs. No task is followed yet, and nothing is recorded.
     ///
     /// # Errors
     ///
     /// As [`is_allowed`].
     pub(crate) fn start(cpus: &[i32]) -> io::Result<Arc<Self>> {
+        let most = usize::try_from(memory_left() / 32).unwrap_or(usize::MAX);
+        Self::start_within(cpus, most)
+    }
+
+    /// The same, with this much memory for all rings.
+    fn start_within(cpus: &[i32], most: usize) -> io::Result<Arc<Self>> {
         let last = cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
-        let (mut programs, loaded) = Self::load(last + 1)?;
-        let attached = loaded.iter().map(|loaded| loaded.attach(None));
-        programs._attached = attached.collect::<io::Result<_>>()?;
+        let most = most / (last + 1);
+        let fitting = RING_SIZES.iter().position(|size| *size <= most);
+        let mut sizes = RING_SIZES.into_iter().skip(fitting.unwrap_or(RING_SIZES.len() - 1));
+        let (mut programs, loaded) = loop {
+            let size = sizes.next().ok_or(io::ErrorKind::OutOfMemory)?;
+            match Self::load(last + 1, size) {
+                Err(error) if too_large(&error) && sizes.len() > 0 => {}
+                other => break other?,
+            }
+        };
+        let attached = loaded.iter().map(LoadedProgram::attach);
+        programs.attached = attached.collect::<io::Result<_>>()?;
         Ok(Arc::new(programs))
     }
 
-    /// Attaches the programs at switches and wake-ups. Needed before calls are counted.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's refusal.
-    pub(crate) fn start_sched_programs(&self) -> io::Result<SchedPrograms> {
-        let start = |name, code: Option<Vec<_>>| {
-            let code = code.ok_or(io::ErrorKind::InvalidData)?;
-            LoadedProgram::raw_tracepoint(&code)?.attach(Some(name))
-        };
-        Ok(SchedPrograms([
-            start(c"sched_switch", sched::on_switch(self.map_fds()))?,
-            start(c"sched_waking", sched::on_waking(self.map_fds()))?,
-        ]))
+    /// The ring of this CPU.
+    pub(crate) fn ring(&self, cpu: u32) -> RecordRing {
+        RecordRing::new(self.rings.clone(), cpu)
     }
 
-    /// Output of this role (one of [`OUTPUT_ROLES`]) on this CPU becomes a record of this event.
+    /// Starts or stops recording, on all CPUs.
+    pub(crate) fn record(&self, on: bool) {
+        let cpus = self.rings.cpus.entries();
+        let flag = |cpu| self.rings.cpus.shared_word(cpu * cpu_state::SIZE + cpu_state::RECORDS);
+        let flags = (0..cpus).filter_map(flag);
+        flags.for_each(|flag| flag.store(on.into(), Ordering::Release));
+    }
+
+    /// Stacks of this role (one of [`SITE_ROLES`]) on this CPU become records of this event.
     ///
     /// # Errors
     ///
     /// The kernel's refusal.
-    pub(crate) fn set_output(&self, role: Role, cpu: u32, event: RawFd) -> io::Result<()> {
-        let at = OUTPUT_ROLES
+    pub(crate) fn set_sites(&self, role: Role, cpu: u32, event: RawFd) -> io::Result<()> {
+        let at = SITE_ROLES
             .iter()
             .position(|known| *known == role)
             .ok_or(io::ErrorKind::InvalidInput)?;
-        self.events[at].set_event(cpu, event)
+        self.sites[at].set_event(cpu, event)
     }
 
-    /// Records the calls of this task from now on, and of its later descendants.
+    /// The program for events that count faults served from memory, or from storage.
+    pub(crate) fn fault_end(&self, major: bool) -> Option<RawFd> {
+        self.fault_ends.get(usize::from(major)).map(AsRawFd::as_raw_fd)
+    }
+
+    /// Records this task from now on, and its later descendants.
     pub(crate) fn follow(&self, task: u32) {
         let (word, bit) = (task as usize / 64 * 8, 1 << (task % 64));
         if let Some(word) = self.followed.shared_word(word) {
@@ -193,82 +224,16 @@ impl Programs {
         }
     }
 
-    /// Records the calls of all tasks, or of none.
+    /// Records all tasks, or none.
     pub(crate) fn follow_all(&self, all: bool) {
         let words = (0..FOLLOWED_WORDS).filter_map(|at| self.followed.shared_word(8 * at));
         words.for_each(|word| word.store(if all { u64::MAX } else { 0 }, Ordering::Release));
     }
-
-    /// The offsets of fields in the records of calls.
-    pub(crate) fn with_record_offsets(offsets: Offsets) -> Offsets {
-        Offsets {
-            enter_nr: call_record::NR,
-            enter_args: call_record::ARGS,
-            leave_ret: call_record::RESULT,
-            ..offsets
-        }
-    }
-
-    fn map_fds(&self) -> Maps {
-        let [enters, leaves, sites, counts] = self.events.each_ref().map(Map::fd);
-        Maps {
-            tasks: self.tasks.fd(),
-            call_filters: self.call_filters.fd(),
-            followed: self.followed.fd(),
-            running: self.running.fd(),
-            stack_times: self.stack_times.fd(),
-            enters,
-            leaves,
-            sites,
-            counts,
-        }
-    }
 }
 
-/// An offset in a map's entry, which is small.
-#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 1024")]
-const fn at(offset: usize) -> i16 {
-    offset as i16
-}
-
-/// The same as an immediate value.
-const fn imm(size: usize) -> i32 {
-    at(size) as i32
-}
-
-const fn kind_at(index: usize, offset: usize) -> i16 {
-    at(task_entry::FIRST_KIND + index * task_entry::KIND_SIZE + offset)
-}
-
-/// A program that has the tracepoint's arguments in [`CONTEXT`].
-fn prologue() -> Program {
-    let mut p = Program::default();
-    p.op_reg(Op::Mov, CONTEXT, R(1));
-    p
-}
-
-/// Register 0 becomes the entry whose key is at the top of the stack.
-fn lookup(p: &mut Program, map: i32) {
-    p.load_map(R(1), map);
-    p.op_reg(Op::Mov, R(2), STACK);
-    p.op_imm(Op::Add, R(2), -4);
-    p.call(MAP_LOOKUP_ELEM);
-}
-
-/// Outputs the first `size` bytes of the task's entry.
-fn output(p: &mut Program, events: i32, size: usize) {
-    output_from(p, events, (TASK, 0), size);
-}
-
-/// Outputs `size` bytes from this address.
-fn output_from(p: &mut Program, events: i32, (base, offset): (R, i16), size: usize) {
-    p.op_reg(Op::Mov, R(1), CONTEXT);
-    p.load_map(R(2), events);
-    p.mov32_imm(R(3), THIS_CPU);
-    p.op_reg(Op::Mov, R(4), base);
-    p.op_imm(Op::Add, R(4), offset.into());
-    p.op_imm(Op::Mov, R(5), imm(size));
-    p.call(PERF_EVENT_OUTPUT);
+/// Whether the kernel has no room for the maps.
+fn too_large(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::E2BIG | libc::ENOMEM | libc::EINVAL))
 }
 
 #[cfg(test)]

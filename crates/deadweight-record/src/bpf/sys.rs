@@ -1,8 +1,8 @@
 //! `bpf(2)`: maps, loading programs, and attaching them. Everything ends with its descriptor.
 //!
-//! Does not know what the programs do; see `calls` and `sched`.
+//! Does not know what the programs do; see `bpf/recorder.bpf.c`.
 
-use super::assembler::Instruction;
+use super::object::Instruction;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -12,14 +12,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// `BPF_MAP_TYPE_*`.
 const PERF_EVENT_ARRAY: u32 = 4;
 const ARRAY: u32 = 2;
-const ARRAY_PER_CPU: u32 = 6;
 /// `BPF_F_MMAPABLE`.
 const MMAPABLE: u32 = 1 << 10;
 /// `BPF_PROG_TYPE_*`.
-const RAW_TRACEPOINT: u32 = 17;
+const PERF_EVENT: u32 = 7;
 const TRACING: u32 = 26;
 /// `BPF_TRACE_RAW_TP`: a tracepoint whose arguments have types.
 const BTF_TRACEPOINT: u32 = 23;
+
+/// Bytes for the verifier's log, if it refuses a program.
+const VERIFIER_LOG: usize = 1 << 20;
 
 /// Commands of `bpf(2)`.
 #[derive(Copy, Clone)]
@@ -41,6 +43,7 @@ pub(crate) struct SharedMap {
     map: Map,
     base: *mut u8,
     size: usize,
+    stride: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone; the kernel's side of it is accessed by atomics.
@@ -103,14 +106,9 @@ impl Map {
         Self::new(PERF_EVENT_ARRAY, 4, cpus, 0)
     }
 
-    /// One word for each CPU, zero. Only programs use it.
-    pub(super) fn per_cpu_words() -> io::Result<Self> {
-        Self::new(ARRAY_PER_CPU, 8, 1, 0)
-    }
-
-    /// An array of words, zero. Only programs use it.
-    pub(super) fn array(words: usize) -> io::Result<Self> {
-        Self::new(ARRAY, 8, words, 0)
+    /// An array of entries of `value` bytes, zero. Only programs use it.
+    pub(super) fn array(value: usize, entries: usize) -> io::Result<Self> {
+        Self::new(ARRAY, value, entries, 0)
     }
 
     /// Output on this CPU becomes a record of this event.
@@ -149,11 +147,31 @@ impl SharedMap {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { map, base: base.cast(), size })
+        Ok(Self { map, base: base.cast(), size, stride: value })
     }
 
     pub(super) fn fd(&self) -> RawFd {
         self.map.fd()
+    }
+
+    /// Bytes from one entry to the next.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// How many entries there are.
+    pub(super) fn entries(&self) -> usize {
+        self.size / self.stride.max(1)
+    }
+
+    /// Appends bytes that no program changes now.
+    pub(super) fn copy(&self, offset: usize, length: usize, to: &mut Vec<u8>) {
+        if offset.checked_add(length).is_some_and(|end| end <= self.size) {
+            // SAFETY: within the mapping; the caller knows that no program writes there now.
+            to.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(self.base.add(offset), length)
+            });
+        }
     }
 
     /// Writes a word at this offset, of an entry that no program uses yet.
@@ -196,9 +214,9 @@ impl Drop for SharedMap {
 }
 
 impl LoadedProgram {
-    /// For a raw tracepoint. Its arguments are plain numbers.
-    pub(super) fn raw_tracepoint(code: &[Instruction]) -> io::Result<Self> {
-        Self::new(RAW_TRACEPOINT, code, [0, 0])
+    /// For an event of perf.
+    pub(super) fn perf_event(code: &[Instruction]) -> io::Result<Self> {
+        Self::new(PERF_EVENT, code, [0, 0])
     }
 
     /// For a tracepoint with BTF, by the id of its type. What its arguments point to may be read.
@@ -213,33 +231,61 @@ impl LoadedProgram {
     ) -> io::Result<Self> {
         // `bpf_perf_event_output` is only for programs with such a licence.
         const LICENSE: &CStr = c"Dual MIT/GPL";
-        // prog_type, insn_cnt; insns; license; log_level, log_size; log_buf; kern_version,
-        // prog_flags; prog_name, two; prog_ifindex, expected_attach_type; four for line
-        // information; line_info_cnt, attach_btf_id; attach_prog_fd.
-        let words = [
-            pair(kind, as_u32(code.len())?),
-            code.as_ptr() as u64,
-            LICENSE.as_ptr() as u64,
-            0,
-            0,
-            0,
-            0,
-            0,
-            pair(0, expected_attach_type),
-            0,
-            0,
-            0,
-            0,
-            pair(0, btf_id),
-            0,
-        ];
-        Ok(Self(owned_fd(bpf(Command::ProgramLoad, &words)?)?))
+        let length = as_u32(code.len())?;
+        let load = |log: &mut [u8]| {
+            let (level, size) = (u32::from(!log.is_empty()), as_u32(log.len())?);
+            let buffer = if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 };
+            // prog_type, insn_cnt; insns; license; log_level, log_size; log_buf; kern_version,
+            // prog_flags; prog_name, two; prog_ifindex, expected_attach_type; four for line
+            // information; line_info_cnt, attach_btf_id; attach_prog_fd.
+            let words = [
+                pair(kind, length),
+                code.as_ptr() as u64,
+                LICENSE.as_ptr() as u64,
+                pair(level, size),
+                buffer,
+                0,
+                0,
+                0,
+                pair(0, expected_attach_type),
+                0,
+                0,
+                0,
+                0,
+                pair(0, btf_id),
+                0,
+            ];
+            bpf(Command::ProgramLoad, &words)
+        };
+        match load(&mut []) {
+            Ok(program) => Ok(Self(owned_fd(program)?)),
+            Err(error) => {
+                let mut log = vec![0; VERIFIER_LOG];
+                _ = load(&mut log);
+                Err(with_reason(error, &log))
+            }
+        }
     }
 
-    /// Attaches it to the tracepoint with this name; without a name, to that of its type.
-    pub(super) fn attach(&self, tracepoint: Option<&CStr>) -> io::Result<Attachment> {
-        let name = tracepoint.map_or(0, |name| name.as_ptr() as u64);
-        let words = [name, pair(self.0.as_raw_fd().cast_unsigned(), 0)];
+    /// Attaches it to the tracepoint of its type.
+    pub(super) fn attach(&self) -> io::Result<Attachment> {
+        let words = [0, pair(self.0.as_raw_fd().cast_unsigned(), 0)];
         Ok(Attachment(owned_fd(bpf(Command::RawTracepointOpen, &words)?)?))
+    }
+}
+
+impl AsRawFd for LoadedProgram {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// The error, with the end of the verifier's log.
+fn with_reason(error: io::Error, log: &[u8]) -> io::Error {
+    let log = String::from_utf8_lossy(log.split(|byte| *byte == 0).next().unwrap_or_default());
+    let lines: Vec<&str> = log.lines().filter(|line| !line.starts_with("processed ")).collect();
+    match lines.last() {
+        Some(reason) => io::Error::new(error.kind(), format!("{error}: {reason}")),
+        None => error,
     }
 }

@@ -359,7 +359,10 @@ impl<'s> Follow<'s> {
             Role::CallCounts => return self.counted(record, sample),
             _ if !self.follows(record.task) => return,
             // BPF programs also report the time behind the barrier.
-            Role::Enter | Role::Leave | Role::CallSite if self.is_before_exec(record.task) => {
+            role if role.is_by_programs() && self.is_before_exec(record.task) => return,
+            Role::CallSite | Role::FaultSite | Role::WaitSite
+                if self.is_before_exec(record.task) =>
+            {
                 return;
             }
             // The switch-out is already reported.

@@ -80,6 +80,21 @@ pub enum Role {
 }
 
 impl Role {
+    /// Whether BPF programs record it, where they are allowed.
+    pub(crate) fn is_by_programs(self) -> bool {
+        matches!(
+            self,
+            Self::Enter
+                | Self::Leave
+                | Self::CallCounts
+                | Self::Switch
+                | Self::Waking
+                | Self::Exec
+                | Self::Timer
+                | Self::TimerEnd
+        ) || self.counts_faults()
+    }
+
     /// Whether it is one of the kernel's counts of page faults.
     fn counts_faults(self) -> bool {
         matches!(self, Self::Fault | Self::MinorEnd | Self::MajorEnd)
@@ -128,6 +143,22 @@ pub struct Offsets {
     pub leave_ret: usize,
 }
 
+impl Offsets {
+    /// Those of records of BPF programs, as in `bpf/recorder.bpf.c`.
+    pub(crate) const OF_PROGRAMS: Self = Self {
+        prev_pid: 0,
+        next_pid: 4,
+        prev_state: 8,
+        next_comm: 16,
+        woken: 8,
+        old_pid: 0,
+        filename: 4,
+        enter_nr: 0,
+        enter_args: 8,
+        leave_ret: 0,
+    };
+}
+
 impl Default for Offsets {
     /// The offsets of 64-bit kernels for years.
     fn default() -> Self {
@@ -163,6 +194,8 @@ pub struct Schema {
     fault_site: Option<Layout>,
     /// Whether the sampling clock has ring buffers of its own.
     clock_apart: bool,
+    /// Whether BPF programs record what they can.
+    by_programs: bool,
     /// The offsets in tracepoints' data.
     pub offsets: Offsets,
 }
@@ -197,6 +230,11 @@ impl Schema {
         self.clock_apart = true;
     }
 
+    /// BPF programs record what they can, with their own offsets.
+    pub(crate) fn set_programs(&mut self) {
+        (self.by_programs, self.offsets) = (true, Offsets::OF_PROGRAMS);
+    }
+
     /// Whether records that were dropped under this event's id can only be samples of the clock.
     pub(super) fn drops_samples_only(&self, id: u64) -> bool {
         self.clock_apart && self.role(id) == Some(Role::Clock)
@@ -210,7 +248,8 @@ impl Schema {
     /// Whether there is an event for this.
     #[must_use]
     pub fn has(&self, role: Role) -> bool {
-        self.events.iter().any(|(_, known, _)| *known == role)
+        let by_programs = self.by_programs && role.is_by_programs();
+        by_programs || self.events.iter().any(|(_, known, _)| *known == role)
     }
 
     /// Which event makes the records with this id.

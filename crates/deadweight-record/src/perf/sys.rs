@@ -8,7 +8,7 @@ use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings as abi;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// What an event counts.
 #[derive(Clone, Debug)]
@@ -158,7 +158,8 @@ impl Event {
         let mut attr = abi::perf_event_attr::default();
         attr.size = u32::try_from(size_of::<abi::perf_event_attr>()).unwrap_or(0);
         attr.sample_type = self.layout.fields;
-        attr.clockid = libc::CLOCK_MONOTONIC_RAW;
+        // The only clock of BPF programs that goes on steadily.
+        attr.clockid = libc::CLOCK_MONOTONIC;
         self.source.describe(&mut attr);
         match self.every {
             Every::Count(period) => attr.__bindgen_anon_1.sample_period = period,
@@ -232,6 +233,12 @@ impl Open {
         check(unsafe {
             perf::ioctls::SET_FILTER(self.fd.as_raw_fd(), expression.as_ptr().cast_mut())
         })
+    }
+
+    /// Each occurrence calls this BPF program, which decides whether there is a record.
+    pub(crate) fn set_program(&self, program: RawFd) -> io::Result<()> {
+        // SAFETY: an ioctl with two descriptors.
+        check(unsafe { perf::ioctls::SET_BPF(self.fd.as_raw_fd(), program.cast_unsigned()) })
     }
 
     /// Starts it now.

@@ -102,8 +102,9 @@ fn counting_probes() -> Capability {
 }
 
 fn high_rate_calls() -> Capability {
-    let gives = "less tracing overhead at high rates of system calls";
-    Capability::tried("counting in the kernel", gives, bpf::is_allowed(), Need::Bpf)
+    let gives =
+        "calls, faults and switches by BPF programs: less tracing overhead than perf's events";
+    Capability::tried("recording in the kernel", gives, bpf::is_allowed(), Need::Bpf)
 }
 
 fn stacks_of_waits() -> Capability {

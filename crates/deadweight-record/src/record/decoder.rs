@@ -2,6 +2,7 @@
 
 use super::priority::Lowered;
 use super::shared::Shared;
+use crate::bpf::RecordRing;
 use crate::clock::now;
 use crate::follow::Follow;
 use crate::follow::merge::Merge;
@@ -14,6 +15,8 @@ use std::sync::mpsc::Receiver;
 pub(super) enum Drained {
     /// The content of one ring.
     Chunk(Vec<u8>),
+    /// The content of this CPU's ring of the BPF programs.
+    OfPrograms(Vec<u8>, u16),
     /// This CPU's ring was full and nothing followed: no record reports the loss.
     Full(u32),
     /// Nothing older than this will follow.
@@ -43,6 +46,10 @@ pub(super) fn decode(
         }
         match drained {
             Drained::Chunk(bytes) => merge.add(bytes),
+            Drained::OfPrograms(mut bytes, cpu) => {
+                RecordRing::as_perf_does(&mut bytes, cpu);
+                merge.add(bytes);
+            }
             Drained::Schema(schema) => merge.learn(*schema),
             Drained::DecimationStart(begun) => {
                 follow.excludes(begun.task, begun.at);

@@ -5,6 +5,7 @@ use super::lock;
 use super::priority::{self, Lowered};
 use super::shared::Shared;
 use super::wake::Wake;
+use crate::bpf::RecordRing;
 use crate::clock::now;
 use crate::perf::ring::Ring;
 use crate::procfs::ProcSample;
@@ -18,6 +19,9 @@ use std::sync::mpsc::{Receiver, Sender};
 const POLL_MS: i32 = 1;
 /// How often it copies the rings in any case, in ns.
 const COPY_NS: u64 = 50_000_000;
+/// A fault's record comes with its end, and counted calls with their output: at most this many ns after the time in
+/// them.
+const LATE_NS: u64 = 2_000_000;
 /// If decoding is this many ns behind, on a machine whose CPUs are all busy, it gets normal priority: undecoded
 /// records are lost if the recorder is killed.
 const LAG: u64 = 500_000_000;
@@ -40,13 +44,11 @@ pub(super) fn drain(
     shared.this_thread_records();
     priority::raise();
     let mut high_rate = session.high_rate();
-    let mut rings = std::mem::take(&mut session.rings);
+    let mut rings = AllRings::take(&mut session);
     let mut decimation = Decimation::new(&session);
-    let mut breakpoints = Breakpoints::of(&session, &rings);
+    let mut breakpoints = Breakpoints::of(&session, &rings.perf);
     let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // A record may have its time but no place in the ring yet when a round starts; one round later it is there. So
-    // everything older than the previous round can be passed on.
-    let mut before = 0;
+    let mut previous = PreviousRound::default();
     let mut known = session.schema.events();
     loop {
         // SAFETY: one open descriptor.
@@ -63,10 +65,10 @@ pub(super) fn drain(
         if start.saturating_sub(shared.decoded_until.load(Ordering::Relaxed)) > LAG {
             decoder.lift();
         }
-        if !ended && let Some(cost) = high_rate.scan(&rings, &session.schema) {
+        if !ended && let Some(cost) = high_rate.scan(&rings.records, &session.schema) {
             *lock(&shared.call_cost) = cost;
         }
-        for begun in if ended { Vec::new() } else { decimation.scan(&rings, &mut session) } {
+        for begun in if ended { Vec::new() } else { decimation.scan(&rings.perf, &mut session) } {
             *lock(&shared.call_cost) = begun.cost;
             _ = to.decoder.send(Drained::DecimationStart(begun));
         }
@@ -80,44 +82,117 @@ pub(super) fn drain(
             _ = to.retired.send(session.retire(&calls));
         }
         if let Some(breakpoints) = breakpoints.as_mut().filter(|_| !ended) {
-            breakpoints.update(&rings, &session);
+            breakpoints.update(&rings.perf, &session);
         }
-        let due = start - before > COPY_NS || rings.iter().any(Ring::is_filling);
+        let due = start - previous.start > COPY_NS || rings.are_filling();
         if !(ended || due && shared.may_copy()) {
             continue;
         }
-        copy_rings(&mut rings, shared, decoder, &to.decoder, spent);
-        let full =
-            rings.iter().zip(&session.cpus).filter(|(ring, _)| ended && ring.may_have_lost());
-        full.for_each(|(_, cpu)| _ = to.decoder.send(Drained::Full(cpu.cast_unsigned())));
-        let horizon = if ended { u64::MAX } else { before };
+        let sink = CopySink { shared, decoder, to_decoder: &to.decoder, spent };
+        let complete = sink.copy_all(&mut rings);
+        let full = rings.full(&session.cpus).filter(|_| ended).map(Drained::Full);
+        full.for_each(|full| _ = to.decoder.send(full));
+        let horizon = if ended { u64::MAX } else { previous.horizon() };
         shared.begin_round();
         if to.decoder.send(Drained::Horizon(horizon)).is_err() || ended {
             break;
         }
-        before = start;
+        previous.becomes(start, complete);
     }
     if let Some(warning) = breakpoints.and_then(|breakpoints| breakpoints.warning(&session)) {
         lock(&shared.warnings).push(warning);
     }
 }
 
-fn copy_rings(
-    rings: &mut [Ring],
-    shared: &Shared,
-    decoder: &Lowered,
-    to_decoder: &Sender<Drained>,
-    spent: &Receiver<Vec<u8>>,
-) {
-    for ring in rings {
-        let mut bytes = shared.take_spare(spent);
-        bytes.clear();
-        if bytes.capacity() < ring.filled() {
-            decoder.lift();
+/// A record may have its time but no place in the ring yet when a round starts; one round later it is there. So
+/// everything older than the previous round can be passed on.
+#[derive(Default)]
+struct PreviousRound {
+    start: u64,
+    stalled: bool,
+}
+
+impl PreviousRound {
+    fn horizon(&self) -> u64 {
+        self.start.saturating_sub(LATE_NS)
+    }
+
+    /// Records behind one that is not complete come a round later.
+    fn becomes(&mut self, start: u64, complete: bool) {
+        if complete || self.stalled {
+            self.start = start;
         }
-        ring.copy_to(&mut bytes);
-        shared.copied(bytes.len());
+        self.stalled = !complete;
+    }
+}
+
+/// The rings of perf and those of BPF programs, each by CPU.
+struct AllRings {
+    perf: Vec<Ring>,
+    records: Vec<RecordRing>,
+}
+
+impl AllRings {
+    fn take(session: &mut Session) -> Self {
+        let perf = std::mem::take(&mut session.rings);
+        Self { perf, records: std::mem::take(&mut session.record_rings) }
+    }
+
+    fn are_filling(&self) -> bool {
+        self.perf.iter().any(Ring::is_filling) || self.records.iter().any(RecordRing::is_filling)
+    }
+
+    /// The CPUs of rings that may have lost records since the last one that they report.
+    fn full(&self, cpus: &[i32]) -> impl Iterator<Item = u32> {
+        let perf = self.perf.iter().map(Ring::may_have_lost).zip(cpus);
+        let records = self.records.iter().map(RecordRing::may_have_lost).zip(cpus);
+        perf.chain(records).filter(|(full, _)| *full).map(|(_, cpu)| cpu.cast_unsigned())
+    }
+}
+
+/// Where copies go.
+struct CopySink<'a> {
+    shared: &'a Shared,
+    decoder: &'a Lowered,
+    to_decoder: &'a Sender<Drained>,
+    spent: &'a Receiver<Vec<u8>>,
+}
+
+impl CopySink<'_> {
+    /// Copies all rings; false if a record in one is not complete yet.
+    fn copy_all(&self, rings: &mut AllRings) -> bool {
+        for ring in &mut rings.perf {
+            let bytes = self.shared.take_spare(self.spent);
+            self.copy(bytes, ring.filled(), None, |bytes| ring.copy_to(bytes));
+        }
+        let mut complete = true;
+        for ring in &rings.records {
+            let small = ring.is_small().then(Vec::new);
+            let bytes = small.unwrap_or_else(|| self.shared.take_spare(self.spent));
+            let cpu = Some(ring.cpu());
+            self.copy(bytes, ring.filled(), cpu, |bytes| complete &= ring.copy_to(bytes));
+        }
+        complete
+    }
+
+    /// `programs_of`: the CPU, if it is a ring of BPF programs.
+    fn copy(
+        &self,
+        mut bytes: Vec<u8>,
+        filled: usize,
+        programs_of: Option<u16>,
+        copy_to: impl FnOnce(&mut Vec<u8>),
+    ) {
+        bytes.clear();
+        if bytes.capacity() < filled {
+            self.decoder.lift();
+        }
+        copy_to(&mut bytes);
+        self.shared.copied(bytes.len());
         // A decoder that is gone panicked; the caller will see that.
-        _ = to_decoder.send(Drained::Chunk(bytes));
+        _ = self.to_decoder.send(match programs_of {
+            Some(cpu) => Drained::OfPrograms(bytes, cpu),
+            None => Drained::Chunk(bytes),
+        });
     }
 }

@@ -19,7 +19,7 @@ mod series;
 mod shared;
 mod wake;
 
-use crate::bpf::in_initial_pid_namespace;
+use crate::bpf::{RecordRing, in_initial_pid_namespace};
 use crate::clock::now;
 use crate::error::Error;
 use crate::follow::merge::Merge;
@@ -28,6 +28,7 @@ use crate::launch::descriptor_limit;
 use crate::launch::signals::Guard;
 use crate::launch::{Ended, LostCpuTime, Outcome, Request, Waiting, vfork};
 use crate::perf::deferred_close::{self, DeferredClose};
+use crate::perf::ring::Ring;
 use crate::plan::Plan;
 use crate::plan::rung::Level;
 use crate::procfs;
@@ -251,10 +252,12 @@ fn run_threads(
     let (to_drain, spent) = mpsc::channel();
     // Ready before the program starts. To allocate one the drain might have to wait for the decoder: threads share
     // the lock on the address space, and one at idle priority may hold it for long.
-    for ring in session.rings.iter().chain(&session.rings) {
-        shared.give_back(ring.buffer(), &to_drain);
+    for _ in 0..2 {
+        let rings = session.rings.iter().map(Ring::buffer);
+        let buffers = rings.chain(session.record_rings.iter().map(RecordRing::buffer));
+        buffers.for_each(|buffer| shared.give_back(buffer, &to_drain));
     }
-    let spare = 2 * session.rings.len();
+    let spare = 2 * (session.rings.len() + session.record_rings.len());
     let wake = Wake::new()?;
     shared.this_thread_records();
     let priority = &Lowered::new();

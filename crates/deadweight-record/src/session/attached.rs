@@ -17,14 +17,18 @@ impl Session {
     pub(crate) fn has_descriptors_for(&self, tasks: usize) -> bool {
         /// Task events of one task on one CPU, with the sampling clock.
         const EACH: usize = 8;
-        descriptor_limit::most_files() > tasks * EACH * self.cpus.len() + SPARE_FILES
+        self.has_programs()
+            || descriptor_limit::most_files() > tasks * EACH * self.cpus.len() + SPARE_FILES
     }
 
     /// Follows this task and its descendants too, once enabled; false if the task is gone.
     pub(crate) fn follow_task(&mut self, task: i32) -> Result<bool, Error> {
+        if self.has_programs() {
+            self.follow_by_programs(task);
+            return Ok(true);
+        }
         let mut opened = Vec::new();
-        self.follow_calls_of(task);
-        for (role, event) in task_events(&Tracefs::open()?, self.bpf_events.is_none()) {
+        for (role, event) in task_events(&Tracefs::open()?) {
             match self.open_everywhere(role, event.as_ref(), Scope::TaskTree(task)) {
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
                 other => opened.extend(self.tolerate(role, other, role != Role::FaultSite)?),
@@ -36,8 +40,7 @@ impl Session {
 
     /// Records the calls and faults of all tasks: where there are too many to follow each.
     pub(crate) fn open_task_events_for_all(&mut self) -> Result<(), Error> {
-        self.follow_calls_of_all();
-        for (role, event) in task_events(&Tracefs::open()?, self.bpf_events.is_none()) {
+        for (role, event) in task_events(&Tracefs::open()?) {
             let opened = self.open_everywhere(role, event.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
             self.task.extend(opened);

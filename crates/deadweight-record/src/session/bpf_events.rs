@@ -1,51 +1,78 @@
-//! The events that carry records of BPF programs about system calls. For the programs see `crate::bpf`.
+//! What BPF programs need of perf on the root rung: events for user stacks, and for the ends of page faults. For the
+//! programs see `crate::bpf`.
 
 use super::{Session, root_rung};
-use crate::bpf::Programs;
 use crate::bpf::high_rate::HighRate;
-use crate::perf::sys::{Open, Scope};
+use crate::bpf::{Programs, SITE_ROLES};
+use crate::perf::schema::{Role, fields};
+use crate::perf::sys::{Event, Open, Scope, Source};
 use deadweight_trace::Overhead;
+use perf_event_open_sys::bindings as abi;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// The programs, and the events that carry their records. Dropping it ends the following of all tasks.
+/// The programs, and their events. Dropping it ends the following of all tasks.
 pub(super) struct BpfEvents {
     pub(super) events: Vec<Open>,
-    programs: Arc<Programs>,
+    pub(super) programs: Arc<Programs>,
 }
 
 impl Drop for BpfEvents {
     fn drop(&mut self) {
+        self.programs.record(false);
         self.programs.follow_all(false);
     }
 }
 
 impl Session {
-    /// Opens the events for the programs' records, on each CPU. Only the programs write there.
+    /// Opens the programs' events on each CPU. If it fails, nothing is changed.
     pub(super) fn open_bpf_events(&mut self, programs: Arc<Programs>) -> io::Result<()> {
         let mut events = Vec::new();
-        for (role, event) in root_rung::bpf_output_events() {
-            let opened = self.open_everywhere(role, Ok(&event), Scope::AllTasks)?;
+        for role in SITE_ROLES {
+            let site = root_rung::site_event(Source::BpfOutput);
+            let opened = self.open_everywhere(role, Ok(&site), Scope::AllTasks)?;
             for (cpu, open) in self.cpus.iter().zip(&opened) {
                 open.enable()?;
-                programs.set_output(role, cpu.cast_unsigned(), open.as_raw_fd())?;
+                programs.set_sites(role, cpu.cast_unsigned(), open.as_raw_fd())?;
             }
             events.extend(opened);
         }
-        self.schema.offsets = Programs::with_record_offsets(self.schema.offsets);
+        let ends = [
+            (Role::MinorEnd, abi::PERF_COUNT_SW_PAGE_FAULTS_MIN),
+            (Role::MajorEnd, abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ),
+        ];
+        for (role, counts) in ends {
+            let event = Event::of_each(Source::Software(counts), fields::BASE);
+            let program = programs.fault_end(role == Role::MajorEnd);
+            let program = program.ok_or(io::ErrorKind::NotFound)?;
+            let opened = self.open_everywhere(role, Ok(&event), Scope::AllTasks)?;
+            for open in &opened {
+                open.set_program(program)?;
+                open.enable()?;
+            }
+            events.extend(opened);
+        }
+        let rings = self.cpus.iter().map(|cpu| programs.ring(cpu.cast_unsigned()));
+        self.record_rings = rings.collect();
+        self.schema.set_programs();
         self.bpf_events = Some(BpfEvents { events, programs });
         Ok(())
     }
 
-    /// Records the calls of this task and its descendants, if there are programs.
-    pub(super) fn follow_calls_of(&self, task: i32) {
-        self.bpf_events.iter().for_each(|bpf| bpf.programs.follow(task.cast_unsigned()));
+    /// Whether BPF programs record, rather than events of perf.
+    pub(crate) fn has_programs(&self) -> bool {
+        self.bpf_events.is_some()
     }
 
-    /// Records the calls of all tasks.
-    pub(super) fn follow_calls_of_all(&self) {
-        self.bpf_events.iter().for_each(|bpf| bpf.programs.follow_all(true));
+    /// Starts or stops the output of the programs.
+    pub(super) fn let_programs_record(&self, on: bool) {
+        self.bpf_events.iter().for_each(|bpf| bpf.programs.record(on));
+    }
+
+    /// Records this task and its descendants, if there are programs.
+    pub(super) fn follow_by_programs(&self, task: i32) {
+        self.bpf_events.iter().for_each(|bpf| bpf.programs.follow(task.cast_unsigned()));
     }
 
     /// Stores the duration of an unrecorded empty call, in ns, and the cost of recording one.
@@ -57,6 +84,6 @@ impl Session {
     /// Counts system calls at a high rate, where that is possible.
     pub(crate) fn high_rate(&self) -> HighRate {
         let programs = self.bpf_events.as_ref().map(|bpf| bpf.programs.clone());
-        HighRate::new(self.cpus.len(), programs, (self.bare_call, self.recording_call))
+        HighRate::new(self.record_rings.len(), programs, (self.bare_call, self.recording_call))
     }
 }

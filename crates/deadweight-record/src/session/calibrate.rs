@@ -124,11 +124,13 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
         libc::close(go[0]);
         if let Ok(events) = &events {
             events.iter().for_each(Events::start);
+            session.iter().for_each(|session| _ = session.enable());
             for part in 1..PARTS {
                 libc::write(go[1], [1_u8].as_ptr().cast(), 1);
                 page.wait_for(part, child);
                 seen.read_back(session.as_deref_mut(), child);
             }
+            session.iter().for_each(|session| _ = session.disable());
             events.iter().for_each(Events::only_fast_clock);
             libc::write(go[1], [1_u8].as_ptr().cast(), 1);
         }
@@ -183,17 +185,16 @@ impl Seen {
     fn read_back(&mut self, session: Option<&mut Session>, child: i32) {
         let Some(session) = session else { return };
         self.samples = 0;
-        for ring in &mut session.rings {
-            let mut bytes = Vec::new();
-            ring.copy_to(&mut bytes);
-            ring.skip_old_losses();
-            self.read(&bytes, &session.schema, child.cast_unsigned());
-        }
+        let bytes = session.take_records();
+        self.read(&bytes, &session.schema, child.cast_unsigned());
     }
 
     fn read(&mut self, bytes: &[u8], schema: &Schema, child: u32) {
         let mut entered = None;
-        for record in decode::records(bytes, schema).filter(|r| r.task == child) {
+        let mut records: Vec<_> =
+            decode::records(bytes, schema).filter(|r| r.task == child).collect();
+        records.sort_by_key(|record| record.at);
+        for record in records {
             match record.body {
                 Body::Sample(sample) if sample.role == Role::Enter => {
                     let nr = sample.raw_u32(schema.offsets.enter_nr);

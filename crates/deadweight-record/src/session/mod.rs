@@ -32,7 +32,7 @@ mod sampling_clock;
 pub(crate) mod self_test;
 mod user_rung;
 
-use crate::bpf::Programs;
+use crate::bpf::{Programs, RecordRing};
 use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::deferred_close::EventFiles;
@@ -62,7 +62,7 @@ const BLOCKS: &CStr = c"prev_state > 0 && prev_state < 256";
 /// The rank of events that cost nothing while they are disabled.
 const HARMLESS: u8 = 3;
 /// Sizes of a ring in bytes, tried in this order. A busy CPU fills 16 MiB in about 100 ms. An ordinary user may lock
-/// less.
+/// less, and where BPF programs record, the rings hold stacks and little else.
 pub(crate) const RING_SIZES: [usize; 7] =
     [16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
 
@@ -82,6 +82,8 @@ pub(crate) struct Session {
     pub(crate) schema: Schema,
     /// One per CPU, then those of the sampling clock, if it has its own.
     pub(crate) rings: Vec<Ring>,
+    /// Those of the BPF programs, one per CPU; none where events of perf record everything.
+    pub(crate) record_rings: Vec<RecordRing>,
     /// Warnings about events that are not available.
     pub(crate) warnings: Vec<String>,
     /// The CPUs that are recorded.
@@ -135,6 +137,7 @@ impl Session {
         let mut session = Self {
             schema: Schema::new(Offsets::default()),
             rings: Vec::new(),
+            record_rings: Vec::new(),
             warnings: Vec::new(),
             cpus: cpus.to_vec(),
             counting: Counting::default(),
@@ -166,27 +169,35 @@ impl Session {
         probes: &[Probe],
         programs: Option<Arc<Programs>>,
     ) -> Result<(), Error> {
+        let leader = Event::of_each(Source::Dummy, fields::BASE);
+        let largest = RING_SIZES[if programs.is_some() { 2 } else { 0 }];
+        self.map_rings((&leader, Scope::AllTasks), largest)?;
+        if programs.is_none_or(|programs| self.open_bpf_events(programs).is_err()) {
+            self.open_tracepoints(program)?;
+        }
+        self.follow_by_programs(program);
+        self.open_uprobes(entries, probes)
+    }
+
+    /// Opens events of perf that record what BPF programs would.
+    fn open_tracepoints(&mut self, program: i32) -> Result<(), Error> {
         let tracefs = Tracefs::open()?;
-        self.schema = Schema::new(root_rung::offsets(&tracefs)?);
-        self.map_rings(&Event::of_each(Source::Dummy, fields::BASE), Scope::AllTasks)?;
+        self.schema.offsets = root_rung::offsets(&tracefs)?;
         for (role, event, needed) in root_rung::wide_events(&tracefs) {
             let opened = self.open_everywhere(role, event.as_ref(), Scope::AllTasks);
             let opened = self.tolerate(role, opened, needed)?;
             self.wide.extend(opened);
         }
-        // Without them, perf's events record each call.
-        _ = programs.map(|programs| self.open_bpf_events(programs));
-        let events = root_rung::task_events(&tracefs, self.bpf_events.is_none()).into_iter();
-        if program != NO_PROGRAM {
-            self.follow_calls_of(program);
+        if program == NO_PROGRAM {
+            return Ok(());
         }
-        for (role, event) in events.filter(|_| program != NO_PROGRAM) {
+        for (role, event) in root_rung::task_events(&tracefs) {
             let opened = self.open_everywhere(role, event.as_ref(), Scope::FromExec(program));
             // Not every architecture has the tracepoint.
             let opened = self.tolerate(role, opened, role != Role::FaultSite)?;
             self.task.extend(opened);
         }
-        self.open_uprobes(entries, probes)
+        Ok(())
     }
 
     fn open_user_events(
@@ -197,7 +208,7 @@ impl Session {
         probes: &[Probe],
     ) -> Result<(), Error> {
         let (leader, scope) = user_access.leader(program);
-        self.map_rings(&leader, scope)?;
+        self.map_rings((&leader, scope), RING_SIZES[0])?;
         for (role, event) in user_access.events() {
             if let Source::Tracepoint(tracepoint) = event.source {
                 self.open_call_event(role, (&event, tracepoint), Scope::FromExec(program))?;
@@ -212,8 +223,12 @@ impl Session {
         Ok(())
     }
 
-    fn map_rings(&mut self, event: &Event, scope: Scope) -> Result<(), Error> {
-        let fitting = fitting(self.cpus.len(), memory_left());
+    /// Maps a ring per CPU, owned by an event like this.
+    fn map_rings(&mut self, (event, scope): (&Event, Scope), largest: usize) -> Result<(), Error> {
+        // With programs, their rings take as much again.
+        let rings = if largest < RING_SIZES[0] { 2 } else { 1 } * self.cpus.len();
+        let fitting = fitting(rings, memory_left()).min(largest);
+        let usual = if self.user_access.is_some() { RING_SIZES[2] } else { largest };
         'sizes: for size in RING_SIZES.into_iter().filter(|size| *size <= fitting) {
             self.leaders.clear();
             self.rings.clear();
@@ -232,7 +247,6 @@ impl Session {
                 self.schema.add(leader.id, Role::Dummy, event.layout);
                 self.leaders.push(leader);
             }
-            let usual = RING_SIZES[if self.user_access.is_some() { 2 } else { 0 }];
             let kib = size >> 10;
             if size < usual.min(fitting) {
                 self.warnings.push(format!(
@@ -292,7 +306,7 @@ impl Session {
         for (cpu, leader) in self.cpus.iter().zip(leaders) {
             let open = event.open(scope, *cpu)?;
             open.write_to(leader)?;
-            if role == Role::WaitSite {
+            if role == Role::WaitSite && matches!(event.source, Source::Tracepoint(_)) {
                 open.filter(BLOCKS)?;
             }
             if role == Role::FaultSite && self.user_access.is_some() {
@@ -334,9 +348,10 @@ impl Session {
             Some(user_access) => {
                 user_access.events().into_iter().map(|(role, event)| (role, Ok(event))).collect()
             }
-            None => root_rung::task_events(&Tracefs::open()?, self.bpf_events.is_none()),
+            None if self.has_programs() => Vec::new(),
+            None => root_rung::task_events(&Tracefs::open()?),
         };
-        self.follow_calls_of(task);
+        self.follow_by_programs(task);
         let mut all = Vec::new();
         for (role, event) in events {
             let opened = self.open_everywhere(role, event.as_ref(), Scope::TaskTree(task));
@@ -363,6 +378,22 @@ impl Session {
             self.wide.push(opened);
         }
         Ok(())
+    }
+
+    /// Takes all records out of the rings, in no particular order, and forgets what was lost until now.
+    fn take_records(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for ring in &self.record_rings {
+            let before = bytes.len();
+            ring.copy_to(&mut bytes);
+            RecordRing::as_perf_does(&mut bytes[before..], ring.cpu());
+            ring.skip_old_losses();
+        }
+        for ring in &mut self.rings {
+            ring.copy_to(&mut bytes);
+            ring.skip_old_losses();
+        }
+        bytes
     }
 
     /// All descriptors that must be closed at the end, and their order.
@@ -396,11 +427,13 @@ impl Session {
 
     /// Enables the wide events.
     pub(crate) fn enable(&self) -> Result<(), Error> {
+        self.let_programs_record(true);
         self.each_wide(Open::enable, "cannot start recording")
     }
 
     /// Disables the wide events; the others have ended with the program, or are left to the deferred close.
     pub(crate) fn disable(&self) -> Result<(), Error> {
+        self.let_programs_record(false);
         self.each_wide(Open::disable, "cannot stop recording")
     }
 

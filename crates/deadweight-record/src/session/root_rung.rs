@@ -1,9 +1,9 @@
-//! The events of the root rung: the machine's switches and wake-ups, the program's calls and faults.
+//! The events of the root rung where BPF programs are not allowed: the machine's switches and wake-ups, the program's
+//! calls and faults.
 //!
 //! `session` opens them.
 
 use super::SITES_PER_SECOND;
-use crate::bpf::OUTPUT_ROLES;
 use crate::error::Error;
 use crate::perf::schema::{Offsets, Role, fields};
 use crate::perf::sys::{Event, Every, Source};
@@ -40,15 +40,13 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
     ]
 }
 
-/// The events for the records of BPF programs about system calls.
-pub(super) fn bpf_output_events() -> [(Role, Event); 4] {
-    let raw = Event::of_each(Source::BpfOutput, fields::BASE | fields::RAW);
-    let site = Event { no_kernel_chain: true, ..Event::of_each(Source::BpfOutput, USER_STATE) };
-    OUTPUT_ROLES.map(|role| (role, if role == Role::CallSite { site.clone() } else { raw.clone() }))
+/// An event that records user registers and stack.
+pub(super) fn site_event(source: Source) -> Event {
+    Event { no_kernel_chain: true, ..Event::of_each(source, USER_STATE) }
 }
 
-/// The events of a task; those at its calls only where no BPF program records them.
-pub(super) fn task_events(tracefs: &Tracefs, calls: bool) -> Vec<(Role, io::Result<Event>)> {
+/// The events of a task.
+pub(super) fn task_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>)> {
     let raw = fields::BASE | fields::RAW;
     let user = USER_STATE;
     let faults = Source::Software(abi::PERF_COUNT_SW_PAGE_FAULTS);
@@ -57,21 +55,16 @@ pub(super) fn task_events(tracefs: &Tracefs, calls: bool) -> Vec<(Role, io::Resu
         move |event| Event { every: Every::PerSecond(rate), no_kernel_chain: true, ..event }
     };
     let (site, wait) = (often(SITES_PER_SECOND), often(WAITS_PER_SECOND));
-    let mut events = vec![
+    vec![
         // Not the kernel's count of faults: `Fault` counts them already, see `Schema`.
         (Role::FaultSite, tracepoint(tracefs, "exceptions/page_fault_user", user).map(site)),
         (Role::WaitSite, tracepoint(tracefs, "sched/sched_switch", user).map(wait)),
         (Role::Fault, Ok(Event::of_each(faults, fields::BASE | fields::IP | fields::ADDR))),
         (Role::MinorEnd, Ok(Event::of_each(minor, fields::BASE))),
-    ];
-    if calls {
-        events.extend([
-            (Role::CallSite, tracepoint(tracefs, "raw_syscalls/sys_enter", user).map(site)),
-            (Role::Enter, tracepoint(tracefs, "raw_syscalls/sys_enter", raw)),
-            (Role::Leave, tracepoint(tracefs, "raw_syscalls/sys_exit", raw)),
-        ]);
-    }
-    events
+        (Role::CallSite, tracepoint(tracefs, "raw_syscalls/sys_enter", user).map(site)),
+        (Role::Enter, tracepoint(tracefs, "raw_syscalls/sys_enter", raw)),
+        (Role::Leave, tracepoint(tracefs, "raw_syscalls/sys_exit", raw)),
+    ]
 }
 
 /// The offsets of the needed fields in this kernel's tracepoints.

@@ -28,18 +28,14 @@ pub(crate) fn blind_cpus(session: &mut Session) -> Result<Vec<i32>, Error> {
     before.apply_to(0);
     session.disable()?;
     let idle_left = session.schema.offsets.prev_pid;
-    let mut bytes = Vec::new();
     let mut blind = session.cpus.clone();
-    for (ring, cpu) in session.rings.iter_mut().zip(&session.cpus) {
-        bytes.clear();
-        ring.copy_to(&mut bytes);
-        let leaves_idle = |record: Record<'_>| {
-            matches!(record.body, Body::Sample(sample)
-                if sample.role == Role::Switch && sample.raw_u32(idle_left) == Some(0))
-        };
-        if decode::records(&bytes, &session.schema).any(leaves_idle) {
-            blind.retain(|other| other != cpu);
-        }
+    let leaves_idle = |record: &Record<'_>| {
+        matches!(record.body, Body::Sample(sample)
+            if sample.role == Role::Switch && sample.raw_u32(idle_left) == Some(0))
+    };
+    let bytes = session.take_records();
+    for record in decode::records(&bytes, &session.schema).filter(leaves_idle) {
+        blind.retain(|cpu| cpu.cast_unsigned() != record.cpu);
     }
     Ok(blind)
 }

@@ -107,7 +107,7 @@ fn each_command_gives_what_it_is_named_for() {
         let wrapper = [&USER[..], &held].concat();
         let mut tried = Vec::new();
         let Some(before) = under(&wrapper, &bench.copy()) else { return };
-        for name in ["context switches", "wake-ups", "counting in the kernel", "priority"] {
+        for name in ["context switches", "wake-ups", "recording in the kernel", "priority"] {
             let found = entry(&before, "name", name).unwrap();
             let command =
                 found.split("\"grant\": \"sudo ").nth(1).and_then(|c| c.split('"').next());
@@ -146,7 +146,7 @@ fn root_without_a_capability_sees_which() {
     missing(
         &without("-bpf,-sys_admin"),
         program,
-        "counting in the kernel",
+        "recording in the kernel",
         &["CAP_BPF", "tracing"],
     );
     missing(&without("-ipc_lock"), program, "room for records", &["CAP_IPC_LOCK", "holes"]);

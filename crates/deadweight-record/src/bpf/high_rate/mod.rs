@@ -10,17 +10,15 @@
 mod count_record;
 
 use crate::bpf::layout::{call_filter, task_entry};
-use crate::bpf::{Programs, SchedPrograms};
+use crate::bpf::{Programs, RecordRing};
 use crate::clock;
 use crate::perf::decode::{self, Body};
-use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
 use crate::procfs::own_tid;
 use crate::timing::{EMPTY, best, empty_calls, whole, with_entry_cost};
 pub(crate) use count_record::{CallCount, CountRecord};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -123,7 +121,6 @@ pub(crate) struct Cost {
 #[derive(Debug)]
 struct Counting {
     programs: Arc<Programs>,
-    _sched: SchedPrograms,
 }
 
 /// Calls of a task among the newest records, and when the first and the last was.
@@ -173,7 +170,7 @@ impl HighRate {
 
     /// Scans the newest records, and starts counting the calls of tasks with a high rate. Returns
     /// the cost of counting when it has just begun.
-    pub(crate) fn scan(&mut self, rings: &[Ring], schema: &Schema) -> Option<Cost> {
+    pub(crate) fn scan(&mut self, rings: &[RecordRing], schema: &Schema) -> Option<Cost> {
         let programs = self.programs.as_ref()?;
         let mut tasks: HashMap<u32, TaskActivity> = HashMap::new();
         for (ring, scanned) in rings.iter().zip(&mut self.scanned) {
@@ -186,13 +183,9 @@ impl HighRate {
         let high_rate_tasks: Vec<u32> = high_rate.map(|(task, _)| task).collect();
         let new = self.counting.is_none() && !high_rate_tasks.is_empty();
         if new {
-            // If that is not allowed, all calls are recorded.
-            self.counting = Counting::start(programs.clone()).ok();
+            self.counting = Some(Counting::start(programs.clone()));
         }
-        let Some(counting) = &self.counting else {
-            self.programs = self.programs.take().filter(|_| !new);
-            return None;
-        };
+        let counting = self.counting.as_ref()?;
         high_rate_tasks.into_iter().for_each(|task| counting.begin(task));
         new.then(|| counting.cost(self.bare_call))
     }
@@ -246,10 +239,9 @@ fn count_calls(
 }
 
 impl Counting {
-    fn start(programs: Arc<Programs>) -> io::Result<Self> {
+    fn start(programs: Arc<Programs>) -> Self {
         COUNTABLE.iter().for_each(|(name, unmasked)| allow(&programs, name, unmasked));
-        let sched = programs.start_sched_programs()?;
-        Ok(Self { programs, _sched: sched })
+        Self { programs }
     }
 
     /// Measures the cost of counting on the calling thread.

@@ -18,7 +18,7 @@ struct Bench {
 impl Bench {
     fn new() -> Option<Self> {
         let output = Output::new()?;
-        let counting = Counting::start(output.programs.clone()).unwrap();
+        let counting = Counting::start(output.programs.clone());
         Some(Self { output, sites: 0, inside: 0, counting })
     }
 
@@ -34,7 +34,7 @@ impl Bench {
             let Body::Sample(sample) = &record.body else { return };
             match sample.role {
                 Role::Enter => {
-                    in_call = sample.raw_u64(8) == Some(nr.cast_unsigned());
+                    in_call = sample.raw_u64(0) == Some(nr.cast_unsigned());
                     counts[0] += u64::from(in_call);
                 }
                 Role::Leave => counts[1] += u64::from(std::mem::take(&mut in_call)),

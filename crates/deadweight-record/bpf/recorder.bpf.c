@@ -1,0 +1,431 @@
+/* The recorder in the kernel: programs at tracepoints, for the tasks that are followed.
+ *
+ * They record system calls, page faults, context switches, wake-ups and timer interrupts in ring buffers of their own,
+ * and have perf copy the user stacks of some. Which tasks to follow is a bit each in a map; children inherit it.
+ *
+ * `cargo xtask bpf` compiles this into `recorder.x86.bpf.o`, which the recorder embeds and loads (`src/bpf`). */
+#include "counting.h"
+
+/* A task that often makes calls, faults or waits gives a stack in these intervals, in ns, ... */
+#define CALL_STACK_INTERVAL 500000
+#define FAULT_STACK_INTERVAL 1000000
+#define WAIT_STACK_INTERVAL 500000
+/* ... and one that did not lately gives this many at once. */
+#define STACK_BURST 16
+/* Short-lived tasks together give no more than this on each CPU. */
+#define CPU_STACK_INTERVAL 200000
+#define CPU_STACK_BURST 128
+
+/* States of a task: those that tracepoints show, and dead. */
+#define SHOWN_STATES 0x7f
+#define UNINTERRUPTIBLE 0x02
+#define EXIT_DEAD 0x10
+#define DEAD 0x80
+#define PREEMPTED 0x100
+
+/* Frames of a kernel stack, without those of the program and its tracepoint. */
+#define FRAMES 20
+#define OWN_FRAMES 2
+
+#define NAME 16
+#define PATH 4096
+
+struct enter {
+	struct header header;
+	u64 nr, args[6];
+};
+struct leave {
+	struct header header;
+	u64 result;
+};
+struct switched {
+	struct header header;
+	u32 previous, next;
+	u64 state;
+	u8 name[NAME];
+};
+/* Taken before a place is reserved: until a record is complete, later ones cannot be read. */
+struct stack {
+	u64 frames[FRAMES];
+};
+struct switched_with_stack {
+	struct switched switched;
+	struct stack stack;
+};
+struct waking {
+	struct header header;
+	u64 flags;
+	u64 woken;
+	struct stack stack;
+};
+struct exec {
+	struct header header;
+	/* The former task, and where the path is: its length above its offset from here. */
+	u32 former, place;
+	u8 path[PATH];
+};
+struct fault_begin {
+	struct header header;
+	u64 address, ip, in_kernel;
+};
+struct fault_end {
+	struct header header;
+	u64 major;
+};
+
+INLINE u64 id_of(u8 *task)
+{
+	return MEMBER(u32, task, task_pid) | (u64)MEMBER(u32, task, task_tgid) << 32;
+}
+
+/* User registers and stack of the running task, by an event of perf, if they are due on this CPU. */
+INLINE int output_site(void *context, struct cpu *cpu, u64 now, const struct map *sites)
+{
+	u64 nothing = 0;
+	if (!is_due(&cpu->stacks_until, now, CPU_STACK_INTERVAL, CPU_STACK_BURST))
+		return 0;
+	return perf_event_output(context, sites, THIS_CPU, &nothing, sizeof nothing) == 0;
+}
+
+SECTION("tp_btf/sys_enter")
+int on_sys_enter(u64 *context)
+{
+	const struct registers *regs = (void *)context[0];
+	u64 call = context[1];
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u64 current = running(cpu);
+	struct task *task = counted_task(current);
+	if (task ? count_entry(cpu, task, regs, call) : !is_followed(current))
+		return 0;
+	u64 now = ktime_ns();
+	struct place place = reserve(cpu, sizeof(struct enter));
+	struct enter *record = (struct enter *)place.header;
+	if (record) {
+		begin(&record->header, now, current);
+		record->nr = call;
+		if (likely(!is_compat(regs))) {
+			record->args[0] = ARG0(regs), record->args[1] = ARG1(regs), record->args[2] = ARG2(regs);
+			record->args[3] = ARG3(regs), record->args[4] = ARG4(regs), record->args[5] = ARG5(regs);
+		} else {
+			record->args[0] = COMPAT_ARG0(regs), record->args[1] = COMPAT_ARG1(regs);
+			record->args[2] = COMPAT_ARG2(regs), record->args[3] = COMPAT_ARG3(regs);
+			record->args[4] = COMPAT_ARG4(regs), record->args[5] = COMPAT_ARG5(regs);
+		}
+		commit(&record->header, place.position, ENTER, sizeof *record);
+	}
+	struct stack_times *times = stack_times_of(current);
+	if (times && cpu->records && is_due(&times->call, now, CALL_STACK_INTERVAL, STACK_BURST) &&
+	    output_site(context, cpu, now, &call_sites))
+		times->in_call = (u32)current;
+	return 0;
+}
+
+SECTION("tp_btf/sys_exit")
+int on_sys_exit(u64 *context)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u64 current = running(cpu);
+	struct task *task = counted_task(current);
+	if (task ? count_return(cpu, task, context[1]) : !is_followed(current))
+		return 0;
+	struct stack_times *times = stack_times_of(current);
+	if (times && times->in_call == (u32)current)
+		times->in_call = 0;
+	struct place place = reserve(cpu, sizeof(struct leave));
+	struct leave *record = (struct leave *)place.header;
+	if (record) {
+		begin(&record->header, ktime_ns(), current);
+		record->result = context[1];
+		commit(&record->header, place.position, LEAVE, sizeof *record);
+	}
+	return 0;
+}
+
+INLINE void write_fault(struct cpu *cpu, struct place place, u64 current)
+{
+	struct fault_begin *record = (struct fault_begin *)place.header;
+	begin(&record->header, cpu->fault.at, current);
+	record->address = cpu->fault.address;
+	record->ip = cpu->fault.ip;
+	record->in_kernel = cpu->fault.in_kernel;
+	commit(&record->header, place.position, FAULT, sizeof *record);
+}
+
+/* Outputs the beginning of the fault of this task that was not output yet. */
+INLINE void output_pending_fault(struct cpu *cpu, u64 current)
+{
+	if (cpu->fault.task != (u32)current || !(u32)current)
+		return;
+	cpu->fault.task = 0;
+	struct place place = reserve(cpu, sizeof(struct fault_begin));
+	if (place.header)
+		write_fault(cpu, place, current);
+}
+
+/* What is known of the counted calls of a task that leaves its CPU. */
+INLINE void count_switch(struct cpu *cpu, struct task *task, int waits, int dead)
+{
+	read_clock(task);
+	if (task->open) {
+		output_open_call(cpu, task);
+		if (waits)
+			stop_if_frequent(task);
+	} else {
+		output_counts(cpu, task, task->last);
+	}
+	task->last = 0;
+	if (dead)
+		task->id = 0;
+}
+
+INLINE void describe_switch(struct switched *record, u64 now, u64 previous, u64 state, u8 *next)
+{
+	begin(&record->header, now, previous);
+	record->previous = previous;
+	record->next = MEMBER(u32, next, task_pid);
+	record->state = state;
+	read_kernel(record->name, NAME, next + FILLED_IN(task_comm));
+}
+
+/* The state as the tracepoint shows it. */
+INLINE u64 shown_state(int preempted, u32 state)
+{
+	if (preempted)
+		return PREEMPTED;
+	if (state & DEAD)
+		return EXIT_DEAD;
+	u64 shown = state & SHOWN_STATES;
+	return state && !shown ? UNINTERRUPTIBLE : shown;
+}
+
+SECTION("tp_btf/sched_switch")
+int on_switch(u64 *context)
+{
+	u8 *previous = (void *)context[1], *next = (void *)context[2];
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u64 current = id_of(previous);
+	u64 state = shown_state(context[0] & 1, context[3]);
+	int waits = state && state < PREEMPTED;
+	struct task *task = counted_task(current);
+	if (task)
+		count_switch(cpu, task, waits, state == EXIT_DEAD);
+	output_pending_fault(cpu, current);
+	cpu->fault.task = 0;
+	now_running(cpu, id_of(next));
+	if (!cpu->records)
+		return 0;
+	u64 now = ktime_ns();
+	if (!waits || !is_followed(current)) {
+		struct place place = reserve(cpu, sizeof(struct switched));
+		struct switched *record = (struct switched *)place.header;
+		if (!record)
+			return 0;
+		describe_switch(record, now, current, state, next);
+		commit(&record->header, place.position, SWITCH, sizeof *record);
+		return 0;
+	}
+	struct stack stack;
+	get_stack(context, &stack, sizeof stack, OWN_FRAMES);
+	struct place place = reserve(cpu, sizeof(struct switched_with_stack));
+	struct switched_with_stack *record = (struct switched_with_stack *)place.header;
+	if (record) {
+		describe_switch(&record->switched, now, current, state, next);
+		record->stack = stack;
+		commit(&record->switched.header, place.position, SWITCH, sizeof *record);
+	}
+	/* A wait in a call is where the call is. */
+	struct stack_times *times = stack_times_of(current);
+	if (times && state != EXIT_DEAD && times->in_call != (u32)current &&
+	    is_due(&times->wait, now, WAIT_STACK_INTERVAL, STACK_BURST))
+		output_site(context, cpu, now, &wait_sites);
+	return 0;
+}
+
+/* The running task wakes another, or is interrupted by what does. */
+SECTION("tp_btf/sched_waking")
+int on_waking(u64 *context)
+{
+	u8 *woken = (void *)context[0];
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u64 current = running(cpu);
+	struct task *task = counted_task(current);
+	if (task && task->open) {
+		read_clock(task);
+		output_open_call(cpu, task);
+		stop_if_frequent(task);
+	}
+	u32 id = MEMBER(u32, woken, task_pid);
+	if (!cpu->records || !is_followed(id))
+		return 0;
+	u64 now = ktime_ns();
+	struct stack stack;
+	get_stack(context, &stack, sizeof stack, OWN_FRAMES);
+	struct place place = reserve(cpu, sizeof(struct waking));
+	struct waking *record = (struct waking *)place.header;
+	if (!record)
+		return 0;
+	begin(&record->header, now, current);
+	record->flags = 0;
+	record->woken = id;
+	record->stack = stack;
+	commit(&record->header, place.position, WAKING, sizeof *record);
+	return 0;
+}
+
+/* The child is followed if its parent is. An earlier task with the same id is forgotten. */
+SECTION("tp_btf/sched_process_fork")
+int on_fork(u64 *context)
+{
+	u8 *child = (void *)context[1];
+	u32 id = MEMBER(u32, child, task_pid);
+	u64 *word = followed_word(id);
+	if (!word)
+		return 0;
+	if (is_followed(current_pid_tgid()))
+		__sync_fetch_and_or(word, 1ULL << id % 64);
+	else
+		__sync_fetch_and_and(word, ~(1ULL << id % 64));
+	return 0;
+}
+
+SECTION("tp_btf/sched_process_exec")
+int on_exec(u64 *context)
+{
+	u8 *task = (void *)context[0], *program = (void *)context[2];
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	/* A thread that calls exec gets the id of its process. */
+	u64 current = now_running(cpu, id_of(task));
+	if (!is_followed(current))
+		return 0;
+	struct place place = reserve(cpu, sizeof(struct exec));
+	struct exec *record = (struct exec *)place.header;
+	if (!record)
+		return 0;
+	begin(&record->header, ktime_ns(), current);
+	record->former = context[1];
+	long length = read_kernel_text(record->path, PATH, MEMBER(u8 *, program, bprm_filename));
+	record->place = (length > 0 ? (u32)length : 0) << 16 | (sizeof record->former + sizeof record->place);
+	commit(&record->header, place.position, EXEC, sizeof *record);
+	return 0;
+}
+
+INLINE void output_timer(enum record kind)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return;
+	u64 current = running(cpu);
+	if (!is_followed(current))
+		return;
+	struct place place = reserve(cpu, sizeof(struct header));
+	if (!place.header)
+		return;
+	begin(place.header, ktime_ns(), current);
+	commit(place.header, place.position, kind, sizeof(struct header));
+}
+
+SECTION("tp_btf/local_timer_entry")
+int on_timer(u64 *context)
+{
+	output_timer(TIMER);
+	return 0;
+}
+
+SECTION("tp_btf/local_timer_exit")
+int on_timer_end(u64 *context)
+{
+	output_timer(TIMER_END);
+	return 0;
+}
+
+/* A fault begins. It is output with its end, or when the task leaves its CPU before. */
+INLINE struct cpu *begin_fault(u64 *context, u64 *current, u64 *now)
+{
+	const struct registers *regs = (void *)context[1];
+	struct cpu *cpu = this_cpu();
+	if (!cpu || !cpu->records)
+		return 0;
+	*current = running(cpu);
+	if (!is_followed(*current))
+		return 0;
+	/* Copying a user stack may fault: that is refused, and no fault of the program. */
+	u8 *task = current_task();
+	if (MEMBER(u32, task, task_pagefault_disabled))
+		return 0;
+	output_pending_fault(cpu, *current);
+	*now = ktime_ns();
+	cpu->fault.at = *now;
+	cpu->fault.address = context[0];
+	cpu->fault.ip = instruction(regs);
+	cpu->fault.in_kernel = !is_user(regs);
+	cpu->fault.task = *current;
+	return cpu;
+}
+
+SECTION("tp_btf/page_fault_user")
+int on_user_fault(u64 *context)
+{
+	u64 current, now;
+	struct cpu *cpu = begin_fault(context, &current, &now);
+	struct stack_times *times = cpu ? stack_times_of(current) : 0;
+	if (times && is_due(&times->fault, now, FAULT_STACK_INTERVAL, STACK_BURST))
+		output_site(context, cpu, now, &fault_sites);
+	return 0;
+}
+
+SECTION("tp_btf/page_fault_kernel")
+int on_kernel_fault(u64 *context)
+{
+	u64 current, now;
+	begin_fault(context, &current, &now);
+	return 0;
+}
+
+INLINE void end_fault(u64 major)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu || !cpu->records)
+		return;
+	u64 current = running(cpu);
+	if (!is_followed(current))
+		return;
+	int is_whole = cpu->fault.task == (u32)current;
+	u64 size = sizeof(struct fault_end) + (is_whole ? sizeof(struct fault_begin) : 0);
+	struct place place = reserve(cpu, size);
+	cpu->fault.task = 0;
+	if (!place.header)
+		return;
+	if (is_whole) {
+		write_fault(cpu, place, current);
+		place = behind(place, sizeof(struct fault_begin));
+	}
+	struct fault_end *end = (struct fault_end *)place.header;
+	begin(&end->header, ktime_ns(), current);
+	end->major = major;
+	commit(&end->header, place.position, FAULT_END, sizeof *end);
+}
+
+/* The kernel counts a fault when it has served it. */
+SECTION("perf_event/minor")
+int on_minor_end(void *context)
+{
+	end_fault(0);
+	return 0;
+}
+
+SECTION("perf_event/major")
+int on_major_end(void *context)
+{
+	end_fault(1);
+	return 0;
+}
