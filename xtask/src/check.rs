@@ -4,7 +4,7 @@
 //! Each stops at the first failing step and names it. Holds no rules; see `tidy`.
 
 use crate::repository::Repository;
-use crate::{costs, tidy};
+use crate::{bpf, costs, tidy};
 use std::path::Path;
 
 /// All checks of a commit. The last step is the slowest.
@@ -15,6 +15,8 @@ pub(crate) fn everything(repository: &Repository) -> Result<(), String> {
     tidy::run(repository)?;
     step("docs");
     costs::run(repository, &["--check".to_owned()])?;
+    step("bpf");
+    bpf::run(repository, &["--check".to_owned()])?;
     step("clippy");
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     repository.run("cargo", &clippy)?;

@@ -1,10 +1,11 @@
-//! The project's own commands: `cargo xtask check`, `tidy`, `docs`, `new-cost`, `live`, `bench`,
+//! The project's own commands: `cargo xtask check`, `tidy`, `docs`, `bpf`, `new-cost`, `live`, `bench`,
 //! `case`, `wild`, `grade`.
 //!
 //! Uses the standard library only, so that the first `cargo xtask` is quick. Holds nothing for users of
 //! deadweight; see the `deadweight` binary.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
+mod bpf;
 mod case;
 mod check;
 mod costs;
@@ -23,6 +24,7 @@ cargo xtask COMMAND
   check            run all checks of a commit: fmt, tidy, docs, clippy, tests
   tidy             check the project's own rules: import circles, sizes, words, links, ...
   docs [--check]   write docs/costs.md from the text of the cost classes, or only compare it
+  bpf [--check]    compile the BPF programs (clang), or only check that the object belongs to the sources
   new-cost NAME    write a cost class that compiles; its registry test fails until it is filled in
   live [NAME]      run real programs and check deadweight's reports on them (root)
   bench [ARGS]     measure deadweight and other tools, write bench/RESULTS.md (root)
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         "check" => check::everything(&repository),
         "tidy" => tidy::run(&repository),
         "docs" => costs::run(&repository, rest),
+        "bpf" => bpf::run(&repository, rest),
         "new-cost" => new_cost::run(&repository, rest),
         "live" => check::live(&repository, rest),
         "bench" if rest.first().is_some_and(|word| word == "cases") => {
