@@ -106,6 +106,8 @@ pub struct Overhead {
     pub sample: u64,
     /// Per exit of a task: the kernel tears down its perf events.
     pub death: u64,
+    /// Per user stack taken at a system call or a page fault, after its first record.
+    pub site: u64,
 }
 
 impl Meta {

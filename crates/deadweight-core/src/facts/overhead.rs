@@ -8,7 +8,7 @@
 use crate::facts::clean_run::CleanRun;
 use crate::timeline::{Call, Run, Task, Timeline, Within};
 use deadweight_report::stats::median::summarise;
-use deadweight_trace::ids::TaskId;
+use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Overhead, Trace};
 
@@ -36,9 +36,14 @@ pub(crate) fn in_span(
     let before = index.checked_sub(1).map(|i| task.spans[i]);
     let entering = match span.within {
         Within::Syscall(call) if timeline.calls[call.index()].start == span.start => {
-            per_call(&timeline.calls[call.index()], cost.syscall_kernel, cost.counted_kernel)
+            let call = &timeline.calls[call.index()];
+            per_call(call, cost.syscall_kernel, cost.counted_kernel) + stack(call.site, cost)
         }
-        Within::Fault(_) => cost.fault_kernel,
+        Within::Fault(fault) => {
+            let first = before.is_none_or(|before| before.within != span.within);
+            let site = timeline.faults[fault as usize].site;
+            cost.fault_kernel + if first { stack(site, cost) } else { 0 }
+        }
         Within::Exiting if before.is_none_or(|b| b.within != Within::Exiting) => cost.death,
         _ => 0,
     };
@@ -54,6 +59,11 @@ pub(crate) fn in_span(
     });
     let ahead = calls_ahead(timeline, task, index).map_or(0, |c| per_call(c, 0, cost.counted_user));
     Ns(entering + leaving + ahead) + sampling(cost, samples)
+}
+
+/// The overhead of taking the user stack at an event, if it was taken.
+fn stack(site: StackId, cost: &Overhead) -> u64 {
+    if site == StackId(0) { 0 } else { cost.site }
 }
 
 /// The counted calls whose own time this span is, if it precedes them.
@@ -143,6 +153,7 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
             switch: scaled(cost.switch, both),
             sample: scaled(cost.sample, both),
             death: scaled(cost.death, both),
+            site: scaled(cost.site, kernel),
         };
     }
     bounded(cost, &calibrated)
@@ -206,6 +217,7 @@ fn bounded(cost: Overhead, calibrated: &Overhead) -> Overhead {
         switch: within(cost.switch, calibrated.switch),
         sample: within(cost.sample, calibrated.sample),
         death: within(cost.death, calibrated.death),
+        site: within(cost.site, calibrated.site),
     }
 }
 

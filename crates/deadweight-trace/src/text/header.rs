@@ -25,7 +25,7 @@ pub(super) struct Header {
 }
 
 /// The names of [`Overhead`]'s fields in the text.
-fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 9] {
+fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 10] {
     [
         ("syscall-user", &mut overhead.syscall_user),
         ("syscall-kernel", &mut overhead.syscall_kernel),
@@ -36,6 +36,7 @@ fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 9] {
         ("switch", &mut overhead.switch),
         ("sample", &mut overhead.sample),
         ("death", &mut overhead.death),
+        ("site", &mut overhead.site),
     ]
 }
 
