@@ -63,8 +63,8 @@ const MEMBERS: [(&str, &str, &str); 5] = [
     ("bprm_filename", "linux_binprm", "filename"),
 ];
 /// Sizes of a ring in bytes, tried in this order: some kernels allow 4 MiB in all. Those of all CPUs take at most a
-/// 32nd of the memory that is left, but no less than the last.
-const RING_SIZES: [usize; 6] = [8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10];
+/// 32nd of the memory that is left.
+const RING_SIZES: [usize; 4] = [8 << 20, 4 << 20, 2 << 20, 1 << 20];
 
 /// User registers and stacks, each by an event of perf on each CPU.
 pub(crate) const SITE_ROLES: [Role; 3] = [Role::CallSite, Role::FaultSite, Role::WaitSite];
@@ -94,7 +94,7 @@ pub(crate) struct Programs {
 ///
 /// The kernel's refusal, or a PID namespace whose ids differ from those in records.
 pub(crate) fn is_allowed() -> io::Result<()> {
-    Programs::load(1, RING_SIZES[5]).map(drop)
+    Programs::load(1, RING_SIZES[3]).map(drop)
 }
 
 pub(crate) fn in_initial_pid_namespace() -> bool {
@@ -161,22 +161,21 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// As [`is_allowed`].
+    /// As [`is_allowed`], or if memory is short: the more that is recorded in a time, the more has to wait for the
+    /// decoder. Then events of perf record.
     pub(crate) fn start(cpus: &[i32]) -> io::Result<Arc<Self>> {
         let most = usize::try_from(memory_left() / 32).unwrap_or(usize::MAX);
-        Self::start_within(cpus, most)
+        Self::start_within(cpus, most / (last_of(cpus) + 1))
     }
 
-    /// The same, with this much memory for all rings.
+    /// The same, with this much memory for each ring.
     fn start_within(cpus: &[i32], most: usize) -> io::Result<Arc<Self>> {
-        let last = cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize);
-        let most = most / (last + 1);
-        let fitting = RING_SIZES.iter().position(|size| *size <= most);
-        let mut sizes = RING_SIZES.into_iter().skip(fitting.unwrap_or(RING_SIZES.len() - 1));
+        let last = last_of(cpus);
+        let mut sizes = RING_SIZES.into_iter().filter(|size| *size <= most).peekable();
         let (mut programs, loaded) = loop {
             let size = sizes.next().ok_or(io::ErrorKind::OutOfMemory)?;
             match Self::load(last + 1, size) {
-                Err(error) if too_large(&error) && sizes.len() > 0 => {}
+                Err(error) if too_large(&error) && sizes.peek().is_some() => {}
                 other => break other?,
             }
         };
@@ -229,6 +228,10 @@ impl Programs {
         let words = (0..FOLLOWED_WORDS).filter_map(|at| self.followed.shared_word(8 * at));
         words.for_each(|word| word.store(if all { u64::MAX } else { 0 }, Ordering::Release));
     }
+}
+
+fn last_of(cpus: &[i32]) -> usize {
+    cpus.iter().max().map_or(0, |cpu| cpu.cast_unsigned() as usize)
 }
 
 /// Whether the kernel has no room for the maps.

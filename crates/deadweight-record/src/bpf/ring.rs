@@ -9,8 +9,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A smaller ring means that memory is short.
-const SMALL: usize = 1 << 20;
 /// How often to look again for a record that is not complete: some 20 µs in all.
 const PATIENCE: u32 = 500;
 
@@ -62,11 +60,6 @@ impl RecordRing {
     /// Whether more than an eighth is filled.
     pub(crate) fn is_filling(&self) -> bool {
         self.filled() > self.rings.size / 8
-    }
-
-    /// Whether memory is short: then copies take no more than they need.
-    pub(crate) fn is_small(&self) -> bool {
-        self.rings.size < SMALL
     }
 
     /// Bytes that wait to be copied; they can only become more.

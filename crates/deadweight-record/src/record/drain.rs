@@ -92,7 +92,8 @@ pub(super) fn drain(
         let complete = sink.copy_all(&mut rings);
         let full = rings.full(&session.cpus).filter(|_| ended).map(Drained::Full);
         full.for_each(|full| _ = to.decoder.send(full));
-        let horizon = if ended { u64::MAX } else { previous.horizon() };
+        let late = if rings.records.is_empty() { 0 } else { LATE_NS };
+        let horizon = if ended { u64::MAX } else { previous.start.saturating_sub(late) };
         shared.begin_round();
         if to.decoder.send(Drained::Horizon(horizon)).is_err() || ended {
             break;
@@ -113,10 +114,6 @@ struct PreviousRound {
 }
 
 impl PreviousRound {
-    fn horizon(&self) -> u64 {
-        self.start.saturating_sub(LATE_NS)
-    }
-
     /// Records behind one that is not complete come a round later.
     fn becomes(&mut self, start: u64, complete: bool) {
         if complete || self.stalled {
@@ -167,8 +164,7 @@ impl CopySink<'_> {
         }
         let mut complete = true;
         for ring in &rings.records {
-            let small = ring.is_small().then(Vec::new);
-            let bytes = small.unwrap_or_else(|| self.shared.take_spare(self.spent));
+            let bytes = self.shared.take_spare(self.spent);
             let cpu = Some(ring.cpu());
             self.copy(bytes, ring.filled(), cpu, |bytes| complete &= ring.copy_to(bytes));
         }
