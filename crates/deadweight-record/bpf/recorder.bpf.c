@@ -7,14 +7,14 @@
 #include "counting.h"
 
 /* A task that often makes calls, faults or waits gives a stack in these intervals, in ns, ... */
-#define CALL_STACK_INTERVAL 500000
+#define CALL_STACK_INTERVAL 250000
 #define FAULT_STACK_INTERVAL 1000000
 #define WAIT_STACK_INTERVAL 500000
 /* ... and one that did not lately gives this many at once. */
 #define STACK_BURST 16
 /* Short-lived tasks together give no more than this on each CPU. */
-#define CPU_STACK_INTERVAL 200000
-#define CPU_STACK_BURST 128
+#define CPU_STACK_INTERVAL 100000
+#define CPU_STACK_BURST 256
 
 /* States of a task: those that tracepoints show, and dead. */
 #define SHOWN_STATES 0x7f

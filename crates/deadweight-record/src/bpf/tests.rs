@@ -154,10 +154,10 @@ fn stacks_of_calls_come_in_a_burst_and_then_in_an_interval() {
     let Some(mut output) = Output::new() else { return };
     let start = std::time::Instant::now();
     (0..2000).for_each(|_| _ = unsafe { libc::syscall(libc::SYS_getpgid, -1) });
-    let halves = usize::try_from(start.elapsed().as_micros() / 500).unwrap();
+    let quarters = usize::try_from(start.elapsed().as_micros() / 250).unwrap();
     let (calls, sites) = output.calls(own_tid());
     assert!(calls.len() >= 2000);
-    assert!((16..=halves + 18).contains(&sites), "{sites} in {halves}");
+    assert!((16..=quarters + 18).contains(&sites), "{sites} in {quarters}");
 }
 
 #[test]
