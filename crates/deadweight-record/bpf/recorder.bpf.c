@@ -217,7 +217,7 @@ int on_switch(u64 *context)
 		count_switch(cpu, task, waits, state == EXIT_DEAD);
 	output_pending_fault(cpu, current);
 	cpu->fault.task = 0;
-	now_running(cpu, id_of(next));
+	cpu->current = id_of(next);
 	if (!cpu->records)
 		return 0;
 	u64 now = ktime_ns();
@@ -244,6 +244,8 @@ int on_switch(u64 *context)
 	if (times && state != EXIT_DEAD && times->in_call != (u32)current &&
 	    is_due(&times->wait, now, WAIT_STACK_INTERVAL, STACK_BURST))
 		output_site(context, cpu, now, &wait_sites);
+	/* Copying the stack may have faulted, and asked for the task. */
+	cpu->current = id_of(next);
 	return 0;
 }
 
@@ -304,7 +306,7 @@ int on_exec(u64 *context)
 	if (!cpu)
 		return 0;
 	/* A thread that calls exec gets the id of its process. */
-	u64 current = now_running(cpu, id_of(task));
+	u64 current = cpu->current = id_of(task);
 	if (!is_followed(current))
 		return 0;
 	struct place place = reserve(cpu, sizeof(struct exec));

@@ -19,7 +19,7 @@ struct cpu {
 	/* The ring buffer's end, in bytes since the start, and records that did not fit since the last one that did. */
 	u64 head;
 	u64 lost;
-	/* Process and task of the running task, as `bpf_get_current_pid_tgid` gives them, with KNOWN; 0 if not known. */
+	/* Process and task of the running task, as `bpf_get_current_pid_tgid` gives them; 0 if not known. */
 	u64 current;
 	/* Whether records are output. */
 	u64 records;
@@ -98,22 +98,6 @@ INLINE struct cpu *this_cpu(void)
 	return map_lookup(&cpus, &cpu);
 }
 
-/* Tells the idle task, whose ids are 0, from one that is not known. Ids are smaller. */
-#define KNOWN (1ULL << 63)
-
-INLINE u64 now_running(struct cpu *cpu, u64 ids)
-{
-	cpu->current = ids | KNOWN;
-	return ids;
-}
-
-/* The running task's process and id. They are asked for if no switch was seen yet: that is a helper call. */
-INLINE u64 running(struct cpu *cpu)
-{
-	u64 current = cpu->current;
-	return likely(current) ? current & ~KNOWN : now_running(cpu, current_pid_tgid());
-}
-
 /* The word of 64 tasks that has this task's bit. */
 INLINE u64 *followed_word(u32 task)
 {
@@ -125,6 +109,16 @@ INLINE int is_followed(u32 task)
 {
 	u64 *word = followed_word(task);
 	return word && (*word >> (task % 64) & 1);
+}
+
+/* The running task's process and id. They are asked for unless a followed task is known to run: that is a helper call,
+ * but the kernel does not report every switch from the idle task. */
+INLINE u64 running(struct cpu *cpu)
+{
+	u64 current = cpu->current;
+	if (likely(current && is_followed(current)))
+		return current;
+	return cpu->current = current_pid_tgid();
 }
 
 /* The entry of a task whose calls are counted. */

@@ -8,6 +8,7 @@ use crate::perf::sys::{Event, Open, Scope, Source};
 use crate::procfs::own_tid;
 use perf_event_open_sys::bindings as abi;
 use std::os::fd::AsRawFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The programs and their output. None, with a message, if they are not allowed.
 pub(crate) struct Output {
@@ -16,7 +17,11 @@ pub(crate) struct Output {
     records: Vec<RecordRing>,
     rings: Vec<Ring>,
     _events: Vec<Open>,
+    _alone: MutexGuard<'static, ()>,
 }
+
+/// One test at a time: while programs are attached or detached, the kernel may skip others at the same tracepoints.
+static ALONE: Mutex<()> = Mutex::new(());
 
 impl Output {
     /// Follows the calling thread.
@@ -34,6 +39,7 @@ impl Output {
     }
 
     fn open(most: usize) -> io::Result<Self> {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let event = |source| Event::of_each(source, fields::BASE | fields::RAW);
         let cpus = crate::procfs::online_cpus();
         let programs = Programs::start_within(&cpus, most)?;
@@ -67,7 +73,7 @@ impl Output {
         }
         programs.record(true);
         programs.follow(own_tid());
-        Ok(Self { programs, schema, records, rings, _events: events })
+        Ok(Self { programs, schema, records, rings, _events: events, _alone: alone })
     }
 
     /// Takes the records of this task, in order of time.
