@@ -145,7 +145,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 fn goes_with_starting(facts: &Facts<'_>, process: ProcessId, calls: u64) -> bool {
     const FOR_EACH: u64 = 100;
     let children = facts.processes.get(process).children.iter();
-    let started = children.filter(|child| facts.processes.get(**child).executed).count();
+    let started = children.filter(|child| facts.processes.get(**child).executed()).count();
     calls < FOR_EACH * u64::try_from(started).unwrap_or(u64::MAX)
 }
 

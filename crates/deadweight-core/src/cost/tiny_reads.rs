@@ -177,6 +177,22 @@ mod tests {
     }
 
     #[test]
+    fn reads_of_what_ran_in_the_process_before_are_refused() {
+        let read = |at| format!("{} syscall read 0 1\n{} back 1\n", at + 100, at + 400);
+        let reads = repeat(1000, 10_000, 400, read);
+        let before = "20 syscall read 3 4096\n90 back 4096\n";
+        let with = |exec: &str| {
+            found(&format!(
+                "task 1 t\n0 on\n0 exec /usr/bin/env\n5 main\n{before}{exec}{reads}500000 exit\n500000 off dead"
+            ))
+        };
+        let later = with("1000 exec /usr/bin/t\n1100 main\n");
+        assert!(later.contains("read was called 1 000 times for 1 byte each"), "{later}");
+        // The same program is found with all its reads.
+        assert!(with("").contains("read was called 1 001 times"));
+    }
+
+    #[test]
     fn reads_in_one_piece_of_a_file_are_found_and_those_at_separate_places_are_refused() {
         let with = |call: fn(u64) -> String, between: &str| {
             let read = |at| {

@@ -93,7 +93,7 @@ fn through_copies(facts: &Facts<'_>, parent: ProcessId, many: usize, depth: u32)
     let mut found = Started::default();
     for id in &facts.processes.get(parent).children {
         let child = facts.processes.get(*id);
-        if child.own && child.executed {
+        if child.own && child.executed() {
             found.programs.push(*id);
         } else if child.own && depth > 0 {
             let of_copy = through_copies(facts, *id, many, depth - 1);

@@ -69,7 +69,7 @@ pub(crate) fn is_server(facts: &Facts<'_>, process: ProcessId) -> bool {
     };
     let forked_by = |process: &ProcessId| {
         let process = facts.processes.get(*process);
-        process.parent.filter(|_| !process.executed)
+        process.parent.filter(|_| !process.executed())
     };
     std::iter::successors(Some(process), forked_by).any(takes)
 }

@@ -1,4 +1,4 @@
-//! System calls in groups: the same call of the same process on the same kind of object, counted once.
+//! System calls in groups: the same call of the same program in a process on the same kind of object, counted once.
 //!
 //! Ten million calls become a few dozen groups; cost classes judge groups, never single calls. Time on the
 //! path is charged by `attribute`.
@@ -71,7 +71,7 @@ pub(crate) struct CallGroups {
     writing: BTreeMap<u32, Vec<CallGroupId>>,
 }
 
-/// The same call of the same process on the same kind of object.
+/// The same call of the same program in a process on the same kind of object.
 #[derive(Clone, Debug)]
 pub(crate) struct CallGroup {
     /// The calling process.
@@ -154,7 +154,9 @@ impl Two {
     }
 }
 
-type Key = (ProcessId, u16, bool, bool, Option<ObjectKind>, NameId);
+/// What the calls of a group have in common: process, number of its program, call, whether it was starting, whether they
+/// churn, kind and name of the object.
+type Key = (ProcessId, usize, u16, bool, bool, Option<ObjectKind>, NameId);
 
 impl CallGroups {
     /// Counts all calls of the timeline.
@@ -279,9 +281,11 @@ impl CallGroups {
 fn key(timeline: &Timeline, processes: &Processes, call: &Call, churns: bool) -> Key {
     let process = processes.of(call.task);
     let object = call.object().and_then(|o| timeline.objects.all.get(o as usize));
-    let starting = processes.all.get(process.0 as usize).is_some_and(|p| p.starting(call.start));
+    let known = processes.all.get(process.0 as usize);
+    let starting = known.is_some_and(|p| p.starting(call.start));
+    let program = known.map_or(0, |p| p.program(call.start));
     let (kind, name) = (object.map(|o| o.kind), object.map_or(NameId(0), |o| o.name));
-    (process, call.nr, starting, churns, kind, name)
+    (process, program, call.nr, starting, churns, kind, name)
 }
 
 impl CallGroup {
@@ -291,7 +295,7 @@ impl CallGroup {
         self.sites.iter().map(|(site, calls)| (CallSite::Stack(*site), weight(*calls))).collect()
     }
 
-    fn new((process, nr, starting, churns, kind, object_name): Key, arch: Arch) -> Self {
+    fn new((process, _, nr, starting, churns, kind, object_name): Key, arch: Arch) -> Self {
         let name = syscall::name(arch, nr).unwrap_or("?");
         Self {
             process,

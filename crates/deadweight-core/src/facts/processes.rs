@@ -53,8 +53,8 @@ pub(crate) struct Process {
     /// When it was starting: from birth to exec, from exec to its own code (initialisers or main). In order,
     /// disjoint.
     pub(crate) starts: Vec<(Ns, Ns)>,
-    /// Whether it executed a program of its own.
-    pub(crate) executed: bool,
+    /// When it executed programs, in order.
+    pub(crate) execs: Vec<Ns>,
     /// What its last program did before main, if that took more than a few samples.
     pub(crate) initialisers: Option<Initialisers>,
 }
@@ -83,6 +83,16 @@ impl Process {
     pub(crate) fn starting(&self, at: Ns) -> bool {
         let after = self.starts.partition_point(|(from, _)| *from <= at);
         after > 0 && at < self.starts[after - 1].1
+    }
+
+    /// Whether it executed a program of its own.
+    pub(crate) fn executed(&self) -> bool {
+        !self.execs.is_empty()
+    }
+
+    /// Which of its programs runs at `at`: 0 before its first exec.
+    pub(crate) fn program(&self, at: Ns) -> usize {
+        self.execs.partition_point(|exec| *exec <= at)
     }
 
     /// When its last program's own code began, as far as known.
@@ -241,7 +251,7 @@ impl Process {
         let mut mains: Vec<Ns> = tasks.clone().flat_map(|t| t.mains.iter().copied()).collect();
         execs.sort_unstable();
         mains.sort_unstable();
-        self.executed = !execs.is_empty();
+        self.execs = execs.iter().map(|(at, _)| *at).collect();
         let (executed_at, path) = execs.last().copied().unwrap_or((Ns::MAX, ""));
         let first = tasks.clone().next();
         let names = first.iter().flat_map(|t| &t.names);

@@ -28,7 +28,7 @@ pub(crate) fn members(facts: &Facts<'_>, chosen: bool) -> Vec<ProcessId> {
         .ids()
         .filter(|id| {
             let process = facts.processes.get(*id);
-            process.parent.is_some() && process.parent == parent && process.executed
+            process.parent.is_some() && process.parent == parent && process.executed()
         })
         .collect();
     let together = overlap(facts, &children) || is_pipeline(facts);

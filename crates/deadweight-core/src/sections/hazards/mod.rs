@@ -136,7 +136,7 @@ fn wrapper(facts: &Facts<'_>) -> Option<Hazard> {
     let all: Ns = own.iter().map(|(ns, _)| *ns).sum();
     let (most, inner) = own.iter().max()?;
     let inner_process = facts.processes.get(*inner);
-    let wraps = *inner != subject && inner_process.executed && !is_part(outer, inner_process);
+    let wraps = *inner != subject && inner_process.executed() && !is_part(outer, inner_process);
     if !wraps || most.share_of(all) < DOMINATES {
         return None;
     }
