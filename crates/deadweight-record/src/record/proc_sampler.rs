@@ -12,8 +12,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// The shortest time between two samples; one may take a twentieth of it.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
+/// The shortest time between two samples, at first and later: a short program's descriptors would not be seen
+/// otherwise. Until then it doubles. A sample may take a twentieth of it.
+const SHORTEST_PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(25)];
 
 pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
     shared.this_thread_records();
@@ -23,7 +24,8 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
     let mut waits = Waits::new(STACK_BYTES as usize);
     let mut memory = Memory::default();
     let mut executables = Executables::default();
-    let mut pause = Duration::from_millis(2);
+    let [mut shortest, longest] = SHORTEST_PAUSES;
+    let mut pause = shortest;
     loop {
         thread::park_timeout(pause);
         if shared.ended.load(Ordering::SeqCst) {
@@ -46,7 +48,8 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
         if was_low {
             decoder.lower();
         }
-        pause = SHORTEST_PAUSE.max(
+        shortest = longest.min(2 * shortest);
+        pause = shortest.max(
             20 * Duration::from_nanos((clock::read(libc::CLOCK_THREAD_CPUTIME_ID) - before).0),
         );
     }
