@@ -8,7 +8,6 @@ use crate::perf::sys::{Event, Open, Scope, Source};
 use crate::procfs::own_tid;
 use perf_event_open_sys::bindings as abi;
 use std::os::fd::AsRawFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The programs and their output. None, with a message, if they are not allowed.
 pub(crate) struct Output {
@@ -17,11 +16,7 @@ pub(crate) struct Output {
     records: Vec<RecordRing>,
     rings: Vec<Ring>,
     _events: Vec<Open>,
-    _alone: MutexGuard<'static, ()>,
 }
-
-/// One test at a time: while programs are attached or detached, the kernel may skip others at the same tracepoints.
-static ALONE: Mutex<()> = Mutex::new(());
 
 impl Output {
     /// Follows the calling thread.
@@ -39,7 +34,6 @@ impl Output {
     }
 
     fn open(most: usize) -> io::Result<Self> {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let event = |source| Event::of_each(source, fields::BASE | fields::RAW);
         let cpus = crate::procfs::online_cpus();
         let programs = Programs::start_within(&cpus, most)?;
@@ -73,7 +67,7 @@ impl Output {
         }
         programs.record(true);
         programs.follow(own_tid());
-        Ok(Self { programs, schema, records, rings, _events: events, _alone: alone })
+        Ok(Self { programs, schema, records, rings, _events: events })
     }
 
     /// Takes the records of this task, in order of time.
@@ -249,7 +243,7 @@ fn records_cross_the_end_of_a_ring() {
     let each = (0..60).map(|_| touched(&mut output, 3000));
     let (whole, lost) = each.fold((0, 0), |sum, one| (sum.0 + one.0 as u64, sum.1 + one.1));
     // On a busy machine others' switches may fill the ring meanwhile.
-    assert!(whole + lost > 170_000, "{whole} {lost}");
+    assert!(whole + lost >= 180_000, "{whole} {lost}");
 }
 
 #[test]
