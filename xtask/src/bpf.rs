@@ -23,8 +23,10 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<(), S
     let [source, object] = [SOURCE, OBJECT].map(|file| format!("{FOLDER}/{file}"));
     let options = ["-target", "bpf", "-mcpu=v3", "-O2", "-g0", "-Wall", "-Wextra", "-Werror"];
     let rest = ["-Wno-unused-parameter", "-D__TARGET_ARCH_x86", "-c", &source, "-o", &object];
-    repository.run("clang", &[options.as_slice(), &rest].concat())?;
-    repository.run("llvm-strip", &["-g", &object])?;
+    let hint =
+        |error| format!("{error}\nbpf: it needs clang and llvm (Debian: apt install clang llvm)");
+    repository.run("clang", &[options.as_slice(), &rest].concat()).map_err(hint)?;
+    repository.run("llvm-strip", &["-g", &object]).map_err(hint)?;
     let path = repository.path(&format!("{FOLDER}/{SUM}"));
     fs::write(&path, sum(repository)? + "\n").map_err(|e| format!("{}: {e}", path.display()))
 }

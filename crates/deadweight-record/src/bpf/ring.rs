@@ -5,6 +5,7 @@
 use super::layout::{cpu_state, record};
 use super::sys::SharedMap;
 use crate::perf::program_records::{FIRST, HEADER_SIZE};
+use crate::perf::ring::buffer_of;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -78,11 +79,9 @@ impl RecordRing {
         self.set_word(cpu_state::LOST, 0);
     }
 
-    /// A buffer that can hold the whole ring, see [`crate::perf::ring::Ring::buffer`].
+    /// A buffer that can hold the whole ring.
     pub(crate) fn buffer(&self) -> Vec<u8> {
-        let mut buffer = Vec::with_capacity(self.rings.size);
-        buffer.push(0);
-        buffer
+        buffer_of(self.rings.size)
     }
 
     /// Appends all records to `out` as they are, and frees their space; see [`RecordRing::as_perf_does`]. A program may
@@ -106,10 +105,9 @@ impl RecordRing {
         while let Some((header, rest)) = bytes.split_first_chunk_mut::<8>() {
             let (kind, size) = kind_and_size(u64::from_ne_bytes(*header));
             let kind = (FIRST + u32::from(kind)).to_ne_bytes();
-            let (cpu, bytes_each) = (cpu.to_ne_bytes(), size.to_ne_bytes());
             header[..4].copy_from_slice(&kind);
-            header[4..6].copy_from_slice(&cpu);
-            header[6..].copy_from_slice(&bytes_each);
+            header[4..6].copy_from_slice(&cpu.to_ne_bytes());
+            header[6..].copy_from_slice(&size.to_ne_bytes());
             let Some((_, next)) = rest.split_at_mut_checked(usize::from(size).wrapping_sub(8))
             else {
                 return;

@@ -360,11 +360,6 @@ impl<'s> Follow<'s> {
             _ if !self.follows(record.task) => return,
             // BPF programs also report the time behind the barrier.
             role if role.is_by_programs() && self.is_before_exec(record.task) => return,
-            Role::CallSite | Role::FaultSite | Role::WaitSite
-                if self.is_before_exec(record.task) =>
-            {
-                return;
-            }
             // The switch-out is already reported.
             Role::WaitSite => {}
             _ => self.note_on_cpu(record, record.task),

@@ -6,7 +6,7 @@
 pub use super::record::{Body, Record, Sample};
 
 use super::program_records;
-use super::record::until_zero;
+use super::record::{u64_at, until_zero};
 use super::schema::{Role, Schema, counted, fields};
 
 /// The time of the record at the start of `bytes`, and the event that made it if it is a sample; none if it is cut
@@ -194,10 +194,6 @@ fn header(bytes: &[u8]) -> Option<(Header, &[u8])> {
         return None;
     }
     Some((Header { kind, misc, size }, bytes.get(..size)?))
-}
-
-fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    bytes.get(offset..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
 }
 
 struct Reader<'a>(&'a [u8]);

@@ -3,7 +3,7 @@
 //! The reader of the rings (`bpf::ring`) gives each a header like those of perf, with the CPU in it. Pure and safe: any
 //! bytes in, records or nothing out.
 
-use super::record::{Body, Record, Sample};
+use super::record::{Body, Record, Sample, u64_at};
 use super::schema::Role;
 
 /// Kinds from here on are those of programs.
@@ -38,23 +38,23 @@ pub(super) fn is_kind(kind: u32) -> bool {
 
 /// Time and event of a record.
 pub(super) fn peek(kind: u32, record: &[u8]) -> Option<(u64, Option<Role>)> {
-    Some((word(record, 8)?, role(kind, record)))
+    Some((u64_at(record, 8)?, role(kind, record)))
 }
 
 fn role(kind: u32, record: &[u8]) -> Option<Role> {
     let index = usize::try_from(kind.checked_sub(FIRST)?).ok()?.checked_sub(1)?;
     let role = *ROLES.get(index)?;
-    let major = role == Role::MinorEnd && word(record, HEADER_SIZE)? != 0;
+    let major = role == Role::MinorEnd && u64_at(record, HEADER_SIZE)? != 0;
     Some(if major { Role::MajorEnd } else { role })
 }
 
 /// Decodes a record of this kind.
 pub(super) fn record(kind: u32, cpu: u16, record: &[u8]) -> Option<Record<'_>> {
-    let (at, ids) = (word(record, 8)?, record.get(16..24)?.as_chunks::<4>().0);
+    let (at, ids) = (u64_at(record, 8)?, record.get(16..24)?.as_chunks::<4>().0);
     let [process, task] = [ids[0], ids[1]].map(u32::from_ne_bytes);
     let raw = record.get(HEADER_SIZE..)?;
     let body = if kind == FIRST + LOST {
-        Body::Lost(word(raw, 0)?)
+        Body::Lost(u64_at(raw, 0)?)
     } else {
         let role = role(kind, record)?;
         let stack = match role {
@@ -62,7 +62,7 @@ pub(super) fn record(kind: u32, cpu: u16, record: &[u8]) -> Option<Record<'_>> {
             Role::Waking => raw.get(WAKING_STACK..),
             _ => None,
         };
-        let fault = |offset| if role == Role::Fault { word(raw, offset) } else { Some(0) };
+        let fault = |offset| if role == Role::Fault { u64_at(raw, offset) } else { Some(0) };
         let (addr, ip, in_kernel) = (fault(0)?, fault(8)?, fault(16)? != 0);
         let kernel = in_kernel || stack.is_some();
         let chain = stack.map(without_zeros).unwrap_or_default();
@@ -78,10 +78,6 @@ fn without_zeros(stack: &[u8]) -> &[u8] {
     let frames = stack.as_chunks::<8>().0;
     let used = frames.iter().position(|frame| *frame == [0; 8]).unwrap_or(frames.len());
     &stack[..8 * used]
-}
-
-fn word(bytes: &[u8], offset: usize) -> Option<u64> {
-    bytes.get(offset..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -154,7 +154,8 @@ impl Sample<'_> {
     }
 }
 
-fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+/// The eight bytes at `offset`.
+pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     bytes.get(offset..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
 }
 

@@ -86,12 +86,9 @@ impl Ring {
         Some(bytes)
     }
 
-    /// A buffer that can hold the whole ring. Its memory is reserved but not touched, except for what the kernel
-    /// needs to provide the rest without the lock on the mappings.
+    /// A buffer that can hold the whole ring.
     pub(crate) fn buffer(&self) -> Vec<u8> {
-        let mut buffer = Vec::with_capacity(self.size);
-        buffer.push(0);
-        buffer
+        buffer_of(self.size)
     }
 
     /// The kernel's cursor and the recorder's, in bytes since the start.
@@ -152,6 +149,14 @@ impl Ring {
             out.extend_from_slice(std::slice::from_raw_parts(data, filled - first));
         }
     }
+}
+
+/// A buffer of this size. Its memory is reserved but not touched, except for what the kernel needs to provide the rest
+/// without the lock on the mappings.
+pub(crate) fn buffer_of(size: usize) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(size);
+    buffer.push(0);
+    buffer
 }
 
 impl Drop for Ring {

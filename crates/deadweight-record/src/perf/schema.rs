@@ -80,7 +80,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether BPF programs record it, where they are allowed.
+    /// Whether BPF programs record it, or have perf record it, where they are allowed.
     pub(crate) fn is_by_programs(self) -> bool {
         matches!(
             self,
@@ -92,6 +92,9 @@ impl Role {
                 | Self::Exec
                 | Self::Timer
                 | Self::TimerEnd
+                | Self::CallSite
+                | Self::FaultSite
+                | Self::WaitSite
         ) || self.counts_faults()
     }
 

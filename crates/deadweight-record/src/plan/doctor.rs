@@ -49,7 +49,7 @@ pub fn doctor() -> Checkup {
         uprobes(),
         faults(),
         counting_probes(),
-        high_rate_calls(),
+        recording_in_the_kernel(),
         stacks_of_waits(),
         ring_size(),
         open_files(),
@@ -101,7 +101,7 @@ fn counting_probes() -> Capability {
     Capability::tried("counted places", gives, tried, Need::Uprobes)
 }
 
-fn high_rate_calls() -> Capability {
+fn recording_in_the_kernel() -> Capability {
     let gives =
         "calls, faults and switches by BPF programs: less tracing overhead than perf's events";
     Capability::tried("recording in the kernel", gives, bpf::is_allowed(), Need::Bpf)

@@ -122,8 +122,9 @@ fn open_all(session: &mut Session, target: &Target) -> Result<Vec<i32>, Error> {
     for round in 0..ROUNDS {
         let new: Vec<u32> = target.tasks().into_iter().filter(|t| known.insert(*t)).collect();
         // A thread that started after the first round has inherited the events, unless its parent's were not open
-        // yet: only threads that existed before are certain to have none.
-        if new.is_empty() || round > 0 {
+        // yet: only threads that existed before are certain to have none. To follow a task twice by programs does no
+        // harm.
+        if new.is_empty() || round > 0 && !session.has_programs() {
             break;
         }
         if !session.has_descriptors_for(new.len()) {

@@ -159,26 +159,18 @@ impl CopySink<'_> {
     /// Copies all rings; false if a record in one is not complete yet.
     fn copy_all(&self, rings: &mut AllRings) -> bool {
         for ring in &mut rings.perf {
-            let bytes = self.shared.take_spare(self.spent);
-            self.copy(bytes, ring.filled(), None, |bytes| ring.copy_to(bytes));
+            self.copy(ring.filled(), None, |bytes| ring.copy_to(bytes));
         }
         let mut complete = true;
         for ring in &rings.records {
-            let bytes = self.shared.take_spare(self.spent);
-            let cpu = Some(ring.cpu());
-            self.copy(bytes, ring.filled(), cpu, |bytes| complete &= ring.copy_to(bytes));
+            self.copy(ring.filled(), Some(ring.cpu()), |bytes| complete &= ring.copy_to(bytes));
         }
         complete
     }
 
-    /// `programs_of`: the CPU, if it is a ring of BPF programs.
-    fn copy(
-        &self,
-        mut bytes: Vec<u8>,
-        filled: usize,
-        programs_of: Option<u16>,
-        copy_to: impl FnOnce(&mut Vec<u8>),
-    ) {
+    /// Copies one ring. `programs_of`: the CPU, if it is a ring of BPF programs.
+    fn copy(&self, filled: usize, programs_of: Option<u16>, copy_to: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = self.shared.take_spare(self.spent);
         bytes.clear();
         if bytes.capacity() < filled {
             self.decoder.lift();

@@ -30,7 +30,7 @@ impl Session {
     pub(super) fn open_bpf_events(&mut self, programs: Arc<Programs>) -> io::Result<()> {
         let mut events = Vec::new();
         for role in SITE_ROLES {
-            let site = root_rung::site_event(Source::BpfOutput);
+            let site = root_rung::site_event();
             let opened = self.open_everywhere(role, Ok(&site), Scope::AllTasks)?;
             for (cpu, open) in self.cpus.iter().zip(&opened) {
                 open.enable()?;

@@ -40,9 +40,9 @@ pub(super) fn wide_events(tracefs: &Tracefs) -> Vec<(Role, io::Result<Event>, bo
     ]
 }
 
-/// An event that records user registers and stack.
-pub(super) fn site_event(source: Source) -> Event {
-    Event { no_kernel_chain: true, ..Event::of_each(source, USER_STATE) }
+/// An event with which BPF programs have user registers and stack recorded.
+pub(super) fn site_event() -> Event {
+    Event { no_kernel_chain: true, ..Event::of_each(Source::BpfOutput, USER_STATE) }
 }
 
 /// The events of a task.

@@ -59,6 +59,19 @@ pub enum How {
     Measured,
 }
 
+impl Finding {
+    /// The time at one of its sites, in ns, rounded.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of 0 to 1 of a time"
+    )]
+    pub fn time_at(&self, site: &Site) -> u64 {
+        (site.share.clamp(0.0, 1.0) * self.amount_ns as f64).round() as u64
+    }
+}
+
 /// A call site: a place in the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Site {

@@ -110,12 +110,7 @@ fn place(site: &Site) -> String {
 }
 
 fn amount(finding: &Finding, site: &Site) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of 0 to 1 of a time, rounded for display"
-    )]
-    let ns = (site.share.clamp(0.0, 1.0) * finding.amount_ns as f64).round() as u64;
+    let ns = finding.time_at(site);
     let share = percent(site.share);
     match site.count {
         0 | 1 => format!("{} ({share} of it)", time(ns)),

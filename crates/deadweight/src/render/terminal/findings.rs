@@ -201,12 +201,7 @@ fn callers(chain: &[String], room: usize) -> Vec<String> {
 
 /// `4 003 ×   426 ns`, or the site's share where nothing was counted.
 fn amount(finding: &Finding, site: &Site) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of 0 to 1 of a time, rounded for display"
-    )]
-    let ns = (site.share.clamp(0.0, 1.0) * finding.amount_ns as f64).round() as u64;
+    let ns = finding.time_at(site);
     match site.count {
         0 | 1 => time(ns),
         n => format!("{} × {:>7}", count(n), time(ns / n)),
