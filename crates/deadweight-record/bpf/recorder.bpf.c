@@ -54,6 +54,7 @@ struct switched_with_stack {
 };
 struct waking {
 	struct header header;
+	/* None: the stack shows whether an interrupt wakes the task. */
 	u64 flags;
 	u64 woken;
 	struct stack stack;

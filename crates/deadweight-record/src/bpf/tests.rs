@@ -28,7 +28,12 @@ impl Output {
     fn within(most: usize) -> Option<Self> {
         let opened = Self::open(most);
         if let Err(error) = &opened {
-            eprintln!("skipped: BPF programs are not allowed here: {error}");
+            // Elsewhere the programs themselves are at fault.
+            let refused = unsafe { libc::geteuid() } != 0
+                || !in_initial_pid_namespace()
+                || !std::path::Path::new("/sys/kernel/btf/vmlinux").exists();
+            assert!(refused, "{error}");
+            eprintln!("SKIPPED tests of BPF programs, which are not allowed here: {error}");
         }
         opened.ok()
     }
