@@ -83,16 +83,18 @@ impl Guest {
             let machine = command.spawn();
             machine.expect("qemu-system-x86_64, which `./setup.sh tests` installs")
         };
-        let ended = await_end(start(), &out).unwrap_or_else(|| {
-            eprintln!("the emulated machine did not come up, and is started anew");
-            await_end(start(), &out).unwrap_or(false)
-        });
+        let mut ended = await_end(start(), &out, &console);
+        if let End::Hangs(why) = ended {
+            eprintln!("the emulated machine {why}, and is started anew");
+            ended = await_end(start(), &out, &console);
+        }
         let said = fs::read(&out).unwrap_or_default();
         let guest = Self(taken_apart(&String::from_utf8_lossy(&said).replace('\r', "")));
         let console = fs::read(console).unwrap_or_default();
         for (name, _) in steps {
             let whole = guest.0.contains_key(*name);
-            assert!(ended && whole, "{name}: {}", String::from_utf8_lossy(&console));
+            let console = String::from_utf8_lossy(&console);
+            assert!(whole && matches!(ended, End::Off), "{name}: {ended:?}: {console}");
         }
         guest
     }
@@ -148,20 +150,43 @@ impl Doctor {
     }
 }
 
-/// Whether it ended in time; killed otherwise. None if it did not even come up: seen once in some dozen starts on a busy
-/// machine, before the first step runs.
-fn await_end(mut machine: Child, out: &Path) -> Option<bool> {
+/// How a machine ended.
+#[derive(Debug)]
+enum End {
+    /// It switched itself off.
+    Off,
+    /// It was killed, and the emulator is to blame: on a busy machine, one start in some dozens does not come up, or
+    /// loses an interrupt from one CPU to the other, and both wait for it forever.
+    Hangs(&'static str),
+    /// It was killed because it took too long.
+    Late,
+}
+
+/// Waits until it ends, or kills it.
+fn await_end(mut machine: Child, out: &Path, console: &Path) -> End {
     let start = Instant::now();
-    let is_up = || fs::metadata(out).is_ok_and(|said| said.len() > 0);
-    while start.elapsed() < if is_up() { PATIENCE } else { UP } {
+    let end = loop {
         if machine.try_wait().is_ok_and(|ended| ended.is_some()) {
-            return Some(true);
+            return End::Off;
+        }
+        let says = |words: &str| fs::read(console).is_ok_and(|said| contains(&said, words));
+        let is_up = fs::metadata(out).is_ok_and(|said| said.len() > 0);
+        if says("soft lockup") {
+            break End::Hangs("lost an interrupt");
+        } else if !is_up && start.elapsed() > UP {
+            break End::Hangs("did not come up");
+        } else if start.elapsed() > PATIENCE {
+            break End::Late;
         }
         sleep(Duration::from_millis(50));
-    }
+    };
     let _ = machine.kill();
     let _ = machine.wait();
-    is_up().then_some(false)
+    end
+}
+
+fn contains(bytes: &[u8], words: &str) -> bool {
+    bytes.windows(words.len()).any(|window| window == words.as_bytes())
 }
 
 /// The steps that are complete in an output.
