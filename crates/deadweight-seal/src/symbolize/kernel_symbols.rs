@@ -4,24 +4,36 @@
 //! until the kernel or its modules change. Does not interpret the names; see `deadweight_core::timeline::kernel_stacks`.
 
 use crate::hash::fold;
-use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where the kernel lists its symbols.
 pub(crate) const LIST: &str = "/proc/kallsyms";
+
+/// Bytes that are read at a time: several lines, also of the longest names.
+const WINDOW: usize = 4096;
 
 /// An address further than this behind the preceding symbol is in no known function.
 const FARTHEST: u64 = 1 << 20;
 
 /// The kernel's functions, in the form of its own list: one line each, in order of address.
 ///
-/// Searched as text: parsing a hundred thousand lines to look up some fifty would take longer than the rest of a short
-/// recording.
-#[derive(Debug, Default)]
-pub(crate) struct KernelNames {
-    lines: Vec<u8>,
+/// Searched as text, and in its file: reading a hundred thousand lines to look up some fifty would take longer than the
+/// rest of a short recording.
+#[derive(Debug)]
+pub(crate) enum KernelNames {
+    /// In memory.
+    Lines(Vec<u8>),
+    /// In a file of so many bytes.
+    Cached(File, u64),
+}
+
+impl Default for KernelNames {
+    fn default() -> Self {
+        Self::Lines(Vec::new())
+    }
 }
 
 impl KernelNames {
@@ -29,9 +41,10 @@ impl KernelNames {
     pub(crate) fn load() -> io::Result<Self> {
         let cached = cache_file();
         if let Some(file) = cached.as_deref().filter(|file| is_ours(file)) {
-            let names = Self { lines: fs::read(file)? };
-            if !names.is_empty() {
-                return Ok(names);
+            let file = File::open(file)?;
+            let size = file.metadata()?.len();
+            if size > 0 {
+                return Ok(Self::Cached(file, size));
             }
         }
         let names = Self::parse(&fs::read(LIST)?);
@@ -55,36 +68,62 @@ impl KernelNames {
             lines.extend_from_slice(name);
             lines.push(b'\n');
         }
-        Self { lines }
+        Self::Lines(lines)
     }
 
     /// Whether there are no names.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.size() == 0
     }
 
-    /// The function that holds `address`.
-    pub(crate) fn find(&self, address: u64) -> Option<&str> {
-        // The last line whose address is not greater begins in this range.
-        let (mut from, mut to) = (0, self.lines.len());
-        let mut found = None;
-        while from < to {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Lines(lines) => lines.len() as u64,
+            Self::Cached(_, size) => *size,
+        }
+    }
+
+    /// Some bytes from here on.
+    fn read(&self, at: u64, most: usize) -> Option<Vec<u8>> {
+        match self {
+            Self::Lines(lines) => {
+                let rest = lines.get(usize::try_from(at).ok()?..)?;
+                Some(rest[..rest.len().min(most)].to_vec())
+            }
+            Self::Cached(file, _) => {
+                let mut bytes = vec![0; most];
+                let read = file.read_at(&mut bytes, at).ok()?;
+                bytes.truncate(read);
+                Some(bytes)
+            }
+        }
+    }
+
+    /// The function that holds `address`. None in a damaged list.
+    pub(crate) fn find(&self, address: u64) -> Option<String> {
+        // The last line whose address is not greater begins in this range, at whose start a line begins.
+        let (mut from, mut to) = (0, self.size());
+        while to - from > WINDOW as u64 {
             let middle = from + (to - from) / 2;
-            let before = self.lines.get(from..middle)?;
-            let start = from + before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-            let line = self.lines.get(start..to)?;
-            let line = line.split(|b| *b == b'\n').next()?;
-            let (begin, name) = function(line)?;
-            if begin <= address {
-                found = Some((begin, name));
-                from = start + line.len() + 1;
+            let bytes = self.read(middle, WINDOW)?;
+            let start = bytes.iter().position(|byte| *byte == b'\n')? + 1;
+            let line = bytes.get(start..)?.split(|byte| *byte == b'\n').next()?;
+            let start = middle + start as u64;
+            if start >= to {
+                // No line is that long.
+                return None;
+            } else if function(line)?.0 <= address {
+                from = start;
             } else {
                 to = start;
             }
         }
-        let (begin, name) = found?;
+        // The line may end behind the range.
+        let bytes = self.read(from, 2 * WINDOW)?;
+        let lines = bytes.split(|byte| *byte == b'\n').map_while(function);
+        let (begin, name) = lines.take_while(|(begin, _)| *begin <= address).last()?;
         let name = std::str::from_utf8(name).ok()?;
-        (address - begin < FARTHEST).then_some(name)
+        (address - begin < FARTHEST).then(|| name.to_owned())
     }
 
     /// Writes the list to `file` and removes those of earlier kernels. Only the user may read kernel addresses.
@@ -98,7 +137,8 @@ impl KernelNames {
         }
         let draft = file.with_extension(std::process::id().to_string());
         let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        out.write_all(&self.lines)?;
+        let Self::Lines(lines) = self else { return Ok(()) };
+        out.write_all(lines)?;
         fs::rename(draft, file)
     }
 }
@@ -165,17 +205,35 @@ mod tests {
                     ffffffff81000100 t pipe_read\nffffffff81000180 D data\n\
                     ffffffffc0000000 t ext4_read\t[ext4]\nbroken\n";
         let names = KernelNames::parse(list.as_bytes());
-        assert_eq!(names.find(0xffff_ffff_8100_00ff), Some("start"));
-        assert_eq!(names.find(0xffff_ffff_8100_0190), Some("pipe_read"));
-        assert_eq!(names.find(0xffff_ffff_c000_0010), Some("ext4_read"));
+        assert_eq!(names.find(0xffff_ffff_8100_00ff).as_deref(), Some("start"));
+        assert_eq!(names.find(0xffff_ffff_8100_0190).as_deref(), Some("pipe_read"));
+        assert_eq!(names.find(0xffff_ffff_c000_0010).as_deref(), Some("ext4_read"));
         assert_eq!(names.find(0xffff_ffff_c900_0000), None);
         assert_eq!(names.find(16), None);
         let many: String = (1..=999).map(|i| format!("{:016x} t f{i}\n", i * 16)).collect();
         let names = KernelNames::parse(many.as_bytes());
         for i in 1..=999 {
-            assert_eq!(names.find(i * 16 + i % 16), Some(&*format!("f{i}")));
+            assert_eq!(names.find(i * 16 + i % 16), Some(format!("f{i}")));
         }
         assert_eq!(names.find(15), None);
+    }
+
+    #[test]
+    fn a_cached_list_is_searched_in_its_file() {
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("deadweight-kernel-names-{}", std::process::id()));
+        // Lines of different lengths, up to the kernel's longest name.
+        let name = |i: u64| format!("f{i}{}", "x".repeat(usize::try_from(i * 37 % 500).unwrap()));
+        let lines = (1..=5000).map(|i| format!("{:016x} t {}\n", i * 16, name(i)));
+        fs::write(&file, lines.collect::<String>()).unwrap();
+        let open = |size| KernelNames::Cached(File::open(&file).unwrap(), size);
+        let names = open(fs::metadata(&file).unwrap().len());
+        for i in 1..=5000 {
+            assert_eq!(names.find(i * 16 + i % 16), Some(name(i)));
+        }
+        fs::write(&file, vec![b'0'; 100_000]).unwrap();
+        assert_eq!(open(100_000).find(70), None);
+        fs::remove_file(file).unwrap();
     }
 
     #[test]

@@ -198,7 +198,7 @@ fn name_kernel_locations(symbols: &mut Symbols, images: &mut Images, locations: 
     }
     for at in locations {
         let name = names.find(symbols.locations[at.index()].addr.0).unwrap_or_default();
-        let function = symbols.intern(name);
+        let function = symbols.intern(&name);
         symbols.locations[at.index()].frames =
             vec![SourceFrame { function, ..SourceFrame::default() }];
     }
