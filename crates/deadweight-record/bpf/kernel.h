@@ -25,6 +25,7 @@ static long (*const get_stack)(void *context, void *frames, u32 size, u64 skip) 
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const read_kernel_text)(void *to, u32 size, const void *from) = (void *)115;
 static void *(*const current_task)(void) = (void *)158;
+static u64 (*const attach_cookie)(void *context) = (void *)174;
 
 /* Numbers that the recorder fills in: the address of such a name is its value. */
 extern const u8 task_pid[], task_tgid[], task_comm[], task_pagefault_disabled[], bprm_filename[];

@@ -21,6 +21,7 @@ enum record {
 	FAULT,
 	FAULT_END,
 	LOST,
+	MAIN,
 };
 
 /* The start of each record. */

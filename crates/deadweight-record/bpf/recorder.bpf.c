@@ -65,6 +65,11 @@ struct exec {
 	u32 former, place;
 	u8 path[PATH];
 };
+struct main {
+	struct header header;
+	/* Whether the C library is about to call it, rather than the command's own. */
+	u64 common;
+};
 struct fault_begin {
 	struct header header;
 	u64 address, ip, in_kernel;
@@ -430,5 +435,25 @@ SECTION("perf_event/major")
 int on_major_end(void *context)
 {
 	end_fault(1);
+	return 0;
+}
+
+/* At the start of `main`. The cookie says whose. */
+SECTION("uprobe.multi/main")
+int on_main(void *context)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu || !cpu->records)
+		return 0;
+	u64 current = running(cpu);
+	if (!is_followed(current))
+		return 0;
+	struct place place = reserve(cpu, sizeof(struct main));
+	struct main *record = (struct main *)place.header;
+	if (!record)
+		return 0;
+	begin(&record->header, ktime_ns(), current);
+	record->common = attach_cookie(context);
+	commit(&record->header, place.position, MAIN, sizeof *record);
 	return 0;
 }

@@ -12,6 +12,7 @@ mod btf;
 pub(crate) mod high_rate;
 mod kernel_types;
 pub(crate) mod layout;
+mod load;
 mod object;
 mod ring;
 mod sys;
@@ -20,14 +21,19 @@ use crate::perf::schema::Role;
 use crate::procfs::memory_budget::memory_left;
 use kernel_types::KernelTypes;
 use layout::{FOLLOWED_WORDS, STACK_SLOTS, STACK_TIMES_SIZE, call_filter, cpu_state, task_entry};
+use load::Target;
 use object::{Object, Value};
 pub(crate) use ring::RecordRing;
 use ring::Rings;
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use sys::{Attachment, LoadedProgram, Map, SharedMap};
+pub(crate) use sys::Attachment;
+use sys::{LoadedProgram, Map, SharedMap};
 
 /// One in this many counted calls is timed, as in `bpf/counting.h`.
 pub(crate) const TIME_ONE_IN: i32 = 29;
@@ -38,19 +44,29 @@ const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
 const OBJECT: &[u8] = include_bytes!("../../bpf/recorder.x86.bpf.o");
 #[cfg(not(target_arch = "x86_64"))]
 const OBJECT: &[u8] = &[];
+/// Identifies the compiled programs: FNV-1a of their bytes.
+pub(crate) const PROGRAMS_ID: u64 = {
+    let (mut id, mut at) = (0xcbf2_9ce4_8422_2325_u64, 0);
+    while at < OBJECT.len() {
+        id = (id ^ OBJECT[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    id
+};
 
-/// The tracepoints with programs.
+/// The tracepoints with programs. They are attached from the last to the first, and loaded from the first to the last:
+/// the longest first.
 const TRACEPOINTS: [&str; 10] = [
-    "sched_process_fork",
-    "sched_process_exec",
+    "sys_enter",
+    "sys_exit",
     "sched_switch",
     "sched_waking",
     "page_fault_user",
     "page_fault_kernel",
     "local_timer_entry",
     "local_timer_exit",
-    "sys_exit",
-    "sys_enter",
+    "sched_process_exec",
+    "sched_process_fork",
 ];
 /// Tracepoints that not every architecture has.
 const OPTIONAL: [&str; 2] = ["local_timer_entry", "local_timer_exit"];
@@ -85,6 +101,8 @@ pub(crate) struct Programs {
     sites: [Map; 3],
     /// At the ends of faults served from memory, and from storage.
     fault_ends: Vec<LoadedProgram>,
+    /// At the start of `main`; none before Linux 6.6.
+    main: Option<LoadedProgram>,
     attached: Vec<Attachment>,
 }
 
@@ -116,24 +134,30 @@ impl Programs {
             rings: Arc::new(Rings::new(cpus, ring_size)?),
             sites: [sites()?, sites()?, sites()?],
             fault_ends: Vec::new(),
+            main: None,
             attached: Vec::new(),
         };
         let members = MEMBERS.map(|(_, structure, member)| (structure, member));
         let types = KernelTypes::find(&TRACEPOINTS, &members)?;
         let object = Object::read(OBJECT)?;
-        let value = |name: &str| programs.value(name, &types);
-        let mut loaded = Vec::new();
+        let mut wanted = Vec::new();
         for tracepoint in TRACEPOINTS {
             let id = match types.tracepoint(tracepoint) {
                 Err(_) if OPTIONAL.contains(&tracepoint) => continue,
                 found => found?,
             };
-            let code = object.program(&format!("tp_btf/{tracepoint}"), value)?;
-            loaded.push(LoadedProgram::typed_tracepoint(&code, id)?);
+            wanted.push((format!("tp_btf/{tracepoint}"), Target::Tracepoint(id)));
         }
-        let ends = ["perf_event/minor", "perf_event/major"];
-        let ends = ends.map(|end| LoadedProgram::perf_event(&object.program(end, value)?));
-        programs.fault_ends = ends.into_iter().collect::<io::Result<_>>()?;
+        let others = [
+            ("perf_event/minor", Target::Event),
+            ("perf_event/major", Target::Event),
+            ("uprobe.multi/main", Target::Uprobes),
+        ];
+        wanted.extend(others.map(|(section, target)| (section.to_owned(), target)));
+        let mut loaded = load::load(&object, &wanted, |name| programs.value(name, &types));
+        programs.main = loaded.pop().and_then(Result::ok);
+        let mut loaded = loaded.into_iter().collect::<io::Result<Vec<_>>>()?;
+        programs.fault_ends = loaded.split_off(loaded.len() - 2);
         Ok((programs, loaded))
     }
 
@@ -179,7 +203,7 @@ impl Programs {
                 other => break other?,
             }
         };
-        let attached = loaded.iter().map(LoadedProgram::attach);
+        let attached = loaded.iter().rev().map(LoadedProgram::attach);
         programs.attached = attached.collect::<io::Result<_>>()?;
         Ok(Arc::new(programs))
     }
@@ -208,6 +232,22 @@ impl Programs {
             .position(|known| *known == role)
             .ok_or(io::ErrorKind::InvalidInput)?;
         self.sites[at].set_event(cpu, event)
+    }
+
+    /// Records when followed tasks come to this place of a binary, where `main` begins, or where the C library is about
+    /// to call it. Ends with the result.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's refusal, or if it is older than Linux 6.6.
+    pub(crate) fn attach_to_main(
+        &self,
+        path: &Path,
+        offset: u64,
+        common: bool,
+    ) -> io::Result<Attachment> {
+        let program = self.main.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        program.attach_to_uprobe(&CString::new(path.as_os_str().as_bytes())?, offset, common.into())
     }
 
     /// The program for events that count faults served from memory, or from storage.

@@ -15,10 +15,13 @@ const ARRAY: u32 = 2;
 /// `BPF_F_MMAPABLE`.
 const MMAPABLE: u32 = 1 << 10;
 /// `BPF_PROG_TYPE_*`.
+const KPROBE: u32 = 2;
 const PERF_EVENT: u32 = 7;
 const TRACING: u32 = 26;
 /// `BPF_TRACE_RAW_TP`: a tracepoint whose arguments have types.
 const BTF_TRACEPOINT: u32 = 23;
+/// `BPF_TRACE_UPROBE_MULTI`.
+const UPROBES: u32 = 48;
 
 /// Bytes for the verifier's log, if it refuses a program.
 const VERIFIER_LOG: usize = 1 << 20;
@@ -30,6 +33,7 @@ enum Command {
     MapUpdate = 2,
     ProgramLoad = 5,
     RawTracepointOpen = 17,
+    LinkCreate = 28,
 }
 
 /// A BPF map.
@@ -56,9 +60,9 @@ unsafe impl Sync for SharedMap {}
 #[derive(Debug)]
 pub(super) struct LoadedProgram(OwnedFd);
 
-/// A program attached to a tracepoint while this value lives.
+/// A program attached to a tracepoint or a uprobe while this value lives.
 #[derive(Debug)]
-pub(super) struct Attachment(#[expect(dead_code, reason = "closed at its end")] OwnedFd);
+pub(crate) struct Attachment(OwnedFd);
 
 /// Calls `bpf(2)` with these 64-bit words as its attributes.
 fn bpf(command: Command, attributes: &[u64]) -> io::Result<i64> {
@@ -224,6 +228,11 @@ impl LoadedProgram {
         Self::new(TRACING, code, [BTF_TRACEPOINT, btf_id])
     }
 
+    /// For uprobes.
+    pub(super) fn uprobes(code: &[Instruction]) -> io::Result<Self> {
+        Self::new(KPROBE, code, [UPROBES, 0])
+    }
+
     fn new(
         kind: u32,
         code: &[Instruction],
@@ -271,6 +280,33 @@ impl LoadedProgram {
     pub(super) fn attach(&self) -> io::Result<Attachment> {
         let words = [0, pair(self.0.as_raw_fd().cast_unsigned(), 0)];
         Ok(Attachment(owned_fd(bpf(Command::RawTracepointOpen, &words)?)?))
+    }
+
+    /// Attaches it to a uprobe at this offset in a file, for all processes. The program finds the cookie there.
+    pub(super) fn attach_to_uprobe(
+        &self,
+        path: &CStr,
+        offset: u64,
+        cookie: u64,
+    ) -> io::Result<Attachment> {
+        // prog_fd, target_fd; attach_type, flags; path; offsets; ref_ctr_offsets; cookies; cnt, flags; pid.
+        let words = [
+            pair(self.0.as_raw_fd().cast_unsigned(), 0),
+            pair(UPROBES, 0),
+            path.as_ptr() as u64,
+            (&raw const offset) as u64,
+            0,
+            (&raw const cookie) as u64,
+            pair(1, 0),
+            0,
+        ];
+        Ok(Attachment(owned_fd(bpf(Command::LinkCreate, &words)?)?))
+    }
+}
+
+impl AsRawFd for Attachment {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 

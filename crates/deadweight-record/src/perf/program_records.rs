@@ -12,7 +12,7 @@ pub(crate) const FIRST: u32 = 0x1000;
 pub(crate) const HEADER_SIZE: usize = 24;
 
 /// What the programs record, by kind.
-const ROLES: [Role; 10] = [
+const ROLES: [Role; 12] = [
     Role::Enter,
     Role::Leave,
     Role::CallCounts,
@@ -23,6 +23,9 @@ const ROLES: [Role; 10] = [
     Role::TimerEnd,
     Role::Fault,
     Role::MinorEnd,
+    // Of lost records.
+    Role::Dummy,
+    Role::Main,
 ];
 /// The kind that reports lost records, above [`FIRST`].
 const LOST: u32 = 11;
@@ -43,9 +46,12 @@ pub(super) fn peek(kind: u32, record: &[u8]) -> Option<(u64, Option<Role>)> {
 
 fn role(kind: u32, record: &[u8]) -> Option<Role> {
     let index = usize::try_from(kind.checked_sub(FIRST)?).ok()?.checked_sub(1)?;
-    let role = *ROLES.get(index)?;
-    let major = role == Role::MinorEnd && u64_at(record, HEADER_SIZE)? != 0;
-    Some(if major { Role::MajorEnd } else { role })
+    let flag = || u64_at(record, HEADER_SIZE).map(|word| word != 0);
+    Some(match *ROLES.get(index)? {
+        Role::MinorEnd if flag()? => Role::MajorEnd,
+        Role::Main if flag()? => Role::CommonMain,
+        role => role,
+    })
 }
 
 /// Decodes a record of this kind.
@@ -125,6 +131,13 @@ mod tests {
         });
         let role = |major| peek(FIRST + 10, &bytes(FIRST + 10, &[major])).unwrap().1;
         assert_eq!([role(0), role(1)], [Some(Role::MinorEnd), Some(Role::MajorEnd)]);
+    }
+
+    #[test]
+    fn the_start_of_main_is_the_commands_own_or_the_c_librarys() {
+        let role = |common| peek(FIRST + 12, &bytes(FIRST + 12, &[common])).unwrap().1;
+        assert_eq!([role(0), role(1)], [Some(Role::Main), Some(Role::CommonMain)]);
+        decoded(12, &[1], |record| assert_eq!((record.task, record.at), (8, 1000)));
     }
 
     #[test]

@@ -72,11 +72,15 @@ impl Plan {
     #[must_use]
     pub fn detect() -> Self {
         let tracefs = Tracefs::open();
+        let switches = switches();
+        // Who may open an event for all tasks may open one for his own. The first event of a task costs the kernel 14 ms
+        // and makes each switch of the machine slower, so where that is not needed none is opened.
+        let own = if switches.available { Scope::AllTasks } else { Scope::TaskTree(0) };
         let capabilities = vec![
-            switches(),
+            switches,
             wake_ups(tracefs.as_ref()),
-            calls(tracefs.as_ref()),
-            samples(),
+            calls(tracefs.as_ref(), own),
+            samples(own),
             probes(),
             symbols(),
         ];
@@ -205,16 +209,16 @@ fn wake_ups(tracefs: Result<&Tracefs, &Error>) -> Capability {
     traced(tracefs, "wake-ups", gives, "sched/sched_waking", Scope::AllTasks)
 }
 
-fn calls(tracefs: Result<&Tracefs, &Error>) -> Capability {
+fn calls(tracefs: Result<&Tracefs, &Error>, scope: Scope) -> Capability {
     let gives = "system calls, tiny reads and writes, files, start-up";
-    traced(tracefs, "system calls", gives, "raw_syscalls/sys_enter", Scope::TaskTree(0))
+    traced(tracefs, "system calls", gives, "raw_syscalls/sys_enter", scope)
 }
 
-fn samples() -> Capability {
+fn samples(scope: Scope) -> Capability {
     let gives = "net work and everything inside user code";
     let clock = Source::Software(perf_event_open_sys::bindings::PERF_COUNT_SW_CPU_CLOCK);
     let event = Event { every: Every::Count(1_000_000), ..Event::of_each(clock, fields::BASE) };
-    tried("clock samples", gives, &event, Scope::TaskTree(0))
+    tried("clock samples", gives, &event, scope)
 }
 
 fn probes() -> Capability {

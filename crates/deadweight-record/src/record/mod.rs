@@ -108,7 +108,7 @@ impl Recording {
         let mut probes = request.probes.clone();
         probes.extend(probes::of_language(request));
         let level = plan.rung.level;
-        let without_events = series.without_events()?;
+        let before_events = series.before_events()?;
         let closing_lock = (level < Level::Root).then(deferred_close::hold_off_closing).flatten();
         let cpus = procfs::online_cpus();
         let programs = (level == Level::Root).then(|| series.programs(&cpus)).flatten();
@@ -119,7 +119,7 @@ impl Recording {
             let blind_cpus = self_test::blind_cpus(&mut session)?;
             session.open_switches(&blind_cpus)?;
         }
-        let mut overhead = series.overhead(&mut session, without_events.as_ref())?;
+        let mut overhead = series.overhead(&mut session, before_events)?;
         if level == Level::Root {
             // There samples show what the kernel did for recording.
             overhead.death = 0;

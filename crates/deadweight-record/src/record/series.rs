@@ -10,7 +10,7 @@ use crate::perf::deferred_close::DeferredClose;
 use crate::plan::Plan;
 use crate::ptrace::{self, StopCosts};
 use crate::session::Session;
-use crate::session::calibrate::{self, Measured};
+use crate::session::known_overhead::Before;
 use deadweight_trace::Overhead;
 use deadweight_trace::raw::Sink;
 use std::fmt;
@@ -31,35 +31,32 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 #[derive(Default)]
 pub struct RecordingSeries {
     before: Option<DeferredClose>,
-    overhead: Option<Overhead>,
-    /// The duration of one unrecorded empty system call, in ns.
-    bare_call: f64,
+    /// The duration of one unrecorded empty system call, in ns, and the overhead.
+    known: Option<(f64, Overhead)>,
     programs: Option<Arc<Programs>>,
     stops: Option<StopCosts>,
 }
 
 impl RecordingSeries {
-    /// The first half of the calibration, while no event is open.
-    pub(crate) fn without_events(&self) -> Result<Option<Measured>, Error> {
-        if self.overhead.is_some() {
-            return Ok(None);
+    /// What is known of the tracing overhead while no event is open.
+    pub(crate) fn before_events(&self) -> Result<Before, Error> {
+        match self.known {
+            Some((call, overhead)) => Ok(Before::Known(call, overhead)),
+            None => Before::events(),
         }
-        calibrate::without_events().map(Some)
     }
 
-    /// The tracing overhead. Does the second half of the calibration if there was a first.
+    /// The tracing overhead.
     pub(crate) fn overhead(
         &mut self,
         session: &mut Session,
-        without_events: Option<&Measured>,
+        before: Before,
     ) -> Result<Overhead, Error> {
-        if let Some(without_events) = without_events {
-            let with_events = calibrate::with_events(session, without_events)?;
-            self.overhead = Some(calibrate::overhead(without_events, &with_events));
-            self.bare_call = without_events.call;
-        }
-        let overhead = self.overhead.unwrap_or_default();
-        session.calibrated(self.bare_call, &overhead);
+        let (call, overhead) = match self.known {
+            Some(known) => known,
+            None => *self.known.insert(before.with_events(session)?),
+        };
+        session.calibrated(call, &overhead);
         Ok(overhead)
     }
 
@@ -87,6 +84,6 @@ impl RecordingSeries {
 
 impl fmt::Debug for RecordingSeries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingSeries").field("overhead", &self.overhead).finish_non_exhaustive()
+        f.debug_struct("RecordingSeries").field("known", &self.known).finish_non_exhaustive()
     }
 }

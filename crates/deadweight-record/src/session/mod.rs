@@ -21,18 +21,19 @@
 mod attached;
 mod bpf_events;
 mod breakpoints;
-pub(crate) mod calibrate;
+mod calibrate;
 mod call_events;
 pub(crate) mod counting;
 pub(crate) mod decimate;
 mod decimated_call;
+pub(crate) mod known_overhead;
 pub(crate) mod probes;
 mod root_rung;
 mod sampling_clock;
 pub(crate) mod self_test;
 mod user_rung;
 
-use crate::bpf::{Programs, RecordRing};
+use crate::bpf::{Attachment, Programs, RecordRing};
 use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::deferred_close::EventFiles;
@@ -46,6 +47,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 pub(crate) use breakpoints::Breakpoints;
 pub(crate) use call_events::RetiredEvents;
@@ -101,6 +103,8 @@ pub(crate) struct Session {
     /// Events at single calls, and one for each of their tracepoints that keeps it in use.
     call_events: Vec<call_events::CallEvent>,
     keep_open: Vec<Open>,
+    /// A program at each start of `main`; none where events of perf record them.
+    mains: Vec<Attachment>,
     /// In place of uprobes, on the user rung.
     pub(crate) breakpoints: BreakpointSet,
     /// Duration of an unrecorded empty system call, in ns; 0 if not measured.
@@ -148,6 +152,7 @@ impl Session {
             bpf_events: None,
             call_events: Vec::new(),
             keep_open: Vec::new(),
+            mains: Vec::new(),
             breakpoints: BreakpointSet::default(),
             bare_call: 0.0,
             recording_call: 0,
@@ -171,12 +176,24 @@ impl Session {
     ) -> Result<(), Error> {
         let leader = Event::of_each(Source::Dummy, fields::BASE);
         let largest = RING_SIZES[if programs.is_some() { 2 } else { 0 }];
-        self.map_rings((&leader, Scope::AllTasks), largest)?;
-        if programs.is_none_or(|programs| self.open_bpf_events(programs).is_err()) {
-            self.open_tracepoints(program)?;
-        }
+        let rest = thread::scope(|scope| {
+            let mains = programs.clone();
+            let mains =
+                mains.map(|programs| scope.spawn(move || attach_to_mains(&programs, entries)));
+            self.map_rings((&leader, Scope::AllTasks), largest)?;
+            let by_programs =
+                programs.is_some_and(|programs| self.open_bpf_events(programs).is_ok());
+            if !by_programs {
+                self.open_tracepoints(program)?;
+                return Ok(entries.iter().collect());
+            }
+            let attached = mains.and_then(|mains| mains.join().ok());
+            let (attached, rest) = attached.unwrap_or_default();
+            self.mains = attached;
+            Ok(rest)
+        })?;
         self.follow_by_programs(program);
-        self.open_uprobes(entries, probes)
+        self.open_uprobes(&rest, probes)
     }
 
     /// Opens events of perf that record what BPF programs would.
@@ -262,7 +279,7 @@ impl Session {
         Ok(())
     }
 
-    fn open_uprobes(&mut self, entries: &[Entry], probes: &[Probe]) -> Result<(), Error> {
+    fn open_uprobes(&mut self, entries: &[&Entry], probes: &[Probe]) -> Result<(), Error> {
         let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")
             .ok()
             .and_then(|text| text.trim().parse().ok());
@@ -422,7 +439,9 @@ impl Session {
         files.sort_unstable();
         let harmless = files.split_off(files.partition_point(|(rank, _)| *rank < HARMLESS));
         let bare = |files: Vec<(u8, RawFd)>| files.into_iter().map(|(_, fd)| fd).collect();
-        EventFiles { slowing: bare(files), harmless: bare(harmless) }
+        let mut slowing: Vec<_> = bare(files);
+        slowing.extend(self.mains.iter().map(AsRawFd::as_raw_fd));
+        EventFiles { slowing, harmless: bare(harmless) }
     }
 
     /// Enables the wide events.
@@ -483,6 +502,21 @@ fn probe_event(probe: &Probe, source: Source) -> Event {
         _ => mask,
     });
     event
+}
+
+/// Attaches a program to each of these, and returns those where that is not possible. Takes the kernel some 8 ms.
+fn attach_to_mains<'a>(
+    programs: &Programs,
+    entries: &'a [Entry],
+) -> (Vec<Attachment>, Vec<&'a Entry>) {
+    let (mut attached, mut rest) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match programs.attach_to_main(&entry.path, entry.offset, entry.common) {
+            Ok(one) => attached.push(one),
+            Err(_) => rest.push(entry),
+        }
+    }
+    (attached, rest)
 }
 
 fn uprobe(kind: u32, path: &Path, offset: u64) -> std::io::Result<Source> {

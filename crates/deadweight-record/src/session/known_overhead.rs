@@ -1,0 +1,229 @@
+//! The tracing overhead: as earlier calibrations of this boot found it, or from a new one.
+//!
+//! Calibrating takes some 20 ms. The results of the latest ones are kept, and their median counts: it is more precise
+//! than one. A quick check decides which of them can be right now. Where events of perf record everything, each
+//! recording calibrates anew.
+
+use super::Session;
+use super::calibrate::{self, Measured};
+use crate::bpf::PROGRAMS_ID;
+use crate::clock::now;
+use crate::error::Error;
+use crate::perf::private_dir::Folder;
+use crate::procfs;
+use deadweight_trace::Overhead;
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+/// The file that keeps calibrations.
+const CACHE: &str = "calibrations";
+/// So many are kept, and with so many none is made.
+const MOST: usize = 5;
+const ENOUGH: usize = 3;
+/// Older ones do not count, in ns: 20 minutes.
+const MAX_AGE: u64 = 1_200_000_000_000;
+/// How much faster an unrecorded call and a first touch may be than they were, as a part.
+const TOLERANCE: f64 = 0.1;
+/// How many times as slow they may be: as slow as beside a busy task on the same core.
+const SLOWEST: f64 = 1.75;
+/// So many quick checks, each of some 0.5 ms: a processor that was idle is slow at first.
+const TRIES: u32 = 4;
+/// Members of [`Overhead`] that are calibrated.
+const MEMBERS: usize = 8;
+
+/// One calibration.
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Calibration {
+    /// On the clock of events, in ns.
+    at: u64,
+    /// An empty call and a first touch of a page without events, in ns.
+    quick: [f64; 2],
+    overhead: [u64; MEMBERS],
+}
+
+/// What is known before any event is open.
+#[derive(Debug)]
+pub(crate) enum Before {
+    /// From the cache: the duration of an unrecorded empty call, in ns, and the overhead.
+    Known(f64, Overhead),
+    /// The first half of a calibration.
+    Measured(Measured),
+}
+
+impl Before {
+    /// Looks for earlier calibrations, or does the first half of a new one.
+    ///
+    /// # Errors
+    ///
+    /// If a child cannot be started.
+    pub(crate) fn events() -> Result<Self, Error> {
+        let undisturbed = undisturbed(kept(Folder::open().as_ref()));
+        if let Some((quick, overhead)) = median(&undisturbed)
+            && (0..TRIES).any(|_| is_plausible(quick, calibrate::quick()))
+        {
+            return Ok(Self::Known(quick[0], overhead));
+        }
+        calibrate::without_events().map(Self::Measured)
+    }
+
+    /// The duration of an unrecorded empty call, in ns, and the overhead in this session. Does the second half of a
+    /// calibration if there was a first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Before::events`], or if an event is refused.
+    pub(crate) fn with_events(self, session: &mut Session) -> Result<(f64, Overhead), Error> {
+        let without_events = match self {
+            Self::Known(call, overhead) if session.has_programs() => return Ok((call, overhead)),
+            // The session's events do not touch the child.
+            Self::Known(..) => calibrate::without_events()?,
+            Self::Measured(measured) => measured,
+        };
+        let with_events = calibrate::with_events(session, &without_events)?;
+        let overhead = calibrate::overhead(&without_events, &with_events);
+        if session.has_programs() {
+            let quick = [without_events.call, without_events.fault];
+            keep(Calibration { at: now(), quick, overhead: numbers(&overhead) });
+        }
+        Ok((without_events.call, overhead))
+    }
+}
+
+/// Calibrations of this boot that are not too old, the latest last.
+fn kept(folder: Option<&Folder>) -> Vec<Calibration> {
+    let text = folder.and_then(|folder| folder.read(CACHE)).unwrap_or_default();
+    let mut kept = parse(&text, &key());
+    let now = now();
+    kept.retain(|one| one.at <= now && now - one.at <= MAX_AGE);
+    kept
+}
+
+fn keep(calibration: Calibration) {
+    let Some(folder) = Folder::open() else { return };
+    let mut all = kept(Some(&folder));
+    all.push(calibration);
+    let first = all.len().saturating_sub(MOST);
+    folder.write(CACHE, &render(&all[first..], &key()));
+}
+
+/// Those whose calls without events took no longer than the shortest: others were measured beside a busy task.
+fn undisturbed(mut kept: Vec<Calibration>) -> Vec<Calibration> {
+    let shortest = kept.iter().map(|one| one.quick[0]).fold(f64::MAX, f64::min);
+    kept.retain(|one| one.quick[0] <= shortest * (1.0 + TOLERANCE));
+    kept
+}
+
+/// The median of each number; none of too few calibrations.
+fn median(all: &[Calibration]) -> Option<([f64; 2], Overhead)> {
+    if all.len() < ENOUGH {
+        return None;
+    }
+    let quick = std::array::from_fn(|at| {
+        middle(all.iter().map(|one| one.quick[at]).collect(), f64::total_cmp)
+    });
+    let numbers = std::array::from_fn(|at| {
+        middle(all.iter().map(|one| one.overhead[at]).collect(), u64::cmp)
+    });
+    Some((quick, overhead(numbers)))
+}
+
+fn middle<T: Copy>(mut all: Vec<T>, compare: impl Fn(&T, &T) -> Ordering) -> T {
+    all.sort_unstable_by(compare);
+    all[all.len() / 2]
+}
+
+/// Whether calls and first touches without events, which took so long `then`, may take so long `now`, in ns.
+fn is_plausible(then: [f64; 2], now: [f64; 2]) -> bool {
+    let fits = |(then, now): (f64, f64)| now >= then * (1.0 - TOLERANCE) && now <= then * SLOWEST;
+    then.into_iter().zip(now).all(fits)
+}
+
+fn numbers(overhead: &Overhead) -> [u64; MEMBERS] {
+    let Overhead { syscall_user, syscall_kernel, fault_user, fault_kernel, .. } = *overhead;
+    let Overhead { switch, sample, death, site, .. } = *overhead;
+    [syscall_user, syscall_kernel, fault_user, fault_kernel, switch, sample, death, site]
+}
+
+fn overhead(numbers: [u64; MEMBERS]) -> Overhead {
+    let [syscall_user, syscall_kernel, fault_user, fault_kernel, switch, sample, death, site] =
+        numbers;
+    Overhead {
+        syscall_user,
+        syscall_kernel,
+        fault_user,
+        fault_kernel,
+        switch,
+        sample,
+        death,
+        site,
+        ..Overhead::default()
+    }
+}
+
+/// Identifies the boot, the CPUs, and the programs whose cost it is.
+fn key() -> String {
+    let boot = procfs::line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    format!("1 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
+}
+
+fn render(calibrations: &[Calibration], key: &str) -> String {
+    let mut text = format!("{key}\n");
+    for Calibration { at, quick: [call, fault], overhead } in calibrations {
+        _ = write!(text, "{at} {call} {fault}");
+        overhead.iter().for_each(|number| _ = write!(text, " {number}"));
+        text.push('\n');
+    }
+    text
+}
+
+/// None of another key, and no damaged line.
+fn parse(text: &str, key: &str) -> Vec<Calibration> {
+    let Some((first, rest)) = text.split_once('\n') else { return Vec::new() };
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let at = words.next()?.parse().ok()?;
+        let mut time = || words.next()?.parse().ok().filter(|time| *time > 0.0);
+        let quick = [time()?, time()?];
+        let overhead: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        Some(Calibration { at, quick, overhead: overhead.try_into().ok()? })
+    };
+    rest.lines().filter(|_| first == key).filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calibration(call: f64, number: u64) -> Calibration {
+        Calibration { at: 5, quick: [call, 600.0], overhead: [number; MEMBERS] }
+    }
+
+    #[test]
+    fn what_was_kept_is_read_again_for_the_same_boot_and_programs_only() {
+        let all = [calibration(80.5, 3), calibration(81.0, 4)];
+        let text = render(&all, "boot 1");
+        assert_eq!(parse(&text, "boot 1"), all);
+        assert_eq!(parse(&text, "boot 2"), []);
+        assert_eq!(parse(&text[..text.len() - 3], "boot 1"), all[..1]);
+        assert_eq!(
+            parse("boot 1\n5 -1 600 1 2 3 4 5 6 7 8\n5 NaN 6 1 2 3 4 5 6 7 8", "boot 1"),
+            []
+        );
+    }
+
+    #[test]
+    fn the_median_of_undisturbed_calibrations_counts() {
+        let mut all = vec![calibration(80.0, 9), calibration(82.0, 4), calibration(120.0, 1)];
+        assert_eq!(median(&undisturbed(all.clone())), None, "two are undisturbed");
+        all.push(calibration(79.0, 5));
+        let (quick, overhead) = median(&undisturbed(all)).unwrap();
+        assert_eq!((quick, overhead.site), ([80.0, 600.0], 5));
+    }
+
+    #[test]
+    fn the_same_machine_may_be_busy_but_not_faster() {
+        let then = [80.0, 600.0];
+        assert!(is_plausible(then, [80.0, 610.0]) && is_plausible(then, [130.0, 900.0]));
+        assert!(!is_plausible(then, [60.0, 600.0]) && !is_plausible(then, [80.0, 1200.0]));
+    }
+}
