@@ -19,22 +19,23 @@ pub(super) enum Target {
     Tracepoint(u32),
     /// An event of perf.
     Event,
-    /// Uprobes.
-    Uprobes,
 }
 
 /// Loads the program of each section. `value` gives what stands for a name.
+///
+/// # Errors
+///
+/// The first of the kernel's refusals.
 pub(super) fn load(
     object: &Object<'_>,
     wanted: &[(String, Target)],
     value: impl Fn(&str) -> Option<Value> + Sync,
-) -> Vec<io::Result<LoadedProgram>> {
+) -> io::Result<Vec<LoadedProgram>> {
     let load_one = |(section, target): &(String, Target)| {
         let code = object.program(section, &value)?;
         match target {
             Target::Tracepoint(id) => LoadedProgram::typed_tracepoint(&code, *id),
             Target::Event => LoadedProgram::perf_event(&code),
-            Target::Uprobes => LoadedProgram::uprobes(&code),
         }
     };
     let next = AtomicUsize::new(0);

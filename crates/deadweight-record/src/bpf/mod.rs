@@ -32,6 +32,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 pub(crate) use sys::Attachment;
 use sys::{LoadedProgram, Map, SharedMap};
 
@@ -68,6 +69,9 @@ const TRACEPOINTS: [&str; 10] = [
     "sched_process_exec",
     "sched_process_fork",
 ];
+/// The programs at the ends of page faults, and at the start of `main`.
+const FAULT_ENDS: [&str; 2] = ["perf_event/minor", "perf_event/major"];
+const MAIN: &str = "uprobe.multi/main";
 /// Tracepoints that not every architecture has.
 const OPTIONAL: [&str; 2] = ["local_timer_entry", "local_timer_exit"];
 /// Offsets of members that the programs read: name in the programs, structure, member.
@@ -101,9 +105,26 @@ pub(crate) struct Programs {
     sites: [Map; 3],
     /// At the ends of faults served from memory, and from storage.
     fault_ends: Vec<LoadedProgram>,
-    /// At the start of `main`; none before Linux 6.6.
-    main: Option<LoadedProgram>,
+    /// None before Linux 6.6.
+    main: Option<MainProgram>,
     attached: Vec<Attachment>,
+}
+
+/// The program for starts of `main`.
+#[derive(Debug)]
+pub(crate) struct MainProgram(LoadedProgram);
+
+impl MainProgram {
+    /// Records when followed tasks come to this place of a binary: where `main` begins, or where the C library is about
+    /// to call it. Ends with the result. Takes the kernel some 10 ms.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's refusal.
+    pub(crate) fn attach(&self, path: &Path, offset: u64, common: bool) -> io::Result<Attachment> {
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        self.0.attach_to_uprobe(&path, offset, common.into())
+    }
 }
 
 /// Whether BPF programs may run here: loads and closes them.
@@ -112,7 +133,7 @@ pub(crate) struct Programs {
 ///
 /// The kernel's refusal, or a PID namespace whose ids differ from those in records.
 pub(crate) fn is_allowed() -> io::Result<()> {
-    Programs::load(1, RING_SIZES[3]).map(drop)
+    Programs::load(1, RING_SIZES[3], |_| ()).map(drop)
 }
 
 pub(crate) fn in_initial_pid_namespace() -> bool {
@@ -120,8 +141,12 @@ pub(crate) fn in_initial_pid_namespace() -> bool {
 }
 
 impl Programs {
-    /// Loads the programs without attaching them.
-    fn load(cpus: usize, ring_size: usize) -> io::Result<(Self, Vec<LoadedProgram>)> {
+    /// Loads the programs without attaching them. Does `beside` as soon as the one for `main` is loaded.
+    fn load<T: Send>(
+        cpus: usize,
+        ring_size: usize,
+        beside: impl FnOnce(&MainProgram) -> T + Send,
+    ) -> io::Result<(Self, Vec<LoadedProgram>, Option<T>)> {
         if !in_initial_pid_namespace() {
             return Err(io::Error::other("this is not the initial PID namespace"));
         }
@@ -148,17 +173,22 @@ impl Programs {
             };
             wanted.push((format!("tp_btf/{tracepoint}"), Target::Tracepoint(id)));
         }
-        let others = [
-            ("perf_event/minor", Target::Event),
-            ("perf_event/major", Target::Event),
-            ("uprobe.multi/main", Target::Uprobes),
-        ];
-        wanted.extend(others.map(|(section, target)| (section.to_owned(), target)));
-        let mut loaded = load::load(&object, &wanted, |name| programs.value(name, &types));
-        programs.main = loaded.pop().and_then(Result::ok);
-        let mut loaded = loaded.into_iter().collect::<io::Result<Vec<_>>>()?;
-        programs.fault_ends = loaded.split_off(loaded.len() - 2);
-        Ok((programs, loaded))
+        wanted.extend(FAULT_ENDS.map(|section| (section.to_owned(), Target::Event)));
+        let value = |name: &str| programs.value(name, &types);
+        let (mut loaded, main) = thread::scope(|scope| {
+            let main = scope.spawn(|| {
+                let code = object.program(MAIN, value).ok()?;
+                let main = MainProgram(LoadedProgram::uprobes(&code).ok()?);
+                let result = beside(&main);
+                Some((main, result))
+            });
+            let loaded = load::load(&object, &wanted, value)?;
+            Ok::<_, io::Error>((loaded, main.join().ok().flatten()))
+        })?;
+        programs.fault_ends = loaded.split_off(loaded.len() - FAULT_ENDS.len());
+        let (main, result) = main.unzip();
+        programs.main = main;
+        Ok((programs, loaded, result))
     }
 
     /// What stands for a name in the programs.
@@ -187,25 +217,34 @@ impl Programs {
     ///
     /// As [`is_allowed`], or if memory is short: the more that is recorded in a time, the more has to wait for the
     /// decoder. Then events of perf record.
-    pub(crate) fn start(cpus: &[i32]) -> io::Result<Arc<Self>> {
+    ///
+    /// Does `beside` at the same time, with the program for `main`. No result if there is none.
+    pub(crate) fn start<T: Send>(
+        cpus: &[i32],
+        beside: impl FnMut(&MainProgram) -> T + Send,
+    ) -> io::Result<(Arc<Self>, Option<T>)> {
         let most = usize::try_from(memory_left() / 32).unwrap_or(usize::MAX);
-        Self::start_within(cpus, most / (last_of(cpus) + 1))
+        Self::start_within(cpus, most / (last_of(cpus) + 1), beside)
     }
 
     /// The same, with this much memory for each ring.
-    fn start_within(cpus: &[i32], most: usize) -> io::Result<Arc<Self>> {
+    fn start_within<T: Send>(
+        cpus: &[i32],
+        most: usize,
+        mut beside: impl FnMut(&MainProgram) -> T + Send,
+    ) -> io::Result<(Arc<Self>, Option<T>)> {
         let last = last_of(cpus);
         let mut sizes = RING_SIZES.into_iter().filter(|size| *size <= most).peekable();
-        let (mut programs, loaded) = loop {
+        let (mut programs, loaded, result) = loop {
             let size = sizes.next().ok_or(io::ErrorKind::OutOfMemory)?;
-            match Self::load(last + 1, size) {
+            match Self::load(last + 1, size, &mut beside) {
                 Err(error) if too_large(&error) && sizes.peek().is_some() => {}
                 other => break other?,
             }
         };
         let attached = loaded.iter().rev().map(LoadedProgram::attach);
         programs.attached = attached.collect::<io::Result<_>>()?;
-        Ok(Arc::new(programs))
+        Ok((Arc::new(programs), result))
     }
 
     /// The ring of this CPU.
@@ -234,20 +273,9 @@ impl Programs {
         self.sites[at].set_event(cpu, event)
     }
 
-    /// Records when followed tasks come to this place of a binary, where `main` begins, or where the C library is about
-    /// to call it. Ends with the result.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's refusal, or if it is older than Linux 6.6.
-    pub(crate) fn attach_to_main(
-        &self,
-        path: &Path,
-        offset: u64,
-        common: bool,
-    ) -> io::Result<Attachment> {
-        let program = self.main.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        program.attach_to_uprobe(&CString::new(path.as_os_str().as_bytes())?, offset, common.into())
+    /// The program for starts of `main`.
+    pub(crate) fn main(&self) -> Option<&MainProgram> {
+        self.main.as_ref()
     }
 
     /// The program for events that count faults served from memory, or from storage.

@@ -151,6 +151,8 @@ impl SharedMap {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        // A child that outlives this process must not keep the memory. SAFETY: the new mapping.
+        unsafe { libc::madvise(base, size, libc::MADV_DONTFORK) };
         Ok(Self { map, base: base.cast(), size, stride: value })
     }
 

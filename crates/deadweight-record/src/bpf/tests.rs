@@ -41,7 +41,7 @@ impl Output {
     fn open(most: usize) -> io::Result<Self> {
         let event = |source| Event::of_each(source, fields::BASE | fields::RAW);
         let cpus = crate::procfs::online_cpus();
-        let programs = Programs::start_within(&cpus, most)?;
+        let (programs, _) = Programs::start_within(&cpus, most, |_| ())?;
         let mut schema = Schema::default();
         schema.set_programs();
         let (mut records, mut rings, mut events) = (vec![], vec![], vec![]);

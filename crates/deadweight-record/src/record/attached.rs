@@ -64,7 +64,8 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     let probes = probes::of_language(&request);
     let cpus = procfs::online_cpus();
     let before_events = Before::events()?;
-    let programs = Programs::start(&cpus).ok();
+    let programs = Programs::start(&cpus, |_| ()).ok();
+    let programs = programs.map(|(programs, _)| (programs, Vec::new()));
     let mut session = Session::open(NO_PROGRAM, &cpus, &[], &probes, programs, None)?;
     let blind_cpus = self_test::blind_cpus(&mut session)?;
     session.open_switches(&blind_cpus)?;

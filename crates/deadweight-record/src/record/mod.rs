@@ -111,7 +111,7 @@ impl Recording {
         let before_events = series.before_events()?;
         let closing_lock = (level < Level::Root).then(deferred_close::hold_off_closing).flatten();
         let cpus = procfs::online_cpus();
-        let programs = (level == Level::Root).then(|| series.programs(&cpus)).flatten();
+        let programs = (level == Level::Root).then(|| series.programs(&cpus, &entries)).flatten();
         let user_access =
             (level == Level::User).then(|| UserAccess::find(cpus.len())).transpose()?;
         let mut session = Session::open(pid, &cpus, &entries, &probes, programs, user_access)?;

@@ -3,14 +3,14 @@
 //! `record` does the recordings themselves.
 
 use super::record_in;
-use crate::bpf::Programs;
+use crate::bpf::{Attachment, MainProgram, Programs};
 use crate::error::Error;
 use crate::launch::{Outcome, Request};
 use crate::perf::deferred_close::DeferredClose;
 use crate::plan::Plan;
 use crate::ptrace::{self, StopCosts};
-use crate::session::Session;
 use crate::session::known_overhead::Before;
+use crate::session::{Entry, Session, attach_to_mains};
 use deadweight_trace::Overhead;
 use deadweight_trace::raw::Sink;
 use std::fmt;
@@ -62,9 +62,20 @@ impl RecordingSeries {
 
     /// The BPF programs that record system calls, loaded at the first recording that needs them; none where the
     /// kernel refuses them.
-    pub(crate) fn programs(&mut self, cpus: &[i32]) -> Option<Arc<Programs>> {
-        self.programs = self.programs.take().or_else(|| Programs::start(cpus).ok());
-        self.programs.clone()
+    ///
+    /// With them come their attachments to starts of `main`.
+    pub(crate) fn programs(
+        &mut self,
+        cpus: &[i32],
+        entries: &[Entry],
+    ) -> Option<(Arc<Programs>, Vec<Attachment>)> {
+        let attach = |main: &MainProgram| attach_to_mains(main, entries);
+        if let Some(programs) = &self.programs {
+            return Some((programs.clone(), programs.main().map(attach).unwrap_or_default()));
+        }
+        let (programs, attached) = Programs::start(cpus, attach).ok()?;
+        self.programs = Some(programs.clone());
+        Some((programs, attached.unwrap_or_default()))
     }
 
     /// The cost of a ptrace stop, measured the first time.

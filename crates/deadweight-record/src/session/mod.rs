@@ -33,7 +33,7 @@ mod sampling_clock;
 pub(crate) mod self_test;
 mod user_rung;
 
-use crate::bpf::{Attachment, Programs, RecordRing};
+use crate::bpf::{Attachment, MainProgram, Programs, RecordRing};
 use crate::error::Error;
 use crate::launch::{Probe, Register};
 use crate::perf::deferred_close::EventFiles;
@@ -47,7 +47,6 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 
 pub(crate) use breakpoints::Breakpoints;
 pub(crate) use call_events::RetiredEvents;
@@ -128,14 +127,15 @@ pub(crate) struct Entry {
 }
 
 impl Session {
-    /// Opens everything for the process behind the barrier. Wide events still need
+    /// Opens everything for the process behind the barrier. BPF programs come with their attachments to starts of
+    /// `main`, see [`attach_to_mains`]. Wide events still need
     /// [`Session::enable`]; the others start at its exec.
     pub(crate) fn open(
         program: i32,
         cpus: &[i32],
         entries: &[Entry],
         probes: &[Probe],
-        programs: Option<Arc<Programs>>,
+        programs: Option<(Arc<Programs>, Vec<Attachment>)>,
         user_access: Option<UserAccess>,
     ) -> Result<Self, Error> {
         let mut session = Self {
@@ -172,28 +172,19 @@ impl Session {
         program: i32,
         entries: &[Entry],
         probes: &[Probe],
-        programs: Option<Arc<Programs>>,
+        programs: Option<(Arc<Programs>, Vec<Attachment>)>,
     ) -> Result<(), Error> {
         let leader = Event::of_each(Source::Dummy, fields::BASE);
         let largest = RING_SIZES[if programs.is_some() { 2 } else { 0 }];
-        let rest = thread::scope(|scope| {
-            let mains = programs.clone();
-            let mains =
-                mains.map(|programs| scope.spawn(move || attach_to_mains(&programs, entries)));
-            self.map_rings((&leader, Scope::AllTasks), largest)?;
-            let by_programs =
-                programs.is_some_and(|programs| self.open_bpf_events(programs).is_ok());
-            if !by_programs {
-                self.open_tracepoints(program)?;
-                return Ok(entries.iter().collect());
+        self.map_rings((&leader, Scope::AllTasks), largest)?;
+        match programs {
+            Some((programs, mains)) if self.open_bpf_events(programs.clone()).is_ok() => {
+                self.mains = mains;
             }
-            let attached = mains.and_then(|mains| mains.join().ok());
-            let (attached, rest) = attached.unwrap_or_default();
-            self.mains = attached;
-            Ok(rest)
-        })?;
+            _ => self.open_tracepoints(program)?,
+        }
         self.follow_by_programs(program);
-        self.open_uprobes(&rest, probes)
+        self.open_uprobes(entries, probes)
     }
 
     /// Opens events of perf that record what BPF programs would.
@@ -279,7 +270,7 @@ impl Session {
         Ok(())
     }
 
-    fn open_uprobes(&mut self, entries: &[&Entry], probes: &[Probe]) -> Result<(), Error> {
+    fn open_uprobes(&mut self, entries: &[Entry], probes: &[Probe]) -> Result<(), Error> {
         let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")
             .ok()
             .and_then(|text| text.trim().parse().ok());
@@ -290,7 +281,8 @@ impl Session {
             }
             return Ok(());
         };
-        for entry in entries {
+        let by_perf = entries.iter().filter(|_| self.mains.is_empty());
+        for entry in by_perf.collect::<Vec<_>>() {
             let role = if entry.common { Role::CommonMain } else { Role::Main };
             let source = uprobe(kind, &entry.path, entry.offset);
             let place = source.map(|source| Event::of_each(source, fields::BASE));
@@ -504,19 +496,10 @@ fn probe_event(probe: &Probe, source: Source) -> Event {
     event
 }
 
-/// Attaches a program to each of these, and returns those where that is not possible. Takes the kernel some 8 ms.
-fn attach_to_mains<'a>(
-    programs: &Programs,
-    entries: &'a [Entry],
-) -> (Vec<Attachment>, Vec<&'a Entry>) {
-    let (mut attached, mut rest) = (Vec::new(), Vec::new());
-    for entry in entries {
-        match programs.attach_to_main(&entry.path, entry.offset, entry.common) {
-            Ok(one) => attached.push(one),
-            Err(_) => rest.push(entry),
-        }
-    }
-    (attached, rest)
+/// Attaches the program to all of these; to none if one of them is refused, because then perf's uprobes say why.
+pub(crate) fn attach_to_mains(program: &MainProgram, entries: &[Entry]) -> Vec<Attachment> {
+    let attach = |entry: &Entry| program.attach(&entry.path, entry.offset, entry.common);
+    entries.iter().map(attach).collect::<std::io::Result<_>>().unwrap_or_default()
 }
 
 fn uprobe(kind: u32, path: &Path, offset: u64) -> std::io::Result<Source> {
