@@ -86,9 +86,13 @@ def prepare(folder):
 
 
 def clean(command, folder):
+    os.chdir(folder)
+    nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
     start = time.monotonic()
-    done = subprocess.run(["sh", "-c", command], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.monotonic() - start, done.returncode
+    # Without Python's own work around it, some 0.5 ms.
+    child = os.posix_spawn("/bin/sh", ["sh", "-c", command], os.environ, file_actions=nothing)
+    status = os.waitpid(child, 0)[1]
+    return time.monotonic() - start, os.waitstatus_to_exitcode(status)
 
 
 def traced(binary, command, folder):
