@@ -40,4 +40,4 @@ struct map {
 	u32 unused;
 };
 extern const struct map cpus, rings, followed, tasks, call_filters, stack_times;
-extern const struct map call_sites, fault_sites, wait_sites;
+extern const struct map call_sites, fault_sites, wait_sites, alarms;

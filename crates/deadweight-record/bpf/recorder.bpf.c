@@ -16,6 +16,10 @@
 #define CPU_STACK_INTERVAL 100000
 #define CPU_STACK_BURST 256
 
+/* The recorder is woken after this many bytes of records; a stack counts as so many. */
+#define ALARM_BYTES 32768
+#define STACK_BYTES 1024
+
 /* States of a task: those that tracepoints show, and dead. */
 #define SHOWN_STATES 0x7f
 #define UNINTERRUPTIBLE 0x02
@@ -90,7 +94,18 @@ INLINE int output_site(void *context, struct cpu *cpu, u64 now, const struct map
 	u64 nothing = 0;
 	if (!is_due(&cpu->stacks_until, now, CPU_STACK_INTERVAL, CPU_STACK_BURST))
 		return 0;
+	cpu->alarmed -= STACK_BYTES;
 	return perf_event_output(context, sites, THIS_CPU, &nothing, sizeof nothing) == 0;
+}
+
+/* Wakes the recorder, which looks at the ring only now and then, if there is much in it. */
+INLINE void alarm(void *context, struct cpu *cpu)
+{
+	u64 nothing = 0;
+	if (likely(cpu->head - cpu->alarmed < ALARM_BYTES))
+		return;
+	cpu->alarmed = cpu->head;
+	perf_event_output(context, &alarms, THIS_CPU, &nothing, sizeof nothing);
 }
 
 SECTION("tp_btf/sys_enter")
@@ -125,6 +140,7 @@ int on_sys_enter(u64 *context)
 	if (times && cpu->records && is_due(&times->call, now, CALL_STACK_INTERVAL, STACK_BURST) &&
 	    output_site(context, cpu, now, &call_sites))
 		times->in_call = (u32)current;
+	alarm(context, cpu);
 	return 0;
 }
 
@@ -250,6 +266,7 @@ int on_switch(u64 *context)
 	if (times && state != EXIT_DEAD && times->in_call != (u32)current &&
 	    is_due(&times->wait, now, WAIT_STACK_INTERVAL, STACK_BURST))
 		output_site(context, cpu, now, &wait_sites);
+	alarm(context, cpu);
 	/* Copying the stack may have faulted, and asked for the task. */
 	cpu->current = id_of(next);
 	return 0;
@@ -399,7 +416,7 @@ int on_kernel_fault(u64 *context)
 	return 0;
 }
 
-INLINE void end_fault(u64 major)
+INLINE void end_fault(void *context, u64 major)
 {
 	struct cpu *cpu = this_cpu();
 	if (!cpu || !cpu->records)
@@ -421,20 +438,21 @@ INLINE void end_fault(u64 major)
 	begin(&end->header, ktime_ns(), current);
 	end->major = major;
 	commit(&end->header, place.position, FAULT_END, sizeof *end);
+	alarm(context, cpu);
 }
 
 /* The kernel counts a fault when it has served it. */
 SECTION("perf_event/minor")
 int on_minor_end(void *context)
 {
-	end_fault(0);
+	end_fault(context, 0);
 	return 0;
 }
 
 SECTION("perf_event/major")
 int on_major_end(void *context)
 {
-	end_fault(1);
+	end_fault(context, 1);
 	return 0;
 }
 

@@ -26,7 +26,9 @@ struct cpu {
 	struct fault fault;
 	/* When stacks were taken on this CPU, see `is_due`. */
 	u64 stacks_until;
-	u64 unused[7];
+	/* The ring's end when the recorder was woken last. */
+	u64 alarmed;
+	u64 unused[6];
 	/* What the recorder has read of the ring, on a cache line of its own. */
 	u64 tail;
 	u64 unused_too[7];

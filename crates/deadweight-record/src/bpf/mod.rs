@@ -103,6 +103,7 @@ pub(crate) struct Programs {
     rings: Arc<Rings>,
     /// In the order of [`SITE_ROLES`].
     sites: [Map; 3],
+    alarms: Map,
     /// At the ends of faults served from memory, and from storage.
     fault_ends: Vec<LoadedProgram>,
     /// None before Linux 6.6.
@@ -158,6 +159,7 @@ impl Programs {
             stack_times: Map::array(STACK_TIMES_SIZE, STACK_SLOTS)?,
             rings: Arc::new(Rings::new(cpus, ring_size)?),
             sites: [sites()?, sites()?, sites()?],
+            alarms: sites()?,
             fault_ends: Vec::new(),
             main: None,
             attached: Vec::new(),
@@ -207,6 +209,7 @@ impl Programs {
             "tasks" => self.tasks.fd(),
             "call_filters" => self.call_filters.fd(),
             "stack_times" => self.stack_times.fd(),
+            "alarms" => self.alarms.fd(),
             _ => return None,
         }))
     }
@@ -271,6 +274,15 @@ impl Programs {
             .position(|known| *known == role)
             .ok_or(io::ErrorKind::InvalidInput)?;
         self.sites[at].set_event(cpu, event)
+    }
+
+    /// Much in the ring of this CPU becomes a record of this event, which wakes who polls its ring.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's refusal.
+    pub(crate) fn set_alarm(&self, cpu: u32, event: RawFd) -> io::Result<()> {
+        self.alarms.set_event(cpu, event)
     }
 
     /// The program for starts of `main`.

@@ -357,6 +357,8 @@ impl<'s> Follow<'s> {
             Role::Switch => return self.switch(record, sample),
             Role::Waking => return self.waking(record, sample),
             Role::CallCounts => return self.counted(record, sample),
+            // Only wakes the recorder; maybe of a task that was switched out already.
+            Role::Dummy => return,
             _ if !self.follows(record.task) => return,
             // BPF programs also report the time behind the barrier.
             role if role.is_by_programs() && self.is_before_exec(record.task) => return,
@@ -407,7 +409,7 @@ impl<'s> Follow<'s> {
             Role::Probe(number) => self.probe(record, sample, number),
             Role::Count(number) => self.count(record, sample, number, false),
             Role::CountStack(number) => self.count(record, sample, number, true),
-            Role::Dummy | Role::Switch | Role::Waking | Role::Exec | Role::CallCounts => {}
+            Role::Switch | Role::Waking | Role::Exec | Role::CallCounts | Role::Dummy => {}
         }
     }
 

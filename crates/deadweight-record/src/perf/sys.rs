@@ -57,6 +57,8 @@ pub(crate) struct Event {
     pub(crate) no_kernel_chain: bool,
     /// Omit the user's part of the call chain.
     pub(crate) no_user_chain: bool,
+    /// Each record wakes who polls its ring.
+    pub(crate) wakes: bool,
 }
 
 /// The tasks that an event follows.
@@ -151,6 +153,7 @@ impl Event {
             no_kernel: false,
             no_kernel_chain: false,
             no_user_chain: false,
+            wakes: false,
         }
     }
 
@@ -171,10 +174,10 @@ impl Event {
         attr.set_disabled(1);
         attr.set_use_clockid(1);
         attr.set_sample_id_all(1);
-        // No wake-ups: the recorder polls the rings. (The default would be a wake-up at every record; a reader that
-        // waits for the rings is woken by each exit of a task.)
-        attr.set_watermark(1);
-        attr.__bindgen_anon_2.wakeup_watermark = u32::MAX;
+        // No wake-ups: the recorder looks at the rings now and then. (The default would be a wake-up at every record; a
+        // reader that waits for the ring of a task's event is woken by each exit of a task.)
+        attr.set_watermark((!self.wakes).into());
+        attr.__bindgen_anon_2.wakeup_watermark = if self.wakes { 1 } else { u32::MAX };
         attr.set_exclude_kernel(self.no_kernel.into());
         attr.set_exclude_hv(self.no_kernel.into());
         attr.set_exclude_callchain_kernel(self.no_kernel_chain.into());

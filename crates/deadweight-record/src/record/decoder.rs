@@ -8,8 +8,10 @@ use crate::follow::Follow;
 use crate::follow::merge::Merge;
 use crate::perf::schema::Schema;
 use crate::session::decimate::DecimationStart;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
 
 /// From the drain to the decoder.
 pub(super) enum Drained {
@@ -27,6 +29,25 @@ pub(super) enum Drained {
     DecimationStart(DecimationStart),
 }
 
+/// For so long decoding waits, unless this many bytes wait or the program ends: it takes time of a CPU that may share
+/// its core with the program's. Programs that run longer cannot be decoded at their end.
+const GRACE: Duration = Duration::from_secs(1);
+const MOST_HELD_BACK: usize = 16 << 20;
+
+/// All messages, in their order; the first ones at the end of the grace.
+fn held_back<'a>(
+    from_drain: &'a Receiver<Drained>,
+    shared: &Shared,
+) -> impl Iterator<Item = Drained> + use<'a> {
+    let (begin, mut held) = (Instant::now(), VecDeque::new());
+    while !shared.ended.load(Ordering::Relaxed) && shared.backlog() < MOST_HELD_BACK {
+        let left = GRACE.saturating_sub(begin.elapsed());
+        let Ok(drained) = from_drain.recv_timeout(left) else { break };
+        held.push_back(drained);
+    }
+    held.into_iter().chain(std::iter::from_fn(|| from_drain.recv().ok()))
+}
+
 /// Decodes until the last horizon.
 pub(super) fn decode(
     from_drain: &Receiver<Drained>,
@@ -38,7 +59,7 @@ pub(super) fn decode(
 ) {
     let mut passed_on = false;
     let mut full = Vec::new();
-    while let Ok(drained) = from_drain.recv() {
+    for drained in held_back(from_drain, shared) {
         if shared.is_far_behind() || shared.ended.load(Ordering::Relaxed) {
             priority.lift();
         } else if shared.has_caught_up() {

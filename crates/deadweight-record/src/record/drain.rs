@@ -17,6 +17,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 /// How often the drain checks whether a ring fills up or system calls come at a high rate: some hundred in that time.
 const POLL_MS: i32 = 1;
+/// The same while BPF programs write little: they wake the drain when they write more.
+const QUIET_POLL_MS: i32 = 20;
 /// How often it copies the rings in any case, in ns.
 const COPY_NS: u64 = 50_000_000;
 /// A fault's record comes with its end, and counted calls with their output: at most this many ns after the time in
@@ -47,12 +49,11 @@ pub(super) fn drain(
     let mut rings = AllRings::take(&mut session);
     let mut decimation = Decimation::new(&session);
     let mut breakpoints = Breakpoints::of(&session, &rings.perf);
-    let mut polled = libc::pollfd { fd: wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut pause = Pause::new(wake, &session);
     let mut previous = PreviousRound::default();
     let mut known = session.schema.events();
     loop {
-        // SAFETY: one open descriptor.
-        unsafe { libc::poll(&mut polled, 1, POLL_MS) };
+        pause.pass();
         let ended = shared.ended.load(Ordering::SeqCst);
         if ended {
             // If that fails, events run until they are closed just below.
@@ -102,6 +103,31 @@ pub(super) fn drain(
     }
     if let Some(warning) = breakpoints.and_then(|breakpoints| breakpoints.warning(&session)) {
         lock(&shared.warnings).push(warning);
+    }
+}
+
+/// Waits between two rounds of the drain.
+struct Pause {
+    /// The end of the program, then the alarms of the BPF programs.
+    polled: Vec<libc::pollfd>,
+    alarmed: bool,
+}
+
+impl Pause {
+    fn new(wake: &Wake, session: &Session) -> Self {
+        let files = [wake.as_raw_fd()].into_iter().chain(session.alarms());
+        let polled = files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        Self { polled: polled.collect(), alarmed: false }
+    }
+
+    /// Passes the time until there is something to do, but a millisecond after an alarm.
+    fn pass(&mut self) {
+        let often = self.alarmed || self.polled.len() == 1;
+        let (files, timeout) =
+            if often { (1, POLL_MS) } else { (self.polled.len(), QUIET_POLL_MS) };
+        // SAFETY: that many open descriptors.
+        unsafe { libc::poll(self.polled.as_mut_ptr(), files as libc::nfds_t, timeout) };
+        self.alarmed = !often && self.polled[1..].iter().any(|file| file.revents != 0);
     }
 }
 

@@ -99,6 +99,11 @@ impl Shared {
         backlog < most
     }
 
+    /// Copied bytes that are not decoded.
+    pub(super) fn backlog(&self) -> usize {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
     /// Whether so many bytes wait that decoding must get normal priority.
     pub(super) fn is_far_behind(&self) -> bool {
         self.backlog.load(Ordering::Relaxed) > self.most.load(Ordering::Relaxed) / 2

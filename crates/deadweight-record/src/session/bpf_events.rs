@@ -9,7 +9,7 @@ use crate::perf::sys::{Event, Open, Scope, Source};
 use deadweight_trace::Overhead;
 use perf_event_open_sys::bindings as abi;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 /// The programs, and their events. Dropping it ends the following of all tasks.
@@ -38,6 +38,13 @@ impl Session {
             }
             events.extend(opened);
         }
+        let alarm = Event { wakes: true, ..Event::of_each(Source::BpfOutput, fields::BASE) };
+        let alarms = self.open_everywhere(Role::Dummy, Ok(&alarm), Scope::AllTasks)?;
+        for (cpu, open) in self.cpus.iter().zip(&alarms) {
+            open.enable()?;
+            programs.set_alarm(cpu.cast_unsigned(), open.as_raw_fd())?;
+        }
+        events.extend(alarms);
         let ends = [
             (Role::MinorEnd, abi::PERF_COUNT_SW_PAGE_FAULTS_MIN),
             (Role::MajorEnd, abi::PERF_COUNT_SW_PAGE_FAULTS_MAJ),
@@ -63,6 +70,14 @@ impl Session {
     /// Whether BPF programs record, rather than events of perf.
     pub(crate) fn has_programs(&self) -> bool {
         self.bpf_events.is_some()
+    }
+
+    /// Descriptors that become readable when the programs have written much; none where events of perf may write much
+    /// too.
+    pub(crate) fn alarms(&self) -> Vec<RawFd> {
+        let by_perf = self.counting.is_active() || self.schema.has(Role::Probe(0));
+        let leaders = self.leaders.iter().filter(|_| self.has_programs() && !by_perf);
+        leaders.map(AsRawFd::as_raw_fd).collect()
     }
 
     /// Starts or stops the output of the programs.

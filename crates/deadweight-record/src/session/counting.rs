@@ -140,6 +140,11 @@ impl Session {
 }
 
 impl Counting {
+    /// Whether calls of functions are counted.
+    pub(crate) fn is_active(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Disables all uprobes, nearly at one instant, if there are enough hits; true if so.
     pub(crate) fn stop_if_enough(&mut self) -> bool {
         let Some(open) = self.open.take_if(|open| open.is_enough()) else { return false };
