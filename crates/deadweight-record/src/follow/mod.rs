@@ -9,6 +9,7 @@
 //! reused, so births, in order of time, decide which tasks belong to the program.
 
 mod attached;
+mod cold_events;
 mod counted_places;
 mod decimated;
 mod elevated;
@@ -130,6 +131,8 @@ struct Task {
 #[derive(Copy, Clone, Default)]
 struct CpuHolder {
     task: u32,
+    /// When an event of a followed task was last recorded here, in ns.
+    latest: u64,
     /// Switches from the idle task with a tracepoint; without one (known from a switch record only).
     idle_seen: u32,
     idle_unseen: u32,
@@ -366,6 +369,7 @@ impl<'s> Follow<'s> {
             Role::WaitSite => {}
             _ => self.note_on_cpu(record, record.task),
         }
+        self.note_gap(record, sample.role);
         match sample.role {
             Role::Enter => self.enter(record, sample),
             Role::EnterNth => self.enter_nth(record, sample),
@@ -410,6 +414,18 @@ impl<'s> Follow<'s> {
             Role::Count(number) => self.count(record, sample, number, false),
             Role::CountStack(number) => self.count(record, sample, number, true),
             Role::Switch | Role::Waking | Role::Exec | Role::CallCounts | Role::Dummy => {}
+        }
+    }
+
+    /// Notes how long ago the previous event on this CPU was.
+    fn note_gap(&mut self, record: &Record<'_>, role: Role) {
+        let Some(cpu) = self.cpus.get_mut(record.cpu as usize) else { return };
+        let gap = record.at.saturating_sub(cpu.latest);
+        cpu.latest = record.at;
+        match role {
+            Role::Enter => self.stats.calls.add(gap),
+            Role::Fault => self.stats.faults.add(gap),
+            _ => {}
         }
     }
 

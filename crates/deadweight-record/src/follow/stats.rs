@@ -1,7 +1,9 @@
 //! Counts of a recording as a whole, and the warnings that follow from them. For single tasks see `follow`.
 
+use super::cold_events::ColdEvents;
 use crate::bpf::TIME_ONE_IN;
 use crate::session::NTH;
+use crate::session::known_overhead::Cold;
 use deadweight_trace::Overhead;
 
 /// Counts of a recording.
@@ -35,6 +37,9 @@ pub(crate) struct RecordingStats {
     pub(crate) switches: u32,
     /// Tasks that reuse a tid that the shared events exclude.
     pub(crate) reused_tids: u32,
+    /// Recorded calls and page faults.
+    pub(crate) calls: ColdEvents,
+    pub(crate) faults: ColdEvents,
     /// The root was switched out for the last time.
     pub(crate) root_dead: bool,
 }
@@ -59,9 +64,20 @@ impl ReducedCalls {
 }
 
 impl RecordingStats {
-    /// Scales the tracing overhead if there were fewer events for a part of the recording: a switch handles each
-    /// event in turn, an exit searches for each event among all.
-    pub(crate) fn scale_overhead(&self, overhead: &mut Overhead) {
+    /// The mean tracing overhead of this recording's events, given what a call and a fault cost more after other work,
+    /// in ns.
+    ///
+    /// There may have been fewer events for a part of the recording: a switch handles each event in turn, an exit
+    /// searches for each event among all.
+    pub(crate) fn scale_overhead(&self, overhead: &mut Overhead, cold: Cold) {
+        let half = |more: u64, events: ColdEvents| {
+            crate::timing::whole(more as f64 * events.share() / 2.0)
+        };
+        let (call, fault) = (half(cold.call, self.calls), half(cold.fault, self.faults));
+        overhead.syscall_user += call;
+        overhead.syscall_kernel += call;
+        overhead.fault_user += fault;
+        overhead.fault_kernel += fault;
         let Some(fewer) = &self.fork_burst else { return };
         let mean = |cost: &mut u64, before: u32, all: u32, left: f64| {
             let before = f64::from(before.min(all)) / f64::from(all.max(1));

@@ -50,6 +50,7 @@ impl Follow<'_> {
         let (prev, next) = (self.pids.here(prev), self.pids.here(next));
         if let Some(held) = self.cpus.get_mut(record.cpu as usize) {
             held.task = next;
+            held.latest = record.at;
             held.idle_seen += u32::from(prev == 0);
         }
         if self.follows(prev) {

@@ -19,7 +19,7 @@ use crate::procfs;
 use crate::procfs::memory_budget::oom_score;
 use crate::procfs::snapshot::{Snapshot, Target};
 use crate::ptrace;
-use crate::session::known_overhead::Before;
+use crate::session::known_overhead::{Before, Costs};
 use crate::session::probes;
 use crate::session::self_test;
 use crate::session::{NO_PROGRAM, Session};
@@ -69,7 +69,7 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     let mut session = Session::open(NO_PROGRAM, &cpus, &[], &probes, programs, None)?;
     let blind_cpus = self_test::blind_cpus(&mut session)?;
     session.open_switches(&blind_cpus)?;
-    let (bare_call, overhead) = before_events.with_events(&mut session)?;
+    let (bare_call, Costs { overhead, cold }) = before_events.with_events(&mut session)?;
     session.calibrated(bare_call, &overhead);
     let tasks = open_all(&mut session, &target)?;
     let sample_period = session.open_clock_of(&tasks, overhead.sample)?;
@@ -104,7 +104,7 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     drop(deferred_close);
     meta.blind_cpus = follow.blind_cpus();
     let stats = std::mem::take(&mut follow.stats);
-    Ok(conclude(sink, meta, &ended, shared, stats, &before))
+    Ok(conclude(sink, (meta, cold), &ended, shared, stats, &before))
 }
 
 /// The facts about the recording that are known before it begins.

@@ -35,6 +35,7 @@ use crate::procfs;
 use crate::procfs::memory_budget::oom_score;
 use crate::ptrace;
 use crate::session::counting::Reading;
+use crate::session::known_overhead::{Cold, Costs};
 use crate::session::probes;
 use crate::session::self_test;
 use crate::session::{Session, UserAccess};
@@ -93,6 +94,7 @@ struct Recording {
     counts: Vec<Reading>,
     main_is_probed: bool,
     meta: Meta,
+    cold: Cold,
 }
 
 impl Recording {
@@ -119,7 +121,7 @@ impl Recording {
             let blind_cpus = self_test::blind_cpus(&mut session)?;
             session.open_switches(&blind_cpus)?;
         }
-        let mut overhead = series.overhead(&mut session, before_events)?;
+        let Costs { mut overhead, cold } = series.costs(&mut session, before_events)?;
         if level == Level::Root {
             // There samples show what the kernel did for recording.
             overhead.death = 0;
@@ -147,6 +149,7 @@ impl Recording {
             counts,
             main_is_probed,
             meta,
+            cold,
         })
     }
 
@@ -165,6 +168,7 @@ impl Recording {
             counts,
             main_is_probed,
             mut meta,
+            cold,
         } = self;
         let descriptors = procfs::inherited_descriptors(root);
         let user_view = session
@@ -214,14 +218,14 @@ impl Recording {
         meta.rusage = Some(ended.usage);
         meta.blind_cpus = follow.blind_cpus();
         let stats = std::mem::take(&mut follow.stats);
-        Ok(conclude(sink, meta, &ended, shared, stats, &before))
+        Ok(conclude(sink, (meta, cold), &ended, shared, stats, &before))
     }
 }
 
 /// Passes the final facts to the sink, and sums up the recording.
 fn conclude(
     sink: &mut dyn Sink,
-    mut meta: Meta,
+    (mut meta, cold): (Meta, Cold),
     ended: &Ended,
     shared: Shared,
     stats: RecordingStats,
@@ -232,7 +236,7 @@ fn conclude(
     (meta.overhead.counted_user, meta.overhead.counted_kernel) = (counted.user, counted.kernel);
     meta.recorders = shared.recorders.into_inner().unwrap_or_else(PoisonError::into_inner);
     meta.decimated = stats.decimated;
-    stats.scale_overhead(&mut meta.overhead);
+    stats.scale_overhead(&mut meta.overhead, cold);
     meta.warnings.extend(stats.warnings());
     meta.warnings.extend(shared.warnings.into_inner().unwrap_or_else(PoisonError::into_inner));
     sink.finish(meta);

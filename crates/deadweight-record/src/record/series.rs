@@ -9,9 +9,8 @@ use crate::launch::{Outcome, Request};
 use crate::perf::deferred_close::DeferredClose;
 use crate::plan::Plan;
 use crate::ptrace::{self, StopCosts};
-use crate::session::known_overhead::Before;
+use crate::session::known_overhead::{Before, Costs};
 use crate::session::{Entry, Session, attach_to_mains};
-use deadweight_trace::Overhead;
 use deadweight_trace::raw::Sink;
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 pub struct RecordingSeries {
     before: Option<DeferredClose>,
     /// The duration of one unrecorded empty system call, in ns, and the overhead.
-    known: Option<(f64, Overhead)>,
+    known: Option<(f64, Costs)>,
     programs: Option<Arc<Programs>>,
     stops: Option<StopCosts>,
 }
@@ -41,23 +40,19 @@ impl RecordingSeries {
     /// What is known of the tracing overhead while no event is open.
     pub(crate) fn before_events(&self) -> Result<Before, Error> {
         match self.known {
-            Some((call, overhead)) => Ok(Before::Known(call, overhead)),
+            Some((call, costs)) => Ok(Before::Known(call, costs)),
             None => Before::events(),
         }
     }
 
     /// The tracing overhead.
-    pub(crate) fn overhead(
-        &mut self,
-        session: &mut Session,
-        before: Before,
-    ) -> Result<Overhead, Error> {
-        let (call, overhead) = match self.known {
+    pub(crate) fn costs(&mut self, session: &mut Session, before: Before) -> Result<Costs, Error> {
+        let (call, costs) = match self.known {
             Some(known) => known,
             None => *self.known.insert(before.with_events(session)?),
         };
-        session.calibrated(call, &overhead);
-        Ok(overhead)
+        session.calibrated(call, &costs.overhead);
+        Ok(costs)
     }
 
     /// The BPF programs that record system calls, loaded at the first recording that needs them; none where the

@@ -1,9 +1,10 @@
 //! Calibration: measures the tracing overhead on this machine. For what is kept of it see `known_overhead`.
 //!
 //! A child process does a little of everything, once without events and once with the session's events; the
-//! differences are the overhead. All in all some 15 ms. For stops, see `ptrace::calibrate`.
+//! differences are the overhead. All in all some 30 ms. For stops, see `ptrace::calibrate`.
 
 use super::Session;
+use super::known_overhead::Cold;
 use crate::clock::now;
 use crate::error::Error;
 use crate::perf::decode::{self, Body};
@@ -19,11 +20,21 @@ use std::ptr;
 /// Parts of the child's work: calls, round trips, forks, calls again, spins.
 const PARTS: u32 = 5;
 const PAGES: u64 = 60;
+/// Bytes of a page, at least.
+const PAGE: usize = 4096;
 const ROUNDS: u64 = 16;
 /// Steps of a spin that is timed to find how many make [`SPIN`].
 const STEPS: u64 = 2_000;
 /// Length of the spin in ns.
 const SPIN: f64 = 450_000.0;
+/// Bytes of memory that the child walks through: more than its CPU's caches hold but the last, and as much as a program
+/// uses between two samples.
+const WALK: usize = 4 << 20;
+const SPIN_WALK: usize = 1 << 20;
+/// Walks with a call or a fault after each.
+const WALKS: usize = 31;
+/// An event after other work costs no more than this many times more than among others.
+const MOST_COLDER: f64 = 5.0;
 /// Period in ns at which the spin is sampled: often enough to show even where a sample takes 15 µs, and seldom enough
 /// not to fill a ring.
 const FAST_PERIOD: u64 = 60_000;
@@ -34,7 +45,7 @@ const FAST_PERIOD: u64 = 60_000;
 pub(crate) struct Measured {
     /// One empty system call.
     pub(super) call: f64,
-    /// One of the first empty system calls: with events, its user stack is taken.
+    /// One of the first empty system calls, after other work: with events, its user stack is taken.
     first_call: f64,
     /// One first touch of a page.
     pub(super) fault: f64,
@@ -50,6 +61,9 @@ pub(crate) struct Measured {
     call_inside: f64,
     /// Samples during one spin; 0 without events.
     spin_samples: f64,
+    /// An empty call, and a first touch, after other work.
+    cold_call: f64,
+    cold_fault: f64,
 }
 
 impl Measured {
@@ -85,8 +99,20 @@ pub(super) fn overhead(without: &Measured, with: &Measured) -> Overhead {
         fault_kernel: whole(fault / 2.0),
         switch: whole(switch),
         sample: whole(sample),
-        site: whole((with.first_call - without.first_call).max(0.0) - call),
+        site: whole(with.first_call - without.first_call - (with.cold_call - without.cold_call)),
         death: whole((with.life - with.birth - (without.life - without.birth)).max(0.0)),
+    }
+}
+
+/// What a call and a fault cost more after other work than among others.
+pub(super) fn cold(without: &Measured, with: &Measured) -> Cold {
+    let more = |cold: [f64; 2], warm: [f64; 2]| {
+        let [cold, warm] = [cold[1] - cold[0], warm[1] - warm[0]].map(|cost| cost.max(0.0));
+        whole((cold - warm).min(MOST_COLDER * warm))
+    };
+    Cold {
+        call: more([without.cold_call, with.cold_call], [without.call, with.call]),
+        fault: more([without.cold_fault, with.cold_fault], [without.fault, with.fault]),
     }
 }
 
@@ -97,7 +123,8 @@ pub(super) fn quick() -> [f64; 2] {
 
 /// Runs the child without events.
 pub(super) fn without_events() -> Result<Measured, Error> {
-    let spin = best(1, || spin(STEPS));
+    let memory = Walk::new()?;
+    let spin = best(1, || memory.spin(STEPS));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some 100 000")]
     let steps = (STEPS as f64 * SPIN / spin.max(1.0)) as u64;
     measure(None, steps)
@@ -112,7 +139,7 @@ pub(super) fn with_events(
 }
 
 fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Error> {
-    let page = SharedPage::new()?;
+    let (page, memory) = (SharedPage::new()?, Walk::new()?);
     let mut go = [0; 2];
     // SAFETY: fills in two descriptors, closed below.
     if unsafe { libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -122,7 +149,7 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
     let child = match unsafe { libc::fork() } {
         -1 => return Err(Error::last("cannot fork")),
         // SAFETY: this is the child.
-        0 => unsafe { work(page.0, go, steps) },
+        0 => unsafe { work(page.0, &memory, go, steps) },
         child => child,
     };
     let events = session.as_deref_mut().map(|s| Events::open(s, child)).transpose();
@@ -232,7 +259,7 @@ impl Seen {
 ///
 /// # Safety
 /// Only in a forked child; `page` must be shared with the parent.
-unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
+unsafe fn work(page: *mut Page, memory: &Walk, go: [i32; 2], steps: u64) -> ! {
     // SAFETY: plain system calls; the page outlives the child.
     unsafe {
         libc::close(go[1]);
@@ -240,8 +267,11 @@ unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
         pin_to_this_cpu();
         let mut measured =
             Measured { call: f64::MAX, fault: f64::MAX, steps, ..Measured::default() };
-        measured.first_call = median_of_first_calls();
+        measured.first_call = memory.median_after_walks(FIRST_CALLS, one_call);
         measured.calls_and_faults();
+        measured.cold_call = memory.median_after_walks(WALKS, one_call);
+        let pages = Pages::new(WALKS);
+        measured.cold_fault = memory.median_after_walks(WALKS, |walk| pages.touch(walk));
         end_part(page, go[0]);
         measured.round = round_trip_time();
         end_part(page, go[0]);
@@ -250,23 +280,17 @@ unsafe fn work(page: *mut Page, go: [i32; 2], steps: u64) -> ! {
         measured.calls_and_faults();
         (*page).measured = measured;
         end_part(page, go[0]);
-        (*page).measured.spin = best(1, || spin(steps));
+        (*page).measured.spin = best(1, || memory.spin(steps));
         libc::_exit(0)
     }
 }
 
-/// The median duration of the first empty calls: fewer than those whose stacks are taken in any case.
-fn median_of_first_calls() -> f64 {
-    const FIRST: usize = 9;
-    let mut each = [0; FIRST];
-    for one in &mut each {
-        let start = now();
-        // SAFETY: there is no such descriptor.
-        unsafe { libc::syscall(libc::SYS_lseek, -1, 0, 0) };
-        *one = now() - start;
-    }
-    each.sort_unstable();
-    each[FIRST / 2] as f64
+/// Fewer than those whose stacks are taken in any case.
+const FIRST_CALLS: usize = 9;
+
+fn one_call(_: usize) {
+    // SAFETY: there is no such descriptor.
+    unsafe { libc::syscall(libc::SYS_lseek, -1, 0, 0) };
 }
 
 /// Lets the parent read the rings.
@@ -287,34 +311,75 @@ unsafe fn await_byte(fd: i32) {
     }
 }
 
-fn spin(steps: u64) {
-    let mut value = 1_u64;
-    for step in 0..steps {
-        value = black_box(value.wrapping_mul(3) ^ step);
+/// Memory that takes the place of the recorder's in the caches.
+struct Walk(Vec<u64>);
+
+impl Walk {
+    fn new() -> Result<Self, Error> {
+        // Each page has memory of its own, and does not fault later.
+        Ok(Self((0..WALK as u64 / 8).collect()))
+    }
+
+    /// The median time in ns of an action that comes after a walk.
+    fn median_after_walks(&self, walks: usize, mut act: impl FnMut(usize)) -> f64 {
+        let mut each = vec![0; walks];
+        for (walk, time) in each.iter_mut().enumerate() {
+            black_box(self.0.iter().step_by(8).fold(0, |sum, word| sum ^ word));
+            let start = now();
+            act(walk);
+            *time = now() - start;
+        }
+        each.sort_unstable();
+        each[walks / 2] as f64
+    }
+
+    /// Computes, and looks here and there into a part of the memory.
+    fn spin(&self, steps: u64) {
+        let mask = SPIN_WALK / 8 - 1;
+        let mut value = 1_u64;
+        for step in 0..steps {
+            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step | 1);
+            value ^= self.0[(value >> 40) as usize & mask];
+        }
+        black_box(value);
+    }
+}
+
+/// Untouched pages.
+struct Pages(*mut u8, usize);
+
+impl Pages {
+    fn new(pages: usize) -> Self {
+        let (size, access) = (pages * PAGE, libc::PROT_READ | libc::PROT_WRITE);
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let at = unsafe { libc::mmap(ptr::null_mut(), size, access, kind, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return Self(ptr::null_mut(), 0);
+        }
+        // SAFETY: the new mapping.
+        unsafe { libc::madvise(at, size, libc::MADV_NOHUGEPAGE) };
+        Self(at.cast(), pages)
+    }
+
+    fn touch(&self, page: usize) {
+        if page < self.1 {
+            // SAFETY: within the mapping.
+            unsafe { self.0.add(page * PAGE).write_volatile(1) };
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `new` mapped, once; nothing if that failed.
+        unsafe { libc::munmap(self.0.cast(), self.1 * PAGE) };
     }
 }
 
 fn touch_pages() {
-    let len = usize::try_from(PAGES * 4096).unwrap_or(4096);
-    // SAFETY: touches one byte in each page of a new mapping, then unmaps it.
-    unsafe {
-        let at = libc::mmap(
-            ptr::null_mut(),
-            len,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        if at == libc::MAP_FAILED {
-            return;
-        }
-        libc::madvise(at, len, libc::MADV_NOHUGEPAGE);
-        for offset in (0..len).step_by(4096) {
-            at.cast::<u8>().add(offset).write_volatile(1);
-        }
-        libc::munmap(at, len);
-    }
+    let pages = Pages::new(usize::try_from(PAGES).unwrap_or(0));
+    (0..pages.1).for_each(|page| pages.touch(page));
 }
 
 /// Mean time of a round trip of one byte between this process and a child on the same CPU.

@@ -28,8 +28,25 @@ const TOLERANCE: f64 = 0.1;
 const SLOWEST: f64 = 1.75;
 /// So many quick checks, each of some 0.5 ms: a processor that was idle is slow at first.
 const TRIES: u32 = 4;
-/// Members of [`Overhead`] that are calibrated.
-const MEMBERS: usize = 8;
+/// Members of [`Costs`] that are calibrated.
+const MEMBERS: usize = 10;
+
+/// What recording an event costs more after other work, when its memory has left the caches, than right after another
+/// event. In ns.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Cold {
+    /// A system call.
+    pub(crate) call: u64,
+    /// A page fault.
+    pub(crate) fault: u64,
+}
+
+/// The tracing overhead: of events that follow each other closely, and what others cost more.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Costs {
+    pub(crate) overhead: Overhead,
+    pub(crate) cold: Cold,
+}
 
 /// One calibration.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -38,14 +55,14 @@ struct Calibration {
     at: u64,
     /// An empty call and a first touch of a page without events, in ns.
     quick: [f64; 2],
-    overhead: [u64; MEMBERS],
+    costs: [u64; MEMBERS],
 }
 
 /// What is known before any event is open.
 #[derive(Debug)]
 pub(crate) enum Before {
     /// From the cache: the duration of an unrecorded empty call, in ns, and the overhead.
-    Known(f64, Overhead),
+    Known(f64, Costs),
     /// The first half of a calibration.
     Measured(Measured),
 }
@@ -58,10 +75,10 @@ impl Before {
     /// If a child cannot be started.
     pub(crate) fn events() -> Result<Self, Error> {
         let undisturbed = undisturbed(kept(Folder::open().as_ref()));
-        if let Some((quick, overhead)) = median(&undisturbed)
+        if let Some((quick, costs)) = median(&undisturbed)
             && (0..TRIES).any(|_| is_plausible(quick, calibrate::quick()))
         {
-            return Ok(Self::Known(quick[0], overhead));
+            return Ok(Self::Known(quick[0], costs));
         }
         calibrate::without_events().map(Self::Measured)
     }
@@ -72,20 +89,23 @@ impl Before {
     /// # Errors
     ///
     /// As [`Before::events`], or if an event is refused.
-    pub(crate) fn with_events(self, session: &mut Session) -> Result<(f64, Overhead), Error> {
+    pub(crate) fn with_events(self, session: &mut Session) -> Result<(f64, Costs), Error> {
         let without_events = match self {
-            Self::Known(call, overhead) if session.has_programs() => return Ok((call, overhead)),
+            Self::Known(call, costs) if session.has_programs() => return Ok((call, costs)),
             // The session's events do not touch the child.
             Self::Known(..) => calibrate::without_events()?,
             Self::Measured(measured) => measured,
         };
         let with_events = calibrate::with_events(session, &without_events)?;
-        let overhead = calibrate::overhead(&without_events, &with_events);
+        let costs = Costs {
+            overhead: calibrate::overhead(&without_events, &with_events),
+            cold: calibrate::cold(&without_events, &with_events),
+        };
         if session.has_programs() {
             let quick = [without_events.call, without_events.fault];
-            keep(Calibration { at: now(), quick, overhead: numbers(&overhead) });
+            keep(Calibration { at: now(), quick, costs: numbers(&costs) });
         }
-        Ok((without_events.call, overhead))
+        Ok((without_events.call, costs))
     }
 }
 
@@ -114,17 +134,16 @@ fn undisturbed(mut kept: Vec<Calibration>) -> Vec<Calibration> {
 }
 
 /// The median of each number; none of too few calibrations.
-fn median(all: &[Calibration]) -> Option<([f64; 2], Overhead)> {
+fn median(all: &[Calibration]) -> Option<([f64; 2], Costs)> {
     if all.len() < ENOUGH {
         return None;
     }
     let quick = std::array::from_fn(|at| {
         middle(all.iter().map(|one| one.quick[at]).collect(), f64::total_cmp)
     });
-    let numbers = std::array::from_fn(|at| {
-        middle(all.iter().map(|one| one.overhead[at]).collect(), u64::cmp)
-    });
-    Some((quick, overhead(numbers)))
+    let numbers =
+        std::array::from_fn(|at| middle(all.iter().map(|one| one.costs[at]).collect(), u64::cmp));
+    Some((quick, costs(numbers)))
 }
 
 fn middle<T: Copy>(mut all: Vec<T>, compare: impl Fn(&T, &T) -> Ordering) -> T {
@@ -138,16 +157,11 @@ fn is_plausible(then: [f64; 2], now: [f64; 2]) -> bool {
     then.into_iter().zip(now).all(fits)
 }
 
-fn numbers(overhead: &Overhead) -> [u64; MEMBERS] {
-    let Overhead { syscall_user, syscall_kernel, fault_user, fault_kernel, .. } = *overhead;
-    let Overhead { switch, sample, death, site, .. } = *overhead;
-    [syscall_user, syscall_kernel, fault_user, fault_kernel, switch, sample, death, site]
-}
-
-fn overhead(numbers: [u64; MEMBERS]) -> Overhead {
-    let [syscall_user, syscall_kernel, fault_user, fault_kernel, switch, sample, death, site] =
-        numbers;
-    Overhead {
+fn numbers(costs: &Costs) -> [u64; MEMBERS] {
+    let Overhead { syscall_user, syscall_kernel, fault_user, fault_kernel, .. } = costs.overhead;
+    let Overhead { switch, sample, death, site, .. } = costs.overhead;
+    let Cold { call, fault } = costs.cold;
+    [
         syscall_user,
         syscall_kernel,
         fault_user,
@@ -156,21 +170,30 @@ fn overhead(numbers: [u64; MEMBERS]) -> Overhead {
         sample,
         death,
         site,
-        ..Overhead::default()
-    }
+        call,
+        fault,
+    ]
+}
+
+fn costs(numbers: [u64; MEMBERS]) -> Costs {
+    let [syscall_user, syscall_kernel, fault_user, fault_kernel, ..] = numbers;
+    let [.., switch, sample, death, site, call, fault] = numbers;
+    let calls = Overhead { syscall_user, syscall_kernel, ..Overhead::default() };
+    let overhead = Overhead { fault_user, fault_kernel, switch, sample, death, site, ..calls };
+    Costs { overhead, cold: Cold { call, fault } }
 }
 
 /// Identifies the boot, the CPUs, and the programs whose cost it is.
 fn key() -> String {
     let boot = procfs::line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("1 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
+    format!("2 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
 }
 
 fn render(calibrations: &[Calibration], key: &str) -> String {
     let mut text = format!("{key}\n");
-    for Calibration { at, quick: [call, fault], overhead } in calibrations {
+    for Calibration { at, quick: [call, fault], costs } in calibrations {
         _ = write!(text, "{at} {call} {fault}");
-        overhead.iter().for_each(|number| _ = write!(text, " {number}"));
+        costs.iter().for_each(|number| _ = write!(text, " {number}"));
         text.push('\n');
     }
     text
@@ -184,8 +207,8 @@ fn parse(text: &str, key: &str) -> Vec<Calibration> {
         let at = words.next()?.parse().ok()?;
         let mut time = || words.next()?.parse().ok().filter(|time| *time > 0.0);
         let quick = [time()?, time()?];
-        let overhead: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-        Some(Calibration { at, quick, overhead: overhead.try_into().ok()? })
+        let costs: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        Some(Calibration { at, quick, costs: costs.try_into().ok()? })
     };
     rest.lines().filter(|_| first == key).filter_map(line).collect()
 }
@@ -195,7 +218,7 @@ mod tests {
     use super::*;
 
     fn calibration(call: f64, number: u64) -> Calibration {
-        Calibration { at: 5, quick: [call, 600.0], overhead: [number; MEMBERS] }
+        Calibration { at: 5, quick: [call, 600.0], costs: [number; MEMBERS] }
     }
 
     #[test]
@@ -206,7 +229,7 @@ mod tests {
         assert_eq!(parse(&text, "boot 2"), []);
         assert_eq!(parse(&text[..text.len() - 3], "boot 1"), all[..1]);
         assert_eq!(
-            parse("boot 1\n5 -1 600 1 2 3 4 5 6 7 8\n5 NaN 6 1 2 3 4 5 6 7 8", "boot 1"),
+            parse("boot 1\n5 -1 6 1 2 3 4 5 6 7 8 9 10\n5 NaN 6 1 2 3 4 5 6 7 8 9 10", "boot 1"),
             []
         );
     }
@@ -216,8 +239,8 @@ mod tests {
         let mut all = vec![calibration(80.0, 9), calibration(82.0, 4), calibration(120.0, 1)];
         assert_eq!(median(&undisturbed(all.clone())), None, "two are undisturbed");
         all.push(calibration(79.0, 5));
-        let (quick, overhead) = median(&undisturbed(all)).unwrap();
-        assert_eq!((quick, overhead.site), ([80.0, 600.0], 5));
+        let (quick, costs) = median(&undisturbed(all)).unwrap();
+        assert_eq!((quick, costs.overhead.site, costs.cold.call), ([80.0, 600.0], 5, 5));
     }
 
     #[test]

@@ -24,6 +24,7 @@ const SAMPLE_RING: usize = 8 << 20;
 impl Session {
     /// A fast sampling clock for another process, to measure the cost of a sample.
     pub(crate) fn open_clock_for(&mut self, task: i32, period: u64) -> Result<Vec<Open>, Error> {
+        self.set_clock_apart();
         let opened =
             self.open_everywhere(Role::Clock, Ok(&self.clock(period)), Scope::TaskTree(task));
         self.tolerate(Role::Clock, opened, true)
@@ -74,6 +75,7 @@ impl Session {
     /// them to others, samples go to the common rings, with shorter stacks.
     fn set_clock_apart(&mut self) {
         if self.user_access.is_none()
+            && self.samplers.is_empty()
             && let Ok((owners, rings)) = self.sample_rings()
         {
             self.schema.set_clock_apart();
