@@ -17,6 +17,9 @@
 #define MAX_CALL_GAP 20000
 /* A counted task has a call recorded in this interval, in ns, for its stack. */
 #define RECORD_EVERY 1000000
+/* Counts take as much space as this many single calls: a task that counts fewer in the mean before it must output them
+ * is no longer counted. */
+#define MIN_CALLS_PER_OUTPUT 8
 /* A task that waits or wakes more often than once in this many calls is no longer counted. */
 #define MIN_CALLS_PER_WAIT 256
 
@@ -72,6 +75,19 @@ INLINE void time_each(struct task *task, u64 times)
 	task->untimed = 0;
 }
 
+/* Outputs the counts, and notes after how many calls. */
+INLINE void end_counts(struct cpu *cpu, struct task *task)
+{
+	if (task->pending)
+		task->calls_per_output = (task->calls_per_output + task->pending) / 2;
+	output_counts(cpu, task, task->last);
+}
+
+INLINE int is_futile(const struct task *task)
+{
+	return task->calls_per_output < MIN_CALLS_PER_OUTPUT;
+}
+
 /* The time of an entry: read, or for most calls estimated as the latest return plus the timed interval. 0 if a call
  * must be recorded: after a millisecond. */
 INLINE u64 entry_time(struct cpu *cpu, struct task *task)
@@ -94,7 +110,7 @@ INLINE u64 entry_time(struct cpu *cpu, struct task *task)
 	/* After a pause a new period begins: otherwise the calls' times in it would not be known. */
 	if (task->last) {
 		time_each(task, TIME_AFTER_PAUSE);
-		output_counts(cpu, task, task->last);
+		end_counts(cpu, task);
 	}
 	task->last = now;
 	return now;
@@ -134,7 +150,7 @@ INLINE int count_entry(struct cpu *cpu, struct task *task, const struct register
 	task->open = 0;
 	task->open_reported = 0;
 	u64 now = call < CALLS ? entry_time(cpu, task) : 0;
-	if (now && (is_like_latest(task, regs, call) || take_countable(task, regs, call))) {
+	if (now && !is_futile(task) && (is_like_latest(task, regs, call) || take_countable(task, regs, call))) {
 		task->entered = now;
 		if (!task->pending)
 			task->since = earlier(task->last, now);
@@ -142,7 +158,9 @@ INLINE int count_entry(struct cpu *cpu, struct task *task, const struct register
 		return 1;
 	}
 	task->recorded = read_clock(task);
-	output_counts(cpu, task, task->last);
+	end_counts(cpu, task);
+	if (is_futile(task))
+		task->id = 0;
 	return 0;
 }
 
@@ -259,7 +277,7 @@ INLINE int count_return(struct cpu *cpu, struct task *task, u64 result)
 	time_return(task, kind);
 	task->pending++;
 	if (task->pending >= REPORT_AFTER || task->kinds[KINDS - 1].count)
-		output_counts(cpu, task, task->last);
+		end_counts(cpu, task);
 	return 1;
 }
 

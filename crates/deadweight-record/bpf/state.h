@@ -68,6 +68,8 @@ struct task {
 	u64 entry_timed, return_to_entry;
 	/* The latest call's kind, counted from 1; 0 if it was not counted. The masks of its arguments. */
 	u64 latest_kind, masks[4];
+	/* Mean number of calls before an output, in which earlier outputs count ever less. */
+	u64 calls_per_output;
 	struct kind kinds[KINDS];
 };
 

@@ -46,13 +46,16 @@ pub(crate) mod task_entry {
     /// Its initial value, 16 times the least that goes on being counted: one or two wake-ups by interrupts do not
     /// stop the counting.
     pub(crate) const CREDIT: u64 = 16 * 256;
+    /// Mean number of calls before an output, and its initial value: eight times the least that goes on being counted.
+    pub(crate) const CALLS_PER_OUTPUT: usize = 208;
+    pub(crate) const OUTPUT_CREDIT: u64 = 8 * 8;
     /// When a call was last recorded.
     pub(crate) const RECORDED: usize = 120;
     /// Calls that fit into no kind: none, unless the output failed.
     pub(crate) const MISSED: usize = 128;
     /// Kinds of calls that are counted at the same time.
     pub(crate) const KINDS: usize = 5;
-    pub(crate) const FIRST_KIND: usize = 208;
+    pub(crate) const FIRST_KIND: usize = 216;
     pub(crate) const KIND_SIZE: usize = 96;
     /// A kind: number, four arguments, result, count; count and sum of times of its timed short
     /// calls; count and sum of times of its timed long calls.

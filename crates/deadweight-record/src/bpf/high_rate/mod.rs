@@ -31,8 +31,13 @@ const SCAN_BYTES_WITH_STACKS: usize = 2 * SCAN_BYTES;
 const MIN_CALLS: u32 = 200;
 /// ... in this interval at most, in ns, without the cost of recording, ...
 pub(crate) const MAX_INTERVAL: u64 = 10_000;
-/// ... and fewer waits and wake-ups than one in this many calls.
+/// ... fewer waits and wake-ups than one in this many calls, ...
 const MIN_CALLS_PER_WAIT: u32 = 64;
+/// ... and fewer calls that cannot be counted than one in this many: at each, the counts so far are output.
+const MIN_CALLS_PER_OTHER: u32 = 8;
+/// A task whose counting began is not looked at for so long, in ns: at first, and at most. Each time it doubles, because
+/// the programs stop counting what does not pay.
+const PAUSES: [u64; 2] = [1_000_000, 1_000_000_000];
 /// Calls that transfer more bytes may take long: they are recorded alone.
 const MAX_TRANSFER: u64 = 8191;
 
@@ -106,6 +111,8 @@ pub(crate) struct HighRate {
     bare_call: f64,
     recording_cost: u64,
     counting: Option<Counting>,
+    /// Until when tasks are not looked at, and the pause that led there, in ns.
+    paused: HashMap<u32, (u64, u64)>,
 }
 
 /// Cost of a counted call, in ns.
@@ -136,6 +143,8 @@ pub(crate) struct CallRate {
 struct TaskActivity {
     rate: CallRate,
     waits: u32,
+    /// Calls that cannot be counted.
+    others: u32,
 }
 
 /// The calls without effects on later events, and which of their arguments distinguish calls.
@@ -165,6 +174,7 @@ impl HighRate {
             bare_call,
             recording_cost,
             counting: None,
+            paused: HashMap::new(),
         }
     }
 
@@ -180,7 +190,9 @@ impl HighRate {
         }
         let max_interval = MAX_INTERVAL + self.recording_cost;
         let high_rate = tasks.into_iter().filter(|(_, task)| task.is_high_rate(max_interval));
-        let high_rate_tasks: Vec<u32> = high_rate.map(|(task, _)| task).collect();
+        let mut high_rate_tasks: Vec<u32> = high_rate.map(|(task, _)| task).collect();
+        let now = clock::now();
+        high_rate_tasks.retain(|task| pause(self.paused.entry(*task).or_default(), now));
         let new = self.counting.is_none() && !high_rate_tasks.is_empty();
         if new {
             self.counting = Some(Counting::start(programs.clone()));
@@ -189,6 +201,16 @@ impl HighRate {
         high_rate_tasks.into_iter().for_each(|task| counting.begin(task));
         new.then(|| counting.cost(self.bare_call))
     }
+}
+
+/// Whether the pause of a task is over. Then the next one begins.
+fn pause((until, length): &mut (u64, u64), now: u64) -> bool {
+    if now < *until {
+        return false;
+    }
+    *length = (2 * *length).clamp(PAUSES[0], PAUSES[1]);
+    *until = now + *length;
+    true
 }
 
 impl CallRate {
@@ -206,7 +228,9 @@ impl CallRate {
 
 impl TaskActivity {
     fn is_high_rate(&self, max_interval: u64) -> bool {
-        self.rate.is_high(max_interval) && self.waits * MIN_CALLS_PER_WAIT <= self.rate.calls
+        self.rate.is_high(max_interval)
+            && self.waits * MIN_CALLS_PER_WAIT <= self.rate.calls
+            && self.others * MIN_CALLS_PER_OTHER <= self.rate.calls
     }
 }
 
@@ -223,8 +247,11 @@ fn count_calls(
             Role::Enter => {
                 let nr = sample.raw_u32(schema.offsets.enter_nr);
                 let nr = nr.and_then(|nr| u16::try_from(nr).ok());
+                let task = tasks.entry(record.task).or_default();
                 if nr.is_some_and(|nr| countable.contains(&nr)) {
-                    tasks.entry(record.task).or_default().rate.add(record.at);
+                    task.rate.add(record.at);
+                } else {
+                    task.others += 1;
                 }
             }
             Role::Waking => tasks.entry(record.task).or_default().waits += 1,
@@ -299,6 +326,7 @@ impl Counting {
             self.programs.tasks.write(first + offset, 0);
         }
         self.programs.tasks.write(first + task_entry::CALLS_PER_WAIT, task_entry::CREDIT);
+        self.programs.tasks.write(first + task_entry::CALLS_PER_OUTPUT, task_entry::OUTPUT_CREDIT);
         self.programs.tasks.write(first + task_entry::RECORDED, recorded);
         owner.store(task, Ordering::Release);
     }

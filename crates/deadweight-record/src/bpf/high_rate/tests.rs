@@ -202,3 +202,25 @@ fn a_task_that_is_no_longer_counted_is_recorded() {
     let [entered, left, open, counted] = bench.counts(libc::SYS_getpgid);
     assert!(counted < 1000 && entered >= 100, "{entered} {left} {open} {counted}");
 }
+
+#[test]
+fn a_task_is_no_longer_counted_if_other_calls_keep_interrupting() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.begin();
+    for _ in 0..200 {
+        call();
+        // No call that is counted.
+        unsafe { libc::syscall(libc::SYS_sched_yield) };
+    }
+    let [entries, returns, _, counted] = bench.counts(libc::SYS_getpgid);
+    assert_eq!((entries + counted, returns), (200, entries));
+    assert!((1..20).contains(&counted), "{counted} calls were counted");
+}
+
+#[test]
+fn the_pauses_of_a_task_double() {
+    let mut paused = (0, 0);
+    let at: Vec<_> = (0..9_000).filter(|ms| pause(&mut paused, ms * 1_000_000)).collect();
+    assert_eq!(at[..4], [0, 1, 3, 7]);
+    assert!(at.windows(2).all(|pair| pair[1] - pair[0] <= 1000));
+}
