@@ -34,6 +34,7 @@ use crate::perf::schema::{Offsets, Role};
 use crate::procfs::memory::Page;
 use crate::procfs::waits::Wait;
 use crate::procfs::{Descriptor, ProcSample};
+use cold_events::{WARM_CALL, WARM_FAULT};
 use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
 
 use deadweight_trace::ids::{Cpu, Tid};
@@ -423,8 +424,8 @@ impl<'s> Follow<'s> {
         let gap = record.at.saturating_sub(cpu.latest);
         cpu.latest = record.at;
         match role {
-            Role::Enter => self.stats.calls.add(gap),
-            Role::Fault => self.stats.faults.add(gap),
+            Role::Enter => self.stats.calls.add(gap, WARM_CALL),
+            Role::Fault => self.stats.faults.add(gap, WARM_FAULT),
             _ => {}
         }
     }
