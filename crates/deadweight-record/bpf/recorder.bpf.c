@@ -13,8 +13,8 @@
 /* ... and one that did not lately gives this many at once. */
 #define STACK_BURST 16
 /* Short-lived tasks together give no more than this on each CPU. */
-#define CPU_STACK_INTERVAL 100000
-#define CPU_STACK_BURST 256
+#define CPU_STACK_INTERVAL 200000
+#define CPU_STACK_BURST 128
 
 /* The recorder is woken after this many bytes of records; a stack counts as so many. */
 #define ALARM_BYTES 32768

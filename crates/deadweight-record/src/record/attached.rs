@@ -69,8 +69,8 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     let mut session = Session::open(NO_PROGRAM, &cpus, &[], &probes, programs, None)?;
     let blind_cpus = self_test::blind_cpus(&mut session)?;
     session.open_switches(&blind_cpus)?;
-    let (bare_call, Costs { overhead, cold }) = before_events.with_events(&mut session)?;
-    session.calibrated(bare_call, &overhead);
+    let (unrecorded, Costs { overhead, cold }) = before_events.with_events(&mut session)?;
+    session.calibrated(unrecorded, &overhead);
     let tasks = open_all(&mut session, &target)?;
     let sample_period = session.open_clock_of(&tasks, overhead.sample)?;
     let deferred_close = DeferredClose::start(&session.event_files())?;

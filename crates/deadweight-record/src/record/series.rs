@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::ptrace::{self, StopCosts};
 use crate::session::known_overhead::{Before, Costs};
 use crate::session::{Entry, Session, attach_to_mains};
+use crate::timing::Unrecorded;
 use deadweight_trace::raw::Sink;
 use std::fmt;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ pub fn record(request: &Request, plan: &Plan, sink: &mut dyn Sink) -> Result<Out
 #[derive(Default)]
 pub struct RecordingSeries {
     before: Option<DeferredClose>,
-    /// The duration of one unrecorded empty system call, in ns, and the overhead.
-    known: Option<(f64, Costs)>,
+    /// Durations of unrecorded calls, and the overhead.
+    known: Option<(Unrecorded, Costs)>,
     programs: Option<Arc<Programs>>,
     stops: Option<StopCosts>,
 }
@@ -40,18 +41,18 @@ impl RecordingSeries {
     /// What is known of the tracing overhead while no event is open.
     pub(crate) fn before_events(&self) -> Result<Before, Error> {
         match self.known {
-            Some((call, costs)) => Ok(Before::Known(call, costs)),
+            Some((unrecorded, costs)) => Ok(Before::Known(unrecorded, costs)),
             None => Before::events(),
         }
     }
 
     /// The tracing overhead.
     pub(crate) fn costs(&mut self, session: &mut Session, before: Before) -> Result<Costs, Error> {
-        let (call, costs) = match self.known {
+        let (unrecorded, costs) = match self.known {
             Some(known) => known,
             None => *self.known.insert(before.with_events(session)?),
         };
-        session.calibrated(call, &costs.overhead);
+        session.calibrated(unrecorded, &costs.overhead);
         Ok(costs)
     }
 

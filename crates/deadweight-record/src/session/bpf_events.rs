@@ -6,6 +6,7 @@ use crate::bpf::high_rate::HighRate;
 use crate::bpf::{Programs, SITE_ROLES};
 use crate::perf::schema::{Role, fields};
 use crate::perf::sys::{Event, Open, Scope, Source};
+use crate::timing::Unrecorded;
 use deadweight_trace::Overhead;
 use perf_event_open_sys::bindings as abi;
 use std::io;
@@ -90,15 +91,15 @@ impl Session {
         self.bpf_events.iter().for_each(|bpf| bpf.programs.follow(task.cast_unsigned()));
     }
 
-    /// Stores the duration of an unrecorded empty call, in ns, and the cost of recording one.
-    pub(crate) fn calibrated(&mut self, bare_call: f64, overhead: &Overhead) {
-        self.bare_call = bare_call;
+    /// Stores the durations of unrecorded calls, and the cost of recording one.
+    pub(crate) fn calibrated(&mut self, unrecorded: Unrecorded, overhead: &Overhead) {
+        self.unrecorded = unrecorded;
         self.recording_call = overhead.syscall_user + overhead.syscall_kernel;
     }
 
     /// Counts system calls at a high rate, where that is possible.
     pub(crate) fn high_rate(&self) -> HighRate {
         let programs = self.bpf_events.as_ref().map(|bpf| bpf.programs.clone());
-        HighRate::new(self.record_rings.len(), programs, (self.bare_call, self.recording_call))
+        HighRate::new(self.record_rings.len(), programs, (self.unrecorded, self.recording_call))
     }
 }

@@ -12,7 +12,7 @@ use crate::perf::schema::{Role, Schema};
 use crate::perf::sys::Open;
 use crate::procfs::affinity::Affinity;
 use crate::procfs::has_ended;
-use crate::timing::{EMPTY, TRIES, best, empty_calls, whole, with_entry_cost};
+use crate::timing::{EMPTY, ShortReads, TRIES, best, empty_calls, whole, with_entry_cost};
 use deadweight_trace::Overhead;
 use std::hint::black_box;
 use std::ptr;
@@ -45,6 +45,8 @@ const FAST_PERIOD: u64 = 60_000;
 pub(crate) struct Measured {
     /// One empty system call.
     pub(super) call: f64,
+    /// One short read.
+    pub(super) short_read: f64,
     /// One of the first empty system calls, after other work: with events, its user stack is taken.
     first_call: f64,
     /// One first touch of a page.
@@ -67,9 +69,11 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Measures the two shortest actions. A processor may be slow for some milliseconds, and so for all tries that
+    /// Measures the shortest actions. A processor may be slow for some milliseconds, and so for all tries that
     /// follow each other; therefore this is done twice.
     fn calls_and_faults(&mut self) {
+        let reads = ShortReads::new();
+        self.short_read = self.short_read.min(best(EMPTY, || reads.make()));
         self.call = self.call.min(best(EMPTY, empty_calls));
         self.fault = self.fault.min(best(PAGES, touch_pages));
     }
@@ -116,9 +120,10 @@ pub(super) fn cold(without: &Measured, with: &Measured) -> Cold {
     }
 }
 
-/// One empty system call and one first touch of a page, in ns, on this thread.
-pub(super) fn quick() -> [f64; 2] {
-    [best(EMPTY, empty_calls), best(PAGES, touch_pages)]
+/// One empty system call, one first touch of a page and one short read, in ns, on this thread.
+pub(super) fn quick() -> [f64; 3] {
+    let reads = ShortReads::new();
+    [best(EMPTY, empty_calls), best(PAGES, touch_pages), best(EMPTY, || reads.make())]
 }
 
 /// Runs the child without events.
@@ -265,8 +270,13 @@ unsafe fn work(page: *mut Page, memory: &Walk, go: [i32; 2], steps: u64) -> ! {
         libc::close(go[1]);
         await_byte(go[0]);
         pin_to_this_cpu();
-        let mut measured =
-            Measured { call: f64::MAX, fault: f64::MAX, steps, ..Measured::default() };
+        let mut measured = Measured {
+            call: f64::MAX,
+            fault: f64::MAX,
+            short_read: f64::MAX,
+            steps,
+            ..Measured::default()
+        };
         measured.first_call = memory.median_after_walks(FIRST_CALLS, one_call);
         measured.calls_and_faults();
         measured.cold_call = memory.median_after_walks(WALKS, one_call);

@@ -307,7 +307,7 @@ impl RecentCalls {
 
 /// Measures the cost of a call that is not recorded, on the calling thread.
 fn measure_cost(session: &mut Session) -> Option<Cost> {
-    let bare = session.bare_call;
+    let bare = session.unrecorded.empty;
     let pair = u16::try_from(libc::SYS_lseek).ok().and_then(|nr| session.pair(nr))?;
     let me = own_tid();
     let each = session.open_at_call(pair, me.cast_signed(), false).ok()?;

@@ -11,6 +11,7 @@ use crate::clock::now;
 use crate::error::Error;
 use crate::perf::private_dir::Folder;
 use crate::procfs;
+use crate::timing::Unrecorded;
 use deadweight_trace::Overhead;
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -53,16 +54,16 @@ pub(crate) struct Costs {
 struct Calibration {
     /// On the clock of events, in ns.
     at: u64,
-    /// An empty call and a first touch of a page without events, in ns.
-    quick: [f64; 2],
+    /// An empty call, a first touch of a page and a short read without events, in ns.
+    quick: [f64; 3],
     costs: [u64; MEMBERS],
 }
 
 /// What is known before any event is open.
 #[derive(Debug)]
 pub(crate) enum Before {
-    /// From the cache: the duration of an unrecorded empty call, in ns, and the overhead.
-    Known(f64, Costs),
+    /// From the cache: durations of unrecorded calls, and the overhead.
+    Known(Unrecorded, Costs),
     /// The first half of a calibration.
     Measured(Measured),
 }
@@ -78,18 +79,18 @@ impl Before {
         if let Some((quick, costs)) = median(&undisturbed)
             && (0..TRIES).any(|_| is_plausible(quick, calibrate::quick()))
         {
-            return Ok(Self::Known(quick[0], costs));
+            return Ok(Self::Known(unrecorded(quick), costs));
         }
         calibrate::without_events().map(Self::Measured)
     }
 
-    /// The duration of an unrecorded empty call, in ns, and the overhead in this session. Does the second half of a
-    /// calibration if there was a first.
+    /// Durations of unrecorded calls, and the overhead in this session. Does the second half of a calibration if there
+    /// was a first.
     ///
     /// # Errors
     ///
     /// As [`Before::events`], or if an event is refused.
-    pub(crate) fn with_events(self, session: &mut Session) -> Result<(f64, Costs), Error> {
+    pub(crate) fn with_events(self, session: &mut Session) -> Result<(Unrecorded, Costs), Error> {
         let without_events = match self {
             Self::Known(call, costs) if session.has_programs() => return Ok((call, costs)),
             // The session's events do not touch the child.
@@ -101,11 +102,11 @@ impl Before {
             overhead: calibrate::overhead(&without_events, &with_events),
             cold: calibrate::cold(&without_events, &with_events),
         };
+        let quick = [without_events.call, without_events.fault, without_events.short_read];
         if session.has_programs() {
-            let quick = [without_events.call, without_events.fault];
             keep(Calibration { at: now(), quick, costs: numbers(&costs) });
         }
-        Ok((without_events.call, costs))
+        Ok((unrecorded(quick), costs))
     }
 }
 
@@ -134,7 +135,7 @@ fn undisturbed(mut kept: Vec<Calibration>) -> Vec<Calibration> {
 }
 
 /// The median of each number; none of too few calibrations.
-fn median(all: &[Calibration]) -> Option<([f64; 2], Costs)> {
+fn median(all: &[Calibration]) -> Option<([f64; 3], Costs)> {
     if all.len() < ENOUGH {
         return None;
     }
@@ -151,8 +152,12 @@ fn middle<T: Copy>(mut all: Vec<T>, compare: impl Fn(&T, &T) -> Ordering) -> T {
     all[all.len() / 2]
 }
 
-/// Whether calls and first touches without events, which took so long `then`, may take so long `now`, in ns.
-fn is_plausible(then: [f64; 2], now: [f64; 2]) -> bool {
+fn unrecorded([empty, _, short_read]: [f64; 3]) -> Unrecorded {
+    Unrecorded { empty, short_read }
+}
+
+/// Whether actions without events, which took so long `then`, may take so long `now`, in ns.
+fn is_plausible(then: [f64; 3], now: [f64; 3]) -> bool {
     let fits = |(then, now): (f64, f64)| now >= then * (1.0 - TOLERANCE) && now <= then * SLOWEST;
     then.into_iter().zip(now).all(fits)
 }
@@ -186,13 +191,13 @@ fn costs(numbers: [u64; MEMBERS]) -> Costs {
 /// Identifies the boot, the CPUs, and the programs whose cost it is.
 fn key() -> String {
     let boot = procfs::line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("2 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
+    format!("3 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
 }
 
 fn render(calibrations: &[Calibration], key: &str) -> String {
     let mut text = format!("{key}\n");
-    for Calibration { at, quick: [call, fault], costs } in calibrations {
-        _ = write!(text, "{at} {call} {fault}");
+    for Calibration { at, quick: [call, fault, read], costs } in calibrations {
+        _ = write!(text, "{at} {call} {fault} {read}");
         costs.iter().for_each(|number| _ = write!(text, " {number}"));
         text.push('\n');
     }
@@ -206,7 +211,7 @@ fn parse(text: &str, key: &str) -> Vec<Calibration> {
         let mut words = line.split(' ');
         let at = words.next()?.parse().ok()?;
         let mut time = || words.next()?.parse().ok().filter(|time| *time > 0.0);
-        let quick = [time()?, time()?];
+        let quick = [time()?, time()?, time()?];
         let costs: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
         Some(Calibration { at, quick, costs: costs.try_into().ok()? })
     };
@@ -218,7 +223,7 @@ mod tests {
     use super::*;
 
     fn calibration(call: f64, number: u64) -> Calibration {
-        Calibration { at: 5, quick: [call, 600.0], costs: [number; MEMBERS] }
+        Calibration { at: 5, quick: [call, 600.0, 150.0], costs: [number; MEMBERS] }
     }
 
     #[test]
@@ -229,7 +234,10 @@ mod tests {
         assert_eq!(parse(&text, "boot 2"), []);
         assert_eq!(parse(&text[..text.len() - 3], "boot 1"), all[..1]);
         assert_eq!(
-            parse("boot 1\n5 -1 6 1 2 3 4 5 6 7 8 9 10\n5 NaN 6 1 2 3 4 5 6 7 8 9 10", "boot 1"),
+            parse(
+                "boot 1\n5 -1 6 9 1 2 3 4 5 6 7 8 9 10\n5 NaN 6 9 1 2 3 4 5 6 7 8 9 10",
+                "boot 1"
+            ),
             []
         );
     }
@@ -240,13 +248,14 @@ mod tests {
         assert_eq!(median(&undisturbed(all.clone())), None, "two are undisturbed");
         all.push(calibration(79.0, 5));
         let (quick, costs) = median(&undisturbed(all)).unwrap();
-        assert_eq!((quick, costs.overhead.site, costs.cold.call), ([80.0, 600.0], 5, 5));
+        assert_eq!((quick, costs.overhead.site, costs.cold.call), ([80.0, 600.0, 150.0], 5, 5));
     }
 
     #[test]
     fn the_same_machine_may_be_busy_but_not_faster() {
-        let then = [80.0, 600.0];
-        assert!(is_plausible(then, [80.0, 610.0]) && is_plausible(then, [130.0, 900.0]));
-        assert!(!is_plausible(then, [60.0, 600.0]) && !is_plausible(then, [80.0, 1200.0]));
+        let then = [80.0, 600.0, 150.0];
+        let is_plausible = |call, fault| is_plausible(then, [call, fault, 150.0]);
+        assert!(is_plausible(80.0, 610.0) && is_plausible(130.0, 900.0));
+        assert!(!is_plausible(60.0, 600.0) && !is_plausible(80.0, 1200.0));
     }
 }

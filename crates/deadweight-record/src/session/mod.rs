@@ -42,6 +42,7 @@ use crate::perf::schema::{Offsets, Role, Schema, fields};
 use crate::perf::sys::{Event, Open, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use crate::procfs::memory_budget::memory_left;
+use crate::timing::Unrecorded;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -106,8 +107,8 @@ pub(crate) struct Session {
     mains: Vec<Attachment>,
     /// In place of uprobes, on the user rung.
     pub(crate) breakpoints: BreakpointSet,
-    /// Duration of an unrecorded empty system call, in ns; 0 if not measured.
-    pub(crate) bare_call: f64,
+    /// Durations of unrecorded calls.
+    pub(crate) unrecorded: Unrecorded,
     /// How much longer a recorded one takes, in ns; 0 if not measured.
     recording_call: u64,
     /// What an ordinary user may record, on the user rung; none on the root rung.
@@ -154,7 +155,7 @@ impl Session {
             keep_open: Vec::new(),
             mains: Vec::new(),
             breakpoints: BreakpointSet::default(),
-            bare_call: 0.0,
+            unrecorded: Unrecorded::default(),
             recording_call: 0,
             user_access,
         };

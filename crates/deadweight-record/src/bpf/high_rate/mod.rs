@@ -15,7 +15,7 @@ use crate::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::procfs::own_tid;
-use crate::timing::{EMPTY, best, empty_calls, whole, with_entry_cost};
+use crate::timing::{EMPTY, ShortReads, Unrecorded, best, whole, with_entry_cost};
 pub(crate) use count_record::{CallCount, CountRecord};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ pub(crate) struct HighRate {
     programs: Option<Arc<Programs>>,
     countable: Vec<u16>,
     /// Time of an empty call that is not traced, in ns, and the additional time of a recorded one.
-    bare_call: f64,
+    unrecorded: Unrecorded,
     recording_cost: u64,
     counting: Option<Counting>,
     /// Until when tasks are not looked at, and the pause that led there, in ns.
@@ -164,14 +164,14 @@ impl HighRate {
     pub(crate) fn new(
         rings: usize,
         programs: Option<Arc<Programs>>,
-        (bare_call, recording_cost): (f64, u64),
+        (unrecorded, recording_cost): (Unrecorded, u64),
     ) -> Self {
         let numbers = COUNTABLE.iter().map(|(name, _)| syscall::number(Arch::HOST, name));
         Self {
             scanned: vec![0; rings],
             programs,
             countable: numbers.flatten().collect(),
-            bare_call,
+            unrecorded,
             recording_cost,
             counting: None,
             paused: HashMap::new(),
@@ -199,7 +199,7 @@ impl HighRate {
         }
         let counting = self.counting.as_ref()?;
         high_rate_tasks.into_iter().for_each(|task| counting.begin(task));
-        new.then(|| counting.cost(self.bare_call))
+        new.then(|| counting.cost(self.unrecorded))
     }
 }
 
@@ -272,15 +272,17 @@ impl Counting {
     }
 
     /// Measures the cost of counting on the calling thread.
-    fn cost(&self, bare_call: f64) -> Cost {
+    fn cost(&self, unrecorded: Unrecorded) -> Cost {
         // If a try was disturbed, so that a call was recorded alone, it is repeated.
         let measured = (0..3).find_map(|_| self.try_once());
-        let Some((call, in_kernel)) = measured.filter(|_| bare_call > 0.0) else {
+        let Some((call, in_kernel)) = measured.filter(|_| unrecorded.short_read > 0.0) else {
             return Cost::default();
         };
-        let all = (call - bare_call).max(0.0);
-        let in_kernel = all.min(in_kernel as f64);
-        let [user, kernel] = with_entry_cost(bare_call, all - in_kernel, in_kernel).map(whole);
+        let all = (call - unrecorded.short_read).max(0.0);
+        let own_work = unrecorded.short_read - unrecorded.empty;
+        let in_kernel = (in_kernel as f64 - own_work).clamp(0.0, all);
+        let [user, kernel] =
+            with_entry_cost(unrecorded.empty, all - in_kernel, in_kernel).map(whole);
         Cost { user, kernel }
     }
 
@@ -289,10 +291,11 @@ impl Counting {
         let me = own_tid();
         let entry = offset_of(me);
         let mut in_kernel = None;
+        let reads = ShortReads::new();
         let call = best(EMPTY, || {
             // No call is recorded alone.
             self.begin_at(me, clock::read(libc::CLOCK_MONOTONIC).0);
-            empty_calls();
+            reads.make();
             self.end(me);
             let word = |offset| self.programs.tasks.read(entry + task_entry::FIRST_KIND + offset);
             let each = word(task_entry::KIND_INSIDE).checked_div(word(task_entry::KIND_TIMED));
