@@ -29,7 +29,10 @@ pub(crate) struct Unrecorded {
     pub(crate) short_read: f64,
 }
 
-/// Makes [`EMPTY`] reads of one byte on the calling thread. Counting a call costs less beside the work of a real one.
+/// Number of short reads per try: so many that the first ones, which are slower, matter little.
+pub(crate) const READS: u64 = 400;
+
+/// Makes [`READS`] reads of one byte on the calling thread. Counting a call costs less beside the work of a real one.
 pub(crate) struct ShortReads(Option<File>);
 
 impl ShortReads {
@@ -38,7 +41,7 @@ impl ShortReads {
     }
 
     pub(crate) fn make(&self) {
-        for _ in 0..EMPTY {
+        for _ in 0..READS {
             // The file without end gives what is asked for.
             _ = self.0.as_ref().map(|file| file.read_at(&mut [0], 0));
         }

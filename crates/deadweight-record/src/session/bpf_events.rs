@@ -2,7 +2,7 @@
 //! programs see `crate::bpf`.
 
 use super::{Session, root_rung};
-use crate::bpf::high_rate::HighRate;
+use crate::bpf::high_rate::{self, Cost, HighRate};
 use crate::bpf::{Programs, SITE_ROLES};
 use crate::perf::schema::{Role, fields};
 use crate::perf::sys::{Event, Open, Scope, Source};
@@ -94,12 +94,20 @@ impl Session {
     /// Stores the durations of unrecorded calls, and the cost of recording one.
     pub(crate) fn calibrated(&mut self, unrecorded: Unrecorded, overhead: &Overhead) {
         self.unrecorded = unrecorded;
+        let (user, kernel) = (overhead.counted_user, overhead.counted_kernel);
+        self.counted_call = Cost { user, kernel };
         self.recording_call = overhead.syscall_user + overhead.syscall_kernel;
+    }
+
+    /// Measures what a counted call costs; nothing where calls are not counted.
+    pub(super) fn cost_of_counting(&self, unrecorded: Unrecorded) -> Cost {
+        let programs = self.bpf_events.as_ref().map(|bpf| &bpf.programs);
+        programs.map_or_else(Cost::default, |programs| high_rate::cost(programs, unrecorded))
     }
 
     /// Counts system calls at a high rate, where that is possible.
     pub(crate) fn high_rate(&self) -> HighRate {
         let programs = self.bpf_events.as_ref().map(|bpf| bpf.programs.clone());
-        HighRate::new(self.record_rings.len(), programs, (self.unrecorded, self.recording_call))
+        HighRate::new(self.record_rings.len(), programs, (self.counted_call, self.recording_call))
     }
 }

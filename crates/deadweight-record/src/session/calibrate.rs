@@ -12,7 +12,7 @@ use crate::perf::schema::{Role, Schema};
 use crate::perf::sys::Open;
 use crate::procfs::affinity::Affinity;
 use crate::procfs::has_ended;
-use crate::timing::{EMPTY, ShortReads, TRIES, best, empty_calls, whole, with_entry_cost};
+use crate::timing::{EMPTY, READS, ShortReads, TRIES, best, empty_calls, whole, with_entry_cost};
 use deadweight_trace::Overhead;
 use std::hint::black_box;
 use std::ptr;
@@ -73,7 +73,7 @@ impl Measured {
     /// follow each other; therefore this is done twice.
     fn calls_and_faults(&mut self) {
         let reads = ShortReads::new();
-        self.short_read = self.short_read.min(best(EMPTY, || reads.make()));
+        self.short_read = self.short_read.min(best(READS, || reads.make()));
         self.call = self.call.min(best(EMPTY, empty_calls));
         self.fault = self.fault.min(best(PAGES, touch_pages));
     }
@@ -123,7 +123,7 @@ pub(super) fn cold(without: &Measured, with: &Measured) -> Cold {
 /// One empty system call, one first touch of a page and one short read, in ns, on this thread.
 pub(super) fn quick() -> [f64; 3] {
     let reads = ShortReads::new();
-    [best(EMPTY, empty_calls), best(PAGES, touch_pages), best(EMPTY, || reads.make())]
+    [best(EMPTY, empty_calls), best(PAGES, touch_pages), best(READS, || reads.make())]
 }
 
 /// Runs the child without events.

@@ -30,7 +30,7 @@ const SLOWEST: f64 = 1.75;
 /// So many quick checks, each of some 0.5 ms: a processor that was idle is slow at first.
 const TRIES: u32 = 4;
 /// Members of [`Costs`] that are calibrated.
-const MEMBERS: usize = 10;
+const MEMBERS: usize = 12;
 
 /// What recording an event costs more after other work, when its memory has left the caches, than right after another
 /// event. In ns.
@@ -98,11 +98,17 @@ impl Before {
             Self::Measured(measured) => measured,
         };
         let with_events = calibrate::with_events(session, &without_events)?;
+        let quick = [without_events.call, without_events.fault, without_events.short_read];
+        let counted = session.cost_of_counting(unrecorded(quick));
+        let overhead = calibrate::overhead(&without_events, &with_events);
         let costs = Costs {
-            overhead: calibrate::overhead(&without_events, &with_events),
+            overhead: Overhead {
+                counted_user: counted.user,
+                counted_kernel: counted.kernel,
+                ..overhead
+            },
             cold: calibrate::cold(&without_events, &with_events),
         };
-        let quick = [without_events.call, without_events.fault, without_events.short_read];
         if session.has_programs() {
             keep(Calibration { at: now(), quick, costs: numbers(&costs) });
         }
@@ -164,26 +170,18 @@ fn is_plausible(then: [f64; 3], now: [f64; 3]) -> bool {
 
 fn numbers(costs: &Costs) -> [u64; MEMBERS] {
     let Overhead { syscall_user, syscall_kernel, fault_user, fault_kernel, .. } = costs.overhead;
+    let Overhead { counted_user, counted_kernel, .. } = costs.overhead;
     let Overhead { switch, sample, death, site, .. } = costs.overhead;
     let Cold { call, fault } = costs.cold;
-    [
-        syscall_user,
-        syscall_kernel,
-        fault_user,
-        fault_kernel,
-        switch,
-        sample,
-        death,
-        site,
-        call,
-        fault,
-    ]
+    let [a, b, c, d] = [syscall_user, syscall_kernel, counted_user, counted_kernel];
+    [a, b, c, d, fault_user, fault_kernel, switch, sample, death, site, call, fault]
 }
 
 fn costs(numbers: [u64; MEMBERS]) -> Costs {
-    let [syscall_user, syscall_kernel, fault_user, fault_kernel, ..] = numbers;
-    let [.., switch, sample, death, site, call, fault] = numbers;
+    let [syscall_user, syscall_kernel, counted_user, counted_kernel, ..] = numbers;
+    let [.., fault_user, fault_kernel, switch, sample, death, site, call, fault] = numbers;
     let calls = Overhead { syscall_user, syscall_kernel, ..Overhead::default() };
+    let calls = Overhead { counted_user, counted_kernel, ..calls };
     let overhead = Overhead { fault_user, fault_kernel, switch, sample, death, site, ..calls };
     Costs { overhead, cold: Cold { call, fault } }
 }
@@ -191,7 +189,7 @@ fn costs(numbers: [u64; MEMBERS]) -> Costs {
 /// Identifies the boot, the CPUs, and the programs whose cost it is.
 fn key() -> String {
     let boot = procfs::line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("3 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
+    format!("5 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
 }
 
 fn render(calibrations: &[Calibration], key: &str) -> String {
@@ -235,7 +233,7 @@ mod tests {
         assert_eq!(parse(&text[..text.len() - 3], "boot 1"), all[..1]);
         assert_eq!(
             parse(
-                "boot 1\n5 -1 6 9 1 2 3 4 5 6 7 8 9 10\n5 NaN 6 9 1 2 3 4 5 6 7 8 9 10",
+                "boot 1\n5 -1 6 9 1 2 3 4 5 6 7 8 9 10 11 12\n5 NaN 6 9 1 2 3 4 5 6 7 8 9 10 11 12",
                 "boot 1"
             ),
             []

@@ -33,6 +33,7 @@ mod sampling_clock;
 pub(crate) mod self_test;
 mod user_rung;
 
+use crate::bpf::high_rate::Cost;
 use crate::bpf::{Attachment, MainProgram, Programs, RecordRing};
 use crate::error::Error;
 use crate::launch::{Probe, Register};
@@ -109,6 +110,8 @@ pub(crate) struct Session {
     pub(crate) breakpoints: BreakpointSet,
     /// Durations of unrecorded calls.
     pub(crate) unrecorded: Unrecorded,
+    /// What a counted one costs.
+    counted_call: Cost,
     /// How much longer a recorded one takes, in ns; 0 if not measured.
     recording_call: u64,
     /// What an ordinary user may record, on the user rung; none on the root rung.
@@ -156,6 +159,7 @@ impl Session {
             mains: Vec::new(),
             breakpoints: BreakpointSet::default(),
             unrecorded: Unrecorded::default(),
+            counted_call: Cost::default(),
             recording_call: 0,
             user_access,
         };

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::procfs::own_tid;
-use crate::timing::{EMPTY, ShortReads, Unrecorded, best, whole, with_entry_cost};
+use crate::timing::{READS, ShortReads, Unrecorded, best, whole, with_entry_cost};
 pub(crate) use count_record::{CallCount, CountRecord};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
@@ -107,8 +107,8 @@ pub(crate) struct HighRate {
     /// None if counting is not allowed.
     programs: Option<Arc<Programs>>,
     countable: Vec<u16>,
-    /// Time of an empty call that is not traced, in ns, and the additional time of a recorded one.
-    unrecorded: Unrecorded,
+    /// What a counted call costs, and the additional time of a recorded one in ns.
+    counted: Cost,
     recording_cost: u64,
     counting: Option<Counting>,
     /// Until when tasks are not looked at, and the pause that led there, in ns.
@@ -164,14 +164,14 @@ impl HighRate {
     pub(crate) fn new(
         rings: usize,
         programs: Option<Arc<Programs>>,
-        (unrecorded, recording_cost): (Unrecorded, u64),
+        (counted, recording_cost): (Cost, u64),
     ) -> Self {
         let numbers = COUNTABLE.iter().map(|(name, _)| syscall::number(Arch::HOST, name));
         Self {
             scanned: vec![0; rings],
             programs,
             countable: numbers.flatten().collect(),
-            unrecorded,
+            counted,
             recording_cost,
             counting: None,
             paused: HashMap::new(),
@@ -199,8 +199,13 @@ impl HighRate {
         }
         let counting = self.counting.as_ref()?;
         high_rate_tasks.into_iter().for_each(|task| counting.begin(task));
-        new.then(|| counting.cost(self.unrecorded))
+        new.then_some(self.counted)
     }
+}
+
+/// Measures what a counted call costs, on the calling thread: before the program runs, which may share the core.
+pub(crate) fn cost(programs: &Arc<Programs>, unrecorded: Unrecorded) -> Cost {
+    Counting::start(programs.clone()).cost(unrecorded)
 }
 
 /// Whether the pause of a task is over. Then the next one begins.
@@ -292,14 +297,14 @@ impl Counting {
         let entry = offset_of(me);
         let mut in_kernel = None;
         let reads = ShortReads::new();
-        let call = best(EMPTY, || {
+        let call = best(READS, || {
             // No call is recorded alone.
             self.begin_at(me, clock::read(libc::CLOCK_MONOTONIC).0);
             reads.make();
             self.end(me);
             let word = |offset| self.programs.tasks.read(entry + task_entry::FIRST_KIND + offset);
             let each = word(task_entry::KIND_INSIDE).checked_div(word(task_entry::KIND_TIMED));
-            let all = word(task_entry::KIND_COUNT) == EMPTY;
+            let all = word(task_entry::KIND_COUNT) == READS;
             in_kernel = in_kernel.into_iter().chain(each.filter(|_| all)).min();
         });
         Some((call, in_kernel?))
