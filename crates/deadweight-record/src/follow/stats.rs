@@ -3,7 +3,7 @@
 use super::cold_events::ColdEvents;
 use crate::bpf::TIME_ONE_IN;
 use crate::session::NTH;
-use crate::session::known_overhead::Cold;
+use crate::session::calibrate::Cold;
 use deadweight_trace::Overhead;
 
 /// Counts of a recording.

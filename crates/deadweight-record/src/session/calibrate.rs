@@ -4,33 +4,25 @@
 //! differences are the overhead. All in all some 30 ms. For stops, see `ptrace::calibrate`.
 
 use super::Session;
-use super::known_overhead::Cold;
-use crate::clock::now;
+use super::calibrated_actions::{
+    PAGES, UntouchedPages, Walk, fork_times, one_call, pin_to_this_cpu, round_trip_time,
+    touch_pages,
+};
 use crate::error::Error;
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::perf::sys::Open;
-use crate::procfs::affinity::Affinity;
 use crate::procfs::has_ended;
 use crate::timing::{EMPTY, READS, ShortReads, TRIES, best, empty_calls, whole, with_entry_cost};
 use deadweight_trace::Overhead;
-use std::hint::black_box;
 use std::ptr;
 
 /// Parts of the child's work: calls, round trips, forks, calls again, spins.
 const PARTS: u32 = 5;
-const PAGES: u64 = 60;
-/// Bytes of a page, at least.
-const PAGE: usize = 4096;
-const ROUNDS: u64 = 16;
 /// Steps of a spin that is timed to find how many make [`SPIN`].
 const STEPS: u64 = 2_000;
 /// Length of the spin in ns.
 const SPIN: f64 = 450_000.0;
-/// Bytes of memory that the child walks through: more than its CPU's caches hold but the last, and as much as a program
-/// uses between two samples.
-const WALK: usize = 4 << 20;
-const SPIN_WALK: usize = 1 << 20;
 /// Walks with a call or a fault after each.
 const WALKS: usize = 31;
 /// An event after other work costs no more than this many times more than among others.
@@ -106,6 +98,16 @@ pub(super) fn overhead(without: &Measured, with: &Measured) -> Overhead {
         site: whole(with.first_call - without.first_call - (with.cold_call - without.cold_call)),
         death: whole((with.life - with.birth - (without.life - without.birth)).max(0.0)),
     }
+}
+
+/// What recording an event costs more after other work, when its memory has left the caches, than right after another
+/// event. In ns.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Cold {
+    /// A system call.
+    pub(crate) call: u64,
+    /// A page fault.
+    pub(crate) fault: u64,
 }
 
 /// What a call and a fault cost more after other work than among others.
@@ -280,7 +282,7 @@ unsafe fn work(page: *mut Page, memory: &Walk, go: [i32; 2], steps: u64) -> ! {
         measured.first_call = memory.median_after_walks(FIRST_CALLS, one_call);
         measured.calls_and_faults();
         measured.cold_call = memory.median_after_walks(WALKS, one_call);
-        let pages = Pages::new(WALKS);
+        let pages = UntouchedPages::new(WALKS);
         measured.cold_fault = memory.median_after_walks(WALKS, |walk| pages.touch(walk));
         end_part(page, go[0]);
         measured.round = round_trip_time();
@@ -298,11 +300,6 @@ unsafe fn work(page: *mut Page, memory: &Walk, go: [i32; 2], steps: u64) -> ! {
 /// Fewer than those whose stacks are taken in any case.
 const FIRST_CALLS: usize = 9;
 
-fn one_call(_: usize) {
-    // SAFETY: there is no such descriptor.
-    unsafe { libc::syscall(libc::SYS_lseek, -1, 0, 0) };
-}
-
 /// Lets the parent read the rings.
 unsafe fn end_part(page: *mut Page, go: i32) {
     // SAFETY: the page outlives the child.
@@ -318,146 +315,6 @@ unsafe fn await_byte(fd: i32) {
     if unsafe { libc::read(fd, (&raw mut byte).cast(), 1) } != 1 {
         // SAFETY: ends the child, because its parent gave up.
         unsafe { libc::_exit(1) }
-    }
-}
-
-/// Memory that takes the place of the recorder's in the caches.
-struct Walk(Vec<u64>);
-
-impl Walk {
-    fn new() -> Result<Self, Error> {
-        // Each page has memory of its own, and does not fault later.
-        Ok(Self((0..WALK as u64 / 8).collect()))
-    }
-
-    /// The median time in ns of an action that comes after a walk.
-    fn median_after_walks(&self, walks: usize, mut act: impl FnMut(usize)) -> f64 {
-        let mut each = vec![0; walks];
-        for (walk, time) in each.iter_mut().enumerate() {
-            black_box(self.0.iter().step_by(8).fold(0, |sum, word| sum ^ word));
-            let start = now();
-            act(walk);
-            *time = now() - start;
-        }
-        each.sort_unstable();
-        each[walks / 2] as f64
-    }
-
-    /// Computes, and looks here and there into a part of the memory.
-    fn spin(&self, steps: u64) {
-        let mask = SPIN_WALK / 8 - 1;
-        let mut value = 1_u64;
-        for step in 0..steps {
-            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step | 1);
-            value ^= self.0[(value >> 40) as usize & mask];
-        }
-        black_box(value);
-    }
-}
-
-/// Untouched pages.
-struct Pages(*mut u8, usize);
-
-impl Pages {
-    fn new(pages: usize) -> Self {
-        let (size, access) = (pages * PAGE, libc::PROT_READ | libc::PROT_WRITE);
-        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let at = unsafe { libc::mmap(ptr::null_mut(), size, access, kind, -1, 0) };
-        if at == libc::MAP_FAILED {
-            return Self(ptr::null_mut(), 0);
-        }
-        // SAFETY: the new mapping.
-        unsafe { libc::madvise(at, size, libc::MADV_NOHUGEPAGE) };
-        Self(at.cast(), pages)
-    }
-
-    fn touch(&self, page: usize) {
-        if page < self.1 {
-            // SAFETY: within the mapping.
-            unsafe { self.0.add(page * PAGE).write_volatile(1) };
-        }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: unmaps what `new` mapped, once; nothing if that failed.
-        unsafe { libc::munmap(self.0.cast(), self.1 * PAGE) };
-    }
-}
-
-fn touch_pages() {
-    let pages = Pages::new(usize::try_from(PAGES).unwrap_or(0));
-    (0..pages.1).for_each(|page| pages.touch(page));
-}
-
-/// Mean time of a round trip of one byte between this process and a child on the same CPU.
-///
-/// # Safety
-/// Only in a forked child.
-unsafe fn round_trip_time() -> f64 {
-    let (mut there, mut back) = ([0; 2], [0; 2]);
-    let mut byte = 0_u8;
-    let byte = (&raw mut byte).cast::<libc::c_void>();
-    // SAFETY: own pipes and an own child; one byte on the stack.
-    unsafe {
-        if libc::pipe(there.as_mut_ptr()) != 0 || libc::pipe(back.as_mut_ptr()) != 0 {
-            return 0.0;
-        }
-        let peer = libc::fork();
-        if peer == 0 {
-            libc::close(there[1]);
-            while libc::read(there[0], byte, 1) == 1 {
-                libc::write(back[1], byte, 1);
-            }
-            libc::_exit(0);
-        }
-        let best = best(ROUNDS, || {
-            for _ in 0..ROUNDS {
-                libc::write(there[1], byte, 1);
-                libc::read(back[0], byte, 1);
-            }
-        });
-        libc::close(there[1]);
-        let mut status = 0;
-        libc::waitpid(peer, &mut status, 0);
-        best
-    }
-}
-
-/// The shortest times of a fork, and from the fork until the child is reaped.
-///
-/// # Safety
-/// Only in a forked child.
-unsafe fn fork_times() -> (f64, f64) {
-    let (mut birth, mut life) = (f64::MAX, f64::MAX);
-    for _ in 0..TRIES {
-        let start = now();
-        // SAFETY: the child ends at once, and is reaped.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::_exit(0);
-            }
-            birth = birth.min((now() - start) as f64);
-            libc::waitpid(child, ptr::null_mut(), 0);
-        }
-        life = life.min((now() - start) as f64);
-    }
-    (birth, life)
-}
-
-/// For some 10 ms: other tasks must not disturb the measurement.
-unsafe fn pin_to_this_cpu() {
-    let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter is on the stack; if the kernel refuses, the result is only less steady.
-    unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &first);
-        let cpu = usize::try_from(libc::sched_getcpu()).ok();
-        if let Some(here) = cpu.and_then(Affinity::only) {
-            here.apply_to(0);
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! recording calibrates anew.
 
 use super::Session;
-use super::calibrate::{self, Measured};
+use super::calibrate::{self, Cold, Measured};
 use crate::bpf::PROGRAMS_ID;
 use crate::clock::now;
 use crate::error::Error;
@@ -31,16 +31,6 @@ const SLOWEST: f64 = 1.75;
 const TRIES: u32 = 4;
 /// Members of [`Costs`] that are calibrated.
 const MEMBERS: usize = 12;
-
-/// What recording an event costs more after other work, when its memory has left the caches, than right after another
-/// event. In ns.
-#[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub(crate) struct Cold {
-    /// A system call.
-    pub(crate) call: u64,
-    /// A page fault.
-    pub(crate) fault: u64,
-}
 
 /// The tracing overhead: of events that follow each other closely, and what others cost more.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]

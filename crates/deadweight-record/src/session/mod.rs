@@ -21,7 +21,8 @@
 mod attached;
 mod bpf_events;
 mod breakpoints;
-mod calibrate;
+pub(crate) mod calibrate;
+mod calibrated_actions;
 mod call_events;
 pub(crate) mod counting;
 pub(crate) mod decimate;
@@ -31,12 +32,13 @@ pub(crate) mod probes;
 mod root_rung;
 mod sampling_clock;
 pub(crate) mod self_test;
+mod uprobes;
 mod user_rung;
 
 use crate::bpf::high_rate::Cost;
-use crate::bpf::{Attachment, MainProgram, Programs, RecordRing};
+use crate::bpf::{Attachment, Programs, RecordRing};
 use crate::error::Error;
-use crate::launch::{Probe, Register};
+use crate::launch::Probe;
 use crate::perf::deferred_close::EventFiles;
 use crate::perf::ring::Ring;
 use crate::perf::schema::{Offsets, Role, Schema, fields};
@@ -44,16 +46,15 @@ use crate::perf::sys::{Event, Open, Scope, Source};
 use crate::perf::tracefs::Tracefs;
 use crate::procfs::memory_budget::memory_left;
 use crate::timing::Unrecorded;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use breakpoints::Breakpoints;
 pub(crate) use call_events::RetiredEvents;
 use counting::Counting;
 pub(crate) use decimated_call::NTH;
+pub(crate) use uprobes::attach_to_mains;
 pub(crate) use user_rung::{BreakpointSet, UserAccess, UserView};
 
 /// User stacks per second, task and CPU, at calls and at faults. The first ones are always recorded; later, frequent
@@ -132,8 +133,8 @@ pub(crate) struct Entry {
 
 impl Session {
     /// Opens everything for the process behind the barrier. BPF programs come with their attachments to starts of
-    /// `main`, see [`attach_to_mains`]. Wide events still need
-    /// [`Session::enable`]; the others start at its exec.
+    /// `main`, see [`attach_to_mains`].
+    /// Wide events still need [`Session::enable`]; the others start at its exec.
     pub(crate) fn open(
         program: i32,
         cpus: &[i32],
@@ -271,37 +272,6 @@ impl Session {
                 ));
             }
             break;
-        }
-        Ok(())
-    }
-
-    fn open_uprobes(&mut self, entries: &[Entry], probes: &[Probe]) -> Result<(), Error> {
-        let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")
-            .ok()
-            .and_then(|text| text.trim().parse().ok());
-        let Some(kind) = kind else {
-            if !entries.is_empty() || !probes.is_empty() {
-                self.warnings
-                    .push("this kernel has no uprobes: start-up is not separate from main".into());
-            }
-            return Ok(());
-        };
-        let by_perf = entries.iter().filter(|_| self.mains.is_empty());
-        for entry in by_perf.collect::<Vec<_>>() {
-            let role = if entry.common { Role::CommonMain } else { Role::Main };
-            let source = uprobe(kind, &entry.path, entry.offset);
-            let place = source.map(|source| Event::of_each(source, fields::BASE));
-            let opened = self.open_everywhere(role, place.as_ref(), Scope::AllTasks);
-            let opened = self.tolerate(role, opened, false)?;
-            self.wide.extend(opened);
-        }
-        for (number, probe) in (0..).zip(probes) {
-            let source = uprobe(kind, &probe.path, probe.file_offset);
-            let place = source.map(|source| probe_event(probe, source));
-            let role = Role::Probe(number);
-            let opened = self.open_everywhere(role, place.as_ref(), Scope::AllTasks);
-            let opened = self.tolerate(role, opened, false)?;
-            self.wide.extend(opened);
         }
         Ok(())
     }
@@ -485,28 +455,4 @@ impl Role {
             Self::EnterNth | Self::LeaveNth => "system calls at a high rate",
         }
     }
-}
-
-/// A probe's event: user registers and stack, with the values that the probe requests.
-fn probe_event(probe: &Probe, source: Source) -> Event {
-    let mut what = fields::BASE | fields::REGISTERS;
-    if probe.stack {
-        what |= fields::STACK | fields::CHAIN;
-    }
-    let mut event = Event { no_kernel_chain: true, ..Event::of_each(source, what) };
-    event.layout.registers |= probe.args.iter().fold(0, |mask, arg| match arg {
-        Register::Number(n) if *n < 64 => mask | 1 << n,
-        _ => mask,
-    });
-    event
-}
-
-/// Attaches the program to all of these; to none if one of them is refused, because then perf's uprobes say why.
-pub(crate) fn attach_to_mains(program: &MainProgram, entries: &[Entry]) -> Vec<Attachment> {
-    let attach = |entry: &Entry| program.attach(&entry.path, entry.offset, entry.common);
-    entries.iter().map(attach).collect::<std::io::Result<_>>().unwrap_or_default()
-}
-
-fn uprobe(kind: u32, path: &Path, offset: u64) -> std::io::Result<Source> {
-    Ok(Source::Uprobe(kind, CString::new(path.as_os_str().as_bytes())?, offset))
 }

@@ -6,7 +6,8 @@
 //! `session` opens them.
 
 use super::breakpoints;
-use super::{Entry, SITES_PER_SECOND, Session, probe_event};
+use super::uprobes::probe_event;
+use super::{Entry, SITES_PER_SECOND, Session};
 use crate::error::Error;
 use crate::launch::Probe;
 use crate::perf::call_tracepoints::{self, Pair};
