@@ -2,8 +2,7 @@
 //! recording costs a program see `session::calibrate`.
 
 use crate::clock::now;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::mem::MaybeUninit;
 
 /// The shortest of this many tries counts; other tasks disturbed the rest. Many short tries are better than a few
 /// long ones: a short try is more likely to be undisturbed.
@@ -25,26 +24,20 @@ pub(crate) fn empty_calls() {
 pub(crate) struct Unrecorded {
     /// An empty call.
     pub(crate) empty: f64,
-    /// A short read, see [`ShortReads`].
-    pub(crate) short_read: f64,
+    /// A short call, see [`short_calls`].
+    pub(crate) short: f64,
 }
 
-/// Number of short reads per try: so many that the first ones, which are slower, matter little.
-pub(crate) const READS: u64 = 400;
+/// Number of short calls per try: so many that the first ones, which are slower, matter little.
+pub(crate) const SHORT: u64 = 400;
 
-/// Makes [`READS`] reads of one byte on the calling thread. Counting a call costs less beside the work of a real one.
-pub(crate) struct ShortReads(Option<File>);
-
-impl ShortReads {
-    pub(crate) fn new() -> Self {
-        Self(File::open("/dev/zero").ok())
-    }
-
-    pub(crate) fn make(&self) {
-        for _ in 0..READS {
-            // The file without end gives what is asked for.
-            _ = self.0.as_ref().map(|file| file.read_at(&mut [0], 0));
-        }
+/// Makes [`SHORT`] calls on the calling thread that do a little: counting a call costs less beside the work of a real
+/// one. They use no descriptor, which takes longer in a process with several threads.
+pub(crate) fn short_calls() {
+    for _ in 0..SHORT {
+        let mut names = MaybeUninit::<libc::utsname>::uninit();
+        // SAFETY: fills in the names.
+        unsafe { libc::syscall(libc::SYS_uname, names.as_mut_ptr()) };
     }
 }
 

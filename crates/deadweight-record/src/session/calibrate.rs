@@ -13,7 +13,7 @@ use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::perf::sys::Open;
 use crate::procfs::has_ended;
-use crate::timing::{EMPTY, READS, ShortReads, TRIES, best, empty_calls, whole, with_entry_cost};
+use crate::timing::{EMPTY, SHORT, TRIES, best, empty_calls, short_calls, whole, with_entry_cost};
 use deadweight_trace::Overhead;
 use std::ptr;
 
@@ -37,8 +37,8 @@ const FAST_PERIOD: u64 = 60_000;
 pub(crate) struct Measured {
     /// One empty system call.
     pub(super) call: f64,
-    /// One short read.
-    pub(super) short_read: f64,
+    /// One short call.
+    pub(super) short: f64,
     /// One of the first empty system calls, after other work: with events, its user stack is taken.
     first_call: f64,
     /// One first touch of a page.
@@ -64,8 +64,7 @@ impl Measured {
     /// Measures the shortest actions. A processor may be slow for some milliseconds, and so for all tries that
     /// follow each other; therefore this is done twice.
     fn calls_and_faults(&mut self) {
-        let reads = ShortReads::new();
-        self.short_read = self.short_read.min(best(READS, || reads.make()));
+        self.short = self.short.min(best(SHORT, short_calls));
         self.call = self.call.min(best(EMPTY, empty_calls));
         self.fault = self.fault.min(best(PAGES, touch_pages));
     }
@@ -122,10 +121,9 @@ pub(super) fn cold(without: &Measured, with: &Measured) -> Cold {
     }
 }
 
-/// One empty system call, one first touch of a page and one short read, in ns, on this thread.
+/// One empty system call, one first touch of a page and one short call, in ns, on this thread.
 pub(super) fn quick() -> [f64; 3] {
-    let reads = ShortReads::new();
-    [best(EMPTY, empty_calls), best(PAGES, touch_pages), best(READS, || reads.make())]
+    [best(EMPTY, empty_calls), best(PAGES, touch_pages), best(SHORT, short_calls)]
 }
 
 /// Runs the child without events.
@@ -275,7 +273,7 @@ unsafe fn work(page: *mut Page, memory: &Walk, go: [i32; 2], steps: u64) -> ! {
         let mut measured = Measured {
             call: f64::MAX,
             fault: f64::MAX,
-            short_read: f64::MAX,
+            short: f64::MAX,
             steps,
             ..Measured::default()
         };

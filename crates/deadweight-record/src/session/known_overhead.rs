@@ -44,7 +44,7 @@ pub(crate) struct Costs {
 struct Calibration {
     /// On the clock of events, in ns.
     at: u64,
-    /// An empty call, a first touch of a page and a short read without events, in ns.
+    /// An empty call, a first touch of a page and a short call without events, in ns.
     quick: [f64; 3],
     costs: [u64; MEMBERS],
 }
@@ -88,7 +88,7 @@ impl Before {
             Self::Measured(measured) => measured,
         };
         let with_events = calibrate::with_events(session, &without_events)?;
-        let quick = [without_events.call, without_events.fault, without_events.short_read];
+        let quick = [without_events.call, without_events.fault, without_events.short];
         let counted = session.cost_of_counting(unrecorded(quick));
         let overhead = calibrate::overhead(&without_events, &with_events);
         let costs = Costs {
@@ -148,8 +148,8 @@ fn middle<T: Copy>(mut all: Vec<T>, compare: impl Fn(&T, &T) -> Ordering) -> T {
     all[all.len() / 2]
 }
 
-fn unrecorded([empty, _, short_read]: [f64; 3]) -> Unrecorded {
-    Unrecorded { empty, short_read }
+fn unrecorded([empty, _, short]: [f64; 3]) -> Unrecorded {
+    Unrecorded { empty, short }
 }
 
 /// Whether actions without events, which took so long `then`, may take so long `now`, in ns.
@@ -179,13 +179,13 @@ fn costs(numbers: [u64; MEMBERS]) -> Costs {
 /// Identifies the boot, the CPUs, and the programs whose cost it is.
 fn key() -> String {
     let boot = procfs::line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("5 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
+    format!("6 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
 }
 
 fn render(calibrations: &[Calibration], key: &str) -> String {
     let mut text = format!("{key}\n");
-    for Calibration { at, quick: [call, fault, read], costs } in calibrations {
-        _ = write!(text, "{at} {call} {fault} {read}");
+    for Calibration { at, quick: [call, fault, short], costs } in calibrations {
+        _ = write!(text, "{at} {call} {fault} {short}");
         costs.iter().for_each(|number| _ = write!(text, " {number}"));
         text.push('\n');
     }

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::procfs::own_tid;
-use crate::timing::{READS, ShortReads, Unrecorded, best, whole, with_entry_cost};
+use crate::timing::{SHORT, Unrecorded, best, short_calls, whole, with_entry_cost};
 pub(crate) use count_record::{CallCount, CountRecord};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
@@ -280,11 +280,11 @@ impl Counting {
     fn cost(&self, unrecorded: Unrecorded) -> Cost {
         // If a try was disturbed, so that a call was recorded alone, it is repeated.
         let measured = (0..3).find_map(|_| self.try_once());
-        let Some((call, in_kernel)) = measured.filter(|_| unrecorded.short_read > 0.0) else {
+        let Some((call, in_kernel)) = measured.filter(|_| unrecorded.short > 0.0) else {
             return Cost::default();
         };
-        let all = (call - unrecorded.short_read).max(0.0);
-        let own_work = unrecorded.short_read - unrecorded.empty;
+        let all = (call - unrecorded.short).max(0.0);
+        let own_work = unrecorded.short - unrecorded.empty;
         let in_kernel = (in_kernel as f64 - own_work).clamp(0.0, all);
         let [user, kernel] =
             with_entry_cost(unrecorded.empty, all - in_kernel, in_kernel).map(whole);
@@ -296,15 +296,14 @@ impl Counting {
         let me = own_tid();
         let entry = offset_of(me);
         let mut in_kernel = None;
-        let reads = ShortReads::new();
-        let call = best(READS, || {
+        let call = best(SHORT, || {
             // No call is recorded alone.
             self.begin_at(me, clock::read(libc::CLOCK_MONOTONIC).0);
-            reads.make();
+            short_calls();
             self.end(me);
             let word = |offset| self.programs.tasks.read(entry + task_entry::FIRST_KIND + offset);
             let each = word(task_entry::KIND_INSIDE).checked_div(word(task_entry::KIND_TIMED));
-            let all = word(task_entry::KIND_COUNT) == READS;
+            let all = word(task_entry::KIND_COUNT) == SHORT;
             in_kernel = in_kernel.into_iter().chain(each.filter(|_| all)).min();
         });
         Some((call, in_kernel?))

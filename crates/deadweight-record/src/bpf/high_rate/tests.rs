@@ -140,7 +140,7 @@ fn a_call_that_wakes_or_waits_is_recorded_alone() {
 #[test]
 fn the_cost_is_measured() {
     let Some(bench) = Bench::new() else { return };
-    let Cost { user, kernel } = bench.counting.cost(Unrecorded { empty: 1.0, short_read: 1.0 });
+    let Cost { user, kernel } = bench.counting.cost(Unrecorded { empty: 1.0, short: 1.0 });
     assert!(kernel > 0 && user > 0, "{user} {kernel}");
 }
 
