@@ -45,15 +45,11 @@ const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
 const OBJECT: &[u8] = include_bytes!("../../bpf/recorder.x86.bpf.o");
 #[cfg(not(target_arch = "x86_64"))]
 const OBJECT: &[u8] = &[];
-/// Identifies the compiled programs: FNV-1a of their bytes.
-pub(crate) const PROGRAMS_ID: u64 = {
-    let (mut id, mut at) = (0xcbf2_9ce4_8422_2325_u64, 0);
-    while at < OBJECT.len() {
-        id = (id ^ OBJECT[at] as u64).wrapping_mul(0x100_0000_01b3);
-        at += 1;
-    }
-    id
-};
+/// Identifies the compiled programs: the sum that `cargo xtask bpf` keeps.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const PROGRAMS_ID: &str = include_str!("../../bpf/recorder.x86.sum").trim_ascii();
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const PROGRAMS_ID: &str = "";
 
 /// The tracepoints with programs. They are attached from the last to the first, and loaded from the first to the last:
 /// the longest first.
@@ -103,6 +99,7 @@ pub(crate) struct Programs {
     rings: Arc<Rings>,
     /// In the order of [`SITE_ROLES`].
     sites: [Map; 3],
+    /// The event of each CPU that wakes the recorder.
     alarms: Map,
     /// At the ends of faults served from memory, and from storage.
     fault_ends: Vec<LoadedProgram>,

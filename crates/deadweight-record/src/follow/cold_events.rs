@@ -13,19 +13,23 @@ const COLD: f64 = 40_000.0;
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct ColdEvents {
     count: f64,
-    cold: f64,
+    /// Sum of the logarithms of their times as multiples of the warm one, at most [`COLD`].
+    logarithms: f64,
 }
 
 impl ColdEvents {
     /// An event came so many ns after the previous event on its CPU. `warm`: one of the constants above.
     pub(crate) fn add(&mut self, gap: u64, warm: f64) {
+        let gap = gap as f64;
         self.count += 1.0;
-        self.cold += ((gap.max(1) as f64 / warm).ln() / (COLD / warm).ln()).clamp(0.0, 1.0);
+        if gap > warm {
+            self.logarithms += (gap.min(COLD) / warm).ln();
+        }
     }
 
-    /// How cold they were in the mean: 0 to 1.
-    pub(crate) fn share(self) -> f64 {
-        if self.count > 0.0 { self.cold / self.count } else { 0.0 }
+    /// How cold they were in the mean, with the same `warm`: 0 to 1.
+    pub(crate) fn share(self, warm: f64) -> f64 {
+        if self.count > 0.0 { self.logarithms / self.count / (COLD / warm).ln() } else { 0.0 }
     }
 }
 
@@ -38,7 +42,7 @@ mod tests {
         let share = |gaps: &[u64]| {
             let mut events = ColdEvents::default();
             gaps.iter().for_each(|gap| events.add(*gap, 400.0));
-            events.share()
+            events.share(400.0)
         };
         assert!(share(&[]) + share(&[0, 300, 400]) < 1e-9);
         assert!((share(&[4_000]) - 0.5).abs() < 1e-9, "half of the decades between them");

@@ -1,6 +1,6 @@
 //! Counts of a recording as a whole, and the warnings that follow from them. For single tasks see `follow`.
 
-use super::cold_events::ColdEvents;
+use super::cold_events::{ColdEvents, WARM_CALL, WARM_FAULT};
 use crate::bpf::TIME_ONE_IN;
 use crate::session::NTH;
 use crate::session::calibrate::Cold;
@@ -70,10 +70,9 @@ impl RecordingStats {
     /// There may have been fewer events for a part of the recording: a switch handles each event in turn, an exit
     /// searches for each event among all.
     pub(crate) fn scale_overhead(&self, overhead: &mut Overhead, cold: Cold) {
-        let half = |more: u64, events: ColdEvents| {
-            crate::timing::whole(more as f64 * events.share() / 2.0)
-        };
-        let (call, fault) = (half(cold.call, self.calls), half(cold.fault, self.faults));
+        let half = |more: u64, share: f64| crate::timing::whole(more as f64 * share / 2.0);
+        let call = half(cold.call, self.calls.share(WARM_CALL));
+        let fault = half(cold.fault, self.faults.share(WARM_FAULT));
         overhead.syscall_user += call;
         overhead.syscall_kernel += call;
         overhead.fault_user += fault;

@@ -1,7 +1,7 @@
 //! Calibration: measures the tracing overhead on this machine. For what is kept of it see `known_overhead`.
 //!
 //! A child process does a little of everything, once without events and once with the session's events; the
-//! differences are the overhead. All in all some 30 ms. For stops, see `ptrace::calibrate`.
+//! differences are the overhead. All in all some 25 ms. For stops, see `ptrace::calibrate`.
 
 use super::Session;
 use super::calibrated_actions::{
@@ -128,11 +128,11 @@ pub(super) fn quick() -> [f64; 3] {
 
 /// Runs the child without events.
 pub(super) fn without_events() -> Result<Measured, Error> {
-    let memory = Walk::new()?;
+    let memory = Walk::new();
     let spin = best(1, || memory.spin(STEPS));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some 100 000")]
     let steps = (STEPS as f64 * SPIN / spin.max(1.0)) as u64;
-    measure(None, steps)
+    measure(None, &memory, steps)
 }
 
 /// Runs the child with the session's task events.
@@ -140,11 +140,15 @@ pub(super) fn with_events(
     session: &mut Session,
     without_events: &Measured,
 ) -> Result<Measured, Error> {
-    measure(Some(session), without_events.steps)
+    measure(Some(session), &Walk::new(), without_events.steps)
 }
 
-fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Error> {
-    let (page, memory) = (SharedPage::new()?, Walk::new()?);
+fn measure(
+    mut session: Option<&mut Session>,
+    memory: &Walk,
+    steps: u64,
+) -> Result<Measured, Error> {
+    let page = SharedPage::new()?;
     let mut go = [0; 2];
     // SAFETY: fills in two descriptors, closed below.
     if unsafe { libc::pipe2(go.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -154,7 +158,7 @@ fn measure(mut session: Option<&mut Session>, steps: u64) -> Result<Measured, Er
     let child = match unsafe { libc::fork() } {
         -1 => return Err(Error::last("cannot fork")),
         // SAFETY: this is the child.
-        0 => unsafe { work(page.0, &memory, go, steps) },
+        0 => unsafe { work(page.0, memory, go, steps) },
         child => child,
     };
     let events = session.as_deref_mut().map(|s| Events::open(s, child)).transpose();

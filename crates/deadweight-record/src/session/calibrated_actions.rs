@@ -3,7 +3,6 @@
 //! Does not know whether it is recorded; see `calibrate`.
 
 use crate::clock::now;
-use crate::error::Error;
 use crate::procfs::affinity::Affinity;
 use crate::timing::{TRIES, best};
 use std::hint::black_box;
@@ -13,9 +12,9 @@ pub(super) const PAGES: u64 = 60;
 /// Bytes of a page, at least.
 const PAGE: usize = 4096;
 const ROUNDS: u64 = 16;
-/// Bytes of memory that the child walks through: more than its CPU's caches hold but the last, and as much as a program
-/// uses between two samples.
+/// Bytes of memory that the child walks through before an event: more than any of its CPU's caches holds but the last.
 const WALK: usize = 4 << 20;
+/// Bytes of which it uses a part while it is sampled.
 const SPIN_WALK: usize = 1 << 20;
 
 pub(super) fn one_call(_: usize) {
@@ -27,9 +26,9 @@ pub(super) fn one_call(_: usize) {
 pub(super) struct Walk(Vec<u64>);
 
 impl Walk {
-    pub(super) fn new() -> Result<Self, Error> {
+    pub(super) fn new() -> Self {
         // Each page has memory of its own, and does not fault later.
-        Ok(Self((0..WALK as u64 / 8).collect()))
+        Self((0..WALK as u64 / 8).collect())
     }
 
     /// The median time in ns of an action that comes after a walk.

@@ -1,6 +1,6 @@
 //! The tracing overhead: as earlier calibrations of this boot found it, or from a new one.
 //!
-//! Calibrating takes some 20 ms. The results of the latest ones are kept, and their median counts: it is more precise
+//! Calibrating takes some 25 ms. The results of the latest ones are kept, and their median counts: it is more precise
 //! than one. A quick check decides which of them can be right now. Where events of perf record everything, each
 //! recording calibrates anew.
 
@@ -82,7 +82,9 @@ impl Before {
     /// As [`Before::events`], or if an event is refused.
     pub(crate) fn with_events(self, session: &mut Session) -> Result<(Unrecorded, Costs), Error> {
         let without_events = match self {
-            Self::Known(call, costs) if session.has_programs() => return Ok((call, costs)),
+            Self::Known(unrecorded, costs) if session.has_programs() => {
+                return Ok((unrecorded, costs));
+            }
             // The session's events do not touch the child.
             Self::Known(..) => calibrate::without_events()?,
             Self::Measured(measured) => measured,
@@ -179,7 +181,7 @@ fn costs(numbers: [u64; MEMBERS]) -> Costs {
 /// Identifies the boot, the CPUs, and the programs whose cost it is.
 fn key() -> String {
     let boot = procfs::line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("6 {boot} {} {PROGRAMS_ID:016x}", procfs::allowed_cpus())
+    format!("6 {boot} {} {PROGRAMS_ID}", procfs::allowed_cpus())
 }
 
 fn render(calibrations: &[Calibration], key: &str) -> String {
