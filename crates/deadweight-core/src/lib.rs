@@ -41,4 +41,4 @@ pub mod weigh;
 
 pub use facts::clean_run::{CleanRun, RunCounters};
 pub use sections::stacks::StackTime;
-pub use weigh::{CallTotal, OneRun, PathSlice, WeighError, Weighing, one_run, weigh};
+pub use weigh::{CallTotal, METHOD, OneRun, PathSlice, WeighError, Weighing, one_run, weigh};

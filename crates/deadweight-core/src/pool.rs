@@ -8,7 +8,7 @@ use crate::facts::clean_run::CleanRun;
 use crate::sections::hazards;
 use crate::sections::work;
 use deadweight_report::report::{
-    CheckOutcome, CleanRuns, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns,
+    CheckOutcome, CleanRuns, Count, Finding, Hazard, Inside, Interval, Report, Row, TracedRuns,
 };
 use deadweight_report::stats::apportion::apportion;
 use deadweight_report::stats::median::summarise;
@@ -58,6 +58,7 @@ pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun], in_all: usize) ->
     if runs.len() > 1 || !clean.is_empty() {
         scale(&mut report, &runs, clean, part, in_all);
     }
+    report.counts = pooled_counts(&runs);
     report.hazards = merged(runs.iter().flat_map(|r| &r.hazards));
     report.hazards.extend(hazards::of_series(clean));
     report.warnings = clocks(&report, &runs, clean).into_iter().collect();
@@ -263,6 +264,24 @@ fn same_cause(a: &Finding, b: &Finding) -> bool {
 /// As far as is known: one of the two runs has no place.
 fn may_be_same(a: &Finding, b: &Finding) -> bool {
     a.class == b.class && a.process == b.process && (a.sites.is_empty() || b.sites.is_empty())
+}
+
+/// The counts of several runs: of each its median, and how far the runs differ. What a run does not have is 0 there.
+fn pooled_counts(runs: &[Report]) -> Vec<Count> {
+    let mut values: BTreeMap<&str, (Vec<u64>, bool)> = BTreeMap::new();
+    for count in runs.iter().flat_map(|run| &run.counts) {
+        let known = values.entry(&count.name).or_insert_with(|| (Vec::new(), true));
+        known.0.push(count.value);
+        known.1 &= count.exact;
+    }
+    let pooled = |(name, (mut each, exact)): (&str, (Vec<u64>, bool))| {
+        each.resize(runs.len(), 0);
+        each.sort_unstable();
+        let (low, high) = (each.first().copied(), each.last().copied());
+        let value = each.get(each.len() / 2).copied().unwrap_or(0);
+        Count { name: name.into(), value, low: low.unwrap_or(0), high: high.unwrap_or(0), exact }
+    };
+    values.into_iter().map(pooled).collect()
 }
 
 pub(crate) fn clean_runs(clean: &[CleanRun]) -> CleanRuns {

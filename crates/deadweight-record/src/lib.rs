@@ -48,5 +48,6 @@ pub use launch::{
     find, run_clean,
 };
 pub use plan::{Capability, Checkup, Lack, Level, MachineHazard, Plan, Rung, doctor};
+pub use procfs::machine;
 pub use procfs::memory_budget::{memory_left, trim_heap};
 pub use record::{AttachRequest, RecordingSeries, attach, record, record_in};

@@ -6,7 +6,8 @@
 //! - Must not know: traces, timelines, machine code, or how anything is displayed. Of `deadweight-trace` it uses only
 //!   units and patches.
 //!
-//! Read in this order: [`account`] (the rows of a ledger), [`report`], [`stats`], [`compare`], [`gate`], [`benchmarks`].
+//! Read in this order: [`account`] (the rows of a ledger), [`report`], [`stats`], [`compare`], [`gate`], [`benchmarks`],
+//! [`tables`].
 //! [`wording`] formats numbers for sentences. *Calls* are calls of a function here ([`report::Calls`]).
 #![forbid(unsafe_code)]
 
@@ -16,4 +17,5 @@ pub mod compare;
 pub mod gate;
 pub mod report;
 pub mod stats;
+pub mod tables;
 pub mod wording;

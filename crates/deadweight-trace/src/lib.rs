@@ -28,5 +28,5 @@ pub mod units;
 
 pub use encoded::Events;
 pub use event::{Event, Kind, Off};
-pub use meta::{Exit, Meta, Overhead, Usage};
+pub use meta::{Exit, Machine, Meta, Overhead, Usage};
 pub use trace::Trace;

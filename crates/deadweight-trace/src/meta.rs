@@ -19,6 +19,9 @@ pub struct Meta {
     pub arch: Arch,
     /// CPUs that could run the program.
     pub cpus: u16,
+    /// The machine, as far as its settings say.
+    #[serde(skip_serializing_if = "Machine::is_unknown")]
+    pub machine: Machine,
     /// The clock's reading at the trace's time zero, in ns.
     pub zero: u64,
     /// Task that became the command.
@@ -60,6 +63,32 @@ pub struct Meta {
     pub warnings: Vec<String>,
     /// Written last: false if the recording broke off.
     pub complete: bool,
+}
+
+/// What kind of machine it was: times of two kinds cannot be compared. Texts are empty where unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// Model name of the CPU.
+    pub cpu: String,
+    /// Release of the kernel (`6.1.0-18-amd64`).
+    pub kernel: String,
+    /// What virtualises it (`kvm`, `vmware`, `container`), or empty.
+    pub virtualisation: String,
+    /// The policy that sets the CPU's speed (`performance`), or empty.
+    pub governor: String,
+    /// The setting of transparent huge pages (`madvise`), or empty.
+    pub huge_pages: String,
+    /// How many CPUs a cgroup grants; 0 without a quota.
+    pub cpu_quota: f64,
+}
+
+impl Machine {
+    /// Whether nothing is known of it: recordings of earlier versions, and those of other tools.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How the command ended.

@@ -8,9 +8,11 @@
 pub(crate) mod checks;
 pub(crate) mod hazards;
 pub(crate) mod ledger;
+pub(crate) mod origin;
 pub(crate) mod service;
 pub(crate) mod stacks;
 pub(crate) mod stages;
 pub(crate) mod top;
+pub(crate) mod totals;
 pub(crate) mod unnamed;
 pub(crate) mod work;

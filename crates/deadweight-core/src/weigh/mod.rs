@@ -14,7 +14,9 @@ use crate::facts::overhead;
 use crate::inspect::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
-use crate::sections::{checks, hazards, ledger, service, stages, top, unnamed, work};
+use crate::sections::{
+    checks, hazards, ledger, origin, service, stages, top, totals, unnamed, work,
+};
 use crate::timeline::{Task, Timeline};
 use crate::{attribute, cost, findings, pool};
 use deadweight_report::report::{
@@ -24,6 +26,10 @@ use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
 pub use one_run::{CallTotal, OneRun, PathSlice, one_run};
+
+/// The method of dividing time. It grows by 1 with every change that moves numbers of programs that did not change: a
+/// history of reports begins anew with it. CHANGELOG.md says what changed.
+pub const METHOD: u32 = 1;
 
 /// What is to be weighed.
 #[derive(Copy, Clone, Debug, Default)]
@@ -186,6 +192,9 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
     let report = Report {
         schema: SCHEMA,
         deadweight: trace.meta.recorder.clone(),
+        method: METHOD,
+        machine: origin::machine(&trace.meta),
+        builds: origin::builds(&facts),
         command: trace.meta.command.clone(),
         subject: subject_info(&facts),
         exit: ExitInfo { code: exit.code, signal: exit.signal },
@@ -204,6 +213,7 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
         }),
         service: service::service(&facts, &cpu),
         part: None,
+        counts: totals::totals(&facts, &subject.own),
         allocations: None,
         wall_ns: wall.total.0,
         net_ns: wall.net().0,

@@ -60,6 +60,7 @@ impl Plan {
             recorder: env!("CARGO_PKG_VERSION").into(),
             arch: Arch::HOST,
             cpus: u16::try_from(procfs::allowed_cpus()).unwrap_or(u16::MAX),
+            machine: procfs::machine(),
             rung: self.rung.level.name().into(),
             rung_why: self.rung.why.clone(),
             lacks: self.rung.lacks_in_words(),

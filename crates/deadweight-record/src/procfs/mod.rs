@@ -12,6 +12,7 @@ pub(crate) mod cgroup;
 mod cpus;
 mod descriptors;
 pub(crate) mod executables;
+mod machine;
 pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod memory_budget;
@@ -22,6 +23,7 @@ pub(crate) mod waits;
 
 pub(crate) use cpus::{allowed_cpus, cpu_list, online_cpus, steal};
 pub(crate) use descriptors::{Descriptor, Descriptors, descriptors, inherited_descriptors};
+pub use machine::machine;
 use memory::Page;
 pub(crate) use processes::{has_ended, own_tid, queued_until_death, tree};
 use std::fs;

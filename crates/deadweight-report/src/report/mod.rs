@@ -13,18 +13,22 @@ mod checks;
 mod counts;
 mod findings;
 mod ledger;
+mod origin;
 mod read;
 mod runs;
 mod service;
+mod totals;
 
 pub use checks::{Check, CheckOutcome};
 pub use counts::{AllocationSite, Allocations, Calls, CountBasis, Inside, Operation};
 pub use findings::{Finding, Hazard, How, Outcome, Proof, Removal, Site};
 pub use ledger::{Basis, FunctionWork, Row, TopFunction};
+pub use origin::{Build, MachineInfo};
 pub use runs::{CleanRuns, ExitInfo, Interval, Recording, Runs, Stage, SubjectInfo, TracedRuns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use service::{RequestPart, ServiceInfo};
+pub use totals::Count;
 
 /// The version of this form.
 pub const SCHEMA: u32 = 1;
@@ -42,6 +46,16 @@ pub struct Report {
     pub schema: u32,
     /// Version of deadweight.
     pub deadweight: String,
+    /// The method by which the time was divided: reports with another number cannot be compared row by row. 0 in
+    /// reports of versions that did not say.
+    #[serde(default)]
+    pub method: u32,
+    /// The machine that the command ran on.
+    #[serde(default, skip_serializing_if = "MachineInfo::is_unknown")]
+    pub machine: MachineInfo,
+    /// The binaries that code ran in, the subject's first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<Build>,
     /// The command with its arguments.
     pub command: Vec<String>,
     /// The process whose wall time was divided.
@@ -82,6 +96,9 @@ pub struct Report {
     /// Each cost class: found, ruled out, or not checkable. Of several runs, the shares are of one with the median wall time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
+    /// What the subject did, counted: calls, bytes, page faults, births. Not a matter of the clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<Count>,
     /// Allocations, if they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocations: Option<Allocations>,

@@ -10,7 +10,7 @@ use crate::ids::{Cpu, Tid};
 use crate::symbols::{Image, Symbols};
 use crate::syscall::Arch;
 use crate::units::Ns;
-use crate::{Event, Exit, Kind, Meta, Overhead, Usage};
+use crate::{Event, Exit, Kind, Machine, Meta, Overhead, Usage};
 use std::fmt::{self, Write};
 
 /// Facts about the recording that the text states.
@@ -66,6 +66,7 @@ pub(super) fn read_line(
                 _ => return Err(words.expected("x86_64 or aarch64")),
             }
         }
+        "machine" => read_machine(words, &mut meta.machine)?,
         "cpus" => header.cpus = Some(words.small("how many CPUs")?),
         "zero" => meta.zero = words.number("the clock's reading")?,
         "root" => header.root = Some(Tid(words.small("a task's number")?)),
@@ -101,6 +102,37 @@ pub(super) fn read_line(
         "attached" => meta.attached = true,
         "incomplete" => header.incomplete = true,
         _ => return Err(here.expected("a time, `task` or a line about the recording")),
+    }
+    Ok(())
+}
+
+/// The names of [`Machine`]'s texts.
+fn machine_fields(machine: &mut Machine) -> [(&'static str, &mut String); 5] {
+    [
+        ("cpu", &mut machine.cpu),
+        ("kernel", &mut machine.kernel),
+        ("virtualisation", &mut machine.virtualisation),
+        ("governor", &mut machine.governor),
+        ("huge-pages", &mut machine.huge_pages),
+    ]
+}
+
+/// The quota in the text: thousandths of a CPU.
+const QUOTA: &str = "cpu-quota";
+
+fn read_machine(words: &mut Words<'_>, machine: &mut Machine) -> Result<(), TextError> {
+    while !words.at_end() {
+        let here = words.clone();
+        let name = words.word();
+        if name == QUOTA {
+            machine.cpu_quota = words.number("thousandths of a CPU")? as f64 / 1000.0;
+            continue;
+        }
+        let (_, text) =
+            machine_fields(machine).into_iter().find(|(n, _)| *n == name).ok_or_else(|| {
+                here.expected("cpu, kernel, virtualisation, governor, huge-pages or cpu-quota")
+            })?;
+        *text = words.name("a text in quotes")?;
     }
     Ok(())
 }
@@ -231,6 +263,9 @@ pub(super) fn write(
         writeln!(out, "arch aarch64")?;
     }
     number(out, "cpus", meta.cpus.into(), defaults.cpus.into())?;
+    if !meta.machine.is_unknown() {
+        write_machine(out, &meta.machine)?;
+    }
     number(out, "zero", meta.zero, 0)?;
     number(out, "root", meta.root.0.into(), first.unwrap_or_default().0.into())?;
     number(out, "start", meta.start.0, 0)?;
@@ -274,6 +309,19 @@ pub(super) fn write(
         writeln!(out, "incomplete")?;
     }
     Ok(())
+}
+
+fn write_machine(out: &mut dyn Write, machine: &Machine) -> fmt::Result {
+    write!(out, "machine")?;
+    for (name, text) in machine_fields(&mut machine.clone()) {
+        if !text.is_empty() {
+            write!(out, " {name} {}", Name(text))?;
+        }
+    }
+    if machine.cpu_quota > 0.0 {
+        write!(out, " {QUOTA} {:.0}", machine.cpu_quota * 1000.0)?;
+    }
+    writeln!(out)
 }
 
 fn list(out: &mut dyn Write, key: &str, numbers: impl Iterator<Item = u32>) -> fmt::Result {
