@@ -7,6 +7,7 @@
 //!   units and patches.
 //!
 //! Read in this order: [`account`] (the rows of a ledger), [`report`], [`stats`], [`compare`], [`gate`], [`benchmarks`],
+//! [`regressions`],
 //! [`tables`].
 //! [`wording`] formats numbers for sentences. *Calls* are calls of a function here ([`report::Calls`]).
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ pub mod account;
 pub mod benchmarks;
 pub mod compare;
 pub mod gate;
+pub mod regressions;
 pub mod report;
 pub mod stats;
 pub mod tables;

@@ -4,11 +4,13 @@
 //! - Out: a verb with its options, each value checked; help, man page and completions from the same definitions.
 //! - Must not know: how a verb is carried out, or anything of the machine; see `command`.
 
+mod ci;
 mod export;
 mod hyperfine;
 mod pictures;
 mod values;
 
+pub use ci::Ci;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_report::benchmarks::keys::Key;
 pub use export::{Export, Format, Import};
@@ -80,6 +82,8 @@ pub enum Verb {
     Report(Report),
     /// Compare commands: is B faster than A, by how much, and which row explains it?
     Compare(Box<Compare>),
+    /// Judge a new version of a program: is it worse than the known one? A gate for CI.
+    Ci(Box<Ci>),
     /// Check conditions on existing reports: for scripts and CI.
     Gate(Gate),
     /// Write a recording as a file that other tools open: flame graphs, profiles, traces, tables.

@@ -4,6 +4,7 @@
 //! - Out: text or files, and an exit code.
 //! - Must not know: how options are parsed (`cli`), runs recorded (`recorder`, `running`) or text laid out (`render`).
 
+mod ci;
 mod compare;
 mod destination;
 mod doctor;
@@ -51,6 +52,7 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Record(options)) => record::record(options),
         Some(Verb::Report(options)) => report::report(options),
         Some(Verb::Compare(options)) => compare::compare(options),
+        Some(Verb::Ci(options)) => ci::ci(options),
         Some(Verb::Gate(options)) => gate::gate(options),
         Some(Verb::Export(options)) => export::export(options),
         Some(Verb::Import(options)) => import::import(options),

@@ -14,6 +14,7 @@ pub mod exports;
 pub mod html;
 pub mod ips;
 pub mod json;
+pub mod judgement;
 pub mod page;
 pub mod picture;
 pub mod quantity;

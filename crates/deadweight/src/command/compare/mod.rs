@@ -337,6 +337,7 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
         fewest: options.hyperfine.min_runs,
         most: options.hyperfine.max_runs,
         trace_when: trace_when(options, fresh.len() < wanted.len()),
+        ..InterleaveOptions::default()
     };
     // A user without permission to record can still compare times.
     let recorder = if options.no_why { None } else { Some(Recorder::ready()?) };
