@@ -35,6 +35,8 @@ pub struct Measurement {
 pub struct Side {
     /// The report of its runs.
     pub report: Report,
+    /// CPU time of each run without tracing in ns, in order.
+    pub cpu: Vec<f64>,
     /// Allocations of each run that counted all of them: their number and bytes.
     pub allocations: Vec<[u64; 2]>,
     /// What the program itself printed, if it is a benchmark.
@@ -52,7 +54,7 @@ pub struct Benchmark {
     pub values: Vec<f64>,
 }
 
-/// What became of a program.
+/// The outcome for a program.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -85,7 +87,7 @@ impl State {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The wall time, in ns.
+    /// The wall time, the CPU time, or the time of a benchmark's operation, in ns.
     #[default]
     Time,
     /// Something counted.
@@ -99,7 +101,7 @@ pub enum Kind {
 pub struct Change {
     /// What kind it is.
     pub kind: Kind,
-    /// `wall`, the name of a benchmark, of a count (`calls`), or of an account (`allocation`).
+    /// `wall`, `cpu`, the name of a benchmark, of a count (`calls`), or of an account (`allocation`).
     pub name: String,
     /// The account of the ledger that explains it; empty if none does.
     pub row: String,
@@ -128,7 +130,7 @@ pub struct Judgement {
     pub schema: u32,
     /// Its name.
     pub workload: String,
-    /// What became of it: the worst state of the changes.
+    /// The outcome: the worst state of the changes.
     pub state: State,
     /// Changes that matter, worst first.
     pub changes: Vec<Change>,
@@ -174,7 +176,7 @@ pub fn judge(case: &Case<'_>, first: &Measurement, second: Option<&Measurement>)
         let again = changes(case, second, &self::comparison(second));
         confirm(&mut found, &again, &mut notes);
     }
-    let floor = times::floor(&comparison);
+    let floor = times::floor(&found);
     let mut state = found.iter().map(|change| change.state).max().unwrap_or_default();
     let limit = case.limits().time.max(case.layout.unwrap_or(0.0));
     if state <= State::Unchanged && floor > limit {
@@ -254,6 +256,7 @@ impl Change {
     pub fn label(&self) -> String {
         match self.kind {
             Kind::Time if self.name == times::WALL => "time".into(),
+            Kind::Time if self.name == times::CPU => "CPU time".into(),
             Kind::Time => format!("time of {}", self.name),
             Kind::Count => self.name.replace('-', " "),
             Kind::Row => crate::account::row_name(&self.name, &self.name).to_owned(),

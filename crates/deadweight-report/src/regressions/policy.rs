@@ -45,6 +45,7 @@ pub struct Workload {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Given {
     time: Option<f64>,
+    cpu: Option<Option<f64>>,
     rows: BTreeMap<String, Option<f64>>,
     counts: BTreeMap<String, Option<f64>>,
 }
@@ -54,6 +55,8 @@ struct Given {
 pub struct Limits {
     /// Of the time.
     pub time: f64,
+    /// Of the CPU time; none: not judged.
+    pub cpu: Option<f64>,
     /// Of rows that have one, as a part of the base's wall time; none: not judged.
     pub rows: BTreeMap<String, Option<f64>>,
     counts: BTreeMap<String, Option<f64>>,
@@ -133,7 +136,9 @@ impl Policy {
         rows.extend(own.rows);
         let mut counts = self.limits.counts.clone();
         counts.extend(own.counts);
-        Limits { time: own.time.or(self.limits.time).unwrap_or(TIME), rows, counts }
+        let time = own.time.or(self.limits.time).unwrap_or(TIME);
+        let cpu = own.cpu.or(self.limits.cpu).unwrap_or(Some(time));
+        Limits { time, cpu, rows, counts }
     }
 
     /// Marks a change as accepted if a rule says so and has not ended.
@@ -202,11 +207,12 @@ fn workload(table: &Table, place: &str) -> Read<Workload> {
 
 /// The limits in a table that may have other keys too.
 fn given(table: &Table, place: &str, others: &[&str]) -> Read<Given> {
-    known(table, place, &[&["time", "rows", "counts"], others].concat())?;
+    known(table, place, &[&["time", "cpu", "rows", "counts"], others].concat())?;
     let time = table.get("time").map(|value| limit(value, &format!("{place}: `time`")));
     let Some(time) = time.transpose()?.map_or(Some(None), |time| time.map(Some)) else {
         return wrong(format!("{place}: `time` cannot be off: leave the workload out instead"));
     };
+    let cpu = table.get("cpu").map(|value| limit(value, &format!("{place}: `cpu`"))).transpose()?;
     let rows = limits(table, "rows", place)?;
     let accounts: Vec<&str> = AccountId::all().map(AccountId::id).collect();
     if let Some(unknown) = rows.keys().find(|row| !accounts.contains(&row.as_str())) {
@@ -215,7 +221,7 @@ fn given(table: &Table, place: &str, others: &[&str]) -> Read<Given> {
             .map_or("deadweight explain lists them".into(), |row| format!("did you mean `{row}`?"));
         return wrong(format!("{place}: no row is called `{unknown}`; {meant}"));
     }
-    Ok(Given { time, rows, counts: limits(table, "counts", place)? })
+    Ok(Given { time, cpu, rows, counts: limits(table, "counts", place)? })
 }
 
 fn limits(table: &Table, key: &str, place: &str) -> Read<BTreeMap<String, Option<f64>>> {

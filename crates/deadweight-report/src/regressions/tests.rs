@@ -38,7 +38,8 @@ fn side(random: &mut Random, ms: f64, rows: &[(&str, f64)]) -> Side {
         counts: vec![count("calls", 1000), count("calls/read", 900), count("page-faults", 400)],
         ..Report::default()
     };
-    Side { report, allocations: vec![[500, 64_000]; 2], benchmarks: Vec::new() }
+    let cpu = report.runs.clean.each_ns.iter().map(|ns| *ns as f64).collect();
+    Side { report, cpu, allocations: vec![[500, 64_000]; 2], benchmarks: Vec::new() }
 }
 
 fn count(name: &str, value: u64) -> Count {
@@ -142,6 +143,9 @@ fn a_noisy_measurement_and_layout_noise_do_not_accuse() {
         let interval = crate::stats::median::summarise(each).interval;
         side.report.runs.clean.wall_ns = Interval { ..interval };
     }
+    assert_eq!(judged(&noisy, None).state, State::Unchanged, "the CPU time is certain");
+    noisy.base.cpu.clear();
+    noisy.head.cpu.clear();
     assert_eq!(judged(&noisy, None).state, State::Inconclusive);
     let slow = measured(105.0, &ROWS);
     let policy = Policy::default();

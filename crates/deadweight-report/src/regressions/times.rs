@@ -1,4 +1,6 @@
-//! Whether the time grew: of the whole program, and of the benchmarks that it printed.
+//! Whether the time grew: wall and CPU time of the whole program, or of the benchmarks that it printed.
+//!
+//! On a busy machine the CPU time is the more certain one: it has no waits for a CPU.
 
 use super::policy::Limits;
 use super::{Change, Kind, Measurement, Side, State};
@@ -6,8 +8,9 @@ use crate::compare::{Comparison, Ratio, Verdict, judge};
 use crate::report::{Report, Site};
 use crate::stats::median::median_of;
 
-/// The name of the change of the whole time.
+/// The names of the changes of the whole program.
 pub(super) const WALL: &str = "wall";
+pub(super) const CPU: &str = "cpu";
 /// The unit of times of benchmarks.
 const TIME_UNIT: &str = "ns/op";
 
@@ -28,8 +31,20 @@ pub(super) fn changes(
             .collect();
     }
     let medians = [&comparison.a, &comparison.b].map(|side| side.wall_ns.median as f64);
-    let change = change(WALL, medians, &comparison.ratio, comparison.verdict, limit);
-    vec![Change { row: reason, sites, ..change }]
+    let wall = change(WALL, medians, &comparison.ratio, comparison.verdict, limit);
+    let cpu = limits.cpu.and_then(|limit| cpu(measured, limit.max(layout)));
+    let whole = std::iter::once(wall).chain(cpu);
+    whole.map(|change| Change { row: reason.clone(), sites: sites.clone(), ..change }).collect()
+}
+
+/// The change of the CPU time; none if some run has none.
+fn cpu(measured: &Measurement, limit: f64) -> Option<Change> {
+    let [base, head] = [&measured.base.cpu, &measured.head.cpu];
+    if base.is_empty() || base.len() != head.len() || base.iter().chain(head).any(|ns| *ns < 1.0) {
+        return None;
+    }
+    let (ratio, verdict) = judge(&[base.clone(), head.clone()], true, 1, 1);
+    Some(change(CPU, [median_of(base), median_of(head)], &ratio, verdict, limit))
 }
 
 fn is_benchmark(side: &Side) -> bool {
@@ -80,10 +95,14 @@ fn change(
     }
 }
 
-/// The least growth that a comparison could show: half the width of its interval.
-pub(super) fn floor(comparison: &Comparison) -> f64 {
-    let Ratio { low, high, .. } = comparison.ratio;
-    if low > 0.0 { (high / low).ln() / 2.0 } else { 0.0 }
+/// The least growth that the times could show: half the width of the narrowest interval.
+pub(super) fn floor(changes: &[Change]) -> f64 {
+    let times = changes.iter().filter(|change| change.kind == Kind::Time);
+    let half = |change: &Change| {
+        let [low, high] = change.interval.map(|end| 1.0 + end);
+        if low > 0.0 { (high / low).ln() / 2.0 } else { 0.0 }
+    };
+    times.map(half).fold(f64::INFINITY, f64::min)
 }
 
 /// Where the cost of an account is, in the judged version.

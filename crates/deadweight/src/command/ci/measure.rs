@@ -65,12 +65,13 @@ pub(super) fn measure(
 
 fn side(runs: SideRuns, of: Option<&Of>) -> Result<Side, Failure> {
     let benchmarks = benchmarks(&runs.ran.clean_output);
+    let cpu = runs.ran.clean.iter().map(|run| (run.user + run.system).0 as f64).collect();
     let mut report = weighed(runs.ran, of, None)?;
     let counted: Vec<Allocations> = runs.counted.iter().filter_map(allocations).collect();
     let exact = counted.iter().filter(|of| of.basis == CountBasis::Exact);
     let allocations = exact.map(|of| [of.count, of.bytes]).collect();
     report.allocations = counted.into_iter().next();
-    Ok(Side { report, allocations, benchmarks })
+    Ok(Side { report, cpu, allocations, benchmarks })
 }
 
 /// What a run that counted allocations found.

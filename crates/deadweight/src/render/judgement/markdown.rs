@@ -137,7 +137,7 @@ fn cell(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // A mention would notify somebody.
+            // A mention would notify a person.
             '@' => out.push_str("&#64;"),
             '\\' | '|' | '*' | '_' | '`' | '[' | ']' | '#' | '~' => {
                 out.push('\\');

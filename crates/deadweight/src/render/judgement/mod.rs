@@ -25,7 +25,7 @@ pub fn terminal(judgements: &[&Judgement], page: Page, config: &str) -> String {
             let mut line = Line::indented(4);
             line.push(self::ink(change.state), &change.label());
             line.pad_to(26).push(Ink::Plain, &values(change));
-            line.pad_to(52).push(Ink::Strong, &grown(change));
+            line.pad_to(50).push(Ink::Strong, &grown(change));
             line.pad_to(60);
             sheet.paragraph(line, 60, Ink::Faint, &aside(change));
             for site in change.sites.iter().take(3) {
@@ -118,7 +118,7 @@ pub fn sentence(judgement: &Judgement) -> String {
             };
             let twice =
                 if judgement.confirmed { "; a second measurement shows it too" } else { "" };
-            format!("{} grew by {}{of}{twice}", worst.label(), percent(worst.growth))
+            format!("{} grew{}{of}{twice}", worst.label(), by(worst))
         }
         (State::Improved, Some(worst)) => {
             format!("{} fell by {}", worst.label(), percent(-worst.growth))
@@ -156,8 +156,23 @@ fn whole(value: f64) -> u64 {
     value.max(0.0).round() as u64
 }
 
-/// `+5.3 %`.
+/// From this growth on, a factor is clearer than per cent.
+const TIMES: f64 = 2.0;
+
+/// ` by 5.3 %`, ` 12-fold`, ` from 0`.
+fn by(change: &Change) -> String {
+    match change.growth {
+        _ if change.base <= 0.0 && change.kind == Kind::Count => " from 0".into(),
+        growth if growth >= TIMES => format!(" {}-fold", quantity::count(whole(growth + 1.0))),
+        growth => format!(" by {}", percent(growth)),
+    }
+}
+
+/// `+5.3 %`, `× 12`.
 pub(super) fn grown(change: &Change) -> String {
+    if change.growth >= TIMES {
+        return format!("× {}", quantity::count(whole(change.growth + 1.0)));
+    }
     let sign = if change.growth < 0.0 { "−" } else { "+" };
     format!("{sign}{}", percent(change.growth.abs()))
 }

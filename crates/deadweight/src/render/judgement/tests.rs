@@ -50,7 +50,7 @@ fn a_regression_is_one_sentence_its_numbers_its_line_and_what_to_do() {
     let ok = Judgement { workload: "other".into(), floor: 0.004, ..Judgement::default() };
     expect![[r#"
         WORSE  js|on: allocations grew by 2.0 %, mostly allocation; a second measurement shows it too
-            allocations           500 → 510                 +2.0 %  limit 0.5 %, row allocation
+            allocations           500 → 510               +2.0 %    limit 0.5 %, row allocation
               parse<T> at /w/src/parse.rs:41, 10 more
             To accept it, say why and until when in deadweight.toml:
               [[accepted]]
@@ -65,7 +65,7 @@ fn a_regression_is_one_sentence_its_numbers_its_line_and_what_to_do() {
 }
 
 #[test]
-fn github_is_told_the_line_and_names_cannot_end_a_command() {
+fn github_gets_the_line_and_names_cannot_end_a_command() {
     let mut judgement = red();
     judgement.workload = "a,b:c\n::error::x".into();
     let text = annotations::commands(&[&judgement], "/w");
