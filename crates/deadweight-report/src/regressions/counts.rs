@@ -138,18 +138,21 @@ fn grown_sites(measured: &Measurement, which: usize) -> Vec<Site> {
     };
     let (base, head) = (sites(&measured.base), sites(&measured.head));
     let amount = |site: &AllocationSite| if which == 0 { site.count } else { site.bytes };
-    let before = |site: &AllocationSite| {
-        let same = |of: &&AllocationSite| of.function == site.function && of.file == site.file;
-        // A line may have moved within its function.
-        base.iter().filter(same).map(amount).sum::<u64>()
+    let same_line = |a: &AllocationSite, b: &AllocationSite| {
+        (&a.function, &a.file, a.line) == (&b.function, &b.file, b.line)
     };
-    let now = |site: &AllocationSite| {
-        let same = |of: &&AllocationSite| of.function == site.function && of.file == site.file;
-        head.iter().filter(same).map(amount).sum::<u64>()
+    // A line that is new may have moved within its function: it replaces the lines there that are gone.
+    let gone = |of: &&AllocationSite| !head.iter().any(|site| same_line(site, of));
+    let before = |site: &AllocationSite| match base.iter().find(|of| same_line(of, site)) {
+        Some(of) => amount(of),
+        None => {
+            let same = |of: &&AllocationSite| of.function == site.function && of.file == site.file;
+            base.iter().filter(same).filter(gone).map(amount).sum()
+        }
     };
     let mut grown: Vec<(u64, &AllocationSite)> = head
         .iter()
-        .map(|site| (now(site).saturating_sub(before(site)), site))
+        .map(|site| (amount(site).saturating_sub(before(site)), site))
         .filter(|(more, _)| *more > 0)
         .collect();
     grown.sort_by_key(|(more, _)| std::cmp::Reverse(*more));

@@ -5,7 +5,7 @@
 use super::policy::Limits;
 use super::{Change, Kind, Measurement, Side, State};
 use crate::compare::{Comparison, Ratio, Verdict, judge};
-use crate::report::{Report, Site};
+use crate::report::{Report, Row, Site};
 use crate::stats::median::median_of;
 
 /// The names of the changes of the whole program.
@@ -22,19 +22,23 @@ pub(super) fn changes(
     comparison: &Comparison,
 ) -> Vec<Change> {
     let limit = limits.time.max(layout);
-    let reason = comparison.reason().map(|row| row.account.clone()).unwrap_or_default();
-    let sites = sites_of(&reason, &measured.head.report);
+    let by_wall = comparison.reason().map(|row| row.account.clone());
+    let by_cpu = grown_row(&measured.base.report.cpu_ledger, &measured.head.report.cpu_ledger);
+    let reason = by_wall.or_else(|| by_cpu.clone()).unwrap_or_default();
+    let placed = |change: Change, row: String| Change {
+        sites: sites_of(&row, &measured.head.report),
+        row,
+        ..change
+    };
     // The whole time of a benchmark is what it chose to spend.
     if is_benchmark(&measured.head) {
-        return benchmarks(measured, limit)
-            .map(|change| Change { row: reason.clone(), sites: sites.clone(), ..change })
-            .collect();
+        return benchmarks(measured, limit).map(|change| placed(change, reason.clone())).collect();
     }
     let medians = [&comparison.a, &comparison.b].map(|side| side.wall_ns.median as f64);
     let wall = change(WALL, medians, &comparison.ratio, comparison.verdict, limit);
     let cpu = limits.cpu.and_then(|limit| cpu(measured, limit.max(layout)));
-    let whole = std::iter::once(wall).chain(cpu);
-    whole.map(|change| Change { row: reason.clone(), sites: sites.clone(), ..change }).collect()
+    let cpu = cpu.map(|change| placed(change, by_cpu.unwrap_or_default()));
+    std::iter::once(placed(wall, reason)).chain(cpu).collect()
 }
 
 /// The change of the CPU time; none if some run has none.
@@ -45,6 +49,15 @@ fn cpu(measured: &Measurement, limit: f64) -> Option<Change> {
     }
     let (ratio, verdict) = judge(&[base.clone(), head.clone()], true, 1, 1);
     Some(change(CPU, [median_of(base), median_of(head)], &ratio, verdict, limit))
+}
+
+/// The account that grew most. The recorder's own cost is none of the program's.
+fn grown_row(base: &[Row], head: &[Row]) -> Option<String> {
+    let before = |row: &Row| base.iter().find(|of| of.account == row.account).map_or(0, |of| of.ns);
+    let grown = head.iter().filter(|row| row.account != "observer");
+    let grown = grown.map(|row| (row.ns.saturating_sub(before(row)), row));
+    let (more, row) = grown.max_by_key(|(more, _)| *more)?;
+    (more > 0).then(|| row.account.clone())
 }
 
 fn is_benchmark(side: &Side) -> bool {
