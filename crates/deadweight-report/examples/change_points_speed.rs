@@ -5,8 +5,10 @@
 #![expect(clippy::print_stdout, reason = "a measurement for people")]
 #![expect(clippy::disallowed_types, reason = "it measures time; the crate itself has no clock")]
 
-use deadweight_report::change_points::{Options, find};
+use deadweight_report::change_points::{ChangePoint, Options, find, find_refined};
 use std::time::Instant;
+
+type Find = fn(&[f64], &Options) -> Vec<ChangePoint>;
 
 const VALUES: u64 = 100_000;
 
@@ -28,8 +30,15 @@ fn series(steps: u64) -> Vec<f64> {
 fn main() {
     for (steps, what) in [(VALUES, "no step"), (500, "a step each 500"), (10, "a step each 10")] {
         let series = series(steps);
-        let since = Instant::now();
-        let found = find(&series, &Options::default()).len();
-        println!("{what}: {found} points in {:.0} ms", since.elapsed().as_secs_f64() * 1e3);
+        let ways = [
+            ("Otava's", find as Find, Options::default()),
+            ("refined", find_refined, Options::refined()),
+        ];
+        for (name, find, options) in ways {
+            let since = Instant::now();
+            let found = find(&series, &options).len();
+            let took = since.elapsed().as_secs_f64() * 1e3;
+            println!("{what}, {name}: {found} points in {took:.0} ms");
+        }
     }
 }

@@ -12,8 +12,7 @@ pub(super) fn merged(series: &[f64], weak: &[usize], options: &Options) -> Vec<C
     let mut segments: Vec<Segment> =
         starts.zip(ends).map(|(start, end)| Segment::of(&series[start..end])).collect();
     let pairs = weak.iter().zip(segments.windows(2));
-    let mut points: Vec<ChangePoint> =
-        pairs.map(|(index, pair)| ChangePoint::new(*index, &pair[0], &pair[1])).collect();
+    let mut points: Vec<ChangePoint> = pairs.map(|(index, pair)| tested(*index, pair)).collect();
     while let Some(at) = weakest(&points, options) {
         points.remove(at);
         let next = segments.remove(at + 1);
@@ -22,11 +21,17 @@ pub(super) fn merged(series: &[f64], weak: &[usize], options: &Options) -> Vec<C
         // behind it, and so which points it finds depends on that.
         for later in [at, at + 1] {
             if let Some(point) = points.get_mut(later) {
-                *point = ChangePoint::new(point.index, &segments[later], &segments[later + 1]);
+                *point = tested(point.index, &segments[later..]);
             }
         }
     }
     points
+}
+
+/// A point between the first two segments.
+fn tested(index: usize, segments: &[Segment]) -> ChangePoint {
+    let [before, after] = [&segments[0], &segments[1]];
+    ChangePoint::at(index, before.p(after), before, after)
 }
 
 /// The point to remove next: with the highest p value; if all are significant, with the smallest magnitude.

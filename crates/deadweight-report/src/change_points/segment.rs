@@ -10,7 +10,7 @@ pub(super) struct Segment {
     count: f64,
     pub(super) mean: f64,
     /// Sum of the squared differences from the mean.
-    squares: f64,
+    pub(super) squares: f64,
 }
 
 impl Segment {
@@ -42,18 +42,24 @@ impl Segment {
         (self.squares / self.count).sqrt()
     }
 
-    /// Student's t test of two segments: the two-sided p value. 1 for one value each, not a number for equal values
-    /// throughout.
-    ///
-    /// As in Otava the deviation of the values stands where the test has the estimate with n - 1. That makes p a little
-    /// smaller than it should be.
+    /// Student's t test of two segments: the two-sided p value. Not a number for equal values throughout.
+    pub(super) fn sample_p(&self, next: &Self) -> f64 {
+        self.t_test(next, |s| s.squares)
+    }
+
+    /// Otava's t test, in which the deviation of the values stands where the test has the estimate with n - 1. So p is a
+    /// little smaller than it should be.
     pub(super) fn p(&self, next: &Self) -> f64 {
+        self.t_test(next, |s| s.squares * (s.count - 1.0) / s.count)
+    }
+
+    /// With a segment's squares as given. 1 for one value each.
+    fn t_test(&self, next: &Self, squares: impl Fn(&Self) -> f64) -> f64 {
         let degrees = self.count + next.count - 2.0;
         if degrees <= 0.0 {
             return 1.0;
         }
-        let weighted = |s: &Self| (s.count - 1.0) * s.squares / s.count;
-        let pooled = (weighted(self) + weighted(next)) / degrees;
+        let pooled = (squares(self) + squares(next)) / degrees;
         let error = (pooled * (1.0 / self.count + 1.0 / next.count)).sqrt();
         student::two_sided((self.mean - next.mean) / error, degrees)
     }
