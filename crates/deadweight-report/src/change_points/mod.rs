@@ -1,7 +1,8 @@
 //! Where a series of measurements changed: the algorithm of Apache Otava 0.8, and a more precise one on top of it.
 //!
-//! - In: the values of a series, one for each commit or run, in their order.
-//! - Out: its change points, each with its p value, and the level before and after it.
+//! - In: the values of a series, one for each commit or run, in their order; names of machines, methods and rows.
+//! - Out: its change points, each with its p value, and the level before and after it. The parts of a history that can
+//!   be compared ([`parts`]), and what changed together ([`events`]).
 //! - Must not know: reports, how values were measured, or how a change is worded.
 //!
 //! Otava was called Hunter (Fleming et al. 2023, doi:10.1145/3578244.3583719). It splits overlapping windows of the
@@ -12,7 +13,9 @@
 
 mod disturbances;
 mod divisive;
+pub mod events;
 mod merging;
+pub mod parts;
 mod refined;
 mod segment;
 
