@@ -1,3 +1,3 @@
-module work
+module example.org/work
 
 go 1.21

@@ -14,6 +14,7 @@
 
 pub mod account;
 pub mod benchmarks;
+pub mod change_points;
 pub mod compare;
 pub mod gate;
 pub mod regressions;
