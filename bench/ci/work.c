@@ -17,6 +17,7 @@ __attribute__((noipa)) static unsigned long operation(int i) {
     unsigned long s = work((unsigned long)a[7]);
 #if PLANT == 2
     char *b = malloc(32); // planted
+    __asm__ volatile("" : : "r"(b) : "memory"); // else the compiler leaves it out
     memset(b, i, 32);
     s += (unsigned long)b[3];
     free(b);
