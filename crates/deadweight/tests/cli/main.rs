@@ -11,6 +11,7 @@ mod attaching;
 mod benchmarks;
 mod benchstat;
 mod browser;
+mod ci;
 mod comparing;
 mod doctor;
 mod endurance;
