@@ -39,7 +39,7 @@ fn side(random: &mut Random, ms: f64, rows: &[(&str, f64)]) -> Side {
         ..Report::default()
     };
     let cpu = report.runs.clean.each_ns.iter().map(|ns| *ns as f64).collect();
-    Side { report, cpu, allocations: vec![[500, 64_000]; 2], benchmarks: Vec::new() }
+    Side { report, cpu, allocations: vec![[500, 64_000]; 2], ..Side::default() }
 }
 
 fn count(name: &str, value: u64) -> Count {
@@ -172,4 +172,7 @@ fn benchmarks_are_judged_by_what_they_print() {
         red.changes.iter().filter(|c| c.state.is_red()).map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["Join allocs/op"], "the whole time of a benchmark is not judged");
     assert_eq!(red.changes[0].row, "allocation");
+    (both.base.operations, both.head.operations) = (Some(vec![9]), Some(vec![9]));
+    let fixed = judged(&both, Some(&both));
+    assert!(fixed.changes.iter().any(|c| c.name == "cpu" && c.state.is_red()), "{fixed:?}");
 }

@@ -247,7 +247,7 @@ impl Rounds<'_> {
     /// Runs that count allocations. One that fails costs nothing else.
     fn counting(&mut self, group: &[usize], tracing: &mut Tracing<'_>) -> Result<(), Failure> {
         for index in (0..self.how.counting).flat_map(|_| group) {
-            // A benchmark program runs as many operations as time allows: their sum is no fact about the program.
+            // A benchmark program counts by itself, and often runs as many operations as time allows.
             if self.ran[*index].clean_output.iter().any(|text| operation::is_benchmark(text)) {
                 continue;
             }
