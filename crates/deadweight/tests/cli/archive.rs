@@ -85,6 +85,9 @@ fn archives_move_by_export_and_lose_old_runs_by_pruning() {
         lines
     };
     assert_eq!(sorted(&back), sorted(&fs::read_to_string(bench.path("all.ndjson")).unwrap()));
+    let mut piped = command(&bench, &["archive", "add", "-", "--archive", "piped.db"]);
+    piped.stdin(fs::File::open(bench.path("all.ndjson")).unwrap());
+    assert!(said(&piped.output().unwrap()).out.contains("added 3 runs"));
     let dry = done(&bench, &["archive", "prune", "--keep-last", "1", "--dry-run"]);
     assert!(dry.contains("2 runs would be removed"), "{dry}");
     assert!(done(&bench, &["archive", "prune", "--keep-last", "1"]).contains("removed 2 runs"));
@@ -320,4 +323,30 @@ fn a_server_that_restarted_meanwhile_is_connected_again() {
     assert!(!ended.err.contains(PASSWORD), "{}", ended.err);
     let list = done(&bench, &["archive", "list", "--archive", &address]);
     assert_eq!(list.lines().count(), 1, "{list}");
+}
+
+#[test]
+fn foreign_archives_may_hold_anything_and_cause_no_panic() {
+    let bench = Bench::new();
+    done(&bench, &["archive", "add", REPORT]);
+    let mut odd = Command::new("sqlite3");
+    odd.arg(bench.path("kept.db")).arg(
+        "PRAGMA foreign_keys = OFF;
+         UPDATE runs SET run = 'é' || char(27), workload = char(27) || '[31m', time = -9223372036854775807,
+             clean_ns = 9223372036854775807, commit_time = 1, \"commit\" = 'ééééééééééééé', packed = x'01', shape = 'é';
+         UPDATE rows SET run = 'x', ns = -1; UPDATE reports SET json = x'28b52ffd00';",
+    );
+    assert!(odd.status().unwrap().success());
+    for (words, code) in [
+        (&["archive", "list"][..], 0),
+        (&["archive", "list", "--json"], 0),
+        (&["archive", "check"], 1),
+        (&["archive", "export"], 2),
+        (&["archive", "show", "e"], 2),
+        (&["archive", "prune", "--keep-last", "0"], 0),
+    ] {
+        let said = run(&bench, words);
+        assert_eq!(said.code, code, "{words:?}: {}{}", said.out, said.err);
+        assert!(!said.out.contains('\u{1b}') && !said.err.contains("panicked"), "{}", said.out);
+    }
 }
