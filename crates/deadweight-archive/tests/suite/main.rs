@@ -1,0 +1,9 @@
+//! The archive from outside, each test with both databases; PostgreSQL is a real server that the tests start.
+//!
+//! Not for the command's verbs; see the tests of `deadweight`.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where the machine does not obey")]
+
+mod places;
+mod runs;
+mod same_for_both;
