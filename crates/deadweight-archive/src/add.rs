@@ -42,7 +42,7 @@ impl Archive {
         }
         let prepared = Prepared::of(kept)?;
         let id = run.run.clone();
-        let new = transaction(self.database.as_mut(), &mut |database| {
+        let new = transaction(self.database.as_mut(), false, &mut |database| {
             let new = prepared.insert(database, kept)?;
             if !new && !prepared.trace.0.is_empty() {
                 // The same run, kept before without its trace.

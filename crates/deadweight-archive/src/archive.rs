@@ -1,7 +1,7 @@
 //! An open archive. What it does is in `add`, `read`, `series`, `prune`, `check` and `exchange`.
 
 use crate::address::Address;
-use crate::database::{Database, Sqlite};
+use crate::database::{Database, Postgres, Sqlite};
 use crate::error::ArchiveError;
 use crate::schema;
 use std::fmt;
@@ -36,7 +36,7 @@ impl Archive {
     pub fn at(address: Address, existing: bool) -> Result<Self, ArchiveError> {
         let mut database: Box<dyn Database> = match &address {
             Address::Sqlite(path) => Box::new(Sqlite::open(path, existing)?),
-            Address::Postgres(_) => unreachable!(),
+            Address::Postgres(text) => Box::new(Postgres::open(&address, text)?),
         };
         schema::prepare(database.as_mut(), &address.to_string(), existing)?;
         Ok(Self { address, database })

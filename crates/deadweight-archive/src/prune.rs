@@ -40,7 +40,8 @@ impl Archive {
         if policy.dry_run {
             return Ok(Pruned { runs: chosen(database, policy)?, traces: 0 });
         }
-        let pruned = transaction(database, &mut |database| {
+        // A run that is being added may rely on a trace that no other has.
+        let pruned = transaction(database, true, &mut |database| {
             let runs = chosen(database, policy)?;
             for run in &runs {
                 database.execute("DELETE FROM runs WHERE run = $1", &[run.as_str().into()])?;

@@ -4,8 +4,10 @@
 //! - Out: rows of [`Value`]s, or failures as sentences.
 //! - Must not know: the archive's tables.
 
+mod postgres;
 mod sqlite;
 
+pub(crate) use postgres::Postgres;
 pub(crate) use sqlite::Sqlite;
 
 use crate::error::{ArchiveError, ErrorKind};
@@ -31,7 +33,7 @@ pub(crate) enum Value {
 pub(crate) type Row = Vec<Value>;
 
 /// A connection.
-pub(crate) trait Database {
+pub(crate) trait Database: Send {
     /// Executes a statement; returns how many rows changed.
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, ArchiveError>;
     /// Hands each row of the result to `take`.
@@ -43,8 +45,8 @@ pub(crate) trait Database {
     ) -> Result<(), ArchiveError>;
     /// Executes statements without values.
     fn batch(&mut self, sql: &str) -> Result<(), ArchiveError>;
-    /// Begins a transaction that writes. No other process writes the schema meanwhile.
-    fn begin(&mut self, schema: bool) -> Result<(), ArchiveError>;
+    /// Begins a transaction that writes; if it is `alone`, no other process writes meanwhile.
+    fn begin(&mut self, alone: bool) -> Result<(), ArchiveError>;
     /// Whether there is a table of this name.
     fn has_table(&mut self, name: &str) -> Result<bool, ArchiveError>;
     /// Whether there is nothing: an archive may be made here.
@@ -83,12 +85,13 @@ impl dyn Database + '_ {
 /// must not change anything the second time.
 pub(crate) fn transaction<T>(
     database: &mut dyn Database,
+    alone: bool,
     work: &mut dyn FnMut(&mut dyn Database) -> Result<T, ArchiveError>,
 ) -> Result<T, ArchiveError> {
-    match once(database, work) {
+    match once(database, alone, work) {
         Err(error) if error.kind == ErrorKind::Lost => {
             database.reconnect()?;
-            once(database, work)
+            once(database, alone, work)
         }
         done => done,
     }
@@ -96,9 +99,10 @@ pub(crate) fn transaction<T>(
 
 fn once<T>(
     database: &mut dyn Database,
+    alone: bool,
     work: &mut dyn FnMut(&mut dyn Database) -> Result<T, ArchiveError>,
 ) -> Result<T, ArchiveError> {
-    database.begin(false)?;
+    database.begin(alone)?;
     let done = work(database).and_then(|done| database.batch("COMMIT").map(|()| done));
     if done.is_err() {
         // Without a connection there is nothing to roll back.

@@ -187,7 +187,7 @@ impl Database for Sqlite {
         self.connection.execute_batch(sql).map_err(|error| self.failed(&error))
     }
 
-    fn begin(&mut self, _schema: bool) -> Result<(), ArchiveError> {
+    fn begin(&mut self, _alone: bool) -> Result<(), ArchiveError> {
         patiently(|| self.connection.execute_batch("BEGIN IMMEDIATE"))
             .map_err(|error| self.failed(&error))
     }
