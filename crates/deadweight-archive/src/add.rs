@@ -30,29 +30,24 @@ impl Archive {
     /// # Errors
     /// If it cannot be written; then nothing of it is there.
     pub fn add(&mut self, kept: &Kept) -> Result<Added, ArchiveError> {
-        let run = &kept.tables.run;
-        let expected = kept::id(&run.workload, &run.commit, &kept.report_json);
-        if run.run != expected {
-            return Err(ArchiveError::new(
-                ErrorKind::Refused,
-                format!("the run `{}` cannot be kept", run.run),
-                "its id does not belong to its content: it was changed after it was measured",
-                "export it again from where it was kept",
-            ));
-        }
-        let prepared = Prepared::of(kept)?;
-        let id = run.run.clone();
-        let new = transaction(self.database.as_mut(), false, &mut |database| {
-            let new = prepared.insert(database, kept)?;
-            if !new && !prepared.trace.0.is_empty() {
-                // The same run, kept before without its trace.
-                prepared.insert_trace(database)?;
-                let sql = "UPDATE runs SET trace = $1 WHERE run = $2 AND trace = ''";
-                database.execute(sql, &[prepared.trace.0.as_str().into(), id.as_str().into()])?;
-            }
-            Ok(new)
-        })?;
-        Ok(Added { id, new })
+        let added = self.add_all(std::slice::from_ref(kept))?;
+        let id = kept.tables.run.run.clone();
+        Ok(Added { id, new: added.first().is_some_and(|added| added.new) })
+    }
+
+    /// Keeps several runs at once, which is faster: all of them or, if one cannot be kept, none.
+    ///
+    /// # Errors
+    /// If they cannot be written; then nothing of them is there.
+    pub fn add_all(&mut self, kept: &[Kept]) -> Result<Vec<Added>, ArchiveError> {
+        let prepared: Vec<Prepared> = kept.iter().map(Prepared::of).collect::<Result<_, _>>()?;
+        transaction(self.database.as_mut(), false, &mut |database| {
+            let add = |(prepared, kept): (&Prepared, &Kept)| {
+                let id = kept.tables.run.run.clone();
+                Ok(Added { id, new: prepared.add(database, kept)? })
+            };
+            prepared.iter().zip(kept).map(add).collect()
+        })
     }
 }
 
@@ -68,6 +63,15 @@ struct Prepared {
 
 impl Prepared {
     fn of(kept: &Kept) -> Result<Self, ArchiveError> {
+        let run = &kept.tables.run;
+        if run.run != kept::id(&run.workload, &run.commit, &kept.report_json) {
+            return Err(ArchiveError::new(
+                ErrorKind::Refused,
+                format!("the run `{}` cannot be kept", run.run),
+                "its id does not belong to its content: it was changed after it was measured",
+                "export it again from where it was kept",
+            ));
+        }
         let packed = pack(&kept.tables);
         let trace = match &kept.trace {
             Some(trace) => (kept::key(trace), trace.len() as u64, compressed(trace, TRACE_LEVEL)?),
@@ -84,7 +88,18 @@ impl Prepared {
         })
     }
 
-    /// Writes it, unless it is there; returns whether it was not.
+    /// Writes it, unless it is there; returns whether it was not. The same run may have been kept without its trace.
+    fn add(&self, database: &mut dyn Database, kept: &Kept) -> Result<bool, ArchiveError> {
+        let new = self.insert(database, kept)?;
+        if !new && !self.trace.0.is_empty() {
+            self.insert_trace(database)?;
+            let sql = "UPDATE runs SET trace = $1 WHERE run = $2 AND trace = ''";
+            let run = kept.tables.run.run.as_str();
+            database.execute(sql, &[self.trace.0.as_str().into(), run.into()])?;
+        }
+        Ok(new)
+    }
+
     fn insert(&self, database: &mut dyn Database, kept: &Kept) -> Result<bool, ArchiveError> {
         let signs: Vec<String> = (1..=self.run.len()).map(|i| format!("${i}")).collect();
         let sql = format!(
