@@ -4,6 +4,7 @@
 //! - Out: text or files, and an exit code.
 //! - Must not know: how options are parsed (`cli`), runs recorded (`recorder`, `running`) or text laid out (`render`).
 
+mod archive;
 mod ci;
 mod compare;
 mod destination;
@@ -19,6 +20,7 @@ mod pictures;
 mod record;
 mod recording;
 mod report;
+mod result_files;
 mod run;
 mod suggestion;
 mod view;
@@ -52,6 +54,7 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Record(options)) => record::record(options),
         Some(Verb::Report(options)) => report::report(options),
         Some(Verb::Compare(options)) => compare::compare(options),
+        Some(Verb::Archive(options)) => archive::archive(options),
         Some(Verb::Ci(options)) => ci::ci(options),
         Some(Verb::Gate(options)) => gate::gate(options),
         Some(Verb::Export(options)) => export::export(options),

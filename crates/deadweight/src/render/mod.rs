@@ -5,6 +5,7 @@
 //!   [`exports`]).
 //! - Must not know: the clock, files or the environment.
 
+pub mod archive;
 pub mod benchmarks;
 pub mod comparison;
 pub mod doctor;
