@@ -79,7 +79,10 @@ impl Prepared {
         };
         let mut run = RUNS.values(&kept.tables.run)?;
         let shape = packed.shape.as_str();
-        run.extend([shape.into(), packed.values.into(), trace.0.as_str().into()]);
+        let of = &kept.tables.run;
+        // When it stands in a series.
+        let moment = if of.commit_time > 0 { of.commit_time } else { of.time };
+        run.extend([shape.into(), packed.values.into(), trace.0.as_str().into(), moment.into()]);
         Ok(Self {
             run,
             shape: [shape.into(), packed.names.as_str().into()],
@@ -103,7 +106,7 @@ impl Prepared {
     fn insert(&self, database: &mut dyn Database, kept: &Kept) -> Result<bool, ArchiveError> {
         let signs: Vec<String> = (1..=self.run.len()).map(|i| format!("${i}")).collect();
         let sql = format!(
-            "INSERT INTO runs ({}, shape, packed, trace) VALUES ({}) ON CONFLICT DO NOTHING",
+            "INSERT INTO runs ({}, shape, packed, trace, moment) VALUES ({}) ON CONFLICT DO NOTHING",
             RUNS.names(),
             signs.join(", ")
         );

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_databases_are_told_apart_by_their_form() {
+    fn the_form_decides_between_file_and_database() {
         let file = |text: &str| Address::Sqlite(text.into());
         assert_eq!(Address::parse("sqlite:a").unwrap(), file("a"));
         assert_eq!(Address::parse("sqlite:///a/b").unwrap(), file("/a/b"));
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn the_usual_file_is_in_the_data_folder() {
         let file = |text: &str| Address::Sqlite(text.into());
-        let usual = |data: Option<&str>| Address::usual(data.map(PathBuf::from), "/home/u".into());
-        assert_eq!(usual(None), file("/home/u/.local/share/deadweight/archive.db"));
+        let usual = |data: Option<&str>| Address::usual(data.map(PathBuf::from), "/u".into());
+        assert_eq!(usual(None), file("/u/.local/share/deadweight/archive.db"));
         assert_eq!(usual(Some("/d")), file("/d/deadweight/archive.db"));
         assert_eq!(usual(Some("d")), usual(None));
     }

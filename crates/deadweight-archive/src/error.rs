@@ -41,6 +41,16 @@ pub enum ErrorKind {
 }
 
 impl ArchiveError {
+    /// There is no archive at `to`.
+    pub(crate) fn missing(to: &str) -> Self {
+        Self::new(
+            ErrorKind::Missing,
+            format!("there is no archive at {to}"),
+            "no run was kept there yet",
+            "keep one with: deadweight --keep -- COMMAND",
+        )
+    }
+
     /// A failure in three parts of one sentence.
     pub(crate) fn new(
         kind: ErrorKind,

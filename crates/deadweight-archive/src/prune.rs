@@ -3,7 +3,6 @@
 use crate::archive::Archive;
 use crate::database::{Database, Row, Value, transaction};
 use crate::error::ArchiveError;
-use crate::read::MOMENT;
 
 /// Which runs to remove: those that every given condition holds for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +67,7 @@ fn chosen(database: &mut dyn Database, policy: &Policy) -> Result<Vec<String>, A
     });
     let sql = format!(
         "SELECT run FROM (SELECT run, workload, time, row_number() OVER \
-         (PARTITION BY workload ORDER BY {MOMENT} DESC, time DESC, run DESC) AS place FROM runs) AS placed \
+         (PARTITION BY workload ORDER BY moment DESC, time DESC, run DESC) AS place FROM runs) AS placed \
          WHERE place > $1 AND time < $2{}",
         of_workload.unwrap_or_default()
     );

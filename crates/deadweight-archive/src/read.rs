@@ -35,9 +35,6 @@ pub struct Workload {
     pub last: i64,
 }
 
-/// When a run stands in a series: when its commit was made, or when it was measured if that is not known.
-pub(crate) const MOMENT: &str = "CASE WHEN commit_time > 0 THEN commit_time ELSE time END";
-
 impl Archive {
     /// The runs, newest first.
     ///
@@ -57,7 +54,7 @@ impl Archive {
         }
         let limit = filter.last.map(|last| format!(" LIMIT {last}")).unwrap_or_default();
         let sql = format!(
-            "SELECT {} FROM runs WHERE 1 = 1{conditions} ORDER BY {MOMENT} DESC, time DESC, run DESC{limit}",
+            "SELECT {} FROM runs WHERE 1 = 1{conditions} ORDER BY moment DESC, time DESC, run DESC{limit}",
             RUNS.names()
         );
         self.database.rows(&sql, &values)?.iter().map(|values| RUNS.row(values)).collect()

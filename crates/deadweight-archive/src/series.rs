@@ -81,6 +81,7 @@ impl Archive {
             points.push(point(row, &shapes));
             Ok(())
         })?;
+        // Faster than by the database, which would sort whole rows.
         points
             .sort_by(|a: &Point, b| (a.moment(), a.time, &a.id).cmp(&(b.moment(), b.time, &b.id)));
         Ok(Series { points })

@@ -4,7 +4,6 @@
 
 use super::{Database, Row, Value};
 use crate::error::{ArchiveError, ErrorKind};
-use crate::schema;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, ToSql, params_from_iter};
 use std::fs;
@@ -33,7 +32,7 @@ impl Sqlite {
         let opened = |connection| Self { path: path.to_owned(), connection };
         if existing {
             if !path.exists() {
-                return Err(schema::missing(&path.display().to_string()));
+                return Err(ArchiveError::missing(&path.display().to_string()));
             }
             let connection = readable(path).map_err(|error| failure(path, OPENING, &error))?;
             return Ok(opened(connection));
@@ -42,7 +41,7 @@ impl Sqlite {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).and_then(|connection| {
             connection.busy_timeout(WAIT)?;
-            let pragmas = "PRAGMA foreign_keys = ON; PRAGMA auto_vacuum = INCREMENTAL;
+            let pragmas = "PRAGMA foreign_keys = ON; PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL;
                            PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;";
             patiently(|| connection.execute_batch(pragmas))?;
             // A file that cannot be written is found out now, and not after an hour of measuring.

@@ -18,6 +18,7 @@ CREATE TABLE runs (
     workload TEXT NOT NULL,
     "commit" TEXT NOT NULL,
     commit_time BIGINT NOT NULL,
+    moment BIGINT NOT NULL,
     branch TEXT NOT NULL,
     dirty BOOLEAN NOT NULL,
     time BIGINT NOT NULL,
@@ -58,7 +59,8 @@ CREATE TABLE runs (
     hazards TEXT NOT NULL,
     trace TEXT NOT NULL
 );
-CREATE INDEX runs_of_workload ON runs (workload, commit_time, time);
+CREATE INDEX runs_of_workload ON runs (workload, moment, time, run);
+CREATE INDEX runs_in_order ON runs (moment, time, run);
 CREATE INDEX runs_of_commit ON runs ("commit");
 CREATE INDEX runs_of_trace ON runs (trace);
 

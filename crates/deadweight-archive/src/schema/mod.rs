@@ -84,17 +84,46 @@ fn is_newest(
         ));
     }
     if found == 0 && existing {
-        return Err(missing(to));
+        return Err(ArchiveError::missing(to));
     }
     Ok(found == steps.len())
 }
 
-/// There is no archive at `to`.
-pub(crate) fn missing(to: &str) -> ArchiveError {
-    ArchiveError::new(
-        ErrorKind::Missing,
-        format!("there is no archive at {to}"),
-        "no run was kept there yet",
-        "keep one with: deadweight --keep -- COMMAND",
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Sqlite;
+
+    /// Two versions: the second has a column more.
+    const TWO: [&str; 2] = [
+        "CREATE TABLE archive (version BIGINT NOT NULL); CREATE TABLE runs (run TEXT);",
+        "ALTER TABLE runs ADD COLUMN load DOUBLE PRECISION;",
+    ];
+
+    #[test]
+    fn an_older_archive_becomes_a_newer_one_and_not_the_other_way() {
+        let file = std::env::temp_dir().join(format!("deadweight-steps-{}.db", std::process::id()));
+        _ = std::fs::remove_file(&file);
+        let mut database = Sqlite::open(&file, false).unwrap();
+        let to = "x.db";
+        assert_eq!(
+            bring(&mut database, to, true, &TWO).unwrap_err().kind,
+            ErrorKind::Missing,
+            "reading makes nothing"
+        );
+        bring(&mut database, to, false, &TWO[..1]).unwrap();
+        database.execute("INSERT INTO runs (run) VALUES ($1)", &["a".into()]).unwrap();
+        // A step that fails changes nothing.
+        assert!(bring(&mut database, to, false, &[TWO[0], "ALTER TABLE none ADD x"]).is_err());
+        assert_eq!(version(&mut database).unwrap(), 1);
+        bring(&mut database, to, false, &TWO).unwrap();
+        bring(&mut database, to, true, &TWO).unwrap();
+        assert_eq!(version(&mut database).unwrap(), 2);
+        let database: &mut dyn Database = &mut database;
+        let rows = database.rows("SELECT run, load FROM runs", &[]).unwrap();
+        assert_eq!(rows[0][0].text(), "a");
+        let refused = bring(database, to, false, &TWO[..1]).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Newer);
+        std::fs::remove_file(&file).unwrap();
+    }
 }

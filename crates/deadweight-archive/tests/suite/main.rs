@@ -7,7 +7,9 @@
 
 mod failures;
 mod places;
+mod queries;
 mod runs;
 mod same_for_both;
 mod server;
+mod versions;
 mod writers;

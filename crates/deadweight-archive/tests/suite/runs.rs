@@ -7,9 +7,9 @@ use deadweight_report::report::{
 use deadweight_report::tables::Origin;
 
 /// A report whose times depend on `number`.
-pub(crate) fn report(number: u64) -> Report {
+fn report(number: u64) -> Report {
     let ns = 1_000_000 + number;
-    let row = |account: &str, ns| Row { account: account.into(), ns, ..Row::default() };
+    let row = |account: &str, ns| Row { account: account.into(), ns, share: 0.5, ..Row::default() };
     let site = Site { function: "main".into(), file: "a.c".into(), line: 3, ..Site::default() };
     Report {
         schema: deadweight_report::report::SCHEMA,
@@ -39,6 +39,11 @@ pub(crate) fn report(number: u64) -> Report {
 
 /// A run of `workload`, measured at the second `number`.
 pub(crate) fn run(workload: &str, number: u64) -> Kept {
+    run_with(workload, number, |_| {})
+}
+
+/// The same with a changed report.
+pub(crate) fn run_with(workload: &str, number: u64, change: impl Fn(&mut Report)) -> Kept {
     let origin = Origin {
         workload: workload.into(),
         commit: format!("{number:040x}"),
@@ -49,6 +54,7 @@ pub(crate) fn run(workload: &str, number: u64) -> Kept {
         kind: "deadweight".into(),
         source: String::new(),
     };
-    let report = report(number);
+    let mut report = report(number);
+    change(&mut report);
     Kept::new(&report, &serde_json::to_string_pretty(&report).unwrap(), &origin)
 }

@@ -9,7 +9,7 @@ use deadweight_core::weigh::timed;
 use deadweight_report::benchmarks::{Measured, Results};
 use deadweight_report::report::{MachineInfo, Report};
 use deadweight_report::tables::{CountRow, Origin};
-use deadweight_trace::Ns;
+use deadweight_trace::units::Ns;
 
 /// A benchmark's measurements.
 struct Benchmark<'r> {
