@@ -81,7 +81,8 @@ fn pooled(runs: &[&Run<'_>]) -> Interval {
     if let [run] = runs {
         return Interval { median: run.ns, low: run.interval.0, high: run.interval.1 };
     }
-    let each = |run: &&Run<'_>| serde_json::from_str::<Vec<u64>>(run.clean_each).unwrap_or_default();
+    let each =
+        |run: &&Run<'_>| serde_json::from_str::<Vec<u64>>(run.clean_each).unwrap_or_default();
     let lists: Vec<Vec<u64>> = runs.iter().map(each).collect();
     if lists.iter().all(|list| !list.is_empty()) {
         return summarise(&lists.concat()).interval;

@@ -94,8 +94,7 @@ fn apparent(
             .then(|| values.iter().map(|ns| *ns as f64).sum::<f64>() / values.len() as f64)
     };
     let total = event.total_ns?;
-    let difference =
-        |place: usize| Some((place, mean(sides[1], place)? - mean(sides[0], place)?));
+    let difference = |place: usize| Some((place, mean(sides[1], place)? - mean(sides[0], place)?));
     let (place, ns) = (0..rows.len())
         .filter_map(difference)
         .filter(|(_, ns)| ns * total > 0.0)

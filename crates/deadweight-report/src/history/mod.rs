@@ -60,6 +60,8 @@ pub struct History {
     pub machines: Vec<Machine>,
     /// Which of them this history is of, from 1.
     pub machine: usize,
+    /// How many commits there are: `points` may have the last of them only, but changes were looked for in all.
+    pub commits: usize,
     /// The rows of the ledger that occur, the largest of the newest commit first.
     pub rows: Vec<Row>,
     /// A point for each commit, oldest first: by the times of commits where they are known, else by the times of
@@ -166,6 +168,29 @@ pub struct Change {
     pub apparent: Option<(String, f64)>,
 }
 
+/// A workload in a list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Its name.
+    pub workload: String,
+    /// How many runs are kept, of all machines.
+    pub runs: usize,
+    /// How many machines measured it. All else is of the one that measured last.
+    pub machines: usize,
+    /// How many commits were measured.
+    pub commits: usize,
+    /// The newest commit, or empty.
+    pub commit: String,
+    /// When it stands in the history.
+    pub moment: i64,
+    /// Its time.
+    pub ns: u64,
+    /// How many changes were found.
+    pub events: usize,
+    /// The time of each commit, oldest first.
+    pub each_ns: Vec<u64>,
+}
+
 /// The history of a workload on the machine with this number, from 1; None if it has no runs there.
 #[must_use]
 pub fn history(workload: &str, runs: &[Run<'_>], machine: usize) -> Option<History> {
@@ -175,16 +200,16 @@ pub fn history(workload: &str, runs: &[Run<'_>], machine: usize) -> Option<Histo
     let rows = in_order(&accounts, &mut points);
     let series = series(&points);
     let (new_series, events) = (new_series(&series), found::events(&points, &rows, &series));
-    let rows = rows.into_iter().map(|account| Row {
-        name: row_name(&account, &account).to_owned(),
-        account,
-    });
+    let rows = rows
+        .into_iter()
+        .map(|account| Row { name: row_name(&account, &account).to_owned(), account });
     Some(History {
         schema: SCHEMA,
         workload: workload.to_owned(),
         machines,
         machine,
         rows: rows.collect(),
+        commits: points.len(),
         points,
         new_series,
         events,
@@ -192,6 +217,23 @@ pub fn history(workload: &str, runs: &[Run<'_>], machine: usize) -> Option<Histo
 }
 
 impl History {
+    /// The same in short.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let last = self.points.last();
+        Summary {
+            workload: self.workload.clone(),
+            runs: self.machines.iter().map(|machine| machine.runs).sum(),
+            machines: self.machines.len(),
+            commits: self.points.len(),
+            commit: last.map_or("", |point| &point.commit).to_owned(),
+            moment: last.map_or(0, |point| point.moment),
+            ns: last.map_or(0, |point| point.ns),
+            events: self.events.len(),
+            each_ns: self.points.iter().map(|point| point.ns).collect(),
+        }
+    }
+
     /// The account that a word means: its id, or the name that a reader sees.
     #[must_use]
     pub fn account(&self, word: &str) -> Option<&str> {

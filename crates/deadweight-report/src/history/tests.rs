@@ -32,7 +32,8 @@ fn run(commit: &str, time: i64, ns: u64) -> Run<'_> {
 fn noisy(seed: &mut u64, ns: f64) -> u64 {
     let mut sum = 0.0;
     for _ in 0..12 {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *seed =
+            seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         sum += (*seed >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
     }
     (ns * (1.0 + 0.01 * sum)) as u64
@@ -65,7 +66,10 @@ fn a_commits_runs_are_pooled_by_all_of_their_times() {
     assert_eq!((point.low_ns, point.high_ns, point.measured), (100, 203, 9));
     // A list that is missing: the median of their medians.
     let found = history("w", &[one.clone(), Run { clean_each: "", ..two }], 1).unwrap();
-    assert_eq!((found.points[0].ns, found.points[0].low_ns, found.points[0].high_ns), (151, 91, 211));
+    assert_eq!(
+        (found.points[0].ns, found.points[0].low_ns, found.points[0].high_ns),
+        (151, 91, 211)
+    );
     // A traced run beside clean ones has no say about the time, but about the rows.
     let rows = vec![("net-work", 30), ("observer", 50), ("exit", 10)];
     let traced = Run { clean_runs: 0, rows, ..run("a", 5, 999) };

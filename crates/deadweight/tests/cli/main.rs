@@ -19,6 +19,7 @@ mod exports;
 #[path = "../shared/group.rs"]
 mod group;
 mod harm;
+mod history;
 mod hyperfine;
 mod importing;
 mod inlining;

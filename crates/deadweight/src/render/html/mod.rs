@@ -11,6 +11,7 @@ pub mod comparison;
 mod details;
 mod drawings;
 mod findings;
+pub mod history;
 mod ledger;
 mod tables;
 mod text;
@@ -76,11 +77,14 @@ pub fn render(report: &Report, beside: Beside<'_>) -> String {
         (data("report", report))
         @if let Some(picture) = beside.picture { (data("picture", picture)) }
     };
-    document(&title, &body)
+    document(&title, &body, LEDGER, include_str!("page.js"))
 }
 
-/// A whole document.
-fn document(title: &str, body: &Markup) -> String {
+/// Where a reader with a keyboard can go at once: a section, and what it is called.
+const LEDGER: (&str, &str) = ("#ledger", "To the ledger");
+
+/// A whole document with its script.
+fn document(title: &str, body: &Markup, skip: (&str, &str), script: &str) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -94,9 +98,9 @@ fn document(title: &str, body: &Markup) -> String {
                 style { (PreEscaped(include_str!("page.css"))) (PreEscaped(STYLE)) }
             }
             body {
-                a.skip href="#ledger" { "To the ledger" }
+                a.skip href=(skip.0) { (skip.1) }
                 (body)
-                script { (PreEscaped(include_str!("page.js"))) }
+                script { (PreEscaped(script)) }
             }
         }
     };
