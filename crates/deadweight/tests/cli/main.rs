@@ -10,6 +10,7 @@ mod arguments;
 mod attaching;
 mod benchmarks;
 mod benchstat;
+mod bisecting;
 mod browser;
 mod comparing;
 mod doctor;

@@ -24,7 +24,7 @@ pub(crate) fn sentence(change: &Change) -> String {
             let gained = event.rows.iter().find(|row| row.row == *to);
             let ns = gained.map_or(0.0, |row| row.difference_ns);
             let [from, to] = [from, to].map(|account| row_name(account, account));
-            format!("moved: about {} from {from} to {to}, the total shows no change", size(ns))
+            format!("moved: {} from {from} to {to}; the total shows no change", size(ns))
         }
         Kind::RowsOnly => {
             let rows: Vec<String> = event.rows.iter().take(NAMED).map(row).collect();

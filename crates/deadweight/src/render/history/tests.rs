@@ -73,7 +73,7 @@ fn time_that_moved_and_rows_alone_are_no_slowdown() {
     let names = commits(24);
     let found = planted(&names, 50_000, 50_000);
     let text = sentence(&found.events[0]);
-    assert_eq!(text, "moved: about 50.0 µs from net work to allocation, the total shows no change");
+    assert_eq!(text, "moved: 50.0 µs from net work to allocation; the total shows no change");
     let found = planted(&names, 6_000, 0);
     let text = sentence(&found.events[0]);
     assert_eq!(text, "allocation +4.0 % (+6.00 µs); the total shows no change");

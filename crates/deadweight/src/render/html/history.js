@@ -156,4 +156,6 @@
     draw();
   });
   draw();
+  // On a narrow screen the newest commits are what a reader looks for.
+  region.scrollLeft = region.scrollWidth;
 })();

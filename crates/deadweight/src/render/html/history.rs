@@ -185,7 +185,7 @@ fn grown(history: &History, index: usize) -> String {
         }
         Some(_) => String::new(),
         None if index == 0 => String::new(),
-        None => "another method".to_owned(),
+        None => "new series".to_owned(),
     }
 }
 
