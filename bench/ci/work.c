@@ -13,11 +13,12 @@ __attribute__((noipa)) static unsigned long work(unsigned long s) {
 }
 __attribute__((noipa)) static unsigned long operation(int i) {
     char *a = malloc(64);
+    __asm__ volatile("" : : "r"(a) : "memory"); // else the compiler leaves it out
     memset(a, i, 64);
     unsigned long s = work((unsigned long)a[7]);
 #if PLANT == 2
     char *b = malloc(32); // planted
-    __asm__ volatile("" : : "r"(b) : "memory"); // else the compiler leaves it out
+    __asm__ volatile("" : : "r"(b) : "memory");
     memset(b, i, 32);
     s += (unsigned long)b[3];
     free(b);

@@ -1,5 +1,6 @@
-// Work for the measurement of `deadweight ci`, as a Rust benchmark with a fixed number of operations.
-// cfg(plant_time): 5 % more time; cfg(plant_allocation): one more allocation of each operation.
+//! Work for the measurement of `deadweight ci`, as a Rust benchmark with a fixed number of operations. Does not measure.
+//!
+//! cfg(plant_time): 5 % more time; cfg(plant_allocation): one more allocation of each operation.
 use std::hint::black_box;
 
 const STEPS: u64 = if cfg!(plant_time) { 10_500 } else { 10_000 };

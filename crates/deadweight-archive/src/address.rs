@@ -44,11 +44,11 @@ impl Address {
 
     /// The usual file in a user's data folder: `$XDG_DATA_HOME` if it is given, else `.local/share` in their home.
     #[must_use]
-    pub fn usual(data: Option<PathBuf>, home: PathBuf) -> Self {
+    pub fn usual(data: Option<PathBuf>, home: Option<PathBuf>) -> Option<Self> {
         // The specification has relative paths ignored.
         let data = data.filter(|path| path.is_absolute());
-        let data = data.unwrap_or_else(|| home.join(".local/share"));
-        Self::Sqlite(data.join("deadweight/archive.db"))
+        let data = data.or_else(|| Some(home?.join(".local/share")))?;
+        Some(Self::Sqlite(data.join("deadweight/archive.db")))
     }
 
     /// The password in it, percent-encoded as it stands there.
@@ -138,10 +138,11 @@ mod tests {
 
     #[test]
     fn the_usual_file_is_in_the_data_folder() {
-        let file = |text: &str| Address::Sqlite(text.into());
-        let usual = |data: Option<&str>| Address::usual(data.map(PathBuf::from), "/u".into());
+        let file = |text: &str| Some(Address::Sqlite(text.into()));
+        let usual = |data: Option<&str>| Address::usual(data.map(PathBuf::from), Some("/u".into()));
         assert_eq!(usual(None), file("/u/.local/share/deadweight/archive.db"));
         assert_eq!(usual(Some("/d")), file("/d/deadweight/archive.db"));
         assert_eq!(usual(Some("d")), usual(None));
+        assert_eq!(Address::usual(None, None), None);
     }
 }

@@ -144,6 +144,9 @@ fn failure(path: &Path, doing: &str, error: &Error) -> ArchiveError {
         Some(ErrorCode::SystemIoFailure) => {
             (ErrorKind::Full, "check the disk: its space, its limits (`ulimit -f`), its health")
         }
+        Some(ErrorCode::TooBig) => {
+            (ErrorKind::Refused, "SQLite keeps up to 1 GB: keep the run without its recording")
+        }
         Some(ErrorCode::NotADatabase) => (ErrorKind::Damaged, ELSEWHERE),
         Some(ErrorCode::DatabaseCorrupt) => (
             ErrorKind::Damaged,

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where the machine does not obey")]
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod encryption;
 mod failures;
 mod places;
 mod queries;

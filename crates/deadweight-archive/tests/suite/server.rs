@@ -110,9 +110,9 @@ const INSTALL: &str = "the tests need PostgreSQL: ./setup.sh tests";
 /// folder goes with the server.
 fn run(folder: &Path, port: u16) -> Child {
     let log = fs::File::create(folder.join("log")).unwrap();
-    // The shell outlives the server by a moment, to remove the folder if this process is gone.
-    let script = "\"$@\" & server=$!; trap 'kill -QUIT $server' TERM; wait $server; wait $server; \
-                  kill -0 \"$PARENT\" 2>/dev/null || rm -rf \"$FOLDER\"";
+    // If this process is gone, its shell ends the server, and removes the folder.
+    let script = "\"$@\" & server=$!; trap 'gone=1; kill -QUIT $server' TERM; wait $server; wait $server; \
+                  [ -z \"$gone\" ] || rm -rf \"$FOLDER\"";
     let mut server = Command::new("setpriv");
     server.args(["--pdeathsig", "TERM", "sh", "-c", script, "sh"]);
     let postgres = command("postgres");
@@ -120,7 +120,7 @@ fn run(folder: &Path, port: u16) -> Child {
     server.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
     server.args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
     server.args(["-c", "max_connections=60"]);
-    server.env("PARENT", std::process::id().to_string()).env("FOLDER", folder).env("LC_ALL", "C");
+    server.env("FOLDER", folder).env("LC_ALL", "C");
     server.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {

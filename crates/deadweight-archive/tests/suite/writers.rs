@@ -30,9 +30,21 @@ fn writer() {
 }
 
 fn start(place: &Place, first: u64, runs: u64, workload: &str) -> Child {
+    start_with(place, first, runs, workload, |_| {})
+}
+
+/// Starts a writer whose process is changed before.
+pub(crate) fn start_with(
+    place: &Place,
+    first: u64,
+    runs: u64,
+    workload: &str,
+    change: impl FnOnce(&mut Command),
+) -> Child {
     let mut writer = Command::new(std::env::current_exe().unwrap());
     writer.args(["writers::writer", "--exact", "--nocapture"]);
     writer.env(VARIABLE, format!("{} {first} {runs} {workload}", place.address));
+    change(&mut writer);
     writer.stdout(Stdio::piped()).spawn().unwrap()
 }
 

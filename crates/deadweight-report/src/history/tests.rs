@@ -80,7 +80,7 @@ fn a_commits_runs_are_pooled_by_all_of_their_times() {
 }
 
 #[test]
-fn commits_stand_in_order_of_their_times_and_unknown_ones_where_they_were_measured() {
+fn commits_are_in_order_of_their_times_and_unknown_ones_where_they_were_measured() {
     let later = Run { time: 2, ..run("b", 30, 100) };
     let unknown = Run { commit_time: 0, time: 20, ..run("", 0, 100) };
     // The commit's time is known from one of its runs.

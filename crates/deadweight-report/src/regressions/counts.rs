@@ -138,17 +138,16 @@ fn grown_sites(measured: &Measurement, which: usize) -> Vec<Site> {
     };
     let (base, head) = (sites(&measured.base), sites(&measured.head));
     let amount = |site: &AllocationSite| if which == 0 { site.count } else { site.bytes };
-    let same_line = |a: &AllocationSite, b: &AllocationSite| {
-        (&a.function, &a.file, a.line) == (&b.function, &b.file, b.line)
-    };
+    // Both versions are often built in folders of their own.
+    let name = |site: &AllocationSite| site.file.rsplit('/').next().map(str::to_owned);
+    let same_place =
+        |a: &AllocationSite, b: &AllocationSite| a.function == b.function && name(a) == name(b);
+    let same_line = |a: &AllocationSite, b: &AllocationSite| a.line == b.line && same_place(a, b);
     // A line that is new may have moved within its function: it replaces the lines there that are gone.
     let gone = |of: &&AllocationSite| !head.iter().any(|site| same_line(site, of));
     let before = |site: &AllocationSite| match base.iter().find(|of| same_line(of, site)) {
         Some(of) => amount(of),
-        None => {
-            let same = |of: &&AllocationSite| of.function == site.function && of.file == site.file;
-            base.iter().filter(same).filter(gone).map(amount).sum()
-        }
+        None => base.iter().filter(|of| same_place(of, site)).filter(gone).map(amount).sum(),
     };
     let mut grown: Vec<(u64, &AllocationSite)> = head
         .iter()

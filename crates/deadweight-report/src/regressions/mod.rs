@@ -41,6 +41,8 @@ pub struct Side {
     pub allocations: Vec<[u64; 2]>,
     /// What the program itself printed, if it is a benchmark.
     pub benchmarks: Vec<Benchmark>,
+    /// How many operations each of its benchmarks made, if that was the same in all runs.
+    pub operations: Option<Vec<u64>>,
 }
 
 /// A benchmark that a program ran and printed the results of.

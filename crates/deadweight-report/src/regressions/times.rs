@@ -30,15 +30,21 @@ pub(super) fn changes(
         row,
         ..change
     };
-    // The whole time of a benchmark is what it chose to spend.
-    if is_benchmark(&measured.head) {
-        return benchmarks(measured, limit).map(|change| placed(change, reason.clone())).collect();
+    let mut found: Vec<Change> =
+        benchmarks(measured, limit).map(|change| placed(change, reason.clone())).collect();
+    // The whole time of a benchmark is what it chose to spend, unless the number of operations is fixed.
+    let fixed =
+        measured.base.operations.is_some() && measured.base.operations == measured.head.operations;
+    if is_benchmark(&measured.head) && !fixed {
+        return found;
     }
     let medians = [&comparison.a, &comparison.b].map(|side| side.wall_ns.median as f64);
     let wall = change(WALL, medians, &comparison.ratio, comparison.verdict, limit);
     let cpu = limits.cpu.and_then(|limit| cpu(measured, limit.max(layout)));
     let cpu = cpu.map(|change| placed(change, by_cpu.unwrap_or_default()));
-    std::iter::once(placed(wall, reason)).chain(cpu).collect()
+    found.push(placed(wall, reason));
+    found.extend(cpu);
+    found
 }
 
 /// The change of the CPU time; none if some run has none.

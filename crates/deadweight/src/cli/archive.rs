@@ -69,7 +69,8 @@ pub struct Keep {
 #[derive(Debug, Args)]
 pub struct ArchiveAdd {
     /// Reports of `--export-json` (*.json), recordings (*.dwt), results of benchmark programs (Go's text, JSON of Google
-    /// Benchmark, criterion or hyperfine; a directory of criterion's), or files of `archive export`.
+    /// Benchmark, criterion or hyperfine; a directory of criterion's), or files of `archive export`;
+    /// `-` is such an export on standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// The workload. Default: the command without the program's folder, or the name of the benchmark. Of several benchmarks

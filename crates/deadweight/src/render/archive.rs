@@ -8,7 +8,7 @@ use deadweight_archive::Checked;
 use deadweight_report::tables::RunRow;
 
 /// Letters of an id that are shown: with 100 000 runs, two rarely begin so.
-const ID: usize = 8;
+pub const ID: usize = 8;
 /// Letters of a commit that are shown.
 pub(super) const COMMIT: usize = 10;
 /// Seconds of a day.
@@ -101,7 +101,9 @@ fn commit(run: &RunRow) -> String {
     format!("{}{changed}", short(&run.commit, COMMIT))
 }
 
-pub(super) fn short(text: &str, letters: usize) -> &str {
+/// The first letters of a text.
+#[must_use]
+pub fn short(text: &str, letters: usize) -> &str {
     text.char_indices().nth(letters).map_or(text, |(end, _)| &text[..end])
 }
 

@@ -14,6 +14,7 @@ use crate::cli::Runs;
 use crate::failure::Failure;
 use deadweight_core::CleanRun;
 use deadweight_record::Request;
+use deadweight_report::benchmarks::operation;
 use deadweight_report::compare::{FEWEST_PAIRS, PRECISION, is_precise, shows_difference};
 use deadweight_report::stats::median::summarise;
 use std::path::PathBuf;
@@ -246,6 +247,10 @@ impl Rounds<'_> {
     /// Runs that count allocations. One that fails costs nothing else.
     fn counting(&mut self, group: &[usize], tracing: &mut Tracing<'_>) -> Result<(), Failure> {
         for index in (0..self.how.counting).flat_map(|_| group) {
+            // A benchmark program counts by itself, and often runs as many operations as time allows.
+            if self.ran[*index].clean_output.iter().any(|text| operation::is_benchmark(text)) {
+                continue;
+            }
             let hooks = &self.commands[*index].1;
             let mut counting = CountingRun::of_allocations();
             let counts = counting.probes(&self.ran[*index]);

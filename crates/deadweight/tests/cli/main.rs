@@ -6,12 +6,14 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where the machine does not obey")]
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod archive;
 mod arguments;
 mod attaching;
 mod benchmarks;
 mod benchstat;
 mod bisecting;
 mod browser;
+mod ci;
 mod comparing;
 mod doctor;
 mod endurance;
@@ -27,5 +29,7 @@ mod inlining;
 mod memory;
 mod pages;
 mod repeating;
+#[path = "../../../deadweight-archive/tests/suite/server.rs"]
+mod server;
 mod support;
 mod transparency;

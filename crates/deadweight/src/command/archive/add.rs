@@ -36,8 +36,15 @@ pub(super) fn add(options: &ArchiveAdd) -> Result<(), Failure> {
     let here = origin::here(options.commit.as_deref());
     let mut tally = Tally::default();
     for path in &options.files {
+        if path == Path::new("-") {
+            let input = BufReader::new(std::io::stdin());
+            add_export(input, Path::new("standard input"), &mut archive, &mut tally)?;
+            continue;
+        }
         if is_export(path)? {
-            add_export(path, &mut archive, &mut tally)?;
+            let file = File::open(path);
+            let file = file.map_err(|source| Failure::Read { path: path.clone(), source })?;
+            add_export(BufReader::new(file), path, &mut archive, &mut tally)?;
             continue;
         }
         let kept = read(path, &of_file(path, &here, options), options)?;
@@ -136,11 +143,16 @@ fn is_export(path: &Path) -> Result<bool, Failure> {
 }
 
 /// Adds an export, some runs at a time: if a line is damaged, those before it are kept.
-fn add_export(path: &Path, archive: &mut Archive, tally: &mut Tally) -> Result<(), Failure> {
+fn add_export(
+    input: impl BufRead,
+    path: &Path,
+    archive: &mut Archive,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
     let failed = |source| Failure::Read { path: path.to_owned(), source };
     let mut waiting = Vec::new();
     let mut damaged = Ok(());
-    for (line, number) in BufReader::new(File::open(path).map_err(failed)?).lines().zip(1_u64..) {
+    for (line, number) in input.lines().zip(1_u64..) {
         let line = line.map_err(failed)?;
         match Kept::from_line(&line) {
             Ok(kept) => waiting.push(kept),

@@ -69,7 +69,7 @@ fn show(options: &ArchiveShow) -> Result<(), Failure> {
         let Some(trace) = archive.trace(&kept.tables.run.run)? else {
             return Err(Failure::Unknown(format!(
                 "the recording of {} was not kept: --keep-trace keeps it",
-                &kept.tables.run.run[..8]
+                render::short(&kept.tables.run.run, render::ID)
             )));
         };
         return Destination::open("the recording", path)?.write_bytes(&trace);

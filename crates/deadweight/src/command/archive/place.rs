@@ -39,7 +39,7 @@ fn address(place: &ArchivePlace) -> Result<Address, Failure> {
         let todo = "name an archive with --archive or in DEADWEIGHT_ARCHIVE";
         Failure::Unknown(format!("there is no home folder to keep the archive in: {todo}"))
     };
-    Ok(Address::usual(given("XDG_DATA_HOME"), home.ok_or_else(unknown)?))
+    Address::usual(given("XDG_DATA_HOME"), home).ok_or_else(unknown)
 }
 
 /// The home folder of a user.

@@ -65,13 +65,14 @@ pub(super) fn measure(
 
 fn side(runs: SideRuns, of: Option<&Of>) -> Result<Side, Failure> {
     let benchmarks = benchmarks(&runs.ran.clean_output);
+    let operations = operations(&runs.ran.clean_output);
     let cpu = runs.ran.clean.iter().map(|run| (run.user + run.system).0 as f64).collect();
     let mut report = weighed(runs.ran, of, None)?;
     let counted: Vec<Allocations> = runs.counted.iter().filter_map(allocations).collect();
     let exact = counted.iter().filter(|of| of.basis == CountBasis::Exact);
     let allocations = exact.map(|of| [of.count, of.bytes]).collect();
     report.allocations = counted.into_iter().next();
-    Ok(Side { report, cpu, allocations, benchmarks })
+    Ok(Side { report, cpu, allocations, benchmarks, operations })
 }
 
 /// What a run that counted allocations found.
@@ -95,6 +96,17 @@ fn benchmarks(outputs: &[String]) -> Vec<Benchmark> {
     }
     let complete = values.into_iter().filter(|(_, values)| values.len() == outputs.len());
     complete.map(|((name, unit), values)| Benchmark { name, unit, values }).collect()
+}
+
+/// The numbers of operations that Go's benchmarks made, if all runs made the same (`-benchtime=1000x`).
+fn operations(outputs: &[String]) -> Option<Vec<u64>> {
+    let of_run = |text: &String| {
+        let lines = text.lines().filter(|line| line.starts_with("Benchmark"));
+        lines.filter_map(|line| line.split_whitespace().nth(1)?.parse().ok()).collect::<Vec<u64>>()
+    };
+    let first = of_run(outputs.first()?);
+    let same = !first.is_empty() && outputs.iter().all(|text| of_run(text) == first);
+    same.then_some(first)
 }
 
 /// Name, unit and value of each result in a program's output.
@@ -129,5 +141,7 @@ mod tests {
         assert!((times[0] - 400.0).abs() < 1e-6 && (times[1] - 410.0).abs() < 1e-6, "{found:?}");
         assert_eq!(of("allocs/op"), Some(vec![3.0, 3.0]));
         assert!(benchmarks(&[run(400), String::new()]).is_empty());
+        assert_eq!(operations(&[run(400), run(410)]), Some(vec![1400]));
+        assert_eq!(operations(&[run(400), run(410).replace("1400", "1300")]), None);
     }
 }
