@@ -231,7 +231,7 @@ impl<'h> Table<'h> {
 
     /// Runs that do not count.
     fn remarks(&self, sheet: &mut Sheet, point: &Point) {
-        let mut remark = |text: String| sheet.line(Line::indented(2).push(Ink::Faint, &text));
+        let mut remark = |text: String| sheet.paragraph(Line::indented(2), 4, Ink::Faint, &text);
         if let (Some(last), None) = (point.dirty_runs.last(), self.place) {
             let Dirty { ns, low_ns, high_ns, clean_runs, .. } = last;
             let more = match point.dirty_runs.len() {

@@ -4,10 +4,9 @@ use super::*;
 use crate::render::page::columns;
 use deadweight_report::history::{Run, history};
 
-fn commits(count: usize) -> Vec<String> {
-    (0..count)
-        .map(|i| format!("{:040x}", (i as u128 + 1) * 0x1234_5678_9abc_def1_2345_6789))
-        .collect()
+fn commits(count: u32) -> Vec<String> {
+    let name = |i: u32| format!("{:08x}{i:032x}", (i + 1).wrapping_mul(0x9e37_79b1));
+    (0..count).map(name).collect()
 }
 
 /// 24 commits of one day each; from the 13th on, `allocation` takes `more` ns, of which `less` come from `net-work`.
@@ -48,14 +47,17 @@ fn a_slowdown_is_said_with_its_row() {
     let said: Vec<&str> = text.lines().collect();
     assert_eq!(said[0], "sort big.txt: 24 commits in 24 runs, 2026-09-21 to 2026-10-14");
     assert_eq!(
-        said[3], "total                 ▁▁▂▁▂▁▁▂▁▂▁▁▇█▇▇█▇█▇▇█▇█  950 µs to 1.00 ms",
+        said[3], "total                 ▁▁▁▁▁▁▁▁▁▁▁▁████████████  950 µs to 1.00 ms",
         "{text}"
     );
     assert!(text.contains("20 commits earlier: --last N"), "{text}");
     let event = text.split("\nat ").nth(1).unwrap();
     assert_eq!(
         event.split_whitespace().collect::<Vec<_>>().join(" ").split(" to find").next().unwrap(),
-        "000000ec3a (2026-10-03): 5.3 % slower, mostly allocation (+50.0 µs of +50.0 µs)"
+        format!(
+            "{} (2026-10-03): 5.3 % slower, mostly allocation (+50.0 µs of +50.1 µs)",
+            &names[12][..10]
+        )
     );
     let all = render(&found, Shown::default(), PAGE);
     assert!(all.contains("+5.3 %  ← 5.3 % slower"), "{all}");
@@ -76,7 +78,7 @@ fn time_that_moved_and_rows_alone_are_no_slowdown() {
     assert_eq!(text, "moved: 50.0 µs from net work to allocation; the total shows no change");
     let found = planted(&names, 6_000, 0);
     let text = sentence(&found.events[0]);
-    assert_eq!(text, "allocation +4.0 % (+6.00 µs); the total shows no change");
+    assert_eq!(text, "allocation +4.0 % (+6.02 µs); the total shows no change");
     let all = render(&found, Shown::default(), PAGE);
     assert!(!all.contains("--bisect"), "{all}");
 }
@@ -107,4 +109,21 @@ fn a_list_names_each_workload_once() {
         "{text}"
     );
     assert!(said[1].ends_with("steady") && said.iter().all(|line| columns(line) <= 80), "{text}");
+}
+
+#[test]
+fn names_in_a_page_are_text() {
+    let names = commits(24);
+    let mut found = planted(&names, 50_000, 0);
+    let bad = "</script><script>alert(1)</script>\u{1b}[31m";
+    for text in [&mut found.workload, &mut found.points[1].commit, &mut found.rows[0].name] {
+        *text = bad.into();
+    }
+    found.machines[0].fingerprint = bad.into();
+    found.events[0].event.rows[0].row = bad.into();
+    let page = crate::render::html::history::render(&found);
+    assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'), "{page}");
+    assert_eq!(page.matches("<tr data-ns").count(), 24);
+    let text = render(&found, Shown::default(), PAGE);
+    assert!(text.contains("\\u{1b}") && !text.contains('\u{1b}'), "{text}");
 }

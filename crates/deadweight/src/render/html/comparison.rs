@@ -50,7 +50,7 @@ pub fn render(sides: &[Compared<'_>], comparisons: &[Comparison]) -> String {
         (data("comparison", &comparisons))
     };
     let title = format!("{} · deadweight", names.join(" and "));
-    document(&title, &body, LEDGER, include_str!("page.js"))
+    document(&title, &body, &LEDGER)
 }
 
 /// The bars of all ledgers on one scale.

@@ -3,7 +3,7 @@
 //! Complete without the script, which only adds rows to choose, ranges and hover.
 
 use super::text::{long, shown};
-use super::{data, document, ledger};
+use super::{Kind, data, document, ledger};
 use crate::render::drawing::history::drawing;
 use crate::render::history::{
     Shown, commit, day, place, precision, rows_that_matter, sentence, signed, signed_percent, word,
@@ -13,6 +13,12 @@ use deadweight_report::account::row_name;
 use deadweight_report::history::{Change, History, LASTING, Point};
 use maud::{Markup, html};
 use serde::Serialize;
+
+const PAGE: Kind = Kind {
+    skip: ["#commits", "To the commits"],
+    script: include_str!("history.js"),
+    style: include_str!("history.css"),
+};
 
 /// The page of a history.
 #[must_use]
@@ -42,7 +48,7 @@ pub fn render(history: &History) -> String {
         }
         (data("history", &Data::of(history)))
     };
-    document(&title, &body, ("#commits", "To the commits"), include_str!("history.js"))
+    document(&title, &body, &PAGE)
 }
 
 fn verdict(history: &History) -> Markup {

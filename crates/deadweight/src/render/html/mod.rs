@@ -77,14 +77,24 @@ pub fn render(report: &Report, beside: Beside<'_>) -> String {
         (data("report", report))
         @if let Some(picture) = beside.picture { (data("picture", picture)) }
     };
-    document(&title, &body, LEDGER, include_str!("page.js"))
+    document(&title, &body, &LEDGER)
 }
 
-/// Where a reader with a keyboard can go at once: a section, and what it is called.
-const LEDGER: (&str, &str) = ("#ledger", "To the ledger");
+/// What differs between kinds of pages.
+struct Kind {
+    /// Where a reader with a keyboard can go at once: a section, and what it is called.
+    skip: [&'static str; 2],
+    script: &'static str,
+    /// Style beside that of all pages.
+    style: &'static str,
+}
 
-/// A whole document with its script.
-fn document(title: &str, body: &Markup, skip: (&str, &str), script: &str) -> String {
+/// Reports and comparisons.
+const LEDGER: Kind =
+    Kind { skip: ["#ledger", "To the ledger"], script: include_str!("page.js"), style: "" };
+
+/// A whole document.
+fn document(title: &str, body: &Markup, kind: &Kind) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -95,12 +105,12 @@ fn document(title: &str, body: &Markup, skip: (&str, &str), script: &str) -> Str
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
                 title { (title) }
-                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(STYLE)) }
+                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(STYLE)) (PreEscaped(kind.style)) }
             }
             body {
-                a.skip href=(skip.0) { (skip.1) }
+                a.skip href=(kind.skip[0]) { (kind.skip[1]) }
                 (body)
-                script { (PreEscaped(script)) }
+                script { (PreEscaped(kind.script)) }
             }
         }
     };
