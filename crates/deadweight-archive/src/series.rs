@@ -44,6 +44,8 @@ pub struct Point {
     pub clean_runs: u32,
     /// The 95 % interval of the median; twice `ns` if there were no clean runs.
     pub interval: (u64, u64),
+    /// The times of its clean runs, as a JSON list: only a reader that pools runs needs them.
+    pub clean_each: String,
     shape: Arc<Shape>,
     values: Vec<u8>,
 }
@@ -75,7 +77,7 @@ impl Archive {
         let shapes = self.shapes()?;
         let mut points = Vec::new();
         let sql = "SELECT run, \"commit\", commit_time, branch, dirty, time, kind, machine, method, clean_runs, \
-                   clean_ns, clean_low_ns, clean_high_ns, net_ns, shape, packed \
+                   clean_ns, clean_low_ns, clean_high_ns, net_ns, shape, packed, clean_each_ns \
                    FROM runs WHERE workload = $1 AND error = ''";
         self.database.each(sql, &[workload.into()], &mut |row| {
             points.push(point(row, &shapes));
@@ -101,7 +103,7 @@ fn point(mut row: Row, shapes: &BTreeMap<String, Arc<Shape>>) -> Point {
         _ => String::new(),
     };
     let (id, commit, branch) = (text(0), text(1), text(3));
-    let (kind, machine, shape) = (text(6), text(7), text(14));
+    let (kind, machine, shape, clean_each) = (text(6), text(7), text(14), text(16));
     let values = match std::mem::replace(&mut row[15], Value::Null) {
         Value::Bytes(bytes) => bytes,
         _ => Vec::new(),
@@ -126,6 +128,7 @@ fn point(mut row: Row, shapes: &BTreeMap<String, Arc<Shape>>) -> Point {
         ns,
         clean_runs,
         interval,
+        clean_each,
         shape: shapes.get(&shape).cloned().unwrap_or_default(),
         values,
     }

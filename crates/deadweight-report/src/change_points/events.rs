@@ -22,6 +22,8 @@ pub struct Event {
     pub kind: Kind,
     /// The change of the total in ns, if it has a change point here.
     pub total_ns: Option<f64>,
+    /// That change point.
+    pub total: Option<ChangePoint>,
     /// The rows that changed, largest change first.
     pub rows: Vec<RowChange>,
     /// The row that explains the event: of those that changed in the total's direction, the largest. If the total did
@@ -112,7 +114,8 @@ fn are_near(a: &ChangePoint, b: &ChangePoint) -> bool {
 /// The event of points, of which there is at least one.
 fn event(members: &[Member]) -> Event {
     let most_precise = members[0].1;
-    let total_ns = members.iter().find(|(row, _)| row.is_none()).map(|(_, p)| p.difference());
+    let total = members.iter().find(|(row, _)| row.is_none()).map(|(_, point)| **point);
+    let total_ns = total.map(|point| point.difference());
     let change = |(row, point): &Member| {
         row.map(|row| RowChange {
             row: row.to_owned(),
@@ -134,6 +137,7 @@ fn event(members: &[Member]) -> Event {
         reason: reason(&kind, total_ns, &rows),
         kind,
         total_ns,
+        total,
         rows,
     }
 }

@@ -7,6 +7,7 @@
 mod archive;
 mod ci;
 mod export;
+mod history;
 mod hyperfine;
 mod pictures;
 mod values;
@@ -19,6 +20,7 @@ pub use ci::Ci;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_report::benchmarks::keys::Key;
 pub use export::{Export, Format, Import};
+pub use history::{History, Since};
 pub use hyperfine::HyperfineOptions;
 pub use pictures::{Drawing, Pictures};
 use std::ffi::OsString;
@@ -89,6 +91,8 @@ pub enum Verb {
     Compare(Box<Compare>),
     /// Keep reports, and look at kept ones.
     Archive(Archive),
+    /// Show how a workload changed from commit to commit, and which row explains it.
+    History(Box<History>),
     /// Judge a new version of a program: is it worse than the known one? A gate for CI.
     Ci(Box<Ci>),
     /// Check conditions on existing reports: for scripts and CI.

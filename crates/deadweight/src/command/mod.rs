@@ -14,6 +14,7 @@ mod explain;
 mod export;
 mod gate;
 mod generate;
+mod history;
 mod import;
 mod page;
 mod pictures;
@@ -55,6 +56,7 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Report(options)) => report::report(options),
         Some(Verb::Compare(options)) => compare::compare(options),
         Some(Verb::Archive(options)) => archive::archive(options),
+        Some(Verb::History(options)) => history::history(options),
         Some(Verb::Ci(options)) => ci::ci(options),
         Some(Verb::Gate(options)) => gate::gate(options),
         Some(Verb::Export(options)) => export::export(options),

@@ -10,7 +10,7 @@ use deadweight_report::tables::RunRow;
 /// Letters of an id that are shown: with 100 000 runs, two rarely begin so.
 pub const ID: usize = 8;
 /// Letters of a commit that are shown.
-const COMMIT: usize = 10;
+pub(super) const COMMIT: usize = 10;
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
@@ -108,7 +108,7 @@ pub fn short(text: &str, letters: usize) -> &str {
 }
 
 /// A moment in UTC, as `2026-11-26 17:48`.
-fn moment(seconds: i64) -> String {
+pub(super) fn moment(seconds: i64) -> String {
     let (days, rest) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
     let (year, month, day) = date(days);
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", rest / 3_600, rest / 60 % 60)

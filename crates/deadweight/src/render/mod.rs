@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod drawing;
 pub mod explanation;
 pub mod exports;
+pub mod history;
 pub mod html;
 pub mod ips;
 pub mod json;

@@ -11,6 +11,7 @@ mod arguments;
 mod attaching;
 mod benchmarks;
 mod benchstat;
+mod bisecting;
 mod browser;
 mod ci;
 mod comparing;
@@ -21,6 +22,7 @@ mod exports;
 #[path = "../shared/group.rs"]
 mod group;
 mod harm;
+mod history;
 mod hyperfine;
 mod importing;
 mod inlining;

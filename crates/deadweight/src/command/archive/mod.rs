@@ -17,6 +17,8 @@ use crate::render::{archive as render, comparison, json, terminal};
 use deadweight_archive::{Filter, Kept, Policy};
 use deadweight_report::report::Report;
 pub(crate) use keep::{Keeper, KeptTrace};
+pub(crate) use origin::{git, now};
+pub(crate) use place::open_existing;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 

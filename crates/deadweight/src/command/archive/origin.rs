@@ -40,7 +40,7 @@ pub(super) fn here(commit: Option<&str>) -> Origin {
 }
 
 /// The time, in seconds since 1970.
-pub(super) fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     seconds(SystemTime::now())
 }
 
@@ -87,7 +87,7 @@ fn commit_and_time(line: &str) -> Option<(String, i64)> {
 }
 
 /// What git prints, if it succeeds in time.
-fn git(arguments: &[&str]) -> Option<String> {
+pub(crate) fn git(arguments: &[&str]) -> Option<String> {
     let mut git = Command::new("git");
     // It must neither write (`status` refreshes the index) nor ask.
     git.args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");

@@ -21,7 +21,7 @@ pub(super) fn open(place: &ArchivePlace) -> Result<Archive, Failure> {
 }
 
 /// Opens an archive that must exist.
-pub(super) fn open_existing(place: &ArchivePlace) -> Result<Archive, Failure> {
+pub(crate) fn open_existing(place: &ArchivePlace) -> Result<Archive, Failure> {
     Ok(Archive::at(address(place)?, true)?)
 }
 
