@@ -280,7 +280,10 @@ fn run_row(run: &str, report: &Report, origin: &Origin) -> RunRow {
         producer: report.subject.producer.clone(),
         build_id: own.map(|build| build.build_id.clone()).unwrap_or_default(),
         exit_code: report.exit.signal.map_or(report.exit.code, |signal| 128 + signal),
-        machine: report.machine.fingerprint(),
+        machine: match report.machine.is_unknown() {
+            true => String::new(),
+            false => report.machine.fingerprint(),
+        },
         arch: report.machine.arch.clone(),
         cpu: report.machine.cpu.clone(),
         cpus: report.machine.cpus,

@@ -7,6 +7,7 @@
 mod export;
 mod hyperfine;
 mod pictures;
+mod rows;
 mod values;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -14,6 +15,7 @@ use deadweight_report::benchmarks::keys::Key;
 pub use export::{Export, Format, Import};
 pub use hyperfine::HyperfineOptions;
 pub use pictures::{Drawing, Pictures};
+pub use rows::{Rows, RowsFormat, TableName};
 use std::ffi::OsString;
 use std::path::PathBuf;
 pub use values::{Ignore, Moment, Of, Runs, Size, Sort, Stay, TimeUnit};
@@ -84,6 +86,8 @@ pub enum Verb {
     Gate(Gate),
     /// Write a recording as a file that other tools open: flame graphs, profiles, traces, tables.
     Export(Export),
+    /// Turn recordings and reports of many runs into tables: lines of JSON, Parquet, Arrow.
+    Rows(Rows),
     /// Turn a recording of another tool (`perf record`) into one of deadweight.
     Import(Import),
     /// Print what a recording holds, as a summary or as text.

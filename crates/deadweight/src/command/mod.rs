@@ -18,6 +18,7 @@ mod pictures;
 mod record;
 mod recording;
 mod report;
+mod rows;
 mod run;
 mod suggestion;
 mod view;
@@ -53,6 +54,7 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Compare(options)) => compare::compare(options),
         Some(Verb::Gate(options)) => gate::gate(options),
         Some(Verb::Export(options)) => export::export(options),
+        Some(Verb::Rows(options)) => rows::rows(options),
         Some(Verb::Import(options)) => import::import(options),
         Some(Verb::Dump(options)) => dump::dump(options),
         Some(Verb::Explain(options)) => explain::explain(options),

@@ -65,12 +65,25 @@ pub(super) fn subject_of(trace: &Trace, of: Option<&Of>) -> Option<String> {
 
 /// The report in a file, or of the recording in it.
 pub(super) fn report_of(path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
-    if path.extension().is_some_and(|e| e == "dwt") {
-        let trace = recording::read(path)?;
-        return weighed_traces(std::slice::from_ref(&trace), &[], of, None);
+    report_in(&recording::bytes(path)?, path, of)
+}
+
+/// The report in the bytes of a file, or of the recording in them. The bytes decide what they are, not the name.
+pub(super) fn report_in(bytes: &[u8], path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
+    let is_named_so = path.extension().is_some_and(|e| e == "json");
+    if let Some(text) = json(bytes).or_else(|| is_named_so.then(|| encoding::text(bytes))) {
+        let not = |why: String| Failure::Unknown(format!("{} is no report: {why}", path.display()));
+        return Report::from_json(&text).map_err(not);
     }
-    let bytes =
-        std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
-    let not = |why: String| Failure::Unknown(format!("{} is no report: {why}", path.display()));
-    Report::from_json(&encoding::text(&bytes)).map_err(not)
+    let trace = recording::of(bytes, path)?;
+    weighed_traces(std::slice::from_ref(&trace), &[], of, None)
+}
+
+/// The text, if it is JSON: neither form of a recording begins with a brace.
+fn json(bytes: &[u8]) -> Option<String> {
+    /// Encodings and blanks need less.
+    const BEGINNING: usize = 64;
+    let begins = |text: &str| text.trim_start().starts_with('{');
+    let beginning = encoding::text(&bytes[..bytes.len().min(BEGINNING)]);
+    begins(&beginning).then(|| encoding::text(bytes))
 }
