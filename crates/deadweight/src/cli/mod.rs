@@ -128,6 +128,10 @@ pub struct Run {
     /// What to show and where.
     #[command(flatten)]
     pub view: View,
+    /// Write deadweight's own failure to FILE and not to standard error, which is the program's: for callers that
+    /// leave the streams alone.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub failure_to: Option<PathBuf>,
     /// The command. A single argument with spaces, pipes or redirections goes through `/bin/sh`.
     #[arg(
         required_unless_present = "pid",
@@ -238,10 +242,10 @@ pub struct Record {
     pub command: Vec<OsString>,
 }
 
-/// Print the report of a recording.
+/// Print the report of a recording, or a report of `--export-json`.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// The recording.
+    /// The recording or report; `-` is standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// What to show and where. Without `-o`, the report goes to standard output.

@@ -70,20 +70,26 @@ pub(super) fn report_of(path: &Path, of: Option<&Of>) -> Result<Report, Failure>
 
 /// The report in the bytes of a file, or of the recording in them. The bytes decide what they are, not the name.
 pub(super) fn report_in(bytes: &[u8], path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
-    let is_named_so = path.extension().is_some_and(|e| e == "json");
-    if let Some(text) = json(bytes).or_else(|| is_named_so.then(|| encoding::text(bytes))) {
-        let not = |why: String| Failure::Unknown(format!("{} is no report: {why}", path.display()));
-        return Report::from_json(&text).map_err(not);
+    if let Some(report) = made_before(bytes, path) {
+        return report;
     }
     let trace = recording::of(bytes, path)?;
     weighed_traces(std::slice::from_ref(&trace), &[], of, None)
 }
 
-/// The text, if it is JSON: neither form of a recording begins with a brace.
-fn json(bytes: &[u8]) -> Option<String> {
+/// The report in the bytes of a file; none if they are something else than JSON.
+pub(super) fn made_before(bytes: &[u8], path: &Path) -> Option<Result<Report, Failure>> {
+    let is_named_so = path.extension().is_some_and(|e| e == "json");
+    if !is_named_so && !is_json(bytes) {
+        return None;
+    }
+    let not = |why: String| Failure::Unknown(format!("{} is no report: {why}", path.display()));
+    Some(Report::from_json(&encoding::text(bytes)).map_err(not))
+}
+
+/// Neither form of a recording begins with a brace.
+fn is_json(bytes: &[u8]) -> bool {
     /// Encodings and blanks need less.
     const BEGINNING: usize = 64;
-    let begins = |text: &str| text.trim_start().starts_with('{');
-    let beginning = encoding::text(&bytes[..bytes.len().min(BEGINNING)]);
-    begins(&beginning).then(|| encoding::text(bytes))
+    encoding::text(&bytes[..bytes.len().min(BEGINNING)]).trim_start().starts_with('{')
 }
