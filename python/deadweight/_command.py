@@ -45,9 +45,8 @@ def run(
     arguments: Sequence[str], content: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the command, which runs no program, with ``content`` as its standard input."""
-    given = {"input": content} if content is not None else {"stdin": subprocess.DEVNULL}
-    return subprocess.run(  # type: ignore[call-overload,no-any-return]
-        [binary(), *arguments], capture_output=True, check=False, **given
+    return subprocess.run(
+        [binary(), *arguments], input=content or b"", capture_output=True, check=False
     )
 
 

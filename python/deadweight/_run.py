@@ -7,12 +7,12 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Literal, Union
+from typing import IO, Literal
 
 from deadweight._command import DeadweightError, binary, output, sentence
 from deadweight._report import Report
 
-Stream = Union[int, IO[bytes], IO[str], None]
+Stream = int | IO[bytes] | IO[str] | None
 """As in ``subprocess``: a file, ``subprocess.DEVNULL``, or ``None`` for the stream of Python."""
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import subprocess
 import tempfile
+from types import ModuleType
 from typing import IO, TYPE_CHECKING, Literal
 
 from deadweight._command import DeadweightError, binary, output, run, sentence
@@ -38,13 +40,12 @@ def rows(
     name = "-" if isinstance(source, bytes) else os.fspath(source)
     words = ["--format", "arrow", "--table", table, *labels(workload, commit)]
     with tempfile.TemporaryFile() as written:
-        feed = {"stdin": subprocess.DEVNULL} if content is None else {"input": content}
-        done = subprocess.run(  # type: ignore[call-overload]
+        done = subprocess.run(
             [binary(), "rows", *words, "--", name],
+            input=content or b"",
             stdout=written,
             stderr=subprocess.PIPE,
             check=False,
-            **feed,
         )
         if done.returncode not in (0, DAMAGED):
             raise DeadweightError(sentence(done.stderr, done.returncode))
@@ -62,14 +63,14 @@ def labels(workload: str | None, commit: str) -> list[str]:
 
 def read(source: IO[bytes]) -> dict[str, pa.Table]:
     """Read streams of Arrow, one after another: tables by their names."""
-    pa = _pyarrow()
+    ipc = _pyarrow().ipc
     size = os.fstat(source.fileno()).st_size
     streams: dict[str, list[pa.Table]] = {}
     while source.tell() < size:
-        with pa.ipc.open_stream(pa.PythonFile(source)) as stream:
+        with ipc.open_stream(source) as stream:
             name = stream.schema.metadata[b"deadweight.table"].decode()
             streams.setdefault(name, []).append(stream.read_all())
-    return {name: pa.concat_tables(tables) for name, tables in streams.items()}
+    return {name: _pyarrow().concat_tables(tables) for name, tables in streams.items()}
 
 
 @functools.cache
@@ -109,12 +110,11 @@ def version() -> str:
     return output(["--version"]).decode().strip()
 
 
-def _pyarrow() -> pa:
+def _pyarrow() -> ModuleType:
     try:
-        import pyarrow  # noqa: PLC0415
-        import pyarrow.ipc  # noqa: PLC0415
+        importlib.import_module("pyarrow.ipc")
+        return importlib.import_module("pyarrow")
     except ImportError as error:
         raise DeadweightError(
             "tables need pyarrow, which is not installed: pip install deadweight[tables]"
         ) from error
-    return pyarrow

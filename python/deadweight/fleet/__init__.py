@@ -4,22 +4,24 @@
 ``pip install deadweight[fleet]``.
 """
 
-from deadweight.fleet._engines import Engine, Result, weigh_all
+from deadweight.fleet._engines import Engine, Plan, Result, finish, plan, weigh_all
 from deadweight.fleet._queries import connect, queries, query
-from deadweight.fleet._shards import Shard, Trace, shards
+from deadweight.fleet._shards import Shard, Trace
 from deadweight.fleet._weighing import Job, Summary, weigh_shard
 
 __all__ = [
     "Engine",
     "Job",
+    "Plan",
     "Result",
     "Shard",
     "Summary",
     "Trace",
     "connect",
+    "finish",
+    "plan",
     "queries",
     "query",
-    "shards",
     "weigh_all",
     "weigh_shard",
 ]

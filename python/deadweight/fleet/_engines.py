@@ -1,4 +1,4 @@
-"""Does the tasks of all shards, on Ray or here, and removes what they replace."""
+"""Plans what there is to do, does it on Ray or here, and removes what it replaces."""
 
 from __future__ import annotations
 
@@ -19,8 +19,19 @@ RETRIES = 5
 
 
 @dataclass(frozen=True)
+class Plan:
+    """What there is to do."""
+
+    job: Job
+    shards: tuple[Shard, ...]
+    """Those that no earlier call has done."""
+    done: tuple[Summary, ...]
+    """What earlier calls have done."""
+
+
+@dataclass(frozen=True)
 class Result:
-    """What ``weigh_all`` did. The numbers are those of all recordings in the source."""
+    """The numbers of all recordings in the source."""
 
     runs: int
     damaged: int
@@ -35,22 +46,37 @@ def weigh_all(
     destination: Place,
     *,
     engine: Engine = "ray",
+    workers: int | None = None,
+    **options: Any,  # noqa: ANN401
+) -> Result:
+    """Turn all recordings and reports below ``source`` into five tables at ``destination``.
+
+    ``workers`` limits how many tasks run at a time; ``options`` are those of ``plan``. Done again,
+    it goes on where it stopped, weighs what is new or changed, and removes what is gone.
+    """
+    what = plan(source, destination, **options)
+    if engine == "ray":
+        return finish(what, _with_ray(what, workers))
+    return finish(what, (weigh_shard(what.job, shard) for shard in what.shards))
+
+
+def plan(
+    source: Place,
+    destination: Place,
+    *,
     partition_by: Sequence[str] = ("date",),
     labels: Sequence[str] = ("team",),
     workload: str | None = None,
     commit: str = "",
-    workers: int | None = None,
     traces_per_shard: int = 100,
     seconds: float = 120.0,
     memory: int = 4 << 30,
-) -> Result:
-    """Turn all recordings and reports below ``source`` into five tables at ``destination``.
+) -> Plan:
+    """Divide the source into shards, for ``weigh_shard``.
 
     ``labels`` are columns of ``runs`` with the parts ``label=value`` of a recording's path;
     ``partition_by`` names folders of the destination: ``date`` (UTC), a label, or a column of text.
-    ``workers`` limits how many tasks run at a time, ``seconds`` and ``memory`` (bytes) what
-    the command may take for one recording. Done again, it goes on where it stopped, weighs what is
-    new or changed, and removes what is gone.
+    ``seconds`` and ``memory`` (bytes) are what the command may take for one recording.
     """
     rules = f"{version()} {partition_by} {labels} {workload} {commit} {seconds} {memory}"
     where = Folder.of(source)
@@ -65,51 +91,22 @@ def weigh_all(
         seconds=seconds,
         memory=memory,
     )
-    return _all(job, shards(where, rules, traces_per_shard), engine, workers)
-
-
-def _all(job: Job, every: list[Shard], engine: Engine, workers: int | None) -> Result:
-    done = {file.base_name for file in job.destination.files(DONE)}
-    before = [shard for shard in every if f"{job.prefix}-{shard.name}.json" in done]
-    new = [shard for shard in every if shard not in before]
-    summaries = [done_before(job, shard) for shard in before]
-    summaries += _with_ray(job, new, workers) if engine == "ray" else _here(job, new)
-    return Result(
-        runs=sum(summary.runs for summary in summaries),
-        damaged=sum(summary.damaged for summary in summaries),
-        unread=sum(summary.unread for summary in summaries),
-        shards=len(every),
-        shards_done_before=len(before),
-        files_removed=_remove_others(job, summaries),
+    every = shards(where, rules, traces_per_shard)
+    names = {file.base_name for file in job.destination.files(DONE)}
+    done = {shard.name for shard in every if job.mark(shard.name) in names}
+    return Plan(
+        job,
+        tuple(shard for shard in every if shard.name not in done),
+        tuple(done_before(job, shard) for shard in every if shard.name in done),
     )
 
 
-def _here(job: Job, every: Iterable[Shard]) -> Iterator[Summary]:
-    return (weigh_shard(job, shard) for shard in every)
-
-
-def _with_ray(job: Job, every: Iterable[Shard], workers: int | None) -> Iterator[Summary]:
-    """Do each shard in a task. Ray decides where, and repeats those whose worker died."""
-    import ray  # noqa: PLC0415
-
-    if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False)
-    limit = workers or max(1, 2 * int(ray.cluster_resources().get("CPU", 1)))
-    task: Any = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=[OSError])(weigh_shard)
-    shared, running = ray.put(job), []
-    for shard in every:
-        if len(running) == limit:
-            done, running = ray.wait(running)
-            yield from ray.get(done)
-        running.append(task.remote(shared, shard))
-    yield from ray.get(running)
-
-
-def _remove_others(job: Job, summaries: Iterable[Summary]) -> int:
-    """Remove files from earlier states of the source: a recording is in one file only."""
-    wanted: set[str] = set()
-    for summary in summaries:
-        wanted.update(summary.files, [f"{DONE}/{job.prefix}-{summary.shard}.json"])
+def finish(what: Plan, summaries: Iterable[Summary]) -> Result:
+    """Remove files of earlier states of the source, so that a recording is in one file only."""
+    every = [*what.done, *summaries]
+    job, wanted = what.job, set[str]()
+    for summary in every:
+        wanted.update(summary.files, [f"{DONE}/{job.mark(summary.shard)}"])
     others = [
         file.path
         for file in job.destination.files()
@@ -118,6 +115,33 @@ def _remove_others(job: Job, summaries: Iterable[Summary]) -> int:
     ]
     for path in others:
         job.destination.fs.delete_file(path)
-    return len(others)
+    return Result(
+        runs=sum(summary.runs for summary in every),
+        damaged=sum(summary.damaged for summary in every),
+        unread=sum(summary.unread for summary in every),
+        shards=len(every),
+        shards_done_before=len(what.done),
+        files_removed=len(others),
+    )
 
 
+def _with_ray(what: Plan, workers: int | None) -> Iterator[Summary]:
+    """Do each shard in a task. Ray decides where, and repeats those whose worker died."""
+    import ray
+
+    if not what.shards:
+        return
+    if not ray.is_initialized():
+        ray.init(include_dashboard=False, log_to_driver=False)
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    limit = workers or max(1, 2 * int(resources.get("CPU", 1)))
+    options: dict[str, Any] = {"max_retries": RETRIES, "retry_exceptions": [OSError]}
+    task: Any = ray.remote(num_cpus=1, **options)(weigh_shard)
+    shared = ray.put(what.job)
+    running: list[Any] = []
+    for shard in what.shards:
+        if len(running) == limit:
+            done, running = ray.wait(running)
+            yield from ray.get(done)
+        running.append(task.remote(shared, shard))
+    yield from ray.get(running)

@@ -37,14 +37,17 @@ def query(name: str, folder: Place, **parameters: object) -> pa.Table:
     known = queries()
     if name not in known:
         raise DeadweightError(f"there is no query {name!r}: choose one of {', '.join(known)}")
-    values: dict[str, object] = {key: float(value) for key, value in _PARAMETER.findall(known[name])}
+    values: dict[str, object] = {
+        key: float(value) for key, value in _PARAMETER.findall(known[name])
+    }
     if unknown := parameters.keys() - values.keys():
         raise DeadweightError(
             f"the query {name!r} has no parameter {min(unknown)!r}: "
             f"it has {', '.join(values) or 'none'}"
         )
     with connect(folder) as connection:
-        return connection.execute(known[name], {**values, **parameters}).to_arrow_table()
+        answer = connection.sql(known[name], params={**values, **parameters})
+        return answer.to_arrow_table()
 
 
 def connect(folder: Place) -> duckdb.DuckDBPyConnection:

@@ -39,8 +39,7 @@ class Shard:
 def shards(source: Folder, rules: str, traces_per_shard: int) -> list[Shard]:
     """Divide what is in the source. ``rules`` is all else that decides what is written."""
     return [
-        Shard(_name(rules, part), tuple(part))
-        for part in _parts(_traces(source), traces_per_shard)
+        Shard(_name(rules, part), tuple(part)) for part in _parts(_traces(source), traces_per_shard)
     ]
 
 

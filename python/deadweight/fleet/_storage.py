@@ -33,7 +33,7 @@ class Folder:
         try:
             fs, path = pafs.FileSystem.from_uri(text)
         except pa.ArrowInvalid:
-            import fsspec  # noqa: PLC0415
+            import fsspec
 
             fs, path = fsspec.core.url_to_fs(text)
         return cls(_pyarrow(fs), path.rstrip("/"))

@@ -17,7 +17,7 @@ import threading
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,6 +50,10 @@ class Job:
     seconds: float = 120.0
     memory: int = 4 << 30
 
+    def mark(self, shard: str) -> str:
+        """Return the name of the file that says that a shard is done."""
+        return f"{self.prefix}-{shard}.json"
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -79,22 +83,20 @@ def weigh_shard(job: Job, shard: Shard) -> Summary:
         for name, table in tables.items():
             part[name].append(table)
     files = [
-        file for partition, part in sorted(parts.items()) for file in _write(job, shard, partition, part)
+        file
+        for partition, part in sorted(parts.items())
+        for file in _write(job, shard, partition, part)
     ]
     summary = Summary(shard.name, tuple(files), len(shard.traces), damaged, unread)
     if not unread:
-        job.destination.write(_done(job, shard), json.dumps(vars(summary)).encode())
+        job.destination.write(f"{DONE}/{job.mark(shard.name)}", json.dumps(vars(summary)).encode())
     return summary
 
 
 def done_before(job: Job, shard: Shard) -> Summary:
     """Return what an earlier task did."""
-    before = json.loads(job.destination.read(_done(job, shard)))
+    before = json.loads(job.destination.read(f"{DONE}/{job.mark(shard.name)}"))
     return Summary(**{**before, "files": tuple(before["files"])})
-
-
-def _done(job: Job, shard: Shard) -> str:
-    return f"{DONE}/{job.prefix}-{shard.name}.json"
 
 
 def _weigh(job: Job, trace: Trace) -> Tables:
@@ -106,12 +108,11 @@ def _weigh(job: Job, trace: Trace) -> Tables:
             [binary(), *words], stdin=subprocess.PIPE, stdout=out, stderr=said, bufsize=0
         )
         late = threading.Event()
-        timer = threading.Timer(job.seconds, lambda: (late.set(), process.kill()))
+        timer = threading.Timer(job.seconds, _end, (process, late))
         timer.start()
         try:
             resource.prlimit(process.pid, resource.RLIMIT_AS, (job.memory, job.memory))
-            assert process.stdin is not None  # noqa: S101
-            _feed(process.stdin, _pieces(job, trace), digest)
+            _feed(cast(IO[bytes], process.stdin), _pieces(job, trace), digest)
             status = process.wait()
         finally:
             timer.cancel()
@@ -121,8 +122,17 @@ def _weigh(job: Job, trace: Trace) -> Tables:
             out.seek(0)
             return read(out)
         said.seek(0)
-        why = f"took longer than {job.seconds:g} s" if late.is_set() else sentence(said.read(), status)
+        why = (
+            f"took longer than {job.seconds:g} s"
+            if late.is_set()
+            else sentence(said.read(), status)
+        )
     return failed(digest.hexdigest()[:32], trace.name, why)
+
+
+def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    process.kill()
 
 
 def _pieces(job: Job, trace: Trace) -> Iterator[bytes]:
@@ -154,7 +164,11 @@ def _placed(job: Job, trace: Trace, tables: Tables) -> Tables:
     parts = (part.split("=", 1) for part in trace.name.split("/")[:-1] if "=" in part)
     given = {key: urllib.parse.unquote(value) for key, value in parts}
     for label in job.labels:
-        runs = runs.append_column(pa.field(label, pa.string()), pa.array([given.get(label, "")]))
+        value = pa.array([given.get(label, "")])
+        if label not in runs.column_names:
+            runs = runs.append_column(pa.field(label, pa.string(), nullable=False), value)
+        elif label in given:
+            runs = replaced(runs, label, value)
     return {**tables, "runs": runs}
 
 
@@ -162,17 +176,24 @@ def _partition(job: Job, runs: pa.Table) -> Partition:
     def value(key: str) -> str:
         if key == "date":
             seconds = runs["time"][0].as_py()
-            return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).date().isoformat()
+            return (
+                datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).date().isoformat()
+            )
         return str(runs[key][0].as_py())
 
     return tuple((key, value(key)) for key in job.partition_by)
+
+
+def _folder(value: str) -> str:
+    """Return a value as engines expect it in a path. They read the name for nothing as null."""
+    return urllib.parse.quote(value, safe="") or "__HIVE_DEFAULT_PARTITION__"
 
 
 def _write(
     job: Job, shard: Shard, partition: Partition, part: dict[str, list[pa.Table]]
 ) -> Iterator[str]:
     """Write the files of a partition. Out: their names."""
-    folders = "".join(f"{key}={urllib.parse.quote(value, safe='')}/" for key, value in partition)
+    folders = "".join(f"{key}={_folder(value)}/" for key, value in partition)
     for name, tables in part.items():
         table = pa.concat_tables(tables)
         kept = [column for column in table.column_names if column not in dict(partition)]

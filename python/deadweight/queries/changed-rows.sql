@@ -1,14 +1,16 @@
 -- Which commit changed which row of which workload?
 -- $least = 0.05: by how much, as a share of the wall time before, at least
--- Commits are in order of their time. It compares means: `deadweight history` decides whether a change is one.
+-- Commits are in order of their time, or where that is not known of their first run. It compares means: `deadweight history` decides whether a change is one.
 WITH
 known AS (
-    SELECT run, workload, commit, commit_time, wall_ns FROM runs WHERE error = '' AND commit <> ''
+    SELECT run, workload, commit, wall_ns, CASE WHEN commit_time > 0 THEN commit_time ELSE time END AS made
+    FROM runs
+    WHERE error = '' AND commit <> ''
 ),
 commits AS (
     SELECT
         workload, commit, count(*) AS n, avg(wall_ns) AS wall_ns,
-        lag(commit) OVER (PARTITION BY workload ORDER BY min(commit_time), min(commit)) AS before
+        lag(commit) OVER (PARTITION BY workload ORDER BY min(made), commit) AS before
     FROM known
     GROUP BY workload, commit
 ),
