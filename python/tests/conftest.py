@@ -66,3 +66,14 @@ def ray():
     )
     yield ray
     ray.shutdown()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The outcome as `cargo test` prints it, for scripts that add up all tests."""
+    count = {word: len(terminalreporter.stats.get(word, ())) for word in ("passed", "failed", "error")}
+    failed = count["failed"] + count["error"]
+    word = "FAILED" if failed else "ok"
+    terminalreporter.write_line(
+        f"test result: {word}. {count['passed']} passed; {failed} failed; "
+        f"{len(terminalreporter.stats.get('skipped', ()))} ignored; python"
+    )
