@@ -12,7 +12,7 @@ from corpus import ROOT
 from deadweight._command import binary
 
 GOLDEN = ROOT / "crates/deadweight-core/tests/golden"
-PAGES = ("python/README.md", "docs/python.md")
+PAGES = ("README.md", "python/README.md", "docs/python.md")
 
 
 @pytest.fixture(scope="session")

@@ -25,5 +25,6 @@ mod inlining;
 mod memory;
 mod pages;
 mod repeating;
+mod rows;
 mod support;
 mod transparency;
