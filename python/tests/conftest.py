@@ -70,7 +70,9 @@ def ray():
 
 def pytest_terminal_summary(terminalreporter):
     """The outcome as `cargo test` prints it, for scripts that add up all tests."""
-    count = {word: len(terminalreporter.stats.get(word, ())) for word in ("passed", "failed", "error")}
+    count = {
+        word: len(terminalreporter.stats.get(word, ())) for word in ("passed", "failed", "error")
+    }
     failed = count["failed"] + count["error"]
     word = "FAILED" if failed else "ok"
     terminalreporter.write_line(
