@@ -11,8 +11,11 @@ use std::sync::Arc;
 /// A column of rows `R`.
 pub(crate) struct Column<R> {
     pub(crate) field: Field,
-    pub(crate) values: Box<dyn Fn(&[R]) -> ArrayRef>,
+    pub(crate) values: Values<R>,
 }
+
+/// What makes an array of rows.
+type Values<R> = Box<dyn Fn(&[R]) -> ArrayRef>;
 
 /// The column of a field.
 pub(crate) fn column<R: 'static, C: Cell + 'static>(name: &str, get: fn(&R) -> &C) -> Column<R> {
