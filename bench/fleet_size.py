@@ -3,8 +3,8 @@
 
     PYTHONPATH=python bench/fleet_size.py [--runs 10000,100000,1000000] [--folder FOLDER]
 
-The rows of a run are as many as in the corpus of bench/fleet.py and in golden traces: 10 of ledgers, 2 findings, 30 counts, 5
-builds. Ids are random as hashes are, times are log-normal, names come from lists of realistic length. Days are
+The rows of a run are as many as in the golden traces and in the corpus of bench/fleet.py: 16 of its two ledgers, 1 finding, 30
+counts, 5 builds. Ids are random as hashes are, times are log-normal, names come from lists of realistic length. Days are
 partitions. Each query is read from files anew; files are in the page cache.
 """
 
@@ -23,7 +23,7 @@ import duckdb
 from deadweight import fleet
 
 DAYS = 100
-PER_RUN = {"rows": 10, "findings": 2, "counts": 30, "builds": 5}
+PER_RUN = {"rows": 16, "findings": 1, "counts": 30, "builds": 5}
 PART = 200_000
 """Runs that are made at a time, so that this script needs little memory."""
 
@@ -45,7 +45,7 @@ SELECT md5('{seed}' || i) AS run, 'workload-' || (i % 200) AS workload, md5('c' 
 FROM range({first}, {last}) AS t(i)
 """
 ROWS = """
-SELECT md5('{seed}' || i) AS run, 'wall' AS ledger, 'account-' || ((i + k * 7) % 45) AS account,
+SELECT md5('{seed}' || i) AS run, ['wall', 'cpu'][1 + k // 8] AS ledger, 'account-' || ((i + k * 7) % 45) AS account,
     'name of ' || ((i + k * 7) % 45) AS name, {ns} AS ns, random() AS share, {ns} AS low_ns, {ns} AS high_ns,
     k % 3 > 0 AS exact, {date} AS date
 FROM range({first}, {last}) AS t(i), range({n}) AS u(k)
