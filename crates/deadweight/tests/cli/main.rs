@@ -31,5 +31,6 @@ mod pages;
 mod repeating;
 #[path = "../../../deadweight-archive/tests/suite/server.rs"]
 mod server;
+mod rows;
 mod support;
 mod transparency;
