@@ -1,5 +1,5 @@
 #!/bin/sh
-# The benchmark script that the story's author wished for: measure.sh DEADWEIGHT EVM PROGRAMS ARCHIVE.
+# The benchmark script that the story's author asked for: measure.sh DEADWEIGHT EVM PROGRAMS ARCHIVE.
 #
 # Run by CI for each commit. It keeps the figures of the commit in an archive, so that the history says which commit changed
 # them, and which row of the ledger. It prepares the input before it measures: a program that is timed inside of a pipeline

@@ -29,8 +29,8 @@ mod inlining;
 mod memory;
 mod pages;
 mod repeating;
+mod rows;
 #[path = "../../../deadweight-archive/tests/suite/server.rs"]
 mod server;
-mod rows;
 mod support;
 mod transparency;
