@@ -103,6 +103,20 @@ consumers() {
         touch "$folder/complete" || echo "setup: could not fetch all that opens exported files" >&2
 }
 
+# What the Python package is built and tested with: into `target`, not into the system.
+python_tools() {
+    local folder
+    folder="${CARGO_TARGET_DIR:-$(dirname "${BASH_SOURCE[0]}")/target}/python-tools"
+    [ ! -e "$folder/complete" ] || return 0
+    echo "setup: fetching what the Python package is tested with" >&2
+    python3 -c 'import ensurepip, venv' 2>/dev/null || apt python3-venv
+    mkdir -p "$folder" && python3 -m venv "$folder" &&
+        "$folder/bin/pip" install -q maturin==1.16.0 pyarrow==26.0.1 ray==2.60.0 fsspec==2026.9.0 duckdb==2.0.1 \
+            'moto[server]==5.2.5' distributed==2026.8.0 pyspark==4.3.0 pandas==2.3.3 pytest==9.2.0 mypy==2.4.1 \
+            ruff==0.17.6 >/dev/null 2>&1 &&
+        touch "$folder/complete" || echo "setup: could not fetch all that the Python package is tested with" >&2
+}
+
 # Everything that a case or its bench needs; fails with the names of missing tools.
 cases() {
     install g++:g++ make:make python3:python3 clang-format:clang-format xxd:xxd javac:openjdk-17-jdk-headless
@@ -129,13 +143,14 @@ fi
 if [ "${1:-}" = tests ]; then
     install g++:g++ git:git go:golang-go sqlite3:sqlite3 tar:tar gzip:gzip \
         python3:python3 strace:strace objcopy:binutils busybox:busybox-static gawk:gawk perl:perl \
-        pg_ctlcluster:postgresql openssl:openssl redis-server:redis-server redis-cli:redis-tools npm:npm perf:linux-perf chromium:chromium
+        pg_ctlcluster:postgresql openssl:openssl redis-server:redis-server redis-cli:redis-tools npm:npm perf:linux-perf chromium:chromium java:default-jre-headless
     [ "$(uname -m)" != x86_64 ] || install qemu-system-x86_64:qemu-system-x86 iasl:acpica-tools \
         cpupower:linux-cpupower
     stock_kernel
     zig
     crystal_toolchain
     consumers
+    python_tools
     # benchstat, with its published test data: tests compare deadweight's statistics with it.
     (cd / && go mod download golang.org/x/perf@v0.0.0-20260908200009-22c9c6c9d4da) ||
         echo "setup: could not fetch benchstat" >&2

@@ -9,6 +9,7 @@
 
 use crate::account::AccountId;
 use crate::report::{Basis, How, Report};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of the tables.
@@ -36,7 +37,7 @@ pub struct Origin {
 }
 
 /// A report as rows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tables {
     /// The run.
     pub run: RunRow,
@@ -51,25 +52,25 @@ pub struct Tables {
 }
 
 /// A row of `runs`: one report.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRow {
     /// The id of the run: a hash of its content.
     pub run: String,
-    /// See [`Origin`].
+    /// What was measured, by a name that stays the same from version to version.
     pub workload: String,
-    /// See [`Origin`].
+    /// The commit that was measured, in hexadecimal, or empty.
     pub commit: String,
-    /// See [`Origin`].
+    /// When that commit was made, in seconds since 1970; 0 if unknown.
     pub commit_time: i64,
-    /// See [`Origin`].
+    /// The branch, or empty.
     pub branch: String,
-    /// See [`Origin`].
+    /// Whether the source had changes that are in no commit.
     pub dirty: bool,
-    /// See [`Origin`].
+    /// When it was measured, in seconds since 1970; 0 if unknown.
     pub time: i64,
-    /// See [`Origin`].
+    /// What made it: `deadweight`, or the kind of a benchmark file (`go`, `google-benchmark`, `criterion`, `hyperfine`).
     pub kind: String,
-    /// See [`Origin`].
+    /// The file that it was read from, or empty.
     pub source: String,
     /// The command with its arguments, quoted as for a shell.
     pub command: String,
@@ -136,7 +137,7 @@ pub struct RunRow {
 }
 
 /// A row of `rows`: one row of a ledger.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerRow {
     /// The run.
     pub run: String,
@@ -159,7 +160,7 @@ pub struct LedgerRow {
 }
 
 /// A row of `findings`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FindingRow {
     /// The run.
     pub run: String,
@@ -192,11 +193,11 @@ pub struct FindingRow {
 }
 
 /// A row of `counts`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountRow {
     /// The run.
     pub run: String,
-    /// What was counted, see [`crate::report::Count`].
+    /// What was counted: `calls` (system calls), `calls/read` (those of one name), `bytes-read`, `page-faults`, ...
     pub name: String,
     /// How many: mostly whole; of benchmark files any value, with the unit in the name.
     pub value: f64,
@@ -209,7 +210,7 @@ pub struct CountRow {
 }
 
 /// A row of `builds`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildRow {
     /// The run.
     pub run: String,
@@ -280,7 +281,10 @@ fn run_row(run: &str, report: &Report, origin: &Origin) -> RunRow {
         producer: report.subject.producer.clone(),
         build_id: own.map(|build| build.build_id.clone()).unwrap_or_default(),
         exit_code: report.exit.signal.map_or(report.exit.code, |signal| 128 + signal),
-        machine: report.machine.fingerprint(),
+        machine: match report.machine.is_unknown() {
+            true => String::new(),
+            false => report.machine.fingerprint(),
+        },
         arch: report.machine.arch.clone(),
         cpu: report.machine.cpu.clone(),
         cpus: report.machine.cpus,

@@ -75,7 +75,10 @@ fn check(repository: &Repository, name: &str, quick: bool) -> Result<(), String>
         for (variant, command) in &case.variants {
             weigh(&shell, &deadweight, &case, variant, command)?;
         }
-        let shown = || case.shown.iter().try_for_each(|step| shell.run(step));
+        let shown = || {
+            let named = |step: &String| step.replace("$DEADWEIGHT", &deadweight.to_string_lossy());
+            case.shown.iter().try_for_each(|step| shell.run(&named(step)))
+        };
         match truths(&shell, &deadweight, &case).and_then(|()| shown()) {
             Ok(()) => return Ok(()),
             Err(why) => complaint = why,

@@ -10,6 +10,7 @@ mod export;
 mod history;
 mod hyperfine;
 mod pictures;
+mod rows;
 mod values;
 
 pub use archive::{
@@ -23,6 +24,7 @@ pub use export::{Export, Format, Import};
 pub use history::{History, Since};
 pub use hyperfine::HyperfineOptions;
 pub use pictures::{Drawing, Pictures};
+pub use rows::{Rows, RowsFormat, TableName};
 use std::ffi::OsString;
 use std::path::PathBuf;
 pub use values::{Ignore, Moment, Of, Runs, Size, Sort, Stay, TimeUnit};
@@ -99,6 +101,8 @@ pub enum Verb {
     Gate(Gate),
     /// Write a recording as a file that other tools open: flame graphs, profiles, traces, tables.
     Export(Export),
+    /// Turn recordings and reports of many runs into tables: lines of JSON, Parquet, Arrow.
+    Rows(Rows),
     /// Turn a recording of another tool (`perf record`) into one of deadweight.
     Import(Import),
     /// Print what a recording holds, as a summary or as text.
@@ -142,6 +146,10 @@ pub struct Run {
     /// Whether to keep the report.
     #[command(flatten)]
     pub keep: Keep,
+    /// Write deadweight's own failure to FILE and not to standard error, which is the program's: for callers that
+    /// leave the streams alone.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub failure_to: Option<PathBuf>,
     /// The command. A single argument with spaces, pipes or redirections goes through `/bin/sh`.
     #[arg(
         required_unless_present = "pid",
@@ -252,10 +260,10 @@ pub struct Record {
     pub command: Vec<OsString>,
 }
 
-/// Print the report of a recording.
+/// Print the report of a recording, or a report of `--export-json`.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// The recording.
+    /// The recording or report; `-` is standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// What to show and where. Without `-o`, the report goes to standard output.

@@ -83,6 +83,16 @@ impl Destination {
         seekable.map_err(|source| Failure::Write { what, to: name, source })
     }
 
+    /// The emptied file, or standard output, for content that is written piece by piece.
+    pub(crate) fn into_stream(self) -> Result<Box<dyn Write + Send>, Failure> {
+        let Self { what, name, file, mut made } = self;
+        made.0 = None;
+        let Some(file) = file else { return Ok(Box::new(io::stdout())) };
+        let emptied = if is_regular(&file) { file.set_len(0) } else { Ok(()) };
+        emptied.map_err(|source| Failure::Write { what, to: name, source })?;
+        Ok(Box::new(file))
+    }
+
     /// Whether it is standard output.
     pub(crate) fn is_stdout(&self) -> bool {
         self.file.is_none()

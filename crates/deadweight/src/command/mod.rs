@@ -22,6 +22,7 @@ mod record;
 mod recording;
 mod report;
 mod result_files;
+mod rows;
 mod run;
 mod suggestion;
 mod view;
@@ -47,6 +48,13 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
+    let failure_file = match cli.run.failure_to.as_deref().map(std::fs::File::create).transpose() {
+        Ok(file) => file,
+        Err(error) => {
+            say(&format!("deadweight: cannot write the file of --failure-to: {error}"));
+            return crate::failure::OURS;
+        }
+    };
     let done = match &cli.verb {
         None => {
             suggestion::is_verb_meant(&words, &cli.run.command).and_then(|()| run::run(&cli.run))
@@ -60,6 +68,7 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Ci(options)) => ci::ci(options),
         Some(Verb::Gate(options)) => gate::gate(options),
         Some(Verb::Export(options)) => export::export(options),
+        Some(Verb::Rows(options)) => rows::rows(options),
         Some(Verb::Import(options)) => import::import(options),
         Some(Verb::Dump(options)) => dump::dump(options),
         Some(Verb::Explain(options)) => explain::explain(options),
@@ -69,6 +78,11 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
     done.unwrap_or_else(|failure| {
         if failure.is_broken_pipe() {
             return 0;
+        }
+        if let Some(mut file) = failure_file {
+            // The caller finds an exit code and an empty file: nothing more can be done.
+            _ = writeln!(file, "deadweight: {failure}");
+            return failure.exit_code();
         }
         say(&format!("deadweight: {failure}"));
         // Only the first word can be a mistyped verb.

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use deadweight_trace::Trace;
 use deadweight_trace::binary::ReadError;
+use std::io::Read;
 use std::path::Path;
 
 /// Reads a recording, sealed or as text.
@@ -10,8 +11,15 @@ pub(crate) fn read(path: &Path) -> Result<Trace, Failure> {
     of(&bytes(path)?, path)
 }
 
-/// The bytes of the file.
+/// The bytes of the file; `-` is standard input.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        return read
+            .map(|_| bytes)
+            .map_err(|source| Failure::Read { path: "standard input".into(), source });
+    }
     std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })
 }
 

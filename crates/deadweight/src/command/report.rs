@@ -1,9 +1,9 @@
-//! `report F`: the report of an existing recording, perhaps of another machine.
+//! `report F`: the report of an existing recording, perhaps of another machine; or a report that was exported.
 
 use super::pictures::pictured;
 use super::recording;
 use super::view::{DefaultStream, ReportOutputs};
-use super::weighing::weighed_traces;
+use super::weighing::{made_before, weighed_traces};
 use crate::cli::{Report, View};
 use crate::failure::Failure;
 use crate::inlining;
@@ -18,7 +18,7 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
         inlining::explain(std::slice::from_mut(&mut trace));
         weigh(trace, options)?
     } else {
-        confined(|| weigh(recording::of(&bytes, &options.file)?, options))?
+        confined(|| read(&bytes, options))?
     };
     // Only now, so that an unreadable recording leaves no output file.
     let outputs = ReportOutputs::open(&options.view, DefaultStream::Stdout)?;
@@ -28,6 +28,21 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
     }
     outputs.write(&report, picture.as_ref())?;
     Ok(0)
+}
+
+/// The report of a recording, or one that was made before.
+fn read(bytes: &[u8], options: &Report) -> Result<(Weighed, Option<Picture>), Failure> {
+    let View { of, inside, pictures, .. } = &options.view;
+    match made_before(bytes, &options.file) {
+        None => weigh(recording::of(bytes, &options.file)?, options),
+        Some(_) if of.is_some() || inside.is_some() || pictures.any() => {
+            Err(Failure::Unknown(format!(
+                "{} is a report, and --of, --in, pages and drawings need the recording that it was made of",
+                options.file.display()
+            )))
+        }
+        Some(report) => Ok((report?, None)),
+    }
 }
 
 fn weigh(trace: Trace, options: &Report) -> Result<(Weighed, Option<Picture>), Failure> {

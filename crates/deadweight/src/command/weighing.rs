@@ -65,12 +65,31 @@ pub(super) fn subject_of(trace: &Trace, of: Option<&Of>) -> Option<String> {
 
 /// The report in a file, or of the recording in it.
 pub(super) fn report_of(path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
-    if path.extension().is_some_and(|e| e == "dwt") {
-        let trace = recording::read(path)?;
-        return weighed_traces(std::slice::from_ref(&trace), &[], of, None);
+    report_in(&recording::bytes(path)?, path, of)
+}
+
+/// The report in the bytes of a file, or of the recording in them. The bytes decide what they are, not the name.
+pub(super) fn report_in(bytes: &[u8], path: &Path, of: Option<&Of>) -> Result<Report, Failure> {
+    if let Some(report) = made_before(bytes, path) {
+        return report;
     }
-    let bytes =
-        std::fs::read(path).map_err(|source| Failure::Read { path: path.to_owned(), source })?;
+    let trace = recording::of(bytes, path)?;
+    weighed_traces(std::slice::from_ref(&trace), &[], of, None)
+}
+
+/// The report in the bytes of a file; none if they are something else than JSON.
+pub(super) fn made_before(bytes: &[u8], path: &Path) -> Option<Result<Report, Failure>> {
+    let is_named_so = path.extension().is_some_and(|e| e == "json");
+    if !is_named_so && !is_json(bytes) {
+        return None;
+    }
     let not = |why: String| Failure::Unknown(format!("{} is no report: {why}", path.display()));
-    Report::from_json(&encoding::text(&bytes)).map_err(not)
+    Some(Report::from_json(&encoding::text(bytes)).map_err(not))
+}
+
+/// Neither form of a recording begins with a brace.
+fn is_json(bytes: &[u8]) -> bool {
+    /// Encodings and blanks need less.
+    const BEGINNING: usize = 64;
+    encoding::text(&bytes[..bytes.len().min(BEGINNING)]).trim_start().starts_with('{')
 }

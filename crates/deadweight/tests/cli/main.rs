@@ -29,6 +29,7 @@ mod inlining;
 mod memory;
 mod pages;
 mod repeating;
+mod rows;
 #[path = "../../../deadweight-archive/tests/suite/server.rs"]
 mod server;
 mod support;
