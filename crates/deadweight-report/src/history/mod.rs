@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 pub const SCHEMA: u32 = 1;
 /// A change needs this many values before it, and as many after it.
 pub const LASTING: usize = 3;
-/// Changes are looked for in the last so many commits: twenty a day for three years. So a history is shown at once, however
+/// Changes are looked for in the last so many commits: ten a day for three years. So a history is shown at once, however
 /// long it is.
-pub const SEARCHED: usize = 20_000;
+pub const SEARCHED: usize = 10_000;
 
 /// A kept run.
 #[derive(Clone, Debug, Default)]

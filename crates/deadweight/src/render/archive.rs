@@ -10,7 +10,7 @@ use deadweight_report::tables::RunRow;
 /// Letters of an id that are shown: with 100 000 runs, two rarely begin so.
 pub const ID: usize = 8;
 /// Letters of a commit that are shown.
-pub(super) const COMMIT: usize = 10;
+pub const COMMIT: usize = 10;
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 

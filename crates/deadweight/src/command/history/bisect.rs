@@ -3,6 +3,7 @@
 use super::super::archive::git;
 use crate::cli::History as Options;
 use crate::failure::Failure;
+use crate::render::archive::{COMMIT, short};
 use crate::render::history::bisection::{self, Bisection, ends};
 use crate::render::page::printable;
 use deadweight_archive::{Archive, Filter};
@@ -61,10 +62,15 @@ fn chosen<'h>(history: &'h History, at: Option<&str>) -> Result<&'h Change, Fail
     let Some(at) = at else {
         let slower = history.events.iter().rev().find(|change| change.event.kind == Kind::Slower);
         return slower.ok_or_else(|| {
+            let todo = match history.events.last() {
+                Some(last) => format!(
+                    "--at {} takes the last change of another kind",
+                    short(&last.commit, COMMIT)
+                ),
+                None => show.clone(),
+            };
             let why = "no slowdown was found, so there is nothing to bisect";
-            Failure::Unknown(format!(
-                "`{workload}`: {why}; {show}, and --at COMMIT takes another change"
-            ))
+            Failure::Unknown(format!("`{workload}`: {why}; {todo}"))
         });
     };
     let named = |change: &&Change| !at.is_empty() && change.commit.starts_with(at);

@@ -277,7 +277,9 @@ fn changes(sheet: &mut Sheet, history: &History, shown: Shown<'_>) {
         return;
     }
     if all.is_empty() {
-        sheet.paragraph(Line::default(), 0, Ink::Plain, "no change found");
+        let all = history.points.len() == history.commits;
+        let text = if all { "no change found" } else { "no change found among these commits" };
+        sheet.paragraph(Line::default(), 0, Ink::Plain, text);
     }
     if all.len() > LISTED {
         let text = format!("{} changes, of which the last {LISTED}:", count(all.len() as u64));

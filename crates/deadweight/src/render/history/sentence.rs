@@ -87,7 +87,7 @@ pub(crate) fn place(change: &Change, history: &History) -> String {
     }
     let last = history.points.get(event.latest).map(commit).unwrap_or_default();
     let after = short(&change.last_before, COMMIT);
-    format!("it may be at any of {count} commits, after {after} and up to {last}")
+    format!("it may be at any of {count} measured commits, after {after} and up to {last}")
 }
 
 /// The short name of a point's commit, with a plus if its source was changed.
