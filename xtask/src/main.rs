@@ -9,6 +9,7 @@ mod bpf;
 mod case;
 mod check;
 mod costs;
+mod gate;
 mod new_cost;
 mod repository;
 mod tidy;
@@ -31,6 +32,7 @@ cargo xtask COMMAND
   bench cases [NAME]  measure the cases and their alternatives, write their RESULTS.md (long)
   case NAME, cases build and check one of cases/, or all (root); --quick: only what holds on a busy machine
   wild [NAME]      record real programs that nobody here wrote: the quick dozen, or --all (root)
+  gate             judge this version's analysis against the one of bench/base, by deadweight ci (root)
   grade CORPUS     score deadweight on a folder of programs with known hidden costs
 ";
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         }
         "bench" => check::bench(&repository, rest),
         "case" | "cases" => case::run(&repository, rest),
+        "gate" => gate::run(&repository),
         "wild" => wild::run(&repository, rest),
         "grade" => check::grade(&repository, rest),
         "help" | "--help" | "-h" => {

@@ -4,6 +4,7 @@
 
 use crate::names::plain;
 use deadweight_core::cost;
+use deadweight_report::regressions::{Change, Judgement};
 use deadweight_report::report::{Finding, How, Report, Site};
 use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
@@ -41,6 +42,52 @@ pub fn sarif(report: &Report) -> serde_json::Result<String> {
         .build();
     let log = Sarif::builder().schema(SCHEMA_URL).version(json!("2.1.0")).runs(vec![run]).build();
     Ok(format!("{}\n", serde_json::to_string_pretty(&log)?))
+}
+
+/// The regressions of judged versions as JSON, each with the report of the version that was judged.
+///
+/// # Errors
+/// Never: all values have a JSON form.
+pub fn regressions(judged: &[(&Judgement, &Report)]) -> serde_json::Result<String> {
+    const RULE: &str = "regression";
+    let text = "It got worse than the version it was compared with, by more than its limit.";
+    let rule = ReportingDescriptor::builder()
+        .id(RULE)
+        .short_description(MultiformatMessageString::builder().text(text).build())
+        .build();
+    let driver = ToolComponent::builder()
+        .name("deadweight ci")
+        .version(env!("CARGO_PKG_VERSION"))
+        .rules(vec![rule])
+        .build();
+    let mut results = Vec::new();
+    for (judgement, report) in judged {
+        let red = judgement.changes.iter().filter(|change| change.state.is_red());
+        for change in red {
+            let binary = Site { image: report.subject.image.clone(), ..Site::default() };
+            let sites = if change.sites.is_empty() { vec![binary] } else { change.sites.clone() };
+            let message = Message::builder().text(grown(judgement, change)).build();
+            let result = Found::builder()
+                .rule_id(RULE)
+                .level(ResultLevel::Error)
+                .message(message)
+                .locations(sites.iter().map(location).collect::<Vec<_>>());
+            results.push(result.build());
+        }
+    }
+    let tool = Tool::builder().driver(driver).build();
+    let run = Run::builder().tool(tool).results(results).build();
+    let log = Sarif::builder().schema(SCHEMA_URL).version(json!("2.1.0")).runs(vec![run]).build();
+    Ok(format!("{}\n", serde_json::to_string_pretty(&log)?))
+}
+
+/// `json: allocations grew by 2.0 % (limit 0.5 %)`.
+fn grown(judgement: &Judgement, change: &Change) -> String {
+    let [growth, limit] = [change.growth, change.limit].map(|part| part * 100.0);
+    let (workload, label) = (&judgement.workload, change.label());
+    let text =
+        format!("{workload}: {label} grew by {growth:.1} % (limit {limit:.1} %). {}", change.why);
+    plain(text.trim()).into_owned()
 }
 
 fn rule(class: &str) -> ReportingDescriptor {

@@ -7,14 +7,17 @@
 //!   units and patches.
 //!
 //! Read in this order: [`account`] (the rows of a ledger), [`report`], [`stats`], [`compare`], [`gate`], [`benchmarks`],
-//! [`tables`].
+//! [`regressions`], [`tables`], [`change_points`], [`history`].
 //! [`wording`] formats numbers for sentences. *Calls* are calls of a function here ([`report::Calls`]).
 #![forbid(unsafe_code)]
 
 pub mod account;
 pub mod benchmarks;
+pub mod change_points;
 pub mod compare;
 pub mod gate;
+pub mod history;
+pub mod regressions;
 pub mod report;
 pub mod stats;
 pub mod tables;

@@ -65,6 +65,29 @@ pub fn percent(part: Ns, whole: Ns) -> String {
     if share > 0.0 && share < 0.5 { "below 1 %".into() } else { format!("{share:.0} %") }
 }
 
+/// The word that differs from `word` in two letters at most, if the rest is enough to tell.
+#[must_use]
+pub fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let few = (word.chars().count() / 3).min(2);
+    let near = among.map(|other| (distance(word, other), other)).min_by_key(|(far, _)| *far);
+    near.filter(|(far, _)| *far <= few).map(|(_, other)| other)
+}
+
+/// How many letters to insert, remove or replace.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

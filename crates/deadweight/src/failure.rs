@@ -88,6 +88,17 @@ pub enum Failure {
         /// How it ended.
         ended: String,
     },
+    /// The archive could not do something.
+    #[error("{0}")]
+    Archive(#[from] deadweight_archive::ArchiveError),
+    /// A run could not be kept, and was saved.
+    #[error("the run is not kept: {why}; it is saved, and this keeps it: deadweight archive add {}", path.display())]
+    Unkept {
+        /// Why.
+        why: String,
+        /// Where it was saved.
+        path: PathBuf,
+    },
     /// A name that is not known.
     #[error("{0}")]
     Unknown(String),

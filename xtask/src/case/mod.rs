@@ -75,7 +75,10 @@ fn check(repository: &Repository, name: &str, quick: bool) -> Result<(), String>
         for (variant, command) in &case.variants {
             weigh(&shell, &deadweight, &case, variant, command)?;
         }
-        let shown = || case.shown.iter().try_for_each(|step| shell.run(step));
+        let shown = || {
+            let named = |step: &String| step.replace("$DEADWEIGHT", &deadweight.to_string_lossy());
+            case.shown.iter().try_for_each(|step| shell.run(&named(step)))
+        };
         match truths(&shell, &deadweight, &case).and_then(|()| shown()) {
             Ok(()) => return Ok(()),
             Err(why) => complaint = why,
@@ -118,6 +121,8 @@ fn weigh(
     let output = Command::new(deadweight)
         .args(["-q", "-r", &case.runs, "--export-json"])
         .arg(&report)
+        .arg(format!("--keep={}/{variant}", shell.name()))
+        .args(["--archive", &shell.archive()])
         .args(of.iter().flat_map(|(_, process)| ["--of", process.as_str()]))
         .args(&case.options)
         .args(["--", &command])
@@ -176,6 +181,17 @@ impl Shell<'_> {
     fn named(&self, command: &str) -> String {
         let port = self.port.map(|port| port.to_string()).unwrap_or_default();
         command.replace("$OUT", &self.out.display().to_string()).replace("$PORT", &port)
+    }
+
+    /// The case's name: that of its folder.
+    fn name(&self) -> String {
+        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Where reports are kept: $DEADWEIGHT_ARCHIVE, else beside the results.
+    fn archive(&self) -> String {
+        let beside = || format!("sqlite:{}", self.out.with_file_name("archive.db").display());
+        std::env::var("DEADWEIGHT_ARCHIVE").unwrap_or_else(|_| beside())
     }
 
     fn report(&self, variant: &str) -> PathBuf {

@@ -11,7 +11,7 @@ use super::{Measured, Results, Unusable};
 /// # Errors
 /// If it has no measurement. A line that cannot be read is left out with a remark.
 pub fn read(text: &str) -> Result<Results, Unusable> {
-    let mut results = Results::default();
+    let mut results = Results { kind: "go", ..Results::default() };
     let mut config: Vec<(String, String)> = Vec::new();
     for (line, number) in text.lines().zip(1_u32..) {
         if let Some(rest) = line.strip_prefix("Benchmark") {

@@ -95,7 +95,7 @@ const NO_COUNTERS: [&str; 6] = [
 ];
 
 fn google(runs: &[Value]) -> Result<Results, Unusable> {
-    let mut results = Results::default();
+    let mut results = Results { kind: "google-benchmark", ..Results::default() };
     let mut averages = false;
     for run in runs {
         let run = GoogleRun::deserialize(run).map_err(unlike("Google Benchmark"))?;
@@ -173,7 +173,7 @@ struct Quantity {
 }
 
 fn hyperfine(commands: &[Value]) -> Result<Results, Unusable> {
-    let mut results = Results::default();
+    let mut results = Results { kind: "hyperfine", ..Results::default() };
     for command in commands {
         let one = HyperfineCommand::deserialize(command).map_err(unlike("hyperfine"))?;
         let name = one.name.unwrap_or(one.command);
@@ -249,7 +249,7 @@ fn criterion(value: &Value, name: &str) -> Result<Results, Unusable> {
     if sample.iters.len() != sample.times.len() {
         return Err(Unusable("does not have as many times as iterations".into()));
     }
-    let mut results = Results::default();
+    let mut results = Results { kind: "criterion", ..Results::default() };
     for (iterations, time) in sample.iters.iter().zip(&sample.times) {
         let per_operation = finite(time / iterations, name)?;
         let values = vec![(per_operation * 1e-9, "sec/op".to_owned())];

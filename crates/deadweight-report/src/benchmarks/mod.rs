@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 /// The measurements of one source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
+    /// The program that wrote it: `go`, `google-benchmark`, `criterion` or `hyperfine`; empty for none.
+    pub kind: &'static str,
     /// Every measurement, in its order.
     pub measured: Vec<Measured>,
     /// What the source says about its units.

@@ -33,7 +33,9 @@ pub fn is_benchmark(text: &str) -> bool {
     !all(text).is_empty()
 }
 
-fn all(text: &str) -> Vec<Operation> {
+/// All results in the output of a benchmark program that prints them for people.
+#[must_use]
+pub fn all(text: &str) -> Vec<Operation> {
     let mut found = Vec::new();
     let mut before = "";
     for line in text.lines() {

@@ -49,6 +49,21 @@ pub fn summarise(values: &[u64]) -> Summary {
     Summary { interval: Interval { median, low: *low, high: *high }, confidence }
 }
 
+/// The median of values in any order; 0 of none.
+#[must_use]
+pub fn median_of(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    match (sorted.get(half), half.checked_sub(1).and_then(|i| sorted.get(i))) {
+        (Some(upper), Some(lower)) if sorted.len().is_multiple_of(2) => {
+            f64::midpoint(*lower, *upper)
+        }
+        (Some(middle), _) => *middle,
+        (None, _) => 0.0,
+    }
+}
+
 /// How many values an interval of [`CONFIDENCE`] needs.
 #[must_use]
 pub fn needed() -> usize {

@@ -14,3 +14,4 @@ pub(crate) mod random;
 pub mod rank_tests;
 pub mod ratio;
 pub mod spread;
+pub mod student;

@@ -4,15 +4,24 @@
 //! - Out: a verb with its options, each value checked; help, man page and completions from the same definitions.
 //! - Must not know: how a verb is carried out, or anything of the machine; see `command`.
 
+mod archive;
+mod ci;
 mod export;
+mod history;
 mod hyperfine;
 mod pictures;
 mod rows;
 mod values;
 
+pub use archive::{
+    Age, Archive, ArchiveAdd, ArchiveExport, ArchiveList, ArchivePlace, ArchivePrune, ArchiveShow,
+    ArchiveVerb, Keep,
+};
+pub use ci::Ci;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use deadweight_report::benchmarks::keys::Key;
 pub use export::{Export, Format, Import};
+pub use history::{History, Since};
 pub use hyperfine::HyperfineOptions;
 pub use pictures::{Drawing, Pictures};
 pub use rows::{Rows, RowsFormat, TableName};
@@ -82,6 +91,12 @@ pub enum Verb {
     Report(Report),
     /// Compare commands: is B faster than A, by how much, and which row explains it?
     Compare(Box<Compare>),
+    /// Keep reports, and look at kept ones.
+    Archive(Archive),
+    /// Show how a workload changed from commit to commit, and which row explains it.
+    History(Box<History>),
+    /// Judge a new version of a program: is it worse than the known one? A gate for CI.
+    Ci(Box<Ci>),
     /// Check conditions on existing reports: for scripts and CI.
     Gate(Gate),
     /// Write a recording as a file that other tools open: flame graphs, profiles, traces, tables.
@@ -128,6 +143,9 @@ pub struct Run {
     /// What to show and where.
     #[command(flatten)]
     pub view: View,
+    /// Whether to keep the report.
+    #[command(flatten)]
+    pub keep: Keep,
     /// Write deadweight's own failure to FILE and not to standard error, which is the program's: for callers that
     /// leave the streams alone.
     #[arg(long, value_name = "FILE", hide = true)]
@@ -323,6 +341,9 @@ pub struct Compare {
     /// Pages and drawings.
     #[command(flatten)]
     pub pictures: Pictures,
+    /// Whether to keep the reports of all sides.
+    #[command(flatten)]
+    pub keep: Keep,
     /// Print nothing; only the exit status has the result.
     #[arg(short, long)]
     pub quiet: bool,
@@ -420,74 +441,4 @@ pub enum Generated {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    fn parse(line: &str) -> Result<Cli, String> {
-        let words = std::iter::once("deadweight").chain(line.split_whitespace());
-        Cli::try_parse_from(words).map_err(|e| e.to_string())
-    }
-
-    fn command(line: &str) -> Vec<OsString> {
-        parse(line).unwrap().run.command
-    }
-
-    #[test]
-    fn the_definitions_hold_together() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn a_command_starts_after_two_dashes_or_with_the_first_word() {
-        assert_eq!(command("-- ls -l"), ["ls", "-l"]);
-        assert_eq!(command("ls -l --color"), ["ls", "-l", "--color"]);
-        assert_eq!(command("-r 5 ls -r"), ["ls", "-r"]);
-        assert_eq!(command("-- record -x"), ["record", "-x"]);
-        assert_eq!(command("--top -- ls"), ["ls"]);
-        assert_eq!(command("ls -- report"), ["ls", "--", "report"]);
-        assert_eq!(command("ls report"), ["ls", "report"]);
-    }
-
-    #[test]
-    fn proving_is_asked_for() {
-        assert!(
-            parse("--prove -- ls").unwrap().run.prove && !parse("ls --prove").unwrap().run.prove
-        );
-        assert!(parse("report f.dwt --prove").unwrap_err().contains("--prove"));
-    }
-
-    #[test]
-    fn the_first_word_may_be_a_verb() {
-        assert!(matches!(parse("run -r auto -- ls").unwrap().verb,
-            Some(Verb::Run(r)) if r.runs == Some(Runs::Auto) && r.command == ["ls"]));
-        assert!(matches!(parse("report f.dwt --cpu").unwrap().verb,
-            Some(Verb::Report(r)) if r.view.cpu));
-        assert!(matches!(parse("record -o f -- ls -o").unwrap().verb,
-            Some(Verb::Record(r)) if r.command == ["ls", "-o"]));
-    }
-
-    #[test]
-    fn values_are_checked_where_they_are_given() {
-        assert!(parse("-r 0 -- ls").unwrap_err().contains("0 runs"));
-        assert!(parse("-r many -- ls").unwrap_err().contains("`auto`"));
-        assert!(parse("-w 3 -- ls").unwrap_err().contains("--runs"));
-        assert!(parse("--bogus -- ls").unwrap_err().contains("--bogus"));
-        assert!(parse("").is_err());
-        assert_eq!("a:2".parse(), Ok(Of { name: "a".into(), number: Some(2) }));
-        assert_eq!("a:b".parse(), Ok(Of { name: "a:b".into(), number: None }));
-        assert!("a:0".parse::<Of>().is_err() && ":1".parse::<Of>().is_err());
-        assert_eq!("1.5ms".parse(), Ok(Moment(1_500_000)));
-        assert_eq!("20us".parse(), Ok(Moment(20_000)));
-        assert_eq!("5".parse::<Stay>(), "5s".parse());
-        assert_eq!("10ms".parse(), Ok(Stay(std::time::Duration::from_millis(10))));
-        for short in ["0", "0s", "5ns", "9ms", "-1s", "nan"] {
-            assert!(short.parse::<Stay>().unwrap_err().contains("10ms or more"), "{short}");
-        }
-        assert!("soon".parse::<Stay>().unwrap_err().contains("seconds"));
-        assert_eq!("20M".parse(), Ok(Size(20 << 20)));
-        assert_eq!("100KiB".parse(), Ok(Size(100 << 10)));
-        assert!("1".parse::<Size>().is_err() && "-1G".parse::<Size>().is_err());
-        assert!("soon".parse::<Moment>().is_err() && "-1s".parse::<Moment>().is_err());
-    }
-}
+mod tests;

@@ -2,12 +2,13 @@
 //!
 //! The text is that of the cost class. Does not look into reports.
 
-use super::{page, print, suggestion};
+use super::{page, print};
 use crate::cli::Explain;
 use crate::failure::Failure;
 use crate::render::explanation;
 use deadweight_core::cost;
 use deadweight_report::account::AccountId;
+use deadweight_report::wording::nearest;
 
 /// The rows of a ledger that are no cost.
 const ROWS: [(&str, &str); 9] = [
@@ -90,7 +91,7 @@ fn headline(id: &str) -> String {
 
 fn unknown(said: &str) -> Failure {
     let known = || cost::ids().chain(ROWS.into_iter().map(|(row, _)| row));
-    let hint = match suggestion::nearest(&plain(said), known()) {
+    let hint = match nearest(&plain(said), known()) {
         Some(near) => format!("did you mean: deadweight explain '{near}'"),
         None => format!("the costs are: {}", cost::ids().collect::<Vec<_>>().join(", ")),
     };

@@ -4,6 +4,8 @@
 //! - Out: text or files, and an exit code.
 //! - Must not know: how options are parsed (`cli`), runs recorded (`recorder`, `running`) or text laid out (`render`).
 
+mod archive;
+mod ci;
 mod compare;
 mod destination;
 mod doctor;
@@ -12,12 +14,14 @@ mod explain;
 mod export;
 mod gate;
 mod generate;
+mod history;
 mod import;
 mod page;
 mod pictures;
 mod record;
 mod recording;
 mod report;
+mod result_files;
 mod rows;
 mod run;
 mod suggestion;
@@ -59,6 +63,9 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Record(options)) => record::record(options),
         Some(Verb::Report(options)) => report::report(options),
         Some(Verb::Compare(options)) => compare::compare(options),
+        Some(Verb::Archive(options)) => archive::archive(options),
+        Some(Verb::History(options)) => history::history(options),
+        Some(Verb::Ci(options)) => ci::ci(options),
         Some(Verb::Gate(options)) => gate::gate(options),
         Some(Verb::Export(options)) => export::export(options),
         Some(Verb::Rows(options)) => rows::rows(options),

@@ -2,10 +2,11 @@
 //!
 //! The order of repeated runs is that of `running`.
 
+use super::archive::Keeper;
 use super::pictures::pictured;
 use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::weighed;
-use crate::cli::{self, Run, Runs, View};
+use crate::cli::{self, Run, Runs};
 use crate::failure::{Failure, exit_code};
 use crate::inlining;
 use crate::recorder::{Recorder, Target};
@@ -26,10 +27,11 @@ const NOT_COUNTED: &str = "calls were not counted, because counting slows an att
 
 pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     let outputs = ReportOutputs::open(&options.view, DefaultStream::Stderr)?;
+    let keeper = Keeper::open(&options.keep, options.view.quiet)?;
     let argv = program::argv(&options.command);
     let recorder = Recorder::ready()?;
     if let Some(join) = joined(&options.join) {
-        return attach(options, &recorder, join, outputs);
+        return attach(options, &recorder, join, (outputs, keeper));
     }
     // A proof needs many runs.
     let runs = options.runs.or(options.prove.then_some(Runs::Auto));
@@ -46,8 +48,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     };
     let mut ran = match runs {
         None => {
-            // Go's compiler or a browser may be run later, which needs the user's permissions.
-            let last = !needs_rights(&options.view);
+            let last = !needs_rights(options);
             once(&recorder, Request { argv: argv.clone(), ..Request::default() }, last)?
         }
         Some(runs) => {
@@ -60,6 +61,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         inlining::explain(&mut ran.traces);
     }
     let picture = pictured(&options.view.pictures, &ran.traces, of)?;
+    let trace = keeper.as_ref().map(|keeper| keeper.trace(&ran.traces)).unwrap_or_default();
     let mut report = weighed(ran, of, options.view.inside.as_deref())?;
     match (runs, &mut report.inside) {
         (Some(_), _) => counting.add_to_report(&mut report),
@@ -71,13 +73,25 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         exit = interrupted.map_or(exit, |signal| Exit { code: 0, signal: Some(signal) });
     }
     let unreported = |failure| Failure::Unreported { failure: Box::new(failure), exit };
-    outputs.write(&report, picture.as_ref()).map_err(unreported)?;
+    let written = outputs.write(&report, picture.as_ref());
+    let kept = keeper.map_or(Ok(()), |mut keeper| keeper.keep(&report, options, trace));
+    both(written, kept).map_err(unreported)?;
     Ok(exit_code(exit))
 }
 
-/// Whether something else is run after the recording, with the user's permissions.
-fn needs_rights(view: &View) -> bool {
-    view.explain_inlining || view.pictures.open
+/// Whether something is done after the recording that needs the user's permissions: Go's compiler or a browser is run,
+/// or the archive is written.
+fn needs_rights(options: &Run) -> bool {
+    let view = &options.view;
+    view.explain_inlining || view.pictures.open || options.keep.keep.is_some()
+}
+
+/// Both outcomes as one; if both failed, the second is printed.
+fn both(written: Result<(), Failure>, kept: Result<(), Failure>) -> Result<(), Failure> {
+    if let (Err(_), Err(failure)) = (&written, &kept) {
+        super::say(&format!("deadweight: {failure}"));
+    }
+    written.and(kept)
 }
 
 /// The process to attach to, if one is given.
@@ -91,10 +105,10 @@ fn attach(
     options: &Run,
     recorder: &Recorder,
     join: AttachRequest,
-    outputs: ReportOutputs<'_>,
+    (outputs, keeper): (ReportOutputs<'_>, Option<Keeper>),
 ) -> Result<u8, Failure> {
     let target = Target::Process(join);
-    let trace = match needs_rights(&options.view) {
+    let trace = match needs_rights(options) {
         true => recorder.record_keeping_privileges(&target)?,
         false => recorder.record_last(&target)?,
     };
@@ -104,11 +118,13 @@ fn attach(
     }
     let of = options.view.of.as_ref();
     let picture = pictured(&options.view.pictures, &ran.traces, of)?;
+    let trace = keeper.as_ref().map(|keeper| keeper.trace(&ran.traces)).unwrap_or_default();
     let mut report = weighed(ran, of, options.view.inside.as_deref())?;
     if let Some(inside) = &mut report.inside {
         NOT_COUNTED.clone_into(&mut inside.uncounted);
     }
-    outputs.write(&report, picture.as_ref())?;
+    let written = outputs.write(&report, picture.as_ref());
+    both(written, keeper.map_or(Ok(()), |mut keeper| keeper.keep(&report, options, trace)))?;
     Ok(0)
 }
 

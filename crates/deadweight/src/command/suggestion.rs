@@ -3,14 +3,8 @@
 use crate::cli::Cli;
 use crate::failure::Failure;
 use clap::CommandFactory;
+use deadweight_report::wording::nearest;
 use std::ffi::OsString;
-
-/// The word that differs from `word` in two letters at most, if the rest is enough to tell.
-pub(super) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let few = (word.chars().count() / 3).min(2);
-    let near = among.map(|other| (distance(word, other), other)).min_by_key(|(far, _)| *far);
-    near.filter(|(far, _)| *far <= few).map(|(_, other)| other)
-}
 
 /// Refuses a verb after options: in `deadweight -r 5 compare …` the word `compare` would be a program to run,
 /// and the wrong program could do harm. `words` is the whole command line and ends with `command`.
@@ -43,21 +37,6 @@ pub(super) fn of_verb(word: &str) -> Option<String> {
 
 fn is_verb(word: &str) -> bool {
     Cli::command().get_subcommands().any(|verb| verb.get_name() == word)
-}
-
-/// How many letters to insert, remove or replace.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

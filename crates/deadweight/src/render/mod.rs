@@ -5,15 +5,18 @@
 //!   [`exports`]).
 //! - Must not know: the clock, files or the environment.
 
+pub mod archive;
 pub mod benchmarks;
 pub mod comparison;
 pub mod doctor;
 pub mod drawing;
 pub mod explanation;
 pub mod exports;
+pub mod history;
 pub mod html;
 pub mod ips;
 pub mod json;
+pub mod judgement;
 pub mod page;
 pub mod picture;
 pub mod quantity;

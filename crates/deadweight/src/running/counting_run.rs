@@ -27,6 +27,8 @@ const MOST_COPIES: usize = 64;
 pub struct CountingRun {
     of: Option<String>,
     inside: Option<String>,
+    /// Whether allocations are counted even if no finding needs it.
+    always: bool,
     /// Why the function of `inside` cannot be counted.
     uncounted: String,
     function: bool,
@@ -50,6 +52,12 @@ impl CountingRun {
         Self { of, inside, ..Self::default() }
     }
 
+    /// For the command itself, and its allocations only, whatever was found.
+    #[must_use]
+    pub fn of_allocations() -> Self {
+        Self { always: true, ..Self::default() }
+    }
+
     /// Where to place counting probes, from the other runs; none if no finding and no option needs counts.
     pub(super) fn probes(&mut self, ran: &RunResults) -> Vec<Count> {
         let Some(trace) = ran.traces.first() else { return Vec::new() };
@@ -66,7 +74,7 @@ impl CountingRun {
             }
             self.function = !probes.is_empty();
         }
-        let allocates = report.findings.iter().any(asks_for_memory);
+        let allocates = self.always || report.findings.iter().any(asks_for_memory);
         if self.function || allocates {
             let before = probes.len();
             probes.extend(allocators(&trace.symbols));

@@ -4,6 +4,7 @@
 //! always follows the same other. Traced runs come after all timed runs, also interleaved, and only for commands whose
 //! difference is to be explained. Output is drained and compared, never shown. For one command alone see `repeat`.
 
+use super::counting_run::CountingRun;
 use super::hooks::Hooks;
 use super::input::Input;
 use super::output::Written;
@@ -13,6 +14,7 @@ use crate::cli::Runs;
 use crate::failure::Failure;
 use deadweight_core::CleanRun;
 use deadweight_record::Request;
+use deadweight_report::benchmarks::operation;
 use deadweight_report::compare::{FEWEST_PAIRS, PRECISION, is_precise, shows_difference};
 use deadweight_report::stats::median::summarise;
 use std::path::PathBuf;
@@ -47,6 +49,8 @@ pub struct SideRuns {
     pub ran: RunResults,
     /// What it wrote, where it could be read.
     pub wrote: Option<Written>,
+    /// The runs that counted its allocations.
+    pub counted: Vec<CountingRun>,
 }
 
 /// Options for all commands.
@@ -62,6 +66,12 @@ pub struct InterleaveOptions {
     pub most: Option<u32>,
     /// Which of them are traced.
     pub trace_when: TraceWhen,
+    /// How long the clean runs may take for each command, without `-r`; 2.5 s if none.
+    pub time: Option<Duration>,
+    /// How many traced runs of each are wanted, if the time allows; as many as give enough samples if none.
+    pub traced: Option<u64>,
+    /// Runs of each that count allocations, after all others.
+    pub counting: u32,
 }
 
 /// Runs all commands interleaved, each with the hooks around its runs.
@@ -88,7 +98,8 @@ pub fn interleave(
         .collect::<Result<_, _>>()?;
     let ran: Vec<RunResults> = commands.iter().map(|_| RunResults::default()).collect();
     let progress = Progress::start(commands.iter().any(|(options, _)| options.quiet));
-    let mut rounds = Rounds { commands, how, series, ran, progress };
+    let counted = commands.iter().map(|_| Vec::new()).collect();
+    let mut rounds = Rounds { commands, how, series, ran, counted, progress };
     let all: Vec<usize> = (0..commands.len()).collect();
     let all_hooks: Vec<&Hooks> = commands.iter().map(|(_, hooks)| hooks).collect();
     let paired = can_interleave(&all_hooks);
@@ -104,11 +115,14 @@ pub fn interleave(
     for group in &groups {
         let group: Vec<usize> = group.iter().copied().filter(|at| explained.contains(at)).collect();
         let part = u32::try_from(groups.len()).unwrap_or(1);
-        rounds.with_setup(&group, |rounds| rounds.traced(&group, budget / part, tracing))?;
+        rounds.with_setup(&group, |rounds| {
+            rounds.traced(&group, budget / part, tracing)?;
+            rounds.counting(&group, tracing)
+        })?;
     }
     rounds.progress.done();
-    let done = rounds.series.into_iter().zip(rounds.ran);
-    Ok(done.map(|(one, ran)| side_runs(&one, ran)).collect())
+    let done = rounds.series.into_iter().zip(rounds.ran).zip(rounds.counted);
+    Ok(done.map(|((one, ran), counted)| side_runs(&one, ran, counted)).collect())
 }
 
 /// Whether commands can be interleaved: all must have the same setup.
@@ -123,6 +137,7 @@ struct Rounds<'w> {
     how: &'w InterleaveOptions,
     series: Vec<Series<'w>>,
     ran: Vec<RunResults>,
+    counted: Vec<Vec<CountingRun>>,
     progress: Progress,
 }
 
@@ -169,7 +184,10 @@ impl Rounds<'_> {
             self.progress.say(&round(runs, ran.first().map_or(0, |r| r.clean.len())));
             for index in order.draw() {
                 let run = self.one(group[index])?;
-                self.ran[group[index]].clean.push(run);
+                let output = self.series[group[index]].take_output();
+                let ran = &mut self.ran[group[index]];
+                ran.clean.push(run);
+                ran.clean_output.push(output);
             }
         }
     }
@@ -216,7 +234,8 @@ impl Rounds<'_> {
                     Ok(trace)
                 };
                 let ran = &mut self.ran[*index];
-                more |= self.series[*index].one_more_traced(ran, &mut traced)?;
+                let wanted = self.how.traced;
+                more |= self.series[*index].one_more_traced(ran, wanted, &mut traced)?;
             }
             // Another round is likely to take as long as this one did.
             let now = since.elapsed();
@@ -224,11 +243,36 @@ impl Rounds<'_> {
         }
         Ok(())
     }
+
+    /// Runs that count allocations. One that fails costs nothing else.
+    fn counting(&mut self, group: &[usize], tracing: &mut Tracing<'_>) -> Result<(), Failure> {
+        for index in (0..self.how.counting).flat_map(|_| group) {
+            // A benchmark program counts by itself, and often runs as many operations as time allows.
+            if self.ran[*index].clean_output.iter().any(|text| operation::is_benchmark(text)) {
+                continue;
+            }
+            let hooks = &self.commands[*index].1;
+            let mut counting = CountingRun::of_allocations();
+            let counts = counting.probes(&self.ran[*index]);
+            if counts.is_empty() {
+                continue;
+            }
+            self.progress.say("runs that count allocations");
+            let longest = counting.counting_time(&self.ran[*index].clean);
+            hooks.prepare()?;
+            let run = self.series[*index].traced_run(tracing, counts, Some(longest));
+            hooks.conclude()?;
+            self.series[*index].check_not_stopped()?;
+            counting.finish(run.map_err(|failure| failure.to_string()));
+            self.counted[*index].push(counting);
+        }
+        Ok(())
+    }
 }
 
-fn side_runs(series: &Series<'_>, mut ran: RunResults) -> SideRuns {
+fn side_runs(series: &Series<'_>, mut ran: RunResults, counted: Vec<CountingRun>) -> SideRuns {
     series.conclude(&mut ran);
-    SideRuns { ran, wrote: series.wrote() }
+    SideRuns { ran, wrote: series.wrote(), counted }
 }
 
 /// The commands whose ledgers are wanted.
@@ -270,7 +314,8 @@ fn enough(runs: Runs, how: &InterleaveOptions, ran: &[&RunResults], since: Insta
     if done < fewest {
         return false;
     }
-    let late = u32::try_from(ran.len()).is_ok_and(|n| since.elapsed() >= TIME * n);
+    let time = how.time.unwrap_or(TIME);
+    let late = u32::try_from(ran.len()).is_ok_and(|n| since.elapsed() >= time * n);
     if late || done >= most {
         return true;
     }

@@ -4,6 +4,8 @@ addEventListener("load", async () => {
   const bad = window.bad;
   const check = (holds, what) => { if (!holds) bad.push(what); };
   const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+  const region = (chart) => chart.querySelector(".drawing")
+    .dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true, cancelable: true }));
   try {
     for (const table of all("table[data-total]")) {
       const sum = all("tr[data-ns]", table).reduce((sum, row) => sum + BigInt(row.dataset.ns), 0n);
@@ -13,7 +15,7 @@ addEventListener("load", async () => {
       const sum = all("tbody tr", table).reduce((sum, row) => sum + BigInt(row.dataset.difference), 0n);
       check(sum === BigInt(table.dataset.difference), `differences add up to ${sum}`);
     }
-    check(all("table[data-total]").length > 0, "no ledger");
+    check(all("table[data-total], table[data-history]").length > 0, "no ledger");
     check(performance.getEntriesByType("resource").length === 0, "something was requested");
     check(document.documentElement.scrollWidth <= innerWidth, `wider than the window: ${document.documentElement.scrollWidth}`);
     check(all("img, iframe, object, embed, link").length === 0, "a foreign element");
@@ -47,6 +49,39 @@ addEventListener("load", async () => {
       }
       document.querySelector("#flame [data-do=all]").click();
       check(all("#flame .nodes g").length > 0, "no flame graph again");
+    }
+    const history = document.getElementById("history");
+    if (history) {
+      const { ns, rows, changes } = JSON.parse(history.textContent);
+      const chart = document.getElementById("chart");
+      const svg = chart.querySelector("svg");
+      const readout = () => chart.querySelector(".readout").textContent;
+      const at = (share) => {
+        const box = svg.getBoundingClientRect();
+        const where = { clientX: box.left + box.width * share, clientY: box.top + 50, bubbles: true };
+        svg.dispatchEvent(new PointerEvent("pointermove", where));
+        return readout();
+      };
+      const choose = (name, value) => {
+        const select = chart.querySelector(`[name=${name}]`);
+        select.value = value;
+        select.dispatchEvent(new Event("input", { bubbles: true }));
+      };
+      const line = () => chart.querySelector(".value").getAttribute("d");
+      check(all("table[data-history] tbody tr").length === ns.length, "not each commit is in the table");
+      check(all(".changes a", svg).length === changes.length, "not each change is drawn");
+      check(at(0.1) !== at(0.9) && at(0.9).includes("±"), `hover says ${readout()}`);
+      const total = line();
+      choose("row", 0);
+      check(rows.length > 0 && line() !== total && at(0.5).includes("% of"), `a row says ${readout()}`);
+      choose("row", -1);
+      check(line() === total, "the total is drawn otherwise again");
+      choose("range", 20);
+      check(all(".values circle", svg).length === 20, "not 20 commits");
+      choose("range", 0);
+      for (const link of all(".changes a", svg)) check(document.querySelector(link.getAttribute("href")) !== null, "a change without a text");
+      region(chart);
+      check(readout() !== "", "arrow keys do nothing");
     }
     if (window.axe) {
       const found = await window.axe.run();

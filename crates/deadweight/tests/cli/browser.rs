@@ -3,6 +3,7 @@
 //! Needs Chromium (`./setup.sh tests` installs it); without it each test prints that it was skipped. With
 //! `AXE=.../axe.min.js` (npm: axe-core), its rules are checked too.
 
+use crate::history::{archive, slower};
 use crate::pages::golden;
 use crate::support::{Bench, run};
 use std::ffi::OsStr;
@@ -77,6 +78,19 @@ fn a_page_of_a_comparison_works_in_a_browser() {
     let (a, b) = (golden("sleep-cat"), golden("static-hello"));
     let text = page(&bench, &["compare".as_ref(), a.as_os_str(), b.as_os_str()]);
     assert_eq!(opened(&browser, &bench, &text, 1280), "fine");
+}
+
+#[test]
+fn a_page_of_a_history_works_in_a_browser() {
+    let Some(browser) = browser("a_page_of_a_history_works_in_a_browser") else { return };
+    let bench = Bench::new();
+    let archive = archive(&bench, &slower(11, 40, 22));
+    let words = ["history".as_ref(), "sort big.txt".as_ref(), "--html".as_ref(), "-".as_ref()];
+    let said = run(&[&words[..], &["--archive".as_ref(), archive.as_os_str()]].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    for width in [500, 1280] {
+        assert_eq!(opened(&browser, &bench, &said.out, width), "fine", "{width} wide");
+    }
 }
 
 /// Names that are markup, from a recording of another machine.

@@ -6,11 +6,14 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where the machine does not obey")]
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod archive;
 mod arguments;
 mod attaching;
 mod benchmarks;
 mod benchstat;
+mod bisecting;
 mod browser;
+mod ci;
 mod comparing;
 mod doctor;
 mod endurance;
@@ -19,6 +22,7 @@ mod exports;
 #[path = "../shared/group.rs"]
 mod group;
 mod harm;
+mod history;
 mod hyperfine;
 mod importing;
 mod inlining;
@@ -26,5 +30,7 @@ mod memory;
 mod pages;
 mod repeating;
 mod rows;
+#[path = "../../../deadweight-archive/tests/suite/server.rs"]
+mod server;
 mod support;
 mod transparency;

@@ -6,6 +6,7 @@
 mod benchmarks;
 mod sides;
 
+use super::archive::{Keeper, KeptTrace};
 use super::destination::Destination;
 use super::gate::read_conditions;
 use super::page;
@@ -55,6 +56,8 @@ struct Named {
     can_interleave: bool,
     /// How its output differs from the first side's.
     unlike: Option<String>,
+    /// Of a command that was run: its recording, if that is to be kept.
+    trace: Option<KeptTrace>,
 }
 
 impl Named {
@@ -68,6 +71,7 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
     let wanted = sides::sides(options)?;
     if let Some(sides) = benchmarks::sides(options)? {
         refuse_run_options(options)?;
+        refuse_keeping(options)?;
         return benchmarks::compare(options, &sides);
     }
     if let Some(option) = benchmarks::own_option(options) {
@@ -90,7 +94,9 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
     let json = json.map(|path| Destination::open("the comparison", path)).transpose()?;
     let exports = Exports::open(options)?;
     let pictures = PictureOutputs::open_for_comparison(&options.pictures)?;
-    let sides = weigh_all(options, &wanted, exports)?;
+    let mut keeper = Keeper::open(&options.keep, options.quiet)?;
+    let mut sides = weigh_all(options, &wanted, exports, keeper.as_ref())?;
+    let kept = keep(keeper.as_mut(), &mut sides);
     let Some((a, others)) = sides.split_first() else {
         return Err(Failure::Unknown("give at least two sides to compare".into()));
     };
@@ -115,6 +121,7 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
             printed => printed?,
         }
     }
+    kept?;
     if conditions.is_empty() {
         return Ok(exit_code(&comparisons));
     }
@@ -147,16 +154,33 @@ fn alone(options: &Compare, only: &Side) -> Result<u8, Failure> {
     let exports = Exports::open(options)?;
     let shown = shown(options);
     let options = Compare { no_why: true, ..options.clone() };
-    let named = weigh_all(&options, std::slice::from_ref(only), exports)?;
+    let mut keeper = Keeper::open(&options.keep, options.quiet)?;
+    let mut named = weigh_all(&options, std::slice::from_ref(only), exports, keeper.as_ref())?;
+    let kept = keep(keeper.as_mut(), &mut named);
     let page = page::page(&std::io::stdout(), &options.style);
-    let Some(side) = named.first().filter(|_| !options.quiet) else { return Ok(0) };
+    let Some(side) = named.first().filter(|_| !options.quiet) else { return kept.map(|()| 0) };
     match crate::command::print(
         "the time",
         &comparison::alone(&side.name, &side.report, page, shown.unit),
     ) {
         Err(failure) if !failure.is_broken_pipe() => Err(failure),
-        _ => Ok(0),
+        _ => kept.map(|()| 0),
     }
+}
+
+/// Keeps the reports of the commands that were run.
+fn keep(keeper: Option<&mut Keeper>, sides: &mut [Named]) -> Result<(), Failure> {
+    let Some(keeper) = keeper else { return Ok(()) };
+    let mut outcome = Ok(());
+    for side in sides {
+        let Some(trace) = side.trace.take() else { continue };
+        let kept = keeper.keep_side(&side.report, &side.name, trace);
+        if let (Err(_), Err(failure)) = (&outcome, &kept) {
+            crate::command::say(&format!("deadweight: {failure}"));
+        }
+        outcome = outcome.and(kept);
+    }
+    outcome
 }
 
 fn shown(options: &Compare) -> Shown {
@@ -229,13 +253,30 @@ fn refuse_run_options(options: &Compare) -> Result<(), Failure> {
     Err(Failure::Unknown(format!("{option} is only for commands, and no side is a command")))
 }
 
+/// Refuses to keep what was not measured now.
+fn refuse_keeping(options: &Compare) -> Result<(), Failure> {
+    if options.keep.keep.is_none() {
+        return Ok(());
+    }
+    Err(Failure::Unknown(
+        "--keep is only for commands, and no side is a command; files are kept with: deadweight archive add FILE"
+            .into(),
+    ))
+}
+
 /// Reads the reports and recordings, and runs the commands.
-fn weigh_all(options: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec<Named>, Failure> {
+fn weigh_all(
+    options: &Compare,
+    wanted: &[Side],
+    exports: Exports,
+    keeper: Option<&Keeper>,
+) -> Result<Vec<Named>, Failure> {
     let mut made: Vec<Option<Made>> =
         wanted.iter().map(|side| made_before(&side.words, options)).collect::<Result<_, _>>()?;
     let fresh: Vec<usize> = (0..made.len()).filter(|i| made[*i].is_none()).collect();
     if fresh.is_empty() {
         refuse_run_options(options)?;
+        refuse_keeping(options)?;
     }
     let mut contenders = run(options, wanted, &fresh)?;
     exports.write(&timed(wanted, &fresh, &contenders))?;
@@ -245,14 +286,19 @@ fn weigh_all(options: &Compare, wanted: &[Side], exports: Exports) -> Result<Vec
     let turns = fresh.len() > 1 && can_interleave(&all_hooks);
     for (index, side) in wanted.iter().enumerate() {
         let can_interleave = fresh.contains(&index) && turns;
+        let mut trace = None;
         let (report, picture) = match made[index].take() {
             Some(made) => made,
-            None => report(&side.words, contenders.remove(0), options)?,
+            None => {
+                let ran = contenders.remove(0);
+                trace = keeper.map(|keeper| keeper.trace(&ran.ran.traces));
+                report(&side.words, ran, options)?
+            }
         };
         let differs = differing.iter().find(|(of, _)| *of == index);
         let unlike = differs.map(|(_, text)| text.clone());
         let name = side.name.clone();
-        sides.push(Named { name, report, picture, can_interleave, unlike });
+        sides.push(Named { name, report, picture, can_interleave, unlike, trace });
     }
     Ok(sides)
 }
@@ -337,6 +383,7 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
         fewest: options.hyperfine.min_runs,
         most: options.hyperfine.max_runs,
         trace_when: trace_when(options, fresh.len() < wanted.len()),
+        ..InterleaveOptions::default()
     };
     // A user without permission to record can still compare times.
     let recorder = if options.no_why { None } else { Some(Recorder::ready()?) };
@@ -356,8 +403,10 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
 
 /// Which sides are traced: those that differ, unless all ledgers are needed.
 fn trace_when(options: &Compare, beside_reports: bool) -> TraceWhen {
-    let read =
-        options.export_json.is_some() || !options.fail_if.is_empty() || options.pictures.any();
+    let read = options.export_json.is_some()
+        || !options.fail_if.is_empty()
+        || options.pictures.any()
+        || options.keep.keep.is_some();
     match (options.no_why, read || beside_reports || options.of.is_some()) {
         (true, _) => TraceWhen::Never,
         (false, true) => TraceWhen::Always,

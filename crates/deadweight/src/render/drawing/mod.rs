@@ -6,6 +6,7 @@
 
 pub mod difference;
 pub mod flame;
+pub mod history;
 pub mod ledger;
 pub mod timeline;
 pub mod usage;

@@ -3,7 +3,7 @@
 
 use super::ledger::bar;
 use super::text::{long, shown};
-use super::{data, details, document, findings, ledger};
+use super::{LEDGER, data, details, document, findings, ledger};
 use crate::render::comparison::sentence;
 use crate::render::drawing::{difference, usage};
 use crate::render::picture::Picture;
@@ -49,7 +49,8 @@ pub fn render(sides: &[Compared<'_>], comparisons: &[Comparison]) -> String {
         }
         (data("comparison", &comparisons))
     };
-    document(&format!("{} · deadweight", names.join(" and ")), &body)
+    let title = format!("{} · deadweight", names.join(" and "));
+    document(&title, &body, &LEDGER)
 }
 
 /// The bars of all ledgers on one scale.

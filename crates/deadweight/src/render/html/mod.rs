@@ -11,6 +11,7 @@ pub mod comparison;
 mod details;
 mod drawings;
 mod findings;
+pub mod history;
 mod ledger;
 mod tables;
 mod text;
@@ -76,11 +77,24 @@ pub fn render(report: &Report, beside: Beside<'_>) -> String {
         (data("report", report))
         @if let Some(picture) = beside.picture { (data("picture", picture)) }
     };
-    document(&title, &body)
+    document(&title, &body, &LEDGER)
 }
 
+/// What differs between kinds of pages.
+struct Kind {
+    /// Where a reader with a keyboard can go at once: a section, and what it is called.
+    skip: [&'static str; 2],
+    script: &'static str,
+    /// Style beside that of all pages.
+    style: &'static str,
+}
+
+/// Reports and comparisons.
+const LEDGER: Kind =
+    Kind { skip: ["#ledger", "To the ledger"], script: include_str!("page.js"), style: "" };
+
 /// A whole document.
-fn document(title: &str, body: &Markup) -> String {
+fn document(title: &str, body: &Markup, kind: &Kind) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -91,12 +105,12 @@ fn document(title: &str, body: &Markup) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
                 title { (title) }
-                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(STYLE)) }
+                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(STYLE)) (PreEscaped(kind.style)) }
             }
             body {
-                a.skip href="#ledger" { "To the ledger" }
+                a.skip href=(kind.skip[0]) { (kind.skip[1]) }
                 (body)
-                script { (PreEscaped(include_str!("page.js"))) }
+                script { (PreEscaped(kind.script)) }
             }
         }
     };

@@ -212,9 +212,14 @@ impl<'w> Series<'w> {
         let run = self.clean_run()?;
         if !self.stopped {
             ran.clean.push(run);
-            ran.clean_output.push(std::mem::take(&mut self.output_start));
+            ran.clean_output.push(self.take_output());
         }
         Ok(())
+    }
+
+    /// The beginning of the output of the latest run, if it was drained.
+    pub(super) fn take_output(&mut self) -> String {
+        std::mem::take(&mut self.output_start)
     }
 
     /// The traced runs: at least one even if the command failed, to explain it, but none if the user interrupted it.
@@ -223,17 +228,19 @@ impl<'w> Series<'w> {
         ran: &mut RunResults,
         tracing: &mut Tracing<'_>,
     ) -> Result<(), Failure> {
-        while self.one_more_traced(ran, tracing)? {}
+        while self.one_more_traced(ran, None, tracing)? {}
         Ok(())
     }
 
-    /// A traced run, unless there are enough. Returns whether it was made.
+    /// A traced run, unless there are enough: as many as are wanted, or as give enough samples. Returns whether it was
+    /// made.
     pub(super) fn one_more_traced(
         &mut self,
         ran: &mut RunResults,
+        wanted: Option<u64>,
         tracing: &mut Tracing<'_>,
     ) -> Result<bool, Failure> {
-        let wanted = traced_wanted(ran.traces.first(), self.options.runs);
+        let wanted = wanted.unwrap_or_else(|| traced_wanted(ran.traces.first(), self.options.runs));
         let first = ran.traces.is_empty();
         if first && self.failed.is_some_and(|(_, exit)| is_interrupted(exit)) {
             self.progress.done();
@@ -249,7 +256,7 @@ impl<'w> Series<'w> {
         let trace = self.traced_run(tracing, Vec::new(), None)?;
         if first || !self.stopped {
             ran.traces.push(trace);
-            ran.traced_output.push(std::mem::take(&mut self.output_start));
+            ran.traced_output.push(self.take_output());
         }
         Ok(true)
     }

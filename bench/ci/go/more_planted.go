@@ -1,0 +1,5 @@
+//go:build plantallocation
+
+package work
+
+const more = true

@@ -1,0 +1,5 @@
+//go:build !planttime
+
+package work
+
+const steps = 10000

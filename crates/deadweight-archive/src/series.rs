@@ -1,0 +1,135 @@
+//! The runs of a workload in order of time, with their rows and counts: what statistics over versions need.
+//!
+//! Reads one table, see `packed`. Judges nothing.
+
+use crate::archive::Archive;
+use crate::database::{Row, Value};
+use crate::error::ArchiveError;
+use crate::packed::Shape;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A workload's runs, oldest first: in order of the times of their commits, or of when they were measured where that
+/// is not known.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// One for each run.
+    pub points: Vec<Point>,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Its id.
+    pub id: String,
+    /// The commit, or empty.
+    pub commit: String,
+    /// When the commit was made, in seconds since 1970; 0 if unknown.
+    pub commit_time: i64,
+    /// The branch, or empty.
+    pub branch: String,
+    /// Whether the source had changes that are in no commit.
+    pub dirty: bool,
+    /// When it was measured, in seconds since 1970.
+    pub time: i64,
+    /// What made it, see [`deadweight_report::tables::Origin`].
+    pub kind: String,
+    /// The machine: only times of the same can be compared.
+    pub machine: String,
+    /// The method of the ledger: only rows of the same can be compared.
+    pub method: u32,
+    /// Its time: the median of clean runs, or the undisturbed time if there are none.
+    pub ns: u64,
+    /// How many clean runs; 0 if `ns` is of a traced run.
+    pub clean_runs: u32,
+    /// The 95 % interval of the median; twice `ns` if there were no clean runs.
+    pub interval: (u64, u64),
+    /// The times of its clean runs, as a JSON list: only a reader that pools runs needs them.
+    pub clean_each: String,
+    shape: Arc<Shape>,
+    values: Vec<u8>,
+}
+
+impl Point {
+    /// The rows of its ledger of wall time: account and nanoseconds, in order of accounts.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.shape.rows(&self.values)
+    }
+
+    /// Its counts, in order of names.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.shape.counts(&self.values)
+    }
+
+    /// When it stands in the series.
+    #[must_use]
+    pub fn moment(&self) -> i64 {
+        if self.commit_time > 0 { self.commit_time } else { self.time }
+    }
+}
+
+impl Archive {
+    /// The runs of a workload, except those that failed; empty if there are none.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub fn series(&mut self, workload: &str) -> Result<Series, ArchiveError> {
+        let shapes = self.shapes()?;
+        let mut points = Vec::new();
+        let sql = "SELECT run, \"commit\", commit_time, branch, dirty, time, kind, machine, method, clean_runs, \
+                   clean_ns, clean_low_ns, clean_high_ns, net_ns, shape, packed, clean_each_ns \
+                   FROM runs WHERE workload = $1 AND error = ''";
+        self.database.each(sql, &[workload.into()], &mut |row| {
+            points.push(point(row, &shapes));
+            Ok(())
+        })?;
+        // Faster than by the database, which would sort whole rows.
+        points
+            .sort_by(|a: &Point, b| (a.moment(), a.time, &a.id).cmp(&(b.moment(), b.time, &b.id)));
+        Ok(Series { points })
+    }
+
+    fn shapes(&mut self) -> Result<BTreeMap<String, Arc<Shape>>, ArchiveError> {
+        let rows = self.database.rows("SELECT shape, names FROM shapes", &[])?;
+        let shape = |row: &Row| (row[0].text().to_owned(), Arc::new(Shape::read(row[1].text())));
+        Ok(rows.iter().map(shape).collect())
+    }
+}
+
+/// The run of these values, in the order of the statement.
+fn point(mut row: Row, shapes: &BTreeMap<String, Arc<Shape>>) -> Point {
+    let mut text = |at: usize| match std::mem::replace(&mut row[at], Value::Null) {
+        Value::Text(text) => text,
+        _ => String::new(),
+    };
+    let (id, commit, branch) = (text(0), text(1), text(3));
+    let (kind, machine, shape, clean_each) = (text(6), text(7), text(14), text(16));
+    let values = match std::mem::replace(&mut row[15], Value::Null) {
+        Value::Bytes(bytes) => bytes,
+        _ => Vec::new(),
+    };
+    let number = |at: usize| u64::try_from(row[at].int()).unwrap_or(0);
+    let small = |at: usize| u32::try_from(row[at].int()).unwrap_or(0);
+    let clean_runs = small(9);
+    let (ns, interval) = match clean_runs {
+        0 => (number(13), (number(13), number(13))),
+        _ => (number(10), (number(11), number(12))),
+    };
+    Point {
+        id,
+        commit,
+        commit_time: row[2].int(),
+        branch,
+        dirty: row[4].int() != 0,
+        time: row[5].int(),
+        kind,
+        machine,
+        method: small(8),
+        ns,
+        clean_runs,
+        interval,
+        clean_each,
+        shape: shapes.get(&shape).cloned().unwrap_or_default(),
+        values,
+    }
+}

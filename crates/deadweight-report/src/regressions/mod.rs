@@ -1,0 +1,270 @@
+//! Whether a program got worse between two versions, for a gate in CI: red only for what a second measurement confirms.
+//!
+//! - In: reports of both versions, measured alternately, with runs without tracing, traced ones, and counted
+//!   allocations; a [`policy::Policy`]; perhaps a second such measurement.
+//! - Out: a [`Judgement`]: each change with its limit, whether it counts, and why not.
+//! - Must not know: how commands are run, or how a judgement is shown.
+//!
+//! Counts come first: what does not depend on the clock has no noise, so a small growth is shown by few runs. Times are
+//! tested as in `compare`. A row of the ledger that grew while another shrank is work that moved.
+
+mod counts;
+pub mod policy;
+mod rows;
+mod times;
+
+use crate::compare::{Comparison, compare};
+use crate::report::{Report, Site};
+use policy::{Limits, Policy};
+use serde::{Deserialize, Serialize};
+
+/// The version of [`Judgement`]'s JSON form.
+pub const SCHEMA: u32 = 1;
+
+/// Both versions, measured once.
+#[derive(Clone, Debug, Default)]
+pub struct Measurement {
+    /// The version that is known.
+    pub base: Side,
+    /// The version that is judged.
+    pub head: Side,
+}
+
+/// One version's runs.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// The report of its runs.
+    pub report: Report,
+    /// CPU time of each run without tracing in ns, in order.
+    pub cpu: Vec<f64>,
+    /// Allocations of each run that counted all of them: their number and bytes.
+    pub allocations: Vec<[u64; 2]>,
+    /// What the program itself printed, if it is a benchmark.
+    pub benchmarks: Vec<Benchmark>,
+    /// How many operations each of its benchmarks made, if that was the same in all runs.
+    pub operations: Option<Vec<u64>>,
+}
+
+/// A benchmark that a program ran and printed the results of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Benchmark {
+    /// Its name.
+    pub name: String,
+    /// The unit: `ns/op`, or of a count (`allocs/op`, `B/op`).
+    pub unit: String,
+    /// Its value in each run without tracing, in order.
+    pub values: Vec<f64>,
+}
+
+/// The outcome for a program.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Both versions are the same binary with the same arguments: there is nothing to judge.
+    SameProgram,
+    /// Something got better by more than its limit, and nothing worse.
+    Improved,
+    /// Nothing changed by more than its limit.
+    #[default]
+    Unchanged,
+    /// The times vary so much that a growth by the limit would not be seen.
+    Inconclusive,
+    /// Work moved from one row to another, or a count grew while the time fell.
+    Moved,
+    /// Something got worse, and the policy accepts it.
+    Accepted,
+    /// Something got worse.
+    Regressed,
+}
+
+impl State {
+    /// Whether the gate is closed.
+    #[must_use]
+    pub fn is_red(self) -> bool {
+        self == Self::Regressed
+    }
+}
+
+/// What changed.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The wall time, the CPU time, or the time of a benchmark's operation, in ns.
+    #[default]
+    Time,
+    /// Something counted.
+    Count,
+    /// A row of the ledger, in ns.
+    Row,
+}
+
+/// Something that changed, or could have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// What kind it is.
+    pub kind: Kind,
+    /// `wall`, `cpu`, the name of a benchmark, of a count (`calls`), or of an account (`allocation`).
+    pub name: String,
+    /// The account of the ledger that explains it; empty if none does.
+    pub row: String,
+    /// In the base.
+    pub base: f64,
+    /// In the head.
+    pub head: f64,
+    /// The growth as a part of the base's value; of rows, of the base's wall time.
+    pub growth: f64,
+    /// Ends of the growth's 95 % interval; both equal to it where nothing varied.
+    pub interval: [f64; 2],
+    /// The growth from which it counts.
+    pub limit: f64,
+    /// What it is held to be.
+    pub state: State,
+    /// Why, in a sentence; empty if the numbers say it.
+    pub why: String,
+    /// Where in the source, most important first.
+    pub sites: Vec<Site>,
+}
+
+/// The judgement on one workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Its name.
+    pub workload: String,
+    /// The outcome: the worst state of the changes.
+    pub state: State,
+    /// Changes that matter, worst first.
+    pub changes: Vec<Change>,
+    /// The least growth of the time that this measurement could show, as a part.
+    pub floor: f64,
+    /// The layout noise, if it was measured: as a part of the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<f64>,
+    /// The comparison of the first measurement.
+    pub comparison: Comparison,
+    /// Whether a second measurement was made.
+    pub confirmed: bool,
+    /// What the reader must know, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// What is judged, and by which rules.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// The workload's name.
+    pub workload: &'a str,
+    /// The rules.
+    pub policy: &'a Policy,
+    /// Today, as `2026-12-31`.
+    pub today: &'a str,
+    /// The layout noise, if it was measured: no growth of the time below it counts.
+    pub layout: Option<f64>,
+}
+
+/// Whether a measurement shows anything worse: then a second one must confirm it.
+#[must_use]
+pub fn is_suspect(case: &Case<'_>, measured: &Measurement) -> bool {
+    changes(case, measured, &comparison(measured)).iter().any(|change| change.state.is_red())
+}
+
+/// The judgement by one measurement, or by two of which the second was made because the first was suspect.
+#[must_use]
+pub fn judge(case: &Case<'_>, first: &Measurement, second: Option<&Measurement>) -> Judgement {
+    let comparison = comparison(first);
+    let mut found = changes(case, first, &comparison);
+    let mut notes = Vec::new();
+    if let Some(second) = second {
+        let again = changes(case, second, &self::comparison(second));
+        confirm(&mut found, &again, &mut notes);
+    }
+    let floor = times::floor(&found);
+    let mut state = found.iter().map(|change| change.state).max().unwrap_or_default();
+    let limit = case.limits().time.max(case.layout.unwrap_or(0.0));
+    if state <= State::Unchanged && floor > limit {
+        state = State::Inconclusive;
+    }
+    notes.extend(comparison.unlike.iter().cloned());
+    found.sort_by(|a, b| b.state.cmp(&a.state).then(b.growth.abs().total_cmp(&a.growth.abs())));
+    Judgement {
+        schema: SCHEMA,
+        workload: case.workload.to_owned(),
+        state,
+        changes: found,
+        floor,
+        layout: case.layout,
+        comparison,
+        confirmed: second.is_some(),
+        notes,
+    }
+}
+
+/// The judgement on two versions that are the same program.
+#[must_use]
+pub fn same_program(workload: &str) -> Judgement {
+    Judgement {
+        schema: SCHEMA,
+        workload: workload.to_owned(),
+        state: State::SameProgram,
+        ..Judgement::default()
+    }
+}
+
+fn comparison(measured: &Measurement) -> Comparison {
+    let Measurement { base, head } = measured;
+    compare(("base", &base.report), ("head", &head.report), true)
+}
+
+/// All that changed, by one measurement.
+fn changes(case: &Case<'_>, measured: &Measurement, comparison: &Comparison) -> Vec<Change> {
+    let limits = case.limits();
+    let mut found = times::changes(&limits, case.layout.unwrap_or(0.0), measured, comparison);
+    let faster = found.iter().any(|change| change.state == State::Improved);
+    let slower = found.iter().any(|change| change.state.is_red());
+    found.extend(counts::changes(&limits, measured, faster));
+    found.extend(rows::changes(&limits, comparison, slower));
+    for change in &mut found {
+        case.policy.accept(case.workload, case.today, change);
+    }
+    found
+}
+
+/// Takes back what the second measurement does not show.
+fn confirm(found: &mut [Change], again: &[Change], notes: &mut Vec<String>) {
+    for change in found.iter_mut().filter(|change| change.state.is_red()) {
+        let same = |other: &&Change| other.kind == change.kind && other.name == change.name;
+        if again.iter().find(same).is_some_and(|other| other.state.is_red()) {
+            continue;
+        }
+        change.state = State::Unchanged;
+        change.why = "a second measurement does not show it".into();
+        notes.push(format!(
+            "{} grew by {:.1} % in the first measurement; a second one does not show it",
+            change.label(),
+            change.growth * 100.0
+        ));
+    }
+}
+
+impl Case<'_> {
+    fn limits(&self) -> Limits {
+        self.policy.limits(self.workload)
+    }
+}
+
+impl Change {
+    /// Its name for people.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.kind {
+            Kind::Time if self.name == times::WALL => "time".into(),
+            Kind::Time if self.name == times::CPU => "CPU time".into(),
+            Kind::Time => format!("time of {}", self.name),
+            Kind::Count => self.name.replace('-', " "),
+            Kind::Row => crate::account::row_name(&self.name, &self.name).to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Whether the time grew: wall and CPU time of the whole program, or of the benchmarks that it printed.
+//!
+//! On a busy machine the CPU time is the more certain one: it has no waits for a CPU.
+
+use super::policy::Limits;
+use super::{Change, Kind, Measurement, Side, State};
+use crate::compare::{Comparison, Ratio, Verdict, judge};
+use crate::report::{Report, Row, Site};
+use crate::stats::median::median_of;
+
+/// The names of the changes of the whole program.
+pub(super) const WALL: &str = "wall";
+pub(super) const CPU: &str = "cpu";
+/// The unit of times of benchmarks.
+const TIME_UNIT: &str = "ns/op";
+
+/// The changes of times. `layout`: no growth below it counts.
+pub(super) fn changes(
+    limits: &Limits,
+    layout: f64,
+    measured: &Measurement,
+    comparison: &Comparison,
+) -> Vec<Change> {
+    let limit = limits.time.max(layout);
+    let by_wall = comparison.reason().map(|row| row.account.clone());
+    let by_cpu = grown_row(&measured.base.report.cpu_ledger, &measured.head.report.cpu_ledger);
+    let reason = by_wall.or_else(|| by_cpu.clone()).unwrap_or_default();
+    let placed = |change: Change, row: String| Change {
+        sites: sites_of(&row, &measured.head.report),
+        row,
+        ..change
+    };
+    let mut found: Vec<Change> =
+        benchmarks(measured, limit).map(|change| placed(change, reason.clone())).collect();
+    // The whole time of a benchmark is what it chose to spend, unless the number of operations is fixed.
+    let fixed =
+        measured.base.operations.is_some() && measured.base.operations == measured.head.operations;
+    if is_benchmark(&measured.head) && !fixed {
+        return found;
+    }
+    let medians = [&comparison.a, &comparison.b].map(|side| side.wall_ns.median as f64);
+    let wall = change(WALL, medians, &comparison.ratio, comparison.verdict, limit);
+    let cpu = limits.cpu.and_then(|limit| cpu(measured, limit.max(layout)));
+    let cpu = cpu.map(|change| placed(change, by_cpu.unwrap_or_default()));
+    found.push(placed(wall, reason));
+    found.extend(cpu);
+    found
+}
+
+/// The change of the CPU time; none if some run has none.
+fn cpu(measured: &Measurement, limit: f64) -> Option<Change> {
+    let [base, head] = [&measured.base.cpu, &measured.head.cpu];
+    if base.is_empty() || base.len() != head.len() || base.iter().chain(head).any(|ns| *ns < 1.0) {
+        return None;
+    }
+    let (ratio, verdict) = judge(&[base.clone(), head.clone()], true, 1, 1);
+    Some(change(CPU, [median_of(base), median_of(head)], &ratio, verdict, limit))
+}
+
+/// The account that grew most. The recorder's own cost is none of the program's.
+fn grown_row(base: &[Row], head: &[Row]) -> Option<String> {
+    let before = |row: &Row| base.iter().find(|of| of.account == row.account).map_or(0, |of| of.ns);
+    let grown = head.iter().filter(|row| row.account != "observer");
+    let grown = grown.map(|row| (row.ns.saturating_sub(before(row)), row));
+    let (more, row) = grown.max_by_key(|(more, _)| *more)?;
+    (more > 0).then(|| row.account.clone())
+}
+
+fn is_benchmark(side: &Side) -> bool {
+    side.benchmarks.iter().any(|benchmark| benchmark.unit == TIME_UNIT)
+}
+
+/// The time of each benchmark that both versions ran.
+fn benchmarks(measured: &Measurement, limit: f64) -> impl Iterator<Item = Change> {
+    let timed = measured.base.benchmarks.iter().filter(|of| of.unit == TIME_UNIT);
+    timed.filter_map(move |base| {
+        let same = |of: &&super::Benchmark| of.name == base.name && of.unit == base.unit;
+        let head = measured.head.benchmarks.iter().find(same)?;
+        let medians = [&base.values, &head.values].map(|values| median_of(values));
+        let paired = base.values.len() == head.values.len();
+        let (mut ratio, mut verdict) =
+            judge(&[base.values.clone(), head.values.clone()], paired, 1, 1);
+        if verdict == Verdict::CannotTell {
+            ratio.value = medians[1] / medians[0].max(f64::MIN_POSITIVE);
+            verdict = Verdict::NoDifference;
+        }
+        Some(change(&base.name, medians, &ratio, verdict, limit))
+    })
+}
+
+fn change(
+    name: &str,
+    [base, head]: [f64; 2],
+    ratio: &Ratio,
+    verdict: Verdict,
+    limit: f64,
+) -> Change {
+    let growth = ratio.value - 1.0;
+    let state = match verdict {
+        Verdict::Slower if growth >= limit => State::Regressed,
+        Verdict::Faster if -growth >= limit => State::Improved,
+        _ => State::Unchanged,
+    };
+    Change {
+        kind: Kind::Time,
+        name: name.to_owned(),
+        base,
+        head,
+        growth,
+        interval: [ratio.low - 1.0, ratio.high - 1.0],
+        limit,
+        state,
+        ..Change::default()
+    }
+}
+
+/// The least growth that the times could show: half the width of the narrowest interval.
+pub(super) fn floor(changes: &[Change]) -> f64 {
+    let times = changes.iter().filter(|change| change.kind == Kind::Time);
+    let half = |change: &Change| {
+        let [low, high] = change.interval.map(|end| 1.0 + end);
+        if low > 0.0 { (high / low).ln() / 2.0 } else { 0.0 }
+    };
+    times.map(half).fold(f64::INFINITY, f64::min)
+}
+
+/// Where the cost of an account is, in the judged version.
+pub(super) fn sites_of(account: &str, report: &Report) -> Vec<Site> {
+    let found = report.findings.iter().find(|finding| finding.class == account);
+    if let Some(found) = found.filter(|found| !found.sites.is_empty()) {
+        return found.sites.clone();
+    }
+    if account != "net-work" {
+        return Vec::new();
+    }
+    let top = report.top.iter().take(1).map(|top| Site {
+        function: top.function.clone(),
+        file: top.file.clone(),
+        line: top.line,
+        image: top.image.clone(),
+        ..Site::default()
+    });
+    top.collect()
+}

@@ -1,0 +1,142 @@
+//! Where a run comes from: commit and branch of the current directory, as `git` or the CI says. Never fails: what is
+//! not known stays empty.
+
+use deadweight_report::tables::Origin;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long git may take. On a network's disk it could take minutes, and nothing was measured yet.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Between looks whether it has ended.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Commits of GitHub, GitLab, Buildkite, CircleCI, Azure and Jenkins.
+const COMMITS: [&str; 6] = [
+    "GITHUB_SHA",
+    "CI_COMMIT_SHA",
+    "BUILDKITE_COMMIT",
+    "CIRCLE_SHA1",
+    "BUILD_SOURCEVERSION",
+    "GIT_COMMIT",
+];
+/// Their branches. GitHub's first variable is set for pull requests only, where the second is a number.
+const BRANCHES: [&str; 7] = [
+    "GITHUB_HEAD_REF",
+    "GITHUB_REF_NAME",
+    "CI_COMMIT_REF_NAME",
+    "BUILDKITE_BRANCH",
+    "CIRCLE_BRANCH",
+    "BUILD_SOURCEBRANCHNAME",
+    "GIT_BRANCH",
+];
+
+/// The origin of what is measured now; `commit` is the one that the user names.
+pub(super) fn here(commit: Option<&str>) -> Origin {
+    let found = match commit {
+        Some(commit) => named(commit),
+        None => checked_out(),
+    };
+    Origin { time: now(), kind: "deadweight".into(), ..found }
+}
+
+/// The time, in seconds since 1970.
+pub(crate) fn now() -> i64 {
+    seconds(SystemTime::now())
+}
+
+/// A moment, in seconds since 1970.
+pub(super) fn seconds(moment: SystemTime) -> i64 {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(0)
+}
+
+/// The commit that is named, in full if git knows it.
+fn named(commit: &str) -> Origin {
+    let known = git(&["log", "-1", "--format=%H %ct", "--end-of-options", commit, "--"]);
+    let (commit, commit_time) =
+        known.as_deref().and_then(commit_and_time).unwrap_or_else(|| (commit.to_owned(), 0));
+    Origin { commit, commit_time, ..Origin::default() }
+}
+
+fn checked_out() -> Origin {
+    let variable = |names: &[&str]| {
+        let given = names.iter().filter_map(|name| std::env::var(name).ok());
+        given.map(|value| value.trim().to_owned()).find(|value| !value.is_empty())
+    };
+    let head = git(&["log", "-1", "--format=%H %ct"]);
+    let Some((commit, commit_time)) = head.as_deref().and_then(commit_and_time) else {
+        let commit = variable(&COMMITS).unwrap_or_default();
+        return Origin {
+            commit,
+            branch: variable(&BRANCHES).unwrap_or_default(),
+            ..Origin::default()
+        };
+    };
+    // CI checks out a commit and no branch.
+    let branch = git(&["symbolic-ref", "--short", "--quiet", "HEAD"]);
+    let branch = branch.map(|name| name.trim().to_owned()).or_else(|| variable(&BRANCHES));
+    // New files are mostly results and builds.
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"]);
+    let dirty = changes.is_some_and(|changes| !changes.is_empty());
+    Origin { commit, commit_time, branch: branch.unwrap_or_default(), dirty, ..Origin::default() }
+}
+
+fn commit_and_time(line: &str) -> Option<(String, i64)> {
+    let (commit, time) = line.trim().split_once(' ')?;
+    Some((commit.to_owned(), time.parse().ok()?))
+}
+
+/// What git prints, if it succeeds in time.
+pub(crate) fn git(arguments: &[&str]) -> Option<String> {
+    let mut git = Command::new("git");
+    // It must neither write (`status` refreshes the index) nor ask.
+    git.args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    let child = git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    answer(child.ok()?, LIMIT)
+}
+
+/// The output of a process that succeeds in time; otherwise it is killed.
+fn answer(mut child: Child, limit: Duration) -> Option<String> {
+    let mut out = child.stdout.take()?;
+    // A full pipe would stop it.
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        out.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => break,
+            Ok(None) if begun.elapsed() < limit => std::thread::sleep(PAUSE),
+            _ => {
+                // The reader ends with the last process that has the pipe.
+                _ = child.kill();
+                _ = child.wait();
+                return None;
+            }
+        }
+    }
+    let bytes = reader.join().ok()?.ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(line: &str) -> Option<String> {
+        let mut shell = Command::new("sh");
+        let child = shell.args(["-c", line]).stdout(Stdio::piped()).spawn().unwrap();
+        answer(child, Duration::from_millis(500))
+    }
+
+    #[test]
+    fn a_process_has_a_time_limit_and_may_fail() {
+        assert_eq!(shell("echo a").as_deref(), Some("a\n"));
+        assert_eq!(shell("echo a; exit 1"), None);
+        let begun = Instant::now();
+        assert_eq!(shell("exec sleep 60"), None);
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert_eq!(shell("yes | head -c 1000000").map(|text| text.len()), Some(1_000_000));
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether two commands run the same program with the same input: then a difference can only be chance.
+//!
+//! By content, not by name: files at two paths are the same if their bytes are, or their build-ids.
+
+use object::Object;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Files that are larger are taken to differ: reading them would take longer than measuring.
+const MOST: u64 = 1 << 30;
+
+/// Whether the words of both are the same, or name files with the same content. False where it is not certain.
+pub(super) fn is_same_program(base: &[OsString], head: &[OsString]) -> bool {
+    let (base, head) = (words(base), words(head));
+    base.len() == head.len() && base.iter().zip(&head).all(|(a, b)| is_same(a, b))
+}
+
+/// The words of a command; of a line for a shell, those of the line.
+fn words(argv: &[OsString]) -> Vec<OsString> {
+    let [shell, option, line] = argv else { return argv.to_vec() };
+    if shell != "/bin/sh" || option != "-c" {
+        return argv.to_vec();
+    }
+    // Redirections stand by themselves or directly before a file.
+    let line = line.to_string_lossy().replace('<', " < ").replace('>', " > ");
+    match shell_words::split(&line) {
+        Ok(words) => words.into_iter().map(OsString::from).collect(),
+        Err(_) => argv.to_vec(),
+    }
+}
+
+fn is_same(a: &OsString, b: &OsString) -> bool {
+    if a == b {
+        return true;
+    }
+    let (Some(a), Some(b)) = (file(a), file(b)) else { return false };
+    let read = |path: &Path| {
+        let small = path.metadata().is_ok_and(|meta| meta.len() <= MOST);
+        small.then(|| std::fs::read(path).ok()).flatten()
+    };
+    let (Some(a), Some(b)) = (read(&a), read(&b)) else { return false };
+    a == b || build_id(&a).is_some_and(|id| build_id(&b) == Some(id))
+}
+
+/// The file that a word names, directly or in `PATH`.
+fn file(word: &OsString) -> Option<PathBuf> {
+    let path = Path::new(word);
+    if path.is_file() {
+        return Some(path.to_owned());
+    }
+    let bare = path.components().count() == 1;
+    let folders = std::env::var_os("PATH").filter(|_| bare)?;
+    std::env::split_paths(&folders).map(|folder| folder.join(word)).find(|path| path.is_file())
+}
+
+fn build_id(content: &[u8]) -> Option<Vec<u8>> {
+    let file = object::File::parse(content).ok()?;
+    file.build_id().ok()?.map(<[u8]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_compared_by_content_and_other_words_by_text() {
+        let dir = std::env::temp_dir().join(format!("deadweight-same-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.join(name);
+            std::fs::write(&path, text).unwrap();
+            path.into_os_string()
+        };
+        let (a, b, c) = (write("a", "x"), write("b", "x"), write("c", "y"));
+        let same = |one: &[&OsString], other: &[&OsString]| {
+            let owned =
+                |words: &[&OsString]| words.iter().map(|w| (*w).clone()).collect::<Vec<_>>();
+            is_same_program(&owned(one), &owned(other))
+        };
+        let (n, m) = (OsString::from("5"), OsString::from("6"));
+        assert!(same(&[&a, &n], &[&b, &n]) && !same(&[&a, &n], &[&b, &m]) && !same(&[&a], &[&c]));
+        let line = |program: &OsString, input: &OsString| {
+            let text = format!("exec {} <{}", program.to_string_lossy(), input.to_string_lossy());
+            vec![OsString::from("/bin/sh"), "-c".into(), text.into()]
+        };
+        assert!(is_same_program(&line(&a, &c), &line(&b, &c)));
+        assert!(!is_same_program(&line(&a, &b), &line(&a, &c)), "another input");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,91 @@
+//! What people and GitHub read of judgements.
+
+use super::*;
+use expect_test::expect;
+
+fn red() -> Judgement {
+    let site = Site {
+        function: "parse<T>".into(),
+        file: "/w/src/parse.rs".into(),
+        line: 41,
+        count: 10,
+        ..Site::default()
+    };
+    let change = Change {
+        kind: Kind::Count,
+        name: "allocations".into(),
+        row: "allocation".into(),
+        base: 500.0,
+        head: 510.0,
+        growth: 0.02,
+        interval: [0.02, 0.02],
+        limit: 0.005,
+        state: State::Regressed,
+        sites: vec![site],
+        ..Change::default()
+    };
+    let time = Change {
+        name: "wall".into(),
+        base: 12.1e6,
+        head: 12.2e6,
+        growth: 0.008,
+        interval: [-0.002, 0.018],
+        limit: 0.02,
+        ..Change::default()
+    };
+    Judgement {
+        workload: "js|on".into(),
+        state: State::Regressed,
+        changes: vec![change, time],
+        confirmed: true,
+        floor: 0.004,
+        ..Judgement::default()
+    }
+}
+
+const PAGE: Page = Page { width: 100, colour: false, unicode: true };
+
+#[test]
+fn a_regression_is_one_sentence_its_numbers_its_line_and_what_to_do() {
+    let ok = Judgement { workload: "other".into(), floor: 0.004, ..Judgement::default() };
+    expect![[r#"
+        WORSE  js|on: allocations grew by 2.0 %, mostly allocation; a second measurement shows it too
+            allocations           500 → 510               +2.0 %    limit 0.5 %, row allocation
+              parse<T> at /w/src/parse.rs:41, 10 more
+            To accept it, say why and until when in deadweight.toml:
+              [[accepted]]
+              workload = "js|on"
+              count = "allocations"
+              up-to = "3 %"
+              reason = "..."
+              until = 20YY-MM-DD
+        ok  other: nothing grew beyond its limit; a growth of 0.4 % would have been seen
+    "#]]
+    .assert_eq(&terminal(&[&red(), &ok], PAGE, "deadweight.toml"));
+}
+
+#[test]
+fn github_gets_the_line_and_names_cannot_end_a_command() {
+    let mut judgement = red();
+    judgement.workload = "a,b:c\n::error::x".into();
+    let text = annotations::commands(&[&judgement], "/w");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("::error file=src/parse.rs,line=41,title=a%2Cb%3Ac"), "{text}");
+}
+
+#[test]
+fn a_comment_escapes_names_and_is_never_too_long() {
+    let mut judgement = red();
+    judgement.changes[0].sites[0].function = "<script>@root".into();
+    let text = markdown::comment(&[&judgement], "deadweight.toml");
+    assert!(text.starts_with(markdown::MARK) && text.contains("js\\|on"), "{text}");
+    assert!(!text.contains("<script>") && !text.contains("@root"), "{text}");
+    assert!(text.contains("| 🔴 | js\\|on | allocations | 500 → 510 | +2.0 % |"), "{text}");
+    let many: Vec<Judgement> = (0..900).map(|_| judgement.clone()).collect();
+    let text = markdown::comment(&many.iter().collect::<Vec<_>>(), "deadweight.toml");
+    assert!(
+        text.chars().count() < 60_000 && text.trim_end().ends_with("</details>"),
+        "{}",
+        text.len()
+    );
+}

@@ -1,0 +1,201 @@
+//! `ci`: its verdicts on real programs, its exit status, and what it writes for those who read it in a job.
+
+use crate::support::{Bench, Said, deadweight, live, said};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Operations that allocate and compute; `PLANT`: one more allocation of each.
+const PROGRAM: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noipa)) static unsigned long operation(int i) {
+    char *a = malloc(64); __asm__ volatile("" : : "r"(a) : "memory");
+    memset(a, i, 64);
+#ifdef PLANT
+    char *b = malloc(32); /* planted */
+    __asm__ volatile("" : : "r"(b) : "memory");
+    free(b);
+#endif
+    unsigned long s = a[7];
+    for (int k = 0; k < 20000; k++) s = s * 6364136223846793005ul + k;
+    free(a);
+    return s;
+}
+int main(void) {
+    unsigned long s = 0;
+    for (int i = 0; i < 400; i++) s += operation(i);
+    return s == 1;
+}
+"#;
+
+/// Builds it; each build-id is another.
+fn build(bench: &Bench, name: &str, more: &[&str]) -> PathBuf {
+    let source = bench.file("work.c", PROGRAM);
+    let out = bench.path(name);
+    let id = format!(
+        "-Wl,--build-id=0x{}",
+        name.bytes().map(|b| format!("{b:02x}")).collect::<String>()
+    );
+    let done = Command::new("gcc")
+        .args(["-O2", "-g", &id, "-o"])
+        .arg(&out)
+        .arg(source)
+        .args(more)
+        .status();
+    assert!(done.unwrap().success());
+    out
+}
+
+fn ci(bench: &Bench, words: &[&str]) -> Said {
+    let mut command = deadweight();
+    command.args(["ci", "--width", "200"]).args(words).current_dir(bench.path("."));
+    said(&command.env_remove("GITHUB_ACTIONS").output().unwrap())
+}
+
+fn judgements(json: &Path) -> Vec<Value> {
+    serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap()
+}
+
+#[test]
+fn one_more_allocation_per_operation_is_red_at_its_line_and_can_be_accepted() {
+    live!();
+    let bench = Bench::new();
+    build(&bench, "base", &[]);
+    build(&bench, "head", &["-DPLANT"]);
+    let words = ["--base", "./base", "--head", "./head", "--budget", "2s"];
+    let files = ["--export-json", "j.json", "--comment", "c.md", "--sarif", "s.sarif"];
+    let red = ci(&bench, &[&words[..], &files].concat());
+    assert_eq!(red.code, 1, "{}{}", red.out, red.err);
+    assert!(red.out.contains("WORSE  head: allocations grew by 100 %"), "{}", red.out);
+    let found = &judgements(&bench.path("j.json"))[0];
+    let change = &found["changes"][0];
+    assert_eq!(
+        (change["name"].as_str(), change["row"].as_str()),
+        (Some("allocations"), Some("allocation"))
+    );
+    assert_eq!(
+        (change["head"].as_f64(), change["sites"][0]["line"].as_u64()),
+        (Some(800.0), Some(8)),
+        "{change}"
+    );
+    assert_eq!(found["confirmed"], true);
+    let comment = std::fs::read_to_string(bench.path("c.md")).unwrap();
+    assert!(comment.contains("## 🔴 head: allocations grew by 100 %"), "{comment}");
+    let sarif: Value =
+        serde_json::from_slice(&std::fs::read(bench.path("s.sarif")).unwrap()).unwrap();
+    let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["region"]["startLine"], 8, "{sarif}");
+    // As the text itself says.
+    let rule = red.out.lines().skip_while(|line| !line.contains("[[accepted]]")).map(str::trim);
+    let rule = rule
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("...", "names are kept")
+        .replace("20YY-MM-DD", "2999-01-01");
+    let rules = format!(
+        "{rule}\n[[accepted]]\ncount = 'allocated-bytes'\nreason = 'r'\nuntil = 2999-01-01\n"
+    );
+    bench.file("deadweight.toml", rules);
+    let accepted = ci(&bench, &words);
+    assert_eq!(accepted.code, 0, "{}{}", accepted.out, accepted.err);
+    assert!(accepted.out.contains("accepted until 2999-01-01: names are kept"), "{}", accepted.out);
+}
+
+#[test]
+fn another_build_of_the_same_source_is_green_and_the_same_build_is_not_run() {
+    live!();
+    let bench = Bench::new();
+    let base = build(&bench, "base", &[]);
+    build(&bench, "again", &[]);
+    let green = ci(
+        &bench,
+        &["--base", "./base", "--head", "./again", "--budget", "2s", "--export-json", "j.json"],
+    );
+    assert_eq!(green.code, 0, "{}{}", green.out, green.err);
+    let found = judgements(&bench.path("j.json"));
+    let steady = found[0]["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|c| c["name"] == "allocations" && c["base"] == 400.0);
+    assert!(steady, "allocations were judged: {found:?}");
+    std::fs::copy(base, bench.path("copy")).unwrap();
+    let same =
+        ci(&bench, &["--base", "./base", "--head", "./copy", "--export-json", "j.json", "--", "x"]);
+    assert_eq!(same.code, 0);
+    assert!(same.out.contains("no verdict can come of this"), "{}", same.out);
+    assert_eq!(judgements(&bench.path("j.json"))[0]["state"], "same-program");
+}
+
+#[test]
+fn what_cannot_be_judged_is_an_error_that_says_what_to_do() {
+    live!();
+    let bench = Bench::new();
+    for (words, text) in [
+        (vec![], "give --base COMMAND --head COMMAND, or workloads in deadweight.toml"),
+        (vec!["--base", "true", "--head", "./no-such"], "no-such"),
+        (
+            vec!["--base", "true", "--head", "false", "--budget", "1s"],
+            "use -i to compare it anyway",
+        ),
+        (vec!["--base", "true"], "--head"),
+        (vec!["--config", "none.toml"], "none.toml"),
+    ] {
+        let refused = ci(&bench, &words);
+        assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{words:?}: {}", refused.err);
+        assert!(refused.err.contains(text), "{words:?}: {}", refused.err);
+    }
+    bench.file("deadweight.toml", "[workload.parse]\nbase = 'true'\nlimit = '2 %'\n");
+    let refused = ci(&bench, &[]);
+    assert!(refused.err.contains("unknown key `limit`"), "{}", refused.err);
+    bench.file("deadweight.toml", "[workload.parse]\nbase = 'true'\n");
+    let refused = ci(&bench, &["--workload", "pars"]);
+    assert!(refused.err.contains("did you mean `parse`?"), "{}", refused.err);
+}
+
+/// A repository with the program in two commits, of which the second has more to do.
+fn repository(bench: &Bench) {
+    bench.file("work.c", PROGRAM);
+    let script = "set -e; git init -q .; git add work.c; git -c user.name=a -c user.email=a@b commit -qm one; \
+                  sed -i 's/#ifdef PLANT/#if 1/' work.c; git -c user.name=a -c user.email=a@b commit -qam two";
+    let done =
+        Command::new("sh").args(["-c", script]).current_dir(bench.path(".")).status().unwrap();
+    assert!(done.success());
+}
+
+#[test]
+fn the_action_builds_both_commits_and_annotates_the_line() {
+    live!();
+    let bench = Bench::new();
+    repository(&bench);
+    let here = bench.path(".").canonicalize().unwrap();
+    let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ci/judge");
+    let folder = Path::new(env!("CARGO_BIN_EXE_deadweight")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let run = |build: &str| {
+        let mut command = Command::new(&judge);
+        command.current_dir(&here).env("PATH", &path).env("GITHUB_ACTIONS", "true");
+        command.env("GITHUB_WORKSPACE", &here).env("GITHUB_STEP_SUMMARY", here.join("summary.md"));
+        command
+            .env("GITHUB_OUTPUT", here.join("output"))
+            .env("DEADWEIGHT_COMMENT", here.join("comment.md"));
+        command.env("DEADWEIGHT_SARIF", here.join("d.sarif")).env("INPUT_ARGUMENTS", "--budget 2s");
+        said(&command.env("INPUT_BUILD", build).env("INPUT_RUN", "./work 1").output().unwrap())
+    };
+    let red = run("gcc -O2 -g -o work work.c");
+    assert_eq!(red.code, 1, "{}{}", red.out, red.err);
+    let annotation = red.out.lines().find(|line| line.starts_with("::error ")).unwrap_or_default();
+    assert!(annotation.contains("file=work.c,line=8,title=work%3A allocations"), "{}", red.out);
+    let read = |name: &str| std::fs::read_to_string(here.join(name)).unwrap();
+    assert_eq!(read("output"), "verdict=regressed\n");
+    assert_eq!(read("summary.md"), read("comment.md"));
+    let left = Command::new("git").args(["worktree", "list"]).current_dir(&here).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&left.stdout).lines().count(),
+        1,
+        "the base's worktree is gone"
+    );
+    let broken = run("false");
+    assert!(broken.code == 2 && broken.err.contains("does not build"), "{}", broken.err);
+}

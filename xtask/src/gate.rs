@@ -1,0 +1,76 @@
+//! The project's own gate: does it analyse slower, or do more for it, than at the commit in `bench/base`?
+//!
+//! Builds both versions and judges them by `deadweight ci` with the rules in `deadweight.toml`. To accept a growth, name a
+//! later commit in `bench/base`, or add an `[[accepted]]` there. Does not judge what the analysis finds: tests do.
+
+use crate::repository::Repository;
+use std::path::Path;
+use std::process::Command;
+
+/// The file with the commit that this version is compared with.
+const BASE: &str = "bench/base";
+/// Where the base is built, and its traces are.
+const FOLDER: &str = "target/gate";
+
+/// Judges this version.
+pub(crate) fn run(repository: &Repository) -> Result<(), String> {
+    let text = repository.read(BASE)?;
+    let base = text.split_whitespace().next().ok_or(format!("{BASE} has no commit"))?;
+    let folder = repository.path(FOLDER);
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{FOLDER}: {e}"))?;
+    let mut known = Command::new("git");
+    known.args(["cat-file", "-e", &format!("{base}^{{commit}}")]);
+    if !ended_well(repository, &mut known)? {
+        println!(
+            "SKIPPED gate: this clone does not have the commit {base} of {BASE}: fetch the whole history"
+        );
+        return Ok(());
+    }
+    let source = folder.join("source");
+    check_out(repository, base, &source)?;
+    repository.run("cargo", &["build", "--release", "--quiet", "-p", "deadweight"])?;
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--quiet", "-p", "deadweight"])
+        .env("CARGO_TARGET_DIR", folder.join("build"))
+        .current_dir(&source)
+        .status()
+        .map_err(|e| format!("cargo: {e}"))?;
+    if !built.success() {
+        return Err(format!("the base {base} does not build"));
+    }
+    let head = repository.path("target/release/deadweight");
+    let trace = folder.join("round-trips.dwt");
+    record(repository, &head, &folder, &trace)?;
+    let judge = Command::new(&head)
+        .args(["ci", "--config", "deadweight.toml"])
+        .env("DEADWEIGHT_BASE", folder.join("build/release"))
+        .current_dir(repository.path("."))
+        .status()
+        .map_err(|e| format!("deadweight ci: {e}"))?;
+    if judge.success() { Ok(()) } else { Err(format!("deadweight ci ended with {judge}")) }
+}
+
+/// The files of a commit in a folder of their own.
+fn check_out(repository: &Repository, commit: &str, source: &Path) -> Result<(), String> {
+    if source.exists() {
+        std::fs::remove_dir_all(source).map_err(|e| format!("{}: {e}", source.display()))?;
+    }
+    std::fs::create_dir_all(source).map_err(|e| format!("{}: {e}", source.display()))?;
+    let line = format!("git archive {commit} | tar -x -C '{}'", source.display());
+    repository.run("sh", &["-c", &line])
+}
+
+/// A recording of some hundred thousand events, which both versions read.
+fn record(repository: &Repository, head: &Path, folder: &Path, trace: &Path) -> Result<(), String> {
+    let program = folder.join("workload");
+    let words = [&*head.to_string_lossy(), &*trace.to_string_lossy(), &*program.to_string_lossy()]
+        .map(str::to_owned);
+    repository.run("gcc", &["-O2", "-o", &words[2], "bench/workload.c"])?;
+    repository
+        .run(&words[0], &["record", "-q", "-o", &words[1], "--", &words[2], "pingpong", "20000"])
+}
+
+fn ended_well(repository: &Repository, command: &mut Command) -> Result<bool, String> {
+    let output = command.current_dir(repository.path(".")).output();
+    output.map(|output| output.status.success()).map_err(|e| format!("git: {e}"))
+}
