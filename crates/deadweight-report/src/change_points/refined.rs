@@ -16,6 +16,7 @@
 use super::disturbances::{LASTING, undisturbed};
 use super::segment::Segment;
 use super::{ChangePoint, Options, is_finite, weak_points};
+use std::collections::BTreeSet;
 
 /// The probability that a point's span aims at.
 const CONFIDENCE: f64 = 0.95;
@@ -71,35 +72,27 @@ impl<'a> Levels<'a> {
 
     /// Moves each split to the best place between its neighbours, and drops it if there is none.
     fn move_splits(&mut self) {
-        let mut number = 0;
-        while number < self.splits.len() {
-            let (start, end) = self.around(number);
+        let mut moved: Vec<usize> = Vec::with_capacity(self.splits.len());
+        for number in 0..self.splits.len() {
+            let start = moved.last().copied().unwrap_or(0);
+            let end = self.splits.get(number + 1).copied().unwrap_or(self.values.len());
             let gains = gains(&self.values[start..end]);
-            match gains.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a }) {
-                Some((place, _)) => {
-                    self.splits[number] = start + place;
-                    number += 1;
-                }
-                None => drop(self.splits.remove(number)),
-            }
+            let best = gains.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a });
+            moved.extend(best.map(|(place, _)| start + place));
         }
+        self.splits = moved;
         self.segments = segments(self.values, &self.splits);
     }
 
     /// Removes the split with the highest p value until all are significant, then those that change too little.
     fn remove_weak(&mut self, options: &Options) {
-        let mut tested: Vec<Tested> = self.segments.windows(2).map(Tested::of).collect();
-        while let Some(number) = weakest(&tested, options) {
-            self.splits.remove(number);
+        let mut tested = Tests::new(&self.segments);
+        while let Some(number) = tested.weakest(options) {
             tested.remove(number);
-            let next = self.segments.remove(number + 1);
-            self.segments[number] = self.segments[number].joined(&next);
-            for neighbour in [number.checked_sub(1), Some(number)].into_iter().flatten() {
-                if let Some(pair) = self.segments.get(neighbour..neighbour + 2) {
-                    tested[neighbour] = Tested::of(pair);
-                }
-            }
         }
+        let remain = |number: &usize| tested.splits[*number].is_some();
+        self.splits = (0..self.splits.len()).filter(remain).map(|n| self.splits[n]).collect();
+        self.segments = segments(self.values, &self.splits);
     }
 
     /// A split as a point of the series, of which `kept` values are here.
@@ -144,6 +137,7 @@ impl<'a> Levels<'a> {
 }
 
 /// A split between two levels.
+#[derive(Copy, Clone)]
 struct Tested {
     p: f64,
     /// [`ChangePoint::magnitude`].
@@ -151,24 +145,100 @@ struct Tested {
 }
 
 impl Tested {
-    /// The first two segments.
-    fn of(segments: &[Segment]) -> Self {
-        let [a, b] = [&segments[0], &segments[1]];
+    fn of(a: &Segment, b: &Segment) -> Self {
         // Not a number for equal values: no change.
         let p = Some(a.sample_p(b)).filter(|p| !p.is_nan()).unwrap_or(1.0);
         Self { p, size: ChangePoint::at(0, p, a, b).magnitude() }
     }
 }
 
-/// The number of the split to remove next; None if all may remain.
-fn weakest(tested: &[Tested], options: &Options) -> Option<usize> {
-    let numbered = || tested.iter().enumerate();
-    let (highest, test) = numbered().max_by(|a, b| a.1.p.total_cmp(&b.1.p))?;
-    if test.p > options.max_p {
-        return Some(highest);
+/// The splits that remain, each with its test, and in order of both values: a long series has thousands of weak ones.
+struct Tests {
+    /// None where it was removed.
+    splits: Vec<Option<Tested>>,
+    /// The segment before each split, and one more; those of removed splits are joined to one before.
+    segments: Vec<Segment>,
+    by_p: BTreeSet<(u64, usize)>,
+    by_size: BTreeSet<(u64, usize)>,
+    /// The splits before and after a remaining one; `usize::MAX` for none.
+    around: Vec<[usize; 2]>,
+}
+
+impl Tests {
+    fn new(segments: &[Segment]) -> Self {
+        let splits = segments.len().saturating_sub(1);
+        let mut tests = Self {
+            splits: vec![None; splits],
+            segments: segments.to_vec(),
+            by_p: BTreeSet::new(),
+            by_size: BTreeSet::new(),
+            around: (0..splits)
+                .map(|n| [n.wrapping_sub(1), if n + 1 < splits { n + 1 } else { usize::MAX }])
+                .collect(),
+        };
+        (0..splits).for_each(|number| tests.test(number));
+        tests
     }
-    let (least, test) = numbered().min_by(|a, b| a.1.size.total_cmp(&b.1.size))?;
-    (test.size < options.min_magnitude).then_some(least)
+
+    /// The number of the split to remove next; None if all may remain.
+    fn weakest(&self, options: &Options) -> Option<usize> {
+        let (_, highest) = *self.by_p.last()?;
+        if self.splits[highest]?.p > options.max_p {
+            return Some(highest);
+        }
+        let (_, least) = *self.by_size.first()?;
+        (self.splits[least]?.size < options.min_magnitude).then_some(least)
+    }
+
+    fn remove(&mut self, number: usize) {
+        self.forget(number);
+        let [before, after] = self.around[number];
+        let next = self.segments[self.end(number)];
+        let first = self.start(number);
+        self.segments[first] = self.segments[first].joined(&next);
+        if let Some(around) = self.around.get_mut(before) {
+            around[1] = after;
+        }
+        if let Some(around) = self.around.get_mut(after) {
+            around[0] = before;
+        }
+        [before, after].into_iter().filter(|n| *n != usize::MAX).for_each(|n| self.test(n));
+    }
+
+    /// Tests a split, perhaps again.
+    fn test(&mut self, number: usize) {
+        self.forget(number);
+        let [a, b] = [self.start(number), self.end(number)].map(|at| self.segments[at]);
+        let tested = Tested::of(&a, &b);
+        self.by_p.insert((key(tested.p), number));
+        self.by_size.insert((key(tested.size), number));
+        self.splits[number] = Some(tested);
+    }
+
+    fn forget(&mut self, number: usize) {
+        if let Some(tested) = self.splits[number].take() {
+            self.by_p.remove(&(key(tested.p), number));
+            self.by_size.remove(&(key(tested.size), number));
+        }
+    }
+
+    /// The segment before a split: it begins with the one after the split before.
+    fn start(&self, number: usize) -> usize {
+        match self.around[number][0] {
+            usize::MAX => 0,
+            before => before + 1,
+        }
+    }
+
+    /// The segment after a split.
+    fn end(&self, number: usize) -> usize {
+        number + 1
+    }
+}
+
+/// A number that is not negative, as an integer of the same order.
+fn key(value: f64) -> u64 {
+    value.max(0.0).to_bits()
 }
 
 fn segments(values: &[f64], splits: &[usize]) -> Vec<Segment> {

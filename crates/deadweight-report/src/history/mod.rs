@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 pub const SCHEMA: u32 = 1;
 /// A change needs this many values before it, and as many after it.
 pub const LASTING: usize = 3;
+/// Changes are looked for in the last so many commits: twenty a day for three years. So a history is shown at once, however
+/// long it is.
+pub const SEARCHED: usize = 20_000;
 
 /// A kept run.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +63,8 @@ pub struct History {
     pub machines: Vec<Machine>,
     /// Which of them this history is of, from 1.
     pub machine: usize,
-    /// How many commits there are: `points` may have the last of them only, but changes were looked for in all.
+    /// How many commits there are: `points` may have the last of them only, but changes were looked for in all, or in the
+    /// last [`SEARCHED`].
     pub commits: usize,
     /// The rows of the ledger that occur, the largest of the newest commit first.
     pub rows: Vec<Row>,
@@ -199,7 +203,8 @@ pub fn history(workload: &str, runs: &[Run<'_>], machine: usize) -> Option<Histo
     let (accounts, mut points) = commits::points(runs.iter().filter(|run| run.machine == chosen));
     let rows = in_order(&accounts, &mut points);
     let series = series(&points);
-    let (new_series, events) = (new_series(&series), found::events(&points, &rows, &series));
+    let searched = last(&series, points.len().saturating_sub(SEARCHED));
+    let (new_series, events) = (new_series(&series), found::events(&points, &rows, &searched));
     let rows = rows
         .into_iter()
         .map(|account| Row { name: row_name(&account, &account).to_owned(), account });
@@ -322,6 +327,15 @@ fn series(points: &[Point]) -> Vec<Series> {
         }
     }
     series
+}
+
+/// The points from this one on, in their series.
+fn last(series: &[Series], first: usize) -> Vec<Series> {
+    let part = |series: &Series| Series {
+        method: series.method,
+        indices: series.indices.iter().copied().filter(|index| *index >= first).collect(),
+    };
+    series.iter().map(part).collect()
 }
 
 fn new_series(series: &[Series]) -> Vec<NewSeries> {

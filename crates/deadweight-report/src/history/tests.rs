@@ -154,6 +154,25 @@ fn a_new_method_begins_a_series_and_one_run_of_it_cuts_none() {
 }
 
 #[test]
+fn the_end_of_a_very_long_history_is_searched() {
+    let commits: Vec<String> = (0..SEARCHED + 1000).map(|i| format!("c{i}")).collect();
+    // A change before the part that is searched, and one in it.
+    let level = |i| match i {
+        0..500 => 100_000,
+        500..SEARCHED => 120_000,
+        _ => 150_000,
+    };
+    let run =
+        |(i, commit): (usize, &'_ String)| level(i) + i as u64 % 7 * 100 + commit.len() as u64;
+    let ns: Vec<u64> = commits.iter().enumerate().map(run).collect();
+    let runs: Vec<Run<'_>> =
+        (1..).zip(commits.iter().zip(&ns)).map(|(at, (c, ns))| self::run(c, at, *ns)).collect();
+    let found = history("w", &runs, 1).unwrap();
+    let indices: Vec<usize> = found.events.iter().map(|change| change.event.index).collect();
+    assert_eq!((indices, found.points.len()), (vec![SEARCHED], SEARCHED + 1000));
+}
+
+#[test]
 fn odd_histories_have_no_events() {
     assert_eq!(history("w", &[], 1), None);
     let found = history("w", &[Run::default(), Run::default()], 1).unwrap();

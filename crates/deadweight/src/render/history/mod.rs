@@ -14,7 +14,7 @@ use super::archive::moment;
 use super::page::{Ink, Line, Page, Sheet, fitted, shortened};
 use super::quantity::{count, percent, time};
 use deadweight_report::change_points::events::Kind;
-use deadweight_report::history::{Change, Dirty, History, LASTING, Point};
+use deadweight_report::history::{Change, Dirty, History, LASTING, Point, SEARCHED};
 use sparkline::sparkline;
 
 /// Columns of the names of rows.
@@ -291,6 +291,11 @@ fn changes(sheet: &mut Sheet, history: &History, shown: Shown<'_>) {
         let place = place(change, history);
         let text = [sentence(change), place].into_iter().filter(|text| !text.is_empty());
         sheet.paragraph(line, 3, ink(change), &text.collect::<Vec<_>>().join("; "));
+    }
+    if history.commits > SEARCHED {
+        let text =
+            format!("changes were looked for in the last {} commits", count(SEARCHED as u64));
+        sheet.line(Line::default().push(Ink::Faint, &text));
     }
     if all.iter().any(|change| change.event.kind == Kind::Slower) {
         let mut line = Line::default();
