@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,7 +66,9 @@ def peak(entry):
     """The largest resident set of a process, in bytes."""
     lines = (entry / "status").read_text().splitlines()
     # A process that has just ended has none.
-    return max((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM")), default=0)
+    return max(
+        (1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM")), default=0
+    )
 
 
 def table(folder, name, fs):
@@ -97,18 +100,17 @@ def timed(work):
     return time.monotonic() - start, result
 
 
-def by_workers(fs, rounds):
-    """The wall times of one worker and of two, alternating."""
+def by_workers(source, destination, rounds):
+    """The least wall times of one worker and of two, alternating."""
     times = {1: [], 2: []}
     for number in range(rounds):
         for workers in times:
-            to = f"tables/{workers}-{number}"
+            to = (destination[0], f"{destination[1]}/{workers}-{number}")
             more = {"workers": workers, "traces_per_shard": 50, "labels": LABELS}
-            seconds, result = timed(
-                lambda to=to, more=more: fleet.weigh_all((fs, "traces"), (fs, to), **more)
-            )
+            work = partial(fleet.weigh_all, source, to, **more)
+            seconds, result = timed(work)
             times[workers].append(seconds)
-    return times, result
+    return min(times[1]), min(times[2]), result
 
 
 def memory(fs):
@@ -163,14 +165,13 @@ def main():
         fs = pyarrow.fs.S3FileSystem(**server.options)
         upload(folder, fs, "traces")
         fs.create_dir("tables")
-        times, result = by_workers(fs, options.rounds)
+        one, two, result = by_workers((fs, "traces"), (fs, "tables"), options.rounds)
         rows = check(f"tables/2-{options.rounds - 1}", fs, reports, damaged)
-        one, two = min(times[1]), min(times[2])
         print(
             f"{result.runs} recordings, {size / MIB:.0f} MiB, {result.damaged} damaged; {rows} rows of ledgers "
             f"as in single reports. Load average {load:.1f} at the start.\n"
         )
-        print("| | s | of one worker's |\n|---|---:|---:|")
+        print("| from S3 | s | of one worker's |\n|---|---:|---:|")
         print(f"| single reports, one after another | {single:.1f} | |")
         print(f"| one worker (minimum of {options.rounds}) | {one:.1f} | 1 |")
         print(f"| two workers | {two:.1f} | {two / one:.2f} |\n")
@@ -178,6 +179,10 @@ def main():
         for size, found in memory(fs):
             print(f"| {size} | {found.worker / MIB:.0f} MiB | {found.command / MIB:.0f} MiB |")
     local = Path(tempfile.mkdtemp(prefix="deadweight-tables-"))
+    files = pyarrow.fs.LocalFileSystem()
+    one, two, _ = by_workers((files, str(folder)), (files, f"{local}-times"), options.rounds)
+    print("\n| from files | s | of one worker's |\n|---|---:|---:|")
+    print(f"| one worker | {one:.1f} | 1 |\n| two workers | {two:.1f} | {two / one:.2f} |")
     fleet.weigh_all(folder, local, workers=2, labels=LABELS)
     ray.shutdown()
     print("\n| query | rows | s |\n|---|---:|---:|")

@@ -168,7 +168,7 @@ fn a_table_has_a_column_for_each_field() {
 #[test]
 fn the_page_of_the_tables_is_up_to_date() {
     let all = serde_json::to_value(schemars::schema_for!(Tables)).unwrap();
-    let mut page = include_str!("page.md").to_owned();
+    let mut page = include_str!("page.template").to_owned();
     for table in Table::ALL {
         let text: std::collections::BTreeMap<_, _> = described(&all, table).collect();
         page += &format!(
