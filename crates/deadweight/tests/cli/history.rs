@@ -23,7 +23,9 @@ pub(crate) fn noisy(seed: &mut u64, ns: f64) -> u64 {
             seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         sum += (*seed >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
     }
-    (ns * (1.0 + 0.01 * sum)) as u64
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small time")]
+    let ns = (ns * (1.0 + 0.01 * sum)) as u64;
+    ns
 }
 
 /// One run each of so many commits; from the commit `at` on, `allocation` takes 5 % of the total more.
