@@ -312,6 +312,47 @@ mod tests {
         assert_eq!(find_refined(&series, &options)[0].index, 30);
     }
 
+    /// The rule of [`Tests`] without its order: each removal looks at all others.
+    fn removed_one_by_one(segments: &[Segment], options: &Options) -> Vec<usize> {
+        let mut numbers: Vec<usize> = (0..segments.len() - 1).collect();
+        let mut segments = segments.to_vec();
+        loop {
+            let tests: Vec<Tested> =
+                segments.windows(2).map(|pair| Tested::of(&pair[0], &pair[1])).collect();
+            let order = || tests.iter().enumerate();
+            let highest = order().max_by(|a, b| a.1.p.total_cmp(&b.1.p));
+            let least = order().min_by(|a, b| a.1.size.total_cmp(&b.1.size));
+            let weak = highest
+                .filter(|(_, test)| test.p > options.max_p)
+                .or(least.filter(|(_, test)| test.size < options.min_magnitude));
+            let Some((at, _)) = weak else { return numbers };
+            numbers.remove(at);
+            let next = segments.remove(at + 1);
+            segments[at] = segments[at].joined(&next);
+        }
+    }
+
+    #[test]
+    fn weak_splits_are_removed_in_order_of_their_tests() {
+        for seed in 1..40_u32 {
+            let mut state = seed;
+            let mut next = || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                f64::from(state >> 16) / 65_536.0
+            };
+            let level = |i: i32| f64::from(100 + i / 30 * i32::try_from(seed % 7).unwrap());
+            let values: Vec<f64> = (0..200).map(|i| level(i) + 4.0 * next()).collect();
+            let splits: Vec<usize> = (1..50).map(|n| n * 4).collect();
+            let segments = segments(&values, &splits);
+            let options = Options { max_p: 1e-3, ..Options::refined() };
+            let expected = removed_one_by_one(&segments, &options);
+            let mut levels = Levels::new(&values, splits.clone());
+            levels.remove_weak(&options);
+            let expected: Vec<usize> = expected.iter().map(|number| splits[*number]).collect();
+            assert_eq!(levels.splits, expected, "{seed}");
+        }
+    }
+
     #[test]
     fn odd_series_have_no_points() {
         for series in [&[][..], &[1.0], &[0.0; 50], &[1.0, f64::NAN, 2.0], &[1.0, 2.0, 3.0]] {

@@ -36,20 +36,22 @@ fn noisy(seed: &mut u64, ns: f64) -> u64 {
             seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         sum += (*seed >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
     }
-    (ns * (1.0 + 0.01 * sum)) as u64
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small time")]
+    let ns = (ns * (1.0 + 0.01 * sum)) as u64;
+    ns
 }
 
 /// 40 commits; from the 20th on, the row `allocation` takes 5 % of the total more.
 fn planted(seed: u64) -> Vec<Run<'static>> {
     let mut seed = seed;
-    let run = |(at, commit): (usize, &'static &'static str)| {
+    let run = |(at, commit): (i64, &'static &'static str)| {
         let more = if at < 20 { 0.0 } else { 50_000.0 };
         let work = noisy(&mut seed, 800_000.0);
         let allocation = noisy(&mut seed, 200_000.0 + more);
         let rows = vec![("net-work", work), ("allocation", allocation), ("observer", 70_000)];
-        Run { rows, ..run(commit, 1000 + at as i64, work + allocation) }
+        Run { rows, ..run(commit, 1000 + at, work + allocation) }
     };
-    COMMITS.iter().enumerate().map(run).collect()
+    (0..).zip(&COMMITS).map(run).collect()
 }
 
 fn commits(history: &History) -> Vec<&str> {
