@@ -7,8 +7,8 @@
 //! Names of tables and columns are a contract: new columns are fine, renamed ones need a new [`TABLES_VERSION`]. Times
 //! are integer nanoseconds, shares 0 to 1.
 
-use crate::account::AccountId;
 use crate::report::{Basis, How, Report};
+use crate::wording::shell_word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -275,7 +275,7 @@ fn run_row(run: &str, report: &Report, origin: &Origin) -> RunRow {
         time: origin.time,
         kind: origin.kind,
         source: origin.source,
-        command: quoted(&report.command),
+        command: report.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
         subject: report.subject.name.clone(),
         language: report.subject.language.clone(),
         producer: report.subject.producer.clone(),
@@ -384,23 +384,6 @@ impl How {
             Self::Measured => "measured",
         }
     }
-}
-
-/// Words as one line that a shell reads as the same words.
-fn quoted(words: &[String]) -> String {
-    let plain = |word: &str| {
-        !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_-./=:,+@%".contains(c))
-    };
-    let one = |word: &String| match plain(word) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(one).collect::<Vec<_>>().join(" ")
-}
-
-/// The accounts in the order of a ledger, for consumers that want a column for each.
-pub fn accounts() -> impl Iterator<Item = &'static str> {
-    AccountId::all().map(AccountId::id)
 }
 
 #[cfg(test)]

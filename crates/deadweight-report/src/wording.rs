@@ -65,6 +65,16 @@ pub fn percent(part: Ns, whole: Ns) -> String {
     if share > 0.0 && share < 0.5 { "below 1 %".into() } else { format!("{share:.0} %") }
 }
 
+/// A word as a shell reads it.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-+=./:,@%^".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// The word that differs from `word` in two letters at most, if the rest is enough to tell.
 #[must_use]
 pub fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {

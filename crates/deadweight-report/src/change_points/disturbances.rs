@@ -2,6 +2,8 @@
 //!
 //! Not for outliers among the runs of one commit; see `stats::spread`.
 
+use crate::stats::median::median_of;
+
 /// A level has at least this many values, one after the other. Fewer are a disturbance.
 pub(super) const LASTING: usize = 3;
 /// Values of one level differ by at most this many standard deviations.
@@ -30,21 +32,13 @@ pub(super) fn undisturbed(series: &[f64]) -> Vec<usize> {
 /// count, and few disturbances hardly do.
 fn deviation(series: &[f64]) -> f64 {
     let steps: Vec<f64> = series.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    let typical = match median(&steps) {
+    let typical = match median_of(&steps) {
         // Most values are equal.
         step if step <= 0.0 => steps.iter().sum::<f64>() / steps.len().max(1) as f64,
         step => step,
     };
     // Of normal values: half of the steps are within 0.6745 of their deviation, which is the root of 2 times as large.
     typical / 0.6745 / std::f64::consts::SQRT_2
-}
-
-/// 0 of none.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = |i: usize| sorted.get(i).copied().unwrap_or_default();
-    middle(sorted.len().saturating_sub(1) / 2).midpoint(middle(sorted.len() / 2))
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl Default for Options {
 
 impl Options {
     /// For [`find_refined`]: changes of 2 % at least. Smaller ones are mostly a machine whose speed wanders: with 1 %
-    /// such series have ten times as many false points (simulated in `tests/planted_changes.rs`).
+    /// such series have ten times as many false points (simulated in `examples/planted_changes`).
     #[must_use]
     pub fn refined() -> Self {
         Self { max_p: 1e-4, min_magnitude: 0.02, ..Self::default() }

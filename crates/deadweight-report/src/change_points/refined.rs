@@ -27,7 +27,7 @@ const ROUNDS: usize = 8;
 
 /// The change points of a series, in order. None if a value is not finite.
 ///
-/// Better than [`find`](super::find) for a few dozen values: see `tests/planted_changes.rs`. A change is found once it
+/// Better than [`find`](super::find) for a few dozen values: see `examples/planted_changes`. A change is found once it
 /// has lasted three values. Use it with [`Options::refined`].
 #[must_use]
 pub fn find_refined(series: &[f64], options: &Options) -> Vec<ChangePoint> {

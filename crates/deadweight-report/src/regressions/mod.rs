@@ -136,8 +136,8 @@ pub struct Judgement {
     pub state: State,
     /// Changes that matter, worst first.
     pub changes: Vec<Change>,
-    /// The least growth of the time that this measurement could show, as a part.
-    pub floor: f64,
+    /// How precisely the growth of the time is known: half the width of its 95 % interval, as a part.
+    pub precision: f64,
     /// The layout noise, if it was measured: as a part of the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<f64>,
@@ -162,40 +162,43 @@ pub struct Case<'a> {
     pub layout: Option<f64>,
 }
 
-/// Whether a measurement shows anything worse: then a second one must confirm it.
+/// The judgement by one measurement. If it is red, a second one must confirm it.
 #[must_use]
-pub fn is_suspect(case: &Case<'_>, measured: &Measurement) -> bool {
-    changes(case, measured, &comparison(measured)).iter().any(|change| change.state.is_red())
-}
-
-/// The judgement by one measurement, or by two of which the second was made because the first was suspect.
-#[must_use]
-pub fn judge(case: &Case<'_>, first: &Measurement, second: Option<&Measurement>) -> Judgement {
-    let comparison = comparison(first);
-    let mut found = changes(case, first, &comparison);
-    let mut notes = Vec::new();
-    if let Some(second) = second {
-        let again = changes(case, second, &self::comparison(second));
-        confirm(&mut found, &again, &mut notes);
-    }
-    let floor = times::floor(&found);
-    let mut state = found.iter().map(|change| change.state).max().unwrap_or_default();
-    let limit = case.limits().time.max(case.layout.unwrap_or(0.0));
-    if state <= State::Unchanged && floor > limit {
-        state = State::Inconclusive;
-    }
-    notes.extend(comparison.unlike.iter().cloned());
-    found.sort_by(|a, b| b.state.cmp(&a.state).then(b.growth.abs().total_cmp(&a.growth.abs())));
-    Judgement {
+pub fn judge(case: &Case<'_>, measured: &Measurement) -> Judgement {
+    let comparison = comparison(measured);
+    let changes = changes(case, measured, &comparison);
+    let judgement = Judgement {
         schema: SCHEMA,
         workload: case.workload.to_owned(),
-        state,
-        changes: found,
-        floor,
+        precision: times::precision(&changes),
         layout: case.layout,
+        notes: comparison.unlike.clone(),
         comparison,
-        confirmed: second.is_some(),
-        notes,
+        changes,
+        ..Judgement::default()
+    };
+    judgement.concluded(case)
+}
+
+impl Judgement {
+    /// The same with what a second, independent measurement shows too: only that is red.
+    #[must_use]
+    pub fn confirmed_by(mut self, case: &Case<'_>, second: &Measurement) -> Self {
+        confirm(&mut self.changes, &judge(case, second).changes, &mut self.notes);
+        self.confirmed = true;
+        self.concluded(case)
+    }
+
+    /// Its state, and its changes in order, worst first.
+    fn concluded(mut self, case: &Case<'_>) -> Self {
+        self.state = self.changes.iter().map(|change| change.state).max().unwrap_or_default();
+        let limit = case.limits().time.max(case.layout.unwrap_or(0.0));
+        if self.state <= State::Unchanged && self.precision > limit {
+            self.state = State::Inconclusive;
+        }
+        let size = |change: &Change| change.growth.abs();
+        self.changes.sort_by(|a, b| b.state.cmp(&a.state).then(size(b).total_cmp(&size(a))));
+        self
     }
 }
 

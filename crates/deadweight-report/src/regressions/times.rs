@@ -114,8 +114,8 @@ fn change(
     }
 }
 
-/// The least growth that the times could show: half the width of the narrowest interval.
-pub(super) fn floor(changes: &[Change]) -> f64 {
+/// Half the width of the narrowest interval of a time.
+pub(super) fn precision(changes: &[Change]) -> f64 {
     let times = changes.iter().filter(|change| change.kind == Kind::Time);
     let half = |change: &Change| {
         let [low, high] = change.interval.map(|end| 1.0 + end);

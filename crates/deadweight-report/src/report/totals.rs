@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
     /// What: `calls` (system calls), `calls/read` (those of one name), `bytes-read`, `bytes-written`, `page-faults`,
-    /// `major-faults` (with a read from storage), `processes`, `threads`, `execs`, `allocations`, `allocated-bytes`.
+    /// `major-faults` (with a read from storage), `processes`, `threads`, `execs`.
     pub name: String,
     /// The number in one run; of several traced runs the median.
     pub value: u64,

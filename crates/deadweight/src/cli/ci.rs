@@ -37,7 +37,7 @@ pub struct Ci {
     /// The file of rules. Default: deadweight.toml, if there is one.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Runs of each without tracing. `auto`: until the factor is known to ±0.5 %, or for a third of --budget.
+    /// Runs of each without tracing. `auto`: until the factor is known to ±0.5 %, or for half of --budget.
     #[arg(short, long, value_name = "N|auto", default_value = "auto")]
     pub runs: Runs,
     /// Warm-up runs of each, which are not counted.

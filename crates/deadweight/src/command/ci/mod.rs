@@ -8,17 +8,18 @@ mod measure;
 mod same;
 mod wanted;
 
+use super::archive::now;
 use super::destination::Destination;
 use super::page;
 use crate::cli::Ci;
 use crate::failure::Failure;
 use crate::recorder::Recorder;
+use crate::render::history::day;
 use crate::render::{self, judgement};
 use deadweight_report::regressions::policy::Policy;
-use deadweight_report::regressions::{Case, Judgement, State, is_suspect, judge, same_program};
+use deadweight_report::regressions::{Case, Judgement, State, judge, same_program};
 use deadweight_report::report::Report;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 use wanted::Wanted;
 
 /// Exit code when something is worse.
@@ -140,55 +141,12 @@ fn judge_one(
         None => recorder.insert(Recorder::ready()?),
     };
     let layout = options.layout.map(|n| layout::noise(options, wanted, n)).transpose()?;
-    let today = today();
+    let today = day(now());
     let case = Case { workload: &wanted.name, policy, today: &today, layout };
     let first = measure::measure(options, wanted, recorder)?;
-    let second = match is_suspect(&case, &first) {
-        true => Some(measure::measure(options, wanted, recorder)?),
-        false => None,
-    };
-    let judgement = judge(&case, &first, second.as_ref());
+    let mut judgement = judge(&case, &first);
+    if judgement.state.is_red() {
+        judgement = judgement.confirmed_by(&case, &measure::measure(options, wanted, recorder)?);
+    }
     Ok(Judged { judgement, head: first.head.report })
-}
-
-/// Today in UTC, as `2026-12-31`.
-fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    date(seconds / 86_400)
-}
-
-/// The date so many days after 1970 began.
-fn date(mut days: u64) -> String {
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    format!("{year:04}-{month:02}-{:02}", days + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn days_become_dates() {
-        assert_eq!(date(0), "1970-01-01");
-        assert_eq!(date(19_782), "2024-02-29");
-        assert_eq!(date(19_783), "2024-03-01");
-        assert_eq!(date(20_818), "2026-12-31");
-        assert_eq!(date(20_819), "2027-01-01");
-    }
 }

@@ -7,6 +7,7 @@ use super::{day, place, sentence};
 use crate::render::archive::{COMMIT, short};
 use crate::render::page::printable;
 use deadweight_report::history::{Change, History, Point};
+use deadweight_report::wording::shell_word;
 
 /// A bisection.
 #[derive(Clone, Debug)]
@@ -69,7 +70,7 @@ pub fn render(history: &History, change: &Change, bisection: &Bisection<'_>) -> 
         None => remark("run this in the program's repository"),
     }
     let folder = bisection.folder();
-    let shown = word(&folder);
+    let shown = shell_word(&folder);
     text.push_str(&format!(
         "git worktree add --detach {shown} {good} && (cd {shown} && {build}) &&\ngit bisect start {bad} {good} &&\n\
          git bisect run sh -c {}\n",
@@ -131,11 +132,12 @@ impl Bisection<'_> {
         match inside.filter(|_| !several) {
             Some(path) => {
                 let path = path.strip_prefix("./").unwrap_or(path);
-                let other = word(&format!("{folder}/{path}"));
-                let rest = line.strip_prefix(&word(program)).or_else(|| line.strip_prefix(program));
+                let other = shell_word(&format!("{folder}/{path}"));
+                let rest =
+                    line.strip_prefix(&shell_word(program)).or_else(|| line.strip_prefix(program));
                 Sides::Program(format!("{other}{}", rest.unwrap_or_default()))
             }
-            None => Sides::Folder(format!("cd {} && {line}", word(folder))),
+            None => Sides::Folder(format!("cd {} && {line}", shell_word(folder))),
         }
     }
 }
@@ -162,19 +164,13 @@ fn condition(change: &Change, history: &History) -> (String, &'static str) {
 fn line(words: &[String]) -> String {
     match words {
         [alone] => alone.clone(),
-        _ => words.iter().map(|each| word(each)).collect::<Vec<_>>().join(" "),
+        _ => words.iter().map(|each| shell_word(each)).collect::<Vec<_>>().join(" "),
     }
 }
 
 /// A build command that ends as its last part does.
 fn grouped(build: &str) -> String {
     if build.contains([';', '&', '|']) { format!("{{ {build}; }}") } else { build.to_owned() }
-}
-
-/// A word that a shell reads as it is.
-fn word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }
 }
 
 /// A text in single quotes.
@@ -234,7 +230,7 @@ mod tests {
         for text in ["a b", "it's", "$HOME `x` \\ \"q\"", "ä"] {
             let inner = format!("printf %s {}", double(text));
             assert_eq!(said(&format!("sh -c {}", quoted(&inner))), text);
-            assert_eq!(said(&format!("printf %s {}", word(text))), text);
+            assert_eq!(said(&format!("printf %s {}", shell_word(text))), text);
         }
     }
 }

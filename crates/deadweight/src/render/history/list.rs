@@ -1,11 +1,12 @@
 //! All workloads of an archive, one in a line.
 
+use super::day;
 use super::sparkline::sparkline;
-use super::{day, things};
 use crate::render::archive::{COMMIT, short};
 use crate::render::page::{Ink, Line, Page, Sheet, columns, fitted};
 use crate::render::quantity::time;
 use deadweight_report::history::Summary;
+use deadweight_report::wording::things;
 
 /// Columns of the longest name of a workload, and of a sparkline.
 const NAME: usize = 28;

@@ -12,9 +12,10 @@ pub(crate) use sentence::{commit, place, sentence, signed, signed_percent, word}
 
 use super::archive::moment;
 use super::page::{Ink, Line, Page, Sheet, fitted, shortened};
-use super::quantity::{count, percent, time};
+use super::quantity::{percent, time};
 use deadweight_report::change_points::events::Kind;
 use deadweight_report::history::{Change, Dirty, History, LASTING, Point, SEARCHED};
+use deadweight_report::wording::{count, things};
 use sparkline::sparkline;
 
 /// Columns of the names of rows.
@@ -326,11 +327,6 @@ pub(crate) fn precision(ns: u64, low: u64, high: u64, clean_runs: u32) -> String
 pub(crate) fn day(seconds: i64) -> String {
     let text = moment(seconds);
     text.split(' ').next().unwrap_or_default().to_owned()
-}
-
-/// `1 commit`, `4 003 runs`.
-fn things(n: u64, one: &str) -> String {
-    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ pub mod annotations;
 pub mod markdown;
 
 use super::page::{Ink, Line, Page, Sheet};
-use super::quantity;
+use super::quantity::{self, percent};
 use deadweight_report::account::row_name;
 use deadweight_report::regressions::{Change, Judgement, Kind, State};
 use deadweight_report::report::Site;
@@ -104,8 +104,10 @@ fn ink(state: State) -> Ink {
 #[must_use]
 pub fn sentence(judgement: &Judgement) -> String {
     let worst = judgement.changes.first();
-    let floor = judgement.floor.max(judgement.layout.unwrap_or(0.0));
-    let could_see = format!("a growth of {} would have been seen", percent(floor));
+    let known = format!("the time's growth is known to ± {}", percent(judgement.precision));
+    let layout = judgement.layout.map_or(String::new(), |part| {
+        format!("; the layout in memory alone changes it by up to {}", percent(part))
+    });
     match (judgement.state, worst) {
         (State::SameProgram, _) => {
             "the same program with the same input: no verdict can come of this".into()
@@ -113,7 +115,7 @@ pub fn sentence(judgement: &Judgement) -> String {
         (State::Regressed, Some(worst)) => {
             let row = row_name(&worst.row, &worst.row);
             let of = match (worst.kind, row.is_empty()) {
-                (Kind::Row, _) | (_, true) => String::new(),
+                (Kind::Row | Kind::Count, _) | (_, true) => String::new(),
                 _ => format!(", mostly {row}"),
             };
             let twice =
@@ -130,10 +132,9 @@ pub fn sentence(judgement: &Judgement) -> String {
             format!("{} grew by {}, {}", worst.label(), percent(worst.growth), worst.why)
         }
         (State::Inconclusive, _) => format!(
-            "the times vary too much: only a growth of {} would have been seen; a longer --budget or a quieter machine helps",
-            percent(floor)
+            "the times vary too much: {known} only{layout}; give a longer --budget, or a quieter machine"
         ),
-        _ => format!("nothing grew beyond its limit; {could_see}"),
+        _ => format!("nothing grew beyond its limit; {known}{layout}"),
     }
 }
 
@@ -175,15 +176,6 @@ pub(super) fn grown(change: &Change) -> String {
     }
     let sign = if change.growth < 0.0 { "−" } else { "+" };
     format!("{sign}{}", percent(change.growth.abs()))
-}
-
-/// Per cent with two digits that matter.
-fn percent(part: f64) -> String {
-    let value = part * 100.0;
-    match value {
-        value if value < 9.95 => format!("{value:.1} %"),
-        _ => format!("{value:.0} %"),
-    }
 }
 
 /// Interval, limit, row and reason.

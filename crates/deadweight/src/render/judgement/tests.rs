@@ -38,7 +38,7 @@ fn red() -> Judgement {
         state: State::Regressed,
         changes: vec![change, time],
         confirmed: true,
-        floor: 0.004,
+        precision: 0.004,
         ..Judgement::default()
     }
 }
@@ -47,9 +47,9 @@ const PAGE: Page = Page { width: 100, colour: false, unicode: true };
 
 #[test]
 fn a_regression_is_one_sentence_its_numbers_its_line_and_what_to_do() {
-    let ok = Judgement { workload: "other".into(), floor: 0.004, ..Judgement::default() };
+    let ok = Judgement { workload: "other".into(), precision: 0.004, ..Judgement::default() };
     expect![[r#"
-        WORSE  js|on: allocations grew by 2.0 %, mostly allocation; a second measurement shows it too
+        WORSE  js|on: allocations grew by 2.0 %; a second measurement shows it too
             allocations           500 → 510               +2.0 %    limit 0.5 %, row allocation
               parse<T> at /w/src/parse.rs:41, 10 more
             To accept it, say why and until when in deadweight.toml:
@@ -59,7 +59,7 @@ fn a_regression_is_one_sentence_its_numbers_its_line_and_what_to_do() {
               up-to = "3 %"
               reason = "..."
               until = 20YY-MM-DD
-        ok  other: nothing grew beyond its limit; a growth of 0.4 % would have been seen
+        ok  other: nothing grew beyond its limit; the time's growth is known to ± 0.4 %
     "#]]
     .assert_eq(&terminal(&[&red(), &ok], PAGE, "deadweight.toml"));
 }

@@ -4,6 +4,7 @@ use crate::render::page::{Ink, Line, Sheet, columns, fitted};
 use crate::render::quantity::{Scale, beside, count, percent, time};
 use crate::running::program::EXEC;
 use deadweight_report::report::{CountBasis, Inside, Report, RequestPart, Row, Runs, ServiceInfo};
+use deadweight_report::wording::shell_word;
 
 /// Widest share of a line that a command may take, in columns out of 100.
 const COMMAND_SHARE: usize = 60;
@@ -61,16 +62,7 @@ pub(crate) fn command_line(command: &[String]) -> String {
     {
         return script.strip_prefix(EXEC).unwrap_or(script).to_owned();
     }
-    command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell would need it.
-fn quoted(word: &str) -> String {
-    let bare = |c: char| c.is_alphanumeric() || "_-+=./:,@%^".contains(c);
-    if !word.is_empty() && word.chars().all(bare) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// The subject, if it is not the command itself.
