@@ -122,6 +122,17 @@ impl Failure {
         }
     }
 
+    /// The same with the exit code of a verb that compares, not the shell's code for a missing command.
+    #[must_use]
+    pub fn of_comparison(self) -> Self {
+        match self {
+            Self::Run(error @ deadweight_record::Error::Exec { .. }) => {
+                Self::Unknown(error.to_string())
+            }
+            failure => failure,
+        }
+    }
+
     /// Whether the reader of our output has closed it, which is not an error.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {

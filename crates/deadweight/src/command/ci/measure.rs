@@ -51,12 +51,7 @@ pub(super) fn measure(
         true => recorder.record_in_series(&mut series, request),
         false => recorder.record(request),
     })
-    .map_err(|failure| match failure {
-        Failure::Run(error @ deadweight_record::Error::Exec { .. }) => {
-            Failure::Unknown(error.to_string())
-        }
-        failure => failure,
-    })?;
+    .map_err(Failure::of_comparison)?;
     let of = wanted.of.as_deref().map(str::parse::<Of>).transpose().map_err(Failure::Unknown)?;
     let head = ran.pop().map(|runs| side(runs, of.as_ref())).transpose()?.unwrap_or_default();
     let base = ran.pop().map(|runs| side(runs, of.as_ref())).transpose()?.unwrap_or_default();

@@ -393,12 +393,7 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
         None => Err(Failure::Unknown("--no-why makes no traced runs".into())),
     });
     // The exit code is that of `compare`, not the shell's code for a missing command.
-    ran.map_err(|failure| match failure {
-        Failure::Run(error @ deadweight_record::Error::Exec { .. }) => {
-            Failure::Unknown(error.to_string())
-        }
-        failure => failure,
-    })
+    ran.map_err(Failure::of_comparison)
 }
 
 /// Which sides are traced: those that differ, unless all ledgers are needed.

@@ -5,7 +5,7 @@ use super::sparkline::sparkline;
 use crate::render::archive::{COMMIT, short};
 use crate::render::page::{Ink, Line, Page, Sheet, columns, fitted};
 use crate::render::quantity::time;
-use deadweight_report::history::Summary;
+use deadweight_report::history::{LASTING, Summary};
 use deadweight_report::wording::things;
 
 /// Columns of the longest name of a workload, and of a sparkline.
@@ -34,7 +34,8 @@ pub fn list(workloads: &[Summary], page: Page) -> String {
         line.push(Ink::Place, &sparkline(&workload.each_ns, bars, page.unicode));
         line.pad_to(at + 2 + bars + 1);
         match workload.events {
-            0 => line.push(Ink::Faint, "steady"),
+            0 if workload.commits < 2 * LASTING => line.push(Ink::Faint, "too few"),
+            0 => line.push(Ink::Faint, "no change"),
             n => line.push(Ink::Doubt, &things(n as u64, "change")),
         };
         sheet.line(&line);

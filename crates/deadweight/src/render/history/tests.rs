@@ -101,14 +101,19 @@ fn few_commits_and_odd_points_are_said() {
 #[test]
 fn a_list_names_each_workload_once() {
     let names = commits(24);
-    let workloads = [planted(&names, 50_000, 0).summary(), planted(&names[..8], 0, 0).summary()];
+    let of = |count, more| planted(&names[..count], more, 0).summary();
+    let workloads = [of(24, 50_000), of(8, 0), of(4, 0)];
     let text = list(&workloads, PAGE);
     let said: Vec<&str> = text.lines().collect();
     assert!(
         said[0].starts_with("sort big.txt  24 runs  ") && said[0].ends_with("1 change"),
         "{text}"
     );
-    assert!(said[1].ends_with("steady") && said.iter().all(|line| columns(line) <= 80), "{text}");
+    assert!(said[2].ends_with("too few"), "{text}");
+    assert!(
+        said[1].ends_with("no change") && said.iter().all(|line| columns(line) <= 80),
+        "{text}"
+    );
 }
 
 #[test]
