@@ -11,8 +11,9 @@
 )]
 
 use deadweight_archive::{Archive, Filter, Kept};
+use deadweight_report::account::AccountId;
 use deadweight_report::report::{CleanRuns, Count, Interval, Report, Row, Runs};
-use deadweight_report::tables::{Origin, accounts};
+use deadweight_report::tables::Origin;
 use std::time::Instant;
 
 /// Runs in one transaction.
@@ -91,7 +92,7 @@ fn main() {
 /// A run: times that wander by 10 % without a random generator.
 fn run(report: &Report, number: u64) -> Kept {
     let ns = |base: u64, at: u64| base + (number * 7_919 + at * 104_729) % (base / 10);
-    let names: Vec<&str> = accounts().take(12).collect();
+    let names: Vec<&str> = AccountId::all().take(12).map(AccountId::id).collect();
     let ledger: Vec<Row> = (1..)
         .zip(names)
         .map(|(at, account)| Row {
