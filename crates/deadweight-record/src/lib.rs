@@ -44,8 +44,8 @@ pub use error::Error;
 pub use fuzz_entry::read_as_any;
 pub use launch::signals::{Interrupts, interrupted};
 pub use launch::{
-    Argument, CleanRun, Count, Outcome, Probe, Register, Request, Stream, Substitute, confine,
-    find, run_clean,
+    Argument, CallFilter, CleanRun, Count, FilteredCall, Outcome, Probe, Register, Request, Stream,
+    Substitute, confine, find, run_clean,
 };
 pub use plan::{Capability, Checkup, Lack, Level, MachineHazard, Plan, Rung, doctor};
 pub use procfs::machine;

@@ -8,9 +8,11 @@
 //! dispositions and mask, and inherits none of the recorder's descriptors. Privileges stay as they
 //! are; `confine` drops those of the recorder afterwards. A run without tracing needs no barrier.
 
+mod call_filter;
 mod clean;
 mod confine;
 pub(crate) mod descriptor_limit;
+mod environment;
 mod lost_cpu_time;
 mod outcome;
 mod refusal;
@@ -24,6 +26,7 @@ use crate::clock::{self, now};
 use crate::descriptors::pipe;
 use crate::error::Error;
 use crate::procfs::memory_budget::oom_score;
+pub use call_filter::{CallFilter, FilteredCall};
 pub use clean::{CleanRun, run_clean};
 pub use confine::confine;
 use deadweight_trace::ids::Tid;
@@ -89,12 +92,15 @@ struct Child {
     streams: [Option<RawFd>; 3],
     dir: Option<CString>,
     substitute: Option<Prepared>,
+    filter: Option<call_filter::Prepared>,
     candidates: Vec<*const libc::c_char>,
     argv: Vec<*const libc::c_char>,
+    /// None for the recorder's own.
+    environment: Option<Vec<*const libc::c_char>>,
     /// `sh`, a place for the candidate, the arguments: for a script without an interpreter line.
     script_argv: Vec<*const libc::c_char>,
-    /// Owns the strings of `argv`; `RequestedProgram` owns the candidates.
-    _words: Vec<CString>,
+    /// Owns the strings of `argv` and of the environment; `RequestedProgram` owns the candidates.
+    _words: [Vec<CString>; 2],
 }
 
 /// When the child becomes the program.
@@ -118,6 +124,7 @@ const AT_DIRECTORY: i32 = -1;
 const NOWHERE: i32 = -2;
 const AT_SUBSTITUTE: i32 = -3;
 const AT_BARRIER: i32 = -4;
+const AT_FILTER: i32 = -5;
 
 impl ChildMessage {
     fn read(from: &mut File) -> Option<Self> {
@@ -241,6 +248,7 @@ impl Child {
         go: StartWhen,
     ) -> Result<(Self, RequestedProgram, (File, File)), Error> {
         let argv = c_strings(&request.argv)?;
+        let environment = environment::changed(&request.environment)?;
         let candidates = candidates(&request.argv)?;
         let dir = request.dir.as_ref().map(|d| c_string(d.as_os_str())).transpose()?;
         let prepare = |s: &Substitute| s.prepare(&candidates, request.dir.as_deref());
@@ -262,10 +270,12 @@ impl Child {
             }),
             dir,
             substitute,
+            filter: request.filter.as_ref().map(CallFilter::prepare),
             candidates: candidates.iter().map(|c| c.as_ptr()).collect(),
             argv: pointers(&argv),
+            environment: environment.as_deref().map(pointers),
             script_argv,
-            _words: argv,
+            _words: [argv, environment.unwrap_or_default()],
         };
         let dir = request.dir.clone().unwrap_or_default();
         let requested = RequestedProgram { name: request.argv[0].clone(), dir, candidates };
@@ -302,6 +312,11 @@ impl Child {
             {
                 self.fail(errno, AT_SUBSTITUTE);
             }
+            if let Some(filter) = &self.filter
+                && let Err(errno) = filter.install()
+            {
+                self.fail(errno, AT_FILTER);
+            }
             if let StartWhen::Released { .. } = self.go {
                 self.send(libc::getpid(), AT_BARRIER);
             }
@@ -329,10 +344,13 @@ impl Child {
         unsafe extern "C" {
             static environ: *const *const libc::c_char;
         }
+        // SAFETY: reads the recorder's environment, which nothing changes meanwhile.
+        let own = unsafe { environ };
+        let environment = self.environment.as_ref().map_or(own, Vec::as_ptr);
         let mut failed = (libc::ENOENT, NOWHERE);
         for (at, path) in (0..).zip(&self.candidates) {
             // SAFETY: pointers into strings that outlive this, in arrays that end with a null.
-            unsafe { libc::execve(*path, self.argv.as_ptr(), environ) };
+            unsafe { libc::execve(*path, self.argv.as_ptr(), environment) };
             match errno() {
                 // The file exists, so its interpreter or loader is missing. SAFETY: as above.
                 libc::ENOENT if unsafe { libc::access(*path, libc::F_OK) } == 0 => {
@@ -345,7 +363,7 @@ impl Child {
                     self.script_argv[1] = *path;
                     // SAFETY: as above.
                     unsafe {
-                        libc::execve(c"/bin/sh".as_ptr(), self.script_argv.as_ptr(), environ);
+                        libc::execve(c"/bin/sh".as_ptr(), self.script_argv.as_ptr(), environment);
                     }
                     self.fail(errno(), at);
                 }

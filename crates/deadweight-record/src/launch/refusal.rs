@@ -1,6 +1,6 @@
 //! Explains why a program could not be started.
 
-use super::{AT_DIRECTORY, AT_SUBSTITUTE, ChildMessage};
+use super::{AT_DIRECTORY, AT_FILTER, AT_SUBSTITUTE, ChildMessage};
 use crate::error::Error;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -23,6 +23,10 @@ impl RequestedProgram {
         let Self { name, dir, candidates } = self;
         if at == AT_SUBSTITUTE {
             let what = "cannot put a copy in the binary's place".into();
+            return Error::System { what, source };
+        }
+        if at == AT_FILTER {
+            let what = "cannot make system calls of the program succeed without happening".into();
             return Error::System { what, source };
         }
         if at == AT_DIRECTORY {

@@ -1,6 +1,6 @@
 //! The request: what to run and what to record. `launch` runs it.
 
-use super::Substitute;
+use super::{CallFilter, Substitute};
 use deadweight_trace::probe::ProbeKind;
 use std::ffi::OsString;
 use std::fs::File;
@@ -28,6 +28,10 @@ pub struct Request {
     pub counting: Option<Duration>,
     /// A copy that replaces a binary during the run.
     pub substitute: Option<Substitute>,
+    /// System calls that succeed without happening.
+    pub filter: Option<CallFilter>,
+    /// Variables of its environment that differ from the recorder's: name and value.
+    pub environment: Vec<(OsString, OsString)>,
     /// A run without tracing is killed after this time.
     pub limit: Option<Duration>,
 }

@@ -39,6 +39,16 @@ pub fn memory_left() -> u64 {
     groups.chain(machine).chain(own).min().unwrap_or(u64::MAX)
 }
 
+/// Lets all threads allocate from one heap if the address space is limited: glibc reserves 64 MiB of addresses for each
+/// thread's own, and none would be left for the next thread. Call it before the first thread starts.
+pub(crate) fn save_addresses() {
+    #[cfg(target_env = "gnu")]
+    if addresses_left("0").is_some() {
+        // SAFETY: sets a number in the allocator.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
+}
+
 /// Returns unused heap memory to the kernel, where the allocator can.
 pub fn trim_heap() {
     #[cfg(target_env = "gnu")]

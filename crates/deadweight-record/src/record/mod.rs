@@ -32,7 +32,7 @@ use crate::perf::ring::Ring;
 use crate::plan::Plan;
 use crate::plan::rung::Level;
 use crate::procfs;
-use crate::procfs::memory_budget::oom_score;
+use crate::procfs::memory_budget::{oom_score, save_addresses};
 use crate::ptrace;
 use crate::session::calibrate::Cold;
 use crate::session::counting::Reading;
@@ -49,7 +49,7 @@ use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 pub use attached::{AttachRequest, attach};
 use decoder::decode;
@@ -71,6 +71,7 @@ pub fn record_in(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     plan.allows_recording()?;
+    save_addresses();
     if plan.rung.level == Level::Stops {
         return ptrace::record(|| series.stop_costs(), request, plan.facts(), sink);
     }
@@ -270,23 +271,32 @@ fn run_threads(
         let wake = &wake;
         let (to_retire, retired) = mpsc::channel();
         if session.user_access.is_some() {
-            scope.spawn(move || {
+            spawned(scope, move || {
                 fork_burst::retire(&retired, &shared.fork_burst, &shared.ended, deferred_close)
-            });
+            })?;
         }
         let to = DrainOutput { decoder: to_decoder, retired: to_retire };
-        scope.spawn(move || drain(session, shared, wake, priority, &to, &spent));
-        let sampler = scope.spawn(move || sample_proc(root, shared, priority));
+        spawned(scope, move || drain(session, shared, wake, priority, &to, &spent))?;
+        // A thread that cannot be started ends the others, which would wait for the program forever.
+        let over = |failed| {
+            shared.ended.store(true, Ordering::SeqCst);
+            wake.ring();
+            failed
+        };
+        let sampler = spawned(scope, move || sample_proc(root, shared, priority)).map_err(over)?;
+        let sampler = sampler.thread().clone();
+        let unpark = sampler.clone();
         // The thread that waits for the program also releases it, as in a clean run.
-        let waiter = scope.spawn(move || {
+        let waiter = spawned(scope, move || {
             shared.this_thread_records();
             let ended = until();
             shared.end.store(ended.as_ref().map_or(1, |e| e.end), Ordering::SeqCst);
             shared.ended.store(true, Ordering::SeqCst);
-            sampler.thread().unpark();
+            unpark.unpark();
             wake.ring();
             ended
         });
+        let waiter = waiter.map_err(over).inspect_err(|_| sampler.unpark())?;
         // All other threads run.
         priority.lower();
         begin(follow);
@@ -304,6 +314,16 @@ fn run_threads(
         priority.lift();
         waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// Starts a thread of the recorder.
+fn spawned<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    thread: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, Error> {
+    let cannot =
+        |source| Error::System { what: "cannot start a thread of the recorder".into(), source };
+    thread::Builder::new().spawn_scoped(scope, thread).map_err(cannot)
 }
 
 /// Locks, even if another thread panicked: that panic reaches the caller anyway.
