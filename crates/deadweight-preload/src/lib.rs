@@ -1,0 +1,62 @@
+//! Shared libraries that leave a cost out of a program: the other half of a proof.
+//!
+//! A *proof run* runs a program in pairs, once as it is and once with a cost left out, and compares output
+//! and time. A library that is loaded with `LD_PRELOAD` leaves the cost out: it takes the place of functions
+//! of the C library. This crate holds the bytes of these libraries. It starts no program and draws no
+//! conclusions.
+//!
+//! The sources are in `src/library`. They are compiled by `build.rs`, each to a library of its own, without
+//! std: they use what the program's C library has, glibc or musl. They must be right before they are fast, and
+//! where they cannot be, the rule is: the output differs, so that the comparison refuses. What each library
+//! cannot keep is written at the top of its `mod.rs`.
+
+#![forbid(unsafe_code)]
+
+// Compiled by `build.rs`. It is named here so that `cargo fmt` formats it.
+#[cfg(any())]
+mod library;
+
+/// Environment variable with the path of a file.
+///
+/// Each library appends one byte to it in every process that loads it. An empty file means: the library had
+/// no effect (a static program, or one that does not pass its environment on).
+pub const LOADED: &str = "DEADWEIGHT_PRELOADED";
+
+/// One of the libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// Changes nothing. The other side of a pair loads it, so that the cost of loading cancels out.
+    Nothing,
+    /// An allocator that does the least: the cost of `malloc` and `free` left out.
+    Allocator,
+    /// Small reads and writes are collected: the cost of many small system calls left out.
+    ///
+    /// A glibc before 2.34 has `dlsym` in a library of its own: `libdl.so.2` has to be preloaded, too. Without it
+    /// the dynamic linker refuses to start the program.
+    Buffers,
+}
+
+impl Library {
+    /// All libraries.
+    pub const ALL: [Library; 3] = [Library::Nothing, Library::Allocator, Library::Buffers];
+
+    /// The shared object. It is empty on a target that the libraries are not written for: all but x86-64 Linux.
+    #[must_use]
+    pub fn bytes(self) -> &'static [u8] {
+        match self {
+            Library::Nothing => include_bytes!(concat!(env!("OUT_DIR"), "/nothing.so")),
+            Library::Allocator => include_bytes!(concat!(env!("OUT_DIR"), "/allocator.so")),
+            Library::Buffers => include_bytes!(concat!(env!("OUT_DIR"), "/buffers.so")),
+        }
+    }
+
+    /// The name under which the bytes are written to a folder.
+    #[must_use]
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Library::Nothing => "libdeadweight_nothing.so",
+            Library::Allocator => "libdeadweight_allocator.so",
+            Library::Buffers => "libdeadweight_buffers.so",
+        }
+    }
+}

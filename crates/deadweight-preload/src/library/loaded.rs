@@ -1,0 +1,57 @@
+//! The constructor that all libraries have: one byte in a file says that the library was loaded.
+//!
+//! Uses system calls only: the C library's own constructors may not have run, and another library may have
+//! taken the place of `open` and `write`.
+
+use crate::{c, kernel};
+use core::ffi::{CStr, c_char, c_int, c_long};
+
+/// The variable `LOADED` of the crate, with the `=` that follows a name.
+const VARIABLE: &CStr = c"DEADWEIGHT_PRELOADED=";
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = start;
+
+/// glibc passes the arguments of `main`, and may call this before `environ` is set. musl passes nothing, and
+/// has set it.
+unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *const *const c_char) {
+    let known = c::environ;
+    let environment = if known.is_null() { envp } else { known };
+    if let Some(path) = find(environment) {
+        let errno = *c::__errno_location();
+        append(path);
+        c::set_errno(errno);
+    }
+    #[cfg(library = "allocator")]
+    crate::allocator::start();
+    #[cfg(library = "buffers")]
+    crate::buffers::start();
+}
+
+unsafe fn find(mut environment: *const *const c_char) -> Option<*const c_char> {
+    if environment.is_null() {
+        return None;
+    }
+    while !(*environment).is_null() {
+        let name = VARIABLE.to_bytes();
+        if (0..name.len()).all(|at| *(*environment).add(at) as u8 == name[at]) {
+            return Some((*environment).add(name.len()));
+        }
+        environment = environment.add(1);
+    }
+    None
+}
+
+unsafe fn append(path: *const c_char) {
+    const OPENAT: c_long = 257;
+    const WRITE: c_long = 1;
+    const CLOSE: c_long = 3;
+    const FROM_HERE: c_int = -100;
+    let flags = c::O_WRONLY | c::O_APPEND | c::O_CREAT | c::O_CLOEXEC;
+    let fd = kernel::call(OPENAT, FROM_HERE as usize, path as usize, flags as usize, 0o644);
+    if fd >= 0 {
+        kernel::call(WRITE, fd as usize, c".".as_ptr() as usize, 1, 0);
+        kernel::call(CLOSE, fd as usize, 0, 0, 0);
+    }
+}

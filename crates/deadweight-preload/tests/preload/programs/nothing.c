@@ -1,0 +1,2 @@
+// Does nothing.
+int main(void) { return 0; }
