@@ -94,7 +94,8 @@ INLINE struct place reserve(struct cpu *cpu, u64 size)
 		struct place place = place_at(ring, head);
 		if (unlikely(report)) {
 			struct lost *record = (struct lost *)place.header;
-			begin(&record->header, ktime_ns(), 0);
+			/* Not later than the record behind it, whose time is taken before its place. */
+			begin(&record->header, cpu->lost_until, 0);
 			record->count = lost;
 			__sync_fetch_and_add(&cpu->lost, -lost);
 			commit(&record->header, head, LOST, sizeof *record);
@@ -102,6 +103,7 @@ INLINE struct place reserve(struct cpu *cpu, u64 size)
 		}
 		return place;
 	}
+	cpu->lost_until = ktime_ns();
 	__sync_fetch_and_add(&cpu->lost, 1);
 	return none;
 }

@@ -28,7 +28,9 @@ struct cpu {
 	u64 stacks_until;
 	/* The ring's end when the recorder was woken last. */
 	u64 alarmed;
-	u64 unused[6];
+	/* When the latest record was lost. */
+	u64 lost_until;
+	u64 unused[5];
 	/* What the recorder has read of the ring, on a cache line of its own. */
 	u64 tail;
 	u64 unused_too[7];
