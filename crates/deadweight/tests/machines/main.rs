@@ -57,7 +57,9 @@ fn root_has_everything_on_another_kernel() {
     assert!(sleep.contains("asleep until a timer expired"), "{sleep}");
     assert!(!sleep.contains("no kernel symbols"), "{sleep}");
     let dense = guest.said("dense");
-    assert!(dense.contains("read was called 100 000 times"), "{dense}");
+    // An emulated machine may be too slow to keep all records; then it says so.
+    let whole = dense.contains("read was called 100 000 times");
+    assert!(whole || dense.contains("records were lost"), "{dense}");
     assert!(dense.contains("too frequent to be recorded one by one"), "{dense}");
 }
 
