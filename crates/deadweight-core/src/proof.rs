@@ -1,12 +1,13 @@
 //! Judges proofs (`--prove`), which compare runs with a cost and without it: the saving was measured, the code
 //! is needed, or neither was shown.
 //!
-//! A [`Removal`] is what may be removed from a binary; the caller runs it and returns a [`Trial`].
-//! `findings` chooses what to remove, `deadweight_code::removal` makes the bytes.
+//! A [`Removal`] is what runs can leave out; the caller runs the command and returns a [`Trial`].
+//! `findings::removals` chooses what to leave out.
 
 use crate::findings;
 use deadweight_report::compare::{self, Verdict};
-use deadweight_report::report::{Finding, How, Outcome, Proof, Removal, Report};
+use deadweight_report::report::{Finding, How, Means, Outcome, Proof, Removal, Report};
+use deadweight_report::stats::median::median_of;
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
 
@@ -16,14 +17,27 @@ const WORTH: f64 = 0.02;
 const MOST_OF_IT: f64 = 0.5;
 /// The class whose removal leaves instructions that do nothing in the hot loop itself.
 const CHECKS: &str = "bounds-checks";
+/// CPU time and memory that change by less than this are not worth a word.
+const CHANGED: f64 = 0.1;
 
-/// The result of running a binary with and without something.
+/// The result of running the command with and without something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// Wall times in pairs: unchanged, and without.
-    pub pairs: Vec<(Ns, Ns)>,
+    /// Runs in pairs: unchanged, and without.
+    pub pairs: Vec<(Timed, Timed)>,
     /// The outcome of the runs without it.
     pub ended: Ended,
+}
+
+/// What one run took.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timed {
+    /// Wall time.
+    pub wall: Ns,
+    /// CPU time, in user mode and in the kernel.
+    pub cpu: Ns,
+    /// Largest resident set, in bytes.
+    pub max_rss: u64,
 }
 
 /// The outcome of runs without something.
@@ -49,15 +63,21 @@ pub fn fewest() -> usize {
 #[must_use]
 pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
     let what = &removal.what;
-    let mut proof = Proof { removed: what.clone(), ..Proof::default() };
+    let means = removal.change.as_ref().ok().map(|change| change.means());
+    let mut proof = Proof { removed: what.clone(), means, ..Proof::default() };
     match &trial.ended {
         Ended::Untold(why) => {
-            proof.text = format!("not proved by removing {what}: {why}");
+            proof.text = format!("not proved by {} {what}: {why}", leaving_out(means));
+            return proof;
+        }
+        Ended::Otherwise(did) if means == Some(Means::PatchedCopy) => {
+            proof.outcome = Outcome::Needed;
+            proof.text = format!("without {what} the program {did}: it does needed work");
             return proof;
         }
         Ended::Otherwise(did) => {
-            proof.outcome = Outcome::Needed;
-            proof.text = format!("without {what} the program {did}: it does needed work");
+            let leaving = leaving_out(means);
+            proof.text = format!("not proved by {leaving} {what}: the program then {did}");
             return proof;
         }
         Ended::Alike | Ended::Silent => {}
@@ -66,36 +86,81 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
         Ended::Silent => "no output to compare, but the same exit status",
         _ => "same output",
     };
-    let series = |of: fn(&(Ns, Ns)) -> Ns| -> Vec<f64> {
+    let series = |of: fn(&(Timed, Timed)) -> Ns| -> Vec<f64> {
         trial.pairs.iter().map(|pair| of(pair).0.max(1) as f64).collect()
     };
-    let (ratio, verdict) = compare::judge(&[series(|p| p.0), series(|p| p.1)], true, 1, 1);
+    let walls = [series(|p| p.0.wall), series(|p| p.1.wall)];
+    let (ratio, verdict) = compare::judge(&walls, true, 1, 1);
     proof.pairs = u32::try_from(trial.pairs.len()).unwrap_or(u32::MAX);
     (proof.saving, proof.low, proof.high) = (1.0 - ratio.value, 1.0 - ratio.high, 1.0 - ratio.low);
+    proof.also = also(&trial.pairs);
     let pairs = things(proof.pairs.into(), "pair");
     let range = format!("{} to {}", number(proof.low), number(proof.high));
-    let left = left_over(class);
+    let leaving = leaving_out(means);
+    let said = format!("{pairs} of runs, {same}{}{}", besides(&proof.also), left_over(class));
     (proof.outcome, proof.text) = match verdict {
         Verdict::Faster => (
             Outcome::Measured,
             format!(
-                "measured: removing {what} saves {} % ({range}), {pairs} of runs, {same}{left}",
+                "{}: {leaving} {what} saves {} % ({range}), {said}",
+                if is_least(class, means) { "measured, at least" } else { "measured" },
                 number(proof.saving)
             ),
         ),
         Verdict::CannotTell => (
             Outcome::NotTried,
-            format!("not proved by removing {what}: {pairs} of runs are too few for a result"),
+            format!("not proved by {leaving} {what}: {pairs} of runs are too few for a result"),
         ),
-        Verdict::Slower | Verdict::NoDifference => (
-            Outcome::NoSaving,
-            format!("no saving shown by removing {what}: {range} %, {pairs} of runs, {same}{left}"),
-        ),
+        Verdict::Slower | Verdict::NoDifference => {
+            (Outcome::NoSaving, format!("no saving shown by {leaving} {what}: {range} %, {said}"))
+        }
     };
     proof
 }
 
-/// The part of the cost that the patched copy still has.
+fn leaving_out(means: Option<Means>) -> &'static str {
+    match means {
+        Some(Means::PatchedCopy) => "removing",
+        Some(Means::SkippedCalls) => "skipping",
+        Some(Means::Environment | Means::Library) | None => "leaving out",
+    }
+}
+
+/// What else the runs without it used: CPU time and memory, where they changed by more than a tenth.
+fn also(pairs: &[(Timed, Timed)]) -> Vec<String> {
+    let median = |of: &dyn Fn(&(Timed, Timed)) -> u64| -> f64 {
+        median_of(&pairs.iter().map(|pair| of(pair) as f64).collect::<Vec<_>>())
+    };
+    let change = |what: &str, before: f64, after: f64| {
+        let grown = after / before.max(1.0) - 1.0;
+        let worth = grown.abs() >= CHANGED && before > 0.0;
+        worth.then(|| match grown >= 1.0 {
+            true => format!("{what} ×{:.1}", grown + 1.0),
+            false => format!(
+                "{what} {}{:.0} %",
+                if grown < 0.0 { "−" } else { "+" },
+                grown.abs() * 100.0
+            ),
+        })
+    };
+    let wall = [median(&|p| p.0.wall.0), median(&|p| p.1.wall.0)];
+    let cpu = [median(&|p| p.0.cpu.0), median(&|p| p.1.cpu.0)];
+    // CPU time that follows the wall time says nothing new.
+    let moved = |[before, after]: [f64; 2]| after - before;
+    let matters = (moved(cpu) - moved(wall)).abs() >= CHANGED * wall[0];
+    let cpu = matters.then(|| change("CPU time", cpu[0], cpu[1])).flatten();
+    let memory = change("memory", median(&|p| p.0.max_rss), median(&|p| p.1.max_rss));
+    cpu.into_iter().chain(memory).collect()
+}
+
+fn besides(also: &[String]) -> String {
+    match also.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", also.join(", ")),
+    }
+}
+
+/// The part of the cost that those runs still have.
 fn left_over(class: &str) -> &'static str {
     match class {
         CHECKS => {
@@ -104,49 +169,95 @@ fn left_over(class: &str) -> &'static str {
         "atomics" => {
             "; they still count, without the lock prefix: not counting at all may save more"
         }
+        "allocation" => "; the program still calls an allocator: allocating less may save more",
+        "gc" => "; the program still allocates: allocating less may save more",
+        "first-touch" => "; it still touches as much memory: less may save more",
         _ => "",
     }
 }
 
-/// A removal that could not be tried.
+/// A removal that could not be tried. Of a finding whose cost is at most this share of the time.
 #[must_use]
-pub fn not_tried(removal: &Removal, why: &str) -> Proof {
-    judge("", removal, &Trial { pairs: Vec::new(), ended: Ended::Untold(why.to_owned()) })
+pub fn not_tried(removal: &Removal, why: &str, at_most: f64) -> Proof {
+    if removal.change.is_ok() {
+        return judge(
+            "",
+            removal,
+            &Trial { pairs: Vec::new(), ended: Ended::Untold(why.to_owned()) },
+        );
+    }
+    let text = format!(
+        "{} cannot be left out here: {why}; it is at most {} % of the time",
+        removal.what,
+        number(at_most)
+    );
+    Proof { removed: removal.what.clone(), text, ..Proof::default() }
 }
 
-/// Puts the proofs of findings, each with its index, into the report. `scale` converts the proofs' shares
-/// into shares of the report's time.
-pub fn settle(report: &mut Report, proofs: Vec<(usize, Proof)>, scale: f64) {
-    for (index, proof) in proofs {
-        if let Some(finding) = report.findings.get_mut(index) {
-            finding.proofs.push(proof);
+/// Puts proofs into the report, each with the indexes of its findings: runs that leave out a cost of several
+/// processes do so in all of them, and each finding has its predicted part of what that saves. `scale` converts the
+/// proofs' shares into shares of the report's time.
+pub fn settle(report: &mut Report, proofs: Vec<(Vec<usize>, Proof)>, scale: f64) {
+    let mut parts: Vec<f64> = vec![1.0; report.findings.len()];
+    for (indexes, mut proof) in proofs {
+        let together = indexes.len();
+        if together > 1 {
+            let processes = format!("{together} processes");
+            proof.text = format!("{}; the findings of {processes} together", proof.text);
+        }
+        let of = |index: &usize| report.findings.get(*index).map_or(0, |f| f.amount_ns);
+        let all = indexes.iter().map(of).sum::<u64>().max(1);
+        for (index, amount) in indexes.iter().map(|index| (*index, of(index))).collect::<Vec<_>>() {
+            if let Some(finding) = report.findings.get_mut(index) {
+                finding.proofs.push(proof.clone());
+                parts[index] = if together > 1 { amount as f64 / all as f64 } else { 1.0 };
+            }
         }
     }
     let net = report.net_ns;
+    for (finding, part) in report.findings.iter_mut().zip(parts) {
+        take_over(finding, scale * part, net);
+    }
     let (refuted, mut kept): (Vec<Finding>, Vec<Finding>) =
         report.findings.drain(..).partition(is_refuted);
-    for finding in &mut kept {
-        let said: Vec<String> = finding.proofs.iter().map(|proof| proof.text.clone()).collect();
-        finding.evidence.splice(0..0, said);
-        let measured = finding.proofs.iter().filter(|p| p.outcome == Outcome::Measured);
-        let Some(best) = measured.max_by(|a, b| a.saving.total_cmp(&b.saving)) else { continue };
-        let share = |saving: f64| (saving * scale).clamp(0.0, 1.0);
-        finding.how = How::Measured;
-        (finding.saving_share, finding.low, finding.high) =
-            (share(best.saving), share(best.low), share(best.high));
-        finding.saving_ns = Ns(net).part(finding.saving_share).0;
-    }
     findings::sort(&mut kept);
     report.findings = kept;
     report.withdrawn.extend(refuted);
 }
 
+/// Puts what proofs say into their finding. `scale` converts their shares into shares of the `net` time.
+fn take_over(finding: &mut Finding, scale: f64, net: u64) {
+    let said: Vec<String> = finding.proofs.iter().map(|proof| proof.text.clone()).collect();
+    finding.evidence.splice(0..0, said);
+    let measured = finding.proofs.iter().filter(|p| p.outcome == Outcome::Measured);
+    let Some(best) = measured.max_by(|a, b| a.saving.total_cmp(&b.saving)) else { return };
+    let share = |saving: f64| (saving * scale).clamp(0.0, 1.0);
+    let (saving, low, high) = (share(best.saving), share(best.low), share(best.high));
+    if is_least(&finding.class, best.means) {
+        finding.saving_share = finding.saving_share.max(saving);
+        finding.low = finding.low.max(low).min(finding.saving_share);
+        finding.high = finding.high.max(high);
+    } else {
+        finding.how = How::Measured;
+        (finding.saving_share, finding.low, finding.high) = (saving, low, high);
+    }
+    finding.saving_ns = Ns(net).part(finding.saving_share).0;
+}
+
+/// Whether these means leave a part of the cost: then the saving that they show is the least, and the predicted one stays.
+fn is_least(class: &str, means: Option<Means>) -> bool {
+    means != Some(Means::PatchedCopy) && !left_over(class).is_empty()
+}
+
 /// Whether most of a finding was tried, and no trial supports it.
 fn is_refuted(finding: &Finding) -> bool {
-    let in_vain = |proof: &&Proof| match proof.outcome {
-        Outcome::Needed => true,
-        // Instructions left in the loop hide what a compiler would gain.
-        Outcome::NoSaving => finding.class != CHECKS && proof.high < WORTH,
+    let in_vain = |proof: &&Proof| match (proof.outcome, proof.means) {
+        (Outcome::Needed, _) => true,
+        // Instructions left in the loop hide what a compiler would gain; and a setting or library that is not
+        // obeyed changes nothing.
+        (Outcome::NoSaving, Some(Means::PatchedCopy | Means::SkippedCalls)) => {
+            finding.class != CHECKS && proof.high < WORTH
+        }
         _ => false,
     };
     let share = |proof: &Proof| {
@@ -167,14 +278,20 @@ fn number(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use deadweight_report::report::{Change, Preloaded, SkippedCall};
     use expect_test::expect;
 
     fn removal(what: &str, share: f64) -> Removal {
-        Removal { what: what.into(), image: "/app".into(), share, patches: Ok(Vec::new()) }
+        let change = Ok(Change::Patches("/app".into(), Vec::new()));
+        Removal { what: what.into(), share, change }
+    }
+
+    fn timed(wall: u64) -> Timed {
+        Timed { wall: Ns(wall), cpu: Ns(wall), max_rss: 1 << 20 }
     }
 
     fn trial(pairs: u64, with: u64, without: u64) -> Trial {
-        let pair = |i| (Ns(with + i * 37 % 11), Ns(without + i * 53 % 11));
+        let pair = |i| (timed(with + i * 37 % 11), timed(without + i * 53 % 11));
         Trial { pairs: (0..pairs).map(pair).collect(), ended: Ended::Alike }
     }
 
@@ -209,7 +326,7 @@ mod tests {
             .map(|(i, (share, _))| removal(&i.to_string(), *share))
             .collect();
         let mut report = report(class, &removals);
-        let proofs = removals.iter().zip(trials).map(|(r, (_, t))| (0, judge(class, r, t)));
+        let proofs = removals.iter().zip(trials).map(|(r, (_, t))| (vec![0], judge(class, r, t)));
         settle(&mut report, proofs.collect(), 1.0);
         report
     }
@@ -229,6 +346,86 @@ mod tests {
         assert!(report.withdrawn.is_empty());
     }
 
+    /// Two findings of sleeps, of two processes, and what came of skipping all sleeps.
+    fn of_two_processes(trial: &Trial) -> Report {
+        let calls = vec![SkippedCall { name: "nanosleep", only: None }];
+        let sleeps = Removal {
+            what: "the sleeps".into(),
+            share: 1.0,
+            change: Ok(Change::SkippedCalls(calls)),
+        };
+        let mut both = report("wait-sleep", std::slice::from_ref(&sleeps));
+        both.findings.push(both.findings[0].clone());
+        (both.findings[0].amount_ns, both.findings[1].amount_ns) = (300, 100);
+        settle(&mut both, vec![(vec![0, 1], judge("wait-sleep", &sleeps, trial))], 1.0);
+        both
+    }
+
+    #[test]
+    fn what_several_processes_save_together_is_divided() {
+        let both = of_two_processes(&trial(9, 1000, 520));
+        let savings = both.findings.iter().map(|finding| finding.saving_ns);
+        assert_eq!(savings.collect::<Vec<_>>(), [358, 119]);
+        expect!["measured: skipping the sleeps saves 48 % (47 to 48), 9 pairs of runs, same output; the findings of 2 processes together"].assert_eq(&both.findings[0].evidence[0]);
+    }
+
+    #[test]
+    fn a_program_that_needs_its_sleeps_keeps_the_finding() {
+        let ended = Ended::Otherwise("wrote something else to standard output".into());
+        let both = of_two_processes(&Trial { ended, ..trial(9, 1000, 520) });
+        assert!(both.withdrawn.is_empty());
+        assert_eq!(both.findings[0].how, How::Estimate);
+        let said = &both.findings[0].evidence[0];
+        assert!(
+            said.starts_with("not proved by skipping the sleeps: the program then wrote"),
+            "{said}"
+        );
+        // Sleeps that are skipped and save nothing cost nothing.
+        assert_eq!(of_two_processes(&trial(9, 1000, 1000)).withdrawn.len(), 2);
+    }
+
+    #[test]
+    fn what_leaves_a_part_of_the_cost_shows_the_least_saving() {
+        let change = Ok(Change::Library(Preloaded::Allocator));
+        let removal = Removal { what: "the time in the allocator".into(), share: 1.0, change };
+        let settled = |without| {
+            let mut report = report("allocation", std::slice::from_ref(&removal));
+            let proof = judge("allocation", &removal, &trial(9, 1000, without));
+            settle(&mut report, vec![(vec![0], proof)], 1.0);
+            report.findings.remove(0)
+        };
+        let little = settled(850);
+        assert_eq!((little.how, little.saving_share, little.high), (How::Estimate, 0.4, 0.8));
+        assert!(little.low > 0.14 && little.low < 0.16, "{little:?}");
+        assert!(little.evidence[0].starts_with("measured, at least: leaving out the time"));
+        let much = settled(500);
+        assert!(much.saving_share > 0.49 && much.high == 0.8, "{much:?}");
+    }
+
+    #[test]
+    fn a_setting_that_saves_nothing_withdraws_nothing() {
+        let change = Ok(Change::Environment(vec![("GOGC".into(), "off".into())]));
+        let removal = Removal { what: "the collections".into(), share: 1.0, change };
+        let mut report = report("gc", std::slice::from_ref(&removal));
+        let proof = judge("gc", &removal, &trial(9, 1000, 1000));
+        settle(&mut report, vec![(vec![0], proof)], 1.0);
+        assert!(report.withdrawn.is_empty());
+        assert!(
+            report.findings[0].evidence[0]
+                .starts_with("no saving shown by leaving out the collections")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_left_out_has_an_upper_bound() {
+        let removal = Removal {
+            what: "it".into(),
+            share: 1.0,
+            change: Err("only another build shows it".into()),
+        };
+        expect!["it cannot be left out here: only another build shows it; it is at most 24 % of the time"].assert_eq(&not_tried(&removal, "only another build shows it", 0.24).text);
+    }
+
     #[test]
     fn a_finding_is_withdrawn_if_what_it_names_is_needed_or_costs_nothing() {
         let withdrawn = |class, trial| settled(class, &[(0.6, trial)]).withdrawn.len();
@@ -241,7 +438,7 @@ mod tests {
         assert!(settled("zeroing", &[(0.2, needed())]).withdrawn.is_empty());
         // An interval that still includes a worthwhile saving.
         let noisy = Trial {
-            pairs: (0..9).map(|i| (Ns(1000), Ns(900 + 25 * i))).collect(),
+            pairs: (0..9).map(|i| (timed(1000), timed(900 + 25 * i))).collect(),
             ended: Ended::Alike,
         };
         let kept = settled("zeroing", &[(1.0, noisy)]);

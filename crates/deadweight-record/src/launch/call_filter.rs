@@ -19,11 +19,17 @@ const AUDIT_ARCH: u32 = 0xc000_003e;
 const AUDIT_ARCH: u32 = 0xc000_00b7;
 
 /// Loads four bytes of the data.
-const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const LOAD: u16 = code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS);
 /// Compares them with a constant.
-const EQUALS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const EQUALS: u16 = code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
 /// Ends with a constant.
-const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+const RETURN: u16 = code(libc::BPF_RET | libc::BPF_K);
+
+/// The code of a step: `linux/bpf_common.h` defines its bits as plain numbers.
+#[expect(clippy::cast_possible_truncation, reason = "the bits are below 256")]
+const fn code(bits: u32) -> u16 {
+    bits as u16
+}
 
 /// System calls that are skipped, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Hidden costs: findings with their call sites, proofs by removal, and hazards of the measurement.
+//! Hidden costs: findings with their call sites, proofs by leaving the cost out, and hazards of the measurement.
 //!
 //! Data only. Not for judging them: `deadweight-core` does that.
 
@@ -36,10 +36,10 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// What to do, for this language.
     pub remedy: String,
-    /// Results of removing the cost from a copy of the binary (`--prove`).
+    /// Results of runs without the cost (`--prove`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
-    /// What can be removed to prove it. Not part of the exported form.
+    /// What can be left out to prove it. Not part of the exported form.
     #[serde(skip)]
     pub removals: Vec<Removal>,
 }
@@ -96,11 +96,14 @@ pub struct Site {
     pub source: String,
 }
 
-/// The result of comparing the program with a copy of which a part of the code was removed.
+/// The result of runs in pairs, of which one lacked a cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
-    /// What was removed (`the call of memset at frames.cpp:11`).
+    /// What was left out (`the call of memset at frames.cpp:11`).
     pub removed: String,
+    /// How it was left out; none if it cannot be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub means: Option<Means>,
     /// The outcome.
     pub outcome: Outcome,
     /// The outcome in a sentence.
@@ -113,15 +116,34 @@ pub struct Proof {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// What else changed without it, as `CPU time +40 %`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+}
+
+/// How a run leaves a cost out, without the source and without another build.
+#[derive(
+    Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// A copy of the binary with other bytes at some places.
+    PatchedCopy,
+    /// System calls that return success and do nothing.
+    SkippedCalls,
+    /// Variables of the environment that a runtime or library obeys.
+    Environment,
+    /// A library loaded before the others, with other versions of some functions.
+    Library,
 }
 
 /// The outcome of a removal.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The program is faster without the removed code, and its output is the same.
+    /// The program is faster without it, and its output is the same.
     Measured,
-    /// The program's behaviour differs without the removed code.
+    /// The program's behaviour differs without it.
     Needed,
     /// The output is the same, and the program is not shown to be faster.
     NoSaving,
@@ -130,17 +152,62 @@ pub enum Outcome {
     NotTried,
 }
 
-/// Code that can be removed from a binary, to measure what it costs.
+/// A cost that runs can leave out, to measure what it costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Removal {
     /// What it is and where: `the call of memset at frames.cpp:11`.
     pub what: String,
-    /// Path of the binary.
-    pub image: String,
     /// Its share of the finding, 0 to 1.
     pub share: f64,
-    /// The patches; or why there are none.
-    pub patches: Result<Vec<Patch>, String>,
+    /// What is done to a run; or why nothing can be.
+    pub change: Result<Change, String>,
+}
+
+/// What is done to a run so that it lacks a cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// These bytes of the binary at this path are replaced, in a copy.
+    Patches(String, Vec<Patch>),
+    /// These system calls return 0 and do nothing.
+    SkippedCalls(Vec<SkippedCall>),
+    /// These variables are set: name and value.
+    Environment(Vec<(String, String)>),
+    /// This library is loaded first.
+    Library(Preloaded),
+}
+
+/// As the value of a variable: half of the memory that is available when the program runs, in bytes.
+pub const HALF_OF_MEMORY: &str = "half of the available memory";
+
+/// A system call that is skipped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SkippedCall {
+    /// Its name.
+    pub name: &'static str,
+    /// Only with this value of an argument: its position from 0, and its lower 32 bits.
+    pub only: Option<(u8, u32)>,
+}
+
+/// A library that is loaded before a program's others.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Preloaded {
+    /// Allocates as fast as can be, and never gives memory back.
+    Allocator,
+    /// Collects small reads and writes in buffers.
+    Buffers,
+}
+
+impl Change {
+    /// How the cost is left out.
+    #[must_use]
+    pub fn means(&self) -> Means {
+        match self {
+            Self::Patches(..) => Means::PatchedCopy,
+            Self::SkippedCalls(_) => Means::SkippedCalls,
+            Self::Environment(_) => Means::Environment,
+            Self::Library(_) => Means::Library,
+        }
+    }
 }
 
 /// A reason why the measurement misleads.

@@ -21,7 +21,10 @@ mod totals;
 
 pub use checks::{Check, CheckOutcome};
 pub use counts::{AllocationSite, Allocations, Calls, CountBasis, Inside, Operation};
-pub use findings::{Finding, Hazard, How, Outcome, Proof, Removal, Site};
+pub use findings::{
+    Change, Finding, HALF_OF_MEMORY, Hazard, How, Means, Outcome, Preloaded, Proof, Removal, Site,
+    SkippedCall,
+};
 pub use ledger::{Basis, FunctionWork, Row, TopFunction};
 pub use origin::{Build, MachineInfo};
 pub use runs::{CleanRuns, ExitInfo, Interval, Recording, Runs, Stage, SubjectInfo, TracedRuns};

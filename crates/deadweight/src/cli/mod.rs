@@ -10,6 +10,7 @@ mod export;
 mod history;
 mod hyperfine;
 mod pictures;
+mod prove;
 mod rows;
 mod values;
 
@@ -24,6 +25,7 @@ pub use export::{Export, Format, Import};
 pub use history::{History, Since};
 pub use hyperfine::HyperfineOptions;
 pub use pictures::{Drawing, Pictures};
+pub use prove::{Classes, Prove};
 pub use rows::{Rows, RowsFormat, TableName};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -129,14 +131,9 @@ pub struct Run {
     #[arg(short, long, requires = "runs", num_args = 0..=1, require_equals = true, value_name = "CODES",
         default_missing_value = "all-non-zero")]
     pub ignore_failure: Option<Ignore>,
-    /// Prove the best findings: remove the blamed code from a copy of the program, run both in at
-    /// least 9 pairs for each place, and report the measured saving. Implies `-r auto`, so the command
-    /// must be safe to repeat. Zeroing, atomics of one thread and bounds checks can be removed. If
-    /// standard output, standard error or exit status of the copy differ, the code is needed; files
-    /// that it writes are not compared. The last run is the original program. Its file is never
-    /// changed.
-    #[arg(long, conflicts_with = "pid")]
-    pub prove: bool,
+    /// Whether savings are measured.
+    #[command(flatten)]
+    pub prove: Prove,
     /// A running program.
     #[command(flatten)]
     pub join: Join,
@@ -152,7 +149,7 @@ pub struct Run {
     pub failure_to: Option<PathBuf>,
     /// The command. A single argument with spaces, pipes or redirections goes through `/bin/sh`.
     #[arg(
-        required_unless_present = "pid",
+        required_unless_present_any = ["pid", "list_proofs"],
         trailing_var_arg = true,
         value_name = "COMMAND",
         value_hint = clap::ValueHint::CommandWithArguments

@@ -30,7 +30,15 @@ fn a_command_starts_after_two_dashes_or_with_the_first_word() {
 
 #[test]
 fn proving_is_asked_for() {
-    assert!(parse("--prove -- ls").unwrap().run.prove && !parse("ls --prove").unwrap().run.prove);
+    let asked = |line: &str| parse(line).unwrap().run.prove.prove;
+    assert_eq!(asked("--prove -- ls"), Some(Classes::All));
+    assert_eq!(asked("--prove ls"), Some(Classes::All));
+    assert_eq!(asked("ls --prove"), None);
+    let two = Classes::These(vec!["gc".into(), "wait-disk".into()]);
+    assert_eq!(asked("--prove=gc,wait-disk -- ls"), Some(two));
+    assert!(parse("--prove=wait-disc -- ls").unwrap_err().contains("`wait-disk` is one"));
+    assert!(parse("--prove-budget 5s -- ls").unwrap_err().contains("--prove"));
+    assert!(parse("--list-proofs").unwrap().run.prove.list_proofs);
     assert!(parse("report f.dwt --prove").unwrap_err().contains("--prove"));
 }
 

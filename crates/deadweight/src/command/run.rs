@@ -10,11 +10,12 @@ use crate::cli::{self, Run, Runs};
 use crate::failure::{Failure, exit_code};
 use crate::inlining;
 use crate::recorder::{Recorder, Target};
+use crate::render::explanation;
 use crate::running::counting_run::CountingRun;
 use crate::running::program;
-use crate::running::proof::prove;
+use crate::running::proof::{ProofOptions, means, prove};
 use crate::running::repeat::repeat;
-use crate::running::series::{RunOptions, RunResults, is_interrupted};
+use crate::running::series::{RunChanges, RunOptions, RunResults, is_interrupted};
 use deadweight_record::{AttachRequest, Request};
 use deadweight_trace::Exit;
 
@@ -26,6 +27,9 @@ const ONE_RUN: &str = "calls were not counted, because counting slows the run do
 const NOT_COUNTED: &str = "calls were not counted, because counting slows an attached process down";
 
 pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
+    if options.prove.list_proofs {
+        return list_proofs(&options.view.style);
+    }
     let outputs = ReportOutputs::open(&options.view, DefaultStream::Stderr)?;
     let keeper = Keeper::open(&options.keep, options.view.quiet)?;
     let argv = program::argv(&options.command);
@@ -34,7 +38,8 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         return attach(options, &recorder, join, (outputs, keeper));
     }
     // A proof needs many runs.
-    let runs = options.runs.or(options.prove.then_some(Runs::Auto));
+    let wanted = options.prove.prove.as_ref();
+    let runs = options.runs.or(wanted.map(|_| Runs::Auto));
     let of = options.view.of.as_ref();
     let mut counting = CountingRun::new(of.map(ToString::to_string), options.view.inside.clone());
     let repeating = |runs| RunOptions {
@@ -43,8 +48,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         warmup: options.warmup,
         ignore: options.ignore_failure.clone().unwrap_or_default(),
         quiet: options.view.quiet,
-        substitute: None,
-        limit: None,
+        changes: RunChanges::default(),
     };
     let mut ran = match runs {
         None => {
@@ -56,7 +60,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         }
     };
     let mut exit = ran.exit;
-    let input = ran.input.take().filter(|_| options.prove && !is_interrupted(exit));
+    let input = ran.input.take().filter(|_| wanted.is_some() && !is_interrupted(exit));
     if options.view.explain_inlining {
         inlining::explain(&mut ran.traces);
     }
@@ -68,8 +72,10 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
         (None, Some(inside)) => ONE_RUN.clone_into(&mut inside.uncounted),
         (None, None) => {}
     }
-    if let (Some(input), Some(runs)) = (input, runs) {
-        let interrupted = prove(&mut report, &repeating(runs), input)?;
+    if let (Some(input), Some(runs), Some(classes)) = (input, runs, wanted) {
+        let budget = options.prove.prove_budget.0;
+        let how = ProofOptions { run: &repeating(runs), classes, budget, exit };
+        let interrupted = prove(&mut report, &how, input)?;
         exit = interrupted.map_or(exit, |signal| Exit { code: 0, signal: Some(signal) });
     }
     let unreported = |failure| Failure::Unreported { failure: Box::new(failure), exit };
@@ -136,4 +142,11 @@ fn once(recorder: &Recorder, request: Request, last: bool) -> Result<RunResults,
     };
     let exit = trace.meta.exit.unwrap_or_default();
     Ok(RunResults { traces: vec![trace], exit, ..RunResults::default() })
+}
+
+/// `--list-proofs`: what can be left out, and how.
+fn list_proofs(style: &cli::Style) -> Result<u8, Failure> {
+    let page = super::page::page(&std::io::stdout(), style);
+    super::print("the list of proofs", &explanation::render("--prove", &means::described(), page))?;
+    Ok(0)
 }

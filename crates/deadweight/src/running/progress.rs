@@ -34,6 +34,12 @@ impl Progress {
         }
     }
 
+    /// Prints a line that stays.
+    pub fn note(&mut self, text: &str) {
+        self.done();
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+
     /// Removes the line.
     pub fn done(&mut self) {
         if self.shown {

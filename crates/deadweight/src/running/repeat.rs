@@ -82,6 +82,7 @@ fn counting_run(
 mod tests {
     use super::*;
     use crate::cli::{Ignore, Runs};
+    use crate::running::series::RunChanges;
     use deadweight_record::{Request, run_clean};
     use deadweight_trace::symbols::Symbols;
     use deadweight_trace::{Exit, Meta, Trace};
@@ -95,8 +96,7 @@ mod tests {
             warmup: 0,
             ignore: Ignore::None,
             quiet: true,
-            substitute: None,
-            limit: None,
+            changes: RunChanges::default(),
         }
     }
 

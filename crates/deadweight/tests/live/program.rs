@@ -100,3 +100,10 @@ pub(crate) fn tool(tool: &str) -> Result<(), String> {
     let found = std::env::split_paths(&path).any(|folder| folder.join(tool).is_file());
     if found { Ok(()) } else { Err(format!("{tool} is not installed")) }
 }
+
+/// A file of `count` bytes.
+pub(crate) fn bytes(count: usize) -> PathBuf {
+    let file = scratch_folder().join(format!("{count}.bytes"));
+    std::fs::write(&file, vec![b'x'; count]).expect("the target folder can be written");
+    file
+}

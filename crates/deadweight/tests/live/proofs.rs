@@ -89,6 +89,87 @@ fn checks_are_measured_or_honestly_not() {
     }
 }
 
+/// The first proof of the class's finding begins like this.
+fn tried(report: &Report, class: &str, words: &str) -> bool {
+    of(report, class).is_some_and(|f| f.proofs.first().is_some_and(|p| p.text.starts_with(words)))
+}
+
+#[test]
+fn syncs_are_skipped() {
+    let table = program::scratch_folder().join("proved.csv");
+    Truth::of(&format!("@synced_rows {} 300", table.display()))
+        .with(&["--prove"])
+        .expect("its syncs are measured".into(), |r| measured(r, "wait-disk", 0.5..=1.0))
+        .check();
+}
+
+#[test]
+fn sleeps_are_skipped_and_waits_for_events_are_not() {
+    Truth::shell("for i in 1 2 3 4 5; do sleep 0.02; done; echo done")
+        .with(&["--prove"])
+        .expect("its sleeps are measured together".into(), |r| {
+            let sleeps = r.findings.iter().filter(|f| f.class == "wait-sleep");
+            let saved: f64 = sleeps.clone().map(|f| f.saving_share).sum();
+            sleeps.clone().all(|f| f.how == How::Measured) && (0.7..=1.0).contains(&saved)
+        })
+        .check();
+    Truth::of("@poll_loop 50 5")
+        .with(&["--prove"])
+        .expect("a poll of a pipe is not skipped".into(), |r| {
+            tried(r, "wait-sleep", "it cannot be left out here: it waits in calls whose results")
+        })
+        .check();
+}
+
+#[test]
+fn memory_is_kept_and_collections_are_left_out() {
+    Truth::of("@churn 1000")
+        .with(&["--prove"])
+        .expect("its churn is measured".into(), |r| measured(r, "memory-churn", 0.7..=1.0))
+        .check();
+    Truth::of("@live_pointers")
+        .with(&["--prove=gc"])
+        .expect("its collections are measured".into(), |r| {
+            of(r, "gc").is_none()
+                || tried(r, "gc", "measured, at least: leaving out the collections")
+        })
+        .check();
+}
+
+#[test]
+fn an_allocator_and_buffers_are_loaded_first() {
+    Truth::of("@node_per_item 300000")
+        .with(&["--prove"])
+        .expect("what its allocations cost at least is measured".into(), |r| {
+            let at_least = "measured, at least: leaving out the time in the allocator";
+            tried(r, "allocation", at_least) && of(r, "allocation").is_some_and(|f| f.low > 0.05)
+        })
+        .check();
+    Truth::of("@count_bytes")
+        .reading(&program::bytes(300_000))
+        .with(&["--prove"])
+        .expect("its small reads are measured".into(), |r| measured(r, "tiny-reads", 0.5..=1.0))
+        .check();
+    let table = program::scratch_folder().join("proved.txt");
+    Truth::of(&format!("@unbuffered {} 100000", table.display()))
+        .with(&["--prove"])
+        .expect("Go's own calls are not reached".into(), |r| {
+            let static_one = "not proved by leaving out small writes: the program does not load it";
+            tried(r, "tiny-writes", static_one)
+        })
+        .check();
+}
+
+#[test]
+fn what_cannot_be_left_out_has_an_upper_bound() {
+    Truth::of("@recheck /etc/passwd 100000")
+        .with(&["--prove"])
+        .expect("at most".into(), |r| {
+            tried(r, "repeated-syscalls", "it cannot be left out here: the program uses the calls")
+        })
+        .check();
+}
+
 #[test]
 fn a_program_inside_a_pipeline_is_found() {
     Truth::quoted("@cleared_frames 400000 | cat")

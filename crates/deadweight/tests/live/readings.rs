@@ -6,14 +6,6 @@
 
 use crate::program;
 use crate::truth::Truth;
-use std::path::PathBuf;
-
-/// A file of `count` bytes.
-fn bytes(count: usize) -> PathBuf {
-    let file = program::scratch_folder().join(format!("{count}.bytes"));
-    std::fs::write(&file, vec![b'x'; count]).expect("the target folder can be written");
-    file
-}
 
 #[test]
 fn a_background_ticker_costs_nothing() {
@@ -133,7 +125,7 @@ fn a_timer_inside_a_reader_counts_the_producer() {
 #[test]
 fn input_from_a_file_is_not_waited_for() {
     Truth::of("@count_bytes")
-        .reading(&bytes(20))
+        .reading(&program::bytes(20))
         .rows(&["wait-input"], 0.0..=0.0)
         .never(&["wait-input"])
         .check();
@@ -142,7 +134,7 @@ fn input_from_a_file_is_not_waited_for() {
 #[test]
 fn reads_of_one_byte_are_found_in_their_line() {
     Truth::of("@count_bytes")
-        .reading(&bytes(100_000))
+        .reading(&program::bytes(100_000))
         .rows(&["tiny-reads"], 0.3..=1.0)
         .first_finding(&["tiny-reads"])
         .found_at("tiny-reads", "next_byte", "count_bytes.c", "the tiny read")
@@ -153,7 +145,7 @@ fn reads_of_one_byte_are_found_in_their_line() {
 #[test]
 fn dense_reads_are_counted_to_the_last() {
     Truth::of("@count_bytes")
-        .reading(&bytes(300_000))
+        .reading(&program::bytes(300_000))
         .first_finding(&["tiny-reads"])
         .found_at("tiny-reads", "next_byte", "count_bytes.c", "the tiny read")
         .expect("300 001 reads".to_owned(), |report| {

@@ -8,7 +8,7 @@ use crate::cli::{Ci, Ignore, Runs};
 use crate::failure::Failure;
 use crate::running::hooks::Hooks;
 use crate::running::interleave::{InterleaveOptions, TraceWhen, interleave};
-use crate::running::series::RunOptions;
+use crate::running::series::{RunChanges, RunOptions};
 use deadweight_report::stats::median::median_of;
 use std::ffi::OsString;
 
@@ -54,8 +54,7 @@ fn run_options(options: &Ci, wanted: &Wanted, size: usize) -> RunOptions {
         warmup: 1,
         ignore: options.ignore_failure.clone().unwrap_or(Ignore::None),
         quiet: options.quiet,
-        substitute: None,
-        limit: None,
+        changes: RunChanges::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::recorder::Recorder;
 use crate::running::counting_run::CountingRun;
 use crate::running::interleave::{InterleaveOptions, SideRuns, TraceWhen, interleave};
-use crate::running::series::RunOptions;
+use crate::running::series::{RunChanges, RunOptions};
 use deadweight_record::RecordingSeries;
 use deadweight_report::benchmarks::{go, operation};
 use deadweight_report::regressions::{Benchmark, Measurement, Side};
@@ -31,8 +31,7 @@ pub(super) fn measure(
         warmup: options.warmup,
         ignore: options.ignore_failure.clone().unwrap_or_default(),
         quiet: options.quiet,
-        substitute: None,
-        limit: None,
+        changes: RunChanges::default(),
     };
     let commands = [
         (run_options(&wanted.base), wanted.hooks.clone()),

@@ -27,7 +27,7 @@ use crate::running::interleave::{
     InterleaveOptions, SideRuns, TraceWhen, can_interleave, interleave,
 };
 use crate::running::output::STDOUT;
-use crate::running::series::RunOptions;
+use crate::running::series::{RunChanges, RunOptions};
 use deadweight_core::weigh::timed as report_of_times;
 use deadweight_record::RecordingSeries;
 use deadweight_report::compare::{Comparison, Verdict, compare as weigh_up};
@@ -371,8 +371,7 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
                 warmup: options.warmup,
                 ignore: options.ignore_failure.clone().unwrap_or_default(),
                 quiet: options.quiet,
-                substitute: None,
-                limit: None,
+                changes: RunChanges::default(),
             };
             Ok((options, wanted[*i].hooks.clone()))
         })

@@ -14,7 +14,7 @@ use super::progress::Progress;
 use crate::cli::{Ignore, Runs};
 use crate::failure::Failure;
 use deadweight_core::{CleanRun, RunCounters};
-use deadweight_record::{Count, Request, Substitute, run_clean};
+use deadweight_record::{CallFilter, Count, Request, Substitute, run_clean};
 use deadweight_report::report::Hazard;
 use deadweight_trace::{Exit, Trace};
 use std::ffi::OsString;
@@ -44,9 +44,20 @@ pub struct RunOptions {
     pub ignore: Ignore,
     /// Shows no progress.
     pub quiet: bool,
-    /// A copy that replaces a binary in clean runs.
+    /// What is different from the command as it is, in clean runs.
+    pub changes: RunChanges,
+}
+
+/// What is different in a clean run from the command as the user gave it.
+#[derive(Clone, Debug, Default)]
+pub struct RunChanges {
+    /// A copy that replaces a binary.
     pub substitute: Option<Substitute>,
-    /// How long a clean run may take.
+    /// System calls that succeed without happening.
+    pub filter: Option<CallFilter>,
+    /// Variables of the environment: name and value.
+    pub environment: Vec<(OsString, OsString)>,
+    /// How long it may take.
     pub limit: Option<Duration>,
 }
 
@@ -284,8 +295,10 @@ impl<'w> Series<'w> {
         let failure = |what| move |source: io::Error| Failure::Repeat { what, source };
         let first = self.runs == 0 && self.first_inherits;
         self.runs += 1;
-        let RunOptions { argv, substitute, limit, .. } = self.options.clone();
-        let mut request = Request { argv, substitute, limit, ..Request::default() };
+        let RunOptions { argv, changes, .. } = self.options.clone();
+        let RunChanges { substitute, filter, environment, limit } = changes;
+        let mut request =
+            Request { argv, substitute, filter, environment, limit, ..Request::default() };
         let mut draining = None;
         // The first run moves the position in the user's file as it would without us.
         if !first || matches!(*self.input, Input::Spooled { .. }) {
@@ -374,6 +387,11 @@ impl<'w> Series<'w> {
             self.failed.get_or_insert((self.runs, exit));
             self.stopped = true;
         }
+    }
+
+    /// How its first run ended.
+    pub(super) fn first_exit(&self) -> Option<Exit> {
+        self.exit
     }
 
     /// How a later run differed from the first one: `wrote something else to standard output`.

@@ -1,8 +1,11 @@
-//! Copies of a binary in a private folder: one unchanged, one with patched bytes.
+//! A copy of a binary with other bytes at some places, in a private folder; the other side has an unchanged copy.
 //!
-//! The binary itself is only read. Does not choose the patches (`deadweight_code::removal`) and does not run the copies
-//! (`proof`).
+//! The binary itself is only read. Does not choose the patches (`deadweight_code::removal`).
 
+use super::{About, Sides};
+use crate::running::series::{RunChanges, RunOptions};
+use deadweight_record::Substitute;
+use deadweight_report::report::Means;
 use deadweight_trace::patch::Patch;
 use object::{Object, ObjectSegment};
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -10,6 +13,31 @@ use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+pub(super) const ABOUT: About = About {
+    means: Means::PatchedCopy,
+    classes: &["atomics", "bounds-checks", "zeroing"],
+    how: "a copy of the binary, in which these instructions do nothing, is mounted over it for these runs; the other side has an \
+          unchanged copy",
+    besides: "files and messages that a copy writes may be wrong; they are not compared",
+    noticed: "output and exit status; for zeroing also with fresh memory that is not zero",
+};
+
+/// The sides: an unchanged copy, and a patched one.
+pub(super) fn sides(
+    binary: &Path,
+    patches: &[Patch],
+    options: &RunOptions,
+    folder: &mut Folder,
+) -> Result<Sides, String> {
+    let Copies { original, patched } = folder.copies(binary, patches)?;
+    let side = |copy| {
+        let substitute = Some(Substitute { binary: binary.to_owned(), copy });
+        let changes = RunChanges { substitute, ..options.changes.clone() };
+        RunOptions { changes, ..options.clone() }
+    };
+    Ok(Sides { with: side(original), without: side(patched), effect: None })
+}
 
 /// Set-user-id, set-group-id and sticky bits of a file's mode.
 const SPECIAL: u32 = 0o7000;
@@ -62,6 +90,23 @@ impl Folder {
             }
         }
         Err(refused)
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file that programs can load, if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn file(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let path = self.path.join(name);
+        if !path.exists() {
+            fs::write(&path, bytes)?;
+        }
+        Ok(path)
     }
 
     /// Makes both copies of `binary` and applies `patches` to one. Removes earlier copies.
@@ -127,7 +172,7 @@ fn is_privileged(binary: &Path, meta: &Metadata) -> bool {
 ///
 /// # Errors
 /// If it is not an ELF file, or holds other bytes there than the recorded ones.
-pub fn apply(file: &mut [u8], patches: &[Patch]) -> Result<(), String> {
+pub(super) fn apply(file: &mut [u8], patches: &[Patch]) -> Result<(), String> {
     let mut offsets = Vec::with_capacity(patches.len());
     {
         let elf = object::File::parse(&*file).map_err(|error| error.to_string())?;

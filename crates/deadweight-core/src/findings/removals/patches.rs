@@ -1,8 +1,7 @@
-//! Removals: what can be removed from the program's own binary to measure a finding.
+//! What can be removed from the program's own binary: calls and block instructions that zero memory, one place at a time;
+//! the checks of one loop; the lock prefixes of counters that only one thread changes.
 //!
-//! Calls and block instructions that zero memory, one place at a time; the checks of one loop; the lock
-//! prefixes of counters that only one thread changes. Copies are not tried: their result is used.
-//! `deadweight_code::removal` makes the bytes, `proof` judges a trial.
+//! Copies are not tried: their result is used. `deadweight_code::removal` makes the bytes.
 
 use crate::account::AccountId;
 use crate::cost::checked_loops;
@@ -17,7 +16,7 @@ use deadweight_code::Role;
 use deadweight_code::machine_code::FunctionId;
 use deadweight_code::removal::{Obstacle, without_checks, without_fill, without_locks};
 use deadweight_code::symbol_role::SymbolRole;
-use deadweight_report::report::Removal;
+use deadweight_report::report::{Change, Removal};
 use deadweight_report::wording::things;
 use deadweight_trace::ids::{ImageId, LocationId};
 use deadweight_trace::patch::Patch;
@@ -31,20 +30,41 @@ const SMALL: f64 = 0.1;
 /// A thread with a smaller share of its process' CPU time does no work beside the main one.
 const BESIDE: f64 = 0.01;
 
-/// The removals for a finding of `class` in `process`, largest share first.
-pub(crate) fn removals(
-    found: &Inspection<'_, '_>,
-    class: &'static str,
-    process: ProcessId,
-) -> Vec<Removal> {
-    let account = AccountId::of_class(class);
-    let share = || Share::of(found.wall, account, process);
-    match class {
-        "zeroing" => share().map_or_else(Vec::new, |share| fills(found, process, &share)),
-        "atomics" => share().and_then(|share| locks(found, process, &share)).into_iter().collect(),
-        "bounds-checks" => checks(found, process),
-        _ => Vec::new(),
+/// A part of a finding that patches may remove.
+#[derive(Debug)]
+struct Part {
+    what: String,
+    /// Path of the binary.
+    image: String,
+    share: f64,
+    /// The patches; or why there are none.
+    patches: Result<Vec<Patch>, String>,
+}
+
+impl From<Part> for Removal {
+    fn from(part: Part) -> Self {
+        let change = part.patches.map(|patches| Change::Patches(part.image, patches));
+        Self { what: part.what, share: part.share, change }
     }
+}
+
+/// The places where memory is zeroed, largest share first.
+pub(super) fn zeroing(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
+    let share = Share::of(found.wall, AccountId::of_class("zeroing"), process);
+    let parts = share.map_or_else(Vec::new, |share| fills(found, process, &share));
+    parts.into_iter().map(Removal::from).collect()
+}
+
+/// The lock prefixes of a process.
+pub(super) fn atomics(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
+    let share = Share::of(found.wall, AccountId::of_class("atomics"), process);
+    let part = share.and_then(|share| locks(found, process, &share));
+    part.map(Removal::from).into_iter().collect()
+}
+
+/// The checks of loops, largest share first.
+pub(super) fn bounds_checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
+    checks(found, process).into_iter().map(Removal::from).collect()
 }
 
 /// The binary of a location, if it is a file of the program's own.
@@ -64,12 +84,12 @@ fn place(symbols: &Symbols, site: CallSite) -> String {
 }
 
 /// The largest parts, with shares. Several places that a compiler made from one line are one part.
-fn largest(parts: Vec<(u64, Removal)>) -> Vec<Removal> {
+fn largest(parts: Vec<(u64, Part)>) -> Vec<Part> {
     let all: u64 = parts.iter().map(|(weight, _)| weight).sum();
-    let mut lines: Vec<Removal> = Vec::new();
+    let mut lines: Vec<Part> = Vec::new();
     for (weight, mut part) in parts {
         part.share = weight as f64 / all.max(1) as f64;
-        let same = |line: &&mut Removal| line.what == part.what && line.image == part.image;
+        let same = |line: &&mut Part| line.what == part.what && line.image == part.image;
         match lines.iter_mut().find(same) {
             None => lines.push(part),
             Some(line) => match (&mut line.patches, part.patches) {
@@ -92,7 +112,7 @@ fn largest(parts: Vec<(u64, Removal)>) -> Vec<Removal> {
 }
 
 /// Each place where memory is zeroed.
-fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<Removal> {
+fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<Part> {
     let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut places: BTreeMap<LocationId, Weights> = BTreeMap::new();
     for (site, weight) in &share.places {
@@ -119,7 +139,7 @@ fn fills(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Vec<R
         };
         let image = image.unwrap_or_default().to_owned();
         let what = format!("the zeroing of memory at {line}");
-        (amount(&places), Removal { what, image, share: 0.0, patches })
+        (amount(&places), Part { what, image, share: 0.0, patches })
     };
     largest(places.into_iter().map(removal).collect())
 }
@@ -148,7 +168,7 @@ fn patches_at(
 }
 
 /// The loops whose indexes are checked.
-fn checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
+fn checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Part> {
     let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut parts = Vec::new();
     for hot in checked_loops(found, process) {
@@ -160,14 +180,14 @@ fn checks(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
             .reading(hot.function, |code, names| without_checks(code, names, &hot.around))
             .map_err(|obstacle| obstacle.to_string());
         let what = format!("the checks of the loop at {line}");
-        parts.push((hot.samples, Removal { what, image: path.to_owned(), share: 0.0, patches }));
+        parts.push((hot.samples, Part { what, image: path.to_owned(), share: 0.0, patches }));
     }
     largest(parts)
 }
 
 /// The lock prefixes of the functions that samples hit: references are counted up in one place and down in
 /// another, and their cost belongs together.
-fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Option<Removal> {
+fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Option<Part> {
     let (facts, symbols) = (found.facts, found.facts.symbols());
     let mut images: BTreeMap<ImageId, (u64, BTreeSet<FunctionId>)> = BTreeMap::new();
     let mut all = 0;
@@ -196,7 +216,7 @@ fn locks(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Optio
         Ok(prefixes)
     };
     let count = patches.as_ref().map_or(1, Vec::len) as u64;
-    Some(Removal {
+    Some(Part {
         what: format!("{} at and around {line}", things(count, "lock prefix").replace("xs", "xes")),
         image: path.unwrap_or_default().to_owned(),
         share: samples as f64 / all.max(1) as f64,
@@ -219,10 +239,10 @@ mod tests {
     use super::*;
     use deadweight_trace::units::FileAddr;
 
-    fn part(weight: u64, what: &str, patches: Result<u64, &str>) -> (u64, Removal) {
+    fn part(weight: u64, what: &str, patches: Result<u64, &str>) -> (u64, Part) {
         let patch = |at| vec![Patch { addr: FileAddr(at), was: vec![0xf0], becomes: vec![0x3e] }];
         let patches = patches.map(patch).map_err(str::to_owned);
-        (weight, Removal { what: what.into(), image: "/a".into(), share: 0.0, patches })
+        (weight, Part { what: what.into(), image: "/a".into(), share: 0.0, patches })
     }
 
     #[test]

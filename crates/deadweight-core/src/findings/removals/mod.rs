@@ -1,0 +1,174 @@
+//! Removals: what runs can leave out to measure a finding, without the source and without another build.
+//!
+//! - In: an inspection, and a finding's class and process.
+//! - Out: removals, largest share of the finding first; at least one, which says why if nothing can be left out.
+//! - Must not know: how runs do that, or what comes of it (`proof`).
+//!
+//! One file for each means.
+
+mod calls;
+mod patches;
+mod settings;
+
+use crate::facts::processes::ProcessId;
+use crate::inspect::Inspection;
+use deadweight_report::report::{Change, Preloaded, Removal};
+
+/// The removals for a finding of `class` in `process`.
+pub(crate) fn removals(
+    found: &Inspection<'_, '_>,
+    class: &'static str,
+    process: ProcessId,
+) -> Vec<Removal> {
+    let removals = match class {
+        "zeroing" => patches::zeroing(found, process),
+        "atomics" => patches::atomics(found, process),
+        "bounds-checks" => patches::bounds_checks(found, process),
+        "wait-disk" => calls::syncs(found, process),
+        "wait-sleep" => calls::sleeps(found, process),
+        "gc" => settings::collections(found, process),
+        "memory-churn" => settings::kept_memory(found, process),
+        "first-touch" => settings::huge_pages(found, process),
+        "allocation" => vec![library("the time in the allocator", Preloaded::Allocator)],
+        "tiny-reads" => vec![library("small reads", Preloaded::Buffers)],
+        "tiny-writes" => vec![library("small writes", Preloaded::Buffers)],
+        _ => Vec::new(),
+    };
+    match removals.is_empty() {
+        true => {
+            vec![Removal { what: "it".into(), share: 1.0, change: Err(why_not(class).to_owned()) }]
+        }
+        false => removals,
+    }
+}
+
+fn library(what: &str, library: Preloaded) -> Removal {
+    Removal { what: what.to_owned(), share: 1.0, change: Ok(Change::Library(library)) }
+}
+
+/// Why costs of this class cannot be left out.
+fn why_not(class: &str) -> &'static str {
+    match class {
+        "buffer-copies" | "struct-copies" => "the program uses the copy's result",
+        "missed-inlining" | "unoptimised-build" => "only another build shows it",
+        "repeated-syscalls" => "the program uses the calls' results",
+        "start-up" => "the program does not run without it",
+        "wait-child" | "wait-input" => "the program needs what it waits for",
+        "wait-cpu" => "the CPU does other work meanwhile",
+        "wait-lock" => "without the lock the program is another one",
+        "wait-output" => "the reader needs its time",
+        "wait-disk" | "wait-sleep" => "it waits in calls whose results it needs",
+        "gc" | "memory-churn" | "first-touch" => "its runtime has no setting for that",
+        "zeroing" | "bounds-checks" | "atomics" => "it is not in the program's own code",
+        _ => "no way is known",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::weigh::{Weighing, weigh};
+    use deadweight_report::report::Change;
+    use deadweight_trace::Trace;
+    use expect_test::expect;
+
+    /// What can be left out of each finding of a recording.
+    fn left_out(text: &str) -> String {
+        let trace = Trace::from_text(text).unwrap();
+        let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
+        let mut said = String::new();
+        for finding in &report.findings {
+            for removal in &finding.removals {
+                let change = match &removal.change {
+                    Ok(Change::SkippedCalls(calls)) => {
+                        format!("{:?}", calls.iter().map(|call| call.name).collect::<Vec<_>>())
+                    }
+                    Ok(Change::Environment(variables)) => variables[0].0.clone(),
+                    Ok(Change::Library(library)) => format!("{library:?}"),
+                    Ok(Change::Patches(..)) => "patches".to_owned(),
+                    Err(why) => why.clone(),
+                };
+                said += &format!("{}: {} ({change})\n", finding.class, removal.what);
+            }
+        }
+        said
+    }
+
+    /// A program that waits ten times in this call until the clock ends the wait.
+    fn waits(call: &str) -> String {
+        let look = |at: u64| {
+            format!(
+                "{} off blocked {call}
+                 {} on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt
+                 {} back 0\n",
+                at + 100_000,
+                at + 1_000_000,
+                at + 1_000_010
+            )
+        };
+        let looks: String = (0..10).map(|i| look(i * 2_000_000)).collect();
+        format!("task 1 app\n0 on\n{looks}20000010 exit\n20000010 off dead")
+    }
+
+    #[test]
+    fn sleeps_are_found_to_be_calls_that_can_be_skipped() {
+        expect![[r#"
+            wait-sleep: the sleeps (["clock_nanosleep", "nanosleep", "poll", "ppoll", "pselect6", "select"])
+        "#]]
+        .assert_eq(&left_out(&waits("clock_nanosleep 1 from sleep_for <- main (a.c:4)")));
+    }
+
+    #[test]
+    fn a_wait_for_an_event_with_a_time_out_is_refused() {
+        expect![[r#"
+            wait-sleep: it (it waits in calls whose results it needs)
+        "#]]
+        .assert_eq(&left_out(&waits("poll 4096 1 5 : do_sys_poll from look <- main (a.c:4)")));
+    }
+
+    #[test]
+    fn syncs_are_found_to_be_calls_that_can_be_skipped() {
+        let sync = |at: u64| {
+            format!(
+                "{0} syscall fdatasync 3 from save <- main (a.c:9)
+                 {0} off blocked fdatasync 3 : blkdev_issue_flush < __x64_sys_fdatasync
+                 {1} on woken-by interrupt : blk_done < asm_common_interrupt
+                 {2} back 0\n",
+                at + 100_000,
+                at + 1_900_000,
+                at + 1_900_010
+            )
+        };
+        let syncs: String = (0..20).map(|i| sync(i * 2_000_000)).collect();
+        let text = format!("task 1 app\n0 on\n{syncs}40000010 exit\n40000010 off dead");
+        expect![[r#"
+            wait-disk: the syncs (fdatasync) (["fdatasync", "fsync", "msync", "sync", "sync_file_range", "syncfs"])
+        "#]]
+        .assert_eq(&left_out(&text));
+    }
+
+    /// A program of a language that spends a third of its time under this function of its runtime.
+    fn samples(language: &str, inside: &str) -> String {
+        let mut text = format!(
+            "image app path /tmp/app language {language}\nsample-period 1000\ntask 1 app\n0 on\n\
+             0 exec /tmp/app\n0 main\n"
+        );
+        for at in (500..100_000).step_by(1000) {
+            let inside =
+                if at / 1000 % 3 == 0 { format!("{inside} @app <- ") } else { String::new() };
+            text += &format!("{at} sample {inside}work (a:3) @app <- main @app\n");
+        }
+        text + "100000 exit\n100000 off dead"
+    }
+
+    #[test]
+    fn a_collector_is_found_to_have_a_setting_where_its_runtime_has_one() {
+        expect![[r#"
+            gc: the collections (GOGC=off) (GOGC)
+        "#]]
+        .assert_eq(&left_out(&samples("Go", "runtime.gcDrain")));
+        expect![[r#"
+            gc: it (its runtime has no setting for that)
+        "#]]
+        .assert_eq(&left_out(&samples("Python", "gc_collect_main")));
+    }
+}

@@ -1,0 +1,59 @@
+//! A library that is loaded before the program's others, with other versions of some functions (`deadweight-preload`).
+
+use super::{About, Folder, Sides};
+use crate::running::series::RunOptions;
+use deadweight_preload::{LOADED, Library};
+use deadweight_report::report::{Means, Preloaded};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+pub(super) const ABOUT: About = About {
+    means: Means::Library,
+    classes: &["allocation", "tiny-reads", "tiny-writes"],
+    how: "LD_PRELOAD of a small library: an allocator that never gives memory back, or buffers for small reads and writes; the \
+          other side loads an empty one",
+    besides: "where memory lies, and when small writes reach their file; not for static programs, Go's, and calls inside the C library",
+    noticed: "output, exit status, memory; a program that does not load it is not judged",
+};
+
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// The sides: an empty library, or the one that leaves the cost out.
+pub(super) fn sides(
+    library: Preloaded,
+    options: &RunOptions,
+    folder: &mut Folder,
+) -> Result<Sides, String> {
+    let library = match library {
+        Preloaded::Allocator => Library::Allocator,
+        Preloaded::Buffers => Library::Buffers,
+    };
+    if library.bytes().is_empty() {
+        return Err("there is no such library for this processor".into());
+    }
+    let side = |library: Library, loaded: Option<&Path>| -> Result<RunOptions, String> {
+        let path = folder
+            .file(library.file_name(), library.bytes())
+            .map_err(|error| format!("cannot write a library to load: {error}"))?;
+        let mut side = options.clone();
+        side.changes.environment.push((PRELOAD.into(), first(path.as_os_str())));
+        if let Some(loaded) = loaded {
+            side.changes.environment.push((LOADED.into(), loaded.into()));
+        }
+        Ok(side)
+    };
+    let with = side(Library::Nothing, None)?;
+    let effect = folder.path().join("loaded");
+    let without = side(library, Some(&effect))?;
+    Ok(Sides { with, without, effect: Some(effect) })
+}
+
+/// The libraries to load first: this one, and those of the user.
+fn first(path: &OsStr) -> OsString {
+    let mut all = path.to_owned();
+    if let Some(before) = std::env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
+        all.push(":");
+        all.push(before);
+    }
+    all
+}

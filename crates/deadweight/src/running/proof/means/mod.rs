@@ -1,0 +1,94 @@
+//! Means: how a run leaves a cost out, without the source and without another build.
+//!
+//! - In: a change, as the findings ask for it.
+//! - Out: the two sides of a pair: the command as it is, and without the cost. Both have what the means itself costs.
+//! - Must not know: findings, or how pairs are judged.
+//!
+//! One file for each means.
+
+mod environment;
+mod library;
+mod patched_copy;
+mod skipped_calls;
+
+pub use patched_copy::Folder;
+
+use crate::running::series::RunOptions;
+use deadweight_report::report::{Change, Means};
+use std::path::PathBuf;
+
+/// What a means does, in words.
+#[derive(Copy, Clone, Debug)]
+pub struct About {
+    /// The means.
+    pub means: Means,
+    /// The classes of costs that it leaves out.
+    pub classes: &'static [&'static str],
+    /// How it is done.
+    pub how: &'static str,
+    /// What it may change besides.
+    pub besides: &'static str,
+    /// How that is noticed.
+    pub noticed: &'static str,
+}
+
+/// All means.
+pub const ALL: [About; 4] =
+    [patched_copy::ABOUT, skipped_calls::ABOUT, environment::ABOUT, library::ABOUT];
+
+/// The two sides of a pair.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    /// The command as it is.
+    pub with: RunOptions,
+    /// Without the cost.
+    pub without: RunOptions,
+    /// Written by the side without the cost when the means takes effect, where that is not certain.
+    pub effect: Option<PathBuf>,
+}
+
+/// The sides for a change.
+///
+/// # Errors
+/// Why it cannot be made, as a sentence without its end.
+pub fn sides(change: &Change, options: &RunOptions, folder: &mut Folder) -> Result<Sides, String> {
+    match change {
+        Change::Patches(binary, patches) => {
+            patched_copy::sides(binary.as_ref(), patches, options, folder)
+        }
+        Change::SkippedCalls(calls) => Ok(skipped_calls::sides(calls, options)),
+        Change::Environment(variables) => Ok(environment::sides(variables, options)),
+        Change::Library(library) => library::sides(*library, options, folder),
+    }
+}
+
+/// All means in Markdown, as `explain` prints costs.
+#[must_use]
+pub fn described() -> String {
+    let mut text = "What can be left out of a run, to measure what it costs.\n".to_owned();
+    for about in ALL {
+        let title = match about.means {
+            Means::PatchedCopy => "A patched copy",
+            Means::SkippedCalls => "Skipped system calls",
+            Means::Environment => "Variables of the environment",
+            Means::Library => "A library loaded first",
+        };
+        let About { classes, how, besides, noticed, .. } = about;
+        text += &format!(
+            "\n# {title}: {}\n- How: {how}.\n- What it may change besides: {besides}.\n- How that is noticed: {noticed}.\n",
+            classes.join(", ")
+        );
+    }
+    text + "\nOther costs cannot be left out: the report says why, and how much they are at most.\n"
+}
+
+/// What the user should know before runs with this change begin.
+#[must_use]
+pub fn warning(change: &Change) -> Option<&'static str> {
+    match change {
+        Change::SkippedCalls(calls) if calls.iter().any(|call| call.name == "fsync") => {
+            Some(skipped_calls::DURABILITY)
+        }
+        _ => None,
+    }
+}
