@@ -4,6 +4,7 @@ use crate::support::{Bench, Said, deadweight, live, run, said};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
+use std::process::Stdio;
 
 fn report(options: &[&str], words: &[&str], json: &Path) -> (Said, Value) {
     let mut command = deadweight();
@@ -100,4 +101,32 @@ fn proving_repeats_and_says_if_there_is_nothing_to_prove() {
     let warnings = report["warnings"].as_array().unwrap();
     let not_proved = |w: &Value| w.as_str().unwrap().starts_with("nothing was proved");
     assert!(warnings.iter().any(not_proved), "{warnings:?}");
+}
+
+#[test]
+fn an_ordinary_user_proves_by_skipped_calls() {
+    live!();
+    let bench = Bench::new();
+    let mut command = std::process::Command::new(bench.copy());
+    command.args(["--prove", "--", "sh", "-c", "sleep 0.05; echo done"]).stdin(Stdio::null());
+    let ordinary = std::os::unix::process::CommandExt::uid(&mut command, 65_534);
+    let said = said(&ordinary.current_dir("/").output().unwrap());
+    if said.code == 2 {
+        // Users may not open perf events here.
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+        return;
+    }
+    let printed = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("measured: skipping the sleeps saves"), "{}", said.err);
+}
+
+#[test]
+fn the_time_for_proofs_is_a_limit() {
+    live!();
+    let bench = Bench::new();
+    let words = ["sh", "-c", "sleep 0.2; echo done"];
+    let (said, report) = report(&["--prove", "--prove-budget", "1s"], &words, &bench.path("j"));
+    assert_eq!((said.code, said.out.as_str()), (0, "done\n"), "{}", said.err);
+    let proof = report["findings"][0]["proofs"][0]["text"].as_str().unwrap_or_default();
+    assert!(proof.contains("are left of --prove-budget"), "{report}");
 }

@@ -122,6 +122,25 @@ fn sleeps_are_skipped_and_waits_for_events_are_not() {
 }
 
 #[test]
+fn a_means_that_breaks_the_program_is_refused() {
+    Truth::of("@needs_pause")
+        .with(&["--prove"])
+        .expect("its pause is needed, and remains a finding".into(), |r| {
+            tried(r, "wait-sleep", "not proved by skipping the sleeps: the program then")
+                && of(r, "wait-sleep").is_some_and(|f| f.how != How::Measured)
+        })
+        .check();
+    Truth::shell("sleep 0.1; date +%N")
+        .with(&["--prove"])
+        .expect("what differs from run to run cannot be compared".into(), |r| {
+            of(r, "wait-sleep").is_some_and(|f| {
+                f.proofs[0].text.contains("there is nothing to compare with")
+            })
+        })
+        .check();
+}
+
+#[test]
 fn memory_is_kept_and_collections_are_left_out() {
     Truth::of("@churn 1000")
         .with(&["--prove"])

@@ -19,7 +19,7 @@ use deadweight_core::proof::{Ended, Timed, Trial, fewest, judge, not_tried, sett
 use deadweight_record::Interrupts;
 use deadweight_report::report::{Change, Finding, Proof, Removal, Report};
 use deadweight_report::stats::ratio;
-use deadweight_report::wording::time;
+use deadweight_report::wording::{things, time};
 use deadweight_trace::Exit;
 use deadweight_trace::units::Ns;
 use means::Folder;
@@ -111,6 +111,7 @@ pub fn prove(
         until: Instant::now() + options.budget,
         warned: Vec::new(),
     };
+    prover.announce(&jobs);
     let mut proofs: Vec<(Vec<usize>, Proof)> = Vec::new();
     let count = jobs.len();
     let mut ran = false;
@@ -194,7 +195,7 @@ impl Prover<'_> {
         if Instant::now() >= self.until {
             return Err(Stop::NoResult("the time for proofs is over (--prove-budget)".into()));
         }
-        let sides = means::sides(change, self.options.run, &mut self.folder);
+        let sides = means::sides(change, self.options.run, &self.folder);
         let mut sides = sides.map_err(Stop::NoResult)?;
         self.warn(change);
         self.progress.say(saying);
@@ -263,6 +264,19 @@ impl Prover<'_> {
             )));
         }
         Ok((series, first))
+    }
+
+    /// Says how often the command will run, and what that repeats.
+    fn announce(&mut self, jobs: &[Job]) {
+        let costs = jobs.iter().filter(|job| job.removal.change.is_ok()).count() as u64;
+        if costs > 0 && !self.options.run.quiet {
+            let (costs, budget) = (things(costs, "cost"), time(nanoseconds(self.options.budget)));
+            self.progress.note(&format!(
+                "deadweight: --prove runs the command up to {} times more for each of {costs}, for {budget} at most: what it writes \
+                 or sends, it writes or sends each time",
+                FIRST_RUNS as usize + 2 * MOST
+            ));
+        }
     }
 
     /// Says what the user should know before runs with this change begin, once.

@@ -22,7 +22,7 @@ const PRELOAD: &str = "LD_PRELOAD";
 pub(super) fn sides(
     library: Preloaded,
     options: &RunOptions,
-    folder: &mut Folder,
+    folder: &Folder,
 ) -> Result<Sides, String> {
     let library = match library {
         Preloaded::Allocator => Library::Allocator,

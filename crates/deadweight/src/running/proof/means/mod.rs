@@ -7,11 +7,12 @@
 //! One file for each means.
 
 mod environment;
+mod folder;
 mod library;
 mod patched_copy;
 mod skipped_calls;
 
-pub use patched_copy::Folder;
+pub use folder::Folder;
 
 use crate::running::series::RunOptions;
 use deadweight_report::report::{Change, Means};
@@ -51,7 +52,7 @@ pub struct Sides {
 ///
 /// # Errors
 /// Why it cannot be made, as a sentence without its end.
-pub fn sides(change: &Change, options: &RunOptions, folder: &mut Folder) -> Result<Sides, String> {
+pub fn sides(change: &Change, options: &RunOptions, folder: &Folder) -> Result<Sides, String> {
     match change {
         Change::Patches(binary, patches) => {
             patched_copy::sides(binary.as_ref(), patches, options, folder)

@@ -2,13 +2,12 @@
 //!
 //! The binary itself is only read. Does not choose the patches (`deadweight_code::removal`).
 
-use super::{About, Sides};
+use super::{About, Folder, Sides};
 use crate::running::series::{RunChanges, RunOptions};
 use deadweight_record::Substitute;
 use deadweight_report::report::Means;
 use deadweight_trace::patch::Patch;
 use object::{Object, ObjectSegment};
-use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -28,9 +27,9 @@ pub(super) fn sides(
     binary: &Path,
     patches: &[Patch],
     options: &RunOptions,
-    folder: &mut Folder,
+    folder: &Folder,
 ) -> Result<Sides, String> {
-    let Copies { original, patched } = folder.copies(binary, patches)?;
+    let Copies { original, patched } = copies(folder, binary, patches)?;
     let side = |copy| {
         let substitute = Some(Substitute { binary: binary.to_owned(), copy });
         let changes = RunChanges { substitute, ..options.changes.clone() };
@@ -44,13 +43,6 @@ const SPECIAL: u32 = 0o7000;
 /// The extended attribute that holds file capabilities.
 const CAPABILITIES: &str = "security.capability";
 
-/// A folder that only this user can read; removed on drop.
-#[derive(Debug)]
-pub struct Folder {
-    path: PathBuf,
-    copies: u32,
-}
-
 /// Two copies of a binary.
 #[derive(Clone, Debug)]
 pub struct Copies {
@@ -60,96 +52,33 @@ pub struct Copies {
     pub patched: PathBuf,
 }
 
-impl Folder {
-    /// Creates one that programs can be executed from.
-    ///
-    /// # Errors
-    /// If no temporary folder allows it.
-    pub fn new() -> io::Result<Self> {
-        let places = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
-        let mut refused = io::Error::other("no temporary folder allows programs to be executed");
-        for place in places {
-            let executes = |at: &Path| {
-                statvfs(at).is_ok_and(|fs| !fs.f_flag.contains(StatVfsMountFlags::NOEXEC))
-            };
-            if !executes(&place) {
-                continue;
-            }
-            for number in 0..100 {
-                let name = format!("deadweight-prove-{}-{number}", std::process::id());
-                let path = place.join(name);
-                // Fails if the path exists, even as a link of another user.
-                match DirBuilder::new().mode(0o700).create(&path) {
-                    Ok(()) => return Ok(Self { path, copies: 0 }),
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    Err(error) => {
-                        refused = error;
-                        break;
-                    }
-                }
-            }
-        }
-        Err(refused)
+/// Makes both copies of `binary` and applies `patches` to one. Removes earlier copies.
+///
+/// # Errors
+/// The reason why it cannot be copied or patched, in words.
+fn copies(folder: &Folder, binary: &Path, patches: &[Patch]) -> Result<Copies, String> {
+    for part in ["original", "patched"] {
+        // A folder that cannot be removed makes the next copy fail.
+        let _ = fs::remove_dir_all(folder.path().join(part));
     }
-
-    /// Its path.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    let cannot = |what: &str| {
+        let what = format!("{what} {}", binary.display());
+        move |error: io::Error| format!("cannot {what}: {error}")
+    };
+    let meta = fs::metadata(binary).map_err(cannot("read"))?;
+    if is_privileged(binary, &meta) {
+        return Err(format!(
+            "{} has its own privileges (set-user-id or capabilities), which a copy would lack",
+            binary.display()
+        ));
     }
-
-    /// Writes a file that programs can load, if it is not there.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub(super) fn file(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-        let path = self.path.join(name);
-        if !path.exists() {
-            fs::write(&path, bytes)?;
-        }
-        Ok(path)
-    }
-
-    /// Makes both copies of `binary` and applies `patches` to one. Removes earlier copies.
-    ///
-    /// # Errors
-    /// The reason why it cannot be copied or patched, in words.
-    pub fn copies(&mut self, binary: &Path, patches: &[Patch]) -> Result<Copies, String> {
-        self.clear();
-        let cannot = |what: &str| {
-            let what = format!("{what} {}", binary.display());
-            move |error: io::Error| format!("cannot {what}: {error}")
-        };
-        let meta = fs::metadata(binary).map_err(cannot("read"))?;
-        if is_privileged(binary, &meta) {
-            return Err(format!(
-                "{} has its own privileges (set-user-id or capabilities), which a copy would lack",
-                binary.display()
-            ));
-        }
-        let mut bytes = fs::read(binary).map_err(cannot("read"))?;
-        let (original, patched) = (self.path.join("original"), self.path.join("patched"));
-        let original = write_copy(&original, binary, &bytes, &meta).map_err(cannot("copy"))?;
-        apply(&mut bytes, patches)
-            .map_err(|why| format!("{} cannot be patched: {why}", binary.display()))?;
-        let patched = write_copy(&patched, binary, &bytes, &meta).map_err(cannot("copy"))?;
-        self.copies += 1;
-        Ok(Copies { original, patched })
-    }
-
-    /// Removes copies.
-    fn clear(&self) {
-        for part in ["original", "patched"] {
-            // A folder that cannot be removed makes the next copy fail.
-            let _ = fs::remove_dir_all(self.path.join(part));
-        }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // An error cannot be handled here.
-        let _ = fs::remove_dir_all(&self.path);
-    }
+    let mut bytes = fs::read(binary).map_err(cannot("read"))?;
+    let (original, patched) = (folder.path().join("original"), folder.path().join("patched"));
+    let original = write_copy(&original, binary, &bytes, &meta).map_err(cannot("copy"))?;
+    apply(&mut bytes, patches)
+        .map_err(|why| format!("{} cannot be patched: {why}", binary.display()))?;
+    let patched = write_copy(&patched, binary, &bytes, &meta).map_err(cannot("copy"))?;
+    Ok(Copies { original, patched })
 }
 
 /// Writes `bytes` into `folder` under the binary's name, with its permissions.
@@ -250,19 +179,19 @@ mod tests {
 
     #[test]
     fn copies_have_the_binarys_name_and_are_removed_with_the_folder() {
-        let mut folder = Folder::new().unwrap();
-        let at = folder.path.clone();
+        let folder = Folder::new().unwrap();
+        let at = folder.path().to_owned();
         let binary = at.join("program");
         fs::write(&binary, elf()).unwrap();
         fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
-        let copies = folder.copies(&binary, &[patch(0x401_000, &[0], &[0x90])]).unwrap();
+        let made = copies(&folder, &binary, &[patch(0x401_000, &[0], &[0x90])]).unwrap();
         assert_eq!(fs::read(&binary).unwrap(), elf());
-        assert_eq!(fs::read(&copies.original).unwrap(), elf());
-        assert_eq!(fs::read(&copies.patched).unwrap()[0x78], 0x90);
-        assert_eq!(copies.patched.file_name(), binary.file_name());
+        assert_eq!(fs::read(&made.original).unwrap(), elf());
+        assert_eq!(fs::read(&made.patched).unwrap()[0x78], 0x90);
+        assert_eq!(made.patched.file_name(), binary.file_name());
         assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&binary, Permissions::from_mode(0o4755)).unwrap();
-        assert!(folder.copies(&binary, &[]).unwrap_err().contains("its own privileges"));
+        assert!(copies(&folder, &binary, &[]).unwrap_err().contains("its own privileges"));
         drop(folder);
         assert!(!at.exists());
     }

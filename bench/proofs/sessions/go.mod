@@ -1,0 +1,3 @@
+module example.org/sessions
+
+go 1.21
