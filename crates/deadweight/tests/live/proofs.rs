@@ -133,9 +133,8 @@ fn a_means_that_breaks_the_program_is_refused() {
     Truth::shell("sleep 0.1; date +%N")
         .with(&["--prove"])
         .expect("what differs from run to run cannot be compared".into(), |r| {
-            of(r, "wait-sleep").is_some_and(|f| {
-                f.proofs[0].text.contains("there is nothing to compare with")
-            })
+            of(r, "wait-sleep")
+                .is_some_and(|f| f.proofs[0].text.contains("there is nothing to compare with"))
         })
         .check();
 }

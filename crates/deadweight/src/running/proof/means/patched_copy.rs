@@ -45,11 +45,11 @@ const CAPABILITIES: &str = "security.capability";
 
 /// Two copies of a binary.
 #[derive(Clone, Debug)]
-pub struct Copies {
+struct Copies {
     /// Unchanged.
-    pub original: PathBuf,
+    original: PathBuf,
     /// With the patches.
-    pub patched: PathBuf,
+    patched: PathBuf,
 }
 
 /// Makes both copies of `binary` and applies `patches` to one. Removes earlier copies.
