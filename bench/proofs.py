@@ -5,7 +5,7 @@
 
 Builds each program of bench/proofs twice: with its cost, and without (FAST). Times both in turns, which gives the real saving, and runs
 `deadweight -r auto` (the prediction) and `deadweight --prove` on the slow one. Prints a table: for each program the predicted range, what
-was measured, and whether the measured interval, or what is within 5 points of it, has the real saving. A measured least saving is right if
+was measured, and whether the measured interval, or what is within 5 points of it, has the real saving. A least saving that was measured is right if
 the real one is not smaller. Controls must have no measured saving. Run it on a machine that does nothing else.
 """
 import argparse, glob, json, os, statistics, subprocess, sys, tempfile, time

@@ -170,7 +170,7 @@ fn left_over(class: &str) -> &'static str {
             "; they still count, without the lock prefix: not counting at all may save more"
         }
         "allocation" => "; the program still calls an allocator: allocating less may save more",
-        "gc" => "; the program still allocates: allocating less may save more",
+        "gc" => "; the program still allocates and collects: allocating less may save more",
         "first-touch" => "; it still touches as much memory: less may save more",
         _ => "",
     }

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_collector_is_found_to_have_a_setting_where_its_runtime_has_one() {
         expect![[r#"
-            gc: the collections (GOGC=off) (GOGC)
+            gc: most collections (GOGC=400) (GOGC)
         "#]]
         .assert_eq(&left_out(&samples("Go", "runtime.gcDrain")));
         expect![[r#"
