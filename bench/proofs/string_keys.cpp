@@ -10,7 +10,7 @@ int main()
     std::string text;
     for (int i = 0; i < 300; i++)
         text += "a word that is longer than small ones " + std::to_string(i % 10) + '\n';
-    for (int round = 0; round < 1500; round++)
+    for (int round = 0; round < 30000; round++)
         for (size_t at = 0; at < text.size();) {
             size_t end = text.find('\n', at);
             std::string_view line(text.data() + at, end - at);
