@@ -104,7 +104,9 @@ fn a_user_of_a_distribution_goes_up_the_rungs_by_the_suggested_commands() {
     assert!(!guest.doctor("everyone").missing().contains(&"context switches"));
     for name in ["run by stops", "run as user", "run with everyone"] {
         let said = guest.said(name);
-        assert!(said.contains("read was called 900 times"), "{name}: {said}");
+        // On an emulated machine the rest may take so long that the reads are too small a part for a finding.
+        let counted = ["read was called 900 times", "read ×900"];
+        assert!(counted.iter().any(|words| said.contains(words)), "{name}: {said}");
         assert!(said.contains("100.0 %") && said.contains("doctor"), "{name}: {said}");
     }
     assert!(guest.said("attach by stops").contains("asleep"), "{}", guest.said("attach by stops"));

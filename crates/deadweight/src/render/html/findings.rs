@@ -41,7 +41,6 @@ pub(super) fn one(report: &Report, number: usize, finding: &Finding, linked: boo
             p { (shown(&finding.text)) }
             @if !finding.sites.is_empty() { (places(finding)) }
             @for line in &finding.evidence { (evidence(line)) }
-            @for proof in &finding.proofs { p { "Tried without it: " (shown(&proof.text)) } }
             @if !finding.remedy.is_empty() { p.do { strong { "Do: " } (shown(&finding.remedy)) } }
             @if linked {
                 p.more { a href={ "#explain-" (super::ledger::class(&finding.class)) } { "What " (shown(&finding.class)) " means" } }
