@@ -39,6 +39,7 @@ use deadweight_report::account::{IDLE, PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, U
 
 pub(crate) use bounds_checks::checked_loops;
 pub(crate) use missed_inlining::called as called_small;
+pub(crate) use wait_disk::SYNCS;
 pub(crate) use wait_input::{is_server, is_stopped_by_signal};
 
 /// One class of hidden cost.

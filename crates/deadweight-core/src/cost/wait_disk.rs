@@ -52,8 +52,12 @@ const FREQUENT: u64 = 5;
 /// More bytes than this between two syncs are a batch, not a record.
 const RECORD: u64 = 65_536;
 
+/// Calls that make files durable.
+pub(crate) const SYNCS: [&str; 6] =
+    ["fdatasync", "fsync", "msync", "sync", "sync_file_range", "syncfs"];
+
 fn is_sync(name: &str) -> bool {
-    matches!(name, "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs")
+    SYNCS.contains(&name)
 }
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {

@@ -4,6 +4,7 @@
 //! time-out, which would end as if the time had passed.
 
 use crate::account::{AccountId, Detail};
+use crate::cost::SYNCS;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::timeline::kernel_stacks::WaitsFor;
@@ -11,8 +12,6 @@ use deadweight_report::report::{Change, Removal, SkippedCall};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// Calls that make files durable.
-const SYNCS: [&str; 6] = ["fdatasync", "fsync", "msync", "sync", "sync_file_range", "syncfs"];
 /// Calls that sleep, with the argument that is 0 if nothing else is waited for.
 const SLEEPS: [SkippedCall; 6] = [
     SkippedCall { name: "clock_nanosleep", only: None },

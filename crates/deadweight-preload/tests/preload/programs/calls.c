@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 extern char **environ;
+// A template for mkstemp, which fills in the name of a new file.
 static char path[] = "calls.XXXXXX";
 
 static void put(int fd, const char *text) {

@@ -69,6 +69,8 @@ struct Prover<'a> {
     until: Instant,
     /// Warnings that were printed.
     warned: Vec<&'static str>,
+    /// Whether a run without a cost was begun, also in a trial without a result.
+    left_out: bool,
 }
 
 /// A removal to try, and the findings that it belongs to.
@@ -110,19 +112,16 @@ pub fn prove(
         progress: Progress::start(options.run.quiet),
         until: Instant::now() + options.budget,
         warned: Vec::new(),
+        left_out: false,
     };
     prover.announce(&jobs);
     let mut proofs: Vec<(Vec<usize>, Proof)> = Vec::new();
     let count = jobs.len();
-    let mut ran = false;
     for (number, job) in jobs.iter().enumerate() {
         let Job { findings, class, removal, at_most } = job;
         let saying = format!("proof {} of {count}: without {}", number + 1, removal.what);
         match prover.trial(class, removal, &saying) {
-            Ok(trial) => {
-                ran = true;
-                proofs.push((findings.clone(), judge(class, removal, &trial)));
-            }
+            Ok(trial) => proofs.push((findings.clone(), judge(class, removal, &trial))),
             Err(Stop::NoResult(why)) => {
                 proofs.push((findings.clone(), not_tried(removal, &why, *at_most)));
             }
@@ -137,7 +136,7 @@ pub fn prove(
         }
     }
     // Files that the program writes must at the end be those of the program as it is.
-    if ran && prover.interrupts.seen().is_none() {
+    if prover.left_out && prover.interrupts.seen().is_none() {
         prover.progress.say("the program itself once more");
         Series::compared(options.run, Rc::clone(&prover.input))?.clean_run()?;
     }
@@ -203,6 +202,7 @@ impl Prover<'_> {
         let limit = (Duration::from_nanos(first.wall.0) * TOO_LONG).max(PATIENCE);
         sides.without.changes.limit = Some(limit);
         let mut b = self.series(&sides.without)?;
+        self.left_out = true;
         let took = self.run(&mut b)?;
         if Duration::from_nanos(took.wall.0) >= limit {
             let did = format!("was still running after {} s", limit.as_secs());
