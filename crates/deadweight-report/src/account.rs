@@ -17,11 +17,11 @@ enum ChargedBy {
 use ChargedBy::{Samples, Slices};
 
 /// How many accounts belong to cost classes. They come first, in the order of precedence.
-const OF_CLASSES: u8 = 22;
+const OF_CLASSES: u8 = 26;
 
 /// Of each account: its name, its group (the word that its row begins with; several rows may have the same), and
 /// how it is charged.
-const ACCOUNTS: [(&str, &str, ChargedBy); 31] = [
+const ACCOUNTS: [(&str, &str, ChargedBy); 35] = [
     ("wait-input", "waiting", Slices),
     ("wait-output", "waiting", Slices),
     ("wait-lock", "waiting", Slices),
@@ -36,10 +36,14 @@ const ACCOUNTS: [(&str, &str, ChargedBy); 31] = [
     ("memory-churn", "page faults", Slices),
     ("first-touch", "page faults", Slices),
     ("gc", "garbage collection", Samples),
+    ("exceptions", "exceptions", Samples),
     ("zeroing", "zeroing", Samples),
     ("struct-copies", "struct copies", Samples),
     ("buffer-copies", "buffer copies", Samples),
     ("allocation", "allocation", Samples),
+    ("rescans", "text searches", Samples),
+    ("text-conversion", "text conversion", Samples),
+    ("hashing", "hashing", Samples),
     ("atomics", "atomics", Samples),
     ("bounds-checks", "bounds checks", Samples),
     ("missed-inlining", "calls", Samples),

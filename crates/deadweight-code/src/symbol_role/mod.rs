@@ -7,6 +7,7 @@
 //! One table for all languages, because one program may hold several.
 
 mod collectors;
+mod work;
 
 /// What a function of a library or runtime does for the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +28,14 @@ pub enum SymbolRole {
     Stream,
     /// Sorts: moving elements is its work.
     Sort,
+    /// Raises or catches an exception or a panic.
+    Throw,
+    /// Looks for the end of a text.
+    Scan,
+    /// Computes the hash of a map's key.
+    Hash,
+    /// Makes text of values or values of text.
+    Convert,
     /// Anything else that is not the program's own.
     Library,
 }
@@ -40,11 +49,13 @@ pub fn in_image(name: &str, language: &str) -> Option<SymbolRole> {
 /// The role of a function by its name alone; none if that is not known.
 pub fn of_name(name: &str) -> Option<SymbolRole> {
     let plain = name.trim_start_matches('_');
-    let go = name.strip_prefix("runtime.");
-    if let Some(go) = go {
+    let plain = without_variant(plain);
+    if let Some(role) = work::of_name(name, plain) {
+        return Some(role);
+    }
+    if let Some(go) = name.strip_prefix("runtime.") {
         return of_go(go);
     }
-    let plain = without_variant(plain);
     if let Some(symbol_role) = of_rust(name) {
         return Some(symbol_role);
     }
@@ -126,9 +137,8 @@ const EXACT: &[(SymbolRole, &[&str])] = &[
     (SymbolRole::Fill, &["memset", "bzero", "explicit_bzero", "wmemset"]),
     (SymbolRole::Stream, &[
         "fread", "fwrite", "fgets", "fputs", "fgetc", "getc", "fputc", "putc", "getline",
-        "getdelim", "printf", "fprintf", "vfprintf", "snprintf", "vsnprintf", "sprintf",
-        "fread_unlocked", "fwrite_unlocked", "fgets_unlocked", "getchar", "putchar", "puts",
-        "scanf", "sscanf", "fscanf", "fflush", "read", "write",
+        "getdelim", "fread_unlocked", "fwrite_unlocked", "fgets_unlocked", "getchar", "putchar", "puts",
+        "fflush", "read", "write",
     ]),
 ];
 
@@ -159,7 +169,7 @@ const PREFIXES: &[(&str, SymbolRole)] = &[
     ("std::basic_ostream<", SymbolRole::Stream), ("std::istream::", SymbolRole::Stream),
     ("std::ostream::", SymbolRole::Stream), ("<std::io::", SymbolRole::Stream), ("std::io::", SymbolRole::Stream),
     ("<std::fs::", SymbolRole::Stream), ("bufio.", SymbolRole::Stream), ("io.", SymbolRole::Stream),
-    ("os.", SymbolRole::Stream), ("fmt.", SymbolRole::Stream), ("Io.", SymbolRole::Stream),
+    ("os.", SymbolRole::Stream), ("Io.", SymbolRole::Stream),
     ("IO::", SymbolRole::Stream), ("fs.File.", SymbolRole::Stream),
 ];
 

@@ -66,7 +66,7 @@ const WAITING: f64 = 0.35;
 fn claim(sample: &UserSample<'_>) -> bool {
     growth::is_by_hand(sample)
         || sample.symbol_role() == Some(SymbolRole::Copy)
-            && !sample.under(SymbolRole::Stream)
+            && !sample.is_under_text()
             && !sample.under(SymbolRole::Sort)
             && (!sample.is_called_directly() || sample.allocates || shifts(sample))
 }

@@ -12,13 +12,17 @@ mod allocation;
 mod atomics;
 mod bounds_checks;
 mod buffer_copies;
+mod exceptions;
 mod first_touch;
 mod gc;
+mod hashing;
 mod memory_churn;
 mod missed_inlining;
 mod repeated_syscalls;
+mod rescans;
 mod start_up;
 mod struct_copies;
+mod text_conversion;
 mod tiny_reads;
 mod tiny_writes;
 mod unoptimised_build;
@@ -81,10 +85,14 @@ pub(crate) const CLASSES: &[Class] = &[
     memory_churn::CLASS,
     first_touch::CLASS,
     gc::CLASS,
+    exceptions::CLASS,
     zeroing::CLASS,
     struct_copies::CLASS,
     buffer_copies::CLASS,
     allocation::CLASS,
+    rescans::CLASS,
+    text_conversion::CLASS,
+    hashing::CLASS,
     atomics::CLASS,
     bounds_checks::CLASS,
     missed_inlining::CLASS,

@@ -65,7 +65,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
     // Unoptimised code copies values all the time: that is the cost of the build.
     !sample.unoptimised
         && moved(sample).is_some()
-        && !sample.under(SymbolRole::Stream)
+        && !sample.is_under_text()
         && !is_asked_for(sample)
 }
 

@@ -69,7 +69,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
         && (sample.caller_role() != Role::Filling || is_left_to_the_library(sample));
     let counted = sample.caller_role() == Role::AccumulatorZeroing
         || sample.own_role() == Role::AccumulatorZeroing;
-    (called && !counted || is_inlined(sample)) && !sample.under(SymbolRole::Stream)
+    (called && !counted || is_inlined(sample)) && !sample.is_under_text()
 }
 
 /// Whether the library and not the program's line chooses the fill value: `s.resize(n)`, but not

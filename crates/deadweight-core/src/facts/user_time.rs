@@ -179,6 +179,11 @@ impl<'s> UserSample<'s> {
         self.symbol_roles.contains(&symbol_role)
     }
 
+    /// Whether it is in a stream or a conversion: copying and filling are the work there.
+    pub(crate) fn is_under_text(&self) -> bool {
+        self.under(SymbolRole::Stream) || self.under(SymbolRole::Convert)
+    }
+
     /// Whether the program's own code called the innermost function itself: then the work there is written
     /// in the program.
     pub(crate) fn is_called_directly(&self) -> bool {

@@ -33,9 +33,13 @@ const OF_CODE: &[&str] = &[
     "atomics",
     "bounds-checks",
     "buffer-copies",
+    "exceptions",
+    "hashing",
     "memory-churn",
     "missed-inlining",
+    "rescans",
     "struct-copies",
+    "text-conversion",
     "zeroing",
 ];
 

@@ -15,6 +15,7 @@ mod each_rung;
 mod group;
 mod images;
 mod languages;
+mod library_work;
 mod privileges;
 mod program;
 mod proofs;

@@ -111,7 +111,8 @@ mod tests {
             start-up 87 % (77..87) @ main.rules:22: tool spent 17.4 ms in its own initialisers, before main; the rest of the run took 2.10 ms.
         "#]].assert_eq(&found(&tool("Go", GO, 18_000_000, false)));
         expect![[r#"
-            net-work 19500000
+            text-conversion 17500000
+            net-work 2000000
             start-up 500000 exec, linking and initialising
         "#]]
         .assert_eq(&rows(&tool("Go", GO, 18_000_000, true), 3));

@@ -51,6 +51,7 @@ fn why_not(class: &str) -> &'static str {
     match class {
         "buffer-copies" | "struct-copies" => "the program uses the copy's result",
         "missed-inlining" | "unoptimised-build" => "only another build shows it",
+        "exceptions" | "hashing" | "rescans" | "text-conversion" => "the program uses the result",
         "repeated-syscalls" => "the program uses the calls' results",
         "start-up" => "the program does not run without it",
         "wait-child" | "wait-input" => "the program needs what it waits for",

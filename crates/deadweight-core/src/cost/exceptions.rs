@@ -1,0 +1,162 @@
+//! Exceptions.
+//!
+//! # What it is
+//! Exceptions, panics and their like, raised and caught as a part of normal work. Each one makes an
+//! object, and walks over the stack twice to find who catches it: some microseconds, where a test
+//! of a result takes a nanosecond. Each frame between adds to it.
+//!
+//! # How deadweight knows
+//! Samples under the functions that raise, unwind and catch: `__cxa_throw` and the unwinder (C++),
+//! panics of Rust and Go, `raise` and the backtrace of Crystal. All that these call is charged to
+//! them, with the allocation of the exception. The place is the program's own line that threw, or
+//! called the library function that did. The saving is that time: an estimate, and rather low,
+//! because code behind an exception also finds colder caches.
+//!
+//! # What it is mistaken for
+//! An exception that ends the program, or a few: they take no time. Code that is prepared for
+//! exceptions and meets none costs nothing. Time in the handler is the program's own work.
+//!
+//! # What to do
+//! Ask first (`find` instead of `at`, `try_emplace`, `from_chars`), or return the failure as a value
+//! (`std::optional`, `std::expected`, `Result`, `error`, `nil`).
+//!
+//! # Seen in
+//! A price book that catches `std::out_of_range` for each article without an agreement.
+//! In `tests/programs`: `thrown_per_line.cpp`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
+use crate::inspect::shares::Share;
+use deadweight_code::symbol_role::SymbolRole;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "exceptions",
+    source: include_str!("exceptions.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time exceptions are the exception.
+const LARGE: f64 = 0.05;
+/// The part of the remaining time that goes away with them, in proportion to their share: with 67 % in the unwinder, a
+/// pair of programs that differ in nothing else saved 87 %.
+const AROUND: f64 = 0.3;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    sample.own.is_some() && sample.under(SymbolRole::Throw)
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    found.drafts(CLASS.id, draft)
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    let share = Share::of(found.wall, account, process)?;
+    if share.ns.share_of(net) < LARGE {
+        return None;
+    }
+    let saving = share.with_the_rest(share.ns, AROUND);
+    let (low, _) = share.interval(share.ns);
+    let (_, high) = share.interval(share.with_the_rest(share.ns, 2.0 * AROUND));
+    let language = &facts.processes.get(process).language;
+    let word = if ["Rust", "Go", "Zig"].contains(&&**language) { "panics" } else { "exceptions" };
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: format!("{word} raised and caught in normal work"),
+        text: format!(
+            "{} spent {} of its {} raising and catching {word} ({}).",
+            facts.name(process),
+            time(share.ns),
+            time(net),
+            percent(share.ns, net),
+        ),
+        amount: share.ns,
+        saving,
+        range: (low, high),
+        how: How::Estimate,
+        sites: share.sites(facts.symbols()),
+        evidence: vec![format!(
+            "{} under the functions that raise, unwind and catch",
+            things(share.samples, "sample")
+        )],
+        remedy: remedy(language).into(),
+    })
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C++" => {
+            "Ask before: find() and a test for end() instead of at(), std::from_chars instead of stoi. Or \
+             return the failure as a value: std::optional, std::expected, an error code."
+        }
+        "Rust" => {
+            "Return Result or Option instead of panicking and catching: get() for an index, \
+             checked_div, parse() with a match on its error."
+        }
+        "Go" => {
+            "Return an error instead of panic and recover; test an index or a nil before its use."
+        }
+        "Crystal" => {
+            "Ask with the methods that return nil: []? instead of [], to_i? instead of to_i, \
+             find instead of a rescue. Or raise without a backtrace: a constant exception, with its \
+             callstack set."
+        }
+        _ => "Return the failure as a value where it is a normal result.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{computing, found, rows};
+    use expect_test::expect;
+
+    const THROW: &str = "libgcc_s.so.1+0x14c40 @libgcc_s.so.1 <- _Unwind_RaiseException @libgcc_s.so.1 <- __cxa_throw @libstdc++.so.6 <- \"std::__throw_out_of_range(char const*)\" @libstdc++.so.6 <- std::unordered_map::at (/usr/include/c++/12/map.h:9) in price (p.cpp:8) <- main (p.cpp:30)";
+
+    #[test]
+    fn exceptions_per_item_are_found_with_what_the_unwinder_calls() {
+        let cleared = "memset @libc.so.6 <- _Unwind_RaiseException @libgcc_s.so.1 <- __cxa_throw @libstdc++.so.6 <- price (p.cpp:9) <- main (p.cpp:30)";
+        let made = "malloc @libc.so.6 <- __cxa_allocate_exception @libstdc++.so.6 <- price (p.cpp:9) <- main (p.cpp:30)";
+        let text = computing(
+            "C++",
+            &[(50, THROW), (10, cleared), (5, made), (35, "price (p.cpp:10) <- main (p.cpp:30)")],
+        );
+        expect![[r#"
+            exceptions 71 % (55..85) @ price:8: app spent 64.7 µs of its 100 µs raising and catching exceptions (65 %).
+        "#]].assert_eq(&found(&text));
+        expect![[r#"
+            exceptions 64675
+            net-work 34825
+            start-up 500 exec, linking and initialising
+        "#]]
+        .assert_eq(&rows(&text, 3));
+    }
+
+    #[test]
+    fn a_few_exceptions_and_the_one_that_ends_the_program_are_refused() {
+        let text = computing("C++", &[(4, THROW), (96, "price (p.cpp:10) <- main (p.cpp:30)")]);
+        assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn a_handler_and_a_backtrace_are_no_exceptions() {
+        let text = computing(
+            "C++",
+            &[
+                (40, "recover (p.cpp:20) <- main (p.cpp:30)"),
+                (
+                    40,
+                    "_Unwind_Backtrace @libgcc_s.so.1 <- backtrace @libc.so.6 <- log (p.cpp:20) <- main (p.cpp:30)",
+                ),
+            ],
+        );
+        assert_eq!(found(&text), "");
+    }
+}

@@ -1,0 +1,209 @@
+//! Rescans.
+//!
+//! # What it is
+//! The same text is searched for its end again and again: `strcat` walks over all that was written so
+//! far, `sscanf` looks for the end of the whole rest before it reads one number, `strlen` stands in
+//! the condition of a loop. The cost grows with the square of the text's length: twice the input
+//! takes four times as long.
+//!
+//! # How deadweight knows
+//! Samples in `strlen` and its like, called by the program's own line or by `strcat` and `sscanf`. These
+//! functions read 16 to 32 bytes per cycle: where they take much of the time, they read far more
+//! bytes than the rest of the program does. The row is all time in such searches. A finding under
+//! `sscanf` needs more time in the search than in the conversion. The saving is an estimate: a single
+//! search of each text would remain.
+//!
+//! # What it is mistaken for
+//! Texts that are measured once: this takes a small part of the time. Searches inside conversions
+//! (`printf` of a text): *text-conversion*. Searches for a byte or a word (`memchr`, `strstr`): often
+//! the program's work.
+//!
+//! # What to do
+//! Keep the end: a pointer, a length, `stpcpy`. End a line with a zero byte before `sscanf`, or convert
+//! by `strtol` and `strtod`, which stop where the number ends.
+//!
+//! # Seen in
+//! A milling programme of 1.3 MB, read line by line by `sscanf`.
+//! In `tests/programs`: `appended_by_strcat.c`, `scanned_rest.c`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::facts::call_site::CallSite;
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
+use crate::inspect::shares::{Share, samples_of};
+use deadweight_code::symbol_role::SymbolRole;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "rescans",
+    source: include_str!("rescans.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time a search is no rescan: under `sscanf` and `strcat`, and called by the program.
+const BY_LIBRARY: f64 = 0.08;
+const BY_PROGRAM: f64 = 0.25;
+/// The part of the time in them that goes away: least, under `sscanf` and else, and typical. One search of each text
+/// remains.
+const LEAST_OF_REST: f64 = 0.8;
+const LEAST: f64 = 0.5;
+const TYPICAL: f64 = 0.97;
+
+/// All functions down from the program's own are searches: in a conversion they are a part of it.
+fn claim(sample: &UserSample<'_>) -> bool {
+    let roles = &sample.symbol_roles;
+    sample.own.is_some()
+        && roles.first() == Some(&SymbolRole::Scan)
+        && roles.iter().all(|role| [SymbolRole::Scan, SymbolRole::Library].contains(role))
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    found.drafts(CLASS.id, draft)
+}
+
+/// How the program comes to search.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum By {
+    Append,
+    Scanf,
+    Itself,
+}
+
+impl By {
+    fn of(found: &Inspection<'_, '_>, site: CallSite) -> Self {
+        let symbols = found.facts.symbols();
+        for (_, frame) in site.frames(symbols).take(4) {
+            let name = symbols.name(frame.function).trim_start_matches('_');
+            if name.contains("scanf") {
+                return Self::Scanf;
+            } else if name.starts_with("strcat") || name.starts_with("strncat") {
+                return Self::Append;
+            }
+        }
+        Self::Itself
+    }
+}
+
+/// Samples in conversions below `sscanf`.
+fn converting(found: &Inspection<'_, '_>, process: ProcessId) -> u64 {
+    let scanning = samples_of(found, process).filter(|(_, site, _)| {
+        let Some(sample) = site.stack().map(|stack| found.facts.sample(stack)) else {
+            return false;
+        };
+        sample.under(SymbolRole::Scan) && sample.under(SymbolRole::Convert)
+    });
+    scanning.map(|(_, _, amount)| amount).sum()
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    let share = Share::of(found.wall, account, process)?;
+    let amount_by = |by: By| -> u64 {
+        let places = share.places.iter().filter(|(site, _)| By::of(found, **site) == by);
+        places.map(|(_, weight)| weight.amount).sum()
+    };
+    let by = [By::Append, By::Scanf, By::Itself].into_iter().max_by_key(|by| amount_by(*by))?;
+    let large = if by == By::Itself { BY_PROGRAM } else { BY_LIBRARY };
+    let converts_more = by == By::Scanf && converting(found, process) > amount_by(by);
+    if share.ns.share_of(net) < large || converts_more {
+        return None;
+    }
+    let (low, high) = share.interval(share.ns);
+    let least = if by == By::Scanf { LEAST_OF_REST } else { LEAST };
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "text searched for its end again and again".into(),
+        text: format!(
+            "{} spent {} of its {} looking for the end of text ({}){}.",
+            facts.name(process),
+            time(share.ns),
+            time(net),
+            percent(share.ns, net),
+            match by {
+                By::Append => ", each time that it appends to it",
+                By::Scanf => ": sscanf does this before it converts, over all the rest of the text",
+                By::Itself => "",
+            }
+        ),
+        amount: share.ns,
+        saving: share.ns.part(TYPICAL),
+        range: (low.part(least), high),
+        how: How::Estimate,
+        sites: share.sites(facts.symbols()),
+        evidence: vec![
+            format!("{} in such searches", things(share.samples, "sample")),
+            "they read 16 bytes or more per cycle: so much time is many times the text".into(),
+        ],
+        remedy: match by {
+            By::Append => "Keep a pointer to the end: stpcpy returns it, snprintf returns the length.",
+            By::Scanf => {
+                "Put a zero byte at the end of each line before sscanf, or convert with strtol and \
+                 strtod, which stop behind the number."
+            }
+            By::Itself => {
+                "Take the length once, outside the loop, and keep it beside the text; append at a kept \
+                 end (stpcpy)."
+            }
+        }
+        .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{computing, found, rows};
+    use expect_test::expect;
+
+    const REST: &str = "__rawmemchr_avx2 @libc.so.6 <- _IO_str_init_static_internal @libc.so.6 <- __isoc99_sscanf @libc.so.6 <- block (m.c:27) <- main (m.c:49)";
+    const CONVERT: &str = "__vfscanf_internal @libc.so.6 <- __isoc99_sscanf @libc.so.6 <- block (m.c:27) <- main (m.c:49)";
+
+    #[test]
+    fn sscanf_over_a_long_rest_is_found() {
+        let text =
+            computing("C", &[(70, REST), (5, CONVERT), (25, "carve (m.c:9) <- main (m.c:49)")]);
+        expect![[r#"
+            rescans 68 % (48..78) @ block:27: app spent 69.7 µs of its 100 µs looking for the end of text (70 %): sscanf does this before it converts, over all the rest of the text.
+        "#]].assert_eq(&found(&text));
+        expect![[r#"
+            rescans 69650
+            net-work 24875
+            text-conversion 4975
+        "#]]
+        .assert_eq(&rows(&text, 3));
+    }
+
+    #[test]
+    fn sscanf_of_short_lines_is_conversion() {
+        let text =
+            computing("C", &[(20, REST), (30, CONVERT), (50, "carve (m.c:9) <- main (m.c:49)")]);
+        assert!(!found(&text).contains("rescans"));
+    }
+
+    #[test]
+    fn appending_by_strcat_is_found() {
+        let text = computing(
+            "C",
+            &[
+                (60, "__strcat_avx2 @libc.so.6 <- render (p.c:50) <- main (p.c:81)"),
+                (40, "cell (p.c:9) <- main (p.c:81)"),
+            ],
+        );
+        assert!(found(&text).contains("rescans 58 %"), "{}", found(&text));
+    }
+
+    #[test]
+    fn texts_measured_once_and_searches_in_printf_are_refused() {
+        let measured = "__strlen_avx2 @libc.so.6 <- read_all (p.c:50) <- main (p.c:81)";
+        let text = computing("C", &[(15, measured), (85, "cell (p.c:9) <- main (p.c:81)")]);
+        assert_eq!(found(&text), "");
+        let printed = "__strlen_avx2 @libc.so.6 <- __vfprintf_internal @libc.so.6 <- printf @libc.so.6 <- show (p.c:50) <- main (p.c:81)";
+        let text = computing("C", &[(60, printed), (40, "cell (p.c:9) <- main (p.c:81)")]);
+        assert!(!found(&text).contains("rescans"));
+    }
+}

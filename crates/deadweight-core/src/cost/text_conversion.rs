@@ -1,0 +1,346 @@
+//! Text conversion.
+//!
+//! # What it is
+//! Numbers become text or text becomes numbers by a way that does much more than that: a stream with its
+//! locale is built for each number, a format string is read again for each item, a regular
+//! expression is compiled for each line, a new string is made where a buffer would do.
+//!
+//! # How deadweight knows
+//! Samples under the standard libraries' functions for text: the families of printf, scanf, iostream
+//! and locale, strtod, regular expressions while they are compiled, `core::fmt`, Go's `fmt` and
+//! `strconv`, Crystal's `to_s`. The row is all of this time. A finding needs an indirect way, and is
+//! silent about the direct ones (`strtod`, `to_chars`, `strconv.AppendInt`): these are what is to
+//! be done. What part of the time the direct way saves is an estimate by the kind of way.
+//!
+//! # What it is mistaken for
+//! A program whose work is text and that does it the direct way: a row, and no finding. Memory for
+//! the strings is *allocation*. Writing them one by one is *tiny-writes*.
+//!
+//! # What to do
+//! Convert by the direct function into a buffer that is kept; compile an expression once; keep the
+//! stream outside the loop.
+//!
+//! # Seen in
+//! A weather bulletin that builds an `ostringstream` for each number.
+//! In `tests/programs`: `stream_per_number.cpp`, `formatted_keys.go`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::facts::call_site::{CallSite, Weights, add, amount};
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
+use crate::inspect::shares::{Share, sampled_sites};
+use deadweight_code::symbol_role::SymbolRole;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::units::Ns;
+use std::collections::BTreeSet;
+
+pub(super) const CLASS: Class = Class {
+    id: "text-conversion",
+    source: include_str!("text_conversion.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// What goes on for this part of a process's life happens again and again.
+const GOES_ON: f64 = 0.5;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    sample.own.is_some() && sample.under(SymbolRole::Convert)
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    found.drafts(CLASS.id, draft)
+}
+
+/// A way to convert.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    /// An expression is compiled.
+    Expression,
+    /// A stream in memory, with its locale.
+    Stream,
+    /// A format, into a new string or into memory.
+    IntoMemory,
+    /// A format, from text.
+    Scan,
+    /// Into or from a stream: that is built for it, or that stays.
+    Put,
+    /// The direct way, or straight into the output.
+    Direct,
+}
+
+/// The words that a library function has that is entered for a way.
+const WORDS: [(Way, &[&str]); 5] = [
+    (
+        Way::Expression,
+        &[
+            "regcomp",
+            "std::__cxx11::basic_regex<",
+            "std::__detail::_Compiler<",
+            "regexp.compile",
+            "regexp.Compile",
+            "regexp.MustCompile",
+            "regex::builders::",
+            "regex_syntax::",
+        ],
+    ),
+    (
+        Way::Stream,
+        &[
+            "basic_ostringstream<",
+            "basic_stringstream<",
+            "basic_istringstream<",
+            "basic_stringbuf<",
+            "std::basic_ios<",
+            "std::locale::",
+        ],
+    ),
+    (Way::Put, &["std::ostream::", "std::istream::", "std::num_put<", "std::num_get<"]),
+    (
+        Way::IntoMemory,
+        &[
+            "sprintf",
+            "snprintf",
+            "asprintf",
+            "alloc::fmt::format",
+            "SpecToString",
+            "ToString>::to_string",
+            "fmt.Sprint",
+            "fmt.Append",
+            "fmt.allocPrint",
+            "fmt.bufPrint",
+            "String::Formatter",
+        ],
+    ),
+    (Way::Scan, &["sscanf", "fscanf", "fmt.Sscan", "fmt.Fscan", "fmt.Scan"]),
+];
+
+impl Way {
+    /// The way of a sample: of the outermost library function that tells.
+    fn of(sample: &UserSample<'_>) -> Self {
+        let names: Vec<&str> = sample
+            .frames()
+            .take(sample.symbol_roles.len())
+            .map(|(_, frame)| sample.symbols.name(frame.function))
+            .collect();
+        let told = names.iter().rev().find_map(|name| {
+            let says = |words: &&(Way, &[&str])| words.1.iter().any(|word| name.contains(word));
+            WORDS.iter().find(says).map(|(way, _)| *way)
+        });
+        told.unwrap_or(Self::Direct)
+    }
+
+    /// Below this share of the wall time it is not worth another way.
+    fn large(self) -> f64 {
+        match self {
+            Self::Expression | Self::Stream => 0.05,
+            _ => 0.15,
+        }
+    }
+
+    /// The part of its time that the direct way saves: least, typical, most.
+    fn saved(self) -> (f64, f64, f64) {
+        match self {
+            Self::Expression => (0.8, 0.97, 1.0),
+            Self::Stream => (0.6, 0.88, 1.0),
+            Self::IntoMemory => (0.2, 0.7, 0.95),
+            Self::Scan | Self::Put | Self::Direct => (0.4, 0.75, 0.95),
+        }
+    }
+
+    fn says(self) -> &'static str {
+        match self {
+            Self::Expression => "regular expressions compiled again and again",
+            Self::Stream => "a text stream built for each conversion",
+            Self::IntoMemory => "values formatted into strings over and over",
+            Self::Scan | Self::Put | Self::Direct => "numbers read by a format",
+        }
+    }
+}
+
+/// The samples of each way; those of a stream's own conversions belong to the stream that is built for them.
+fn ways(found: &Inspection<'_, '_>, share: &Share) -> Vec<(Way, Weights)> {
+    let mut ways: Vec<(Way, Weights)> = Vec::new();
+    for (site, weight) in &share.places {
+        let Some(stack) = site.stack() else { continue };
+        let way = Way::of(&found.facts.sample(stack));
+        let at = ways.iter().position(|(known, _)| *known == way).unwrap_or(ways.len());
+        if at == ways.len() {
+            ways.push((way, Weights::new()));
+        }
+        ways[at].1.entry(*site).or_default().amount += weight.amount;
+    }
+    join_stream(found, &mut ways);
+    ways
+}
+
+/// Where one of the program's functions builds a stream, what it puts into a stream goes into that one.
+fn join_stream(found: &Inspection<'_, '_>, ways: &mut [(Way, Weights)]) {
+    let owner = |site: &CallSite| found.facts.sample(site.stack()?).own_function();
+    let at = |way| ways.iter().position(|(known, _)| *known == way);
+    let (Some(built), Some(put)) = (at(Way::Stream), at(Way::Put)) else { return };
+    let builders: BTreeSet<_> = ways[built].1.keys().filter_map(owner).collect();
+    let joins = |site: &CallSite| owner(site).is_some_and(|own| builders.contains(&own));
+    let (joined, other) =
+        std::mem::take(&mut ways[put].1).into_iter().partition(|(site, _)| joins(site));
+    ways[put].1 = other;
+    add(&mut ways[built].1, &joined);
+}
+
+/// Whether these samples are spread over the life of the process, after its initialisers: what is compiled once, at
+/// the start, is not.
+fn goes_on(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> bool {
+    let timeline = found.facts.timeline;
+    let process = found.facts.processes.get(process);
+    let initialised = process.initialisers.as_ref().map_or(Ns::ZERO, |ran| ran.to);
+    let tasks = process.tasks.iter();
+    let samples: Vec<_> = tasks.flat_map(|task| &timeline.task(*task).samples).collect();
+    let stacks: BTreeSet<_> = places.keys().filter_map(|site| site.stack()).collect();
+    let span = |of: &mut dyn Iterator<Item = Ns>| {
+        let (first, last) = of.fold((Ns::MAX, Ns::ZERO), |(a, z), at| (a.min(at), z.max(at)));
+        last.max(first) - first
+    };
+    let all = span(&mut samples.iter().map(|sample| sample.at));
+    let after = samples.iter().filter(|sample| sample.at >= initialised);
+    let inside = after.filter(|sample| stacks.contains(&sample.stack));
+    span(&mut inside.map(|sample| sample.at)).share_of(all) >= GOES_ON
+}
+
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    let share = Share::of(found.wall, account, process)?;
+    let ways = ways(found, &share);
+    let (way, places) = ways
+        .into_iter()
+        .filter(|(way, places)| *way != Way::Expression || goes_on(found, process, places))
+        .filter(|(way, places)| {
+            ![Way::Put, Way::Direct].contains(way)
+                && share.time_of(amount(places)).share_of(net) >= way.large()
+        })
+        .max_by_key(|(_, places)| amount(places))?;
+    let samples = amount(&places);
+    let ns = share.time_of(samples);
+    let (low, high) = share.interval(ns);
+    let (least, typical, most) = way.saved();
+    Some(Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: way.says().into(),
+        text: format!(
+            "{} spent {} of its {} in conversions between values and text ({}).",
+            facts.name(process),
+            time(ns),
+            time(net),
+            percent(ns, net),
+        ),
+        amount: ns,
+        saving: ns.part(typical),
+        range: (low.part(least), high.part(most)),
+        how: How::Estimate,
+        sites: sampled_sites(facts.symbols(), &places),
+        evidence: vec![format!("{} in them", things(samples, "sample"))],
+        remedy: remedy(way, &facts.processes.get(process).language).into(),
+    })
+}
+
+fn remedy(way: Way, language: &str) -> &'static str {
+    match (way, language) {
+        (Way::Expression, _) => {
+            "Compile the expression once, before the loop (a static, a package variable, OnceLock)."
+        }
+        (Way::Stream, _) => {
+            "std::to_chars into a small array, std::from_chars from the text; or one stream outside the \
+             loop, emptied by str(\"\")."
+        }
+        (Way::Scan, "Go") => {
+            "strconv.Atoi and strconv.ParseFloat on the fields (bufio.Scanner, strings.Cut)."
+        }
+        (Way::Scan, _) => {
+            "strtol and strtod, or std::from_chars: they read no format and stop behind the number."
+        }
+        (_, "Go") => {
+            "strconv.AppendInt, AppendFloat and append into a buffer that is kept; for a map's key, a struct \
+             of the values instead of a formatted string."
+        }
+        (_, "Rust") => {
+            "write!(buffer, ...) into a String that is kept and cleared, or the crates itoa and ryu; for a \
+             map's key, a tuple of the values instead of format!."
+        }
+        (_, "C" | "C++") => {
+            "std::to_chars, or a conversion of your own, into a buffer that is kept; for a key, the values \
+             themselves instead of their text."
+        }
+        (_, "Crystal") => {
+            "value.to_s(io) into an IO or a String.build that is kept, instead of a new String."
+        }
+        _ => {
+            "Convert into a buffer that is kept, by the function for that type; use the values themselves as keys."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{computing, found, rows};
+    use expect_test::expect;
+
+    const BUILT: &str = "\"std::ctype<char> const& std::use_facet<std::ctype<char> >(std::locale const&)\" @libstdc++.so.6 <- \"std::basic_ios<char, std::char_traits<char> >::init(std::basic_streambuf<char>*)\" @libstdc++.so.6 <- std::__cxx11::basic_ostringstream<char> (/usr/include/c++/12/sstream:80) in decimal (b.cpp:99) <- main (b.cpp:120)";
+    const PUT: &str = "__printf_fp_l @libc.so.6 <- __vfprintf_internal @libc.so.6 <- \"std::ostream::_M_insert<double>(double)\" @libstdc++.so.6 <- std::ostream::operator<< (/usr/include/c++/12/ostream:221) in decimal (b.cpp:100) <- main (b.cpp:120)";
+
+    #[test]
+    fn a_stream_per_number_is_found_with_its_conversions() {
+        let text = computing("C++", &[(40, BUILT), (45, PUT), (15, "main (b.cpp:121)")]);
+        expect![[r#"
+            text-conversion 74 % (46..90) @ decimal:100: app spent 84.6 µs of its 100 µs in conversions between values and text (85 %).
+        "#]].assert_eq(&found(&text));
+        expect![[r#"
+            text-conversion 84575
+            net-work 14925
+        "#]]
+        .assert_eq(&rows(&text, 2));
+    }
+
+    #[test]
+    fn numbers_put_into_the_output_are_a_row() {
+        let text = computing("C++", &[(85, PUT), (15, "main (b.cpp:121)")]);
+        assert_eq!(found(&text), "");
+        expect![[r#"
+            text-conversion 84575
+        "#]]
+        .assert_eq(&rows(&text, 1));
+    }
+
+    #[test]
+    fn formatted_keys_in_go_are_found_and_direct_conversions_are_not() {
+        let formatted = "fmt.(*fmt).fmtInteger (/usr/local/go/src/fmt/format.go:200) <- fmt.Sprintf (/usr/local/go/src/fmt/print.go:239) <- main.key (k.go:9) <- main.main (k.go:30)";
+        let text = computing("Go", &[(40, formatted), (60, "main.main (k.go:31)")]);
+        expect![[r#"
+            text-conversion 28 % (6..47) @ main.key:9: app spent 39.8 µs of its 100 µs in conversions between values and text (40 %).
+        "#]].assert_eq(&found(&text));
+        let direct = "strconv.ParseFloat (/usr/local/go/src/strconv/atof.go:700) <- main.read (k.go:9) <- main.main (k.go:30)";
+        assert_eq!(found(&computing("Go", &[(60, direct), (40, "main.main (k.go:31)")])), "");
+    }
+
+    #[test]
+    fn expressions_compiled_all_the_time_are_found_and_those_at_the_start_are_not() {
+        let compile = "regexp/syntax.parse (/usr/local/go/src/regexp/syntax/parse.go:9) <- regexp.MustCompile (/usr/local/go/src/regexp/regexp.go:9) <- main.match (k.go:9) <- main.main (k.go:30)";
+        let (some, rest) = ((20, compile), (30, "main.main (k.go:31)"));
+        let said = found(&computing("Go", &[some, rest, some, rest]));
+        assert!(said.starts_with("text-conversion 39 %"), "{said}");
+        assert_eq!(found(&computing("Go", &[some, some, rest, rest])), "");
+    }
+
+    #[test]
+    fn a_little_formatting_and_a_program_that_prints_are_refused() {
+        let key =
+            "__vfprintf_internal @libc.so.6 <- snprintf @libc.so.6 <- key (k.c:9) <- main (k.c:30)";
+        assert_eq!(found(&computing("C", &[(10, key), (90, "main (k.c:31)")])), "");
+        let print =
+            "__vfprintf_internal @libc.so.6 <- printf @libc.so.6 <- show (k.c:9) <- main (k.c:30)";
+        assert_eq!(found(&computing("C", &[(80, print), (20, "main (k.c:31)")])), "");
+    }
+}
