@@ -17,11 +17,11 @@ enum ChargedBy {
 use ChargedBy::{Samples, Slices};
 
 /// How many accounts belong to cost classes. They come first, in the order of precedence.
-const OF_CLASSES: u8 = 26;
+const OF_CLASSES: u8 = 30;
 
 /// Of each account: its name, its group (the word that its row begins with; several rows may have the same), and
 /// how it is charged.
-const ACCOUNTS: [(&str, &str, ChargedBy); 35] = [
+const ACCOUNTS: [(&str, &str, ChargedBy); 39] = [
     ("wait-input", "waiting", Slices),
     ("wait-output", "waiting", Slices),
     ("wait-lock", "waiting", Slices),
@@ -29,6 +29,9 @@ const ACCOUNTS: [(&str, &str, ChargedBy); 35] = [
     ("wait-sleep", "waiting", Slices),
     ("wait-child", "waiting", Slices),
     ("wait-cpu", "waiting", Slices),
+    ("network-turns", "waiting", Slices),
+    ("thread-churn", "threads", Slices),
+    ("imbalance", "waiting", Slices),
     ("start-up", "start-up", Slices),
     ("tiny-reads", "system calls", Slices),
     ("tiny-writes", "system calls", Slices),
@@ -37,6 +40,7 @@ const ACCOUNTS: [(&str, &str, ChargedBy); 35] = [
     ("first-touch", "page faults", Slices),
     ("gc", "garbage collection", Samples),
     ("exceptions", "exceptions", Samples),
+    ("busy-waiting", "busy waiting", Samples),
     ("zeroing", "zeroing", Samples),
     ("struct-copies", "struct copies", Samples),
     ("buffer-copies", "buffer copies", Samples),

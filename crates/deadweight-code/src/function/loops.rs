@@ -6,12 +6,14 @@
 use super::Function;
 use crate::body::find;
 use crate::flow;
-use crate::instruction::{Instruction, Kind};
+use crate::instruction::{Instruction, Kind, Registers};
 use crate::roles::Role;
 use deadweight_trace::units::FileAddr;
 
 /// How many instructions ahead the loop's backward jump is searched.
 const REACH: usize = 512;
+/// A loop that only waits has at most so many instructions.
+const WAITING: usize = 24;
 
 /// A stretch of instructions that runs repeatedly.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct Loop {
     /// Whether it treats all elements alike, apart from checks: no other branches, no calls, no index that it has just
     /// loaded, and at least one store. A compiler could vectorise it without the checks.
     pub uniform: bool,
+    /// Whether it reads memory and changes nothing that its next turn reads: it waits for another thread.
+    pub stands_still: bool,
 }
 
 impl Loop {
@@ -103,8 +107,40 @@ impl Function {
             other_checks: small(roles.iter().filter(|role| **role == Role::OtherCheck).count()),
             uniform: body.iter().any(|i| i.kind == Kind::Store)
                 && !body.iter().zip(roles).any(other_way),
+            stands_still: stands_still(body),
         }
     }
+}
+
+/// Whether these instructions, run in a loop, read memory and change nothing that the next turn reads.
+fn stands_still(body: &[Instruction]) -> bool {
+    let plain = |i: &Instruction| {
+        let kind = matches!(
+            i.kind,
+            Kind::Load
+                | Kind::Move
+                | Kind::Constant(_)
+                | Kind::Address
+                | Kind::Compare
+                | Kind::Compute
+                | Kind::Jump(Some(_))
+                | Kind::Branch(_)
+                | Kind::Nop
+        );
+        kind && !i.memory.is_some_and(|memory| memory.written)
+    };
+    let written = body.iter().fold(Registers::default(), |all, i| all.and(i.writes));
+    let mut fresh = Registers::default();
+    let carries = body.iter().any(|i| {
+        let old = written.without(fresh);
+        fresh = fresh.and(i.writes);
+        i.reads.meets(old)
+    });
+    let reads = |i: &Instruction| {
+        i.kind != Kind::Address
+            && i.memory.is_some_and(|memory| memory.read && !memory.thread_local)
+    };
+    body.len() <= WAITING && body.iter().all(plain) && body.iter().any(reads) && !carries
 }
 
 fn is_check(role: &Role) -> bool {

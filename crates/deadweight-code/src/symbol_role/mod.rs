@@ -30,6 +30,8 @@ pub enum SymbolRole {
     Sort,
     /// Raises or catches an exception or a panic.
     Throw,
+    /// Tries without waiting.
+    Try,
     /// Looks for the end of a text.
     Scan,
     /// Computes the hash of a map's key.

@@ -1,4 +1,4 @@
-//! Library functions that do a program's work in an expensive way: exceptions, text, hashes, searches for the end of text.
+//! Library functions that do a program's work in an expensive way: exceptions, waiting, text, hashes, searches for the end of text.
 //!
 //! Names as in `symbol_role`: of the C library without leading underscores. A function template may have its result type
 //! before the name; only the part before the arguments is compared.
@@ -10,6 +10,7 @@ pub(super) fn of_name(name: &str, plain: &str) -> Option<SymbolRole> {
     let own = without_arguments(name);
     let roles = [
         (SymbolRole::Throw, throws(own, plain)),
+        (SymbolRole::Try, tries(own, plain)),
         (SymbolRole::Scan, SCAN.contains(&plain)),
         (SymbolRole::Hash, hashes(own)),
         (SymbolRole::Convert, converts(own, plain)),
@@ -72,6 +73,21 @@ fn throws(name: &str, plain: &str) -> bool {
     C.contains(&plain)
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || name.trim_start_matches('*').starts_with("raise<") && name.ends_with(":NoReturn")
+}
+
+/// Whether it asks for something without waiting for it: a loop around it waits busily.
+fn tries(name: &str, plain: &str) -> bool {
+    const C: &[&str] = &["pthread_spin_lock", "sched_yield", "pthread_yield"];
+    const PARTS: &[&str] = &[
+        "mpsc::Receiver<T>::try_recv",
+        "mpmc::Receiver<T>::try_recv",
+        "crossbeam_channel::channel::Receiver<T>::try_recv",
+        "core::hint::spin_loop",
+        "std::thread::functions::yield_now",
+        "std::thread::yield_now",
+        "std::this_thread::yield",
+    ];
+    C.contains(&plain) || PARTS.iter().any(|part| name.contains(part))
 }
 
 /// Searches for the end of a text.

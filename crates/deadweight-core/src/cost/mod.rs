@@ -12,17 +12,21 @@ mod allocation;
 mod atomics;
 mod bounds_checks;
 mod buffer_copies;
+mod busy_waiting;
 mod exceptions;
 mod first_touch;
 mod gc;
 mod hashing;
+mod imbalance;
 mod memory_churn;
 mod missed_inlining;
+mod network_turns;
 mod repeated_syscalls;
 mod rescans;
 mod start_up;
 mod struct_copies;
 mod text_conversion;
+mod thread_churn;
 mod tiny_reads;
 mod tiny_writes;
 mod unoptimised_build;
@@ -78,6 +82,9 @@ pub(crate) const CLASSES: &[Class] = &[
     wait_sleep::CLASS,
     wait_child::CLASS,
     wait_cpu::CLASS,
+    network_turns::CLASS,
+    thread_churn::CLASS,
+    imbalance::CLASS,
     start_up::CLASS,
     tiny_reads::CLASS,
     tiny_writes::CLASS,
@@ -86,6 +93,7 @@ pub(crate) const CLASSES: &[Class] = &[
     first_touch::CLASS,
     gc::CLASS,
     exceptions::CLASS,
+    busy_waiting::CLASS,
     zeroing::CLASS,
     struct_copies::CLASS,
     buffer_copies::CLASS,

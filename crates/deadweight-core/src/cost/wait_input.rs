@@ -12,7 +12,7 @@
 //! A server that idles until the next request, or until a signal stops it: deadweight shows it as
 //! idle and makes no finding. A token of a job server is a turn among equals: nobody computes it. A
 //! poll that timed out is *wait-sleep*. Replies that arrive in two parts, 40 ms apart, are held back
-//! by a delayed ACK (Nagle's algorithm): that is a finding of its own, with its own advice. If the producer belongs to the measured command, the
+//! by a delayed ACK (Nagle's algorithm): *network-turns*. If the producer belongs to the measured command, the
 //! producer's own work fills the wait and is shown instead.
 //!
 //! # What to do
@@ -23,9 +23,7 @@
 //! Zig EVM: 94 % of a timed read was the wait for `xxd`.
 //! In `tests/programs`: `produce.c` feeding `consume.c`.
 
-mod delayed_ack;
-
-use super::{AccountId, Claim, Class, Inspection};
+use super::{AccountId, Claim, Class, Inspection, network_turns};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::sites;
@@ -35,9 +33,8 @@ use crate::path::TAKES_CONNECTIONS;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, WokenBy};
 use deadweight_report::report::How;
-use deadweight_report::wording::{things, time};
+use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
-use delayed_ack::Stalls;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-input",
@@ -96,12 +93,9 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     processes_in(found.wall.in_account(account))
         .into_iter()
         .filter(|process| !is_server(found.facts, *process))
-        .flat_map(|process| {
-            let stalls = Stalls::of(found.facts, process);
-            let rest = draft(found, account, process, stalls.as_ref().map_or(Ns::ZERO, |s| s.ns));
-            [stalls.map(|stalls| stalled(found.facts, process, &stalls)), rest]
+        .filter_map(|process| {
+            draft(found, account, process, network_turns::stalled(found.facts, process))
         })
-        .flatten()
         .collect()
 }
 
@@ -121,35 +115,6 @@ fn is_idleness(facts: &Facts<'_>, detail: &Detail) -> bool {
 fn is_handed_over(facts: &Facts<'_>, entry: &Entry) -> bool {
     let Detail::Waits(_, Some(peer)) = entry.detail else { return false };
     entry.count == 0 && facts.processes.get(peer).own
-}
-
-/// The finding of replies that a delayed ACK held back.
-fn stalled(facts: &Facts<'_>, process: ProcessId, stalls: &Stalls) -> Draft {
-    let name = facts.name(process);
-    Draft {
-        class: CLASS.id,
-        moves: true,
-        process,
-        title: "replies stall for 40 ms (Nagle's algorithm and delayed ACKs)".into(),
-        text: format!(
-            "{name} waited {} for 40 ms or little more until the rest of a reply arrived: the peer sends \
-             each reply in small parts, and holds the later part back until the first is acknowledged. \
-             Linux delays that ACK for 40 ms.",
-            things(stalls.count, "time"),
-        ),
-        amount: stalls.ns,
-        saving: stalls.ns,
-        range: (stalls.ns, stalls.ns),
-        how: How::Estimate,
-        sites: sites(facts.symbols(), &stalls.places, stalls.count),
-        evidence: vec![format!(
-            "each stall follows a part of the same reply, {} on average",
-            time(Ns(stalls.ns.0 / stalls.count.max(1)))
-        )],
-        remedy: "At the peer: send each reply in one call (a buffer, writev), or set TCP_NODELAY. If the \
-                 peer cannot be changed, set TCP_QUICKACK here before each read."
-            .into(),
-    }
 }
 
 /// The finding of a producer that is slow, for all but `stalled` of its time.
@@ -308,47 +273,6 @@ mod tests {
         task 9 client outside
              0 on";
         assert_eq!(found(server), "");
-    }
-
-    /// A client that sends `asks` times per reply of two parts; the second part arrives `gap` ms later.
-    fn client(asks: bool, gap: u64) -> String {
-        let reply = |at: u64| {
-            let ask = format!("{at} syscall sendto 3 18 0\n{} back 18\n", at + 5);
-            let later = at + gap * 1_000_000;
-            format!(
-                "{}{} syscall recvfrom 3 65536 0\n{} back 40
-                 {} off blocked recvfrom 3 65536 0 : sk_wait_data from fgets <- get (client.c:7)
-                 {later} on woken-by 9 server\n{} back 500\n",
-                if asks { &ask } else { "" },
-                at + 10,
-                at + 20,
-                at + 30,
-                later + 10
-            )
-        };
-        let replies = repeat(10, 100, 60_000_000, reply);
-        format!(
-            "task 1 client\n0 on\n10 syscall socket 2 1 0\n20 back 3\n30 syscall connect 3\n40 back 0
-             {replies}600_000_000 exit\n600_000_000 off dead\ntask 9 server outside\n0 on"
-        )
-    }
-
-    #[test]
-    fn replies_in_two_parts_40_ms_apart_are_found_with_the_delayed_ack() {
-        let found = found(&client(true, 42));
-        assert!(
-            found.starts_with("wait-input 70 % (70..70) @ get:7: client waited 10 times"),
-            "{found}"
-        );
-        assert_eq!(found.lines().count(), 1, "{found}");
-    }
-
-    #[test]
-    fn parts_that_come_unasked_or_at_other_times_are_no_delayed_ack() {
-        let stream = found(&client(false, 42));
-        assert!(!stream.contains("ACK") && stream.contains("was blocked 10 times"), "{stream}");
-        let slow = found(&client(true, 55));
-        assert!(!slow.contains("ACK") && slow.contains("was blocked 10 times"), "{slow}");
     }
 
     #[test]

@@ -179,6 +179,14 @@ impl<'s> UserSample<'s> {
         self.symbol_roles.contains(&symbol_role)
     }
 
+    /// Whether its code waits busily: it tries without waiting, or its loop changes nothing.
+    pub(crate) fn stands_still(&self) -> bool {
+        let inlined = self.own == Some(self.waited.at);
+        let around = || self.machine.loop_around(self.waited);
+        self.own.is_some() && self.under(SymbolRole::Try)
+            || inlined && around().is_some_and(|(_, around)| around.stands_still)
+    }
+
     /// Whether it is in a stream or a conversion: copying and filling are the work there.
     pub(crate) fn is_under_text(&self) -> bool {
         self.under(SymbolRole::Stream) || self.under(SymbolRole::Convert)

@@ -5,6 +5,7 @@
 //! - Must not know: the classes. What each of them looks for is in its own file in `cost`.
 
 pub(crate) mod allocating;
+pub(crate) mod births;
 pub(crate) mod growth;
 pub(crate) mod hot_code;
 pub(crate) mod page_faults;

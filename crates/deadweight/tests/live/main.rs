@@ -25,5 +25,6 @@ mod readings;
 mod recorder_failures;
 mod rungs;
 mod targets;
+mod threads;
 mod truth;
 mod user_time;

@@ -4,6 +4,7 @@
 
 use super::needed::is_needed;
 use crate::account::{AccountId, Detail};
+use crate::cost::busy_waiting::waits_busily;
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, own_frame, sites};
 use crate::facts::processes::ProcessId;
@@ -63,6 +64,7 @@ impl Main {
                 && task != self.task
                 && !works_alike(facts, task, self)
                 && !is_needed(facts, task)
+                && !waits_busily(facts, task)
         })
     }
 }
@@ -104,8 +106,9 @@ pub(super) fn background(
     main: &Main,
 ) -> Option<Draft> {
     let facts = found.facts;
-    // Goroutines move between threads: a thread does not show whose work it does.
-    if facts.processes.get(process).language == "Go" {
+    // Goroutines move between threads: a thread does not show whose work it does. For a main thread that waits busily,
+    // the others work.
+    if facts.processes.get(process).language == "Go" || waits_busily(facts, main.task) {
         return None;
     }
     let entries = || found.wall.of_process(account, process);

@@ -272,7 +272,7 @@ fn is_entry(symbols: &Symbols, frame: &SourceFrame) -> bool {
     matches!(symbols.name(frame.function), "_start" | "__libc_start_main" | "clone" | "clone3")
 }
 
-fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
+pub(crate) fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
     symbols.images.get(location.image.index()).map_or("", |image| symbols.name(image.path))
 }
 

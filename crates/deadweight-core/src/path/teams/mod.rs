@@ -99,8 +99,8 @@ fn team(
     Some(Team { members, start, mix: totals.into_map(), straggler, lead })
 }
 
-/// What each task began with.
-fn starts(timeline: &Timeline, symbols: &Symbols) -> Vec<Start> {
+/// What each task of the timeline began with.
+pub(crate) fn starts(timeline: &Timeline, symbols: &Symbols) -> Vec<Start> {
     let mut sites = vec![StackId(0); timeline.tasks.len()];
     for call in timeline.calls.iter().filter(|c| c.site != StackId(0)) {
         let site = &mut sites[call.task.index()];

@@ -1,0 +1,240 @@
+//! Busy waiting.
+//!
+//! # What it is
+//! A thread waits for another one by asking again and again: a loop that reads a flag, a channel or a
+//! lock that is tried without ever sleeping. It has a CPU all the time. Where the CPUs are all in
+//! use, it takes this one from the threads that it waits for.
+//!
+//! # How deadweight knows
+//! Samples in a small loop that reads memory and changes nothing: no memory, and no register that the
+//! next turn reads. Only another thread can end such a loop. Or samples under functions that try
+//! without waiting (`try_recv`, `try_lock`, spin locks). The row is this time on the critical path. The
+//! saving is the time that the thread with most work was ready to run while such a thread held its
+//! CPU: 0 where a CPU was free. Then the cost is CPU time, and is no finding.
+//!
+//! # What it is mistaken for
+//! A loop that computes: it changes a register. A short spin before a sleep, as locks do it: it is a
+//! small part of its thread's time. `waitpid` in a loop is shown as a wait for the child.
+//!
+//! # What to do
+//! Block: `recv` instead of `try_recv`, a join, a condition variable, a futex (`std::atomic::wait`), an
+//! eventfd in the same poll. If the wait is short, spin a few turns, then block.
+//!
+//! # Seen in
+//! A renderer whose collector and main thread spin while two workers need both CPUs.
+//! In `tests/programs`: `spins.c`.
+
+use super::{AccountId, Claim, Class, Inspection};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, sites};
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::{Draft, processes_in};
+use crate::path::cpu_holder::{CpuHolder, holders};
+use crate::timeline::Run;
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const CLASS: Class = Class {
+    id: "busy-waiting",
+    source: include_str!("busy_waiting.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time nobody lost a CPU by it.
+const LARGE: f64 = 0.05;
+/// A thread that waits busily does this for so much of its own time.
+const MOST: f64 = 0.5;
+/// Fewer samples do not tell.
+const SAMPLES: usize = 8;
+/// The part of the time that the thread with most work was kept from a CPU that the run is shorter without: typical, and
+/// least, because other threads may take that CPU instead.
+const TYPICAL: f64 = 0.9;
+const LEAST: f64 = 0.5;
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    sample.stands_still()
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let processes = processes_in(found.wall.entries.iter()).into_iter();
+    processes.filter_map(|process| draft(found, process)).collect()
+}
+
+/// Whether a thread waits busily for most of its time.
+pub(super) fn waits_busily(facts: &Facts<'_>, task: TaskId) -> bool {
+    let account = AccountId::of_class(CLASS.id);
+    let samples = facts.timeline.task(task).samples.iter().filter(|sample| !sample.kernel);
+    let (mut all, mut busy) = (0_usize, 0_usize);
+    for sample in samples {
+        all += 1;
+        busy += usize::from(facts.account_of_sample(CallSite::Stack(sample.stack)) == account);
+    }
+    busy >= SAMPLES && busy as f64 >= all as f64 * MOST
+}
+
+/// Where these threads wait busily, by samples.
+fn places<'t>(facts: &Facts<'_>, tasks: impl Iterator<Item = &'t TaskId>) -> Weights {
+    let account = AccountId::of_class(CLASS.id);
+    let mut places = Weights::new();
+    for sample in tasks.flat_map(|task| &facts.timeline.task(*task).samples) {
+        let site = CallSite::Stack(sample.stack);
+        if !sample.kernel && facts.account_of_sample(site) == account {
+            places.entry(facts.site_of_sample(sample.stack)).or_default().amount += 1;
+        }
+    }
+    places
+}
+
+/// How long a thread was ready to run while one of these held its CPU; with how long each did.
+fn kept_from(
+    facts: &Facts<'_>,
+    worker: TaskId,
+    busy: &BTreeSet<TaskId>,
+) -> (Ns, BTreeMap<TaskId, Ns>) {
+    let (timeline, subject) = (facts.timeline, &facts.path.subject);
+    let task = timeline.task(worker);
+    let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
+    for (index, span) in task.spans.iter().enumerate().filter(|(_, s)| s.run == Run::Runnable) {
+        let (from, to) = (span.start.max(subject.start), task.span_end(index).min(subject.end));
+        if from >= to {
+            continue;
+        }
+        for (ns, holder) in holders(timeline, subject, (worker, index), from, to) {
+            if let CpuHolder::Own(holder) = holder
+                && busy.contains(&holder)
+            {
+                *held.entry(holder).or_default() += ns;
+            }
+        }
+    }
+    (held.values().copied().sum(), held)
+}
+
+fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    let tasks = &facts.processes.get(process).tasks;
+    if tasks.len() < 2 || facts.path.subject.service.is_some() {
+        return None;
+    }
+    let busy: BTreeSet<TaskId> =
+        tasks.iter().copied().filter(|task| waits_busily(facts, *task)).collect();
+    let workers = tasks.iter().filter(|task| !busy.contains(task));
+    // The others wait for the one that works longest.
+    let worker = *workers.max_by_key(|task| facts.timeline.task(**task).on_cpu())?;
+    let (ns, held) = kept_from(facts, worker, &busy);
+    let ns = ns.min(net);
+    if ns.share_of(net) < LARGE {
+        return None;
+    }
+    let mut top = sites(facts.symbols(), &places(facts, held.keys()), 0);
+    top.iter_mut().for_each(|site| site.count = 0);
+    let on_cpu: Ns = held.keys().map(|task| facts.timeline.task(*task).on_cpu()).sum();
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "threads that wait busily hold the CPU".into(),
+        text: format!(
+            "A thread of {} that works was ready to run for {} of {} while {} of its own, in loops that only \
+             wait, held its CPU ({}).",
+            facts.name(process),
+            time(ns),
+            time(net),
+            things(held.len() as u64, "thread"),
+            percent(ns, net),
+        ),
+        amount: ns,
+        saving: ns.part(TYPICAL),
+        range: (ns.part(LEAST), ns),
+        how: How::Estimate,
+        sites: top,
+        evidence: vec![format!(
+            "these threads had {} of CPU time; with a CPU free for each, no time would be saved",
+            time(on_cpu)
+        )],
+        remedy: remedy(&facts.processes.get(process).language).into(),
+    })
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "Rust" => {
+            "Block: recv() or `for item in receiver` instead of try_recv(), join(), thread::park, a Condvar."
+        }
+        "C++" => {
+            "Block: std::condition_variable, std::atomic::wait, a semaphore, join(). If the wait is short, \
+             spin a few turns first."
+        }
+        _ => {
+            "Block: a condition variable, a futex, an eventfd, a join. If the wait is short, spin a few turns \
+             first."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::found;
+    use std::fmt::Write;
+
+    /// Two threads on one CPU that take turns of a millisecond; the second one's samples have this stack.
+    fn turns(code: &str, stack: &str) -> String {
+        let (mut one, mut two) = (String::new(), String::new());
+        for i in 0..20_u64 {
+            let at = 1_000_000 + i * 2_000_000;
+            writeln!(
+                one,
+                "{at} sample work (s.c:9) <- run (s.c:20)\n{} off preempted\n{} on",
+                at + 10_000,
+                at + 1_000_000
+            )
+            .unwrap();
+            writeln!(
+                two,
+                "{} on\n{} sample {stack}\n{} off preempted",
+                at + 10_000,
+                at + 500_000,
+                at + 999_000
+            )
+            .unwrap();
+        }
+        format!(
+            "cpus 1\nimage app path /bin/app language C\nsample-period 1000000\n{code}\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n100 fork 2 thread\n{one}42_000_000 exit\n42_000_000 off dead\n\
+             task 2 app\n{two}41_990_000 exit\n41_990_000 off dead"
+        )
+    }
+
+    #[test]
+    fn a_thread_that_tries_to_receive_is_found() {
+        let said = found(&turns(
+            "",
+            "std::sync::mpmc::Receiver<T>::try_recv (/rustc/1/library/std/src/sync/mpmc/mod.rs:9) in collect (s.c:30) <- run (s.c:40)",
+        ));
+        assert!(said.starts_with("busy-waiting 4") && said.contains("@ collect:30"), "{said}");
+    }
+
+    #[test]
+    fn a_loop_that_reads_a_flag_is_found_and_one_that_counts_is_not() {
+        // 0: mov eax, [rdi]; 2: test eax, eax; 4: je 0; 6: ret
+        let waits = "code wait @0x1000 8b 07 85 c0 74 fa c3";
+        // 0: add eax, [rdi]; 2: test eax, eax; 4: je 0; 6: ret
+        let counts = waits.replace("8b 07", "03 07");
+        let stack = "wait (s.c:30) @0x1002 <- run (s.c:40)";
+        let said = found(&turns(waits, stack));
+        assert!(said.starts_with("busy-waiting"), "{said}");
+        assert!(!found(&turns(&counts, stack)).contains("busy-waiting"));
+    }
+
+    #[test]
+    fn a_thread_that_works_is_refused() {
+        let said = found(&turns("", "collect (s.c:30) <- run (s.c:40)"));
+        assert!(!said.contains("busy-waiting"), "{said}");
+    }
+}

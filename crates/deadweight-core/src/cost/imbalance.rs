@@ -1,0 +1,253 @@
+//! Imbalance.
+//!
+//! # What it is
+//! Several threads divide one piece of work, and the division is uneven: the last one still works
+//! while the others have ended and their CPUs idle. The whole takes as long as the slowest.
+//!
+//! # How deadweight knows
+//! Threads with the same start function and parent, born together, that work nearly all of their
+//! lives, while the parent waits. Their times on a CPU differ. The saving is what an even division of
+//! the same work would take less: at most this, because some pieces cannot be divided.
+//!
+//! # What it is mistaken for
+//! Threads with different duties: other start functions, or pauses. Workers of a pool that wait for
+//! tasks. A wait of the slowest for a CPU that another program has.
+//!
+//! # What to do
+//! Deal small pieces from a shared queue (dynamic scheduling), largest first; or divide by the work
+//! of the pieces, not by their number. One long piece: divide that.
+//!
+//! # Seen in
+//! Reads sorted by length, halved by number: the long ones took seven times as long.
+//! In `tests/programs`: `uneven_halves.c`.
+
+use super::{Claim, Class, Inspection};
+use crate::facts::call_site::{is_interpreted, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Draft, births, processes_in};
+use crate::path::teams::{Start, starts};
+use crate::timeline::{Run, Task};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
+
+pub(super) const CLASS: Class = Class {
+    id: "imbalance",
+    source: include_str!("imbalance.rs"),
+    // While the slowest works, its work is on the path, with rows of its own.
+    claim: Claim::Slices(|_, _| false),
+    inspect,
+};
+
+/// Below this share of the wall time an even division saves little.
+const LARGE: f64 = 0.08;
+/// Threads are born together within this part of the longest life ...
+const TOGETHER: f64 = 0.1;
+/// ... and wait for something else than a CPU for this part of their own lives, at most.
+const PAUSES: f64 = 0.3;
+/// A parent with more of that time on a CPU is a member itself.
+const WAITS: f64 = 0.2;
+/// The longest works so many times as long as the mean, at least.
+const UNEVEN: f64 = 1.2;
+/// Larger teams are divided by the kernel's scheduler too.
+const MEMBERS: std::ops::RangeInclusive<usize> = 2..=256;
+
+/// Threads that divide a piece of work.
+struct Divided {
+    members: Vec<TaskId>,
+    /// The longest time on a CPU, and the mean of all.
+    longest: Ns,
+    mean: Ns,
+    /// What an even division saves.
+    saved: Ns,
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let facts = found.facts;
+    if facts.path.subject.service.is_some() {
+        return Vec::new();
+    }
+    let several = |process: &ProcessId| {
+        let process = facts.processes.get(*process);
+        process.tasks.len() > 2 && !is_interpreted(&process.language)
+    };
+    let processes: Vec<_> =
+        processes_in(found.wall.entries.iter()).into_iter().filter(several).collect();
+    if processes.is_empty() {
+        return Vec::new();
+    }
+    let starts = starts(facts.timeline, facts.symbols());
+    processes.into_iter().filter_map(|process| draft(found, process, &starts)).collect()
+}
+
+/// The teams of a process, each with its parent.
+fn teams(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    starts: &[Start],
+) -> Vec<(TaskId, Vec<TaskId>)> {
+    let mut like: BTreeMap<(TaskId, Start), Vec<TaskId>> = BTreeMap::new();
+    for (id, thread) in births::threads(found.facts, process) {
+        if let (Some(parent), Start::Function(_)) = (thread.parent, starts[id.index()]) {
+            like.entry((parent, starts[id.index()])).or_default().push(id);
+        }
+    }
+    let task = |id: &TaskId| found.facts.timeline.task(*id);
+    let mut teams = Vec::new();
+    for ((parent, _), mut members) in like {
+        members.sort_by_key(|id| task(id).birth);
+        while let Some(first) = members.first().map(|id| task(id).birth) {
+            let longest = members.iter().map(|id| task(id).end - task(id).birth).max();
+            let until = first + longest.unwrap_or_default().part(TOGETHER);
+            let rest = members.split_off(members.partition_point(|id| task(id).birth <= until));
+            teams.push((parent, std::mem::replace(&mut members, rest)));
+        }
+    }
+    teams
+}
+
+/// How long a thread waited for something else than a CPU.
+fn pauses(task: &Task) -> Ns {
+    let spans = task.spans.iter().enumerate();
+    let waits = spans.filter(|(_, span)| matches!(span.run, Run::Blocked(_)));
+    waits.map(|(index, span)| task.span_end(index) - span.start).sum()
+}
+
+/// What an even division of the work of these threads saves; none if they are no such team.
+fn divided(found: &Inspection<'_, '_>, parent: TaskId, members: Vec<TaskId>) -> Option<Divided> {
+    let timeline = found.facts.timeline;
+    let tasks: Vec<&Task> = members.iter().map(|id| timeline.task(*id)).collect();
+    let from = tasks.iter().map(|task| task.birth).min()?;
+    let to = tasks.iter().map(|task| task.end).max()?;
+    let works = |task: &&Task| pauses(task).share_of(task.end - task.birth) <= PAUSES;
+    let parent = timeline.task(parent);
+    let waits = parent.on_cpu_between(from, to).share_of(to - from) <= WAITS;
+    if !MEMBERS.contains(&tasks.len()) || !waits || !tasks.iter().all(works) {
+        return None;
+    }
+    let longest = tasks.iter().map(|task| task.on_cpu()).max()?;
+    let sum: Ns = tasks.iter().map(|task| task.on_cpu()).sum();
+    let mean = Ns(sum.0 / tasks.len() as u64);
+    let cpus = usize::from(found.facts.trace.meta.cpus).clamp(1, tasks.len());
+    let even = Ns(sum.0 / cpus as u64);
+    let uneven = longest.0 as f64 >= mean.0 as f64 * UNEVEN;
+    (uneven && longest > even).then(|| Divided { members, longest, mean, saved: longest - even })
+}
+
+fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    let teams = teams(found, process, starts).into_iter();
+    let teams: Vec<Divided> =
+        teams.filter_map(|(parent, all)| divided(found, parent, all)).collect();
+    let saved: Ns = teams.iter().map(|team| team.saved).sum();
+    if saved.share_of(net) < LARGE {
+        return None;
+    }
+    let worst = teams.iter().max_by_key(|team| team.saved)?;
+    let members: Vec<TaskId> = teams.iter().flat_map(|team| team.members.clone()).collect();
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "threads divide their work unevenly".into(),
+        text: format!(
+            "{} of {} divide one piece of work: the slowest worked for {}, the mean is {}. The program \
+             waited for the slowest ({} of its {}).",
+            things(worst.members.len() as u64, "thread"),
+            facts.name(process),
+            time(worst.longest),
+            time(worst.mean),
+            percent(saved, net),
+            time(net),
+        ),
+        amount: saved,
+        saving: saved,
+        range: (saved.part(0.5), saved.part(1.1)),
+        how: How::Estimate,
+        sites: sites(facts.symbols(), &births::sites_of(facts, &members), 0),
+        evidence: vec![match teams.len() {
+            1 => "they have the same start function, began together and worked all the time".into(),
+            many => format!("{many} such teams, one after the other"),
+        }],
+        remedy: remedy(&facts.processes.get(process).language).into(),
+    })
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "Rust" => {
+            "Deal small pieces: rayon's par_iter, or an AtomicUsize as the index of the next piece. Start \
+             with the largest pieces."
+        }
+        "C" | "C++" => {
+            "Deal small pieces: an atomic index of the next piece, OpenMP's schedule(dynamic). Start with \
+             the largest pieces."
+        }
+        _ => {
+            "Deal small pieces from a shared queue, the largest first, instead of one part per thread."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::found;
+
+    /// Two threads that work for so long, each with this function and so much rest before its end.
+    fn halves(one: u64, two: u64, functions: [&str; 2], rest: u64) -> String {
+        let end = one.max(two) + 500_000;
+        let thread = |tid: u64, cpu: u64, worked: u64, function: &str| {
+            let pause = match rest {
+                0 => String::new(),
+                rest => format!(
+                    "{} off blocked futex 1 0 9 0 : futex_wait_queue\n{} on woken-by 1\n",
+                    100_000,
+                    100_000 + rest
+                ),
+            };
+            format!(
+                "task {tid} app\n40000 cpu{cpu} on\n\
+                 {} sample near (r.c:60) <- {function} (r.c:80) <- start_thread @libc.so.6 <- clone3 @libc.so.6\n\
+                 {pause}{} exit\n{} off dead\n",
+                90_000,
+                40_000 + rest + worked,
+                45_000 + rest + worked
+            )
+        };
+        format!(
+            "cpus 2\nimage app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n\
+             10000 syscall clone3 from all (r.c:90) <- main (r.c:99)\n11000 fork 2 thread\n12000 back 2\n\
+             13000 syscall clone3 from all (r.c:90) <- main (r.c:99)\n14000 fork 3 thread\n15000 back 3\n\
+             20000 off blocked futex 1 0 9 0 : futex_wait_queue\n{end} on woken-by {}\n{} exit\n{} off dead\n{}{}",
+            if one > two { 2 } else { 3 },
+            end + 10_000,
+            end + 20_000,
+            thread(2, 0, one, functions[0]),
+            thread(3, 1, two, functions[1]),
+        )
+    }
+
+    #[test]
+    fn the_slower_half_is_found_where_it_is_started() {
+        let said = found(&halves(1_000_000, 9_000_000, ["half", "half"], 0));
+        assert!(
+            said.starts_with("imbalance 42 %") && said.contains("@ all:90: 2 threads"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn even_halves_other_duties_and_pauses_are_refused() {
+        for (text, why) in [
+            (halves(8_500_000, 9_000_000, ["half", "half"], 0), "even"),
+            (halves(1_000_000, 9_000_000, ["read", "work"], 0), "other duties"),
+            (halves(1_000_000, 9_000_000, ["half", "half"], 9_000_000), "a pause"),
+        ] {
+            assert!(!found(&text).contains("imbalance"), "{why}: {}", found(&text));
+        }
+    }
+}

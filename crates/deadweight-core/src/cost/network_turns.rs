@@ -1,0 +1,197 @@
+//! Network turns.
+//!
+//! # What it is
+//! A message is sent in two small parts. TCP holds the second part back until the first one is
+//! acknowledged (Nagle's algorithm), and the receiver delays that ACK for 40 ms, because it hopes for
+//! data of its own to send with it. So each message takes 40 ms, whatever the network.
+//!
+//! # How deadweight knows
+//! The receiver has read a part of a message and waits for the rest, time after time for 40 ms: Linux'
+//! delay of an ACK, between 38 and 49 ms. Other waits for the rest of a message are few. If the sender
+//! belongs to the command too, the place is where it sends twice without reading between; else it is
+//! the receiver's read. Both ends of each wait are exact; that the ACK caused it is an estimate.
+//!
+//! # What it is mistaken for
+//! A peer that needs time: its waits differ in length, or come before the first part: *wait-input*. A
+//! stream of events that nobody asked for.
+//!
+//! # What to do
+//! Send each message in one call: one buffer, or writev. Or set TCP_NODELAY at the sender. If it cannot be
+//! changed, set TCP_QUICKACK at the receiver before each read.
+//!
+//! # Seen in
+//! Queries whose 8-byte head was written before the body.
+//! In `tests/programs`: `sent_in_parts.c`.
+
+mod delayed_ack;
+mod senders;
+
+use super::{Claim, Class, Inspection};
+use crate::facts::Facts;
+use crate::facts::call_site::sites;
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Draft, processes_in};
+use deadweight_report::report::How;
+use deadweight_report::wording::{things, time};
+use deadweight_trace::units::Ns;
+use delayed_ack::Stalls;
+use senders::Sender;
+
+pub(super) const CLASS: Class = Class {
+    id: "network-turns",
+    source: include_str!("network_turns.rs"),
+    // Its waits are a part of the row of waits for input.
+    claim: Claim::Slices(|_, _| false),
+    inspect,
+};
+
+/// The time that a process waited for messages that an ACK held back.
+pub(super) fn stalled(facts: &Facts<'_>, process: ProcessId) -> Ns {
+    Stalls::of(facts, process).map_or(Ns::ZERO, |stalls| stalls.ns)
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let processes = processes_in(found.wall.entries.iter()).into_iter();
+    let stalls = processes.filter_map(|id| Some((id, Stalls::of(found.facts, id)?)));
+    stalls.map(|(process, stalls)| draft(found.facts, process, &stalls)).collect()
+}
+
+fn draft(facts: &Facts<'_>, process: ProcessId, stalls: &Stalls) -> Draft {
+    let name = facts.name(process);
+    let sender = Sender::of(facts, process, stalls.count);
+    let waits = || sites(facts.symbols(), &stalls.places, stalls.count);
+    let sends = sender.as_ref().map(|sender| sender.sites(facts.symbols()));
+    let sites = sends.filter(|sites| !sites.is_empty()).unwrap_or_else(waits);
+    let peer = sender.as_ref().map_or("the peer".to_owned(), |s| facts.name(s.process));
+    let mut evidence = vec![format!(
+        "each stall follows a part of the same message, {} on average",
+        time(Ns(stalls.ns.0 / stalls.count.max(1)))
+    )];
+    if let Some(sender) = &sender {
+        evidence.push(format!(
+            "{peer} sent {} in parts, without a read between them",
+            things(sender.messages, "message")
+        ));
+    }
+    Draft {
+        class: CLASS.id,
+        moves: false,
+        process: sender.as_ref().map_or(process, |sender| sender.process),
+        title: "messages stall for 40 ms (Nagle's algorithm and delayed ACKs)".into(),
+        text: format!(
+            "{name} waited {} for 40 ms or little more until the rest of a message arrived: {peer} sends each \
+             message in small parts, and TCP holds the later part back until the first is acknowledged. \
+             Linux delays that ACK for 40 ms.",
+            things(stalls.count, "time"),
+        ),
+        amount: stalls.ns,
+        saving: stalls.ns,
+        range: (stalls.ns.part(0.97), stalls.ns),
+        how: How::Estimate,
+        sites,
+        evidence,
+        remedy: match sender {
+            Some(_) => "Send each message in one call (one buffer, writev), or set TCP_NODELAY.",
+            None => {
+                "At the peer: send each message in one call (a buffer, writev), or set TCP_NODELAY. If the \
+                 peer cannot be changed, set TCP_QUICKACK here before each read."
+            }
+        }
+        .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, repeat};
+
+    /// A client that sends `asks` times per reply of two parts; the second part arrives `gap` ms later.
+    fn client(asks: bool, gap: u64) -> String {
+        let reply = |at: u64| {
+            let ask = format!("{at} syscall sendto 3 18 0\n{} back 18\n", at + 5);
+            let later = at + gap * 1_000_000;
+            format!(
+                "{}{} syscall recvfrom 3 65536 0\n{} back 40
+                 {} off blocked recvfrom 3 65536 0 : sk_wait_data from fgets <- get (client.c:7)
+                 {later} on woken-by 9 server\n{} back 500\n",
+                if asks { &ask } else { "" },
+                at + 10,
+                at + 20,
+                at + 30,
+                later + 10
+            )
+        };
+        let replies = repeat(10, 100, 60_000_000, reply);
+        format!(
+            "task 1 client\n0 on\n10 syscall socket 2 1 0\n20 back 3\n30 syscall connect 3\n40 back 0
+             {replies}600_000_000 exit\n600_000_000 off dead\ntask 9 server outside\n0 on"
+        )
+    }
+
+    #[test]
+    fn replies_in_two_parts_40_ms_apart_are_found_with_the_delayed_ack() {
+        let found = found(&client(true, 42));
+        assert!(
+            found.starts_with("network-turns 70 % (68..70) @ get:7: client waited 10 times"),
+            "{found}"
+        );
+        assert_eq!(found.lines().count(), 1, "{found}");
+    }
+
+    #[test]
+    fn parts_that_come_unasked_or_at_other_times_are_no_delayed_ack() {
+        let stream = found(&client(false, 42));
+        assert!(!stream.contains("ACK") && stream.contains("was blocked 10 times"), "{stream}");
+        let slow = found(&client(true, 55));
+        assert!(!slow.contains("ACK") && slow.contains("was blocked 10 times"), "{slow}");
+    }
+
+    /// A client that sends a query in two parts, and a server of the same command that waits for the second.
+    fn both(parts: bool) -> String {
+        const EACH: u64 = 45_000_000;
+        let ask = |at: u64| {
+            let head = format!(
+                "{at} syscall write 3 8 from send (a.c:63) <- main (a.c:99)\n{} back 8\n",
+                at + 10
+            );
+            format!(
+                "{}{} syscall write 3 40 from send (a.c:64) <- main (a.c:99)\n{} back 40\n\
+                 {} off blocked read 3 8 : sk_wait_data\n{} on woken-by 2\n{} back 8\n",
+                if parts { &head } else { "" },
+                at + 20,
+                at + 30,
+                at + 40,
+                at + 42_000_000,
+                at + 42_000_010
+            )
+        };
+        let serve = |at: u64| {
+            format!(
+                "{} on woken-by 1\n{} back 8\n{} off blocked read 4 40 : sk_wait_data\n\
+                 {} on woken-by interrupt\n{} back 40\n{} syscall write 4 8\n{} back 8\n{} off blocked read 4 8 : sk_wait_data\n",
+                at + 12,
+                at + 14,
+                at + 20,
+                at + 41_000_000,
+                at + 41_000_010,
+                at + 41_900_000,
+                at + 41_999_000,
+                at + 42_000_000,
+            )
+        };
+        format!(
+            "task 1 client\n0 on\n0 exec /bin/client\n0 main\n100 syscall socket 2 1 0\n110 back 3\n120 syscall connect 3\n130 back 0\n200 fork 2\n{}\
+             900_000_000 exit\n900_000_000 off dead\n\
+             task 2 server\n300 on\n310 syscall accept4 3\n320 back 4\n330 off blocked read 4 8 : sk_wait_data\n{}",
+            repeat(20, 1_000, EACH, ask),
+            repeat(20, 1_000, EACH, serve)
+        )
+    }
+
+    #[test]
+    fn a_message_in_two_writes_is_found_at_the_sender() {
+        let said = found(&both(true));
+        assert!(said.starts_with("network-turns 8"), "{said}");
+        assert!(said.contains("@ send:6") && said.contains("client sends each message"), "{said}");
+    }
+}

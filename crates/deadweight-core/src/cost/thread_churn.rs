@@ -1,0 +1,237 @@
+//! Threads for small tasks.
+//!
+//! # What it is
+//! A thread is started for each small piece of work, and waited for. Its start and its end take some
+//! 20 to 50 µs in the kernel, on both sides: a new task, its stack, waking it on another CPU, and
+//! waking whoever waits for its end. The work itself takes less.
+//!
+//! # How deadweight knows
+//! The trace has the birth and the end of each thread, and its time on a CPU. If most threads of a
+//! process end after less than 0.3 ms of it, the finding adds up, along the critical path, the calls
+//! that start and wait for threads, the waits for them and for a CPU, and their ends. What the
+//! threads compute is their own work, and stays. The ledger shows that time by what it consists of.
+//!
+//! # What it is mistaken for
+//! Threads that live for the whole run, or that work for long. A pool whose workers wait for
+//! tasks. A server that starts a thread for each connection is not judged: its clients decide how
+//! long it waits.
+//!
+//! # What to do
+//! Start the threads once and give each many tasks (a pool, a queue, a parallel loop), give a thread
+//! a larger piece, or do small pieces where they arise.
+//!
+//! # Seen in
+//! A journal that seals the back side of each sheet by `std::async`.
+//! In `tests/programs`: `thread_per_task.c`.
+
+use super::{Claim, Class, EXIT, Inspection};
+use crate::account::{Detail, Entry};
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::births::{self, starts_threads};
+use crate::inspect::{Draft, processes_in};
+use crate::path::cpu_holder::CpuHolder;
+use crate::timeline::kernel_stacks::WaitsFor;
+use deadweight_report::account::{KERNEL_OTHER, PAGE_FAULTS};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::ids::TaskId;
+use deadweight_trace::units::Ns;
+
+pub(super) const CLASS: Class = Class {
+    id: "thread-churn",
+    source: include_str!("thread_churn.rs"),
+    // Its time has rows already, by what it consists of.
+    claim: Claim::Slices(|_, _| false),
+    inspect,
+};
+
+/// Fewer threads are no thread per task.
+const MANY: usize = 50;
+/// A thread with more time on a CPU has work of its own. Recording may add some tens of µs.
+const SMALL: Ns = Ns(300_000);
+/// The part of the remaining time that goes away with them, in proportion to their share: caches are warmer. A pair of
+/// programs with 71 % in such calls and waits saved 87 %.
+const AROUND: f64 = 0.3;
+/// Below this share of the wall time threads are cheap enough.
+const LARGE: f64 = 0.05;
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let processes = processes_in(found.wall.entries.iter());
+    processes.into_iter().filter_map(|process| draft(found, process)).collect()
+}
+
+/// The threads of a process that ended after little work, if most are such; with the median of that work.
+fn small(facts: &Facts<'_>, process: ProcessId) -> Option<(Vec<TaskId>, Ns)> {
+    let count = facts.processes.get(process).tasks.len().saturating_sub(1);
+    if count < MANY {
+        return None;
+    }
+    let ended = births::threads(facts, process).filter(|(_, thread)| thread.died);
+    let mut worked: Vec<(Ns, TaskId)> =
+        ended.map(|(id, thread)| (thread.on_cpu(), id)).filter(|(ns, _)| *ns < SMALL).collect();
+    if worked.len() < MANY || worked.len() * 2 < count {
+        return None;
+    }
+    worked.sort_unstable();
+    let median = worked[worked.len() / 2].0;
+    Some((worked.into_iter().map(|(_, id)| id).collect(), median))
+}
+
+/// What an entry of such a process is, if it comes with its threads.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Part {
+    /// A call that starts one or waits for it, its end.
+    Surely,
+    /// A wait for one, or for a CPU, and the kernel's work around it.
+    Likely,
+    /// Page faults: some are of its stack.
+    Perhaps,
+}
+
+fn part(facts: &Facts<'_>, entry: &Entry) -> Option<Part> {
+    let around = |name: &str| {
+        starts_threads(name)
+            || matches!(
+                name,
+                "futex"
+                    | "set_robust_list"
+                    | "rseq"
+                    | "exit"
+                    | "madvise"
+                    | "mprotect"
+                    | "munmap"
+                    | "rt_sigprocmask"
+            )
+    };
+    match entry.detail {
+        Detail::Calls(id) => around(facts.call_groups.get(id).name).then_some(Part::Surely),
+        Detail::Waits(WaitsFor::Futex, _) => Some(Part::Likely),
+        Detail::Held(CpuHolder::Own(_) | CpuHolder::Nobody) => Some(Part::Likely),
+        _ if entry.account == EXIT => Some(Part::Surely),
+        _ if entry.account == KERNEL_OTHER => Some(Part::Likely),
+        Detail::Faults if entry.account == PAGE_FAULTS => Some(Part::Perhaps),
+        _ => None,
+    }
+}
+
+fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    if facts.path.subject.service.is_some() {
+        return None;
+    }
+    let (threads, work) = small(facts, process)?;
+    let sum = |wanted: &[Part]| -> Ns {
+        let entries = found.wall.in_process(process);
+        let wanted = entries.filter(|e| part(facts, e).is_some_and(|part| wanted.contains(&part)));
+        wanted.map(|entry| entry.ns).sum()
+    };
+    let least = sum(&[Part::Surely]);
+    let likely = least + sum(&[Part::Likely]);
+    let most = likely + sum(&[Part::Perhaps]);
+    if likely.share_of(net) < LARGE {
+        return None;
+    }
+    let with_the_rest = |part| likely + (net - likely).part(likely.share_of(net) * part);
+    let each = Ns(likely.0 / threads.len() as u64);
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "a thread started for each small task".into(),
+        text: format!(
+            "{} started {} that ended after {} on a CPU (median). Starting, waking and ending them took {} of \
+             its {} ({}).",
+            facts.name(process),
+            things(threads.len() as u64, "thread"),
+            time(work),
+            time(likely),
+            time(net),
+            percent(likely, net),
+        ),
+        amount: likely,
+        saving: with_the_rest(AROUND),
+        range: (least.min(likely.part(0.5)), with_the_rest(2.0 * AROUND).max(most)),
+        how: How::Estimate,
+        sites: sites(facts.symbols(), &places(facts, &threads), threads.len() as u64),
+        evidence: vec![format!("{} for each thread, beside its work", time(each))],
+        remedy: remedy(&facts.processes.get(process).language).into(),
+    })
+}
+
+/// Where they are started.
+fn places(facts: &Facts<'_>, threads: &[TaskId]) -> Weights {
+    let mut places = births::sites_of(facts, threads);
+    places.retain(|site, _| *site != CallSite::default());
+    places
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "C++" => {
+            "Start the threads once and give them tasks by a queue; or divide the whole work by the \
+             number of CPUs (std::execution::par, OpenMP). std::async starts a thread per call."
+        }
+        "Rust" => {
+            "rayon's par_iter or a scope with one thread per CPU, which takes tasks from a channel."
+        }
+        "Python" => "concurrent.futures.ThreadPoolExecutor, made once.",
+        _ => {
+            "Start the threads once and give them tasks by a queue; or give each thread a larger part."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::found;
+    use std::fmt::Write;
+
+    /// A program that starts `count` threads, one after the other; each works for `work` ns.
+    fn threads(count: u64, work: u64) -> String {
+        let (mut main, mut others) = (String::new(), String::new());
+        let each = 60_000 + work;
+        for i in 0..count {
+            let (at, tid) = (1_000 + i * each, 100 + i);
+            writeln!(
+                main,
+                "{at} syscall clone3 from seal (s.c:85) <- main (s.c:99)\n{} fork {tid} thread\n{} back {tid}\n\
+                 {} off blocked futex 1 0 9 0 : futex_wait_queue\n{} on woken-by {tid}\n{} back 0",
+                at + 10_000,
+                at + 20_000,
+                at + 21_000,
+                at + 40_000 + work,
+                at + 41_000 + work,
+            )
+            .unwrap();
+            writeln!(
+                others,
+                "task {tid} app\n{} cpu1 on\n{} exit\n{} off dead",
+                at + 25_000,
+                at + 25_000 + work,
+                at + 39_000 + work
+            )
+            .unwrap();
+        }
+        let end = 2_000 + count * each;
+        format!(
+            "cpus 2\ntask 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n{main}{end} exit\n{} off dead\n{others}",
+            end + 100
+        )
+    }
+
+    #[test]
+    fn a_thread_per_task_is_found_where_it_is_started() {
+        let said = found(&threads(100, 5_000));
+        assert!(said.starts_with("thread-churn"), "{said}");
+        assert!(said.contains("@ seal:85: app started 100 threads"), "{said}");
+    }
+
+    #[test]
+    fn few_threads_and_threads_with_much_work_are_refused() {
+        assert!(!found(&threads(20, 5_000)).contains("thread-churn"));
+        assert!(!found(&threads(100, 5_000_000)).contains("thread-churn"));
+    }
+}

@@ -1,0 +1,49 @@
+//! Threads by how they were born: which calls started them, and from where.
+
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights};
+use crate::facts::processes::ProcessId;
+use crate::timeline::Task;
+use deadweight_trace::ids::{StackId, TaskId};
+use std::collections::BTreeMap;
+
+/// Calls that start a thread.
+pub(crate) fn starts_threads(name: &str) -> bool {
+    matches!(name, "clone" | "clone3")
+}
+
+/// The threads of a process, without its first task.
+pub(crate) fn threads<'f>(
+    facts: &'f Facts<'_>,
+    process: ProcessId,
+) -> impl Iterator<Item = (TaskId, &'f Task)> {
+    let tasks = facts.processes.get(process).tasks.iter().skip(1);
+    tasks.map(|id| (*id, facts.timeline.task(*id)))
+}
+
+/// Where these threads were started, as far as the stacks of those calls were taken.
+pub(crate) fn sites_of(facts: &Facts<'_>, threads: &[TaskId]) -> Weights {
+    let mut calls = BTreeMap::new();
+    for (index, call) in facts.timeline.calls.iter().enumerate() {
+        let id = deadweight_trace::ids::CallId::at(index);
+        let name = || facts.call_groups.id(id).map_or("", |id| facts.call_groups.get(id).name);
+        if call.site != StackId(0) && starts_threads(name()) {
+            calls.entry(call.task).or_insert_with(Vec::new).push((call.start, call.end, call.site));
+        }
+    }
+    let mut places = Weights::new();
+    for id in threads {
+        let thread = facts.timeline.task(*id);
+        let of_parent = thread.parent.and_then(|parent| calls.get(&parent));
+        let site = of_parent.and_then(|calls| {
+            let at =
+                calls.partition_point(|(start, _, _)| *start <= thread.birth).checked_sub(1)?;
+            (thread.birth <= calls[at].1).then_some(calls[at].2)
+        });
+        if let Some(site) = site {
+            let place = places.entry(CallSite::Stack(site)).or_default();
+            (place.count, place.amount) = (place.count + 1, place.amount + 1);
+        }
+    }
+    places
+}

@@ -1,0 +1,46 @@
+//! Truths about threads and connections: threads for small tasks, uneven parts, loops that only wait, messages in parts.
+//! Each program has one planted cost; the bounds are the measured saving of removing it, widened.
+
+use crate::truth::Truth;
+
+const LINE: &str = "the line to name";
+
+#[test]
+fn a_thread_per_task_is_thread_churn() {
+    Truth::of("@thread_per_task")
+        .first_finding(&["thread-churn"])
+        .found_at("thread-churn", "main", "thread_per_task.c", LINE)
+        .saves("thread-churn", 0.5..=1.0)
+        .never(&["imbalance", "busy-waiting", "repeated-syscalls"])
+        .check();
+}
+
+#[test]
+fn halves_by_number_are_imbalance() {
+    Truth::of("@uneven_halves")
+        .first_finding(&["imbalance"])
+        .found_at("imbalance", "main", "uneven_halves.c", LINE)
+        .saves("imbalance", 0.25..=0.5)
+        .never(&["thread-churn", "busy-waiting"])
+        .check();
+}
+
+#[test]
+fn a_loop_that_reads_a_counter_is_busy_waiting() {
+    Truth::of("@spins")
+        .first_finding(&["busy-waiting"])
+        .found_at("busy-waiting", "main", "spins.c", LINE)
+        .saves("busy-waiting", 0.1..=0.6)
+        .never(&["thread-churn", "imbalance"])
+        .check();
+}
+
+#[test]
+fn messages_in_two_writes_are_network_turns() {
+    Truth::of("@sent_in_parts")
+        .first_finding(&["network-turns"])
+        .found_at("network-turns", "main", "sent_in_parts.c", LINE)
+        .saves("network-turns", 0.8..=1.0)
+        .never(&["wait-input", "thread-churn"])
+        .check();
+}
