@@ -13,7 +13,7 @@ static void *work(void *argument)
     Half *half = argument;
     for (long row = half->from; row < half->to; row++)
         for (long i = 0; i < row * row / 64; i++)
-            half->sum = half->sum * 1664525u + 1013904223u;
+            half->sum = half->sum * 1664525u + 1013904223u; // the line to name
     return NULL;
 }
 
@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     Half halves[2] = {{0, rows / 2, 1}, {rows / 2, rows, 1}};
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
-        if (pthread_create(&threads[i], NULL, work, &halves[i])) // the line to name
+        if (pthread_create(&threads[i], NULL, work, &halves[i]))
             return 1;
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);

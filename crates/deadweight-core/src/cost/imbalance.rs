@@ -22,15 +22,17 @@
 //! In `tests/programs`: `uneven_halves.c`.
 
 use super::{Claim, Class, Inspection};
+use crate::facts::call_site::frames::{own_frames, site_at};
 use crate::facts::call_site::{is_interpreted, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, births, processes_in};
 use crate::path::teams::{Start, starts};
 use crate::timeline::{Run, Task};
-use deadweight_report::report::How;
+use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
@@ -51,6 +53,8 @@ const PAUSES: f64 = 0.3;
 const WAITS: f64 = 0.2;
 /// The longest works so many times as long as the mean, at least.
 const UNEVEN: f64 = 1.2;
+/// So many lines that threads began with are shown.
+const STARTS: usize = 2;
 /// Larger teams are divided by the kernel's scheduler too.
 const MEMBERS: std::ops::RangeInclusive<usize> = 2..=256;
 
@@ -167,13 +171,33 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
         saving: saved,
         range: (saved.part(0.5), saved.part(1.1)),
         how: How::Estimate,
-        sites: sites(facts.symbols(), &births::sites_of(facts, &members), 0),
+        sites: places(found, &members),
         evidence: vec![match teams.len() {
             1 => "they have the same start function, began together and worked all the time".into(),
             many => format!("{many} such teams, one after the other"),
         }],
         remedy: remedy(&facts.processes.get(process).language).into(),
     })
+}
+
+/// Where these threads were started, and the lines of the program's function that each began with; by their samples.
+fn places(found: &Inspection<'_, '_>, members: &[TaskId]) -> Vec<Site> {
+    let (facts, symbols) = (found.facts, found.facts.symbols());
+    let mut at: BTreeMap<(String, u32), (u64, Site)> = BTreeMap::new();
+    for sample in members.iter().flat_map(|id| &facts.timeline.task(*id).samples) {
+        let frames = own_frames(symbols, sample.stack);
+        let Some(outermost) = frames.len().checked_sub(1) else { continue };
+        if let Some(site) = site_at(symbols, &frames, outermost) {
+            at.entry((site.file.clone(), site.line)).or_insert((0, site)).0 += 1;
+        }
+    }
+    let all: u64 = at.values().map(|(samples, _)| samples).sum();
+    let mut begun: Vec<_> = at.into_values().collect();
+    begun.sort_by_key(|(samples, _)| Reverse(*samples));
+    let share = |(samples, site)| Site { share: samples as f64 / all.max(1) as f64, ..site };
+    let mut places = sites(symbols, &births::sites_of(facts, members), 0);
+    places.extend(begun.into_iter().take(STARTS).map(share));
+    places
 }
 
 fn remedy(language: &str) -> &'static str {

@@ -19,7 +19,7 @@ fn a_thread_per_task_is_thread_churn() {
 fn halves_by_number_are_imbalance() {
     Truth::of("@uneven_halves")
         .first_finding(&["imbalance"])
-        .found_at("imbalance", "main", "uneven_halves.c", LINE)
+        .found_at("imbalance", "work", "uneven_halves.c", LINE)
         .saves("imbalance", 0.25..=0.5)
         .never(&["thread-churn", "busy-waiting"])
         .check();

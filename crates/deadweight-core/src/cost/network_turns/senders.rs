@@ -1,13 +1,13 @@
 //! Who sends messages in parts: writes on a connection that follow each other without a read between, before a read.
 
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, frame_text, image_path, is_own};
+use crate::facts::call_site::frames::{Frame, own_frames, site_at};
 use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::Site;
 use deadweight_trace::ids::{CallId, StackId};
-use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
+use deadweight_trace::symbols::Symbols;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -25,28 +25,6 @@ pub(super) struct Sender {
     pub(super) messages: u64,
     /// The stacks of two parts of the same message, with how often.
     pairs: BTreeMap<[StackId; 2], u64>,
-}
-
-type Frame<'s> = (&'s Location, &'s SourceFrame);
-
-/// The program's own frames of a stack, innermost first.
-fn own_frames(symbols: &Symbols, stack: StackId) -> Vec<Frame<'_>> {
-    let frames = CallSite::Stack(stack).frames(symbols);
-    frames.filter(|(location, frame)| is_own(symbols, location, frame)).collect()
-}
-
-fn site(symbols: &Symbols, frames: &[Frame<'_>], depth: usize) -> Option<Site> {
-    let (location, frame) = frames.get(depth)?;
-    Some(Site {
-        function: symbols.name(frame.function).to_owned(),
-        file: symbols.name(frame.file).to_owned(),
-        line: frame.line,
-        image: image_path(symbols, location).to_owned(),
-        share: 0.0,
-        count: 0,
-        chain: frames[depth + 1..].iter().map(|(_, frame)| frame_text(symbols, frame)).collect(),
-        source: String::new(),
-    })
 }
 
 impl Sender {
@@ -99,7 +77,7 @@ impl Sender {
             let depth = one.iter().zip(&two).take_while(same).count();
             for frames in [&one, &two] {
                 let at = depth.min(frames.len().saturating_sub(1));
-                let Some(site) = site(symbols, frames, at) else { continue };
+                let Some(site) = site_at(symbols, frames, at) else { continue };
                 if !sites.iter().any(|known| (known.line, &known.file) == (site.line, &site.file)) {
                     sites.push(Site { count: *count, ..site });
                 }

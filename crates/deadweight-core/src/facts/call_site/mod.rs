@@ -10,6 +10,7 @@ use deadweight_trace::symbols::{JIT_IMAGE, Location, SourceFrame, Symbols, is_c_
 use std::collections::BTreeMap;
 
 mod callers;
+pub(crate) mod frames;
 
 /// Frames of a chain that are kept: half of them at each end, because the outermost often explain most.
 const CHAIN: usize = 8;
@@ -272,7 +273,7 @@ fn is_entry(symbols: &Symbols, frame: &SourceFrame) -> bool {
     matches!(symbols.name(frame.function), "_start" | "__libc_start_main" | "clone" | "clone3")
 }
 
-pub(crate) fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
+fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
     symbols.images.get(location.image.index()).map_or("", |image| symbols.name(image.path))
 }
 
