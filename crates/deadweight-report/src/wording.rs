@@ -19,7 +19,7 @@ pub fn count(n: u64) -> String {
 
 /// `n` with a noun: `1 call`, `4 003 calls`, `2 switches`. The plural of `one` has an `s`, or `es`.
 pub fn things(n: u64, one: &str) -> String {
-    let plural = if one.ends_with("ch") { "es" } else { "s" };
+    let plural = if one.ends_with("ch") || one.ends_with("ss") { "es" } else { "s" };
     format!("{} {one}{}", count(n), if n == 1 { "" } else { plural })
 }
 

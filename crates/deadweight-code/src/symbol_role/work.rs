@@ -11,7 +11,7 @@ pub(super) fn of_name(name: &str, plain: &str) -> Option<SymbolRole> {
     let roles = [
         (SymbolRole::Throw, throws(own, plain)),
         (SymbolRole::Try, tries(own, plain)),
-        (SymbolRole::Scan, SCAN.contains(&plain)),
+        (SymbolRole::Scan, scans(own, plain)),
         (SymbolRole::Hash, hashes(own)),
         (SymbolRole::Convert, converts(own, plain)),
     ];
@@ -90,21 +90,35 @@ fn tries(name: &str, plain: &str) -> bool {
     C.contains(&plain) || PARTS.iter().any(|part| name.contains(part))
 }
 
-/// Searches for the end of a text.
-const SCAN: &[&str] = &[
-    "strlen",
-    "rawmemchr",
-    "strnlen",
-    "wcslen",
-    "strcat",
-    "strncat",
-    // `sscanf` looks for the end before it converts.
-    "sscanf",
-    "isoc99_sscanf",
-    "isoc23_sscanf",
-    "vsscanf",
-    "IO_str_init_static_internal",
-];
+/// Whether it looks for the end of a text, or counts characters up to one of them.
+fn scans(name: &str, plain: &str) -> bool {
+    const C: &[&str] = &[
+        "strlen",
+        "rawmemchr",
+        "strnlen",
+        "wcslen",
+        "strcat",
+        "strncat",
+        // `sscanf` looks for the end before it converts.
+        "sscanf",
+        "isoc99_sscanf",
+        "isoc23_sscanf",
+        "vsscanf",
+        "IO_str_init_static_internal",
+    ];
+    const PARTS: &[&str] = &[
+        // Rust: characters have no index, each is counted from the start.
+        "core::str::count::",
+        "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::nth",
+        "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::advance_by",
+        "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::count",
+        // Go, Crystal
+        "unicode/utf8.RuneCount",
+        "String#char_index_to_byte_index",
+        "String#byte_index_to_char_index",
+    ];
+    C.contains(&plain) || PARTS.iter().any(|part| name.contains(part))
+}
 
 /// Whether it computes the hash of a map's key. Digests and checksums are a program's work.
 fn hashes(name: &str) -> bool {

@@ -8,7 +8,8 @@
 //! # How deadweight knows
 //! Samples in a small loop that reads memory and changes nothing: no memory, and no register that the
 //! next turn reads. Only another thread can end such a loop. Or samples under functions that try
-//! without waiting (`try_recv`, `try_lock`, spin locks). The row is this time on the critical path. The
+//! without waiting (`try_recv`, spin locks), or system calls that ask in vain (`sched_yield`, `poll` without
+//! time, `read` that returns EAGAIN). The row is this time on the critical path. The
 //! saving is the time that the thread with most work was ready to run while such a thread held its
 //! CPU: 0 where a CPU was free. Then the cost is CPU time, and is no finding.
 //!
@@ -24,14 +25,17 @@
 //! A renderer whose collector and main thread spin while two workers need both CPUs.
 //! In `tests/programs`: `spins.c`.
 
+mod asking;
+
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weights, sites};
+use crate::facts::call_site::{CallSite, Weights, add, sites};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::{CpuHolder, holders};
 use crate::timeline::Run;
+use asking::{Asking, asking};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::ids::TaskId;
@@ -61,30 +65,62 @@ fn claim(sample: &UserSample<'_>) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let asking = asking(found.facts);
     let processes = processes_in(found.wall.entries.iter()).into_iter();
-    processes.filter_map(|process| draft(found, process)).collect()
+    processes.filter_map(|process| draft(found, process, &asking)).collect()
 }
 
-/// Whether a thread waits busily for most of its time.
+/// Whether a thread waits busily for most of its time, in its own code.
 pub(super) fn waits_busily(facts: &Facts<'_>, task: TaskId) -> bool {
-    let account = AccountId::of_class(CLASS.id);
-    let samples = facts.timeline.task(task).samples.iter().filter(|sample| !sample.kernel);
-    let (mut all, mut busy) = (0_usize, 0_usize);
-    for sample in samples {
-        all += 1;
-        busy += usize::from(facts.account_of_sample(CallSite::Stack(sample.stack)) == account);
-    }
+    let (busy, all) = in_loops(facts, task);
     busy >= SAMPLES && busy as f64 >= all as f64 * MOST
 }
 
-/// Where these threads wait busily, by samples.
-fn places<'t>(facts: &Facts<'_>, tasks: impl Iterator<Item = &'t TaskId>) -> Weights {
+/// The samples of a thread's own code: those in loops that only wait, and all.
+fn in_loops(facts: &Facts<'_>, task: TaskId) -> (usize, usize) {
     let account = AccountId::of_class(CLASS.id);
+    let samples = facts.timeline.task(task).samples.iter().filter(|sample| !sample.kernel);
+    samples.fold((0, 0), |(busy, all), sample| {
+        let is = facts.account_of_sample(CallSite::Stack(sample.stack)) == account;
+        (busy + usize::from(is), all + 1)
+    })
+}
+
+/// The threads of a process that wait busily: in loops, in calls that ask in vain, or in both.
+fn busy_threads(
+    facts: &Facts<'_>,
+    tasks: &[TaskId],
+    asking: &BTreeMap<TaskId, Asking>,
+) -> BTreeSet<TaskId> {
+    let is_busy = |task: &&TaskId| {
+        let Some(asked) = asking.get(task) else { return waits_busily(facts, **task) };
+        let on_cpu = facts.timeline.task(**task).on_cpu();
+        let (busy, all) = in_loops(facts, **task);
+        let own = on_cpu - asked.ns.min(on_cpu);
+        let looping = own.part(busy as f64 / all.max(1) as f64);
+        waits_busily(facts, **task) || (asked.ns + looping).share_of(on_cpu) >= MOST
+    };
+    tasks.iter().filter(is_busy).copied().collect()
+}
+
+/// Where these threads wait busily, by samples, and where they ask in vain.
+fn places<'t>(
+    facts: &Facts<'_>,
+    tasks: impl Iterator<Item = &'t TaskId>,
+    asking: &BTreeMap<TaskId, Asking>,
+) -> Weights {
+    let account = AccountId::of_class(CLASS.id);
+    let period = facts.trace.meta.sample_period;
     let mut places = Weights::new();
-    for sample in tasks.flat_map(|task| &facts.timeline.task(*task).samples) {
-        let site = CallSite::Stack(sample.stack);
-        if !sample.kernel && facts.account_of_sample(site) == account {
-            places.entry(facts.site_of_sample(sample.stack)).or_default().amount += 1;
+    for task in tasks {
+        for sample in facts.timeline.task(*task).samples.iter().filter(|sample| !sample.kernel) {
+            if facts.account_of_sample(CallSite::Stack(sample.stack)) == account {
+                let site = facts.site_of_sample(sample.stack);
+                places.entry(site).or_default().amount += period;
+            }
+        }
+        if let Some(asked) = asking.get(task) {
+            add(&mut places, &asked.places);
         }
     }
     places
@@ -115,15 +151,18 @@ fn kept_from(
     (held.values().copied().sum(), held)
 }
 
-fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+fn draft(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    asking: &BTreeMap<TaskId, Asking>,
+) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
     let tasks = &facts.processes.get(process).tasks;
     if tasks.len() < 2 || facts.path.subject.service.is_some() {
         return None;
     }
-    let busy: BTreeSet<TaskId> =
-        tasks.iter().copied().filter(|task| waits_busily(facts, *task)).collect();
+    let busy = busy_threads(facts, tasks, asking);
     let workers = tasks.iter().filter(|task| !busy.contains(task));
     // The others wait for the one that works longest.
     let worker = *workers.max_by_key(|task| facts.timeline.task(**task).on_cpu())?;
@@ -132,7 +171,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     if ns.share_of(net) < LARGE {
         return None;
     }
-    let mut top = sites(facts.symbols(), &places(facts, held.keys()), 0);
+    let mut top = sites(facts.symbols(), &places(facts, held.keys(), asking), 0);
     top.iter_mut().for_each(|site| site.count = 0);
     let on_cpu: Ns = held.keys().map(|task| facts.timeline.task(*task).on_cpu()).sum();
     Some(Draft {

@@ -3,7 +3,7 @@
 //! # What it is
 //! The same text is searched for its end again and again: `strcat` walks over all that was written so
 //! far, `sscanf` looks for the end of the whole rest before it reads one number, `strlen` stands in
-//! the condition of a loop. The cost grows with the square of the text's length: twice the input
+//! the condition of a loop, a character is taken by its number. The cost grows with the square of the text's length: twice the input
 //! takes four times as long.
 //!
 //! # How deadweight knows
@@ -114,6 +114,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     }
     let (low, high) = share.interval(share.ns);
     let least = if by == By::Scanf { LEAST_OF_REST } else { LEAST };
+    let language = facts.processes.get(process).language.as_str();
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -145,6 +146,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             By::Scanf => {
                 "Put a zero byte at the end of each line before sscanf, or convert with strtol and \
                  strtod, which stop behind the number."
+            }
+            By::Itself if ["Rust", "Go", "Crystal"].contains(&language) => {
+                "Keep the position in bytes instead of counting characters from the start: char_indices, a \
+                 slice of the rest, a reader of the text, or an array of characters made once."
             }
             By::Itself => {
                 "Take the length once, outside the loop, and keep it beside the text; append at a kept \

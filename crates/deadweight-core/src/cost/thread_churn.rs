@@ -7,14 +7,15 @@
 //!
 //! # How deadweight knows
 //! The trace has the birth and the end of each thread, and its time on a CPU. If most threads of a
-//! process end after less than 0.3 ms of it, the finding adds up, along the critical path, the calls
-//! that start and wait for threads, the waits for them and for a CPU, and their ends. What the
-//! threads compute is their own work, and stays. The ledger shows that time by what it consists of.
+//! process (or most copies that it makes of itself by fork) end after less than 0.3 ms of it, the
+//! finding adds up, along the critical path, the calls that start and wait for threads, the waits for
+//! them and for a CPU, and their ends. What the threads compute is their own work, and stays. The
+//! ledger shows that time by what it consists of.
 //!
 //! # What it is mistaken for
-//! Threads that live for the whole run, or that work for long. A pool whose workers wait for
-//! tasks. A server that starts a thread for each connection is not judged: its clients decide how
-//! long it waits.
+//! Threads that live for the whole run, or that work for long. A pool whose workers wait for tasks.
+//! A shell's copies of itself for `$(...)`. A server that starts a thread for each connection is not
+//! judged: its clients decide how long it waits.
 //!
 //! # What to do
 //! Start the threads once and give each many tasks (a pool, a queue, a parallel loop), give a thread
@@ -62,13 +63,26 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     processes.into_iter().filter_map(|process| draft(found, process)).collect()
 }
 
-/// The threads of a process that ended after little work, if most are such; with the median of that work.
-fn small(facts: &Facts<'_>, process: ProcessId) -> Option<(Vec<TaskId>, Ns)> {
-    let count = facts.processes.get(process).tasks.len().saturating_sub(1);
+/// The threads of a process and the copies that it made of itself, without those that executed a program.
+fn started(facts: &Facts<'_>, process: ProcessId) -> (Vec<TaskId>, Vec<ProcessId>) {
+    let of_process = facts.processes.get(process);
+    let copy = |id: &&ProcessId| {
+        let child = facts.processes.get(**id);
+        child.own && !child.executed() && !of_process.is_launcher()
+    };
+    let copies: Vec<ProcessId> = of_process.children.iter().filter(copy).copied().collect();
+    let first = copies.iter().filter_map(|id| facts.processes.get(*id).tasks.first());
+    (of_process.tasks.iter().skip(1).chain(first).copied().collect(), copies)
+}
+
+/// Those of these tasks that ended after little work, if most did; with the median of that work.
+fn small(facts: &Facts<'_>, started: &[TaskId]) -> Option<(Vec<TaskId>, Ns)> {
+    let count = started.len();
     if count < MANY {
         return None;
     }
-    let ended = births::threads(facts, process).filter(|(_, thread)| thread.died);
+    let tasks = started.iter().map(|id| (*id, facts.timeline.task(*id)));
+    let ended = tasks.filter(|(_, task)| task.died);
     let mut worked: Vec<(Ns, TaskId)> =
         ended.map(|(id, thread)| (thread.on_cpu(), id)).filter(|(ns, _)| *ns < SMALL).collect();
     if worked.len() < MANY || worked.len() * 2 < count {
@@ -107,7 +121,7 @@ fn part(facts: &Facts<'_>, entry: &Entry) -> Option<Part> {
     };
     match entry.detail {
         Detail::Calls(id) => around(facts.call_groups.get(id).name).then_some(Part::Surely),
-        Detail::Waits(WaitsFor::Futex, _) => Some(Part::Likely),
+        Detail::Waits(WaitsFor::Futex | WaitsFor::Child, _) => Some(Part::Likely),
         Detail::Held(CpuHolder::Own(_) | CpuHolder::Nobody) => Some(Part::Likely),
         _ if entry.account == EXIT => Some(Part::Surely),
         _ if entry.account == KERNEL_OTHER => Some(Part::Likely),
@@ -122,9 +136,12 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     if facts.path.subject.service.is_some() {
         return None;
     }
-    let (threads, work) = small(facts, process)?;
+    let (tasks, copies) = started(facts, process);
+    let (threads, work) = small(facts, &tasks)?;
+    let word = if copies.len() * 2 > tasks.len() { "process" } else { "thread" };
     let sum = |wanted: &[Part]| -> Ns {
-        let entries = found.wall.in_process(process);
+        let processes = std::iter::once(&process).chain(&copies);
+        let entries = processes.flat_map(|process| found.wall.in_process(*process));
         let wanted = entries.filter(|e| part(facts, e).is_some_and(|part| wanted.contains(&part)));
         wanted.map(|entry| entry.ns).sum()
     };
@@ -140,12 +157,12 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         class: CLASS.id,
         moves: false,
         process,
-        title: "a thread started for each small task".into(),
+        title: format!("a {word} started for each small task"),
         text: format!(
             "{} started {} that ended after {} on a CPU (median). Starting, waking and ending them took {} of \
              its {} ({}).",
             facts.name(process),
-            things(threads.len() as u64, "thread"),
+            things(threads.len() as u64, word),
             time(work),
             time(likely),
             time(net),

@@ -7,9 +7,9 @@ use crate::timeline::Task;
 use deadweight_trace::ids::{StackId, TaskId};
 use std::collections::BTreeMap;
 
-/// Calls that start a thread.
+/// Calls that start a thread or a copy of the process.
 pub(crate) fn starts_threads(name: &str) -> bool {
-    matches!(name, "clone" | "clone3")
+    matches!(name, "clone" | "clone3" | "fork" | "vfork")
 }
 
 /// The threads of a process, without its first task.
