@@ -86,6 +86,11 @@ fn in_loops(facts: &Facts<'_>, task: TaskId) -> (usize, usize) {
     })
 }
 
+/// Whether a thread waits busily, in its own code or by calls that ask in vain.
+pub(super) fn only_waits(facts: &Facts<'_>, task: TaskId) -> bool {
+    !busy_threads(facts, &[task], &asking(facts)).is_empty()
+}
+
 /// The threads of a process that wait busily: in loops, in calls that ask in vain, or in both.
 fn busy_threads(
     facts: &Facts<'_>,

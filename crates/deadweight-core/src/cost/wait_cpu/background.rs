@@ -4,7 +4,7 @@
 
 use super::needed::is_needed;
 use crate::account::{AccountId, Detail};
-use crate::cost::busy_waiting::waits_busily;
+use crate::cost::busy_waiting::{only_waits, waits_busily};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, own_frame, sites};
 use crate::facts::processes::ProcessId;
@@ -106,9 +106,8 @@ pub(super) fn background(
     main: &Main,
 ) -> Option<Draft> {
     let facts = found.facts;
-    // Goroutines move between threads: a thread does not show whose work it does. For a main thread that waits busily,
-    // the others work.
-    if facts.processes.get(process).language == "Go" || waits_busily(facts, main.task) {
+    // Goroutines move between threads: a thread does not show whose work it does.
+    if facts.processes.get(process).language == "Go" {
         return None;
     }
     let entries = || found.wall.of_process(account, process);
@@ -122,6 +121,10 @@ pub(super) fn background(
     held.retain(|task, ns| {
         ns.0 > 0 && main.is_beside(facts, *task) && !elsewhere_waited_for(facts.processes.of(*task))
     });
+    // For a main thread that waits busily, the others work.
+    if held.is_empty() || only_waits(facts, main.task) {
+        return None;
+    }
     let ns: Ns = held.values().copied().sum();
     let (worst, _) = held.iter().max_by_key(|(_, ns)| **ns)?;
     let worst_name = facts.symbols().name(facts.timeline.tasks[worst.index()].name_at(Ns::MAX));
