@@ -63,13 +63,11 @@ const ENDS: [&str; 4] = ["Py_FinalizeEx", "Py_Finalize", "rb_ec_cleanup", "hs_ex
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// Fewer allocations leave less to collect, so one of the two findings covers both: the finding
-/// about allocations, which names lines to change, unless the collector takes this many times more.
-const LARGER: f64 = 1.3;
-
-/// Whether the collector's finding covers the allocations too (true), or the reverse.
+/// Whether the collector's finding covers the allocations too (true), or the reverse: fewer allocations leave less to
+/// collect, so one of the two covers both. The finding about allocations names lines to change, so it does, unless the
+/// collector takes more.
 pub(super) fn reports_both(collecting: Ns, allocating: Ns) -> bool {
-    collecting > allocating.part(LARGER)
+    collecting > allocating
 }
 
 fn claim(sample: &UserSample<'_>) -> bool {

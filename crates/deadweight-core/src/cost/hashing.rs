@@ -48,8 +48,8 @@ const OTHERS: f64 = 0.25;
 /// The part of the search in the table that goes away with the hash that it waits for: least, typical, most. A pair of
 /// programs with 50 % in SipHash and 48 % in the table saved 73 %.
 const OF_TABLE: (f64, f64, f64) = (0.0, 0.55, 0.8);
-/// At most so much of that search, in proportion to the time of hashing, can wait for it.
-const WAITING: f64 = 1.3;
+/// At most the time of hashing and this part of it more can be waits for it.
+const WAITING: f64 = 0.3;
 
 fn claim(sample: &UserSample<'_>) -> bool {
     sample.own.is_some() && sample.under(SymbolRole::Hash)
@@ -68,7 +68,7 @@ fn in_table(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Ns
     });
     let account = AccountId::of_class(CLASS.id);
     let others = searches.filter(|(of, _, _)| *of != account).map(|(_, _, amount)| amount).sum();
-    share.time_of(others).min(share.ns.part(WAITING))
+    share.time_of(others).min(share.ns + share.ns.part(WAITING))
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {

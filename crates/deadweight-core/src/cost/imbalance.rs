@@ -169,7 +169,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
         ),
         amount: saved,
         saving: saved,
-        range: (saved.part(0.5), saved.part(1.1)),
+        range: (saved.part(0.5), saved + saved.part(0.1)),
         how: How::Estimate,
         sites: places(found, &members),
         evidence: vec![match teams.len() {
