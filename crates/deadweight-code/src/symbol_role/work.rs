@@ -26,52 +26,58 @@ fn without_arguments(name: &str) -> &str {
     }
 }
 
+/// The runtimes of C++, Rust and Crystal.
+#[rustfmt::skip]
+const THROW_IN_C: &[&str] = &[
+    "Unwind_RaiseException",
+    "Unwind_Resume",
+    "Unwind_Resume_or_Rethrow",
+    "cxa_throw",
+    "cxa_rethrow",
+    "cxa_allocate_exception",
+    "cxa_free_exception",
+    "cxa_begin_catch",
+    "cxa_end_catch",
+    "gxx_personality_v0",
+    "crystal_raise",
+    "crystal_personality",
+    "rust_panic",
+    "rust_start_panic",
+];
+
+/// Prefixes of names in other languages.
+#[rustfmt::skip]
+const THROW_PREFIXES: &[&str] = &[
+    // THROW_IN_C++
+    "std::__throw_",
+    // Rust: `std::panicking::try` and `catch_unwind` only call.
+    "std::panicking::begin_panic",
+    "std::panicking::panic_handler",
+    "std::panicking::rust_panic",
+    "std::panicking::resume_unwind",
+    "core::panicking::panic",
+    "core::result::unwrap_failed",
+    "core::option::unwrap_failed",
+    "rust_begin_unwind",
+    "__rustc::rust_begin_unwind",
+    // Go
+    "runtime.gopanic",
+    "runtime.goPanic",
+    "runtime.panicIndex",
+    "runtime.panicdivide",
+    "runtime.panicmem",
+    "runtime.recovery",
+    "runtime.addOneOpenDeferFrame",
+    "runtime.(*_panic).",
+    // Crystal
+    "Exception::CallStack",
+    "*Exception::CallStack",
+];
+
 /// Whether it raises, catches or carries an exception or a panic.
 fn throws(name: &str, plain: &str) -> bool {
-    const C: &[&str] = &[
-        "Unwind_RaiseException",
-        "Unwind_Resume",
-        "Unwind_Resume_or_Rethrow",
-        "cxa_throw",
-        "cxa_rethrow",
-        "cxa_allocate_exception",
-        "cxa_free_exception",
-        "cxa_begin_catch",
-        "cxa_end_catch",
-        "gxx_personality_v0",
-        "crystal_raise",
-        "crystal_personality",
-        "rust_panic",
-        "rust_start_panic",
-    ];
-    const PREFIXES: &[&str] = &[
-        // C++
-        "std::__throw_",
-        // Rust: `std::panicking::try` and `catch_unwind` only call.
-        "std::panicking::begin_panic",
-        "std::panicking::panic_handler",
-        "std::panicking::rust_panic",
-        "std::panicking::resume_unwind",
-        "core::panicking::panic",
-        "core::result::unwrap_failed",
-        "core::option::unwrap_failed",
-        "rust_begin_unwind",
-        "__rustc::rust_begin_unwind",
-        // Go
-        "runtime.gopanic",
-        "runtime.goPanic",
-        "runtime.panicIndex",
-        "runtime.panicdivide",
-        "runtime.panicmem",
-        "runtime.recovery",
-        "runtime.addOneOpenDeferFrame",
-        "runtime.(*_panic).",
-        // Crystal
-        "Exception::CallStack",
-        "*Exception::CallStack",
-    ];
-    C.contains(&plain)
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    THROW_IN_C.contains(&plain)
+        || THROW_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || name.trim_start_matches('*').starts_with("raise<") && name.ends_with(":NoReturn")
 }
 
@@ -157,139 +163,148 @@ fn hashes(name: &str) -> bool {
         || name.starts_with('<') && name.contains(" as core::hash::BuildHasher>::hash_one")
 }
 
+/// Conversions in the C library.
+#[rustfmt::skip]
+const CONVERT_IN_C: &[&str] = &[
+    "printf",
+    "fprintf",
+    "vprintf",
+    "vfprintf",
+    "vfprintf_internal",
+    "snprintf",
+    "vsnprintf",
+    "vsnprintf_internal",
+    "sprintf",
+    "vsprintf",
+    "vsprintf_internal",
+    "asprintf",
+    "vasprintf",
+    "dprintf",
+    "vdprintf",
+    "printf_fp",
+    "printf_fp_l",
+    "printf_fphex",
+    "itoa_word",
+    "printf_buffer",
+    "Xprintf_buffer",
+    "scanf",
+    "fscanf",
+    "vfscanf",
+    "vfscanf_internal",
+    "isoc99_scanf",
+    "isoc99_fscanf",
+    "isoc23_fscanf",
+    "strtod",
+    "strtof",
+    "strtold",
+    "strtod_l",
+    "strtof_l",
+    "strtod_l_internal",
+    "strtof_l_internal",
+    "strtod_internal",
+    "strtol",
+    "strtoul",
+    "strtoll",
+    "strtoull",
+    "strtol_l_internal",
+    "strtoul_l_internal",
+    "strtoll_l_internal",
+    "strtoull_l_internal",
+    "strtol_internal",
+    "strtoul_internal",
+    "isoc23_strtol",
+    "isoc23_strtoul",
+    "atof",
+    "atoi",
+    "atol",
+    "atoll",
+    "strftime",
+    "strftime_l",
+    "strftime_internal",
+    "strptime",
+    "strptime_internal",
+    "regcomp",
+    "re_compile_internal",
+    "re_compile_pattern",
+];
+
+/// Prefixes of the names of conversions in other libraries.
+#[rustfmt::skip]
+const CONVERT_PREFIXES: &[&str] = &[
+    // CONVERT_IN_C++
+    "std::num_put<",
+    "std::num_get<",
+    "std::ostream::_M_insert",
+    "std::istream::_M_extract",
+    "std::locale::",
+    "std::use_facet<",
+    "std::has_facet<",
+    "std::basic_ios<",
+    "std::ios_base::",
+    "std::__cxx11::basic_ostringstream<",
+    "std::__cxx11::basic_istringstream<",
+    "std::__cxx11::basic_stringstream<",
+    "std::__cxx11::basic_stringbuf<",
+    "std::__cxx11::basic_regex<",
+    "std::__detail::_Compiler<",
+    "std::__detail::_Scanner<",
+    "std::__detail::_ScannerBase",
+    "std::__detail::_NFA<",
+    "std::to_chars",
+    "std::from_chars",
+    "std::__detail::__to_chars",
+    "std::__from_chars",
+    "std::__cxx11::sto",
+    "std::__cxx11::to_string",
+    "std::to_string",
+    // Rust
+    "core::fmt::",
+    "alloc::fmt::",
+    "<alloc::string::String as core::fmt::Write>",
+    "core::num::flt2dec",
+    "core::num::imp::flt2dec",
+    "core::num::dec2flt",
+    "core::num::imp::dec2flt",
+    "core::num::fmt",
+    "regex::builders::",
+    "regex_automata::nfa::thompson::compiler",
+    "regex_syntax::",
+    // Go, and Zig's standard library
+    "fmt.",
+    "strconv.",
+    "regexp.compile",
+    "regexp.Compile",
+    "regexp.MustCompile",
+    "regexp.onepass",
+    "regexp/syntax.",
+    "std.fmt.",
+    // Crystal
+    "String::Formatter",
+    "*String::Formatter",
+    "Float::Printer",
+    "*Float::Printer",
+];
+
+/// Parts of such names.
+#[rustfmt::skip]
+const CONVERT_PARTS: &[&str] = &[
+    " std::use_facet<",
+    " std::has_facet<",
+    "bool std::has_facet<",
+    "as alloc::string::SpecToString>",
+    "as alloc::string::ToString>",
+    "@Int#to_s",
+    "Float64#to_s",
+    "Float32#to_s",
+    "@String#to_f",
+    "@String#to_i",
+];
+
 /// Whether it makes text of a value, a value of text, or prepares such a conversion.
 fn converts(name: &str, plain: &str) -> bool {
-    const C: &[&str] = &[
-        "printf",
-        "fprintf",
-        "vprintf",
-        "vfprintf",
-        "vfprintf_internal",
-        "snprintf",
-        "vsnprintf",
-        "vsnprintf_internal",
-        "sprintf",
-        "vsprintf",
-        "vsprintf_internal",
-        "asprintf",
-        "vasprintf",
-        "dprintf",
-        "vdprintf",
-        "printf_fp",
-        "printf_fp_l",
-        "printf_fphex",
-        "itoa_word",
-        "printf_buffer",
-        "Xprintf_buffer",
-        "scanf",
-        "fscanf",
-        "vfscanf",
-        "vfscanf_internal",
-        "isoc99_scanf",
-        "isoc99_fscanf",
-        "isoc23_fscanf",
-        "strtod",
-        "strtof",
-        "strtold",
-        "strtod_l",
-        "strtof_l",
-        "strtod_l_internal",
-        "strtof_l_internal",
-        "strtod_internal",
-        "strtol",
-        "strtoul",
-        "strtoll",
-        "strtoull",
-        "strtol_l_internal",
-        "strtoul_l_internal",
-        "strtoll_l_internal",
-        "strtoull_l_internal",
-        "strtol_internal",
-        "strtoul_internal",
-        "isoc23_strtol",
-        "isoc23_strtoul",
-        "atof",
-        "atoi",
-        "atol",
-        "atoll",
-        "strftime",
-        "strftime_l",
-        "strftime_internal",
-        "strptime",
-        "strptime_internal",
-        "regcomp",
-        "re_compile_internal",
-        "re_compile_pattern",
-    ];
-    const PREFIXES: &[&str] = &[
-        // C++
-        "std::num_put<",
-        "std::num_get<",
-        "std::ostream::_M_insert",
-        "std::istream::_M_extract",
-        "std::locale::",
-        "std::use_facet<",
-        "std::has_facet<",
-        "std::basic_ios<",
-        "std::ios_base::",
-        "std::__cxx11::basic_ostringstream<",
-        "std::__cxx11::basic_istringstream<",
-        "std::__cxx11::basic_stringstream<",
-        "std::__cxx11::basic_stringbuf<",
-        "std::__cxx11::basic_regex<",
-        "std::__detail::_Compiler<",
-        "std::__detail::_Scanner<",
-        "std::__detail::_ScannerBase",
-        "std::__detail::_NFA<",
-        "std::to_chars",
-        "std::from_chars",
-        "std::__detail::__to_chars",
-        "std::__from_chars",
-        "std::__cxx11::sto",
-        "std::__cxx11::to_string",
-        "std::to_string",
-        // Rust
-        "core::fmt::",
-        "alloc::fmt::",
-        "<alloc::string::String as core::fmt::Write>",
-        "core::num::flt2dec",
-        "core::num::imp::flt2dec",
-        "core::num::dec2flt",
-        "core::num::imp::dec2flt",
-        "core::num::fmt",
-        "regex::builders::",
-        "regex_automata::nfa::thompson::compiler",
-        "regex_syntax::",
-        // Go, and Zig's standard library
-        "fmt.",
-        "strconv.",
-        "regexp.compile",
-        "regexp.Compile",
-        "regexp.MustCompile",
-        "regexp.onepass",
-        "regexp/syntax.",
-        "std.fmt.",
-        // Crystal
-        "String::Formatter",
-        "*String::Formatter",
-        "Float::Printer",
-        "*Float::Printer",
-    ];
-    const PARTS: &[&str] = &[
-        " std::use_facet<",
-        " std::has_facet<",
-        "bool std::has_facet<",
-        "as alloc::string::SpecToString>",
-        "as alloc::string::ToString>",
-        "@Int#to_s",
-        "Float64#to_s",
-        "Float32#to_s",
-        "@String#to_f",
-        "@String#to_i",
-    ];
-    C.contains(&plain)
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || PARTS.iter().any(|part| name.contains(part))
+    CONVERT_IN_C.contains(&plain)
+        || CONVERT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || CONVERT_PARTS.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! next turn reads. Only another thread can end such a loop. Or samples under functions that try
 //! without waiting (`try_recv`, spin locks), or system calls that ask in vain (`sched_yield`, `poll` without
 //! time, `read` that returns EAGAIN). The row is this time on the critical path. The
-//! saving is the time that the thread with most work was ready to run while such a thread held its
+//! saving is the time that the thread with much work that ends last was ready to run while such a thread held its
 //! CPU: 0 where a CPU was free. Then the cost is CPU time, and is no finding.
 //!
 //! # What it is mistaken for
@@ -55,6 +55,8 @@ const LARGE: f64 = 0.05;
 const MOST: f64 = 0.5;
 /// Fewer samples do not tell.
 const SAMPLES: usize = 8;
+/// A thread works much if it has this part of the longest time on a CPU.
+const MUCH: f64 = 0.5;
 /// The part of the time that the thread with most work was kept from a CPU that the run is shorter without: typical, and
 /// least, because other threads may take that CPU instead.
 const TYPICAL: f64 = 0.9;
@@ -156,6 +158,16 @@ fn kept_from(
     (held.values().copied().sum(), held)
 }
 
+/// The thread that the busy ones wait for in the end: of those that work much, the one that ends last.
+fn last_worker(facts: &Facts<'_>, tasks: &[TaskId], busy: &BTreeSet<TaskId>) -> Option<TaskId> {
+    let workers = || tasks.iter().copied().filter(|task| !busy.contains(task));
+    let worked = |task: TaskId| facts.timeline.task(task).on_cpu();
+    let most = workers().map(worked).max()?;
+    workers()
+        .filter(|task| worked(*task) >= most.part(MUCH))
+        .max_by_key(|task| facts.timeline.task(*task).end)
+}
+
 fn draft(
     found: &Inspection<'_, '_>,
     process: ProcessId,
@@ -168,9 +180,7 @@ fn draft(
         return None;
     }
     let busy = busy_threads(facts, tasks, asking);
-    let workers = tasks.iter().filter(|task| !busy.contains(task));
-    // The others wait for the one that works longest.
-    let worker = *workers.max_by_key(|task| facts.timeline.task(**task).on_cpu())?;
+    let worker = last_worker(facts, tasks, &busy)?;
     let (ns, held) = kept_from(facts, worker, &busy);
     let ns = ns.min(net);
     if ns.share_of(net) < LARGE {

@@ -1,7 +1,7 @@
 //! Exceptions.
 //!
 //! # What it is
-//! Exceptions, panics and their like, raised and caught as a part of normal work. Each one makes an
+//! Exceptions, panics and their like, thrown and caught as a part of normal work. Each one makes an
 //! object, and walks over the stack twice to find who catches it: some microseconds, where a test
 //! of a result takes a nanosecond. Each frame between adds to it.
 //!
@@ -70,9 +70,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         class: CLASS.id,
         moves: true,
         process,
-        title: format!("{word} raised and caught in normal work"),
+        title: format!("{word} thrown and caught in normal work"),
         text: format!(
-            "{} spent {} of its {} raising and catching {word} ({}).",
+            "{} spent {} of its {} throwing and catching {word} ({}).",
             facts.name(process),
             time(share.ns),
             time(net),
@@ -129,7 +129,7 @@ mod tests {
             &[(50, THROW), (10, cleared), (5, made), (35, "price (p.cpp:10) <- main (p.cpp:30)")],
         );
         expect![[r#"
-            exceptions 71 % (55..85) @ price:8: app spent 64.7 µs of its 100 µs raising and catching exceptions (65 %).
+            exceptions 71 % (55..85) @ price:8: app spent 64.7 µs of its 100 µs throwing and catching exceptions (65 %).
         "#]].assert_eq(&found(&text));
         expect![[r#"
             exceptions 64675

@@ -10,7 +10,7 @@
 //! the same work would take less: at most this, because some pieces cannot be divided.
 //!
 //! # What it is mistaken for
-//! Threads with different duties: other start functions, or pauses. Workers of a pool that wait for
+//! Threads with different work: other start functions, or pauses. Workers of a pool that wait for
 //! tasks. A wait of the slowest for a CPU that another program has.
 //!
 //! # What to do
@@ -158,8 +158,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
         process,
         title: "threads divide their work unevenly".into(),
         text: format!(
-            "{} of {} divide one piece of work: the slowest worked for {}, the mean is {}. The program \
-             waited for the slowest ({} of its {}).",
+            "{} of {} divide one piece of work: the slowest worked for {}, the mean is {}. With \
+             even parts the run would take {} less than its {}.",
             things(worst.members.len() as u64, "thread"),
             facts.name(process),
             time(worst.longest),
@@ -180,9 +180,14 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
     })
 }
 
-/// Where these threads were started, and the lines of the program's function that each began with; by their samples.
+/// Where these threads were started; if those stacks were not taken, the lines of the program's function that each
+/// began with, by their samples.
 fn places(found: &Inspection<'_, '_>, members: &[TaskId]) -> Vec<Site> {
     let (facts, symbols) = (found.facts, found.facts.symbols());
+    let started = sites(symbols, &births::sites_of(facts, members), 0);
+    if !started.is_empty() {
+        return started;
+    }
     let mut at: BTreeMap<(String, u32), (u64, Site)> = BTreeMap::new();
     for sample in members.iter().flat_map(|id| &facts.timeline.task(*id).samples) {
         let frames = own_frames(symbols, sample.stack);
@@ -195,9 +200,7 @@ fn places(found: &Inspection<'_, '_>, members: &[TaskId]) -> Vec<Site> {
     let mut begun: Vec<_> = at.into_values().collect();
     begun.sort_by_key(|(samples, _)| Reverse(*samples));
     let share = |(samples, site)| Site { share: samples as f64 / all.max(1) as f64, ..site };
-    let mut places = sites(symbols, &births::sites_of(facts, members), 0);
-    places.extend(begun.into_iter().take(STARTS).map(share));
-    places
+    begun.into_iter().take(STARTS).map(share).collect()
 }
 
 fn remedy(language: &str) -> &'static str {
@@ -265,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn even_halves_other_duties_and_pauses_are_refused() {
+    fn even_halves_other_work_and_pauses_are_refused() {
         for (text, why) in [
             (halves(8_500_000, 9_000_000, ["half", "half"], 0), "even"),
-            (halves(1_000_000, 9_000_000, ["read", "work"], 0), "other duties"),
+            (halves(1_000_000, 9_000_000, ["read", "work"], 0), "other work"),
             (halves(1_000_000, 9_000_000, ["half", "half"], 9_000_000), "a pause"),
         ] {
             assert!(!found(&text).contains("imbalance"), "{why}: {}", found(&text));

@@ -118,18 +118,18 @@ const WORDS: [(Way, &[&str]); 5] = [
 ];
 
 impl Way {
-    /// The way of a sample: of the outermost library function that tells.
+    /// The way of a sample: of the outermost library function that shows it.
     fn of(sample: &UserSample<'_>) -> Self {
         let names: Vec<&str> = sample
             .frames()
             .take(sample.symbol_roles.len())
             .map(|(_, frame)| sample.symbols.name(frame.function))
             .collect();
-        let told = names.iter().rev().find_map(|name| {
+        let shown = names.iter().rev().find_map(|name| {
             let says = |words: &&(Way, &[&str])| words.1.iter().any(|word| name.contains(word));
             WORDS.iter().find(says).map(|(way, _)| *way)
         });
-        told.unwrap_or(Self::Direct)
+        shown.unwrap_or(Self::Direct)
     }
 
     /// Below this share of the wall time it is not worth another way.
@@ -242,7 +242,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         range: (low.part(least), high.part(most)),
         how: How::Estimate,
         sites: sampled_sites(facts.symbols(), &places),
-        evidence: vec![format!("{} in them", things(samples, "sample"))],
+        evidence: vec![format!("{} in such conversions", things(samples, "sample"))],
         remedy: remedy(way, &facts.processes.get(process).language).into(),
     })
 }

@@ -3,7 +3,7 @@
 //! # What it is
 //! A thread is started for each small piece of work, and waited for. Its start and its end take some
 //! 20 to 50 µs in the kernel, on both sides: a new task, its stack, waking it on another CPU, and
-//! waking whoever waits for its end. The work itself takes less.
+//! waking the task that waits for its end. The work itself takes less.
 //!
 //! # How deadweight knows
 //! The trace has the birth and the end of each thread, and its time on a CPU. If most threads of a
