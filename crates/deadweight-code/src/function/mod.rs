@@ -6,12 +6,13 @@
 
 pub(crate) mod listing;
 pub(crate) mod loops;
+mod nest;
 
 use crate::body::{Body, entered, find};
 use crate::code::{Code, Names};
 use crate::decode;
 use crate::instruction::{Instruction, Kind, Memory};
-use crate::roles::{self, Role, Shape};
+use crate::roles::{self, Role, RolesFor, Shape};
 use crate::single_assignment::SingleAssignment;
 use deadweight_trace::units::FileAddr;
 
@@ -23,6 +24,8 @@ pub struct Function {
     /// Whether each instruction is the target of a jump or branch of this function; true for the entry.
     pub(crate) entered: Vec<bool>,
     shape: Shape,
+    /// Whether its first instruction is also where it starts again, once its stack has grown.
+    resumes: bool,
     /// Its calls in rare cases, if it is small.
     small: Option<Vec<Instruction>>,
 }
@@ -31,16 +34,51 @@ impl Function {
     /// Decodes `code` and finds a role for every instruction.
     #[must_use]
     pub fn read(code: &Code<'_>, names: &Names<'_>) -> Self {
+        Self::with(code, names, |body, function| {
+            function.roles = roles::find(body);
+            function.shape = roles::shape(body);
+            function.small = roles::calls_of_small(body);
+        })
+    }
+
+    /// The same with these roles only, without its shape, and without knowing whether it is small.
+    pub(crate) fn read_for(code: &Code<'_>, names: &Names<'_>, wanted: RolesFor) -> Self {
+        Self::with(code, names, |body, function| {
+            function.roles = roles::find_for(body, wanted);
+        })
+    }
+
+    /// Its shape only.
+    pub(crate) fn read_shape(code: &Code<'_>) -> Shape {
+        Self::with(code, &|_| None, |body, function| function.shape = roles::shape(body)).shape
+    }
+
+    /// Whether it is small only: see [`Function::calls_if_small`].
+    pub(crate) fn read_small(code: &Code<'_>, names: &Names<'_>) -> Self {
+        Self::with(code, names, |body, function| function.small = roles::calls_of_small(body))
+    }
+
+    fn with(
+        code: &Code<'_>,
+        names: &Names<'_>,
+        find: impl FnOnce(&Body<'_, '_>, &mut Self),
+    ) -> Self {
         let convention = decode::convention(code);
         let instructions = decode::instructions(code);
         let entered = entered(&instructions);
         let single = SingleAssignment::of(&instructions, convention.saved);
+        let mut function = Self {
+            instructions: Vec::new(),
+            roles: Vec::new(),
+            entered: Vec::new(),
+            shape: Shape::default(),
+            resumes: convention.goroutine.is_some(),
+            small: None,
+        };
         let body =
             Body { instructions: &instructions, entered: &entered, convention, names, single };
-        let roles = roles::find(&body);
-        let shape = roles::shape(&body);
-        let small = roles::calls_of_small(&body);
-        Self { instructions, roles, entered, shape, small }
+        find(&body, &mut function);
+        Self { instructions, entered, ..function }
     }
 
     /// The instructions, in order of address.
@@ -53,6 +91,12 @@ impl Function {
     #[must_use]
     pub fn roles(&self) -> &[Role] {
         &self.roles
+    }
+
+    /// For each of [`Function::instructions`] how many natural loops are around it.
+    #[must_use]
+    pub fn loop_depths(&self) -> Vec<u32> {
+        nest::depths(&self.instructions, &self.entered, self.resumes)
     }
 
     /// Properties of the code as a whole, which show whether it is optimised.

@@ -88,14 +88,33 @@ pub enum Place {
     Static,
 }
 
+/// The kinds of roles that are found on request.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct RolesFor {
+    /// Copies and clearing.
+    pub(crate) moves: bool,
+    /// Checks.
+    pub(crate) checks: bool,
+}
+
 /// A role for each instruction of `body`.
 pub(super) fn find(body: &Body<'_, '_>) -> Vec<Role> {
-    let mut roles = vec![Role::Work; body.instructions.len()];
-    runs::mark(body, &mut roles);
-    accumulators::mark(body, &mut roles);
-    atomics(body, &mut roles);
-    checks::mark(body, &mut roles);
+    let mut roles = find_for(body, RolesFor { moves: true, checks: true });
     calls::mark(body, &mut roles);
+    roles
+}
+
+/// The same without the roles that serve calls, which come last, and with those of these kinds only.
+pub(super) fn find_for(body: &Body<'_, '_>, wanted: RolesFor) -> Vec<Role> {
+    let mut roles = vec![Role::Work; body.instructions.len()];
+    if wanted.moves {
+        runs::mark(body, &mut roles);
+        accumulators::mark(body, &mut roles);
+    }
+    atomics(body, &mut roles);
+    if wanted.checks {
+        checks::mark(body, &mut roles);
+    }
     roles
 }
 

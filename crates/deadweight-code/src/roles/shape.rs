@@ -41,6 +41,20 @@ impl Shape {
         share(self.stack, self.instructions)
     }
 
+    /// Whether as many instructions work on the function's own frame as without optimisation: 0 to 23 % in optimised
+    /// programs of six languages, 29 to 48 % in those that were not (one program each).
+    #[must_use]
+    pub fn is_on_frame(&self) -> bool {
+        self.stack_share() >= 0.26
+    }
+
+    /// Whether as many functions first spill their arguments to the stack as without optimisation: 89 and 100 % of those
+    /// that GCC and Zig did not optimise, none that was optimised.
+    #[must_use]
+    pub fn is_spilling(&self) -> bool {
+        self.spilling_share() >= 0.5
+    }
+
     /// Share of instructions that reload from the frame a value that a register held, in 0..=1.
     #[must_use]
     pub fn reload_share(&self) -> f64 {

@@ -12,12 +12,6 @@ use deadweight_trace::ids::{ImageId, LocationId};
 use deadweight_trace::symbols::Location;
 use std::collections::BTreeMap;
 
-/// Instructions that work on the function's own frame: 0 to 23 % in optimised programs of six
-/// languages, 29 to 48 % in those that were not (one program each).
-const ON_FRAME: f64 = 0.26;
-/// Functions that first spill their arguments to the stack: 89 and 100 % of those that GCC and Zig did not
-/// optimise, none that was optimised.
-const SPILLING: f64 = 0.5;
 /// A compiler without optimisation inlines only what is marked for it. Above this share of samples in
 /// inlined code it optimised, however much its functions work on their frames.
 const INLINED: f64 = 0.1;
@@ -72,7 +66,7 @@ impl Builds {
 fn verdict(said: Option<bool>, lines: bool, build: &Build) -> bool {
     let (shape, (samples, inlined)) = (build.shape, build.inlined);
     let seen = shape.functions >= SAMPLES;
-    let (on_frame, spills) = (shape.stack_share() >= ON_FRAME, shape.spilling_share() >= SPILLING);
+    let (on_frame, spills) = (shape.is_on_frame(), shape.is_spilling());
     let looks = if lines { on_frame || spills } else { on_frame && spills };
     match said {
         Some(true) => false,

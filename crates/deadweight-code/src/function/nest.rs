@@ -1,0 +1,244 @@
+//! How deeply each instruction is nested in natural loops.
+//!
+//! A loop is a jump back to an instruction that every path to the jump passes, with all code that leads to the jump from
+//! there. So a jump back from cold code behind a function's hot part makes no loop. Code without a known way to it
+//! (landing pads) is in no loop. The targets of a jump through a register are not known: they are the blocks behind it
+//! that nothing else leads to, up to the next such jump. Loops with two entries are not found. For the instructions of
+//! one loop see [`super::loops`].
+
+use crate::instruction::{Instruction, Kind};
+
+/// Steps of searches per block, after which a function is left without loops: no compiler's code needs as many.
+const STEPS: usize = 2_000;
+
+/// No block.
+const NONE: usize = usize::MAX;
+
+/// The loop depth of each instruction: 0 outside of loops. `entered` as in [`super::Function`]. `resumes`: the first
+/// instruction is also where the function starts again, as Go's functions do once their stack has grown.
+pub(crate) fn depths(instructions: &[Instruction], entered: &[bool], resumes: bool) -> Vec<u32> {
+    let jumps_back = |i: &Instruction| i.target().is_some_and(|to| to <= i.addr);
+    if !instructions.iter().any(jumps_back) {
+        return vec![0; instructions.len()];
+    }
+    let graph = Graph::of(instructions, entered);
+    let of_block = graph.depths(resumes).unwrap_or_default();
+    let depth = |block: &usize| of_block.get(*block).copied().unwrap_or(0);
+    graph.block_of.iter().map(depth).collect()
+}
+
+/// The basic blocks of a function. Calls do not end one.
+struct Graph {
+    /// The block of each instruction.
+    block_of: Vec<usize>,
+    next: Vec<Vec<usize>>,
+    before: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    fn of(instructions: &[Instruction], entered: &[bool]) -> Self {
+        let mut block_of = Vec::with_capacity(instructions.len());
+        let mut count = 0;
+        for at in 0..instructions.len() {
+            count += usize::from(at == 0 || entered[at] || instructions[at - 1].ends_block());
+            block_of.push(count - 1);
+        }
+        let mut graph =
+            Self { block_of, next: vec![Vec::new(); count], before: vec![Vec::new(); count] };
+        graph.connect(instructions);
+        graph
+    }
+
+    fn connect(&mut self, instructions: &[Instruction]) {
+        let mut led = vec![false; self.next.len()];
+        let last = |at: usize| self.block_of.get(at + 1) != Some(&self.block_of[at]);
+        let ends: Vec<usize> = (0..instructions.len()).filter(|at| last(*at)).collect();
+        for at in &ends {
+            let instruction = &instructions[*at];
+            let target = instruction.target();
+            let target = target
+                .and_then(|to| instructions.binary_search_by_key(&to, |i| i.addr).ok())
+                .map(|to| self.block_of[to]);
+            let behind = self.block_of.get(at + 1).filter(|_| instruction.falls_through()).copied();
+            for to in [target, behind].into_iter().flatten() {
+                self.edge(self.block_of[*at], to);
+                led[to] = true;
+            }
+        }
+        let mut jump = None;
+        for at in ends {
+            let block = self.block_of[at];
+            if let Some(from) = jump.filter(|_| !led[block] && block > 0) {
+                self.edge(from, block);
+            }
+            if instructions[at].kind == Kind::Jump(None) {
+                jump = Some(block);
+            }
+        }
+    }
+
+    fn edge(&mut self, from: usize, to: usize) {
+        self.next[from].push(to);
+        self.before[to].push(from);
+    }
+
+    /// The loop depth of each block; none if the search takes too long.
+    fn depths(&self, resumes: bool) -> Option<Vec<u32>> {
+        let order = self.order();
+        let mut number = vec![NONE; self.next.len()];
+        order.iter().enumerate().for_each(|(n, block)| number[*block] = n);
+        let mut steps = STEPS.saturating_mul(order.len());
+        let dominators = self.dominators(&order, &number, &mut steps)?;
+        let mut depths = vec![0; self.next.len()];
+        let mut seen = vec![NONE; self.next.len()];
+        for head in order.iter().copied().filter(|head| *head != 0 || !resumes) {
+            let mut open = Vec::new();
+            for from in self.before[head].iter().copied() {
+                if dominates(head, from, &dominators, &number, &mut steps)? {
+                    open.push(from);
+                }
+            }
+            if open.is_empty() {
+                continue;
+            }
+            seen[head] = head;
+            depths[head] += 1;
+            while let Some(block) = open.pop() {
+                steps = steps.checked_sub(1)?;
+                if number[block] != NONE && seen[block] != head {
+                    seen[block] = head;
+                    depths[block] += 1;
+                    open.extend(&self.before[block]);
+                }
+            }
+        }
+        Some(depths)
+    }
+
+    /// The blocks that the entry leads to, each before those that it dominates.
+    fn order(&self) -> Vec<usize> {
+        let mut order = Vec::with_capacity(self.next.len());
+        let mut seen = vec![false; self.next.len()];
+        let mut open = vec![(0, 0)];
+        seen[0] = true;
+        while let Some((block, done)) = open.last_mut() {
+            let next = self.next[*block].get(*done).copied();
+            *done += 1;
+            match next {
+                Some(to) if !std::mem::replace(&mut seen[to], true) => open.push((to, 0)),
+                Some(_) => {}
+                None => {
+                    order.push(*block);
+                    open.pop();
+                }
+            }
+        }
+        order.reverse();
+        order
+    }
+
+    /// The immediate dominator of each block (Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm).
+    fn dominators(
+        &self,
+        order: &[usize],
+        number: &[usize],
+        steps: &mut usize,
+    ) -> Option<Vec<usize>> {
+        let mut dominators = vec![NONE; self.next.len()];
+        dominators[0] = 0;
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for block in order.iter().copied().skip(1) {
+                let mut common = NONE;
+                for from in self.before[block].iter().copied().filter(|b| dominators[*b] != NONE) {
+                    let mut other = from;
+                    if common == NONE {
+                        common = from;
+                    }
+                    while common != other {
+                        *steps = steps.checked_sub(1)?;
+                        let later =
+                            if number[common] > number[other] { &mut common } else { &mut other };
+                        *later = dominators[*later];
+                    }
+                }
+                changed |= std::mem::replace(&mut dominators[block], common) != common;
+            }
+        }
+        Some(dominators)
+    }
+}
+
+/// Whether every path from the entry to `block` passes `head`; none if the search takes too long.
+fn dominates(
+    head: usize,
+    mut block: usize,
+    dominators: &[usize],
+    number: &[usize],
+    steps: &mut usize,
+) -> Option<bool> {
+    if number[block] == NONE {
+        return Some(false);
+    }
+    while number[block] > number[head] {
+        *steps = steps.checked_sub(1)?;
+        block = dominators[block];
+    }
+    Some(block == head)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::hex;
+    use crate::{Abi, Code, Function};
+    use deadweight_trace::syscall::Arch;
+    use deadweight_trace::units::FileAddr;
+
+    /// The depth at each address of these.
+    fn depths<const N: usize>(code: &str, abi: Abi, at: [u64; N]) -> [u32; N] {
+        let bytes = hex(code);
+        let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0), bytes: &bytes };
+        let function = Function::read(&code, &|_| None);
+        let depths = function.loop_depths();
+        at.map(|addr| {
+            let at = function.instructions().iter().position(|i| i.addr == addr);
+            depths[at.expect("an instruction begins there")]
+        })
+    }
+
+    #[test]
+    fn loops_are_nested() {
+        // 0: xor eax, eax; 2: mov ecx, [rdi]; 4: dec ecx; 6: jne 4; 8: inc eax; a: cmp eax, esi; c: jne 2; e: ret
+        let code = "31c08b0fffc975fcffc039f075f4c3";
+        assert_eq!(depths(code, Abi::Platform, [0, 2, 4, 8, 0xe]), [0, 1, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_cold_block_behind_the_function_makes_no_loop() {
+        // 0: cmp eax, 9; 3: jae 10; 5: add eax, [rdi]; 7: add eax, [rsi]; 9: ret; 10: mov eax, 1; 15: jmp 5
+        let code = "83f809730b030703 06c30f1f4400009090b801000000ebee";
+        assert_eq!(depths(code, Abi::Platform, [5, 7, 0x10]), [0, 0, 0]);
+    }
+
+    #[test]
+    fn a_go_function_that_starts_again_is_no_loop() {
+        // 0: cmp rsp, [r14+10h]; 4: jbe 7; 6: ret; 7: call; c: jmp 0
+        let code = "493b66107601c3e800000000ebf2";
+        assert_eq!(depths(code, Abi::Go, [0, 7]), [0, 0]);
+        assert_eq!(depths(code, Abi::Platform, [0, 7]), [1, 1]);
+    }
+
+    #[test]
+    fn cases_of_a_switch_in_a_loop_are_in_the_loop() {
+        // 0: mov eax, [rdi]; 2: jmp [rsi+rax*8]; 5: inc ecx; 7: jmp 0; 9: dec ecx; b: jne 0; d: ret
+        let code = "8b07ff24c6ffc1ebf7ffc975f3c3";
+        assert_eq!(depths(code, Abi::Platform, [0, 5, 9, 0xd]), [1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_landing_pad_that_jumps_into_a_loop_does_not_hide_it() {
+        // 0: nop; 1: dec ecx; 3: nop; 4: jne 1; 6: ret; 7: nop; 8: jmp 3
+        let code = "90ffc99075fbc390ebf9";
+        assert_eq!(depths(code, Abi::Platform, [0, 1, 3, 7]), [0, 1, 1, 0]);
+    }
+}
