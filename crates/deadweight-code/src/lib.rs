@@ -10,7 +10,8 @@
 //! Read in this order: [`instruction`] (the few kinds of instructions that rules need), `decode` (the only place that
 //! knows an architecture), [`roles`] (the rules, one file for each kind of role), `function` (the result, its loops and
 //! listings). Then [`machine_code`], which joins functions and samples of a trace; [`removal`], which finds the bytes to
-//! replace so that a cost is not paid; `probe_site`, where a probe counts calls best; and [`symbol_role`], the purpose of
+//! replace so that a cost is not paid; [`scan`], what a function shows before it runs; `probe_site`, where a probe counts
+//! calls best; and [`symbol_role`], the purpose of
 //! library functions by name. A *call* is a call of a function here.
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod machine_code;
 mod probe_site;
 pub mod removal;
 pub mod roles;
+pub mod scan;
 mod single_assignment;
 pub mod symbol_role;
 

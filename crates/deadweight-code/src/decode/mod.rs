@@ -10,8 +10,9 @@ pub(crate) mod x86;
 
 use crate::abi::Convention;
 use crate::code::Code;
-use crate::instruction::Instruction;
+use crate::instruction::{Instruction, Reg};
 use deadweight_trace::syscall::Arch;
+pub(crate) use x86::quick::Sort;
 
 /// The registers of the function's calling convention.
 pub(crate) fn convention(code: &Code<'_>) -> Convention {
@@ -26,6 +27,23 @@ pub(crate) fn instructions(code: &Code<'_>) -> Vec<Instruction> {
     match code.arch {
         Arch::X86_64 => x86::decode(code.bytes, code.addr.0),
         Arch::Aarch64 => aarch64::decode(code.bytes, code.addr.0),
+    }
+}
+
+/// The instruction at the start of x86-64 `code`, which lies at `addr`, as far as it matters for a screen of a whole
+/// binary.
+#[inline]
+pub(crate) fn quick(code: &[u8], addr: u64) -> Option<(usize, Sort)> {
+    x86::quick::step(code, addr)
+}
+
+/// What `instruction` divides an integer by: a register, or a value in memory (none). None if it divides nothing.
+pub(crate) fn divisor(code: &Code<'_>, instruction: &Instruction) -> Option<Option<Reg>> {
+    let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).ok()?;
+    let bytes = code.bytes.get(at..)?.get(..usize::from(instruction.len))?;
+    match code.arch {
+        Arch::X86_64 => x86::divisor(bytes),
+        Arch::Aarch64 => None,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The only place that knows x86: its registers, mnemonics and calling conventions. Not for roles; see [`crate::roles`].
 
+pub(crate) mod quick;
 pub(crate) mod rewrite;
 
 use crate::abi::{Abi, Convention};
@@ -63,6 +64,16 @@ pub(super) fn decode(code: &[u8], addr: u64) -> Vec<Instruction> {
         out.push(lower(&native, &mut facts));
     }
     out
+}
+
+/// What the instruction `code` divides an integer by, see [`super::divisor`].
+pub(super) fn divisor(code: &[u8]) -> Option<Option<Reg>> {
+    // `div` and `idiv` share two opcodes with a few others: most instructions need no second decoding.
+    if !code.iter().any(|byte| matches!(byte, 0xf6 | 0xf7)) {
+        return None;
+    }
+    let native = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).decode();
+    matches!(native.mnemonic(), Mnemonic::Div | Mnemonic::Idiv).then(|| operand(&native, 0))
 }
 
 /// The instruction at the start of `code` as text; none if there is none.
