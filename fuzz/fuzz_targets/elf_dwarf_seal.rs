@@ -1,7 +1,8 @@
-//! ELF and DWARF readers of sealing: with any bytes as a binary, all addresses get an answer. Not the recording of a binary.
+//! ELF and DWARF readers of sealing and of `scan`: with any bytes as a binary, all addresses get an answer. Not the
+//! recording of a binary.
 #![no_main]
 
-use deadweight_seal::{Detail, Files, called_names, resolve, unwind_rules, value_types};
+use deadweight_seal::{Binary, Detail, Files, called_names, resolve, unwind_rules, value_types};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -11,4 +12,5 @@ fuzz_target!(|data: &[u8]| {
     let _ = unwind_rules(data, &addresses);
     let _ = called_names(data, &addresses.map(|at| (at, 200)));
     let _ = value_types(Files::of(data), &addresses);
+    let _ = Binary::from_bytes(data.to_vec()).and_then(|binary| binary.scan());
 });

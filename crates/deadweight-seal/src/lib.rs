@@ -18,6 +18,7 @@
 //! | `unwind` | registers and stack of a task into a call chain |
 //! | `resolve` | addresses of one file into frames, in one call |
 //! | `code` | machine code of the functions that samples hit; where functions begin |
+//! | `scan` | what the code of a whole binary shows before it runs |
 //! | `memory_budget` | whether there is memory for more events |
 //! | `symbolize` | the end of sealing: every address that was hit gets its frames |
 //! | `sealer` | the [`Sink`](deadweight_trace::raw::Sink) that puts all of it together, and the trace file |
@@ -35,6 +36,7 @@ mod images;
 mod memory_budget;
 mod names;
 mod resolve;
+mod scan;
 mod sealer;
 mod symbolize;
 mod unwind;
@@ -47,4 +49,5 @@ pub use frame::Frame;
 pub use host::Host;
 pub use images::named_by_perf_map;
 pub use resolve::{BinaryInfo, Detail, Resolved, resolve};
+pub use scan::{Binary, Scan, Site};
 pub use sealer::Sealer;

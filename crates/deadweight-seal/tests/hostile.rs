@@ -4,7 +4,7 @@
 //! further. Sound files: see `seal.rs`.
 
 use deadweight_seal::{
-    Detail, Files, Host, Sealer, called_names, resolve, unwind_rules, value_types,
+    Binary, Detail, Files, Host, Sealer, called_names, resolve, unwind_rules, value_types,
 };
 use deadweight_trace::ids::{Cpu, Tid};
 use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
@@ -76,6 +76,8 @@ fn damaged_files_never_panic_and_are_bounded() {
         .collect();
     let functions: Vec<(u64, u64)> = file.symbols().map(|s| (s.address(), s.size())).collect();
     assert!(called_names(sound.as_slice(), &functions) > 0);
+    let scan = Binary::from_bytes(sound.clone()).and_then(|binary| binary.scan());
+    assert!(scan.is_ok_and(|scan| scan.functions >= 2));
     let mut numbers = Numbers(7);
     for _ in 0..1_500 {
         let mut damaged = sound.clone();
@@ -96,6 +98,7 @@ fn damaged_files_never_panic_and_are_bounded() {
         let _ = unwind_rules(damaged.as_slice(), &addresses);
         let _ = called_names(damaged.as_slice(), &functions);
         let _ = value_types(Files::of(damaged.as_slice()), &addresses);
+        let _ = Binary::from_bytes(damaged).and_then(|binary| binary.scan());
     }
 }
 
@@ -112,6 +115,7 @@ fn files_that_failed_once_are_read() {
         let _ = unwind_rules(bytes.as_slice(), &addresses);
         let _ = called_names(bytes.as_slice(), &addresses.map(|at| (at, 200)));
         let _ = value_types(Files::of(bytes.as_slice()), &addresses);
+        let _ = Binary::from_bytes(bytes).and_then(|binary| binary.scan());
         read += 1;
     }
     assert!(read >= 3);

@@ -177,6 +177,11 @@ impl CallFrames {
         self.entry(address).map(|entry| (entry.start, entry.end))
     }
 
+    /// The bounds of all functions.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.entries.iter().map(|entry| (entry.start, entry.end))
+    }
+
     /// How to undo the call that is active at `address`.
     pub(crate) fn rule(
         &mut self,

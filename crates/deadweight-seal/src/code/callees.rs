@@ -14,11 +14,11 @@ use object::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many bytes of a cold part of a function are read to find its first call.
-const COLD: u64 = 96;
+const COLD: usize = 96;
 
 /// Relocations of ifuncs: the slot gets the address that the resolver at the addend returns (psABI of x86-64,
 /// ABI of aarch64).
-const R_X86_64_IRELATIVE: u64 = 37;
+pub(crate) const R_X86_64_IRELATIVE: u64 = 37;
 const R_AARCH64_IRELATIVE: u64 = 1032;
 
 /// Addresses outside a function that its code refers to.
@@ -76,9 +76,10 @@ pub(super) fn targets<'d, R: ReadRef<'d>>(
         references.iter().flat_map(|l| l.branches.iter().copied()).collect();
     // The cold part of a function is replaced by the first function that it calls, a PLT stub by its slot.
     let resolved_target = |at: &u64| {
-        let cold = if branches.contains(at) { first_call(&file, *at) } else { None };
+        let cold = || first_call(*at, cold_bytes(&file, *at)?);
+        let cold = if branches.contains(at) { cold() } else { None };
         let at = cold.unwrap_or(*at);
-        plt_slot(&file, at).unwrap_or(at)
+        bytes_at(&file, at, 16).and_then(|stub| stub_slot(at, stub)).unwrap_or(at)
     };
     let final_targets: BTreeMap<u64, u64> =
         calls.union(&branches).map(|at| (*at, resolved_target(at))).collect();
@@ -107,16 +108,20 @@ pub(super) fn targets<'d, R: ReadRef<'d>>(
 }
 
 /// The slot that a PLT stub at `at` jumps through.
-fn plt_slot<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, at: u64) -> Option<u64> {
-    let code = read(at, bytes_at(file, at, 16)?, "");
+pub(crate) fn stub_slot(at: u64, stub: &[u8]) -> Option<u64> {
+    let code = read(at, stub, "");
     let first = code.instructions().iter().find(|i| i.kind != Kind::Nop)?;
     first.callee().filter(|_| first.kind == Kind::Jump(None))
 }
 
+/// The first bytes of a cold part.
+fn cold_bytes<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, at: u64) -> Option<&'d [u8]> {
+    (16..=COLD as u64).rev().step_by(16).find_map(|size| bytes_at(file, at, size))
+}
+
 /// The first function that the code at `at` calls, before any branch.
-fn first_call<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, at: u64) -> Option<u64> {
-    let bytes = (16..=COLD).rev().step_by(16).find_map(|size| bytes_at(file, at, size))?;
-    let code = read(at, bytes, "");
+pub(crate) fn first_call(at: u64, bytes: &[u8]) -> Option<u64> {
+    let code = read(at, &bytes[..bytes.len().min(COLD)], "");
     let mut straight = code.instructions().iter().take_while(|i| !i.ends_block());
     straight.find(|i| matches!(i.kind, Kind::Call(_)))?.callee()
 }

@@ -26,11 +26,11 @@ use object::{Object, ObjectSegment, ReadRef};
 use std::collections::BTreeMap;
 
 pub use callees::called_names;
-pub(crate) use callees::references;
+pub(crate) use callees::{R_X86_64_IRELATIVE, first_call, references, stub_slot};
 pub use function_entries::Entries;
 
 /// Larger functions are left out: they are generated, and reading one takes a tenth of a second.
-const LARGEST: u64 = 1 << 18;
+pub(crate) const LARGEST: u64 = 1 << 18;
 
 /// Bytes of code that a trace holds; functions with most samples first.
 const MOST: u64 = 1 << 24;

@@ -70,6 +70,12 @@ impl<'d> Table<'d> {
         Some(Frame { function, file: file.unwrap_or_default(), line: line.unwrap_or_default() })
     }
 
+    /// First address and end of each function.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (u64, u64)> {
+        let edge = |number| u64::try_from(self.entry(number, 0)?).ok()?.checked_add(self.text);
+        (0..self.functions).map_while(move |number| Some((edge(number)?, edge(number + 1)?)))
+    }
+
     /// First address and end of the function at `address`.
     pub(crate) fn bounds(&self, address: u64) -> Option<(u64, u64)> {
         let offset = u32::try_from(address.checked_sub(self.text)?).ok()?;

@@ -59,6 +59,26 @@ pub(crate) fn bounds<'d, R: ReadRef<'d>>(
     best.into_iter().map(|best| best.map(bounds)).collect()
 }
 
+/// A function's symbol.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionSymbol<'d> {
+    pub(crate) start: u64,
+    /// The same as the start where the size is not known.
+    pub(crate) end: u64,
+    pub(crate) name: &'d str,
+}
+
+/// All functions that the symbol tables of `file` know, in no order.
+pub(crate) fn functions<'d, R: ReadRef<'d>>(
+    file: &object::File<'d, R>,
+) -> impl Iterator<Item = FunctionSymbol<'d>> {
+    file.symbols().chain(file.dynamic_symbols()).filter_map(|symbol| {
+        let (start, size) = (symbol.address(), function(&symbol)?);
+        let name = symbol.name().ok().filter(|name| !name.is_empty())?;
+        Some(FunctionSymbol { start, end: start.saturating_add(size), name })
+    })
+}
+
 /// Symbols that show the source language, and `main`.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct LanguageMarks {
