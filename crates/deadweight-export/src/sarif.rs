@@ -81,6 +81,52 @@ pub fn regressions(judged: &[(&Judgement, &Report)]) -> serde_json::Result<Strin
     Ok(format!("{}\n", serde_json::to_string_pretty(&log)?))
 }
 
+/// What is noted about a place: no finding, and no measured time.
+#[derive(Clone, Debug, Default)]
+pub struct Note {
+    /// The rule: a cost class, or a name of its own.
+    pub rule: String,
+    /// What the rule finds; shown where it is no cost class.
+    pub title: String,
+    /// What is noted.
+    pub text: String,
+    /// Where.
+    pub site: Site,
+}
+
+/// Notes as JSON. `tool` made them.
+///
+/// # Errors
+/// Never: all values have a JSON form.
+pub fn notes(tool: &str, notes: &[Note]) -> serde_json::Result<String> {
+    let mut rules: BTreeMap<&str, ReportingDescriptor> = BTreeMap::new();
+    let mut results = Vec::new();
+    for note in notes {
+        let is_class = || cost::ids().any(|class| class == note.rule);
+        let other = || {
+            let title = MultiformatMessageString::builder().text(&*note.title).build();
+            ReportingDescriptor::builder().id(&*note.rule).short_description(title).build()
+        };
+        let new = || if is_class() { rule(&note.rule) } else { other() };
+        rules.entry(&note.rule).or_insert_with(new);
+        let result = Found::builder()
+            .rule_id(note.rule.clone())
+            .level(ResultLevel::Note)
+            .message(Message::builder().text(plain(&note.text).into_owned()).build())
+            .locations(vec![location(&note.site)]);
+        results.push(result.build());
+    }
+    let driver = ToolComponent::builder()
+        .name(tool)
+        .version(env!("CARGO_PKG_VERSION"))
+        .rules(rules.into_values().collect::<Vec<_>>())
+        .build();
+    let tool = Tool::builder().driver(driver).build();
+    let run = Run::builder().tool(tool).results(results).build();
+    let log = Sarif::builder().schema(SCHEMA_URL).version(json!("2.1.0")).runs(vec![run]).build();
+    Ok(format!("{}\n", serde_json::to_string_pretty(&log)?))
+}
+
 /// `json: allocations grew by 2.0 % (limit 0.5 %)`.
 fn grown(judgement: &Judgement, change: &Change) -> String {
     let [growth, limit] = [change.growth, change.limit].map(|part| part * 100.0);

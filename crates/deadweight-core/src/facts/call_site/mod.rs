@@ -270,7 +270,11 @@ pub(crate) fn is_runtime(symbols: &Symbols, site: CallSite) -> bool {
 }
 
 fn is_entry(symbols: &Symbols, frame: &SourceFrame) -> bool {
-    matches!(symbols.name(frame.function), "_start" | "__libc_start_main" | "clone" | "clone3")
+    is_entry_name(symbols.name(frame.function))
+}
+
+fn is_entry_name(function: &str) -> bool {
+    matches!(function, "_start" | "__libc_start_main" | "clone" | "clone3")
 }
 
 fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
@@ -295,9 +299,13 @@ pub(crate) fn is_own(symbols: &Symbols, location: &Location, frame: &SourceFrame
     let file = symbols.name(frame.file);
     !is_system_image(image_path(symbols, location))
         && !is_interpreted(image_language(symbols, location))
-        && !is_library_file(file)
-        && !is_library_function(function, file)
-        && !is_entry(symbols, frame)
+        && !is_library_code(function, file)
+}
+
+/// Whether code belongs to a standard library or runtime, wherever it is linked or inlined: by its function's name and
+/// its source file; each may be empty.
+pub fn is_library_code(function: &str, file: &str) -> bool {
+    is_library_file(file) || is_library_function(function, file) || is_entry_name(function)
 }
 
 /// Shared libraries of the system, the kernel and the vdso.
