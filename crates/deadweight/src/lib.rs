@@ -11,3 +11,4 @@ mod inlining;
 pub mod recorder;
 pub mod render;
 pub mod running;
+pub mod scan;

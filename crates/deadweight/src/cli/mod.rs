@@ -12,6 +12,7 @@ mod hyperfine;
 mod pictures;
 mod prove;
 mod rows;
+mod scan;
 mod values;
 
 pub use archive::{
@@ -27,6 +28,7 @@ pub use hyperfine::HyperfineOptions;
 pub use pictures::{Drawing, Pictures};
 pub use prove::{Classes, Prove};
 pub use rows::{Rows, RowsFormat, TableName};
+pub use scan::Scan;
 use std::ffi::OsString;
 use std::path::PathBuf;
 pub use values::{Ignore, Moment, Of, Runs, Size, Sort, Stay, TimeUnit};
@@ -111,6 +113,8 @@ pub enum Verb {
     Dump(Dump),
     /// Explain a cost: what it is, how it is recognised, what it is confused with, what to do.
     Explain(Explain),
+    /// Show what may cost time in a binary's machine code, without running it.
+    Scan(Scan),
     /// Check what can be recorded on this machine, and how to record the rest.
     Doctor(Doctor),
     /// Print the man page or shell completions.

@@ -24,6 +24,7 @@ mod report;
 mod result_files;
 mod rows;
 mod run;
+mod scan;
 mod suggestion;
 mod view;
 mod weighing;
@@ -72,6 +73,7 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(Verb::Import(options)) => import::import(options),
         Some(Verb::Dump(options)) => dump::dump(options),
         Some(Verb::Explain(options)) => explain::explain(options),
+        Some(Verb::Scan(options)) => scan::scan(options),
         Some(Verb::Doctor(options)) => doctor::doctor(options),
         Some(Verb::Generate(options)) => generate::generate(options),
     };

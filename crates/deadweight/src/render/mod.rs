@@ -20,4 +20,5 @@ pub mod judgement;
 pub mod page;
 pub mod picture;
 pub mod quantity;
+pub mod scan;
 pub mod terminal;

@@ -30,6 +30,7 @@ mod memory;
 mod pages;
 mod repeating;
 mod rows;
+mod scanning;
 #[path = "../../../deadweight-archive/tests/suite/server.rs"]
 mod server;
 mod support;
