@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
     let again = Report::from_json(&written).expect("own JSON can be read");
     assert_eq!(again.ledger.len(), report.ledger.len());
     let page = Page { width: 80, colour: false, unicode: true };
-    let shown = terminal::Shown { cpu: true, top: 5, here: String::new() };
+    let shown = terminal::Shown { cpu: true, top: 5, here: String::new(), verbose: true };
     let _ = terminal::render(&report, &shown, page);
     for paired in [false, true] {
         let found = compare(("a", &report), ("b", &again), paired);
