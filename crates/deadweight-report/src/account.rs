@@ -17,17 +17,18 @@ enum ChargedBy {
 use ChargedBy::{Samples, Slices};
 
 /// How many accounts belong to cost classes. They come first, in the order of precedence.
-const OF_CLASSES: u8 = 30;
+const OF_CLASSES: u8 = 31;
 
 /// Of each account: its name, its group (the word that its row begins with; several rows may have the same), and
 /// how it is charged.
-const ACCOUNTS: [(&str, &str, ChargedBy); 39] = [
+const ACCOUNTS: [(&str, &str, ChargedBy); 40] = [
     ("wait-input", "waiting", Slices),
     ("wait-output", "waiting", Slices),
     ("wait-lock", "waiting", Slices),
     ("wait-disk", "waiting", Slices),
     ("wait-sleep", "waiting", Slices),
     ("wait-child", "waiting", Slices),
+    ("throttled", "waiting", Slices),
     ("wait-cpu", "waiting", Slices),
     ("network-turns", "waiting", Slices),
     ("thread-churn", "threads", Slices),
@@ -121,7 +122,10 @@ impl AccountId {
             "wait-disk" => "waiting: disk",
             "wait-sleep" => "waiting: sleep",
             "wait-child" => "waiting: child",
+            "throttled" => "waiting: quota",
             "wait-cpu" => "waiting: CPU",
+            "network-turns" => "network turns",
+            "imbalance" => "imbalance",
             "tiny-reads" => "tiny reads",
             "tiny-writes" => "tiny writes",
             "repeated-syscalls" => "repeated calls",

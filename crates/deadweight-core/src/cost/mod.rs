@@ -27,6 +27,7 @@ mod start_up;
 mod struct_copies;
 mod text_conversion;
 mod thread_churn;
+mod throttled;
 mod tiny_reads;
 mod tiny_writes;
 mod unoptimised_build;
@@ -81,6 +82,7 @@ pub(crate) const CLASSES: &[Class] = &[
     wait_disk::CLASS,
     wait_sleep::CLASS,
     wait_child::CLASS,
+    throttled::CLASS,
     wait_cpu::CLASS,
     network_turns::CLASS,
     thread_churn::CLASS,

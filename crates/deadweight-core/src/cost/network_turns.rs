@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_come_unasked_or_at_other_times_are_no_delayed_ack() {
+    fn parts_that_come_unasked_or_at_other_times_are_refused() {
         let stream = found(&client(false, 42));
         assert!(!stream.contains("ACK") && stream.contains("was blocked 10 times"), "{stream}");
         let slow = found(&client(true, 55));

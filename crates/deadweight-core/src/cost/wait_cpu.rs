@@ -186,7 +186,7 @@ fn longest_work(facts: &Facts<'_>, process: ProcessId, yields: u64) -> Option<Ns
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat, rows, weighed};
+    use super::super::tests::{found, repeat, rows};
     use crate::facts::clean_run::CleanRun;
     use crate::weigh::{Weighing, weigh};
     use deadweight_trace::Trace;
@@ -273,25 +273,6 @@ mod tests {
         assert_eq!(saving(&[clean]), Some(25.0), "tracing made the yields longer: 300 of 400");
         let clean = CleanRun { user: Ns(200_000), ..clean };
         assert_eq!(saving(&[clean]), Some(50.0), "no more than 200 were work");
-    }
-
-    #[test]
-    fn a_quota_is_distinguished_from_other_programs() {
-        let text = |throttled: &str| {
-            format!(
-                "cpus 2\n{throttled}task 1 app\n0 cpu0 on\n1000000 off preempted\n80000000 cpu0 on
-                 100000000 syscall exit_group\n100000000 exit\n100000010 off dead"
-            )
-        };
-        expect![[r#"
-            wait-cpu 79000000 a CPU, denied by a quota
-            net-work 21000000
-        "#]]
-        .assert_eq(&rows(&text("throttled 79000000\n"), 2));
-        let report = weighed(&text("throttled 79000000\n"));
-        assert!(report.hazards.iter().any(|h| h.id == "throttled"));
-        let report = weighed(&text(""));
-        assert!(!report.hazards.iter().any(|h| h.id == "throttled"));
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //! In `tests/programs`: `produce.c` before a slow `consume.c`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::account::{Detail, Slice, What};
+use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::inspect::{Draft, Sum, processes_in};
@@ -36,6 +36,10 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
+/// Waits for a reader of the same command during which no other task of it worked: below this share of the wall time, they
+/// are the time to hand over.
+const ALONE: f64 = 0.02;
+
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
     let waits_for = facts.timeline.blocks[block as usize].waits_for;
@@ -49,6 +53,9 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     for process in processes_in(found.wall.in_account(account)) {
         let entries = || found.wall.of_process(account, process);
         let sum = Sum::of(entries());
+        if is_filled(found, entries(), &sum) {
+            continue;
+        }
         let reader = entries().max_by_key(|e| e.ns).and_then(|e| match e.detail {
             Detail::Waits(_, peer) => peer.map(|p| facts.name(p)),
             _ => None,
@@ -76,6 +83,20 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     drafts
 }
 
+/// Whether the readers belong to the command, and nearly all of these waits passed while they worked: then their work is
+/// what takes time.
+fn is_filled<'e>(
+    found: &Inspection<'_, '_>,
+    mut entries: impl Iterator<Item = &'e Entry>,
+    sum: &Sum,
+) -> bool {
+    let own = |entry: &Entry| match entry.detail {
+        Detail::Waits(_, Some(peer)) => found.facts.processes.get(peer).own,
+        _ => false,
+    };
+    entries.all(own) && sum.alone.share_of(found.wall.net()) < ALONE
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::found;
@@ -96,5 +117,30 @@ mod tests {
         "#]]
         .assert_eq(&found(writer));
         assert_eq!(found(&writer.replace("anon_pipe_write", "io_schedule")), "");
+    }
+
+    #[test]
+    fn a_reader_of_the_command_that_works_meanwhile_is_refused() {
+        let pipeline = "cpus 2\ntask 1 sh
+             0 on
+            10 fork 2
+            20 fork 3
+            30 off blocked wait4 : do_wait
+          1000 on woken-by 2
+          1010 exit
+          1010 off dead
+             task 2 encode
+            40 cpu1 on
+           100 off blocked write 1 : anon_pipe_write from emit (u.c:9) <- main
+           800 cpu1 on woken-by 3
+           990 exit
+           990 off dead
+             task 3 decode
+            60 cpu0 on
+           795 syscall read 0 9
+           797 back 9
+           900 exit
+           900 off dead";
+        assert!(!found(pipeline).contains("wait-output"), "{}", found(pipeline));
     }
 }

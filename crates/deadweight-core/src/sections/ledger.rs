@@ -232,11 +232,13 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
         Detail::Held(CpuHolder::Own(task) | CpuHolder::Outside(task)) => {
             format!("{HELD}{}", facts.name(facts.processes.of(task)))
         }
+        Detail::Held(CpuHolder::Nobody) if entry.account == AccountId::of_class("throttled") => {
+            "denied by a quota".to_owned()
+        }
         Detail::Held(CpuHolder::Nobody) if entry.account == AccountId::of_class("wait-cpu") => {
-            match (facts.trace.meta.throttled > Ns::ZERO, facts.trace.meta.records_wakers()) {
-                (true, _) => "denied by a quota".to_owned(),
-                (false, true) => "free, but the kernel was late to use it".to_owned(),
-                (false, false) => format!("{HELD}an unidentified task"),
+            match facts.trace.meta.records_wakers() {
+                true => "free, but the kernel was late to use it".to_owned(),
+                false => format!("{HELD}an unidentified task"),
             }
         }
         Detail::Held(CpuHolder::Nobody | CpuHolder::Recorder) | Detail::Faults | Detail::Plain => {

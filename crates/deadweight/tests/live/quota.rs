@@ -11,8 +11,9 @@ fn a_quota_is_the_wait_for_a_cpu() {
     let group = quota.as_ref().map(Group::processes).map_err(Clone::clone);
     Truth::of("@word_count 200000")
         .in_group(group)
-        .rows(&["wait-cpu"], 0.3..=0.95)
-        .note("wait-cpu", "quota")
+        .rows(&["throttled"], 0.3..=0.95)
+        .note("throttled", "quota")
+        .first_finding(&["throttled"])
         .hazard("throttled")
         .check();
 }

@@ -53,6 +53,7 @@ fn why_not(class: &str) -> &'static str {
         "missed-inlining" | "unoptimised-build" => "only another build shows it",
         "exceptions" | "hashing" | "rescans" | "text-conversion" => "the program uses the result",
         "repeated-syscalls" => "the program uses the calls' results",
+        "throttled" => "the quota is not the program's to change",
         "busy-waiting" => "the program needs what it waits for",
         "thread-churn" | "imbalance" => "the program needs the threads' work",
         "start-up" => "the program does not run without it",

@@ -254,7 +254,7 @@ fn throttled(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
             "throttled",
             format!(
                 "A CPU quota of the cgroup (a container's limit) kept its tasks from running for \
-                 {}, summed over CPUs: that time is in the wait for a CPU, and no other program caused it. \
+                 {}, summed over CPUs: that time has its own row, and no other program caused it. \
                  Raise the quota (cpu.max, --cpus), or use no more threads than it allows.",
                 time(throttled)
             ),
