@@ -102,6 +102,22 @@ fn sorts(name: &str) -> bool {
         || GO_AND_ZIG.iter().any(|start| name.starts_with(start))
 }
 
+/// Whether a function of Go's or Boehm's collector follows pointers to live objects. Go 1.20 to 1.26.
+pub fn marks(name: &str) -> bool {
+    const MARKS: &[&str] = &[
+        "runtime.scanobject",
+        "runtime.scanObject",
+        "runtime.scanblock",
+        "runtime.greyobject",
+        "runtime.tryDeferToSpanScan",
+        "runtime.findObject",
+        "runtime.typePointers",
+        "internal/runtime/gc/scan.",
+        "GC_mark",
+    ];
+    MARKS.iter().any(|start| name.starts_with(start))
+}
+
 /// Whether a function reallocates a block for its caller, in a language where that frees the old block.
 pub fn is_realloc(name: &str) -> bool {
     ["realloc", "reallocarray", "libc_realloc", "rallocx"].contains(&name.trim_start_matches('_'))

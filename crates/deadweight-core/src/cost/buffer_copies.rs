@@ -286,7 +286,7 @@ mod tests {
         "runtime.mallocgc <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)";
     const COPIES: &str =
         "runtime.memmove <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)";
-    const ASSISTS: &str = "runtime.scanobject <- runtime.gcAssistAlloc <- runtime.mallocgc <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)";
+    const ASSISTS: &str = "runtime.(*sweepLocked).sweep <- runtime.gcAssistAlloc <- runtime.mallocgc <- runtime.growslice <- main.fill (main.go:9) <- main.main (main.go:20)";
 
     #[test]
     fn growth_with_its_allocations_and_collections_is_one_finding() {
@@ -295,6 +295,14 @@ mod tests {
         expect![[r#"
             buffer-copies 68 % (9..75) @ main.fill:9: app spent 14.9 µs of its 100 µs copying bytes from one buffer to another (15 %).
         "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn growth_beside_many_live_pointers_does_not_cover_their_marking() {
+        let rest = (40, "main.fill (main.go:10) <- main.main (main.go:20)");
+        let marks = ASSISTS.replace("(*sweepLocked).sweep", "scanobject");
+        let text = computing("Go", &[(15, COPIES), (20, ALLOCATES), (25, &marks), rest]);
+        assert!(found(&text).starts_with("gc"), "{}", found(&text));
     }
 
     #[test]

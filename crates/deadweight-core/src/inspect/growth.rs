@@ -8,6 +8,7 @@ use super::Inspection;
 use super::allocating::{Allocating, waited};
 use super::shares::{Share, samples_of};
 use crate::account::AccountId;
+use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use deadweight_code::symbol_role::{self, SymbolRole};
@@ -53,10 +54,26 @@ pub(crate) fn saved_with_growth(found: &Inspection<'_, '_>, process: ProcessId) 
     if grown == 0 || (grown as f64) < MOST * all as f64 || (copied as f64) < COPIES * grown as f64 {
         return None;
     }
+    if marking(found, process) > copied {
+        return None;
+    }
     let allocating = Allocating::of(found, process)?;
     let own = |id| Share::of(found.wall, account(id), process).map_or(Ns::ZERO, |share| share.ns);
     let waited = waited(found, process);
     Some(allocating.share.ns + own("gc") + own("zeroing") + waited)
+}
+
+/// Samples in which a collector follows live pointers, on any thread: what is grown and given up costs it sweeping, but no
+/// marking.
+fn marking(found: &Inspection<'_, '_>, process: ProcessId) -> u64 {
+    let symbols = found.facts.symbols();
+    let gc = AccountId::of_class("gc");
+    let marks = |site: &CallSite| {
+        site.stack().is_some_and(|stack| symbols.functions(stack).any(symbol_role::marks))
+    };
+    let entries = found.cpu.user_time_of(process).filter(|entry| entry.account == gc);
+    let samples = entries.flat_map(|entry| &entry.samples);
+    samples.filter(|(site, _)| marks(site)).map(|(_, weight)| weight.amount).sum()
 }
 
 /// Whether a container or a text is enlarged.
