@@ -9,6 +9,8 @@ pub enum ProbeKind {
     Call,
     /// Memory was requested: the first argument of the hit is the number of bytes.
     Allocation,
+    /// An exception or a panic was thrown.
+    Throw,
 }
 
 impl ProbeKind {
@@ -19,6 +21,7 @@ impl ProbeKind {
         match self {
             Self::Call => "count.call",
             Self::Allocation => "count.allocation",
+            Self::Throw => "count.throw",
         }
     }
 
@@ -28,6 +31,7 @@ impl ProbeKind {
         match self {
             Self::Call => "count.call.stack",
             Self::Allocation => "count.allocation.stack",
+            Self::Throw => "count.throw.stack",
         }
     }
 }

@@ -6,11 +6,12 @@
 //! of a result takes a nanosecond. Each frame between adds to it.
 //!
 //! # How deadweight knows
-//! Samples under the functions that raise, unwind and catch: `__cxa_throw` and the unwinder (C++),
+//! Samples under the functions that throw, unwind and catch: `__cxa_throw` and the unwinder (C++),
 //! panics of Rust and Go, `raise` and the backtrace of Crystal. All that these call is charged to
 //! them, with the allocation of the exception. The place is the program's own line that threw, or
-//! called the library function that did. The saving is that time: an estimate, and rather low,
-//! because code behind an exception also finds colder caches.
+//! called the library function that did. With `-r`, one more run counts the throws of each line. The
+//! saving is that time: an estimate, and rather low, because code behind an exception also finds
+//! colder caches.
 //!
 //! # What it is mistaken for
 //! An exception that ends the program, or a few: they take no time. Code that is prepared for
@@ -84,7 +85,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         how: How::Estimate,
         sites: share.sites(facts.symbols()),
         evidence: vec![format!(
-            "{} under the functions that raise, unwind and catch",
+            "{} under the functions that throw, unwind and catch",
             things(share.samples, "sample")
         )],
         remedy: remedy(language).into(),

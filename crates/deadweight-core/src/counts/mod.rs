@@ -12,6 +12,7 @@ mod sites;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod throws;
 
 pub use per_call::{Copies, copies};
 
@@ -65,12 +66,21 @@ pub fn add_to(report: &mut Report, counted: &Counted<'_>) {
         }
         report.allocations = Some(found);
     }
+    for finding in report.findings.iter_mut().filter(|f| throws(f)) {
+        throws::add_to(finding, &tally);
+    }
 }
 
 /// Whether a finding is about how often memory is allocated.
 #[must_use]
 pub fn asks_for_memory(finding: &Finding) -> bool {
     finding.class == "allocation" || finding.title == GROWTH
+}
+
+/// Whether a finding is about how often something is thrown.
+#[must_use]
+pub fn throws(finding: &Finding) -> bool {
+    finding.class == "exceptions"
 }
 
 /// All allocations of a run, as far as they were counted.

@@ -82,7 +82,7 @@ fn is_same(named: &Site, site: &AllocationSite) -> bool {
     named.function == site.function && named.file == site.file && named.line == site.line
 }
 
-fn about(basis: CountBasis) -> &'static str {
+pub(super) fn about(basis: CountBasis) -> &'static str {
     match basis {
         CountBasis::Exact => "",
         CountBasis::AtLeast => "at least ",

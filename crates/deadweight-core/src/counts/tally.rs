@@ -143,6 +143,7 @@ pub(super) struct Tally<'a> {
     subject: &'a Subject,
     pub(super) calls: Hits,
     pub(super) allocations: Hits,
+    pub(super) throws: Hits,
     /// When counting stopped, from the start of the run, if that was before the end.
     pub(super) stopped: Option<Ns>,
     /// The subject's progress by then, if there are enough samples.
@@ -152,11 +153,18 @@ pub(super) struct Tally<'a> {
 impl<'a> Tally<'a> {
     /// Adds up the hits of the subject's tasks.
     pub(super) fn of(trace: &'a Trace, timeline: &'a Timeline, subject: &'a Subject) -> Self {
-        let (calls, allocations) = (Hits::default(), Hits::default());
-        let mut tally =
-            Self { trace, timeline, subject, calls, allocations, stopped: None, come: None };
+        let mut tally = Self {
+            trace,
+            timeline,
+            subject,
+            calls: Hits::default(),
+            allocations: Hits::default(),
+            throws: Hits::default(),
+            stopped: None,
+            come: None,
+        };
         let id = |name: &str| trace.symbols.names.iter().position(|n| n == name).map(NameId::at);
-        let kinds = [ProbeKind::Call, ProbeKind::Allocation]
+        let kinds = [ProbeKind::Call, ProbeKind::Allocation, ProbeKind::Throw]
             .map(|mark| (id(mark.hit_name()), id(mark.stack_name())));
         let stopped = id(STOPPED);
         let own = Own::of(timeline, subject);
@@ -165,9 +173,8 @@ impl<'a> Tally<'a> {
             if Some(probe) == stopped {
                 tally.stopped = Some(event.at - trace.meta.start);
             }
-            for ((hit, stacks), hits) in
-                kinds.iter().zip([&mut tally.calls, &mut tally.allocations])
-            {
+            let all = [&mut tally.calls, &mut tally.allocations, &mut tally.throws];
+            for ((hit, stacks), hits) in kinds.iter().zip(all) {
                 let fits = *hit == Some(probe) || *stacks == Some(probe);
                 if !fits || !own.has(event.task, event.at) {
                     continue;
@@ -184,6 +191,7 @@ impl<'a> Tally<'a> {
         if let Some(come) = tally.come {
             tally.calls.scale(come);
             tally.allocations.scale(come);
+            tally.throws.scale(come);
         }
         tally
     }

@@ -52,6 +52,25 @@ fn calls_and_what_they_allocate_are_given_for_each() {
 }
 
 #[test]
+fn throws_are_counted_for_the_lines_of_the_finding() {
+    let thrown = "_Unwind_RaiseException @libgcc_s.so.1 <- price (p.cpp:8) <- main (p.cpp:9)";
+    let samples: String =
+        (0..20).map(|i| format!("{} sample {thrown}\n", 1_000 + i * 1_000)).collect();
+    let timed = format!(
+        "sample-period 1000\nimage app path /bin/app language C++\nimage libgcc_s.so.1 path /lib/libgcc_s.so.1\n\
+         task 1 app\n0 on\n0 exec /bin/app\n0 main\n{samples}22000 exit\n22000 off dead"
+    );
+    let hits: String =
+        (0..4).map(|i| format!("{} probe count.throw 0 5\n", 21_000 + i * 100)).collect();
+    let stack = format!("21500 probe count.throw.stack 0 5 from {thrown}\n");
+    let counted = timed.replace("22000 exit", &format!("{hits}{stack}22000 exit"));
+    let report = report_with(&timed, &counted, "price");
+    let finding = report.findings.iter().find(|f| f.class == "exceptions").unwrap();
+    assert_eq!(finding.sites[0].count, 4, "{finding:?}");
+    assert!(finding.evidence[0].starts_with("4 throws, 5."), "{finding:?}");
+}
+
+#[test]
 fn counts_that_stopped_early_are_the_least_and_times_the_most() {
     let stopped = COUNTED.replace("  700 sample", "  650 probe count.stopped 0 0\n  700 sample");
     let calls = report_with(COUNTED, &stopped, "parse").inside.unwrap().calls.unwrap();

@@ -1,11 +1,11 @@
-//! The counting run: counts calls of the function of `--in`, and allocations.
+//! The counting run: counts calls of the function of `--in`, allocations, and exceptions.
 //!
 //! It comes after all other runs, and only if the command may be repeated, because a probe slows down what it counts.
 //! The other runs show what to count: where samples hit the function, and which allocators the program has. Does not
 //! interpret the counts; see `deadweight_core::counts`.
 
 use super::series::RunResults;
-use deadweight_core::counts::{self, Counted, ProbeKind, asks_for_memory};
+use deadweight_core::counts::{self, Counted, ProbeKind, asks_for_memory, throws};
 use deadweight_core::runners;
 use deadweight_core::{CleanRun, Weighing, weigh};
 use deadweight_record::{Argument, Count};
@@ -79,6 +79,9 @@ impl CountingRun {
             let before = probes.len();
             probes.extend(allocators(&trace.symbols));
             self.allocators = probes.len() > before;
+        }
+        if report.findings.iter().any(throws) {
+            probes.extend(throwers(&trace.symbols));
         }
         probes
     }
@@ -208,6 +211,34 @@ fn allocators(symbols: &Symbols) -> Vec<Count> {
                 factors: factors.to_vec(),
                 unless_zero: unless_zero.or(delegates.then_some(Argument::C(0))),
             });
+        }
+    }
+    found
+}
+
+/// Functions that are called once for each exception of C++, Rust and Crystal, and for each panic of Go.
+const THROWERS: [&str; 2] = ["_Unwind_RaiseException", "runtime.gopanic"];
+
+/// Probes for what throws, in all images that a program had mapped.
+fn throwers(symbols: &Symbols) -> Vec<Count> {
+    let mut seen: BTreeSet<(PathBuf, u64)> = BTreeSet::new();
+    let mut found = Vec::new();
+    for image in &symbols.images {
+        let path = Path::new(symbols.name(image.path));
+        if !path.is_absolute() {
+            continue;
+        }
+        let Some(entries) = Entries::open(path, symbols.name(image.build_id)) else { continue };
+        for file_offset in entries.named(&THROWERS).into_iter().flatten() {
+            if seen.insert((path.to_owned(), file_offset)) {
+                found.push(Count {
+                    mark: ProbeKind::Throw,
+                    path: path.to_owned(),
+                    file_offset,
+                    factors: Vec::new(),
+                    unless_zero: None,
+                });
+            }
         }
     }
     found
