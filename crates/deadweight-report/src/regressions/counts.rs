@@ -34,7 +34,7 @@ struct Both {
     head: [f64; 3],
 }
 
-/// The changes of counts. `faster`: the time fell by more than its limit, so a count that grew was worth it.
+/// The changes of counts. `faster`: the time surely fell by more than its limit, so a count that grew was worth it.
 pub(super) fn changes(limits: &Limits, measured: &Measurement, faster: bool) -> Vec<Change> {
     let mut found = Vec::new();
     for (name, row) in JUDGED {

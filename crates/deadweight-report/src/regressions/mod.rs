@@ -222,7 +222,9 @@ fn comparison(measured: &Measurement) -> Comparison {
 fn changes(case: &Case<'_>, measured: &Measurement, comparison: &Comparison) -> Vec<Change> {
     let limits = case.limits();
     let mut found = times::changes(&limits, case.layout.unwrap_or(0.0), measured, comparison);
-    let faster = found.iter().any(|change| change.state == State::Improved);
+    // Only a time that surely fell by more than its limit is worth a count that grew.
+    let surely = |change: &Change| change.interval[1] <= -change.limit;
+    let faster = found.iter().any(|change| change.state == State::Improved && surely(change));
     let slower = found.iter().any(|change| change.state.is_red());
     found.extend(counts::changes(&limits, measured, faster));
     found.extend(rows::changes(&limits, comparison, slower));

@@ -122,6 +122,13 @@ fn more_calls_are_explained_by_the_call_that_grew() {
     let mut worth = measured(90.0, &ROWS);
     worth.head.report.counts = more.head.report.counts.clone();
     assert_eq!(judged(&worth, None).state, State::Moved);
+    // Not by a time that may have fallen by chance.
+    let mut chance = measured(97.7, &ROWS);
+    let changes = judged(&chance, None).changes;
+    let faster = changes.iter().find(|change| change.kind == Kind::Time).unwrap();
+    assert!(faster.state == State::Improved && faster.interval[1] > -faster.limit, "{faster:?}");
+    chance.head.report.counts = more.head.report.counts.clone();
+    assert_eq!(judged(&chance, Some(&chance)).state, State::Regressed);
     let mut unsure = more.clone();
     unsure.head.report.counts[0].exact = false;
     assert_eq!(judged(&unsure, None).state, State::Unchanged, "some calls were not recorded");
