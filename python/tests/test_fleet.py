@@ -113,10 +113,15 @@ def test_again_changes_nothing_and_a_changed_source_replaces(traces, tmp_path):
 
 
 def workers():
-    """Ray's processes that are weighing, below this one."""
+    """Ray's processes that are weighing; not their children, so named until exec."""
+
+    def weighs(pid):
+        return b"ray::weigh_shard" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if b"ray::weigh_shard" in (entry / "cmdline").read_bytes():
+            parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            if weighs(entry.name) and not weighs(parent):
                 yield int(entry.name)
         except OSError:
             continue
