@@ -8,14 +8,17 @@ use super::SymbolRole;
 /// The role of a function by its name, if it is one of these.
 pub(super) fn of_name(name: &str, plain: &str) -> Option<SymbolRole> {
     let own = without_arguments(name);
-    let roles = [
-        (SymbolRole::Throw, throws(own, plain)),
-        (SymbolRole::Try, tries(own, plain)),
-        (SymbolRole::Scan, scans(own, plain)),
-        (SymbolRole::Hash, hashes(own)),
-        (SymbolRole::Convert, converts(own, plain)),
-    ];
-    roles.into_iter().find(|(_, is)| *is).map(|(role, _)| role)
+    if throws(own, plain) {
+        Some(SymbolRole::Throw)
+    } else if tries(own, plain) {
+        Some(SymbolRole::Try)
+    } else if scans(own, plain) {
+        Some(SymbolRole::Scan)
+    } else if hashes(own) {
+        Some(SymbolRole::Hash)
+    } else {
+        converts(own, plain).then_some(SymbolRole::Convert)
+    }
 }
 
 /// A C++ name without its arguments; others as they are.
@@ -48,7 +51,7 @@ const THROW_IN_C: &[&str] = &[
 /// Prefixes of names in other languages.
 #[rustfmt::skip]
 const THROW_PREFIXES: &[&str] = &[
-    // THROW_IN_C++
+    // C++
     "std::__throw_",
     // Rust: `std::panicking::try` and `catch_unwind` only call.
     "std::panicking::begin_panic",
@@ -231,7 +234,7 @@ const CONVERT_IN_C: &[&str] = &[
 /// Prefixes of the names of conversions in other libraries.
 #[rustfmt::skip]
 const CONVERT_PREFIXES: &[&str] = &[
-    // CONVERT_IN_C++
+    // C++
     "std::num_put<",
     "std::num_get<",
     "std::ostream::_M_insert",
@@ -290,7 +293,8 @@ const CONVERT_PREFIXES: &[&str] = &[
 const CONVERT_PARTS: &[&str] = &[
     " std::use_facet<",
     " std::has_facet<",
-    "bool std::has_facet<",
+    " std::ostream::_M_insert",
+    " std::istream::_M_extract",
     "as alloc::string::SpecToString>",
     "as alloc::string::ToString>",
     "@Int#to_s",
@@ -342,8 +346,7 @@ mod tests {
             &[
                 "__vfprintf_internal",
                 "____strtod_l_internal",
-                "std::ostream& std::ostream::_M_insert<double>(double)"
-                    .trim_start_matches("std::ostream& "),
+                "std::ostream& std::ostream::_M_insert<double>(double)",
                 "std::__cxx11::basic_ostringstream<char, std::char_traits<char>, std::allocator<char> >::basic_ostringstream()",
                 "std::ctype<char> const& std::use_facet<std::ctype<char> >(std::locale const&)",
                 "core::fmt::num::imp::<impl core::fmt::Display for u64>::fmt",

@@ -8,7 +8,7 @@
 //! # How deadweight knows
 //! Samples in a small loop that reads memory and changes nothing: no memory, and no register that the
 //! next turn reads. Only another thread can end such a loop. Or samples under functions that try
-//! without waiting (`try_recv`, spin locks), or system calls that ask in vain (`sched_yield`, `poll` without
+//! without waiting (`try_recv`, spin locks), or system calls that ask in vain (`poll` without
 //! time, `read` that returns EAGAIN). The row is this time on the critical path. The
 //! saving is the time that the thread with much work that ends last was ready to run while such a thread held its
 //! CPU: 0 where a CPU was free. Then the cost is CPU time, and is no finding.
@@ -29,13 +29,14 @@ mod asking;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weights, add, sites};
+use crate::facts::call_site::{CallSite, Weights, add};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
+use crate::inspect::shares::sampled_sites;
 use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::{CpuHolder, holders};
 use crate::timeline::Run;
-use asking::{Asking, asking};
+use asking::Asking;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::ids::TaskId;
@@ -67,9 +68,8 @@ fn claim(sample: &UserSample<'_>) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let asking = asking(found.facts);
     let processes = processes_in(found.wall.entries.iter()).into_iter();
-    processes.filter_map(|process| draft(found, process, &asking)).collect()
+    processes.filter_map(|process| draft(found, process)).collect()
 }
 
 /// Whether a thread waits busily for most of its time, in its own code.
@@ -88,34 +88,22 @@ fn in_loops(facts: &Facts<'_>, task: TaskId) -> (usize, usize) {
     })
 }
 
-/// Whether a thread waits busily, in its own code or by calls that ask in vain.
+/// Whether a thread only waits: in loops, by calls that ask in vain, or by yields. A yield takes no CPU from who wants it; a
+/// storm of them is `wait-cpu`'s.
 pub(super) fn only_waits(facts: &Facts<'_>, task: TaskId) -> bool {
-    !busy_threads(facts, &[task], &asking(facts)).is_empty()
+    is_busy(facts, task, true)
 }
 
-/// The threads of a process that wait busily: in loops, in calls that ask in vain, or in both.
-fn busy_threads(
-    facts: &Facts<'_>,
-    tasks: &[TaskId],
-    asking: &BTreeMap<TaskId, Asking>,
-) -> BTreeSet<TaskId> {
-    let is_busy = |task: &&TaskId| {
-        let Some(asked) = asking.get(task) else { return waits_busily(facts, **task) };
-        let on_cpu = facts.timeline.task(**task).on_cpu();
-        let (busy, all) = in_loops(facts, **task);
-        let own = on_cpu - asked.ns.min(on_cpu);
-        let looping = own.part(busy as f64 / all.max(1) as f64);
-        waits_busily(facts, **task) || (asked.ns + looping).share_of(on_cpu) >= MOST
-    };
-    tasks.iter().filter(is_busy).copied().collect()
+fn is_busy(facts: &Facts<'_>, task: TaskId, with_yields: bool) -> bool {
+    let on_cpu = facts.timeline.task(task).on_cpu();
+    let asked = Asking::of(facts, task, with_yields).ns;
+    let (busy, all) = in_loops(facts, task);
+    let looping = (on_cpu - asked.min(on_cpu)).part(busy as f64 / all.max(1) as f64);
+    waits_busily(facts, task) || asked > Ns::ZERO && (asked + looping).share_of(on_cpu) >= MOST
 }
 
 /// Where these threads wait busily, by samples, and where they ask in vain.
-fn places<'t>(
-    facts: &Facts<'_>,
-    tasks: impl Iterator<Item = &'t TaskId>,
-    asking: &BTreeMap<TaskId, Asking>,
-) -> Weights {
+fn places<'t>(facts: &Facts<'_>, tasks: impl Iterator<Item = &'t TaskId>) -> Weights {
     let account = AccountId::of_class(CLASS.id);
     let period = facts.trace.meta.sample_period;
     let mut places = Weights::new();
@@ -126,9 +114,7 @@ fn places<'t>(
                 places.entry(site).or_default().amount += period;
             }
         }
-        if let Some(asked) = asking.get(task) {
-            add(&mut places, &asked.places);
-        }
+        add(&mut places, &Asking::of(facts, *task, false).places);
     }
     places
 }
@@ -168,26 +154,22 @@ fn last_worker(facts: &Facts<'_>, tasks: &[TaskId], busy: &BTreeSet<TaskId>) -> 
         .max_by_key(|task| facts.timeline.task(*task).end)
 }
 
-fn draft(
-    found: &Inspection<'_, '_>,
-    process: ProcessId,
-    asking: &BTreeMap<TaskId, Asking>,
-) -> Option<Draft> {
+fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
     let tasks = &facts.processes.get(process).tasks;
     if tasks.len() < 2 || facts.path.subject.service.is_some() {
         return None;
     }
-    let busy = busy_threads(facts, tasks, asking);
+    let busy: BTreeSet<TaskId> =
+        tasks.iter().copied().filter(|task| is_busy(facts, *task, false)).collect();
     let worker = last_worker(facts, tasks, &busy)?;
     let (ns, held) = kept_from(facts, worker, &busy);
     let ns = ns.min(net);
     if ns.share_of(net) < LARGE {
         return None;
     }
-    let mut top = sites(facts.symbols(), &places(facts, held.keys(), asking), 0);
-    top.iter_mut().for_each(|site| site.count = 0);
+    let top = sampled_sites(facts.symbols(), &places(facts, held.keys()));
     let on_cpu: Ns = held.keys().map(|task| facts.timeline.task(*task).on_cpu()).sum();
     Some(Draft {
         class: CLASS.id,
@@ -284,6 +266,40 @@ mod tests {
         let said = found(&turns(waits, stack));
         assert!(said.starts_with("busy-waiting"), "{said}");
         assert!(!found(&turns(&counts, stack)).contains("busy-waiting"));
+    }
+
+    #[test]
+    fn a_thread_that_reads_in_vain_is_found_and_one_that_sleeps_in_poll_is_refused() {
+        // The first thread works; the second one is in the call for all of its turn, or sleeps in it.
+        let turns = |enters: &str, back: &str, off: &str, on: &str| {
+            let (mut one, mut two) = (String::new(), String::new());
+            for i in 0..20_u64 {
+                let at = 1_000_000 + i * 2_000_000;
+                writeln!(
+                    one,
+                    "{at} sample work (s.c:9)\n{} off preempted\n{} on",
+                    at + 10_000,
+                    at + 1_000_000
+                )
+                .unwrap();
+                writeln!(two, "{} on {on}", at + 10_000).unwrap();
+                if i > 0 {
+                    writeln!(two, "{} back {back}", at + 10_500).unwrap();
+                }
+                writeln!(two, "{} syscall {enters} from spin (s.c:30)", at + 11_000).unwrap();
+                writeln!(two, "{} off {off}", at + 999_000).unwrap();
+            }
+            format!(
+                "cpus 1\nimage app path /bin/app language C\nsample-period 1000000\n\
+                 task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n100 fork 2 thread\n{one}42_000_000 exit\n42_000_000 off dead\n\
+                 task 2 app\n{two}41_990_000 on {on}\n41_990_500 back {back}\n41_995_000 exit\n41_995_000 off dead"
+            )
+        };
+        let reads = turns("read 3 1", "-11", "preempted", "");
+        assert!(found(&reads).contains("busy-waiting"), "{}", found(&reads));
+        let sleeps =
+            turns("poll 1 1 5", "0", "blocked poll : do_sys_poll", "woken-by interrupt timer");
+        assert!(!found(&sleeps).contains("busy-waiting"), "{}", found(&sleeps));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! The hash of a map's key, computed for each look-up by a function that is slower than this map
-//! needs: SipHash guards against keys that an attacker has chosen, and takes some 15 ns for a
-//! number; a multiplication does it in one. Long keys are hashed byte by byte, at each look-up again.
+//! needs: SipHash guards against keys that an attacker has chosen, where a multiplication would do.
+//! Long keys are hashed whole, at each look-up again.
 //!
 //! # How deadweight knows
 //! Samples under the standard libraries' hash functions, below the program's own line. A look-up
@@ -46,7 +46,7 @@ pub(super) const CLASS: Class = Class {
 const SIPHASH: f64 = 0.08;
 const OTHERS: f64 = 0.25;
 /// The part of the search in the table that goes away with the hash that it waits for: least, typical, most. A pair of
-/// programs with 50 % in SipHash and 48 % in the table saved 73 %.
+/// programs with 40 % in SipHash and 57 % in the table saved 74 %.
 const OF_TABLE: (f64, f64, f64) = (0.0, 0.55, 0.8);
 /// At most the time of hashing and this part of it more can be waits for it.
 const WAITING: f64 = 0.3;

@@ -26,7 +26,7 @@
 mod delayed_ack;
 mod senders;
 
-use super::{Claim, Class, Inspection};
+use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
@@ -51,7 +51,8 @@ pub(super) fn stalled(facts: &Facts<'_>, process: ProcessId) -> Ns {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let processes = processes_in(found.wall.entries.iter()).into_iter();
+    let waiting = found.wall.in_account(AccountId::of_class("wait-input"));
+    let processes = processes_in(waiting).into_iter();
     let stalls = processes.filter_map(|id| Some((id, Stalls::of(found.facts, id)?)));
     stalls.map(|(process, stalls)| draft(found.facts, process, &stalls)).collect()
 }

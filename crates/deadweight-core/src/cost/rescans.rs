@@ -8,7 +8,7 @@
 //!
 //! # How deadweight knows
 //! Samples in `strlen` and its like, called by the program's own line or by `strcat` and `sscanf`. These
-//! functions read 16 to 32 bytes per cycle: where they take much of the time, they read far more
+//! functions read many bytes per cycle: where they take much of the time, they read far more
 //! bytes than the rest of the program does. The row is all time in such searches. A finding under
 //! `sscanf` needs more time in the search than in the conversion. The saving is an estimate: a single
 //! search of each text would remain.
@@ -137,10 +137,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         range: (low.part(least), high),
         how: How::Estimate,
         sites: share.sites(facts.symbols()),
-        evidence: vec![
-            format!("{} in such searches", things(share.samples, "sample")),
-            "they read 16 bytes or more per cycle: so much time is many times the text".into(),
-        ],
+        evidence: vec![format!("{} in such searches", things(share.samples, "sample"))],
         remedy: match by {
             By::Append => "Keep a pointer to the end: stpcpy returns it, snprintf returns the length.",
             By::Scanf => {

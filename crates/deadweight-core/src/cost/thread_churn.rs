@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! A thread is started for each small piece of work, and waited for. Its start and its end take some
-//! 20 to 50 µs in the kernel, on both sides: a new task, its stack, waking it on another CPU, and
+//! 20 to 40 µs in the kernel, on both sides: a new task, its stack, waking it on another CPU, and
 //! waking the task that waits for its end. The work itself takes less.
 //!
 //! # How deadweight knows
@@ -28,7 +28,7 @@
 use super::{Claim, Class, EXIT, Inspection};
 use crate::account::{Detail, Entry};
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weights, sites};
+use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::births::{self, starts_threads};
 use crate::inspect::{Draft, processes_in};
@@ -172,17 +172,10 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         saving: with_the_rest(AROUND),
         range: (least.min(likely.part(0.5)), with_the_rest(2.0 * AROUND).max(most)),
         how: How::Estimate,
-        sites: sites(facts.symbols(), &places(facts, &threads), threads.len() as u64),
+        sites: sites(facts.symbols(), &births::sites_of(facts, &threads), threads.len() as u64),
         evidence: vec![format!("{} for each thread, beside its work", time(each))],
         remedy: remedy(&facts.processes.get(process).language).into(),
     })
-}
-
-/// Where they are started.
-fn places(facts: &Facts<'_>, threads: &[TaskId]) -> Weights {
-    let mut places = births::sites_of(facts, threads);
-    places.retain(|site, _| *site != CallSite::default());
-    places
 }
 
 fn remedy(language: &str) -> &'static str {

@@ -22,15 +22,14 @@
 //! A container with 0.3 CPUs.
 //! In `tests/programs`: `word_count.cpp` under a quota.
 
+use super::wait_cpu::is_held_back;
 use super::{AccountId, Claim, Class, Inspection};
-use crate::account::{Slice, What};
+use crate::account::Slice;
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum};
-use crate::path::cpu_holder::CpuHolder;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
-use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "throttled",
@@ -39,15 +38,11 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// An idle CPU takes a task within microseconds, unless a quota stops it.
-const HELD_BACK: Ns = Ns(1_000_000);
 /// Below this share of the wall time a quota is no limit.
 const LARGE: f64 = 0.05;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
-    facts.trace.meta.throttled > Ns::ZERO
-        && slice.what == What::Ready(CpuHolder::Nobody)
-        && slice.end - slice.start >= HELD_BACK
+    is_held_back(slice) && slice.end - slice.start <= facts.trace.meta.throttled
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -127,6 +122,11 @@ mod tests {
     #[test]
     fn an_idle_cpu_without_throttled_time_and_a_cpu_of_another_program_are_refused() {
         assert!(!found(&stopped("", "")).contains("throttled"));
+        let little = stopped("throttled 1000000\n", "");
+        assert!(
+            !found(&little).contains("throttled"),
+            "the kernel counted less than this one wait"
+        );
         let other = "task 9 other outside\n1000000 cpu0 on\n80000000 off preempted";
         assert!(!found(&stopped("throttled 79000000\n", other)).contains("throttled"));
     }

@@ -59,14 +59,18 @@ const HELD_BACK: Ns = Ns(1_000_000);
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     match slice.what {
         What::Ready(CpuHolder::Own(_) | CpuHolder::Outside(_)) => true,
-        // An idle CPU takes a task within microseconds, unless a quota stops it.
-        What::Ready(CpuHolder::Nobody) => slice.end - slice.start >= HELD_BACK,
+        What::Ready(CpuHolder::Nobody) => is_held_back(slice),
         What::Call(group, _) => {
             let group = facts.call_groups.get(group);
             group.name == "sched_yield" && group.calls >= STORM
         }
         _ => false,
     }
+}
+
+/// Whether a task was ready for long while its CPU was idle: an idle CPU takes a task within microseconds.
+pub(super) fn is_held_back(slice: &Slice) -> bool {
+    slice.what == What::Ready(CpuHolder::Nobody) && slice.end - slice.start >= HELD_BACK
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {

@@ -19,7 +19,7 @@ pub use per_call::{Copies, copies};
 use crate::inspect::growth::GROWTH;
 use crate::path::Subject;
 use crate::timeline::Timeline;
-use deadweight_report::report::{Allocations, Finding, Report};
+use deadweight_report::report::{Allocations, Finding, Report, Row};
 use deadweight_report::wording::{count, time};
 use deadweight_trace::Trace;
 pub use deadweight_trace::probe::{ProbeKind, STOPPED};
@@ -61,14 +61,21 @@ pub fn add_to(report: &mut Report, counted: &Counted<'_>) {
     if counted.allocators {
         let found = allocations(&tally);
         for finding in report.findings.iter_mut().filter(|f| asks_for_memory(f)) {
-            let cpu = report.cpu_ledger.iter().find(|row| row.account == finding.class);
-            sites::add_to(finding, &found, cpu.map_or(Ns::ZERO, |row| Ns(row.ns)));
+            let cpu = cpu_of(&report.cpu_ledger, finding);
+            sites::add_to(finding, &found, cpu);
         }
         report.allocations = Some(found);
     }
     for finding in report.findings.iter_mut().filter(|f| throws(f)) {
-        throws::add_to(finding, &tally);
+        let cpu = cpu_of(&report.cpu_ledger, finding);
+        throws::add_to(finding, &tally, cpu);
     }
+}
+
+/// The CPU time of all threads in the row of a finding.
+fn cpu_of(ledger: &[Row], finding: &Finding) -> Ns {
+    let row = ledger.iter().find(|row| row.account == finding.class);
+    row.map_or(Ns::ZERO, |row| Ns(row.ns))
 }
 
 /// Whether a finding is about how often memory is allocated.

@@ -47,7 +47,7 @@ pub(super) fn sites(tally: &Tally<'_>) -> Vec<AllocationSite> {
 
 /// Adds to a finding how often its lines request memory. `cpu` is the allocator's time in all threads.
 pub(super) fn add_to(finding: &mut Finding, found: &Allocations, cpu: Ns) {
-    let one_thread = cpu.0 as f64 <= BESIDE * finding.amount_ns as f64;
+    let one_thread = is_one_thread(finding, cpu);
     let mut lines = Vec::new();
     let worth = |site: &&AllocationSite| {
         let blamed =
@@ -76,6 +76,12 @@ pub(super) fn add_to(finding: &mut Finding, found: &Allocations, cpu: Ns) {
         lines.push(all);
     }
     finding.evidence.splice(0..0, lines);
+}
+
+/// Whether the time of a finding is nearly all of its class: `cpu` is that of all threads. Then it can be divided by counts
+/// of all threads.
+pub(super) fn is_one_thread(finding: &Finding, cpu: Ns) -> bool {
+    cpu.0 as f64 <= BESIDE * finding.amount_ns as f64
 }
 
 fn is_same(named: &Site, site: &AllocationSite) -> bool {

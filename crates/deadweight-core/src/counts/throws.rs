@@ -2,7 +2,7 @@
 //!
 //! What they are and cost: `cost/exceptions.rs`.
 
-use super::sites::about;
+use super::sites::{about, is_one_thread};
 use super::tally::Tally;
 use crate::facts::call_site::{CallSite, own_frame};
 use deadweight_report::report::Finding;
@@ -10,8 +10,8 @@ use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// Adds to a finding how often its lines throw, and what one takes.
-pub(super) fn add_to(finding: &mut Finding, tally: &Tally<'_>) {
+/// Adds to a finding how often its lines throw, and what one takes. `cpu` is the time of all threads.
+pub(super) fn add_to(finding: &mut Finding, tally: &Tally<'_>, cpu: Ns) {
     let (symbols, all) = (tally.symbols(), tally.throws.all().count);
     if all == 0 {
         return;
@@ -22,11 +22,15 @@ pub(super) fn add_to(finding: &mut Finding, tally: &Tally<'_>) {
         let line = (symbols.name(frame.function), symbols.name(frame.file), frame.line);
         *lines.entry(line).or_default() += sum.count;
     }
+    let about = about(tally.basis());
+    let throws = format!("{about}{}", things(all, "throw"));
+    if !is_one_thread(finding, cpu) {
+        return finding.evidence.insert(0, throws);
+    }
     for site in &mut finding.sites {
         let line = (site.function.as_str(), site.file.as_str(), site.line);
         site.count = lines.get(&line).copied().unwrap_or(0);
     }
     let each = time(Ns(finding.amount_ns / all));
-    let about = about(tally.basis());
-    finding.evidence.insert(0, format!("{about}{}, {each} each", things(all, "throw")));
+    finding.evidence.insert(0, format!("{throws}, {each} each"));
 }
