@@ -128,7 +128,7 @@ pub enum Kind {
     Address,
     /// Only flags are set (`cmp`, `test`).
     Compare,
-    /// Any other computation, with or without memory.
+    /// Any other computation, with or without memory. With both `data`: `data[1]` is added to `data[0]`.
     Compute,
     /// Continues elsewhere, always. No target: through a register or memory.
     Jump(Option<u64>),
@@ -165,6 +165,8 @@ pub struct Memory {
     pub base: Option<Reg>,
     /// Register that is added, scaled.
     pub index: Option<Reg>,
+    /// What the index is multiplied with: a power of two.
+    pub scale: u8,
     /// Constant part, or the whole address if there are no registers.
     pub offset: i64,
     /// Bytes read or written in all; 0 where that depends on a register.

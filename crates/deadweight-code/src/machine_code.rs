@@ -5,7 +5,9 @@
 //! costs; the cost classes know that.
 
 use crate::abi::Abi;
+use crate::body::find;
 use crate::code::{Code, Names};
+use crate::decode;
 use crate::function::Function;
 use crate::function::listing::Line;
 use crate::function::loops::Loop;
@@ -221,6 +223,25 @@ impl<'s> MachineCode<'s> {
         let code = self.code(id);
         self.functions[id.0 as usize]
             .get_or_init(|| Function::read(&self.bytes(code), &|addr| self.name(code, addr)))
+    }
+
+    /// Whether the instruction at `location` divides or takes a root.
+    pub fn divides(&self, location: LocationId) -> bool {
+        let divides = || {
+            let (image, addr) = self.address(location)?;
+            let id = self.holding(image, addr)?;
+            let at = find(self.function(id).instructions(), addr.0)?;
+            Some(decode::is_division(
+                &self.bytes(self.code(id)),
+                &self.function(id).instructions()[at],
+            ))
+        };
+        divides().unwrap_or(false)
+    }
+
+    /// Where in its binary a location is.
+    pub fn place(&self, location: LocationId) -> Option<FileAddr> {
+        self.address(location).map(|(_, addr)| addr)
     }
 
     /// Applies `ask` to a function's bytes and the names of its callees.

@@ -308,7 +308,7 @@ impl Out<'_> {
 
 fn state(user: &User) -> UserState<'_> {
     let User { chain, ip, sp, fp, stack } = user;
-    UserState { ip: *ip, sp: *sp, fp: *fp, lr: 0, stack, chain }
+    UserState { ip: *ip, sp: *sp, fp: *fp, lr: 0, stack, chain, general: &[] }
 }
 
 /// Why a task lost its CPU, by the state that the kernel prints.

@@ -165,7 +165,8 @@ fn damaged_stacks_never_panic_and_end() {
             .collect();
         let chain = [pick(), pick(), 0, u64::MAX];
         let fp = if round % 3 == 0 { u64::MAX - 7 } else { sp.wrapping_add(16) };
-        let state = UserState { ip: pick(), sp, fp, lr: 0, stack: &stack, chain: &chain };
+        let state =
+            UserState { ip: pick(), sp, fp, lr: 0, stack: &stack, chain: &chain, general: &[] };
         event(&mut sealer, RawKind::Site(state));
     }
     sealer.finish(Meta::default());

@@ -117,6 +117,14 @@ pub enum Kind {
         /// Kernel call stack if in the kernel.
         kernel_stack: StackId,
     },
+    /// Some of the general registers at the task's [`Kind::Sample`] of user code at the same instant. Registers that no
+    /// event names are not known.
+    Registers {
+        /// Number of the first one, as the machine code has it.
+        first: u8,
+        /// Its value and those of the next three.
+        values: [u64; 4],
+    },
     /// The user call stack at the task's latest [`Kind::Syscall`], [`Kind::Fault`] or at the
     /// [`Kind::Off`] at the same instant: taken for some of them only.
     Site(StackId),

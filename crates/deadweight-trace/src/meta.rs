@@ -81,6 +81,9 @@ pub struct Machine {
     pub huge_pages: String,
     /// How many CPUs a cgroup grants; 0 without a quota.
     pub cpu_quota: f64,
+    /// Bytes of a CPU's data cache, of its second-level cache, and of its third-level cache, which several CPUs may
+    /// share; 0 where not known.
+    pub caches: [u64; 3],
 }
 
 impl Machine {

@@ -68,6 +68,8 @@ pub struct UserState<'a> {
     pub stack: &'a [u8],
     /// Return addresses by frame pointers as the kernel walked them, leaf (`ip`) first.
     pub chain: &'a [u64],
+    /// General registers by their number in machine code; empty where they were not recorded.
+    pub general: &'a [u64],
 }
 
 /// Calls that are alike and were counted together.

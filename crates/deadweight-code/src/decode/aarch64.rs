@@ -122,6 +122,13 @@ fn vector(n: u16) -> Reg {
     Reg::vector(u8::try_from(n & 31).unwrap_or(31))
 }
 
+/// See [`super::is_division`].
+pub(super) fn is_division(code: &[u8]) -> bool {
+    use Opcode as O;
+    let native = code.first_chunk::<4>().and_then(|word| native(word));
+    native.is_some_and(|native| matches!(native.opcode, O::UDIV | O::SDIV | O::FDIV | O::FSQRT))
+}
+
 /// The register of an operand; none for the zero register.
 fn value(operand: &Operand) -> Option<Reg> {
     match *operand {
@@ -148,7 +155,12 @@ fn memory(operand: &Operand, addr: u64) -> Option<Memory> {
         Operand::PCOffset(offset) => (None, None, addr.cast_signed().wrapping_add(offset)),
         _ => return None,
     };
-    Some(Memory { base, index, offset, size: 0, thread_local: false, read: false, written: false })
+    let scale = match *operand {
+        Operand::RegRegOffset(.., shift) => 1_u8.checked_shl(shift.into()).unwrap_or(1),
+        _ => 1,
+    };
+    let (size, thread_local) = (0, false);
+    Some(Memory { base, index, scale, offset, size, thread_local, read: false, written: false })
 }
 
 fn is_pair(opcode: Opcode) -> bool {
@@ -404,6 +416,9 @@ fn sum(native: &Native, out: &mut Instruction) -> Kind {
     let [first, second, third, _] = &native.operands;
     out.data[0] = value(first);
     let (Some(amount), Some(from)) = (immediate(third), value(second)) else {
+        if native.opcode == Opcode::ADD && value(second) == value(first) {
+            out.data[1] = value(third);
+        }
         return Kind::Compute;
     };
     let amount = if native.opcode == Opcode::SUB { amount.wrapping_neg() } else { amount };
@@ -417,6 +432,7 @@ fn sum(native: &Native, out: &mut Instruction) -> Kind {
     out.memory = Some(Memory {
         base: Some(from),
         index: None,
+        scale: 1,
         offset: amount,
         size: 0,
         thread_local: false,

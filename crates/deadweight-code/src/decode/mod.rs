@@ -47,6 +47,16 @@ pub(crate) fn divisor(code: &Code<'_>, instruction: &Instruction) -> Option<Opti
     }
 }
 
+/// Whether `instruction` divides, or takes a square root: it takes many times as long as other computations.
+pub(crate) fn is_division(code: &Code<'_>, instruction: &Instruction) -> bool {
+    let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).unwrap_or(usize::MAX);
+    let bytes = code.bytes.get(at..).unwrap_or_default();
+    match code.arch {
+        Arch::X86_64 => x86::is_division(bytes),
+        Arch::Aarch64 => aarch64::is_division(bytes),
+    }
+}
+
 /// The instruction at `addr` as text; none if there is none.
 pub(crate) fn text(code: &Code<'_>, addr: u64) -> Option<String> {
     let at = usize::try_from(addr.wrapping_sub(code.addr.0)).unwrap_or(usize::MAX);

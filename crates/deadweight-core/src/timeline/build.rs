@@ -102,7 +102,7 @@ impl<'a> Builder<'a> {
                     self.out.pages.push(Page { at: self.now, task, addr, zero });
                 }
             }
-            Kind::Map { .. } => {}
+            Kind::Map { .. } | Kind::Registers { .. } => {}
             // It may belong to the switch-out just before: it does not show that the task runs.
             Kind::Site(stack) => {
                 if let Some(task) = self.own(event.task) {

@@ -12,7 +12,14 @@ impl Holes {
     /// Whether events of this kind arrive even while records of their CPU are lost: samples have ring
     /// buffers of their own, and readings of `/proc` have none.
     pub(super) fn survives_losses(kind: Kind) -> bool {
-        matches!(kind, Kind::Sample { .. } | Kind::Site(_) | Kind::Fd { .. } | Kind::Page { .. })
+        matches!(
+            kind,
+            Kind::Sample { .. }
+                | Kind::Registers { .. }
+                | Kind::Site(_)
+                | Kind::Fd { .. }
+                | Kind::Page { .. }
+        )
     }
 
     pub(super) fn moved(&mut self, task: TaskId, from: Cpu, at: Ns) {

@@ -256,7 +256,7 @@ impl<'s> Follow<'s> {
         if let Some(known) = known {
             known.expected_user_stack = None;
             let record = Record { at, process: known.process, task, cpu: 0, body: Body::Other };
-            let user = UserState { ip, sp, fp: 0, lr: 0, stack, chain: &[] };
+            let user = UserState { ip, sp, fp: 0, lr: 0, stack, chain: &[], general: &[] };
             self.emit(&record, task, RawKind::Site(user));
         }
     }

@@ -3,7 +3,7 @@
 //! For reading them out of a record see `user_stack`.
 
 use super::Follow;
-use super::user_stack::{UserStack, user_state};
+use super::user_stack::{UserStack, general_registers, user_state};
 use crate::perf::decode::{Record, Sample};
 use crate::perf::schema::Role;
 use deadweight_trace::raw::{RawKind, UserState};
@@ -48,7 +48,10 @@ impl Follow<'_> {
         sample.split_chain(&mut self.kernel_chain, &mut self.user_chain);
         let kernel = std::mem::take(&mut self.kernel_chain);
         let chain = std::mem::take(&mut self.user_chain);
-        let kind = kind(user_state(sample, &chain), &kernel);
+        let general = general_registers(sample);
+        let general = general.as_ref().map_or(&[][..], |general| general);
+        let user = user_state(sample, &chain).map(|user| UserState { general, ..user });
+        let kind = kind(user, &kernel);
         self.emit(record, record.task, kind);
         (self.kernel_chain, self.user_chain) = (kernel, chain);
     }

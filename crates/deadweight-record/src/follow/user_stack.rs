@@ -25,13 +25,14 @@ impl UserStack {
 
     pub(crate) fn user(&self) -> UserState<'_> {
         let Self { ip, sp, fp, lr, .. } = *self;
-        UserState { ip, sp, fp, lr, stack: &self.stack, chain: &self.chain }
+        UserState { ip, sp, fp, lr, stack: &self.stack, chain: &self.chain, general: &[] }
     }
 }
 
 /// The record's user registers and stack; none for a kernel thread.
 pub(crate) fn user_state<'a>(sample: &Sample<'a>, chain: &'a [u64]) -> Option<UserState<'a>> {
     Some(UserState {
+        general: &[],
         ip: sample.register(registers::IP)?,
         sp: sample.register(registers::SP)?,
         fp: sample.register(registers::FP)?,
@@ -39,4 +40,14 @@ pub(crate) fn user_state<'a>(sample: &Sample<'a>, chain: &'a [u64]) -> Option<Us
         stack: sample.stack,
         chain,
     })
+}
+
+/// The record's general registers by their numbers in machine code; none where they were not recorded, or are not those
+/// of user code.
+pub(crate) fn general_registers(sample: &Sample<'_>) -> Option<[u64; registers::COUNT]> {
+    let mut general = [0; registers::COUNT];
+    for (value, number) in general.iter_mut().zip(registers::GENERAL) {
+        *value = sample.register(number)?;
+    }
+    (!sample.kernel).then_some(general)
 }

@@ -23,6 +23,7 @@ pub fn machine() -> Machine {
             .and_then(|text| chosen(&text).map(str::to_owned))
             .unwrap_or_default(),
         cpu_quota: cgroup::cpu_quota().map_or(0.0, |cpus| (cpus * 1000.0).round() / 1000.0),
+        caches: caches(),
     }
 }
 
@@ -32,6 +33,25 @@ fn first_cpu() -> String {
     let read =
         fs::File::open("/proc/cpuinfo").and_then(|file| file.take(ONE_CPU).read_to_end(&mut part));
     read.map_or(String::new(), |_| String::from_utf8_lossy(&part).into_owned())
+}
+
+/// The sizes of the first CPU's caches for data, by level.
+fn caches() -> [u64; 3] {
+    let mut sizes = [0; 3];
+    for index in 0..8 {
+        let read = |name| line(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
+        let (Some(level), Some(kind), Some(size)) = (read("level"), read("type"), read("size"))
+        else {
+            break;
+        };
+        let level = level.parse::<usize>().unwrap_or(0).wrapping_sub(1);
+        if kind != "Instruction"
+            && let Some(known) = sizes.get_mut(level)
+        {
+            *known = size.trim_end_matches('K').parse::<u64>().unwrap_or(0) << 10;
+        }
+    }
+    sizes
 }
 
 /// The first value of a field of `/proc/cpuinfo`.

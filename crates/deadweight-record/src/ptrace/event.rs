@@ -122,6 +122,6 @@ pub(super) fn raw_kind(kind: &EventKind) -> RawKind<'_> {
 impl UserSnapshot {
     pub(super) fn state(&self) -> UserState<'_> {
         let Registers { ip, sp, fp, lr, .. } = self.registers;
-        UserState { ip, sp, fp, lr, stack: &self.stack, chain: &[] }
+        UserState { ip, sp, fp, lr, stack: &self.stack, chain: &[], general: &[] }
     }
 }

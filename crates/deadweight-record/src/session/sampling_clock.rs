@@ -3,8 +3,9 @@
 
 use super::{Session, fitting};
 use crate::error::Error;
+use crate::perf::registers;
 use crate::perf::ring::Ring;
-use crate::perf::schema::{Role, fields};
+use crate::perf::schema::{Layout, Role, fields};
 use crate::perf::sys::{DEEP_STACK_BYTES, Event, Every, Open, STACK_BYTES, Scope, Source};
 use crate::procfs::memory_budget::memory_left;
 use perf_event_open_sys::bindings as abi;
@@ -67,8 +68,9 @@ impl Session {
         let source = Source::Software(abi::PERF_COUNT_SW_CPU_CLOCK);
         let no_kernel = self.user_access.as_ref().is_some_and(|user_access| !user_access.kernel);
         let event = Event::of_each(source, fields::BASE | user);
+        let layout = Layout { registers: registers::SAMPLED, ..event.layout };
         let dump = if self.samplers.is_empty() { STACK_BYTES } else { DEEP_STACK_BYTES };
-        Event { every: Every::Count(period), no_kernel, dump, ..event }
+        Event { every: Every::Count(period), no_kernel, dump, layout, ..event }
     }
 
     /// Gives the clock ring buffers of its own. An ordinary user may not lock enough memory. If the kernel refuses

@@ -6,8 +6,10 @@
 //!
 //! It puts the other parts together and draws no conclusions.
 
+mod stretches;
 mod trace_file;
 
+use self::stretches::Stretches;
 use self::trace_file::TraceFile;
 use crate::code::CopiedCode;
 use crate::hash::ByFast;
@@ -46,6 +48,7 @@ pub struct Sealer {
     /// How many user-mode samples each stack has.
     hits: Vec<u64>,
     events: Events,
+    register_stretches: Stretches,
     /// The number of `mprotect`.
     mprotect: Option<u16>,
     zero: Option<u64>,
@@ -90,6 +93,7 @@ impl Sealer {
             locations: Vec::new(),
             hits: Vec::new(),
             events: Events::default(),
+            register_stretches: Stretches::default(),
             mprotect: syscall::number(syscall::Arch::HOST, "mprotect"),
             zero: None,
             meta: Meta::default(),
@@ -161,6 +165,17 @@ impl Sealer {
             self.locations.push(self.interned.location(&mut self.symbols, image, address));
         }
         self.interned.stack(&mut self.symbols, &self.locations)
+    }
+
+    /// Keeps the registers of a sample: of all at first, later of stretches.
+    fn registers(&mut self, sample: &Event, general: &[u64]) {
+        let groups = general.as_chunks::<4>().0;
+        if groups.is_empty() || !self.register_stretches.next() {
+            return;
+        }
+        for (first, values) in (0..).step_by(4).zip(groups) {
+            self.events.push(Event { kind: Kind::Registers { first, values: *values }, ..*sample });
+        }
     }
 
     /// The stack of a chain of kernel return addresses, leaf first.
@@ -357,8 +372,12 @@ impl Sink for Sealer {
         let zero = *self.zero.get_or_insert(raw.at);
         let process = self.spaces.process(raw.process, raw.task);
         let kind = self.seal(process, raw);
-        let at = Ns(raw.at.saturating_sub(zero));
-        self.events.push(Event { at, cpu: raw.cpu, task: raw.task, kind });
+        let event =
+            Event { at: Ns(raw.at.saturating_sub(zero)), cpu: raw.cpu, task: raw.task, kind };
+        self.events.push(event);
+        if let RawKind::Sample { kernel: false, user: Some(user), .. } = raw.kind {
+            self.registers(&event, user.general);
+        }
         self.write();
     }
 

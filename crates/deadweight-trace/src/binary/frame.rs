@@ -5,7 +5,7 @@
 /// The start of every trace file. The first byte is not text; the line ends reveal a transfer in text mode.
 pub(super) const MAGIC: [u8; 8] = *b"\x89dwt\r\n\x1a\n";
 /// The version that is written. Readers accept it and all earlier ones.
-pub(super) const VERSION: u16 = 5;
+pub(super) const VERSION: u16 = 6;
 /// Bytes before the first block.
 pub(super) const OPENING: usize = MAGIC.len() + 2;
 

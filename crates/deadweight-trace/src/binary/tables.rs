@@ -328,6 +328,7 @@ impl Used {
             | Kind::TimerEnd
             | Kind::Main
             | Kind::Page { .. }
+            | Kind::Registers { .. }
             | Kind::Lost { .. } => {}
         }
     }

@@ -174,7 +174,7 @@ fn what_is_not_a_trace_is_refused_with_a_sentence() {
     whole[8] = 9;
     assert_eq!(
         error(&whole),
-        "the trace has format version 9, this deadweight reads up to 5: \
+        "the trace has format version 9, this deadweight reads up to 6: \
          read it with the version that recorded it, or a newer one"
     );
     assert_eq!(error(&whole[..5]), "the trace breaks off before its first event");

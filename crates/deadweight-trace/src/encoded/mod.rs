@@ -18,6 +18,9 @@ const BLOCK: usize = 1 << 16;
 /// CPU numbers are below this, as in the kernel (`NR_CPUS`): it bounds the memory of a walk.
 pub(crate) const CPUS: u16 = 8192;
 
+/// General registers have lower numbers than this.
+const REGISTERS: usize = 32;
+
 /// In a head byte: CPU or task differ from those of the previous event, and follow.
 const ELSEWHERE: u8 = 0x20;
 /// In a head byte: two flags whose meaning depends on the kind.
@@ -48,6 +51,7 @@ mod tag {
     pub(super) const LOST: u8 = 19;
     pub(super) const PAGE: u8 = 20;
     pub(super) const CALLS: u8 = 21;
+    pub(super) const REGISTERS: u8 = 22;
 }
 
 const OFFS: [Off; 5] = [Off::Blocked, Off::Preempted, Off::Yielded, Off::Stopped, Off::Dead];
@@ -84,6 +88,8 @@ struct Context {
 struct Latest {
     task: Tid,
     call: (u16, [u64; 4]),
+    /// Values of general registers, four by four.
+    registers: [[u64; 4]; REGISTERS / 4],
 }
 
 impl Context {
@@ -286,6 +292,7 @@ fn head(kind: &Kind) -> u8 {
         Kind::Sample { kernel, kernel_stack, .. } => {
             tag::SAMPLE | flag(kernel || kernel_stack != StackId(0))
         }
+        Kind::Registers { .. } => tag::REGISTERS,
         Kind::Site(_) => tag::SITE,
         Kind::Map { .. } => tag::MAP,
         Kind::Fd { .. } => tag::FD,
@@ -333,6 +340,15 @@ fn encode_rest(out: &mut Vec<u8>, latest: &mut Latest, task: Tid, flag: bool, ki
             put(out, stack.0.into());
             if kernel || kernel_stack != StackId(0) {
                 put(out, kernel_stack.0.into());
+            }
+        }
+        Kind::Registers { first, values } => {
+            out.push(first);
+            let mut unknown = [0; 4];
+            let before = latest.registers.get_mut(usize::from(first / 4)).unwrap_or(&mut unknown);
+            for (value, before) in values.iter().zip(before.iter_mut()) {
+                put_signed(out, value.wrapping_sub(*before).cast_signed());
+                *before = *value;
             }
         }
         Kind::Site(stack) => put(out, stack.0.into()),
@@ -430,6 +446,7 @@ fn decode_kind(bytes: &mut Bytes<'_>, head: u8, latest: &mut Latest) -> Option<K
             let kernel_stack = if flag { stack(bytes)? } else { StackId(0) };
             Kind::Sample { kernel: flag, stack: user, kernel_stack }
         }
+        tag::REGISTERS => registers(bytes, latest)?,
         tag::SITE => Kind::Site(stack(bytes)?),
         tag::MAP => {
             let start = LiveAddr(bytes.number()?);
@@ -459,6 +476,16 @@ fn calls(bytes: &mut Bytes<'_>, flag: bool, latest: &mut Latest) -> Option<Kind>
     let (ret, count) = (bytes.signed()?, bytes.small()?);
     let (inside, over) = (Ns(bytes.number()?), Ns(bytes.number()?));
     Some(Kind::Calls { nr, args, ret, count, inside, over })
+}
+
+fn registers(bytes: &mut Bytes<'_>, latest: &mut Latest) -> Option<Kind> {
+    let first = bytes.byte()?;
+    let mut unknown = [0; 4];
+    let values = latest.registers.get_mut(usize::from(first / 4)).unwrap_or(&mut unknown);
+    for value in values.iter_mut() {
+        *value = value.wrapping_add(bytes.signed()?.cast_unsigned());
+    }
+    Some(Kind::Registers { first, values: *values })
 }
 
 fn call(bytes: &mut Bytes<'_>) -> Option<(u16, [u64; 4])> {

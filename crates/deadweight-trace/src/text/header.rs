@@ -120,6 +120,9 @@ fn machine_fields(machine: &mut Machine) -> [(&'static str, &mut String); 5] {
 /// The quota in the text: thousandths of a CPU.
 const QUOTA: &str = "cpu-quota";
 
+/// The sizes of caches in the text: three numbers.
+const CACHES: &str = "caches";
+
 fn read_machine(words: &mut Words<'_>, machine: &mut Machine) -> Result<(), TextError> {
     while !words.at_end() {
         let here = words.clone();
@@ -128,9 +131,17 @@ fn read_machine(words: &mut Words<'_>, machine: &mut Machine) -> Result<(), Text
             machine.cpu_quota = words.number("thousandths of a CPU")? as f64 / 1000.0;
             continue;
         }
+        if name == CACHES {
+            for bytes in &mut machine.caches {
+                *bytes = words.number("the size of a cache in bytes")?;
+            }
+            continue;
+        }
         let (_, text) =
             machine_fields(machine).into_iter().find(|(n, _)| *n == name).ok_or_else(|| {
-                here.expected("cpu, kernel, virtualisation, governor, huge-pages or cpu-quota")
+                here.expected(
+                    "cpu, kernel, virtualisation, governor, huge-pages, cpu-quota or caches",
+                )
             })?;
         *text = words.name("a text in quotes")?;
     }
@@ -320,6 +331,10 @@ fn write_machine(out: &mut dyn Write, machine: &Machine) -> fmt::Result {
     }
     if machine.cpu_quota > 0.0 {
         write!(out, " {QUOTA} {:.0}", machine.cpu_quota * 1000.0)?;
+    }
+    if machine.caches != [0; 3] {
+        let [first, second, third] = machine.caches;
+        write!(out, " {CACHES} {first} {second} {third}")?;
     }
     writeln!(out)
 }

@@ -234,6 +234,7 @@ impl Reader {
             "fault" => self.fault(words)?,
             "fault-end" => Kind::FaultEnd { major: words.keyword("major") },
             "sample" => self.sample(words)?,
+            "registers" => registers(words)?,
             "site" => Kind::Site(self.stack(words, Mode::User)?),
             "exec" => {
                 let path = words.name("a path")?;
@@ -348,6 +349,15 @@ impl Reader {
         let stack = if words.keyword("from") { self.stack(words, Mode::User)? } else { StackId(0) };
         Ok(Kind::Probe { probe, args, stack })
     }
+}
+
+fn registers(words: &mut Words<'_>) -> Result<Kind, TextError> {
+    let first = words.small("a register's number")?;
+    let mut values = [0; 4];
+    for value in &mut values {
+        *value = words.number("a register's value")?;
+    }
+    Ok(Kind::Registers { first, values })
 }
 
 fn fork(words: &mut Words<'_>) -> Result<What, TextError> {

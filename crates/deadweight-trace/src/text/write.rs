@@ -226,6 +226,9 @@ impl Writer<'_> {
                 self.stack(out, " ", stack, Mode::User)?;
                 self.stack(out, " : ", kernel_stack, Mode::Kernel)
             }
+            Kind::Registers { first, values: [a, b, c, d] } => {
+                write!(out, "registers {first} {a:#x} {b:#x} {c:#x} {d:#x}")
+            }
             Kind::Site(stack) => {
                 out.write_str("site")?;
                 self.stack(out, " ", stack, Mode::User)

@@ -228,6 +228,7 @@ impl Life {
             | Kind::Map { .. }
             | Kind::Fd { .. }
             | Kind::Page { .. }
+            | Kind::Registers { .. }
             | Kind::Probe { .. }
             | Kind::Lost { .. } => {}
         }

@@ -181,6 +181,8 @@ fn kind() -> impl Strategy<Value = Kind> {
             Kind::Sample { kernel: kernel || kernel_stack != StackId(0), stack, kernel_stack }
         }),
         stack_id().prop_map(Kind::Site),
+        (0..36_u8, [number(), number(), number(), number()])
+            .prop_map(|(first, values)| Kind::Registers { first, values }),
         (number(), number(), 0..IMAGES).prop_map(|(start, len, image)| Kind::Map {
             start: LiveAddr(start),
             len,

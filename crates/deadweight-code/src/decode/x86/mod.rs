@@ -76,6 +76,40 @@ pub(super) fn divisor(code: &[u8]) -> Option<Option<Reg>> {
     matches!(native.mnemonic(), Mnemonic::Div | Mnemonic::Idiv).then(|| operand(&native, 0))
 }
 
+/// See [`super::is_division`].
+pub(super) fn is_division(code: &[u8]) -> bool {
+    use Mnemonic as M;
+    let native = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).decode();
+    matches!(
+        native.mnemonic(),
+        M::Div
+            | M::Idiv
+            | M::Divss
+            | M::Divsd
+            | M::Divps
+            | M::Divpd
+            | M::Vdivss
+            | M::Vdivsd
+            | M::Vdivps
+            | M::Vdivpd
+            | M::Fdiv
+            | M::Fdivp
+            | M::Fdivr
+            | M::Fdivrp
+            | M::Fidiv
+            | M::Fidivr
+            | M::Sqrtss
+            | M::Sqrtsd
+            | M::Sqrtps
+            | M::Sqrtpd
+            | M::Vsqrtss
+            | M::Vsqrtsd
+            | M::Vsqrtps
+            | M::Vsqrtpd
+            | M::Fsqrt
+    )
+}
+
 /// The instruction at the start of `code` as text; none if there is none.
 pub(super) fn text(code: &[u8], addr: u64) -> Option<String> {
     let mut decoder = Decoder::with_ip(64, code, addr, DecoderOptions::NONE);
@@ -141,6 +175,7 @@ fn memory(native: &iced_x86::Instruction) -> Option<Memory> {
         return Some(Memory {
             base: Some(RDI),
             index: None,
+            scale: 1,
             offset: 0,
             size: u32::try_from(native.memory_size().size()).unwrap_or(0),
             thread_local: false,
@@ -154,6 +189,7 @@ fn memory(native: &iced_x86::Instruction) -> Option<Memory> {
         Memory {
             base: if relative { None } else { register(native.memory_base()) },
             index: register(native.memory_index()),
+            scale: u8::try_from(native.memory_index_scale()).unwrap_or(1),
             offset: native.memory_displacement64().cast_signed(),
             size: u32::try_from(native.memory_size().size()).unwrap_or(0),
             thread_local: matches!(native.segment_prefix(), Register::FS | Register::GS),
@@ -265,7 +301,11 @@ fn data(native: &iced_x86::Instruction, out: &mut Instruction) -> Kind {
         }
         M::Add | M::Sub | M::Inc | M::Dec if native.op_kind(0) == OpKind::Register => {
             out.data[0] = first;
-            advance(native).map_or(Kind::Compute, Kind::Advance)
+            let advance = advance(native);
+            if advance.is_none() && native.mnemonic() == M::Add {
+                out.data[1] = operand(native, 1);
+            }
+            advance.map_or(Kind::Compute, Kind::Advance)
         }
         // Zeroing idioms: the result is zero whatever the register held.
         M::Xor

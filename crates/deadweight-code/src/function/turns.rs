@@ -1,0 +1,378 @@
+//! What a turn of a loop does: how registers and addresses move from one turn to the next, where the way ahead is open,
+//! and the least time that its instructions take.
+//!
+//! Not for what memory or branches cost; registers that were recorded show that. Registers that a turn changes in two
+//! places, or perhaps not at all, are left out.
+
+use super::Function;
+use super::loops::Loop;
+use crate::body::find;
+use crate::flow;
+use crate::instruction::{Instruction, Kind, Memory, Reg};
+use crate::roles::Role;
+use deadweight_trace::units::FileAddr;
+use std::collections::BTreeSet;
+
+/// Through how many registers an address is followed.
+const DEPTH: u32 = 6;
+/// Instructions that a CPU begins in one cycle: fewer than the widest of today.
+const WIDTH: f64 = 4.0;
+/// Cycles from operands to result: a load that hits the first cache, a sum of vectors or floating-point numbers, a
+/// store that the next turn loads again (Agner Fog, instruction tables; Zen 2 to 4 and Skylake agree within a cycle).
+const LOAD: u32 = 4;
+const VECTOR: u32 = 3;
+const THROUGH_MEMORY: u32 = 5;
+
+/// By how much something moves in each turn.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// By this number.
+    By(i64),
+    /// By what this register holds throughout, times the number.
+    Of(Reg, i64),
+}
+
+/// How an address moves from turn to turn.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// It does not.
+    Fixed,
+    /// By the same step.
+    Strided(Step),
+    /// It is what the access itself loaded in the turn before: a chain of pointers.
+    Chased,
+    /// It comes from another load or computation.
+    Open,
+}
+
+/// An access to memory by one instruction.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The operand.
+    pub memory: Memory,
+    /// How its address moves in the loop; [`Pattern::Open`] outside of loops.
+    pub pattern: Pattern,
+    /// The register that the instruction loads, if it is also part of the address: then that is lost after it.
+    pub replaces: Option<Reg>,
+}
+
+impl Function {
+    /// The registers that advance by the same in each turn of `around`, outside of loops in it.
+    #[must_use]
+    pub fn counters(&self, around: &Loop) -> Vec<(Reg, Step)> {
+        let Some(range) = self.range(around) else { return Vec::new() };
+        let advances = self.instructions[range.clone()].iter();
+        let registers: BTreeSet<Reg> =
+            advances.filter_map(|i| advanced(i).map(|(r, _)| r)).collect();
+        let step = |register| Some((register, self.step(&range, register)?));
+        registers.into_iter().filter_map(step).collect()
+    }
+
+    /// The access of the instruction at `addr`, if it reads or writes memory.
+    #[must_use]
+    pub fn access(&self, addr: FileAddr, around: Option<&Loop>) -> Option<Access> {
+        let at = find(&self.instructions, addr.0)?;
+        let instruction = &self.instructions[at];
+        let memory = instruction.memory.filter(|m| m.read || m.written)?;
+        if matches!(instruction.kind, Kind::Address | Kind::Nop) {
+            return None;
+        }
+        let part = |register: &Reg| instruction.writes.has(*register);
+        let replaces = memory.base.filter(part).or(memory.index.filter(part));
+        let range = around.and_then(|around| self.range(around));
+        let pattern = range.map_or(Pattern::Open, |range| self.pattern(&range, at, &memory));
+        Some(Access { memory, pattern, replaces })
+    }
+
+    /// The load that the instruction at `addr` needs, if that is one of the few before it in its block.
+    #[must_use]
+    pub fn load_before(&self, addr: FileAddr, reach: usize) -> Option<FileAddr> {
+        let at = find(&self.instructions, addr.0)?;
+        let mut needed = self.instructions[at].reads;
+        for before in (at.saturating_sub(reach)..at).rev() {
+            let instruction = &self.instructions[before];
+            if instruction.ends_block() || self.entered[before + 1] {
+                return None;
+            }
+            if needed.meets(instruction.writes) {
+                let loads = instruction.memory.is_some_and(|m| m.read && !m.written);
+                if loads && instruction.kind != Kind::Address {
+                    return Some(FileAddr(instruction.addr));
+                }
+                needed = needed.without(instruction.writes).and(instruction.reads);
+            }
+        }
+        None
+    }
+
+    /// Where the program goes on after the branches in `around` whose way can differ from turn to turn: not checks, and
+    /// not the ends of a loop.
+    #[must_use]
+    pub fn ways(&self, around: &Loop) -> BTreeSet<FileAddr> {
+        let Some(range) = self.range(around) else { return BTreeSet::new() };
+        let inside = |addr: u64| around.holds(FileAddr(addr));
+        let mut ways = BTreeSet::new();
+        for at in range {
+            let (instruction, role) = (&self.instructions[at], &self.roles[at]);
+            let Kind::Branch(target) = instruction.kind else { continue };
+            let checks = matches!(role, Role::BoundsCheck { .. } | Role::OtherCheck);
+            if !checks && target > instruction.addr && inside(target) && inside(instruction.end()) {
+                ways.extend([FileAddr(target), FileAddr(instruction.end())]);
+            }
+        }
+        ways
+    }
+
+    /// The least number of cycles for a turn of `around`, if all that it needs is in the first cache and no branch
+    /// is a surprise. Ways through the loop that leave instructions out count them too: this is rather too many.
+    #[must_use]
+    pub fn least_cycles(&self, around: &Loop) -> f64 {
+        let Some(range) = self.range(around) else { return 1.0 };
+        let body = &self.instructions[range];
+        let count = body.iter().filter(|i| i.kind != Kind::Nop).count();
+        (count as f64 / WIDTH).max(carried(body).into()).max(1.0)
+    }
+
+    /// The instructions of a function that is called in a loop, as cycles.
+    #[must_use]
+    pub fn cycles_of_all(&self) -> f64 {
+        self.instructions.iter().filter(|i| i.kind != Kind::Nop).count() as f64 / WIDTH
+    }
+
+    /// Whether the function changes a register.
+    #[must_use]
+    pub fn changes(&self, register: Reg) -> bool {
+        self.instructions.iter().any(|i| i.writes.has(register))
+    }
+
+    /// The accesses in `around`, or in all of the function, through the same registers as `like`.
+    pub fn accesses_like<'f>(
+        &'f self,
+        like: &'f Memory,
+        around: Option<&'f Loop>,
+    ) -> impl Iterator<Item = Memory> + 'f {
+        let inside = move |i: &&Instruction| around.is_none_or(|l| l.holds(FileAddr(i.addr)));
+        let all = self.instructions.iter().filter(inside);
+        let accessed = all.filter(|i| !matches!(i.kind, Kind::Address | Kind::Nop));
+        let memory = accessed.filter_map(|i| i.memory);
+        let key = |m: &Memory| (m.base, m.index, m.scale);
+        memory.filter(move |m| (m.read || m.written) && key(m) == key(like))
+    }
+
+    fn range(&self, around: &Loop) -> Option<std::ops::Range<usize>> {
+        let at = |addr: FileAddr| find(&self.instructions, addr.0);
+        Some(at(around.first)?..at(around.last)? + 1)
+    }
+
+    /// The instruction of these that writes a register; none if several do.
+    fn only_writer(&self, range: &std::ops::Range<usize>, register: Reg) -> Option<usize> {
+        let mut writers = range.clone().filter(|at| self.instructions[*at].writes.has(register));
+        writers.next().filter(|_| writers.next().is_none())
+    }
+
+    fn is_constant(&self, range: &std::ops::Range<usize>, register: Reg) -> bool {
+        self.instructions[range.clone()].iter().all(|i| !i.writes.has(register))
+    }
+
+    /// By how much a register advances in each turn of these instructions.
+    fn step(&self, range: &std::ops::Range<usize>, register: Reg) -> Option<Step> {
+        let at = self.only_writer(range, register)?;
+        let (_, step) = advanced(&self.instructions[at]).filter(|(r, _)| *r == register)?;
+        if let Step::Of(by, _) = step
+            && !self.is_constant(range, by)
+        {
+            return None;
+        }
+        let (first, last) = (range.start, range.end - 1);
+        let around = self.loop_around(FileAddr(self.instructions[at].addr))?;
+        let direct = around.first.0 == self.instructions[first].addr
+            && around.last.0 == self.instructions[last].addr;
+        let within = |to: usize| range.contains(&to) && to != at && to != first;
+        let skipped =
+            at != first && at != last && flow::reaches(&self.instructions, (first, last), within);
+        (direct && !skipped).then_some(step)
+    }
+
+    fn pattern(&self, range: &std::ops::Range<usize>, at: usize, memory: &Memory) -> Pattern {
+        let base = memory.base.map(|register| (register, 1));
+        let index = memory.index.map(|register| (register, i64::from(memory.scale)));
+        let mut sum = Step::By(0);
+        for (register, scale) in base.into_iter().chain(index) {
+            match self.moves(range, register, at, DEPTH) {
+                Pattern::Fixed => {}
+                Pattern::Strided(step) => match add(sum, times(step, scale)) {
+                    Some(both) => sum = both,
+                    None => return Pattern::Open,
+                },
+                other => return other,
+            }
+        }
+        if sum == Step::By(0) { Pattern::Fixed } else { Pattern::Strided(sum) }
+    }
+
+    /// How a register moves in these instructions, as part of the address of the one at `of`.
+    fn moves(
+        &self,
+        range: &std::ops::Range<usize>,
+        register: Reg,
+        of: usize,
+        depth: u32,
+    ) -> Pattern {
+        if self.is_constant(range, register) {
+            return Pattern::Fixed;
+        }
+        if let Some(step) = self.step(range, register) {
+            return Pattern::Strided(step);
+        }
+        let Some(at) = self.only_writer(range, register).filter(|_| depth > 0) else {
+            return Pattern::Open;
+        };
+        let instruction = &self.instructions[at];
+        let follow = |from: Reg| self.moves(range, from, of, depth - 1);
+        match (instruction.kind, instruction.memory) {
+            (Kind::Move, _) => instruction.data[1].map_or(Pattern::Open, follow),
+            (Kind::Address, Some(m)) => match (m.base, m.index) {
+                (Some(base), None) => follow(base),
+                _ => self.pattern(range, at, &m),
+            },
+            (Kind::Load, Some(m)) => {
+                let through = |from: Reg| {
+                    from == register || depth > 1 && matches!(follow(from), Pattern::Chased)
+                };
+                let chased = at == of || m.base.is_some_and(through);
+                if chased { Pattern::Chased } else { Pattern::Open }
+            }
+            _ => Pattern::Open,
+        }
+    }
+}
+
+/// The register that an instruction advances, and by how much.
+fn advanced(instruction: &Instruction) -> Option<(Reg, Step)> {
+    let register = instruction.data[0].filter(|r| !r.is_vector());
+    match (instruction.kind, register, instruction.data[1]) {
+        (Kind::Advance(by), Some(register), _) if by != 0 => Some((register, Step::By(by))),
+        (Kind::Compute, Some(register), Some(by)) if instruction.memory.is_none() => {
+            (by != register && !by.is_vector()).then_some((register, Step::Of(by, 1)))
+        }
+        // Post-index and pre-index addresses.
+        _ if instruction.step != 0 => Some((instruction.memory?.base?, Step::By(instruction.step))),
+        _ => None,
+    }
+}
+
+fn times(step: Step, scale: i64) -> Step {
+    match step {
+        Step::By(by) => Step::By(by.wrapping_mul(scale)),
+        Step::Of(register, by) => Step::Of(register, by.wrapping_mul(scale)),
+    }
+}
+
+fn add(a: Step, b: Step) -> Option<Step> {
+    match (a, b) {
+        (Step::By(a), Step::By(b)) => Some(Step::By(a.wrapping_add(b))),
+        (Step::By(0), step) | (step, Step::By(0)) => Some(step),
+        (Step::Of(a, x), Step::Of(b, y)) if a == b => Some(Step::Of(a, x.wrapping_add(y))),
+        _ => None,
+    }
+}
+
+/// The cycles by which the results of one turn come later than those of the turn before: the longest chain of
+/// instructions of which each needs the one before, from turn to turn.
+fn carried(body: &[Instruction]) -> u32 {
+    let mut ready = [0_u32; Reg::COUNT];
+    let mut after = [0_u32; 3];
+    for end in &mut after {
+        for instruction in body {
+            let operands = instruction.reads.iter().map(|r| ready[r.index()]).max().unwrap_or(0);
+            let vector = instruction.writes.iter().any(Reg::is_vector);
+            let own = match (instruction.kind, instruction.memory) {
+                (Kind::Move | Kind::Nop, _) => 0,
+                (Kind::Load, _) => LOAD,
+                (Kind::Compute | Kind::Atomic, Some(m)) if m.read && m.written => THROUGH_MEMORY,
+                // What comes from memory is there before: only the computation is in the chain.
+                (Kind::Compute, _) if vector => VECTOR,
+                _ => 1,
+            };
+            for register in instruction.writes.iter() {
+                ready[register.index()] = operands + own;
+            }
+        }
+        *end = ready.iter().copied().max().unwrap_or(0);
+    }
+    let through_memory = body
+        .iter()
+        .any(|i| matches!(i.kind, Kind::Compute) && i.memory.is_some_and(|m| m.read && m.written));
+    (after[2] - after[1]).max(if through_memory { THROUGH_MEMORY } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::hex;
+    use crate::{Abi, Code};
+    use deadweight_trace::syscall::Arch;
+
+    fn read(code: &str) -> Function {
+        let bytes = hex(code);
+        let abi = Abi::Platform;
+        let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0), bytes: &bytes };
+        Function::read(&code, &|_| None)
+    }
+
+    fn pattern(function: &Function, addr: u64) -> Pattern {
+        let around = function.loop_around(FileAddr(addr)).unwrap();
+        function.access(FileAddr(addr), Some(&around)).unwrap().pattern
+    }
+
+    #[test]
+    fn arrays_columns_and_lists_move_in_their_ways() {
+        // 0: add rax, [rdi+rcx*8]; 4: add rcx, 1; 8: cmp rcx, rsi; b: jne 0; d: ret
+        let array = read("480304cf 4883c101 4839f1 75f3 c3");
+        assert_eq!(pattern(&array, 0), Pattern::Strided(Step::By(8)));
+        let around = array.loop_around(FileAddr(0)).unwrap();
+        assert_eq!(array.counters(&around), [(Reg::general(1), Step::By(1))]);
+        assert!((array.least_cycles(&around) - 1.0).abs() < 1e-9);
+        // 0: addss xmm0, [rdx]; 4: add rdx, rdi; 7: add eax, 1; a: cmp eax, esi; c: jne 0; e: ret
+        let column = read("f30f5802 4801fa 83c001 39f0 75f2 c3");
+        assert_eq!(pattern(&column, 0), Pattern::Strided(Step::Of(Reg::general(7), 1)));
+        let around = column.loop_around(FileAddr(0)).unwrap();
+        assert!((column.least_cycles(&around) - 3.0).abs() < 1e-9, "the sum of floats");
+        // 0: add rax, [rdi+8]; 4: mov rdi, [rdi]; 7: test rdi, rdi; a: jne 0; c: ret
+        let list = read("48034708 488b3f 4885ff 75f4 c3");
+        assert_eq!(pattern(&list, 0), Pattern::Chased);
+        assert_eq!(pattern(&list, 4), Pattern::Chased);
+        let around = list.loop_around(FileAddr(0)).unwrap();
+        assert_eq!(list.counters(&around), []);
+        assert!((list.least_cycles(&around) - 4.0).abs() < 1e-9, "a load from the first cache");
+        let next = list.access(FileAddr(4), Some(&around)).unwrap();
+        assert_eq!(next.replaces, Some(Reg::general(7)));
+    }
+
+    #[test]
+    fn an_index_that_was_loaded_is_open() {
+        // 0: mov eax, [rsi+rcx*4]; 3: add rdx, [rdi+rax*8]; 7: inc rcx; a: cmp rcx, r8; d: jne 0; f: ret
+        let gather = read("8b048e 480314c7 48ffc1 4c39c1 75f1 c3");
+        assert_eq!(pattern(&gather, 0), Pattern::Strided(Step::By(4)));
+        assert_eq!(pattern(&gather, 3), Pattern::Open);
+        assert_eq!(gather.load_before(FileAddr(3), 4), Some(FileAddr(0)));
+    }
+
+    #[test]
+    fn ways_are_those_of_branches_inside_a_loop() {
+        // 0: movzx edx, [rdi]; 3: test dl, dl; 5: jns a; 7: add rax, rdx; a: inc rdi; d: cmp rsi, rdi; 10: jne 0; ret
+        let choice = read("0fb617 84d2 7903 4801d0 48ffc7 4839fe 75ee c3");
+        let around = choice.loop_around(FileAddr(7)).unwrap();
+        let ways: Vec<u64> = choice.ways(&around).iter().map(|a| a.0).collect();
+        assert_eq!(ways, [7, 10]);
+        assert_eq!(choice.counters(&around), [(Reg::general(7), Step::By(1))]);
+    }
+
+    #[test]
+    fn what_a_turn_may_skip_does_not_count_turns() {
+        // 0: test dl, 1; 3: je 8; 5: inc rax; 8: dec rsi; b: jne 0; d: ret
+        let some = read("f6c201 7403 48ffc0 48ffce 75f3 c3");
+        let around = some.loop_around(FileAddr(8)).unwrap();
+        assert_eq!(some.counters(&around), [(Reg::general(6), Step::By(-1))]);
+    }
+}
