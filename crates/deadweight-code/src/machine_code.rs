@@ -225,18 +225,12 @@ impl<'s> MachineCode<'s> {
             .get_or_init(|| Function::read(&self.bytes(code), &|addr| self.name(code, addr)))
     }
 
-    /// Whether the instruction at `location` divides or takes a root.
-    pub fn divides(&self, location: LocationId) -> bool {
-        let divides = || {
-            let (image, addr) = self.address(location)?;
-            let id = self.holding(image, addr)?;
-            let at = find(self.function(id).instructions(), addr.0)?;
-            Some(decode::is_division(
-                &self.bytes(self.code(id)),
-                &self.function(id).instructions()[at],
-            ))
-        };
-        divides().unwrap_or(false)
+    /// Whether the instruction at this address of a function divides or takes a root.
+    pub fn divides(&self, function: FunctionId, at: FileAddr) -> bool {
+        let instructions = self.function(function).instructions();
+        let instruction = find(instructions, at.0).map(|at| &instructions[at]);
+        let code = self.bytes(self.code(function));
+        instruction.is_some_and(|instruction| decode::is_division(&code, instruction))
     }
 
     /// Where in its binary a location is.

@@ -17,11 +17,11 @@ enum ChargedBy {
 use ChargedBy::{Samples, Slices};
 
 /// How many accounts belong to cost classes. They come first, in the order of precedence.
-const OF_CLASSES: u8 = 31;
+const OF_CLASSES: u8 = 36;
 
 /// Of each account: its name, its group (the word that its row begins with; several rows may have the same), and
 /// how it is charged.
-const ACCOUNTS: [(&str, &str, ChargedBy); 40] = [
+const ACCOUNTS: [(&str, &str, ChargedBy); 45] = [
     ("wait-input", "waiting", Slices),
     ("wait-output", "waiting", Slices),
     ("wait-lock", "waiting", Slices),
@@ -33,6 +33,11 @@ const ACCOUNTS: [(&str, &str, ChargedBy); 40] = [
     ("network-turns", "waiting", Slices),
     ("thread-churn", "threads", Slices),
     ("imbalance", "waiting", Slices),
+    ("false-sharing", "memory", Slices),
+    ("cache-misses", "memory", Slices),
+    ("small-pages", "memory", Slices),
+    ("branch-misses", "branches", Slices),
+    ("slow-instructions", "instructions", Slices),
     ("start-up", "start-up", Slices),
     ("tiny-reads", "system calls", Slices),
     ("tiny-writes", "system calls", Slices),
@@ -126,6 +131,9 @@ impl AccountId {
             "wait-cpu" => "waiting: CPU",
             "network-turns" => "network turns",
             "imbalance" => "imbalance",
+            "false-sharing" => "false sharing",
+            "cache-misses" => "cache misses",
+            "small-pages" => "small pages",
             "tiny-reads" => "tiny reads",
             "tiny-writes" => "tiny writes",
             "repeated-syscalls" => "repeated calls",

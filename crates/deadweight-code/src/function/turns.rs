@@ -106,13 +106,19 @@ impl Function {
     }
 
     /// Where the program goes on after the branches in `around` whose way can differ from turn to turn: not checks, and
-    /// not the ends of a loop.
+    /// not the ends of a loop. For a jump through a table these are the blocks that nothing else leads to.
     #[must_use]
     pub fn ways(&self, around: &Loop) -> BTreeSet<FileAddr> {
         let Some(range) = self.range(around) else { return BTreeSet::new() };
         let inside = |addr: u64| around.holds(FileAddr(addr));
         let mut ways = BTreeSet::new();
+        let jumps = |i: &Instruction| i.kind == Kind::Jump(None);
+        let by_table = self.instructions[range.clone()].iter().any(jumps);
         for at in range {
+            let behind = at > 0 && !self.instructions[at - 1].falls_through();
+            if by_table && behind && !self.entered[at] {
+                ways.insert(FileAddr(self.instructions[at].addr));
+            }
             let (instruction, role) = (&self.instructions[at], &self.roles[at]);
             let Kind::Branch(target) = instruction.kind else { continue };
             let checks = matches!(role, Role::BoundsCheck { .. } | Role::OtherCheck);

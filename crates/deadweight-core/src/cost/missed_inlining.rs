@@ -38,6 +38,7 @@ use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::hot_code::hot_code;
 use crate::inspect::shares::{Share, sampled_sites, samples_of};
+use crate::inspect::slow_loops::{Reason, slow_loops};
 use deadweight_code::Role;
 use deadweight_code::machine_code::{FunctionId, SmallCallee};
 use deadweight_report::report::How;
@@ -170,6 +171,11 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
+    // A call through a pointer whose target cannot be guessed is no call that a compiler could inline.
+    let mut slow = slow_loops(facts, process);
+    if slow.any(|(hot, why)| matches!(why, Reason::Branches(_)) && hot.calls()) {
+        return None;
+    }
     let functions = functions(found, &share, process);
     let (first, small) = functions.first()?;
     let language = facts.processes.get(process).language.as_str();

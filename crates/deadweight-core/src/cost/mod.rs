@@ -11,9 +11,12 @@
 mod allocation;
 mod atomics;
 mod bounds_checks;
+mod branch_misses;
 mod buffer_copies;
 mod busy_waiting;
+mod cache_misses;
 mod exceptions;
+mod false_sharing;
 mod first_touch;
 mod gc;
 mod hashing;
@@ -23,6 +26,8 @@ mod missed_inlining;
 mod network_turns;
 mod repeated_syscalls;
 mod rescans;
+mod slow_instructions;
+mod small_pages;
 mod start_up;
 mod struct_copies;
 mod text_conversion;
@@ -87,6 +92,11 @@ pub(crate) const CLASSES: &[Class] = &[
     network_turns::CLASS,
     thread_churn::CLASS,
     imbalance::CLASS,
+    false_sharing::CLASS,
+    cache_misses::CLASS,
+    small_pages::CLASS,
+    branch_misses::CLASS,
+    slow_instructions::CLASS,
     start_up::CLASS,
     tiny_reads::CLASS,
     tiny_writes::CLASS,
@@ -155,6 +165,14 @@ pub(crate) fn account_of_sample(sample: &UserSample<'_>) -> AccountId {
 /// The ids of all classes, in order of precedence.
 pub fn ids() -> impl Iterator<Item = &'static str> {
     CLASSES.iter().map(|class| class.id)
+}
+
+/// Whether a class is known by the registers at samples.
+pub(crate) fn needs_registers(id: &str) -> bool {
+    matches!(
+        id,
+        "cache-misses" | "small-pages" | "branch-misses" | "slow-instructions" | "false-sharing"
+    )
 }
 
 /// What a class is, how deadweight knows it, what it is mistaken for and what to do: the head of

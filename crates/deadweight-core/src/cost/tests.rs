@@ -64,6 +64,43 @@ pub(super) fn coded(language: &str, code: &str, stacks: &[(u64, &str)]) -> Strin
     computing(language, stacks).replacen("task 1", &format!("code {}\ntask 1", code.join(" ")), 1)
 }
 
+/// A C program that is in a loop for all of its time: `count` samples 10 µs apart. `code`: machine code of a function at
+/// 0x1000. `sample` gives of each sample the stack and registers by their number in machine code.
+pub(super) fn looping(
+    code: &str,
+    count: u64,
+    sample: impl Fn(u64) -> (String, Vec<(usize, u64)>),
+) -> String {
+    let mut text = format!(
+        "image app path /bin/app language C\nmachine caches 32768 1048576 33554432\n\
+         sample-period 10000\n{code}\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n"
+    );
+    for i in 0..count {
+        text += &sampled(5_000 + i * 10_000, &sample(i));
+    }
+    let end = count * 10_000;
+    write!(text, "{end} exit\n{end} off dead").unwrap();
+    text
+}
+
+/// A sample with registers, as lines.
+pub(super) fn sampled(at: u64, (stack, known): &(String, Vec<(usize, u64)>)) -> String {
+    let mut general = [0; 16];
+    known.iter().for_each(|(register, value)| general[*register] = *value);
+    let mut text = format!("{at} sample {stack}\n");
+    for (group, values) in general.chunks(4).enumerate() {
+        let [a, b, c, d] = values else { unreachable!("four each") };
+        writeln!(text, "{at} registers {} {a} {b} {c} {d}", 4 * group).unwrap();
+    }
+    text
+}
+
+/// A number that looks random, below `below`.
+pub(super) fn scattered(i: u64, below: u64) -> u64 {
+    let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20) % below
+}
+
 /// A program that only computes: each stack is sampled so many times, a microsecond apart.
 pub(super) fn computing(language: &str, stacks: &[(u64, &str)]) -> String {
     let mut text = format!(

@@ -10,6 +10,7 @@ pub(crate) mod call_groups;
 pub(crate) mod call_site;
 pub(crate) mod churn;
 pub(crate) mod clean_run;
+pub(crate) mod hot_loops;
 pub(crate) mod initialisers;
 pub(crate) mod locks;
 pub(crate) mod mergeable;
@@ -34,6 +35,7 @@ use deadweight_trace::ids::{ImageId, NameId, StackId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Overhead, Trace};
+use hot_loops::HotLoop;
 use locks::Locks;
 use processes::{ProcessId, Processes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +76,7 @@ pub(crate) struct Facts<'a> {
     allocating: OnceLock<BTreeSet<NameId>>,
     zeroed: OnceLock<Zeroed>,
     of_stack: Vec<OnceLock<AccountId>>,
+    hot_loops: Vec<OnceLock<Vec<HotLoop>>>,
     recording: Vec<bool>,
     judge: Judge,
 }
@@ -167,6 +170,7 @@ impl<'a> Facts<'a> {
         let samples = timeline.user_samples_by_stack(trace.symbols.stacks.len());
         let machine = MachineCode::new(&trace.symbols, trace.meta.arch, samples);
         let builds = Builds::gather(&machine);
+        let hot_loops = vec![OnceLock::new(); processes.all.len()];
         let of_stack = vec![OnceLock::new(); trace.symbols.stacks.len()];
         Self {
             trace,
@@ -189,6 +193,7 @@ impl<'a> Facts<'a> {
             allocating: OnceLock::new(),
             zeroed: OnceLock::new(),
             of_stack,
+            hot_loops,
             recording,
             judge,
         }
@@ -270,6 +275,12 @@ impl<'a> Facts<'a> {
         let Some(stack) = site.stack() else { return NET_WORK };
         let judge = || (self.judge)(&self.sample(stack));
         self.of_stack.get(stack.index()).map_or(NET_WORK, |account| *account.get_or_init(judge))
+    }
+
+    /// The loops with much of a process's own time, where samples have registers.
+    pub(crate) fn hot_loops(&self, process: ProcessId) -> &[HotLoop] {
+        let loops = self.hot_loops.get(process.0 as usize);
+        loops.map_or(&[], |loops| loops.get_or_init(|| hot_loops::gather(self, process)))
     }
 
     /// Whether a kernel stack shows the kernel's work for recording.

@@ -12,6 +12,7 @@ pub(crate) mod page_faults;
 pub(crate) mod questions;
 pub(crate) mod same_files;
 pub(crate) mod shares;
+pub(crate) mod slow_loops;
 pub(crate) mod small_calls;
 pub(crate) mod syscall_entry_cost;
 pub(crate) mod waited_for;

@@ -2,7 +2,8 @@
 
 use crate::account::{AccountId, Attribution, Entry};
 use crate::cost;
-use crate::facts::Facts;
+use crate::facts::call_site::own_frame;
+use crate::facts::{Facts, hot_loops};
 use deadweight_report::account::{IDLE, OBSERVER, UNRECORDED};
 use deadweight_report::report::{Check, CheckOutcome, Finding};
 use deadweight_report::wording::things;
@@ -21,6 +22,7 @@ const UNSEEN: f64 = 0.2;
 /// All cost classes, in order of precedence.
 pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]) -> Vec<Check> {
     let unsampled = unsampled(facts, wall);
+    let unaddressed = unsampled.clone().or_else(|| unaddressed(facts, wall));
     let gone = wall.of(UNRECORDED).share_of(wall.total);
     let unseen =
         (gone >= UNSEEN).then(|| format!("{:.0} % of the time is not recorded", gone * 100.0));
@@ -30,7 +32,10 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
         .map(|class| {
             let account = AccountId::of_class(class);
             let share = wall.of(account).share_of(whole).min(1.0);
-            let hidden = unsampled.as_ref().filter(|_| account.is_sampled()).or(unseen.as_ref());
+            let of_loops = cost::needs_registers(class);
+            let own = if of_loops { &unaddressed } else { &unsampled };
+            let by_samples = account.is_sampled() || of_loops;
+            let hidden = own.as_ref().filter(|_| by_samples).or(unseen.as_ref());
             let outcome = if findings.iter().any(|finding| finding.class == class) {
                 CheckOutcome::Found
             } else if hidden.is_some() {
@@ -67,6 +72,27 @@ fn unsampled(facts: &Facts<'_>, wall: &Attribution) -> Option<String> {
     }
     let hidden = all > 0 && (named as f64) < NAMED * all as f64;
     hidden.then(|| "most of the code that ran has no symbols".to_owned())
+}
+
+/// Why it is not known what the program's loops wait for, if it is not.
+fn unaddressed(facts: &Facts<'_>, wall: &Attribution) -> Option<String> {
+    let own = wall.user_time().map(|entry| entry.ns).sum::<Ns>();
+    if own.share_of(wall.net()) < SMALL {
+        return None;
+    }
+    let samples = facts.timeline.registers.len();
+    if samples == 0 {
+        return Some("samples have no registers".into());
+    }
+    if samples < hot_loops::SAMPLES {
+        return Some(format!("{} with registers", things(samples as u64, "sample")));
+    }
+    let symbols = facts.symbols();
+    let lines = wall
+        .user_time()
+        .flat_map(|entry| &entry.samples)
+        .any(|(site, _)| own_frame(symbols, *site).is_some_and(|(_, frame)| frame.line > 0));
+    (!lines).then(|| "the program's own code has no source lines".into())
 }
 
 #[cfg(test)]
@@ -110,6 +136,27 @@ mod tests {
             program(50, "language C").replace("clock_nanosleep 1", "read 0 : anon_pipe_read");
         let wait = wait.replace("interrupt : hrtimer_wakeup", "9\n") + "\ntask 9 sh outside\n0 on";
         assert_eq!(outcome(&wait, "wait-input").0, Found);
+    }
+
+    #[test]
+    fn loops_are_not_judged_without_registers_or_lines() {
+        let why = |text: &str| outcome(text, "cache-misses");
+        let (seen, reason) = why(&program(50, "language C"));
+        assert_eq!((seen, reason.as_str()), (NotCheckable, "samples have no registers"));
+        let with = program(50, "language C")
+            .replace(" sample work\n", " sample work\n0 registers 0 1 2 3 4\n");
+        let times = with.lines().scan("", |at, line| {
+            let (time, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let same = rest.starts_with("registers");
+            let line = if same { format!("{at} {rest}") } else { line.to_owned() };
+            *at = time;
+            Some(line + "\n")
+        });
+        let (seen, reason) = why(&times.collect::<String>());
+        assert_eq!(
+            (seen, reason.as_str()),
+            (NotCheckable, "the program's own code has no source lines")
+        );
     }
 
     #[test]

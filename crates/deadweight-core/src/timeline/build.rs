@@ -102,7 +102,12 @@ impl<'a> Builder<'a> {
                     self.out.pages.push(Page { at: self.now, task, addr, zero });
                 }
             }
-            Kind::Map { .. } | Kind::Registers { .. } => {}
+            Kind::Registers { first, values } => {
+                if let Some(task) = self.own(event.task) {
+                    self.registers(task, first, values);
+                }
+            }
+            Kind::Map { .. } => {}
             // It may belong to the switch-out just before: it does not show that the task runs.
             Kind::Site(stack) => {
                 if let Some(task) = self.own(event.task) {

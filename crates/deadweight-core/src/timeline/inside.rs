@@ -1,7 +1,7 @@
 //! What a running task is in the middle of: system calls, faults, the timer interrupt, samples.
 
 use super::state::{Builder, Live, StackOwner};
-use super::{Call, Fault, Sample};
+use super::{Call, Fault, Registers, Sample};
 use deadweight_trace::Kind;
 use deadweight_trace::ids::{CallId, StackId, TaskId};
 use deadweight_trace::units::Ns;
@@ -121,6 +121,23 @@ impl Builder<'_> {
             self.mark(task, self.now);
         }
         self.out.tasks[task.index()].samples.push(sample);
+    }
+
+    /// Some of the registers at the task's latest sample, if that was at this instant.
+    pub(super) fn registers(&mut self, task: TaskId, first: u8, values: [u64; 4]) {
+        let samples = &self.out.tasks[task.index()].samples;
+        let latest = samples.last().filter(|sample| sample.at == self.now && !sample.kernel);
+        let Some(sample) = latest.and_then(|_| u32::try_from(samples.len() - 1).ok()) else {
+            return;
+        };
+        let known = self.out.registers.last();
+        if known.is_none_or(|known| (known.task, known.sample) != (task, sample)) {
+            self.out.registers.push(Registers { task, sample, general: [0; 32] });
+        }
+        if let Some(known) = self.out.registers.last_mut() {
+            let place = known.general.iter_mut().skip(first.into());
+            place.zip(values).for_each(|(known, value)| *known = value);
+        }
     }
 
     pub(super) fn site(&mut self, task: TaskId, stack: StackId) {

@@ -45,6 +45,8 @@ pub struct Timeline {
     pub calls: Vec<Call>,
     /// Every page fault of an own task.
     pub faults: Vec<Fault>,
+    /// General registers at samples of user code, by task in order of time.
+    pub registers: Vec<Registers>,
     /// Pages that were sampled from `/proc` without stopping the process.
     pub pages: Vec<Page>,
     /// Every time an own task blocked.
@@ -274,6 +276,17 @@ pub struct Sample {
     pub stack: StackId,
     /// Kernel stack, if in the kernel.
     pub kernel_stack: StackId,
+}
+
+/// The general registers at a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// Whose.
+    pub task: TaskId,
+    /// Which of the task's samples.
+    pub sample: u32,
+    /// Their values, by their number in machine code; 0 where not recorded.
+    pub general: [u64; 32],
 }
 
 /// What a page of memory held at some instant.

@@ -39,7 +39,7 @@ fn first_cpu() -> String {
 fn caches() -> [u64; 3] {
     let mut sizes = [0; 3];
     for index in 0..8 {
-        let read = |name| line(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
+        let read = |name| line(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
         let (Some(level), Some(kind), Some(size)) = (read("level"), read("type"), read("size"))
         else {
             break;

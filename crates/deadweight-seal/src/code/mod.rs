@@ -35,6 +35,10 @@ pub(crate) const LARGEST: u64 = 1 << 18;
 /// Bytes of code that a trace holds; functions with most samples first.
 const MOST: u64 = 1 << 24;
 
+/// Callers of hit functions are copied up to this depth if they have this part of all samples.
+const CALLERS: usize = 2;
+const FREQUENT: f64 = 0.1;
+
 /// Warning about code that may differ from the file.
 const REWRITTEN: &str = "made its code writable while it ran, and may have changed it: lines are those of \
      the file, and its instructions are not analysed";
@@ -97,6 +101,7 @@ impl CopiedCode {
         };
         let callers = at_depth(symbols, hits, 1, |leaf| moving(symbols, leaf));
         self.add(symbols, images, &callers);
+        self.add_frequent_callers(symbols, images, hits);
         if self.left_out > 0 {
             images.warnings.push(format!(
                 "functions with {} samples are too large to be kept as machine code: their instructions \
@@ -138,6 +143,19 @@ impl CopiedCode {
                 });
             }
         }
+    }
+
+    /// Copies functions that called much of the hit code: a loop in one of them may count that code's runs.
+    fn add_frequent_callers(&mut self, symbols: &Symbols, images: &mut Images, hits: &[u64]) {
+        let left_out = self.left_out;
+        let all: u64 = hits.iter().sum();
+        for depth in 1..=CALLERS {
+            let mut callers = at_depth(symbols, hits, depth, |_| true);
+            callers.retain(|_, hits| *hits as f64 >= FREQUENT * all as f64);
+            self.add(symbols, images, &callers);
+        }
+        // No sample was taken in these themselves.
+        self.left_out = left_out;
     }
 
     /// The function that holds `address`.

@@ -5,11 +5,13 @@
 //! - Must not know: files; `binary` puts blocks into one. `docs/trace-format.md` describes the layout.
 
 pub(crate) mod bytes;
+mod registers;
 
 use crate::event::{Event, Kind, Off};
 use crate::ids::{Cpu, ImageId, LocationId, NameId, StackId, Tid};
 use crate::units::{LiveAddr, Ns};
 use bytes::{Bytes, put, put_signed};
+use registers::Registers;
 
 /// A block is closed when its events take this many bytes: small enough that a damaged block loses little, large
 /// enough that its frame costs nothing.
@@ -17,9 +19,6 @@ const BLOCK: usize = 1 << 16;
 
 /// CPU numbers are below this, as in the kernel (`NR_CPUS`): it bounds the memory of a walk.
 pub(crate) const CPUS: u16 = 8192;
-
-/// General registers have lower numbers than this.
-const REGISTERS: usize = 32;
 
 /// In a head byte: CPU or task differ from those of the previous event, and follow.
 const ELSEWHERE: u8 = 0x20;
@@ -88,8 +87,7 @@ struct Context {
 struct Latest {
     task: Tid,
     call: (u16, [u64; 4]),
-    /// Values of general registers, four by four.
-    registers: [[u64; 4]; REGISTERS / 4],
+    registers: Registers,
 }
 
 impl Context {
@@ -342,15 +340,7 @@ fn encode_rest(out: &mut Vec<u8>, latest: &mut Latest, task: Tid, flag: bool, ki
                 put(out, kernel_stack.0.into());
             }
         }
-        Kind::Registers { first, values } => {
-            out.push(first);
-            let mut unknown = [0; 4];
-            let before = latest.registers.get_mut(usize::from(first / 4)).unwrap_or(&mut unknown);
-            for (value, before) in values.iter().zip(before.iter_mut()) {
-                put_signed(out, value.wrapping_sub(*before).cast_signed());
-                *before = *value;
-            }
-        }
+        Kind::Registers { first, values } => latest.registers.put(out, first, values),
         Kind::Site(stack) => put(out, stack.0.into()),
         Kind::Map { start, len, image } => {
             put(out, start.0);
@@ -446,7 +436,7 @@ fn decode_kind(bytes: &mut Bytes<'_>, head: u8, latest: &mut Latest) -> Option<K
             let kernel_stack = if flag { stack(bytes)? } else { StackId(0) };
             Kind::Sample { kernel: flag, stack: user, kernel_stack }
         }
-        tag::REGISTERS => registers(bytes, latest)?,
+        tag::REGISTERS => latest.registers.take(bytes)?,
         tag::SITE => Kind::Site(stack(bytes)?),
         tag::MAP => {
             let start = LiveAddr(bytes.number()?);
@@ -476,16 +466,6 @@ fn calls(bytes: &mut Bytes<'_>, flag: bool, latest: &mut Latest) -> Option<Kind>
     let (ret, count) = (bytes.signed()?, bytes.small()?);
     let (inside, over) = (Ns(bytes.number()?), Ns(bytes.number()?));
     Some(Kind::Calls { nr, args, ret, count, inside, over })
-}
-
-fn registers(bytes: &mut Bytes<'_>, latest: &mut Latest) -> Option<Kind> {
-    let first = bytes.byte()?;
-    let mut unknown = [0; 4];
-    let values = latest.registers.get_mut(usize::from(first / 4)).unwrap_or(&mut unknown);
-    for value in values.iter_mut() {
-        *value = value.wrapping_add(bytes.signed()?.cast_unsigned());
-    }
-    Some(Kind::Registers { first, values: *values })
 }
 
 fn call(bytes: &mut Bytes<'_>) -> Option<(u16, [u64; 4])> {

@@ -13,6 +13,7 @@ mod crystal;
 mod each_rung;
 #[path = "../shared/group.rs"]
 mod group;
+mod hot_loops;
 mod images;
 mod languages;
 mod library_work;

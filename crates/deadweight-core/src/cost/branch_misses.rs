@@ -1,0 +1,139 @@
+//! Branch misses.
+//!
+//! # What it is
+//! A loop branches, jumps or calls through a pointer, and the CPU cannot guess where to. At each wrong guess it throws away
+//! what it had begun, and starts again: 15 to 20 cycles.
+//!
+//! # How deadweight knows
+//! Samples of such a loop come where its branches lead to: behind a condition, at the first instructions of a case, or
+//! of the functions that a call through a pointer reaches. Registers count the turns: one takes several times as long
+//! as its instructions need, and no memory out of the caches explains that. An estimate: misses are not
+//! counted (no PMU is used).
+//!
+//! # What it is mistaken for
+//! The end of an inner loop, checks that end in a panic: the CPU learns these. Conditions that go the same way for long.
+//! Loads from far memory just behind a branch: see `cache-misses`.
+//!
+//! # What to do
+//! Sort or group the data, so that the same way comes many times in turn; compute both results and choose by a
+//! mask or a table; a list for each kind instead of calls through a pointer.
+//!
+//! # Seen in
+//! Bills of six tariffs in random order: 70 % of the time.
+//! In `tests/programs`: `unsorted_kinds.cpp`.
+
+use super::{Claim, Class, Inspection};
+use crate::facts::processes::ProcessId;
+use crate::inspect::shares::sampled_sites;
+use crate::inspect::slow_loops::{Reason, Waited, comes_after, slow_loops, turns};
+use crate::inspect::{Draft, processes_in};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "branch-misses",
+    source: include_str!("branch_misses.rs"),
+    // The time is the loop's work; its row is that of the work.
+    claim: Claim::Slices(|_, _| false),
+    inspect,
+};
+
+/// Below this share of the wall time it does not matter.
+const LARGE: f64 = 0.08;
+/// A loop without wrong guesses takes so many times as long as its instructions need: most, typical, least. Fast forms
+/// of three programs took 0.8 to 1.8.
+const GUESSED: (f64, f64, f64) = (2.0, 1.3, 0.8);
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let processes = processes_in(found.wall.entries.iter()).into_iter();
+    processes.filter_map(|process| draft(found, process)).collect()
+}
+
+fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    let mut loops = Vec::new();
+    for (hot, reason) in slow_loops(facts, process) {
+        if let Reason::Branches(ways) = reason {
+            loops.push((hot, ways));
+        }
+    }
+    let samples = loops.iter().flat_map(|(hot, _)| &hot.samples);
+    let waited = Waited::of(found, process, samples, |_| true)?;
+    let (hot, ways) = loops.iter().max_by_key(|(hot, _)| hot.samples.len())?;
+    let ratio = hot.speed.map(|speed| speed.ratio())?;
+    let saved = |guessed: f64| waited.ns.part(1.0 - guessed / ratio);
+    if saved(GUESSED.1).share_of(net) < LARGE {
+        return None;
+    }
+    let behind = hot.part(|sample| comes_after(facts, ways, sample));
+    let mut evidence = vec![format!(
+        "{:.0} % of the loop's {} samples come where its branches lead to",
+        behind * 100.0,
+        hot.samples.len()
+    )];
+    evidence.extend(turns(hot));
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "a loop whose branches cannot be guessed".into(),
+        text: format!(
+            "A loop of {} took {} of {} ({}), {ratio:.1} times as long as its instructions need: its branches go \
+             where the CPU does not expect.",
+            facts.name(process),
+            time(waited.ns),
+            time(net),
+            percent(waited.ns, net),
+        ),
+        amount: saved(GUESSED.2),
+        saving: saved(GUESSED.1),
+        range: (saved(GUESSED.0).part(0.7), saved(GUESSED.2)),
+        how: How::Estimate,
+        sites: sampled_sites(facts.symbols(), &waited.places),
+        evidence,
+        remedy: "Sort or group the data by what the branch depends on; keep a list for each kind; or compute both \
+                 results and choose without a branch (a table, a mask, std::min)."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, looping, scattered};
+
+    // 0: movzx edx, [rdi]; 3: test dl, dl; 5: jns a; 7: add rax, rdx; a: inc rdi; d: cmp rsi, rdi; 10: jne 0; ret
+    const CHOICE: &str = "code choose @0x1000 0fb617 84d2 7903 4801d0 48ffc7 4839fe 75ee c3";
+    /// After the first instruction behind the branch, on both ways, and before the branch.
+    const BEHIND: [u64; 2] = [0x100a, 0x100d];
+    const ELSEWHERE: [u64; 2] = [0x1003, 0x1005];
+
+    /// So many turns from one sample to the next, which come at one of these places.
+    fn choosing(turns: u64, places: [u64; 2]) -> String {
+        looping(CHOICE, 100, |i| {
+            let place = places[usize::from(scattered(i, 2) == 1)];
+            let stack = format!("choose (s.c:5) @{place:#x} <- main (s.c:9) @0x2000");
+            (stack, vec![(7, 0x7f00_0000_0000 + i * turns)])
+        })
+    }
+
+    #[test]
+    fn samples_behind_a_branch_of_a_slow_loop_are_found() {
+        // 10 ns a turn; its seven instructions need less than one.
+        let said = found(&choosing(1000, BEHIND));
+        assert!(said.starts_with("branch-misses 9") && said.contains("@ choose:5"), "{said}");
+    }
+
+    #[test]
+    fn a_fast_loop_and_samples_elsewhere_are_refused() {
+        assert_eq!(found(&choosing(10_000, BEHIND)), "");
+        assert_eq!(found(&choosing(1000, ELSEWHERE)), "");
+    }
+
+    #[test]
+    fn without_a_register_that_counts_turns_it_is_refused() {
+        let text = choosing(1000, BEHIND);
+        let still: Vec<_> = text.lines().filter(|l| !l.contains(" registers 4 ")).collect();
+        assert_eq!(found(&still.join("\n")), "");
+    }
+}

@@ -1,0 +1,115 @@
+//! Slow instructions.
+//!
+//! # What it is
+//! A loop divides by a value that is not a constant, or takes square roots: 10 to 40 cycles where a multiplication takes 3.
+//!
+//! # How deadweight knows
+//! Most samples of the loop come just after a division or a root: the machine code says which instruction the time went
+//! to. The saving is an estimate: what replaces the division costs too.
+//!
+//! # What it is mistaken for
+//! Division by a constant: compilers multiply instead. A division that waits for its operands from far memory.
+//!
+//! # What to do
+//! Multiply by the inverse, computed once outside the loop; a power of two, and a mask instead of a remainder;
+//! 32 bits instead of 64; counters that wrap by a comparison; `x < r * r` instead of a root.
+//!
+//! # Seen in
+//! Sums of quotients by four divisors: 55 % of the time.
+//! In `tests/programs`: `divides.c`.
+
+use super::{Claim, Class, Inspection};
+use crate::facts::processes::ProcessId;
+use crate::inspect::shares::sampled_sites;
+use crate::inspect::slow_loops::{Reason, Waited, divides, slow_loops, turns};
+use crate::inspect::{Draft, processes_in};
+use deadweight_report::report::How;
+use deadweight_report::wording::{percent, time};
+
+pub(super) const CLASS: Class = Class {
+    id: "slow-instructions",
+    source: include_str!("slow_instructions.rs"),
+    // The time is the loop's work; its row is that of the work.
+    claim: Claim::Slices(|_, _| false),
+    inspect,
+};
+
+/// Below this share of the wall time it does not matter.
+const LARGE: f64 = 0.1;
+/// The part of the time at divisions that another computation saves: least, typical, most. Pairs of programs saved 29 to
+/// 67 % of their time, with 84 to 93 % of it there.
+const SAVED: (f64, f64, f64) = (0.3, 0.65, 0.85);
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    let processes = processes_in(found.wall.entries.iter()).into_iter();
+    processes.filter_map(|process| draft(found, process)).collect()
+}
+
+fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    let dividing = slow_loops(facts, process).filter(|(_, why)| matches!(why, Reason::Divisions));
+    let loops: Vec<_> = dividing.map(|(hot, _)| hot).collect();
+    let samples = loops.iter().flat_map(|hot| &hot.samples);
+    let waited = Waited::of(found, process, samples, |sample| divides(facts, sample))?;
+    if waited.ns.share_of(net) < LARGE {
+        return None;
+    }
+    let hot = loops.iter().max_by_key(|hot| hot.samples.len())?;
+    let mut evidence = vec![format!(
+        "{:.0} % of the loop's {} samples come just after a division or a root",
+        hot.part(|sample| divides(facts, sample)) * 100.0,
+        hot.samples.len()
+    )];
+    evidence.extend(turns(hot));
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "a loop that divides".into(),
+        text: format!(
+            "A loop of {} spent {} of {} ({}) in divisions or square roots.",
+            facts.name(process),
+            time(waited.ns),
+            time(net),
+            percent(waited.ns, net),
+        ),
+        amount: waited.ns,
+        saving: waited.ns.part(SAVED.1),
+        range: (waited.ns.part(SAVED.0), waited.ns.part(SAVED.2)),
+        how: How::Estimate,
+        sites: sampled_sites(facts.symbols(), &waited.places),
+        evidence,
+        remedy: "Multiply by the inverse, computed once before the loop; use a power of two and a mask; \
+                 divide 32-bit numbers; let a counter wrap by a comparison."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, looping};
+
+    // 0: xor edx, edx; 2: mov rax, [rcx]; 5: div rsi; 8: add r8, rax; b: add rcx, 8; f: cmp rcx, r9; 12: jne 0; 14: ret
+    const DIVIDES: &str = "code share @0x1000 31d2 488b01 48f7f6 4901c0 4883c108 4c39c9 75ec c3";
+
+    fn at(place: u64) -> String {
+        looping(DIVIDES, 100, |i| {
+            let stack = format!("share (s.c:5) @{place:#x} <- main (s.c:9) @0x2000");
+            (stack, vec![(1, 0x7f00_0000_0000 + i * 100 % 4096)])
+        })
+    }
+
+    #[test]
+    fn samples_after_a_division_are_found() {
+        let said = found(&at(0x1008));
+        assert!(said.starts_with("slow-instructions 65") && said.contains("@ share:5"), "{said}");
+    }
+
+    #[test]
+    fn samples_after_other_instructions_and_a_multiplication_are_refused() {
+        assert_eq!(found(&at(0x100b)), "");
+        // mul rsi
+        assert_eq!(found(&at(0x1008).replace("48f7f6", "48f7e6")), "");
+    }
+}

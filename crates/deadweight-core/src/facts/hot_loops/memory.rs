@@ -1,0 +1,227 @@
+//! Which memory a loop waits for: how much of it, in which order, and how many bytes of each cache line.
+//!
+//! Each sample has the address of one access. Addresses of the samples of one instruction are a random choice of those
+//! that it used: how many of them are alike shows how many there are. Not for whether that is slow.
+
+use super::{Accessed, HotLoop, LoopSample, speed};
+use crate::facts::Facts;
+use deadweight_code::machine_code::FunctionId;
+use deadweight_code::{Pattern, Step};
+use deadweight_trace::units::{FileAddr, Ns};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a cache line, and of a small page.
+pub(crate) const LINE: u64 = 64;
+pub(crate) const PAGE: u64 = 4096;
+/// Accesses with fewer samples are left out.
+const SAMPLES: usize = 12;
+/// Addresses are in order if so many of their steps from turn to turn go the same way ...
+const SAME_WAY: f64 = 0.85;
+/// ... or if their steps in time have a direction of this length, and this much more than chance gives.
+const STEADY: f64 = 0.5;
+const ABOVE_CHANCE: f64 = 0.3;
+/// An operand of unknown size.
+const WORD: u64 = 8;
+
+/// A sample of a loop by its number among them, with its access.
+type Sampled<'s> = (usize, &'s LoopSample, Accessed);
+
+/// The memory that one instruction of a loop waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Reached {
+    /// The instruction.
+    pub(crate) by: (FunctionId, FileAddr),
+    /// How many samples waited for it.
+    pub(crate) samples: usize,
+    /// Whether one address follows from the one before, so that a CPU can fetch ahead.
+    pub(crate) in_order: bool,
+    /// How many distinct lines it uses, at least.
+    pub(crate) lines: f64,
+    /// How many at most: as many as fit between the lowest and the highest address.
+    pub(crate) most_lines: f64,
+    /// The number of small pages between these.
+    pub(crate) pages_of_span: f64,
+    /// How many distinct small pages, at least.
+    pub(crate) pages: f64,
+    /// The bytes that the loop uses of each line that it fetches; 64 if the stride is not known.
+    pub(crate) used: f64,
+    /// How far the next access is, in bytes, where that is the same each time.
+    pub(crate) stride: Option<i64>,
+    /// The sampled pages.
+    pub(crate) sampled_pages: BTreeSet<u64>,
+}
+
+impl Reached {
+    /// The bytes of all lines.
+    pub(crate) fn footprint(&self) -> f64 {
+        self.lines * LINE as f64
+    }
+}
+
+/// The memory that a loop waits for, by instruction, most samples first.
+pub(super) fn reached(facts: &Facts<'_>, hot: &HotLoop) -> Vec<Reached> {
+    let positions = speed::positions(facts, hot);
+    let mut by: BTreeMap<(FunctionId, FileAddr), Vec<Sampled<'_>>> = BTreeMap::new();
+    for (at, sample) in hot.samples.iter().enumerate() {
+        if let Some(access) = sample.access {
+            by.entry(access.by).or_default().push((at, sample, access));
+        }
+    }
+    let enough = by.into_iter().filter(|(_, samples)| samples.len() >= SAMPLES);
+    let mut found: Vec<Reached> = enough
+        .filter_map(|(by, samples)| {
+            let turns = positions.as_ref().map(|p| samples.iter().map(|s| p[s.0]).collect());
+            describe(facts, hot, by, &samples, turns)
+        })
+        .collect();
+    found.sort_by_key(|reached| std::cmp::Reverse(reached.samples));
+    found
+}
+
+fn describe(
+    facts: &Facts<'_>,
+    hot: &HotLoop,
+    by: (FunctionId, FileAddr),
+    samples: &[Sampled<'_>],
+    turns: Option<Vec<f64>>,
+) -> Option<Reached> {
+    let access = samples.first()?.2.access;
+    let addresses: Vec<u64> = samples.iter().map(|s| s.2.address).collect();
+    let stride = match access.pattern {
+        Pattern::Fixed => return None,
+        Pattern::Strided(step) => Some(typical(samples, step)?),
+        Pattern::Chased | Pattern::Open => turns.and_then(|turns| in_turns(&turns, &addresses)),
+    };
+    let in_order = stride.is_some() || goes_round(samples, &addresses);
+    let count = |unit: u64| distinct(addresses.iter().map(|address| address / unit));
+    let (mut lines, mut pages) = (count(LINE), count(PAGE));
+    let (low, high) = (addresses.iter().min()?, addresses.iter().max()?);
+    let span = (high - low) as f64;
+    // All addresses are so many bytes apart, or a multiple.
+    let apart = addresses.iter().fold(0, |apart, address| divisor(apart, address - low));
+    if let Some(stride) = stride {
+        lines = lines.max(span / (stride.unsigned_abs().max(LINE) as f64));
+        pages = pages.max(span / (stride.unsigned_abs().max(PAGE) as f64));
+    }
+    let used = stride.map_or(LINE as f64, |stride| used(facts, hot, &samples[0].2, stride));
+    Some(Reached {
+        by,
+        samples: samples.len(),
+        in_order,
+        lines,
+        most_lines: span / apart.max(LINE) as f64 + 1.0,
+        pages_of_span: span / PAGE as f64 + 1.0,
+        pages,
+        used,
+        stride,
+        sampled_pages: addresses.iter().map(|address| address / PAGE).collect(),
+    })
+}
+
+/// The step of an address in bytes: the most frequent, if a register has it.
+fn typical(samples: &[Sampled<'_>], step: Step) -> Option<i64> {
+    let Step::Of(register, times) = step else {
+        let Step::By(by) = step else { return None };
+        return Some(by);
+    };
+    let of = |sample: &LoopSample| {
+        let value = sample.general.get(register.index())?.cast_signed();
+        value.checked_mul(times)
+    };
+    let mut steps: Vec<i64> = samples.iter().filter_map(|s| of(s.1)).collect();
+    steps.sort_unstable();
+    steps.get(steps.len() / 2).copied()
+}
+
+/// How many distinct values there are, if these are a random choice: Chao's lower bound, in the form without bias
+/// (A. Chao, Scandinavian Journal of Statistics 11, 1984).
+fn distinct(values: impl Iterator<Item = u64>) -> f64 {
+    let mut seen: BTreeMap<u64, u32> = BTreeMap::new();
+    for value in values {
+        *seen.entry(value).or_default() += 1;
+    }
+    let times = |n: u32| seen.values().filter(|count| **count == n).count() as f64;
+    let (once, twice) = (times(1), times(2));
+    seen.len() as f64 + once * (once - 1.0) / (2.0 * (twice + 1.0))
+}
+
+/// The step per turn of addresses that move with a loop's counter; none if they do not.
+fn in_turns(turns: &[f64], addresses: &[u64]) -> Option<i64> {
+    let mut both: Vec<(f64, u64)> = turns.iter().copied().zip(addresses.iter().copied()).collect();
+    both.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let steps = both.windows(2).filter(|pair| pair[1].0 - pair[0].0 >= 1.0);
+    let steps: Vec<f64> = steps
+        .map(|pair| {
+            pair[1].1.wrapping_sub(pair[0].1).cast_signed() as f64 / (pair[1].0 - pair[0].0)
+        })
+        .filter(|step| *step != 0.0)
+        .collect();
+    #[expect(clippy::cast_possible_truncation, reason = "a difference of addresses")]
+    steady(steps).map(|step| step.round() as i64).filter(|step| *step != 0)
+}
+
+/// Whether addresses go steadily through their range, again and again: from one sample to the next by the same part of
+/// it, whatever the number of rounds in between. That is judged on a circle as long as the range: the mean of the steps'
+/// directions is long. It is longer than the addresses themselves would make it if they came in random order.
+fn goes_round(samples: &[Sampled<'_>], addresses: &[u64]) -> bool {
+    let (Some(low), Some(high)) = (addresses.iter().min(), addresses.iter().max()) else {
+        return false;
+    };
+    let turn = std::f64::consts::TAU / (high - low).max(1) as f64;
+    let mut steps: Vec<(Ns, f64)> = Vec::new();
+    for (pair, at) in samples.windows(2).zip(addresses.windows(2)) {
+        let moved = at[1].wrapping_sub(at[0]).cast_signed() as f64;
+        if pair[0].1.task == pair[1].1.task {
+            steps.push((pair[1].1.at - pair[0].1.at, moved * turn));
+        }
+    }
+    steps.sort_by_key(|step| step.0);
+    let Some((usual, _)) = steps.get(steps.len() / 2).copied() else { return false };
+    let near = |ns: Ns| ns.0 * 10 > usual.0 * 9 && ns.0 * 10 < usual.0 * 11;
+    let steps: Vec<f64> = steps.iter().filter(|(ns, _)| near(*ns)).map(|step| step.1).collect();
+    let places: Vec<f64> = addresses.iter().map(|at| (at - low) as f64 * turn).collect();
+    steps.len() >= SAMPLES && mean(&steps) >= STEADY.max(mean(&places).powi(2) + ABOVE_CHANCE)
+}
+
+/// The length of the mean of unit vectors in these directions, in 0..=1.
+fn mean(directions: &[f64]) -> f64 {
+    let sum = |of: fn(f64) -> f64| directions.iter().map(|d| of(*d)).sum::<f64>();
+    sum(f64::cos).hypot(sum(f64::sin)) / directions.len().max(1) as f64
+}
+
+/// The median of steps that go the same way.
+fn steady(mut steps: Vec<f64>) -> Option<f64> {
+    if steps.len() < SAMPLES / 2 {
+        return None;
+    }
+    let up = steps.iter().filter(|step| **step > 0.0).count() as f64 / steps.len() as f64;
+    steps.sort_by(f64::total_cmp);
+    (up.max(1.0 - up) >= SAME_WAY).then(|| steps[steps.len() / 2])
+}
+
+fn divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+/// The bytes that a loop uses of each line that it fetches, if an access moves by `stride` from turn to turn.
+fn used(facts: &Facts<'_>, hot: &HotLoop, access: &Accessed, stride: i64) -> f64 {
+    let machine = &facts.machine;
+    let memory = access.access.memory;
+    let own = machine.function(hot.function).accesses_like(&memory, Some(&hot.around));
+    let called = (access.by.0 != hot.function)
+        .then(|| machine.function(access.by.0).accesses_like(&memory, None));
+    let base = access.address.wrapping_sub(memory.offset.cast_unsigned());
+    let stride = stride.unsigned_abs().max(1);
+    let mut bytes = BTreeSet::new();
+    for m in own.chain(called.into_iter().flatten()) {
+        let start = base.wrapping_add_signed(m.offset);
+        let size = if m.size == 0 { WORD } else { m.size.into() };
+        bytes.extend((0..size).map(|n| start.wrapping_add(n)));
+    }
+    if stride < LINE {
+        let covered: BTreeSet<u64> = bytes.iter().map(|byte| byte % stride).collect();
+        return LINE as f64 * covered.len() as f64 / stride as f64;
+    }
+    let lines: BTreeSet<u64> = bytes.iter().map(|byte| byte / LINE).collect();
+    bytes.len() as f64 / lines.len().max(1) as f64
+}

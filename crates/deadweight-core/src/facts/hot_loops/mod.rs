@@ -1,0 +1,226 @@
+//! Loops in which a program spends much of its own time, with what the registers at their samples show: how fast they
+//! turn, and which memory they touch.
+//!
+//! - In: samples with registers, and the machine code around them.
+//! - Out: [`HotLoop`]s, with the [`LoopSample`]s of each.
+//! - Must not know: the classes. They judge whether a loop is slow, and why.
+//!
+//! A sampling interrupt comes after the instruction that took the time. So the registers are those after it: an address
+//! that the instruction itself replaced is lost, except in a chain of pointers, where what it loaded is the next one.
+//! A loop that calls a function without a loop of its own has the samples of that too.
+
+pub(crate) mod memory;
+pub(crate) mod speed;
+
+use crate::facts::Facts;
+use crate::facts::call_site::CallSite;
+use crate::facts::processes::ProcessId;
+use crate::timeline::Registers;
+use deadweight_code::instruction::{Memory, Reg};
+use deadweight_code::machine_code::{FunctionId, MachineCode};
+use deadweight_code::{Access, Function, Loop, Pattern};
+use deadweight_report::account::{AccountId, NET_WORK};
+use deadweight_trace::ids::{LocationId, StackId, TaskId};
+use deadweight_trace::units::{FileAddr, Ns};
+use memory::Reached;
+use speed::Speed;
+use std::collections::BTreeMap;
+
+/// A loop has this part of the samples of its process, at least, and so many.
+const SHARE: f64 = 0.1;
+pub(crate) const SAMPLES: usize = 40;
+/// How many callers of the innermost function may hold the loop.
+const CALLERS: usize = 2;
+/// How many instructions after a load may wait for it.
+const AFTER: usize = 4;
+
+/// A sample with what its registers show.
+#[derive(Clone, Debug)]
+pub(crate) struct LoopSample {
+    /// Whose.
+    pub(crate) task: TaskId,
+    /// When.
+    pub(crate) at: Ns,
+    /// Where.
+    pub(crate) stack: StackId,
+    /// The function that it was taken in.
+    pub(crate) function: FunctionId,
+    /// The address of the instruction that it waited for.
+    pub(crate) waited: FileAddr,
+    /// The general registers.
+    pub(crate) general: [u64; 32],
+    /// The memory that it waited for.
+    pub(crate) access: Option<Accessed>,
+}
+
+/// An access to memory with its address.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Accessed {
+    /// The instruction.
+    pub(crate) by: (FunctionId, FileAddr),
+    /// What it does.
+    pub(crate) access: Access,
+    /// The address that it used, or that the next turn of a chain of pointers uses.
+    pub(crate) address: u64,
+}
+
+/// A loop with much of a process's time.
+#[derive(Clone, Debug)]
+pub(crate) struct HotLoop {
+    /// The function with the loop.
+    pub(crate) function: FunctionId,
+    /// The loop.
+    pub(crate) around: Loop,
+    /// Its samples, and those in functions that it calls, by task in order of time.
+    pub(crate) samples: Vec<LoopSample>,
+    /// How fast it turns, where a register shows that.
+    pub(crate) speed: Option<Speed>,
+    /// The memory that it waits for, by instruction, most samples first.
+    pub(crate) reached: Vec<Reached>,
+}
+
+impl HotLoop {
+    /// Whether samples were taken in functions that it calls.
+    pub(crate) fn calls(&self) -> bool {
+        self.samples.iter().any(|sample| sample.function != self.function)
+    }
+
+    /// The samples that meet a condition, as a part of all in 0..=1.
+    pub(crate) fn part(&self, meets: impl Fn(&LoopSample) -> bool) -> f64 {
+        let met = self.samples.iter().filter(|sample| meets(sample)).count();
+        met as f64 / self.samples.len().max(1) as f64
+    }
+}
+
+/// The samples of a process's own code that have registers, with the memory that they waited for, loops not regarded.
+pub(crate) fn with_access(facts: &Facts<'_>, process: ProcessId) -> Vec<LoopSample> {
+    let samples = own_samples(facts, process);
+    let mut found: Vec<LoopSample> = samples
+        .filter_map(|(registers, at, stack)| {
+            let leaf = *facts.symbols().stack(stack).first()?;
+            sampled(&facts.machine, registers, (at, stack), leaf, None)
+        })
+        .collect();
+    found.sort_by_key(|sample| (sample.task, sample.at));
+    found
+}
+
+/// The hot loops of a process.
+pub(crate) fn gather(facts: &Facts<'_>, process: ProcessId) -> Vec<HotLoop> {
+    let all = own_samples(facts, process).count();
+    let mut loops: BTreeMap<(FunctionId, FileAddr, FileAddr), (Loop, Vec<LoopSample>)> =
+        BTreeMap::new();
+    for (registers, at, stack) in own_samples(facts, process) {
+        if !is_of_loops(facts.account_of_sample(CallSite::Stack(stack))) {
+            continue;
+        }
+        let Some((function, around)) = loop_of(facts, stack) else { continue };
+        let Some(leaf) = facts.symbols().stack(stack).first().copied() else { continue };
+        let inside = facts.machine.function_at(leaf) == Some(function);
+        let within = Some(&around).filter(|_| inside);
+        let Some(sample) = sampled(&facts.machine, registers, (at, stack), leaf, within) else {
+            continue;
+        };
+        let key = (function, around.first, around.last);
+        loops.entry(key).or_insert((around, Vec::new())).1.push(sample);
+    }
+    let hot = loops.into_iter().filter(|(_, (_, samples))| {
+        samples.len() >= SAMPLES && samples.len() as f64 >= SHARE * all as f64
+    });
+    hot.map(|((function, ..), (around, mut samples))| {
+        samples.sort_by_key(|sample| (sample.task, sample.at));
+        let (speed, reached) = (None, Vec::new());
+        let mut hot = HotLoop { function, around, samples, speed, reached };
+        hot.speed = speed::measure(facts, &hot);
+        hot.reached = memory::reached(facts, &hot);
+        hot
+    })
+    .collect()
+}
+
+/// Whether samples of an account can belong to a hot loop: its work, its checks, and what it calls. Other accounts
+/// explain their time themselves.
+pub(crate) fn is_of_loops(account: AccountId) -> bool {
+    account == NET_WORK || matches!(account.id(), "missed-inlining" | "bounds-checks")
+}
+
+/// The samples of a process's user code that have registers: those, when, where.
+fn own_samples<'f>(
+    facts: &'f Facts<'_>,
+    process: ProcessId,
+) -> impl Iterator<Item = (&'f Registers, Ns, StackId)> {
+    let timeline = facts.timeline;
+    let own = timeline.registers.iter().filter(move |r| facts.processes.of(r.task) == process);
+    own.filter_map(move |registers| {
+        let sample = timeline.task(registers.task).samples.get(registers.sample as usize)?;
+        Some((registers, sample.at, sample.stack))
+    })
+}
+
+/// The smallest loop around a sample: in its innermost function, or around a call that leads to it.
+fn loop_of(facts: &Facts<'_>, stack: StackId) -> Option<(FunctionId, Loop)> {
+    let machine = &facts.machine;
+    let (leaf, callers) = facts.symbols().stack(stack).split_first()?;
+    if let Some(found) = machine.loop_around(machine.waited(*leaf)) {
+        return Some(found);
+    }
+    callers.iter().take(CALLERS).find_map(|caller| {
+        let function = machine.function_at(*caller)?;
+        Some((function, machine.function(function).loop_around(machine.place(*caller)?)?))
+    })
+}
+
+fn sampled(
+    machine: &MachineCode<'_>,
+    registers: &Registers,
+    (at, stack): (Ns, StackId),
+    leaf: LocationId,
+    within: Option<&Loop>,
+) -> Option<LoopSample> {
+    let function = machine.function_at(leaf)?;
+    let code = machine.function(function);
+    let waited = code.charge(machine.place(leaf)?);
+    let general = registers.general;
+    let found = accessed(code, waited, &general, within);
+    let access =
+        found.map(|(by, access, address)| Accessed { by: (function, by), access, address });
+    Some(LoopSample { task: registers.task, at, stack, function, waited, general, access })
+}
+
+/// The access that the instruction at `waited` made or needs, with its address after it.
+fn accessed(
+    code: &Function,
+    waited: FileAddr,
+    general: &[u64; 32],
+    within: Option<&Loop>,
+) -> Option<(FileAddr, Access, u64)> {
+    let own = code.access(waited, within);
+    let by = if own.is_some() { waited } else { code.load_before(waited, AFTER)? };
+    let access = own.or_else(|| code.access(by, within))?;
+    let kept = |register: Reg| {
+        let between = |i: &&deadweight_code::instruction::Instruction| {
+            (by.0..=waited.0).contains(&i.addr) && i.writes.has(register)
+        };
+        !code.instructions().iter().any(|i| between(&i))
+    };
+    let chained = access.pattern == Pattern::Chased && by == waited;
+    let known = [access.memory.base, access.memory.index].into_iter().flatten().all(kept);
+    let address = (known || chained).then(|| address(&access.memory, general))??;
+    Some((by, access, address))
+}
+
+/// The address of an operand; none for storage of the thread, the stack, and fixed addresses.
+fn address(memory: &Memory, general: &[u64; 32]) -> Option<u64> {
+    /// Nothing is mapped below: null pointers at the ends of lists.
+    const LOWEST: u64 = 1 << 16;
+    if memory.thread_local || memory.base.is_none() && memory.index.is_none() {
+        return None;
+    }
+    let value = |register: Reg| general.get(register.index()).copied();
+    let base = memory.base.map_or(Some(0), value)?;
+    let index = memory.index.map_or(Some(0), value)?;
+    let address = base
+        .wrapping_add(index.wrapping_mul(memory.scale.into()))
+        .wrapping_add_signed(memory.offset);
+    (address >= LOWEST).then_some(address)
+}

@@ -1,0 +1,224 @@
+//! Why a hot loop is slow, from the registers at its samples: one reason for each loop, the strongest.
+//!
+//! - In: hot loops, with the speed and the memory of each.
+//! - Out: [`Reason`]s, and the time on the path of the samples that show one.
+//! - Must not know: what to do about it. Each reason has its class.
+//!
+//! Samples wait for what is slow: a loop that waits for memory has most of its samples behind a few loads; one that
+//! guesses wrong has them where its branches lead to. Where registers count the turns, a loop that takes hardly longer
+//! than its instructions need is not slow, whatever its samples wait for. Reasons overlap (a tree that is searched at
+//! random misses caches, pages and branches), so they are not added: the loss is one.
+
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights, own_frame};
+use crate::facts::hot_loops::memory::{LINE, PAGE, Reached};
+use crate::facts::hot_loops::{HotLoop, LoopSample, is_of_loops};
+use crate::facts::processes::ProcessId;
+use crate::inspect::Inspection;
+use crate::inspect::shares::{Own, samples_of};
+use deadweight_code::instruction::Kind;
+use deadweight_trace::ids::StackId;
+use deadweight_trace::units::{FileAddr, Ns};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A loop is slow if a turn takes this many times as long as its instructions need. Sixteen pairs of programs were
+/// apart here: 0.8 to 1.9 without a cause, from 3.5 on with one.
+pub(crate) const SLOW: f64 = 2.5;
+/// The part of a loop's samples that show its reason.
+const MOST: f64 = 0.5;
+/// The same for memory, where what comes after a load waits too.
+const MUCH: f64 = 0.4;
+/// A loop that waits for memory at random as well is no matter of branches only.
+const SOME: f64 = 0.3;
+/// Bytes of each line of 64: a loop that uses no more of them fetches mostly what it does not use.
+const FEW_BYTES: f64 = 26.0;
+/// Where the size of the second cache is not known.
+const SECOND_CACHE: u64 = 1 << 20;
+/// Where the size of the third cache is not known.
+const THIRD_CACHE: u64 = 32 << 20;
+/// Pages of 4 KiB that a CPU finds without a walk: 2048 entries of its second TLB (AMD Zen 2 to 4; Intel has 1536 to
+/// 2048), twice.
+const PAGES: f64 = 4096.0;
+/// A page of which at most so many lines are used is there for little.
+const LINES_OF_PAGE: f64 = 2.0;
+/// A sampled page that was faulted in by itself is a small one.
+const SMALL: f64 = 0.5;
+/// So many instructions after the first one where a branch leads to begin with it.
+const AFTER: usize = 1;
+/// A function that is called through a pointer counts from this part of the loop's samples on.
+const CALLEE: f64 = 0.08;
+
+/// Why a loop is slow.
+#[derive(Clone, Debug)]
+pub(crate) enum Reason {
+    /// It divides.
+    Divisions,
+    /// Branches and calls through pointers go where the CPU did not expect: where they lead to.
+    Branches(BTreeSet<FileAddr>),
+    /// It fetches memory: these accesses.
+    Memory(Vec<Reached>),
+    /// It uses little of each of many pages: these accesses.
+    Pages(Vec<Reached>),
+}
+
+/// The hot loops of a process that are slow, each with its reason.
+pub(crate) fn slow_loops<'f>(
+    facts: &'f Facts<'_>,
+    process: ProcessId,
+) -> impl Iterator<Item = (&'f HotLoop, Reason)> {
+    let loops = facts.hot_loops(process).iter();
+    loops.filter_map(|hot| Some((hot, reason(facts, hot)?)))
+}
+
+fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
+    if hot.part(|sample| divides(facts, sample)) >= MOST {
+        return Some(Reason::Divisions);
+    }
+    let ratio = hot.speed.map(|speed| speed.ratio());
+    if ratio.is_some_and(|ratio| ratio < SLOW) {
+        return None;
+    }
+    let part = |of: &[Reached]| {
+        of.iter().map(|reached| reached.samples).sum::<usize>() as f64 / hot.samples.len() as f64
+    };
+    let sparse: Vec<Reached> =
+        hot.reached.iter().filter(|reached| is_sparse(facts, reached)).cloned().collect();
+    let far: Vec<Reached> =
+        hot.reached.iter().filter(|reached| is_far(facts, reached)).cloned().collect();
+    let at_random: Vec<Reached> = far.iter().filter(|reached| !reached.in_order).cloned().collect();
+    let ways = ways(facts, hot);
+    let surprised = hot.part(|sample| comes_after(facts, &ways, sample));
+    if ratio.is_some() && surprised >= MOST && part(&at_random) < SOME {
+        return Some(Reason::Branches(ways));
+    }
+    if part(&sparse) >= MUCH {
+        return Some(Reason::Pages(sparse));
+    }
+    (part(&far) >= MUCH).then_some(Reason::Memory(far))
+}
+
+/// Whether a sample waited for a division or a root.
+pub(crate) fn divides(facts: &Facts<'_>, sample: &LoopSample) -> bool {
+    facts.machine.divides(sample.function, sample.waited)
+}
+
+/// Where the branches of a loop lead to: those in it, jumps through tables, and calls through a pointer that reach
+/// several functions.
+fn ways(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<FileAddr> {
+    let machine = &facts.machine;
+    let code = machine.function(hot.function);
+    let mut ways = code.ways(&hot.around);
+    let inside = |addr: u64| hot.around.holds(FileAddr(addr));
+    let indirect = |i: &deadweight_code::instruction::Instruction| {
+        inside(i.addr) && matches!(i.kind, Kind::Call(None)) && i.callee().is_none()
+    };
+    if !code.instructions().iter().any(indirect) {
+        return ways;
+    }
+    let mut called: BTreeMap<_, usize> = BTreeMap::new();
+    for sample in hot.samples.iter().filter(|sample| sample.function != hot.function) {
+        *called.entry(sample.function).or_default() += 1;
+    }
+    called.retain(|_, samples| *samples as f64 >= CALLEE * hot.samples.len() as f64);
+    if called.len() > 1 {
+        ways.extend(called.keys().map(|function| machine.code(*function).addr));
+    }
+    ways
+}
+
+/// Whether a sample waited for one of the first instructions where a branch leads to: the CPU begins to fetch there.
+pub(crate) fn comes_after(
+    facts: &Facts<'_>,
+    ways: &BTreeSet<FileAddr>,
+    sample: &LoopSample,
+) -> bool {
+    let instructions = facts.machine.function(sample.function).instructions();
+    let at = instructions.partition_point(|i| i.addr < sample.waited.0);
+    let first = at.saturating_sub(AFTER);
+    instructions[first..=at.min(instructions.len() - 1)]
+        .iter()
+        .any(|i| ways.contains(&FileAddr(i.addr)))
+}
+
+/// The size of a CPU's cache of a level, or a usual one.
+fn cache(facts: &Facts<'_>, level: usize, usual: u64) -> f64 {
+    match facts.trace.meta.machine.caches[level - 1] {
+        0 => usual as f64,
+        bytes => bytes as f64,
+    }
+}
+
+/// Whether an access reaches more memory than the CPU's own caches hold, at random or in lines of which little is used.
+fn is_far(facts: &Facts<'_>, reached: &Reached) -> bool {
+    reached.footprint() > cache(facts, 2, SECOND_CACHE)
+        && (!reached.in_order || reached.used <= FEW_BYTES)
+}
+
+/// Whether an access reaches more small pages than the CPU has entries for, at random, and little of each.
+fn is_sparse(facts: &Facts<'_>, reached: &Reached) -> bool {
+    let few_lines = reached.most_lines <= LINES_OF_PAGE * reached.pages_of_span
+        && reached.most_lines * LINE as f64 <= cache(facts, 3, THIRD_CACHE) / 2.0;
+    few_lines && !reached.in_order && reached.pages >= PAGES && has_small_pages(facts, reached)
+}
+
+fn has_small_pages(facts: &Facts<'_>, reached: &Reached) -> bool {
+    let faulted: BTreeSet<u64> = facts.timeline.faults.iter().map(|f| f.addr.0 / PAGE).collect();
+    let small = reached.sampled_pages.intersection(&faulted).count();
+    small as f64 >= SMALL * reached.sampled_pages.len() as f64
+}
+
+/// The time on the path of some of the samples of loops.
+#[derive(Clone, Debug)]
+pub(crate) struct Waited {
+    /// The time.
+    pub(crate) ns: Ns,
+    /// The time of all samples of these loops.
+    pub(crate) of_loops: Ns,
+    /// Where.
+    pub(crate) places: Weights,
+}
+
+impl Waited {
+    /// Of those samples of these loops that meet a condition; none without a place in a source of the program's own.
+    pub(crate) fn of<'l>(
+        found: &Inspection<'_, '_>,
+        process: ProcessId,
+        samples: impl Iterator<Item = &'l LoopSample>,
+        meets: impl Fn(&LoopSample) -> bool,
+    ) -> Option<Self> {
+        let mut by_stack: BTreeMap<StackId, (u64, u64)> = BTreeMap::new();
+        for sample in samples {
+            let of = by_stack.entry(sample.stack).or_default();
+            *of = (of.0 + u64::from(meets(sample)), of.1 + 1);
+        }
+        let own = Own::of(found.wall, process);
+        let (mut met, mut all, mut places) = (0.0, 0.0, Weights::new());
+        for (account, site, amount) in samples_of(found, process) {
+            let Some((hit, of)) = site.stack().and_then(|stack| by_stack.get(&stack)) else {
+                continue;
+            };
+            if !is_of_loops(account) {
+                continue;
+            }
+            let part = amount as f64 * *hit as f64 / *of as f64;
+            (met, all) = (met + part, all + amount as f64);
+            if *hit > 0 {
+                places.entry(site).or_default().amount += amount * 1000 * hit / of;
+            }
+        }
+        let symbols = found.facts.symbols();
+        let has_line = |site: &CallSite| own_frame(symbols, *site).is_some_and(|(_, f)| f.line > 0);
+        let known = places.keys().any(has_line);
+        known.then(|| Self { ns: own.part(met), of_loops: own.part(all), places })
+    }
+}
+
+/// How fast a loop turns, as evidence.
+pub(crate) fn turns(hot: &HotLoop) -> Option<String> {
+    let speed = hot.speed?;
+    Some(format!(
+        "a turn took {:.1} ns, by the registers that count them; its instructions need about {:.1} ns if nothing is \
+         waited for",
+        speed.turn, speed.least
+    ))
+}
