@@ -60,21 +60,7 @@ impl Function {
     /// The smallest loop that holds the instruction at `addr`; none outside loops.
     #[must_use]
     pub fn loop_around(&self, addr: FileAddr) -> Option<Loop> {
-        self.loops_around(addr).next()
-    }
-
-    /// The loops that hold the instruction at `addr`, smallest first.
-    pub fn loops_around(&self, addr: FileAddr) -> impl Iterator<Item = Loop> {
-        let inside = find(&self.instructions, addr.0);
-        let back = inside.map_or_else(Vec::new, |inside| self.jumps_back(inside));
-        let around = back
-            .into_iter()
-            .filter(move |back| inside.is_some_and(|at| self.goes_round(*back, at)));
-        around.map(|(first, last)| self.describe(first, last))
-    }
-
-    /// The first and last instruction of what may be loops around this one, shortest first.
-    fn jumps_back(&self, inside: usize) -> Vec<(usize, usize)> {
+        let inside = find(&self.instructions, addr.0)?;
         let behind = self.instructions.iter().enumerate().skip(inside).take(REACH);
         let back = |(last, i): (usize, &Instruction)| {
             let target = i.target().filter(|to| *to <= self.instructions[inside].addr)?;
@@ -83,7 +69,8 @@ impl Function {
         };
         let mut back: Vec<_> = behind.filter_map(back).collect();
         back.sort_unstable_by_key(|(first, last)| last - first);
-        back
+        let (first, last) = back.into_iter().find(|back| self.goes_round(*back, inside))?;
+        Some(self.describe(first, last))
     }
 
     /// Whether `inside` is on a path from the first to the last of these instructions that stays among them. A jump back

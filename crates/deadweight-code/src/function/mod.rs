@@ -16,6 +16,8 @@ use crate::instruction::{Instruction, Kind, Memory};
 use crate::roles::{self, Role, RolesFor, Shape};
 use crate::single_assignment::SingleAssignment;
 use deadweight_trace::units::FileAddr;
+use nest::NaturalLoop;
+use std::sync::OnceLock;
 
 /// A function's instructions with a role each.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub struct Function {
     resumes: bool,
     /// Its calls in rare cases, if it is small.
     small: Option<Vec<Instruction>>,
+    /// Its natural loops, once they are asked for.
+    natural_loops: OnceLock<Vec<NaturalLoop>>,
 }
 
 impl Function {
@@ -75,6 +79,7 @@ impl Function {
             shape: Shape::default(),
             resumes: convention.goroutine.is_some(),
             small: None,
+            natural_loops: OnceLock::new(),
         };
         let body =
             Body { instructions: &instructions, entered: &entered, convention, names, single };
@@ -98,6 +103,12 @@ impl Function {
     #[must_use]
     pub fn loop_depths(&self) -> Vec<u32> {
         nest::depths(&self.instructions, &self.entered, self.resumes)
+    }
+
+    /// Its natural loops.
+    pub(crate) fn natural_loops(&self) -> &[NaturalLoop] {
+        let find = || nest::loops(&self.instructions, &self.entered, self.resumes);
+        self.natural_loops.get_or_init(find)
     }
 
     /// Properties of the code as a whole, which show whether it is optimised.

@@ -1,4 +1,4 @@
-//! How deeply each instruction is nested in natural loops.
+//! Natural loops: which instructions are in each, and how deeply they are nested.
 //!
 //! A loop is a jump back to an instruction that every path to the jump passes, with all code that leads to the jump from
 //! there. So a jump back from cold code behind a function's hot part makes no loop. Code without a known way to it
@@ -7,6 +7,7 @@
 //! one loop see [`super::loops`].
 
 use crate::instruction::{Instruction, Kind};
+use std::collections::BTreeSet;
 
 /// Steps of searches per block, after which a function is left without loops: no compiler's code needs as many.
 const STEPS: usize = 2_000;
@@ -14,17 +15,47 @@ const STEPS: usize = 2_000;
 /// No block.
 const NONE: usize = usize::MAX;
 
-/// The loop depth of each instruction: 0 outside of loops. `entered` as in [`super::Function`]. `resumes`: the first
-/// instruction is also where the function starts again, as Go's functions do once their stack has grown.
+/// A natural loop, as indexes of instructions in order of address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NaturalLoop {
+    /// The first instruction of each turn.
+    pub(crate) head: usize,
+    /// All of its instructions, those of loops in it included.
+    pub(crate) members: Vec<usize>,
+    /// Those that every turn passes.
+    pub(crate) always: Vec<usize>,
+}
+
+/// The loop depth of each instruction: 0 outside of loops. Arguments as for [`loops`].
 pub(crate) fn depths(instructions: &[Instruction], entered: &[bool], resumes: bool) -> Vec<u32> {
+    let mut depths = vec![0; instructions.len()];
+    for each in loops(instructions, entered, resumes) {
+        each.members.iter().for_each(|at| depths[*at] += 1);
+    }
+    depths
+}
+
+/// The natural loops of a function. `entered` as in [`super::Function`]. `resumes`: the first instruction is also where
+/// the function starts again, as Go's functions do once their stack has grown.
+pub(crate) fn loops(
+    instructions: &[Instruction],
+    entered: &[bool],
+    resumes: bool,
+) -> Vec<NaturalLoop> {
     let jumps_back = |i: &Instruction| i.target().is_some_and(|to| to <= i.addr);
     if !instructions.iter().any(jumps_back) {
-        return vec![0; instructions.len()];
+        return Vec::new();
     }
     let graph = Graph::of(instructions, entered);
-    let of_block = graph.depths(resumes).unwrap_or_default();
-    let depth = |block: &usize| of_block.get(*block).copied().unwrap_or(0);
-    graph.block_of.iter().map(depth).collect()
+    let of_blocks = graph.loops(resumes).unwrap_or_default();
+    of_blocks.iter().map(|blocks| graph.instructions_of(blocks)).collect()
+}
+
+/// A natural loop, as blocks.
+struct Blocks {
+    head: usize,
+    members: BTreeSet<usize>,
+    always: BTreeSet<usize>,
 }
 
 /// The basic blocks of a function. Calls do not end one.
@@ -82,37 +113,54 @@ impl Graph {
         self.before[to].push(from);
     }
 
-    /// The loop depth of each block; none if the search takes too long.
-    fn depths(&self, resumes: bool) -> Option<Vec<u32>> {
+    fn instructions_of(&self, blocks: &Blocks) -> NaturalLoop {
+        let all = || self.block_of.iter().enumerate();
+        let of = |wanted: &BTreeSet<usize>| {
+            all().filter(|(_, block)| wanted.contains(block)).map(|(at, _)| at).collect()
+        };
+        let head = all().find(|(_, block)| **block == blocks.head).map_or(0, |(at, _)| at);
+        NaturalLoop { head, members: of(&blocks.members), always: of(&blocks.always) }
+    }
+
+    /// The natural loops; none if the search takes too long.
+    fn loops(&self, resumes: bool) -> Option<Vec<Blocks>> {
         let order = self.order();
         let mut number = vec![NONE; self.next.len()];
         order.iter().enumerate().for_each(|(n, block)| number[*block] = n);
         let mut steps = STEPS.saturating_mul(order.len());
         let dominators = self.dominators(&order, &number, &mut steps)?;
-        let mut depths = vec![0; self.next.len()];
-        let mut seen = vec![NONE; self.next.len()];
+        let mut found = Vec::new();
         for head in order.iter().copied().filter(|head| *head != 0 || !resumes) {
-            let mut open = Vec::new();
+            let mut back = Vec::new();
             for from in self.before[head].iter().copied() {
                 if dominates(head, from, &dominators, &number, &mut steps)? {
-                    open.push(from);
+                    back.push(from);
                 }
             }
-            if open.is_empty() {
+            if back.is_empty() {
                 continue;
             }
-            seen[head] = head;
-            depths[head] += 1;
+            let mut members = BTreeSet::from([head]);
+            let mut open = back.clone();
             while let Some(block) = open.pop() {
                 steps = steps.checked_sub(1)?;
-                if number[block] != NONE && seen[block] != head {
-                    seen[block] = head;
-                    depths[block] += 1;
+                if number[block] != NONE && members.insert(block) {
                     open.extend(&self.before[block]);
                 }
             }
+            let mut always = BTreeSet::new();
+            for block in members.iter().copied() {
+                let mut all = true;
+                for from in back.iter().copied() {
+                    all &= dominates(block, from, &dominators, &number, &mut steps)?;
+                }
+                if all {
+                    always.insert(block);
+                }
+            }
+            found.push(Blocks { head, members, always });
         }
-        Some(depths)
+        Some(found)
     }
 
     /// The blocks that the entry leads to, each before those that it dominates.

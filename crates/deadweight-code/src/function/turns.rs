@@ -5,9 +5,8 @@
 //! places, or perhaps not at all, are left out.
 
 use super::Function;
-use super::loops::Loop;
+use super::nest::NaturalLoop;
 use crate::body::find;
-use crate::flow;
 use crate::instruction::{Instruction, Kind, Memory, Reg};
 use crate::roles::Role;
 use deadweight_trace::units::FileAddr;
@@ -56,21 +55,33 @@ pub struct Access {
     pub replaces: Option<Reg>,
 }
 
+/// A natural loop of a function.
+#[derive(Copy, Clone, Debug)]
+pub struct Cycle<'f> {
+    function: &'f Function,
+    natural: &'f NaturalLoop,
+}
+
 impl Function {
-    /// The registers that advance by the same in each turn of `around`, outside of loops in it.
+    /// The natural loops that hold the instruction at `addr`, innermost first.
     #[must_use]
-    pub fn counters(&self, around: &Loop) -> Vec<(Reg, Step)> {
-        let Some(range) = self.range(around) else { return Vec::new() };
-        let advances = self.instructions[range.clone()].iter();
-        let registers: BTreeSet<Reg> =
-            advances.filter_map(|i| advanced(i).map(|(r, _)| r)).collect();
-        let step = |register| Some((register, self.step(&range, register)?));
-        registers.into_iter().filter_map(step).collect()
+    pub fn cycles_around(&self, addr: FileAddr) -> Vec<Cycle<'_>> {
+        let Some(at) = find(&self.instructions, addr.0) else { return Vec::new() };
+        let holding = self.natural_loops().iter().filter(|natural| natural.holds(at));
+        let mut found: Vec<_> = holding.map(|natural| Cycle { function: self, natural }).collect();
+        found.sort_by_key(|cycle| cycle.natural.members.len());
+        found
     }
 
-    /// The access of the instruction at `addr`, if it reads or writes memory.
+    /// The innermost natural loop whose turns begin at `head`.
     #[must_use]
-    pub fn access(&self, addr: FileAddr, around: Option<&Loop>) -> Option<Access> {
+    pub fn cycle_at(&self, head: FileAddr) -> Option<Cycle<'_>> {
+        self.cycles_around(head).into_iter().find(|cycle| cycle.head() == head)
+    }
+
+    /// The access of the instruction at `addr`, if it reads or writes memory; in a loop with its pattern.
+    #[must_use]
+    pub fn access(&self, addr: FileAddr, within: Option<&Cycle<'_>>) -> Option<Access> {
         let at = find(&self.instructions, addr.0)?;
         let instruction = &self.instructions[at];
         let memory = instruction.memory.filter(|m| m.read || m.written)?;
@@ -79,8 +90,7 @@ impl Function {
         }
         let part = |register: &Reg| instruction.writes.has(*register);
         let replaces = memory.base.filter(part).or(memory.index.filter(part));
-        let range = around.and_then(|around| self.range(around));
-        let pattern = range.map_or(Pattern::Open, |range| self.pattern(&range, at, &memory));
+        let pattern = within.map_or(Pattern::Open, |cycle| cycle.pattern(at, &memory, DEPTH));
         Some(Access { memory, pattern, replaces })
     }
 
@@ -105,40 +115,6 @@ impl Function {
         None
     }
 
-    /// Where the program goes on after the branches in `around` whose way can differ from turn to turn: not checks, and
-    /// not the ends of a loop. For a jump through a table these are the blocks that nothing else leads to.
-    #[must_use]
-    pub fn ways(&self, around: &Loop) -> BTreeSet<FileAddr> {
-        let Some(range) = self.range(around) else { return BTreeSet::new() };
-        let inside = |addr: u64| around.holds(FileAddr(addr));
-        let mut ways = BTreeSet::new();
-        let jumps = |i: &Instruction| i.kind == Kind::Jump(None);
-        let by_table = self.instructions[range.clone()].iter().any(jumps);
-        for at in range {
-            let behind = at > 0 && !self.instructions[at - 1].falls_through();
-            if by_table && behind && !self.entered[at] {
-                ways.insert(FileAddr(self.instructions[at].addr));
-            }
-            let (instruction, role) = (&self.instructions[at], &self.roles[at]);
-            let Kind::Branch(target) = instruction.kind else { continue };
-            let checks = matches!(role, Role::BoundsCheck { .. } | Role::OtherCheck);
-            if !checks && target > instruction.addr && inside(target) && inside(instruction.end()) {
-                ways.extend([FileAddr(target), FileAddr(instruction.end())]);
-            }
-        }
-        ways
-    }
-
-    /// The least number of cycles for a turn of `around`, if all that it needs is in the first cache and no branch
-    /// is a surprise. Ways through the loop that leave instructions out count them too: this is rather too many.
-    #[must_use]
-    pub fn least_cycles(&self, around: &Loop) -> f64 {
-        let Some(range) = self.range(around) else { return 1.0 };
-        let body = &self.instructions[range];
-        let count = body.iter().filter(|i| i.kind != Kind::Nop).count();
-        (count as f64 / WIDTH).max(carried(body).into()).max(1.0)
-    }
-
     /// The instructions of a function that is called in a loop, as cycles.
     #[must_use]
     pub fn cycles_of_all(&self) -> f64 {
@@ -151,60 +127,128 @@ impl Function {
         self.instructions.iter().any(|i| i.writes.has(register))
     }
 
-    /// The accesses in `around`, or in all of the function, through the same registers as `like`.
+    /// The accesses of the function, or only of a loop of it, through the same registers as `like`.
     pub fn accesses_like<'f>(
         &'f self,
         like: &'f Memory,
-        around: Option<&'f Loop>,
+        within: Option<Cycle<'f>>,
     ) -> impl Iterator<Item = Memory> + 'f {
-        let inside = move |i: &&Instruction| around.is_none_or(|l| l.holds(FileAddr(i.addr)));
+        let inside =
+            move |i: &&Instruction| within.is_none_or(|cycle| cycle.holds(FileAddr(i.addr)));
         let all = self.instructions.iter().filter(inside);
         let accessed = all.filter(|i| !matches!(i.kind, Kind::Address | Kind::Nop));
         let memory = accessed.filter_map(|i| i.memory);
         let key = |m: &Memory| (m.base, m.index, m.scale);
         memory.filter(move |m| (m.read || m.written) && key(m) == key(like))
     }
+}
 
-    fn range(&self, around: &Loop) -> Option<std::ops::Range<usize>> {
-        let at = |addr: FileAddr| find(&self.instructions, addr.0);
-        Some(at(around.first)?..at(around.last)? + 1)
+impl NaturalLoop {
+    fn holds(&self, at: usize) -> bool {
+        self.members.binary_search(&at).is_ok()
+    }
+}
+
+impl Cycle<'_> {
+    /// The address of the first instruction of each turn.
+    #[must_use]
+    pub fn head(&self) -> FileAddr {
+        FileAddr(self.function.instructions[self.natural.head].addr)
     }
 
-    /// The instruction of these that writes a register; none if several do.
-    fn only_writer(&self, range: &std::ops::Range<usize>, register: Reg) -> Option<usize> {
-        let mut writers = range.clone().filter(|at| self.instructions[*at].writes.has(register));
-        writers.next().filter(|_| writers.next().is_none())
+    /// Whether the instruction at `addr` is in it.
+    #[must_use]
+    pub fn holds(&self, addr: FileAddr) -> bool {
+        find(&self.function.instructions, addr.0).is_some_and(|at| self.natural.holds(at))
     }
 
-    fn is_constant(&self, range: &std::ops::Range<usize>, register: Reg) -> bool {
-        self.instructions[range.clone()].iter().all(|i| !i.writes.has(register))
+    /// Its instructions.
+    pub fn instructions(&self) -> impl Iterator<Item = &Instruction> {
+        self.natural.members.iter().map(|at| &self.function.instructions[*at])
     }
 
-    /// By how much a register advances in each turn of these instructions.
-    fn step(&self, range: &std::ops::Range<usize>, register: Reg) -> Option<Step> {
-        let at = self.only_writer(range, register)?;
-        let (_, step) = advanced(&self.instructions[at]).filter(|(r, _)| *r == register)?;
+    /// The registers that advance by the same in each turn, outside of loops in it.
+    #[must_use]
+    pub fn counters(&self) -> Vec<(Reg, Step)> {
+        let advances = self.instructions().filter_map(advanced);
+        let registers: BTreeSet<Reg> = advances.map(|(register, _)| register).collect();
+        let step = |register| Some((register, self.step(register)?));
+        registers.into_iter().filter_map(step).collect()
+    }
+
+    /// Where the program goes on after the branches in it whose way can differ from turn to turn: not checks, and
+    /// not the ends of a loop. For a jump through a table these are the blocks that nothing else leads to.
+    #[must_use]
+    pub fn ways(&self) -> BTreeSet<FileAddr> {
+        let Self { function, natural } = self;
+        let by_table = self.instructions().any(|i| i.kind == Kind::Jump(None));
+        let mut ways = BTreeSet::new();
+        for at in natural.members.iter().copied() {
+            let (instruction, role) = (&function.instructions[at], &function.roles[at]);
+            let behind = at > 0 && !function.instructions[at - 1].falls_through();
+            if by_table && behind && !function.entered[at] {
+                ways.insert(FileAddr(instruction.addr));
+            }
+            let Kind::Branch(target) = instruction.kind else { continue };
+            let checks = matches!(role, Role::BoundsCheck { .. } | Role::OtherCheck);
+            let both = self.holds(FileAddr(target)) && self.holds(FileAddr(instruction.end()));
+            if !checks && both && target > instruction.addr {
+                ways.extend([FileAddr(target), FileAddr(instruction.end())]);
+            }
+        }
+        ways
+    }
+
+    /// The least number of cycles for a turn, if all that it needs is in the first cache and no branch is a surprise. Of
+    /// code that only some turns pass, half counts; of the cases of a jump through a table, one of them.
+    #[must_use]
+    pub fn least_cycles(&self) -> f64 {
+        let Self { function, natural } = self;
+        let by_table = self.instructions().any(|i| i.kind == Kind::Jump(None));
+        let of = |at: &[usize]| -> Vec<&Instruction> {
+            at.iter().map(|at| &function.instructions[*at]).collect()
+        };
+        let count =
+            |body: &[&Instruction]| body.iter().filter(|i| i.kind != Kind::Nop).count() as f64;
+        let (all, always) = (of(&natural.members), of(&natural.always));
+        let cases = if by_table { self.ways().len().max(2) as f64 } else { 2.0 };
+        let sometimes = (count(&all) - count(&always)) / cases;
+        ((count(&always) + sometimes) / WIDTH).max(carried(&always).into()).max(1.0)
+    }
+
+    /// The only instruction in it that writes a register.
+    fn only_writer(&self, register: Reg) -> Option<usize> {
+        let writes = |at: &&usize| self.function.instructions[**at].writes.has(register);
+        let mut writers = self.natural.members.iter().filter(writes);
+        writers.next().copied().filter(|_| writers.next().is_none())
+    }
+
+    fn is_constant(&self, register: Reg) -> bool {
+        self.instructions().all(|i| !i.writes.has(register))
+    }
+
+    /// By how much a register advances in each turn.
+    fn step(&self, register: Reg) -> Option<Step> {
+        let at = self.only_writer(register)?;
+        let instruction = &self.function.instructions[at];
+        let (_, step) = advanced(instruction).filter(|(r, _)| *r == register)?;
         if let Step::Of(by, _) = step
-            && !self.is_constant(range, by)
+            && !self.is_constant(by)
         {
             return None;
         }
-        let (first, last) = (range.start, range.end - 1);
-        let around = self.loop_around(FileAddr(self.instructions[at].addr))?;
-        let direct = around.first.0 == self.instructions[first].addr
-            && around.last.0 == self.instructions[last].addr;
-        let within = |to: usize| range.contains(&to) && to != at && to != first;
-        let skipped =
-            at != first && at != last && flow::reaches(&self.instructions, (first, last), within);
-        (direct && !skipped).then_some(step)
+        let around = self.function.cycles_around(FileAddr(instruction.addr));
+        let direct = around.first().is_some_and(|inner| inner.natural.head == self.natural.head);
+        let each_turn = self.natural.always.binary_search(&at).is_ok();
+        (direct && each_turn).then_some(step)
     }
 
-    fn pattern(&self, range: &std::ops::Range<usize>, at: usize, memory: &Memory) -> Pattern {
+    fn pattern(&self, at: usize, memory: &Memory, depth: u32) -> Pattern {
         let base = memory.base.map(|register| (register, 1));
         let index = memory.index.map(|register| (register, i64::from(memory.scale)));
         let mut sum = Step::By(0);
         for (register, scale) in base.into_iter().chain(index) {
-            match self.moves(range, register, at, DEPTH) {
+            match self.moves(register, at, depth) {
                 Pattern::Fixed => {}
                 Pattern::Strided(step) => match add(sum, times(step, scale)) {
                     Some(both) => sum = both,
@@ -216,30 +260,24 @@ impl Function {
         if sum == Step::By(0) { Pattern::Fixed } else { Pattern::Strided(sum) }
     }
 
-    /// How a register moves in these instructions, as part of the address of the one at `of`.
-    fn moves(
-        &self,
-        range: &std::ops::Range<usize>,
-        register: Reg,
-        of: usize,
-        depth: u32,
-    ) -> Pattern {
-        if self.is_constant(range, register) {
+    /// How a register moves from turn to turn, as part of the address of the instruction `of`.
+    fn moves(&self, register: Reg, of: usize, depth: u32) -> Pattern {
+        if self.is_constant(register) {
             return Pattern::Fixed;
         }
-        if let Some(step) = self.step(range, register) {
+        if let Some(step) = self.step(register) {
             return Pattern::Strided(step);
         }
-        let Some(at) = self.only_writer(range, register).filter(|_| depth > 0) else {
+        let Some(at) = self.only_writer(register).filter(|_| depth > 0) else {
             return Pattern::Open;
         };
-        let instruction = &self.instructions[at];
-        let follow = |from: Reg| self.moves(range, from, of, depth - 1);
+        let instruction = &self.function.instructions[at];
+        let follow = |from: Reg| self.moves(from, of, depth - 1);
         match (instruction.kind, instruction.memory) {
             (Kind::Move, _) => instruction.data[1].map_or(Pattern::Open, follow),
             (Kind::Address, Some(m)) => match (m.base, m.index) {
                 (Some(base), None) => follow(base),
-                _ => self.pattern(range, at, &m),
+                _ => self.pattern(at, &m, depth - 1),
             },
             (Kind::Load, Some(m)) => {
                 let through = |from: Reg| {
@@ -285,7 +323,7 @@ fn add(a: Step, b: Step) -> Option<Step> {
 
 /// The cycles by which the results of one turn come later than those of the turn before: the longest chain of
 /// instructions of which each needs the one before, from turn to turn.
-fn carried(body: &[Instruction]) -> u32 {
+fn carried(body: &[&Instruction]) -> u32 {
     let mut ready = [0_u32; Reg::COUNT];
     let mut after = [0_u32; 3];
     for end in &mut after {
@@ -326,8 +364,12 @@ mod tests {
         Function::read(&code, &|_| None)
     }
 
+    fn cycle(function: &Function, addr: u64) -> Cycle<'_> {
+        *function.cycles_around(FileAddr(addr)).first().unwrap()
+    }
+
     fn pattern(function: &Function, addr: u64) -> Pattern {
-        let around = function.loop_around(FileAddr(addr)).unwrap();
+        let around = cycle(function, addr);
         function.access(FileAddr(addr), Some(&around)).unwrap().pattern
     }
 
@@ -336,21 +378,21 @@ mod tests {
         // 0: add rax, [rdi+rcx*8]; 4: add rcx, 1; 8: cmp rcx, rsi; b: jne 0; d: ret
         let array = read("480304cf 4883c101 4839f1 75f3 c3");
         assert_eq!(pattern(&array, 0), Pattern::Strided(Step::By(8)));
-        let around = array.loop_around(FileAddr(0)).unwrap();
-        assert_eq!(array.counters(&around), [(Reg::general(1), Step::By(1))]);
-        assert!((array.least_cycles(&around) - 1.0).abs() < 1e-9);
+        let around = cycle(&array, 0);
+        assert_eq!(around.counters(), [(Reg::general(1), Step::By(1))]);
+        assert!((around.least_cycles() - 1.0).abs() < 1e-9);
         // 0: addss xmm0, [rdx]; 4: add rdx, rdi; 7: add eax, 1; a: cmp eax, esi; c: jne 0; e: ret
         let column = read("f30f5802 4801fa 83c001 39f0 75f2 c3");
         assert_eq!(pattern(&column, 0), Pattern::Strided(Step::Of(Reg::general(7), 1)));
-        let around = column.loop_around(FileAddr(0)).unwrap();
-        assert!((column.least_cycles(&around) - 3.0).abs() < 1e-9, "the sum of floats");
+        let around = cycle(&column, 0);
+        assert!((around.least_cycles() - 3.0).abs() < 1e-9, "the sum of floats");
         // 0: add rax, [rdi+8]; 4: mov rdi, [rdi]; 7: test rdi, rdi; a: jne 0; c: ret
         let list = read("48034708 488b3f 4885ff 75f4 c3");
         assert_eq!(pattern(&list, 0), Pattern::Chased);
         assert_eq!(pattern(&list, 4), Pattern::Chased);
-        let around = list.loop_around(FileAddr(0)).unwrap();
-        assert_eq!(list.counters(&around), []);
-        assert!((list.least_cycles(&around) - 4.0).abs() < 1e-9, "a load from the first cache");
+        let around = cycle(&list, 0);
+        assert_eq!(around.counters(), []);
+        assert!((around.least_cycles() - 4.0).abs() < 1e-9, "a load from the first cache");
         let next = list.access(FileAddr(4), Some(&around)).unwrap();
         assert_eq!(next.replaces, Some(Reg::general(7)));
     }
@@ -368,17 +410,36 @@ mod tests {
     fn ways_are_those_of_branches_inside_a_loop() {
         // 0: movzx edx, [rdi]; 3: test dl, dl; 5: jns a; 7: add rax, rdx; a: inc rdi; d: cmp rsi, rdi; 10: jne 0; ret
         let choice = read("0fb617 84d2 7903 4801d0 48ffc7 4839fe 75ee c3");
-        let around = choice.loop_around(FileAddr(7)).unwrap();
-        let ways: Vec<u64> = choice.ways(&around).iter().map(|a| a.0).collect();
+        let around = cycle(&choice, 7);
+        let ways: Vec<u64> = around.ways().iter().map(|a| a.0).collect();
         assert_eq!(ways, [7, 10]);
-        assert_eq!(choice.counters(&around), [(Reg::general(7), Step::By(1))]);
+        assert_eq!(around.counters(), [(Reg::general(7), Step::By(1))]);
+    }
+
+    #[test]
+    fn addresses_of_addresses_come_to_an_end() {
+        // 0: lea rax, [rax+rbx]; 4: lea rbx, [rbx+rax]; 8: add rcx, [rax+rbx]; c: dec rsi; f: jne 0; 11: ret
+        let sums = read("488d0418 488d1c03 48030c18 48ffce 75ef c3");
+        assert_eq!(pattern(&sums, 8), Pattern::Open);
     }
 
     #[test]
     fn what_a_turn_may_skip_does_not_count_turns() {
         // 0: test dl, 1; 3: je 8; 5: inc rax; 8: dec rsi; b: jne 0; d: ret
         let some = read("f6c201 7403 48ffc0 48ffce 75f3 c3");
-        let around = some.loop_around(FileAddr(8)).unwrap();
-        assert_eq!(some.counters(&around), [(Reg::general(6), Step::By(-1))]);
+        let around = cycle(&some, 8);
+        assert_eq!(around.counters(), [(Reg::general(6), Step::By(-1))]);
+    }
+
+    #[test]
+    fn cases_of_a_switch_are_ways_of_the_loop() {
+        // 0: mov eax, [rdi]; 2: jmp [rsi+rax*8]; 5: inc ecx; 7: jmp b; 9: dec ecx; b: inc rdi; e: cmp rdi, r8; 11: jne 0; ret
+        let switch = read("8b07 ff24c6 ffc1 eb02 ffc9 48ffc7 4c39c7 75ed c3");
+        let around = cycle(&switch, 5);
+        let ways: Vec<u64> = around.ways().iter().map(|a| a.0).collect();
+        assert_eq!(ways, [5, 9]);
+        assert_eq!(around.counters(), [(Reg::general(7), Step::By(1))]);
+        assert_eq!(around.head(), FileAddr(0));
+        assert!((around.least_cycles() - 1.625).abs() < 1e-9, "{}", around.least_cycles());
     }
 }

@@ -28,7 +28,7 @@
 //! Quotes that each held a counted pointer to their instrument, from two threads.
 //! In `tests/programs`: `shared_by_value.cpp`, `arc_clones.rs`.
 
-use super::{AccountId, Claim, Class, Inspection};
+use super::{AccountId, Claim, Class, Inspection, false_sharing};
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
@@ -136,6 +136,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
+    if false_sharing::explains(facts, process, account) {
+        return None;
+    }
     if share.ns.share_of(net) < LARGE {
         return None;
     }

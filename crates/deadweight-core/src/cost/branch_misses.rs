@@ -23,6 +23,7 @@
 //! In `tests/programs`: `unsorted_kinds.cpp`.
 
 use super::{Claim, Class, Inspection};
+use crate::facts::hot_loops::is_of_loops;
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::sampled_sites;
 use crate::inspect::slow_loops::{Reason, Waited, comes_after, slow_loops, turns};
@@ -59,7 +60,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         }
     }
     let samples = loops.iter().flat_map(|(hot, _)| &hot.samples);
-    let waited = Waited::of(found, process, samples, |_| true)?;
+    let waited = Waited::of(found, process, samples, is_of_loops, |_| true)?;
     let (hot, ways) = loops.iter().max_by_key(|(hot, _)| hot.samples.len())?;
     let ratio = hot.speed.map(|speed| speed.ratio())?;
     let saved = |guessed: f64| waited.ns.part(1.0 - guessed / ratio);

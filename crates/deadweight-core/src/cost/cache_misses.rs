@@ -29,8 +29,8 @@
 //! In `tests/programs`: `fields_of_records.c`, `shuffled_list.c`.
 
 use super::{Claim, Class, Inspection};
-use crate::facts::hot_loops::HotLoop;
 use crate::facts::hot_loops::memory::{LINE, Reached};
+use crate::facts::hot_loops::{HotLoop, is_of_loops};
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::sampled_sites;
 use crate::inspect::slow_loops::{Reason, Waited, slow_loops, turns};
@@ -71,7 +71,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     }
     let samples = loops.iter().flat_map(|(hot, _)| &hot.samples);
     let far = |by| loops.iter().any(|(_, reached)| reached.iter().any(|r| r.by == by));
-    let waited = Waited::of(found, process, samples, |s| s.access.is_some_and(|a| far(a.by)))?;
+    let waited =
+        Waited::of(found, process, samples, is_of_loops, |s| s.access.is_some_and(|a| far(a.by)))?;
     if waited.ns.share_of(net) < LARGE {
         return None;
     }

@@ -19,6 +19,7 @@
 //! In `tests/programs`: `divides.c`.
 
 use super::{Claim, Class, Inspection};
+use crate::facts::hot_loops::is_of_loops;
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::sampled_sites;
 use crate::inspect::slow_loops::{Reason, Waited, divides, slow_loops, turns};
@@ -51,7 +52,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let dividing = slow_loops(facts, process).filter(|(_, why)| matches!(why, Reason::Divisions));
     let loops: Vec<_> = dividing.map(|(hot, _)| hot).collect();
     let samples = loops.iter().flat_map(|hot| &hot.samples);
-    let waited = Waited::of(found, process, samples, |sample| divides(facts, sample))?;
+    let waited = Waited::of(found, process, samples, is_of_loops, |sample| divides(facts, sample))?;
     if waited.ns.share_of(net) < LARGE {
         return None;
     }

@@ -24,6 +24,7 @@
 //! In `tests/programs`: `a_page_each.c`.
 
 use super::{Claim, Class, Inspection};
+use crate::facts::hot_loops::is_of_loops;
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::sampled_sites;
 use crate::inspect::slow_loops::{Reason, Waited, slow_loops, turns};
@@ -60,7 +61,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     }
     let samples = loops.iter().flat_map(|(hot, _)| &hot.samples);
     let sparse = |by| loops.iter().any(|(_, reached)| reached.iter().any(|r| r.by == by));
-    let waited = Waited::of(found, process, samples, |s| s.access.is_some_and(|a| sparse(a.by)))?;
+    let waited = Waited::of(found, process, samples, is_of_loops, |s| {
+        s.access.is_some_and(|a| sparse(a.by))
+    })?;
     if waited.ns.share_of(net) < LARGE {
         return None;
     }

@@ -9,10 +9,11 @@
 //! than its instructions need is not slow, whatever its samples wait for. Reasons overlap (a tree that is searched at
 //! random misses caches, pages and branches), so they are not added: the loss is one.
 
+use crate::account::AccountId;
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, own_frame};
 use crate::facts::hot_loops::memory::{LINE, PAGE, Reached};
-use crate::facts::hot_loops::{HotLoop, LoopSample, is_of_loops};
+use crate::facts::hot_loops::{HotLoop, LoopSample};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::shares::{Own, samples_of};
@@ -24,6 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A loop is slow if a turn takes this many times as long as its instructions need. Sixteen pairs of programs were
 /// apart here: 0.8 to 1.9 without a cause, from 3.5 on with one.
 pub(crate) const SLOW: f64 = 2.5;
+/// Wrong guesses alone make a turn at most so many times as long: 20 cycles for each of a few instructions.
+const GUESSES: f64 = 25.0;
 /// The part of a loop's samples that show its reason.
 const MOST: f64 = 0.5;
 /// The same for memory, where what comes after a load waits too.
@@ -88,7 +91,8 @@ fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     let at_random: Vec<Reached> = far.iter().filter(|reached| !reached.in_order).cloned().collect();
     let ways = ways(facts, hot);
     let surprised = hot.part(|sample| comes_after(facts, &ways, sample));
-    if ratio.is_some() && surprised >= MOST && part(&at_random) < SOME {
+    let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
+    if by_guesses && surprised >= MOST && part(&at_random) < SOME {
         return Some(Reason::Branches(ways));
     }
     if part(&sparse) >= MUCH {
@@ -106,13 +110,9 @@ pub(crate) fn divides(facts: &Facts<'_>, sample: &LoopSample) -> bool {
 /// several functions.
 fn ways(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<FileAddr> {
     let machine = &facts.machine;
-    let code = machine.function(hot.function);
-    let mut ways = code.ways(&hot.around);
-    let inside = |addr: u64| hot.around.holds(FileAddr(addr));
-    let indirect = |i: &deadweight_code::instruction::Instruction| {
-        inside(i.addr) && matches!(i.kind, Kind::Call(None)) && i.callee().is_none()
-    };
-    if !code.instructions().iter().any(indirect) {
+    let Some(cycle) = hot.cycle(facts) else { return BTreeSet::new() };
+    let mut ways = cycle.ways();
+    if !cycle.instructions().any(|i| i.kind == Kind::Call(None) && i.callee().is_none()) {
         return ways;
     }
     let mut called: BTreeMap<_, usize> = BTreeMap::new();
@@ -179,11 +179,13 @@ pub(crate) struct Waited {
 }
 
 impl Waited {
-    /// Of those samples of these loops that meet a condition; none without a place in a source of the program's own.
+    /// Of those samples of these loops that meet a condition, in accounts that count; none without a place in a source
+    /// of the program's own.
     pub(crate) fn of<'l>(
         found: &Inspection<'_, '_>,
         process: ProcessId,
         samples: impl Iterator<Item = &'l LoopSample>,
+        counts: fn(AccountId) -> bool,
         meets: impl Fn(&LoopSample) -> bool,
     ) -> Option<Self> {
         let mut by_stack: BTreeMap<StackId, (u64, u64)> = BTreeMap::new();
@@ -197,7 +199,7 @@ impl Waited {
             let Some((hit, of)) = site.stack().and_then(|stack| by_stack.get(&stack)) else {
                 continue;
             };
-            if !is_of_loops(account) {
+            if !counts(account) {
                 continue;
             }
             let part = amount as f64 * *hit as f64 / *of as f64;

@@ -75,7 +75,22 @@ pub(super) fn reached(facts: &Facts<'_>, hot: &HotLoop) -> Vec<Reached> {
         })
         .collect();
     found.sort_by_key(|reached| std::cmp::Reverse(reached.samples));
+    join(hot, &mut found);
     found
+}
+
+/// Accesses with one stride walk over the same memory, as those of an unrolled loop do: together they show more of it.
+fn join(hot: &HotLoop, found: &mut [Reached]) {
+    let mut lines: BTreeMap<i64, f64> = BTreeMap::new();
+    for stride in found.iter().filter_map(|reached| reached.stride) {
+        let alike = |by| found.iter().any(|r| r.by == by && r.stride == Some(stride));
+        let addresses = hot.samples.iter().filter_map(|s| s.access.filter(|a| alike(a.by)));
+        lines.insert(stride, distinct(addresses.map(|access| access.address / LINE)));
+    }
+    for reached in found {
+        let together = reached.stride.and_then(|stride| lines.get(&stride));
+        reached.lines = reached.lines.max(together.copied().unwrap_or(0.0));
+    }
 }
 
 fn describe(
@@ -207,7 +222,7 @@ fn divisor(a: u64, b: u64) -> u64 {
 fn used(facts: &Facts<'_>, hot: &HotLoop, access: &Accessed, stride: i64) -> f64 {
     let machine = &facts.machine;
     let memory = access.access.memory;
-    let own = machine.function(hot.function).accesses_like(&memory, Some(&hot.around));
+    let own = machine.function(hot.function).accesses_like(&memory, hot.cycle(facts));
     let called = (access.by.0 != hot.function)
         .then(|| machine.function(access.by.0).accesses_like(&memory, None));
     let base = access.address.wrapping_sub(memory.offset.cast_unsigned());

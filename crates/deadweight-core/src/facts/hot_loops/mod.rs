@@ -17,10 +17,10 @@ use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::timeline::Registers;
 use deadweight_code::instruction::{Memory, Reg};
-use deadweight_code::machine_code::{FunctionId, MachineCode};
-use deadweight_code::{Access, Function, Loop, Pattern};
+use deadweight_code::machine_code::FunctionId;
+use deadweight_code::{Access, Cycle, Function, Pattern};
 use deadweight_report::account::{AccountId, NET_WORK};
-use deadweight_trace::ids::{LocationId, StackId, TaskId};
+use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::{FileAddr, Ns};
 use memory::Reached;
 use speed::Speed;
@@ -69,8 +69,8 @@ pub(crate) struct Accessed {
 pub(crate) struct HotLoop {
     /// The function with the loop.
     pub(crate) function: FunctionId,
-    /// The loop.
-    pub(crate) around: Loop,
+    /// The first instruction of its turns.
+    pub(crate) head: FileAddr,
     /// Its samples, and those in functions that it calls, by task in order of time.
     pub(crate) samples: Vec<LoopSample>,
     /// How fast it turns, where a register shows that.
@@ -80,6 +80,11 @@ pub(crate) struct HotLoop {
 }
 
 impl HotLoop {
+    /// The loop in its function.
+    pub(crate) fn cycle<'f>(&self, facts: &'f Facts<'_>) -> Option<Cycle<'f>> {
+        facts.machine.function(self.function).cycle_at(self.head)
+    }
+
     /// Whether samples were taken in functions that it calls.
     pub(crate) fn calls(&self) -> bool {
         self.samples.iter().any(|sample| sample.function != self.function)
@@ -92,13 +97,13 @@ impl HotLoop {
     }
 }
 
-/// The samples of a process's own code that have registers, with the memory that they waited for, loops not regarded.
+/// The samples of a process's own code that have registers, with the memory that they waited for, in and outside of
+/// loops.
 pub(crate) fn with_access(facts: &Facts<'_>, process: ProcessId) -> Vec<LoopSample> {
-    let samples = own_samples(facts, process);
-    let mut found: Vec<LoopSample> = samples
+    let mut places = Places::default();
+    let mut found: Vec<LoopSample> = own_samples(facts, process)
         .filter_map(|(registers, at, stack)| {
-            let leaf = *facts.symbols().stack(stack).first()?;
-            sampled(&facts.machine, registers, (at, stack), leaf, None)
+            Some(places.of(facts, stack)?.sample(registers, (at, stack)))
         })
         .collect();
     found.sort_by_key(|sample| (sample.task, sample.at));
@@ -107,30 +112,24 @@ pub(crate) fn with_access(facts: &Facts<'_>, process: ProcessId) -> Vec<LoopSamp
 
 /// The hot loops of a process.
 pub(crate) fn gather(facts: &Facts<'_>, process: ProcessId) -> Vec<HotLoop> {
-    let all = own_samples(facts, process).count();
-    let mut loops: BTreeMap<(FunctionId, FileAddr, FileAddr), (Loop, Vec<LoopSample>)> =
-        BTreeMap::new();
+    let (mut all, mut places) = (0_usize, Places::default());
+    let mut loops: BTreeMap<(FunctionId, FileAddr), Vec<LoopSample>> = BTreeMap::new();
     for (registers, at, stack) in own_samples(facts, process) {
-        if !is_of_loops(facts.account_of_sample(CallSite::Stack(stack))) {
-            continue;
+        all += 1;
+        if is_of_loops(facts.account_of_sample(CallSite::Stack(stack)))
+            && let Some(place) = places.of(facts, stack)
+            && let Some(within) = place.within
+        {
+            loops.entry(within).or_default().push(place.sample(registers, (at, stack)));
         }
-        let Some((function, around)) = loop_of(facts, stack) else { continue };
-        let Some(leaf) = facts.symbols().stack(stack).first().copied() else { continue };
-        let inside = facts.machine.function_at(leaf) == Some(function);
-        let within = Some(&around).filter(|_| inside);
-        let Some(sample) = sampled(&facts.machine, registers, (at, stack), leaf, within) else {
-            continue;
-        };
-        let key = (function, around.first, around.last);
-        loops.entry(key).or_insert((around, Vec::new())).1.push(sample);
     }
-    let hot = loops.into_iter().filter(|(_, (_, samples))| {
+    let hot = loops.into_iter().filter(|(_, samples)| {
         samples.len() >= SAMPLES && samples.len() as f64 >= SHARE * all as f64
     });
-    hot.map(|((function, ..), (around, mut samples))| {
+    hot.map(|((function, head), mut samples)| {
         samples.sort_by_key(|sample| (sample.task, sample.at));
         let (speed, reached) = (None, Vec::new());
-        let mut hot = HotLoop { function, around, samples, speed, reached };
+        let mut hot = HotLoop { function, head, samples, speed, reached };
         hot.speed = speed::measure(facts, &hot);
         hot.reached = memory::reached(facts, &hot);
         hot
@@ -157,56 +156,72 @@ fn own_samples<'f>(
     })
 }
 
-/// The smallest loop around a sample: in its innermost function, or around a call that leads to it.
-fn loop_of(facts: &Facts<'_>, stack: StackId) -> Option<(FunctionId, Loop)> {
-    let machine = &facts.machine;
-    let (leaf, callers) = facts.symbols().stack(stack).split_first()?;
-    if let Some(found) = machine.loop_around(machine.waited(*leaf)) {
-        return Some(found);
+/// What the code at each stack's innermost instruction does: looked up once.
+#[derive(Default)]
+struct Places(BTreeMap<StackId, Option<Place>>);
+
+/// What samples of one stack waited for.
+#[derive(Copy, Clone)]
+struct Place {
+    function: FunctionId,
+    waited: FileAddr,
+    /// The innermost loop around it, as the function and the loop's first instruction.
+    within: Option<(FunctionId, FileAddr)>,
+    /// The access that its address is known of, and the instruction that makes it.
+    access: Option<(FileAddr, Access)>,
+}
+
+impl Places {
+    fn of(&mut self, facts: &Facts<'_>, stack: StackId) -> Option<Place> {
+        *self.0.entry(stack).or_insert_with(|| Place::of(facts, stack))
     }
-    callers.iter().take(CALLERS).find_map(|caller| {
-        let function = machine.function_at(*caller)?;
-        Some((function, machine.function(function).loop_around(machine.place(*caller)?)?))
-    })
 }
 
-fn sampled(
-    machine: &MachineCode<'_>,
-    registers: &Registers,
-    (at, stack): (Ns, StackId),
-    leaf: LocationId,
-    within: Option<&Loop>,
-) -> Option<LoopSample> {
-    let function = machine.function_at(leaf)?;
-    let code = machine.function(function);
-    let waited = code.charge(machine.place(leaf)?);
-    let general = registers.general;
-    let found = accessed(code, waited, &general, within);
-    let access =
-        found.map(|(by, access, address)| Accessed { by: (function, by), access, address });
-    Some(LoopSample { task: registers.task, at, stack, function, waited, general, access })
+impl Place {
+    fn of(facts: &Facts<'_>, stack: StackId) -> Option<Self> {
+        let machine = &facts.machine;
+        let (leaf, callers) = facts.symbols().stack(stack).split_first()?;
+        let function = machine.function_at(*leaf)?;
+        let code = machine.function(function);
+        let waited = code.charge(machine.place(*leaf)?);
+        let inner = code.cycles_around(waited).into_iter().next();
+        let outer = || {
+            callers.iter().take(CALLERS).find_map(|caller| {
+                let function = machine.function_at(*caller)?;
+                let around = machine.function(function).cycles_around(machine.place(*caller)?);
+                Some((function, around.first()?.head()))
+            })
+        };
+        let within = inner.map(|cycle| (function, cycle.head())).or_else(outer);
+        Some(Self { function, waited, within, access: accessed(code, waited, inner.as_ref()) })
+    }
+
+    fn sample(&self, registers: &Registers, (at, stack): (Ns, StackId)) -> LoopSample {
+        let Self { function, waited, .. } = *self;
+        let general = registers.general;
+        let access = self.access.and_then(|(by, access)| {
+            let address = address(&access.memory, &general)?;
+            Some(Accessed { by: (function, by), access, address })
+        });
+        LoopSample { task: registers.task, at, stack, function, waited, general, access }
+    }
 }
 
-/// The access that the instruction at `waited` made or needs, with its address after it.
+/// The access that the instruction at `waited` made or needs, if the registers of its address still have their values
+/// after it.
 fn accessed(
     code: &Function,
     waited: FileAddr,
-    general: &[u64; 32],
-    within: Option<&Loop>,
-) -> Option<(FileAddr, Access, u64)> {
+    within: Option<&Cycle<'_>>,
+) -> Option<(FileAddr, Access)> {
     let own = code.access(waited, within);
     let by = if own.is_some() { waited } else { code.load_before(waited, AFTER)? };
     let access = own.or_else(|| code.access(by, within))?;
-    let kept = |register: Reg| {
-        let between = |i: &&deadweight_code::instruction::Instruction| {
-            (by.0..=waited.0).contains(&i.addr) && i.writes.has(register)
-        };
-        !code.instructions().iter().any(|i| between(&i))
-    };
+    let since = code.instructions().iter().filter(|i| (by.0..=waited.0).contains(&i.addr));
+    let kept = |register: Reg| !since.clone().any(|i| i.writes.has(register));
     let chained = access.pattern == Pattern::Chased && by == waited;
     let known = [access.memory.base, access.memory.index].into_iter().flatten().all(kept);
-    let address = (known || chained).then(|| address(&access.memory, general))??;
-    Some((by, access, address))
+    (known || chained).then_some((by, access))
 }
 
 /// The address of an operand; none for storage of the thread, the stack, and fixed addresses.

@@ -9,7 +9,7 @@ use super::{HotLoop, LoopSample};
 use crate::facts::Facts;
 use deadweight_code::instruction::Reg;
 use deadweight_code::machine_code::FunctionId;
-use deadweight_code::{Function, Loop, Step};
+use deadweight_code::{Cycle, Step};
 use deadweight_trace::ids::LocationId;
 use deadweight_trace::units::FileAddr;
 use std::collections::BTreeSet;
@@ -28,6 +28,14 @@ const FORWARD: f64 = 0.6;
 const APART: u64 = 3;
 /// Nanoseconds of a cycle: that of a CPU of 2.5 GHz. A faster one makes a loop look less slow than it is.
 const CYCLE: f64 = 0.4;
+
+/// A turn that took less than this part of the least time was no turn: the register counts something else.
+const FASTEST: f64 = 0.2;
+/// From one sample to the next, a loop goes this part of its way at most: one that was over several times in between
+/// may seem to have gone any part.
+const OF_ITS_WAY: f64 = 0.125;
+/// The same where loops around it count its runs: their ways are longer.
+const OF_SEVERAL: f64 = 0.34;
 
 /// How fast a loop turns.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -68,8 +76,8 @@ impl Counter {
 }
 
 /// The first counter of a loop that no function below it changes.
-fn counter(code: &Function, around: &Loop, free: impl Fn(Reg) -> bool) -> Option<Counter> {
-    let mut found = code.counters(around).into_iter().filter(|(register, _)| free(*register));
+fn counter(cycle: &Cycle<'_>, free: impl Fn(Reg) -> bool) -> Option<Counter> {
+    let mut found = cycle.counters().into_iter().filter(|(register, _)| free(*register));
     found.next().map(|(register, step)| Counter { register, step })
 }
 
@@ -87,16 +95,13 @@ fn of(facts: &Facts<'_>, hot: &HotLoop) -> Vec<Counter> {
     let mut below: BTreeSet<_> = hot.samples.iter().map(|s| s.function).collect();
     below.remove(&hot.function);
     let mut found = Vec::new();
-    let around = hot.around;
-    let mut place = Some((hot.function, around.first));
+    let mut place = Some((hot.function, hot.head));
     let mut callers = callers(facts, hot).into_iter();
     while let Some((function, at)) = place {
         let code = machine.function(function);
-        let own = function == hot.function;
-        let holds = |l: &Loop| !own || l.first <= around.first && l.last >= around.last;
-        for l in code.loops_around(at).filter(holds) {
+        for cycle in code.cycles_around(at) {
             let free = |register| below.iter().all(|id| !machine.function(*id).changes(register));
-            let Some(counter) = counter(code, &l, free).filter(|_| found.len() < LEVELS) else {
+            let Some(counter) = counter(&cycle, free).filter(|_| found.len() < LEVELS) else {
                 return found;
             };
             found.push(counter);
@@ -121,17 +126,18 @@ fn callers(facts: &Facts<'_>, hot: &HotLoop) -> Vec<(FunctionId, FileAddr)> {
 pub(super) fn measure(facts: &Facts<'_>, hot: &HotLoop) -> Option<Speed> {
     let counters = of(facts, hot);
     let period = facts.trace.meta.sample_period;
-    let turn = (1..=counters.len()).find_map(|levels| {
+    let levels = (1..=counters.len()).rev();
+    let turn = levels.into_iter().find_map(|levels| {
         let turn = turn(&hot.samples, &counters[..levels], period)?;
         // Outer loops do other work too.
         Some(if levels > 1 { turn * time_in(facts, hot) } else { turn })
     })?;
     let machine = &facts.machine;
-    let code = machine.function(hot.function);
     let outside = || hot.samples.iter().filter(|sample| sample.function != hot.function);
     let called: f64 = outside().map(|s| machine.function(s.function).cycles_of_all()).sum();
     let called = called / outside().count().max(1) as f64;
-    Some(Speed { turn, least: (code.least_cycles(&hot.around) + called) * CYCLE })
+    let least = (hot.cycle(facts)?.least_cycles() + called) * CYCLE;
+    (turn >= least * FASTEST).then_some(Speed { turn, least })
 }
 
 /// The part of a loop's time, from its first sample to its last, in which it ran.
@@ -161,20 +167,30 @@ fn turn(samples: &[LoopSample], counters: &[Counter], period: u64) -> Option<f64
         weights.push(weights[level] * (high - low + 1.0));
     }
     let position = |v: &Vec<f64>| -> f64 { v.iter().zip(&weights).map(|(v, w)| v * w).sum() };
+    let positions: Vec<f64> = values.iter().map(position).collect();
+    let (low, high) =
+        positions.iter().fold((f64::MAX, f64::MIN), |(l, h), p| (l.min(*p), h.max(*p)));
     let mut turns = Vec::new();
+    let mut steps = Vec::new();
     let mut pairs = 0_usize;
-    for (pair, values) in samples.windows(2).zip(values.windows(2)) {
+    for (pair, at) in samples.windows(2).zip(positions.windows(2)) {
         let ns = pair[1].at - pair[0].at;
         if pair[0].task != pair[1].task || ns.0 == 0 || ns.0 > period * APART {
             continue;
         }
         pairs += 1;
-        let moved = position(&values[1]) - position(&values[0]);
+        let moved = at[1] - at[0];
         if moved >= 1.0 {
             turns.push(ns.0 as f64 / moved);
+            steps.push(moved);
         }
     }
     if turns.len() < PAIRS || (turns.len() as f64) < FORWARD * pairs as f64 {
+        return None;
+    }
+    steps.sort_by(f64::total_cmp);
+    let most = if counters.len() > 1 { OF_SEVERAL } else { OF_ITS_WAY };
+    if steps[steps.len() / 2] > most * (high - low) {
         return None;
     }
     turns.sort_by(f64::total_cmp);
