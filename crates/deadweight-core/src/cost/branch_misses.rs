@@ -23,10 +23,10 @@
 //! In `tests/programs`: `unsorted_kinds.cpp`.
 
 use super::{Claim, Class, Inspection};
-use crate::facts::hot_loops::is_of_loops;
+use crate::facts::hot_loops::{HotLoop, is_of_loops};
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::sampled_sites;
-use crate::inspect::slow_loops::{Reason, Waited, comes_after, slow_loops, turns};
+use crate::inspect::slow_loops::{Reason, Waited, at_calls, comes_after, slow_loops, turns};
 use crate::inspect::{Draft, processes_in};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
@@ -67,6 +67,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     if saved(GUESSED.1).share_of(net) < LARGE {
         return None;
     }
+    let all: Vec<&HotLoop> = loops.iter().map(|(hot, _)| *hot).collect();
+    let places = at_calls(&waited.places, &all);
     let behind = hot.part(|sample| comes_after(facts, ways, sample));
     let mut evidence = vec![format!(
         "{:.0} % of the loop's {} samples come where its branches lead to",
@@ -91,7 +93,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         saving: saved(GUESSED.1),
         range: (saved(GUESSED.0).part(0.7), saved(GUESSED.2)),
         how: How::Estimate,
-        sites: sampled_sites(facts.symbols(), &waited.places),
+        sites: sampled_sites(facts.symbols(), &places),
         evidence,
         remedy: "Sort or group the data by what the branch depends on; keep a list for each kind; or compute both \
                  results and choose without a branch (a table, a mask, std::min)."

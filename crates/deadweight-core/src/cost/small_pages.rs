@@ -9,7 +9,7 @@
 //! The registers of samples give the addresses that a loop waits for: in no order, on more pages than the CPU has
 //! entries for, with one or two lines of each, so that the lines themselves would fit its caches. The page
 //! faults of the run show that these are pages of 4 KiB. The saving is an estimate; on a virtual machine
-//! it depends on the host's pages too.
+//! it depends on the host's pages too. `--prove` measures it for programs that use glibc's allocator.
 //!
 //! # What it is mistaken for
 //! Data that is too large for the caches: that is `cache-misses`, and huge pages help a part of it. Memory that has

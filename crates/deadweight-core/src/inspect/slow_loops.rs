@@ -215,6 +215,26 @@ impl Waited {
     }
 }
 
+/// The places of samples, where those in functions that a loop calls stand for the call.
+pub(crate) fn at_calls(places: &Weights, loops: &[&HotLoop]) -> Weights {
+    let called = |stack: StackId| {
+        let of = |hot: &&HotLoop| {
+            let other = |s: &LoopSample| s.stack == stack && s.function != hot.function;
+            hot.samples.iter().any(other)
+        };
+        loops.iter().any(of)
+    };
+    let mut at_calls = Weights::new();
+    for (site, weight) in places {
+        let site = match site.stack() {
+            Some(stack) if called(stack) => CallSite::Caller(stack),
+            _ => *site,
+        };
+        at_calls.entry(site).or_default().amount += weight.amount;
+    }
+    at_calls
+}
+
 /// How fast a loop turns, as evidence.
 pub(crate) fn turns(hot: &HotLoop) -> Option<String> {
     let speed = hot.speed?;

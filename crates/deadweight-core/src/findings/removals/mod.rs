@@ -28,7 +28,8 @@ pub(crate) fn removals(
         "wait-sleep" => calls::sleeps(found, process),
         "gc" => settings::collections(found, process),
         "memory-churn" => settings::kept_memory(found, process),
-        "first-touch" => settings::huge_pages(found, process),
+        "first-touch" => settings::huge_pages(found, process, "most page faults"),
+        "small-pages" => settings::huge_pages(found, process, "small pages"),
         "allocation" => vec![library("the time in the allocator", Preloaded::Allocator)],
         "tiny-reads" => vec![library("small reads", Preloaded::Buffers)],
         "tiny-writes" => vec![library("small writes", Preloaded::Buffers)],
@@ -52,6 +53,10 @@ fn why_not(class: &str) -> &'static str {
         "buffer-copies" | "struct-copies" => "the program uses the copy's result",
         "missed-inlining" | "unoptimised-build" => "only another build shows it",
         "exceptions" | "hashing" | "rescans" | "text-conversion" => "the program uses the result",
+        "cache-misses" | "branch-misses" | "false-sharing" => {
+            "only another order or layout shows it"
+        }
+        "slow-instructions" => "the program uses the result",
         "repeated-syscalls" => "the program uses the calls' results",
         "throttled" => "the quota is not the program's to change",
         "busy-waiting" => "the program needs what it waits for",
@@ -62,7 +67,9 @@ fn why_not(class: &str) -> &'static str {
         "wait-lock" => "without the lock the program is another one",
         "wait-output" => "the reader needs its time",
         "wait-disk" | "wait-sleep" => "it waits in calls whose results it needs",
-        "gc" | "memory-churn" | "first-touch" => "its runtime has no setting for that",
+        "gc" | "memory-churn" | "first-touch" | "small-pages" => {
+            "its runtime has no setting for that"
+        }
         "zeroing" | "bounds-checks" | "atomics" => "it is not in the program's own code",
         _ => "no way is known",
     }

@@ -39,11 +39,16 @@ pub(super) fn kept_memory(found: &Inspection<'_, '_>, process: ProcessId) -> Vec
     }
 }
 
-/// Memory in huge pages: one fault where there were up to 512.
-pub(super) fn huge_pages(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
+/// Memory in huge pages: one fault, and one entry in the CPU's table of places, where there were up to 512. `what` they
+/// leave out.
+pub(super) fn huge_pages(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    what: &str,
+) -> Vec<Removal> {
     match language(found, process) {
         "C" | "C++" | "Rust" => {
-            vec![removal("most page faults (glibc.malloc.hugetlb=1)", HUGE)]
+            vec![removal(&format!("{what} (glibc.malloc.hugetlb=1)"), HUGE)]
         }
         _ => Vec::new(),
     }
