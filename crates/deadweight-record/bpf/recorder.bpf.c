@@ -108,6 +108,26 @@ INLINE void alarm(void *context, struct cpu *cpu)
 	perf_event_output(context, &alarms, THIS_CPU, &nothing, sizeof nothing);
 }
 
+/* A number that stands for a path: two calls with the same one are about the same name. Its highest bit is set, as in no
+ * address of a program. The address itself if the path is too long, or not in memory. */
+INLINE u64 path_number(struct cpu *cpu, u64 address)
+{
+	long length = read_user_text(cpu->path, sizeof cpu->path, (const void *)address);
+	if (length <= 0 || length >= (long)sizeof cpu->path)
+		return address;
+	u64 number = 0;
+#pragma unroll
+	for (int i = 0; i < PATH_WORDS; i++) {
+		long left = length - 8 * i;
+		if (left <= 0)
+			break;
+		u64 word = left >= 8 ? cpu->path[i] : cpu->path[i] << (8 * (8 - left) & 63);
+		number = (number ^ word) * 0x9e3779b97f4a7c15ULL;
+		number ^= number >> 29;
+	}
+	return number | 1ULL << 63;
+}
+
 SECTION("tp_btf/sys_enter")
 int on_sys_enter(u64 *context)
 {
@@ -129,6 +149,11 @@ int on_sys_enter(u64 *context)
 		if (likely(!is_compat(regs))) {
 			record->args[0] = ARG0(regs), record->args[1] = ARG1(regs), record->args[2] = ARG2(regs);
 			record->args[3] = ARG3(regs), record->args[4] = ARG4(regs), record->args[5] = ARG5(regs);
+			u32 path = path_argument(call);
+			if (path == 1)
+				record->args[0] = path_number(cpu, ARG0(regs));
+			if (path == 2)
+				record->args[1] = path_number(cpu, ARG1(regs));
 		} else {
 			record->args[0] = COMPAT_ARG0(regs), record->args[1] = COMPAT_ARG1(regs);
 			record->args[2] = COMPAT_ARG2(regs), record->args[3] = COMPAT_ARG3(regs);

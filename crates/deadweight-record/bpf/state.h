@@ -14,6 +14,9 @@ struct fault {
 	u32 in_kernel;
 };
 
+/* Words of the longest path that has a number. */
+#define PATH_WORDS 32
+
 /* The state of a CPU. */
 struct cpu {
 	/* The ring buffer's end, in bytes since the start, and records that did not fit since the last one that did. */
@@ -34,6 +37,8 @@ struct cpu {
 	/* What the recorder has read of the ring, on a cache line of its own. */
 	u64 tail;
 	u64 unused_too[7];
+	/* The path of the latest call with one. */
+	u64 path[PATH_WORDS];
 };
 
 /* Calls that are alike, counted together. */

@@ -6,7 +6,8 @@
 //! the clock, its process id or a setting in a loop.
 //!
 //! # How deadweight knows
-//! Calls are counted by name and call site. The recorder reads at some instants which files are
+//! Calls are counted by name and call site. As root, a number for the path is recorded with each call
+//! that has one: it shows how many paths there were. Otherwise the recorder reads at some instants which files are
 //! open: their paths prove that the files are the same few. Without that there is no finding. For
 //! calls by path that open nothing: the address of the path is the same, and there is no time to
 //! write another path there.
@@ -34,7 +35,8 @@ use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{Births, MANY, repeats_question};
 use crate::inspect::same_files::{
-    BY_PATH, Reopened, SeenOpenings, is_read_of_files, rechecks, reopened,
+    BY_PATH, Reopened, SeenOpenings, is_read_of_files, knows_paths, opened_paths, rechecks,
+    reopened,
 };
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
@@ -168,7 +170,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let files = of_files * 2 > sum.count;
     let seen = SeenOpenings::of(facts, process);
     let purpose = reopened(facts, process).filter(|_| files);
-    if files && purpose.is_none() && may_write_paths(found, process, of_files) {
+    let by_address = files && purpose.is_none() && !knows_paths(facts, process);
+    if by_address && may_write_paths(found, process, of_files) {
         return None;
     }
     let around = library_code_for(found, process, &sum.places, sum.ns);
@@ -199,7 +202,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         evidence: [
             (around > Ns::ZERO)
                 .then(|| format!("{} more in library code around these calls", time(around))),
-            purpose.and_then(|_| seen.sentence()),
+            purpose.and_then(|_| opened_paths(facts, process).or_else(|| seen.sentence())),
         ]
         .into_iter()
         .flatten()
@@ -240,7 +243,7 @@ fn remedy(language: &str, files: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat};
+    use super::super::tests::{found, repeat, weighed};
     use expect_test::expect;
 
     /// Opens, reads and closes a file per message; the read returns `size(message)`. Of one opening in 7 the recorder
@@ -352,6 +355,59 @@ mod tests {
         // A walk through folders: listings of many names, or a change of each file.
         assert_eq!(asked("getdents64", 900), "");
         assert_eq!(asked("fchmodat", 2), "");
+    }
+
+    #[test]
+    fn paths_that_were_recorded_decide_and_not_what_was_seen_of_descriptors() {
+        // Nothing is known of the descriptors, but the paths of all openings are: so many distinct ones.
+        let opening = |paths: u64| {
+            let calls = repeat(800, 0, 600, |at| {
+                let path = 0x9000_0000_0000_0000_u64 + at / 600 % paths;
+                format!(
+                    "{at} syscall openat 4294967196 {path:#x} 0 from load (a.c:7) <- main\n{} back 3\n\
+                     {} syscall read 3 512 from load (a.c:8) <- main\n{} back 90\n\
+                     {} syscall close 3 from load (a.c:9) <- main\n{} back 0\n",
+                    at + 150,
+                    at + 200,
+                    at + 350,
+                    at + 400,
+                    at + 500,
+                )
+            });
+            let end = 800 * 600;
+            format!("task 1 a\n0 on\n0 main\n{calls}{end} exit\n{end} off dead")
+        };
+        let few = found(&opening(4));
+        assert!(few.starts_with("repeated-syscalls") && few.contains("@ load:7"), "{few}");
+        assert!(
+            weighed(&opening(4)).findings[0]
+                .evidence
+                .contains(&"800 openings were of 4 paths".into())
+        );
+        assert_eq!(found(&opening(400)), "");
+    }
+
+    #[test]
+    fn a_path_asked_for_again_is_known_however_much_time_there_is_between() {
+        let ask = |paths: u64| {
+            let calls: Vec<String> = (0..paths)
+                .map(|n| format!("newfstatat 4294967196 {:#x} 0", 0x9000_0000_0000_0000_u64 + n))
+                .collect();
+            let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
+            found(&asking(&calls))
+        };
+        assert!(ask(1).starts_with("repeated-syscalls 50 %"), "{}", ask(1));
+        let other = |i: u64| {
+            format!(
+                "{} syscall newfstatat 4294967196 {:#x} 0 from age (a.c:9) <- main\n{} back 0\n",
+                i * 400,
+                0x9000_0000_0000_0000_u64 + i,
+                i * 400 + 200
+            )
+        };
+        let walk: String = (0..1000).map(other).collect();
+        let text = format!("task 1 a\n0 on\n0 main\n{walk}400000 exit\n400000 off dead");
+        assert_eq!(found(&text), "");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Distinct sizes and objects that are remembered per group: enough to distinguish few from many.
-const REMEMBERED: usize = 4096;
+pub(crate) const REMEMBERED: usize = 4096;
 
 /// `whence` of an `lseek` from where the file is now.
 const SEEK_CUR: u64 = 1;

@@ -1,17 +1,18 @@
 //! Files that a process opens, or asks about by path, again and again.
 //!
-//! The recorder reads at some instants what descriptors refer to: a sample of the openings, each with its
-//! path. Not by the sizes of what was read: many files are of one size. Not by the address of a path: another
+//! Programs in the kernel record a number for each path. Without them the recorder reads at some instants what descriptors
+//! refer to: a sample of the openings, each with its path. Not by the sizes of what was read: many files are of one size. Not by the address of a path: another
 //! path may be there next time.
 
 use crate::facts::Facts;
-use crate::facts::call_groups::CallGroup;
+use crate::facts::call_groups::{CallGroup, REMEMBERED};
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{Births, MANY, SAME};
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::wording::things;
 use deadweight_trace::ids::NameId;
-use std::collections::BTreeMap;
+use deadweight_trace::syscall;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Calls that ask about a file by its path. Not `readlink`: it walks along a path in one buffer.
 pub(crate) const BY_PATH: &[&str] =
@@ -78,7 +79,8 @@ pub(crate) enum Reopened {
 
 /// What a process opens the same few files for, if it does.
 pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened> {
-    let Asked { opens, walks, reads, writes, sends, replaces, .. } = Asked::by(facts, process);
+    let Asked { opens, paths, walks, reads, writes, sends, replaces, .. } =
+        Asked::by(facts, process);
     let answers = u64::try_from(facts.call_groups.distinct_results(process).max(1)).unwrap_or(1);
     let for_most = |calls: u64| calls >= opens - opens / 4;
     let purpose = if for_most(reads) && opens / answers >= SAME {
@@ -91,7 +93,36 @@ pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened
         return None;
     };
     let many = opens >= MANY && walks * 20 <= opens;
-    (many && SeenOpenings::of(facts, process).prove_few_files(opens)).then_some(purpose)
+    let few = || match paths {
+        Some(paths) => opens / paths.max(1) >= SAME,
+        None => SeenOpenings::of(facts, process).prove_few_files(opens),
+    };
+    (many && few()).then_some(purpose)
+}
+
+/// How many distinct paths the calls of a group were about; none if that is not known of all.
+fn distinct_paths(group: &CallGroup) -> Option<u64> {
+    let at = syscall::path(group.name)?;
+    let known = |args: &[u64; 4]| args[at] & syscall::PATH_NUMBER != 0;
+    if group.questions.len() >= REMEMBERED || !group.questions.iter().all(known) {
+        return None;
+    }
+    // A relative path is one of the folder before it.
+    let paths: BTreeSet<_> = group.questions.iter().map(|args| args[..=at].to_vec()).collect();
+    u64::try_from(paths.len()).ok()
+}
+
+/// Whether the paths of a process's calls are known themselves, not by their addresses.
+pub(crate) fn knows_paths(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let mut by_path = groups.filter(|group| BY_PATH.contains(&group.name) && !group.starting);
+    by_path.all(|group| distinct_paths(group).is_some())
+}
+
+/// How many paths were opened how often, as evidence, if that is known.
+pub(crate) fn opened_paths(facts: &Facts<'_>, process: ProcessId) -> Option<String> {
+    let Asked { opens, paths, .. } = Asked::by(facts, process);
+    Some(format!("{} were of {}", things(opens, "opening"), things(paths?, "path")))
 }
 
 /// Whether a process that gets few descriptors asks by path, or about a descriptor with an empty path, with few
@@ -115,6 +146,8 @@ pub(crate) fn rechecks(facts: &Facts<'_>, process: ProcessId) -> bool {
 #[derive(Default)]
 struct Asked {
     opens: u64,
+    /// Of how many paths, if that is known of all openings.
+    paths: Option<u64>,
     by_path: u64,
     walks: u64,
     reads: u64,
@@ -128,11 +161,13 @@ struct Asked {
 
 impl Asked {
     fn by(facts: &Facts<'_>, process: ProcessId) -> Self {
-        let mut asked = Self::default();
+        let mut asked = Self { paths: Some(0), ..Self::default() };
         for (_, group) in facts.call_groups.of_process(process) {
             match group.name {
                 "open" | "openat" | "openat2" => {
                     asked.opens += group.calls;
+                    let more = distinct_paths(group);
+                    asked.paths = asked.paths.zip(more).map(|(paths, more)| paths + more);
                     asked.replaces |=
                         group.questions.iter().any(|args| truncates(group.name, args));
                 }

@@ -11,7 +11,7 @@ pub(crate) mod cpu_state {
     pub(crate) const RECORDS: usize = 24;
     /// What the recorder has read.
     pub(crate) const TAIL: usize = 128;
-    pub(crate) const SIZE: usize = 192;
+    pub(crate) const SIZE: usize = 448;
 }
 
 /// Records in the rings.

@@ -64,6 +64,15 @@ pub fn size(name: &str) -> Option<usize> {
     find(name).and_then(|row| row.size)
 }
 
+/// The bit that an argument has if it is no address of a path, but a number that stands for the path itself.
+pub const PATH_NUMBER: u64 = 1 << 63;
+
+/// The position, among the kept arguments, of a path: its address, or see [`PATH_NUMBER`].
+#[must_use]
+pub fn path(name: &str) -> Option<usize> {
+    find(name).and_then(|row| row.path)
+}
+
 fn find(name: &str) -> Option<&'static Row> {
     TABLE.binary_search_by_key(&name, |row| row.name).ok().map(|at| &TABLE[at])
 }

@@ -14,6 +14,8 @@ pub(super) struct Row {
     pub(super) descriptor: Option<usize>,
     /// Among the kept arguments, the number of bytes requested.
     pub(super) size: Option<usize>,
+    /// Among the kept arguments, the path.
+    pub(super) path: Option<usize>,
 }
 
 impl Row {
@@ -26,7 +28,7 @@ impl Row {
 /// A row from the names of the arguments: `-` is an argument that is not kept (mostly an output buffer), `fd` the
 /// descriptor worked on, `size` the bytes requested. Arguments after the last word are not kept either.
 const fn row(name: &'static str, arguments: &'static str) -> Row {
-    let mut row = Row { name, kept: [0; 4], count: 0, descriptor: None, size: None };
+    let mut row = Row { name, kept: [0; 4], count: 0, descriptor: None, size: None, path: None };
     let bytes = arguments.as_bytes();
     let (mut start, mut position) = (0, 0);
     while start < bytes.len() {
@@ -39,6 +41,8 @@ const fn row(name: &'static str, arguments: &'static str) -> Row {
                 row.descriptor = Some(row.count);
             } else if is(bytes, start, end, b"size") {
                 row.size = Some(row.count);
+            } else if is(bytes, start, end, b"path") {
+                row.path = Some(row.count);
             }
             row.kept[row.count] = position;
             row.count += 1;
