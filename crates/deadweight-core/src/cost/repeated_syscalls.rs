@@ -27,25 +27,26 @@
 //! A mailer that opens its template and its settings for every message.
 //! In `tests/programs`: `recheck.cpp`.
 
+mod advice;
+mod kinds;
+
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
-use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
-use crate::inspect::questions::{Births, MANY, repeats_question};
+use crate::inspect::questions::{MANY, repeats_question};
 use crate::inspect::same_files::{
     BY_PATH, Reopened, SeenOpenings, is_read_of_files, knows_paths, opened_paths, rechecks,
     reopened,
 };
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
-use crate::timeline::descriptors::ObjectKind;
-use deadweight_code::symbol_role::SymbolRole;
+use advice::{CACHE, KEEP_OPEN, remedy};
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
-use deadweight_trace::ids::StackId;
 use deadweight_trace::units::Ns;
+use kinds::{goes_with_opening, is_collectors, is_of_files};
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
@@ -81,47 +82,6 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
             Some(Reopened::Writing | Reopened::Sending) => !reads,
             None => false,
         }
-}
-
-/// Whether the descriptors of these calls, if they have any, are files'.
-fn is_of_files(facts: &Facts<'_>, group: &CallGroup) -> bool {
-    match group.kind {
-        Some(ObjectKind::File) => true,
-        None | Some(ObjectKind::Unknown) => {
-            // Not known, as calls were counted together: files if the process opens little else.
-            let births = Births::of(facts, group.process);
-            !matches!(group.name, "close" | "fstat") || births.by_path * 4 >= births.all * 3
-        }
-        Some(_) => false,
-    }
-}
-
-/// Whether a collector or an allocator makes the call, to block signals while it works.
-fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
-    /// This many stacks decide.
-    const ENOUGH: usize = 8;
-    let theirs = |stack: StackId| {
-        let sample = facts.sample(stack);
-        [SymbolRole::Collect, SymbolRole::Allocate, SymbolRole::Grow]
-            .into_iter()
-            .any(|symbol_role| sample.under(symbol_role))
-    };
-    let known = group.sites.iter().filter(|(stack, _)| **stack != StackId(0)).take(ENOUGH);
-    let (mut of_theirs, mut all) = (0, 0);
-    for (stack, calls) in known {
-        all += calls;
-        of_theirs += if theirs(*stack) { *calls } else { 0 };
-    }
-    of_theirs * 2 > all
-}
-
-/// Whether these calls go with opening a file.
-fn goes_with_opening(group: &CallGroup) -> bool {
-    let asks = matches!(group.name, "fcntl" | "ioctl" | "lseek");
-    let on_files = group.kind == Some(ObjectKind::File) && group.per_object() <= 8;
-    // The kernel refuses to watch files: Go's library tries.
-    let refused = group.name == "epoll_ctl" && group.failed * 2 > group.calls;
-    asks && on_files || refused
 }
 
 /// Whether there is time, between two calls, to write another path to the same address.
@@ -213,32 +173,6 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             _ => remedy(&facts.processes.get(process).language, files),
         },
     })
-}
-
-const KEEP_OPEN: &str = "Open each file once and keep it open; in a shell, redirect the whole loop. If another \
-    program may move the file away (a log), open it again every few seconds or at a signal.";
-
-const CACHE: &str = "Keep the descriptors of files that are sent often, and check every few seconds whether their paths \
-    lead to other files; servers have a cache of open files for it (nginx: open_file_cache).";
-
-fn remedy(language: &str, files: bool) -> String {
-    let map = match language {
-        "Go" => "a map from path to the parsed value",
-        "Rust" => "a HashMap from path to the parsed value",
-        "C++" => "a std::unordered_map from path to the parsed value",
-        "Python" => "functools.lru_cache around the load",
-        "Crystal" => "a Hash from path to the parsed value",
-        _ => "a table from path to the parsed value",
-    };
-    if files {
-        format!(
-            "Load each file once and keep the result: {map}. If the files may change while the \
-             program runs, check them every few seconds instead of for each item."
-        )
-    } else {
-        "Ask once, outside the loop, and keep the answer. If it can change, ask once per batch."
-            .into()
-    }
 }
 
 #[cfg(test)]

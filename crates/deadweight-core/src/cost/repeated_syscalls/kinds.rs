@@ -1,0 +1,49 @@
+//! What a group of calls is about: files, or a collector's own work. Not for whether they repeat.
+
+use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
+use crate::inspect::questions::Births;
+use crate::timeline::descriptors::ObjectKind;
+use deadweight_code::symbol_role::SymbolRole;
+use deadweight_trace::ids::StackId;
+
+/// Whether the descriptors of these calls, if they have any, are files'.
+pub(super) fn is_of_files(facts: &Facts<'_>, group: &CallGroup) -> bool {
+    match group.kind {
+        Some(ObjectKind::File) => true,
+        None | Some(ObjectKind::Unknown) => {
+            // Not known, as calls were counted together: files if the process opens little else.
+            let births = Births::of(facts, group.process);
+            !matches!(group.name, "close" | "fstat") || births.by_path * 4 >= births.all * 3
+        }
+        Some(_) => false,
+    }
+}
+
+/// Whether a collector or an allocator makes the call, to block signals while it works.
+pub(super) fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
+    /// This many stacks decide.
+    const ENOUGH: usize = 8;
+    let theirs = |stack: StackId| {
+        let sample = facts.sample(stack);
+        [SymbolRole::Collect, SymbolRole::Allocate, SymbolRole::Grow]
+            .into_iter()
+            .any(|symbol_role| sample.under(symbol_role))
+    };
+    let known = group.sites.iter().filter(|(stack, _)| **stack != StackId(0)).take(ENOUGH);
+    let (mut of_theirs, mut all) = (0, 0);
+    for (stack, calls) in known {
+        all += calls;
+        of_theirs += if theirs(*stack) { *calls } else { 0 };
+    }
+    of_theirs * 2 > all
+}
+
+/// Whether these calls go with opening a file.
+pub(super) fn goes_with_opening(group: &CallGroup) -> bool {
+    let asks = matches!(group.name, "fcntl" | "ioctl" | "lseek");
+    let on_files = group.kind == Some(ObjectKind::File) && group.per_object() <= 8;
+    // The kernel refuses to watch files: Go's library tries.
+    let refused = group.name == "epoll_ctl" && group.failed * 2 > group.calls;
+    asks && on_files || refused
+}
