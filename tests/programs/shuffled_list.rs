@@ -11,9 +11,9 @@ struct Node {
 fn walk(nodes: &[Node]) -> u64 {
     let (mut at, mut sum) = (0, 0_u64);
     loop {
-        let node = &nodes[at as usize]; // the line to name
-        sum = sum.wrapping_add(u64::from(node.value));
-        at = node.next; // or this one
+        let node = &nodes[at as usize];
+        sum = sum.wrapping_add(u64::from(node.value)); // the line to name, or its neighbours
+        at = node.next;
         if at == 0 {
             return sum;
         }
@@ -35,7 +35,7 @@ fn main() {
     for pair in order.windows(2) {
         nodes[pair[0] as usize].next = pair[1];
     }
-    let rounds = if ordered { 60 } else { 6 };
+    let rounds = if ordered { 60 } else { 4 };
     let sum: u64 = (0..rounds).map(|_| walk(&nodes)).fold(0, u64::wrapping_add);
     println!("{}", sum + nodes[5].rest[3]);
 }
