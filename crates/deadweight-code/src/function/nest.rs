@@ -3,7 +3,7 @@
 //! A loop is a jump back to an instruction that every path to the jump passes, with all code that leads to the jump from
 //! there. So a jump back from cold code behind a function's hot part makes no loop. Code without a known way to it
 //! (landing pads) is in no loop. The targets of a jump through a register are not known: they are the blocks behind it
-//! that nothing else leads to, up to the next such jump. Loops with two entries are not found. For the instructions of
+//! that nothing else leads to, up to the next such jump; of that one if they lead back to it, and not to the former. Loops with two entries are not found. For the instructions of
 //! one loop see [`super::loops`].
 
 use crate::instruction::{Instruction, Kind};
@@ -22,8 +22,20 @@ pub(crate) struct NaturalLoop {
     pub(crate) head: usize,
     /// All of its instructions, those of loops in it included.
     pub(crate) members: Vec<usize>,
-    /// Those that every turn passes.
-    pub(crate) always: Vec<usize>,
+    /// Those that every turn passes once, in the order in which it does; none stands for others that it may pass there.
+    pub(crate) turn: Vec<Option<usize>>,
+}
+
+impl NaturalLoop {
+    /// Whether an instruction is in it.
+    pub(crate) fn holds(&self, at: usize) -> bool {
+        self.members.binary_search(&at).is_ok()
+    }
+
+    /// The instructions that every turn passes once, in that order.
+    pub(crate) fn always(&self) -> impl Iterator<Item = usize> {
+        self.turn.iter().flatten().copied()
+    }
 }
 
 /// The loop depth of each instruction: 0 outside of loops. Arguments as for [`loops`].
@@ -47,15 +59,16 @@ pub(crate) fn loops(
         return Vec::new();
     }
     let graph = Graph::of(instructions, entered);
-    let of_blocks = graph.loops(resumes).unwrap_or_default();
-    of_blocks.iter().map(|blocks| graph.instructions_of(blocks)).collect()
+    let all = graph.loops(resumes).unwrap_or_default();
+    all.iter().map(|blocks| graph.instructions_of(blocks, &all)).collect()
 }
 
 /// A natural loop, as blocks.
 struct Blocks {
     head: usize,
     members: BTreeSet<usize>,
-    always: BTreeSet<usize>,
+    /// Those that every turn passes, in the order in which it does.
+    always: Vec<usize>,
 }
 
 /// The basic blocks of a function. Calls do not end one.
@@ -96,16 +109,34 @@ impl Graph {
                 led[to] = true;
             }
         }
-        let mut jump = None;
-        for at in ends {
-            let block = self.block_of[at];
-            if let Some(from) = jump.filter(|_| !led[block] && block > 0) {
-                self.edge(from, block);
-            }
-            if instructions[at].kind == Kind::Jump(None) {
-                jump = Some(block);
+        let by_table = ends.iter().filter(|at| instructions[**at].kind == Kind::Jump(None));
+        let jumps: Vec<usize> = by_table.map(|at| self.block_of[*at]).collect();
+        let cases: Vec<usize> = (1..led.len()).filter(|block| !led[*block]).collect();
+        for case in cases {
+            let behind = jumps.partition_point(|jump| *jump < case);
+            let before = behind.checked_sub(1).map(|n| jumps[n]);
+            let after = jumps.get(behind).copied().filter(|jump| *jump != case);
+            let back_to = |jump: usize| self.leads(case, jump);
+            let later = after.filter(|_| !before.is_some_and(back_to)).filter(|to| back_to(*to));
+            if let Some(from) = later.or(before) {
+                self.edge(from, case);
             }
         }
+    }
+
+    /// Whether a block leads to another, by few steps.
+    fn leads(&self, from: usize, to: usize) -> bool {
+        /// A case of a switch in a loop is soon at its next turn.
+        const FAR: usize = 64;
+        let (mut seen, mut open) = (BTreeSet::from([from]), vec![from]);
+        while let Some(block) = open.pop() {
+            if block == to {
+                return true;
+            }
+            let next = self.next[block].iter().copied();
+            open.extend(next.filter(|to| seen.len() < FAR && seen.insert(*to)));
+        }
+        false
     }
 
     fn edge(&mut self, from: usize, to: usize) {
@@ -113,13 +144,31 @@ impl Graph {
         self.before[to].push(from);
     }
 
-    fn instructions_of(&self, blocks: &Blocks) -> NaturalLoop {
-        let all = || self.block_of.iter().enumerate();
-        let of = |wanted: &BTreeSet<usize>| {
-            all().filter(|(_, block)| wanted.contains(block)).map(|(at, _)| at).collect()
+    fn instructions_of(&self, blocks: &Blocks, all: &[Blocks]) -> NaturalLoop {
+        let of = |block: usize| {
+            let start = self.block_of.partition_point(|b| *b < block);
+            start..self.block_of.partition_point(|b| *b <= block)
         };
-        let head = all().find(|(_, block)| **block == blocks.head).map_or(0, |(at, _)| at);
-        NaturalLoop { head, members: of(&blocks.members), always: of(&blocks.always) }
+        let inside =
+            |other: &&Blocks| other.head != blocks.head && other.members.is_subset(&blocks.members);
+        let inner: BTreeSet<usize> =
+            all.iter().filter(inside).flat_map(|other| other.members.iter().copied()).collect();
+        let own: Vec<usize> =
+            blocks.always.iter().copied().filter(|block| !inner.contains(block)).collect();
+        let mut turn = Vec::new();
+        for (n, block) in own.iter().enumerate() {
+            turn.extend(of(*block).map(Some));
+            let next = self.next[*block].iter().filter(|to| blocks.members.contains(to));
+            let certain = next.into_iter().all(|to| Some(to) == own.get(n + 1));
+            if !certain && n + 1 < own.len() {
+                turn.push(None);
+            }
+        }
+        NaturalLoop {
+            head: of(blocks.head).start,
+            members: blocks.members.iter().flat_map(|block| of(*block)).collect(),
+            turn,
+        }
     }
 
     /// The natural loops; none if the search takes too long.
@@ -148,16 +197,17 @@ impl Graph {
                     open.extend(&self.before[block]);
                 }
             }
-            let mut always = BTreeSet::new();
+            let mut always = Vec::new();
             for block in members.iter().copied() {
                 let mut all = true;
                 for from in back.iter().copied() {
                     all &= dominates(block, from, &dominators, &number, &mut steps)?;
                 }
                 if all {
-                    always.insert(block);
+                    always.push(block);
                 }
             }
+            always.sort_unstable_by_key(|block| number[*block]);
             found.push(Blocks { head, members, always });
         }
         Some(found)
@@ -281,6 +331,14 @@ mod tests {
         // 0: mov eax, [rdi]; 2: jmp [rsi+rax*8]; 5: inc ecx; 7: jmp 0; 9: dec ecx; b: jne 0; d: ret
         let code = "8b07ff24c6ffc1ebf7ffc975f3c3";
         assert_eq!(depths(code, Abi::Platform, [0, 5, 9, 0xd]), [1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_case_before_the_jump_of_its_switch_is_in_the_loop() {
+        // 0: xor ecx, ecx; 2: jmp a; 4: inc edx; 6: inc ecx; 8: jz 14; a: mov eax, [rdi]; c: jmp [rsi+rax*8]
+        // f: dec edx; 11: jmp 6; 13: nop; 14: ret
+        let code = "31c9eb06ffc2ffc1740a8b07ff24c6ffcaebf390c3";
+        assert_eq!(depths(code, Abi::Platform, [4, 6, 0xa, 0xf, 0x14]), [1, 1, 1, 1, 0]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::Function;
 use super::nest::NaturalLoop;
 use crate::body::find;
-use crate::instruction::{Instruction, Kind, Memory, Reg};
+use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 use crate::roles::Role;
 use deadweight_trace::units::FileAddr;
 use std::collections::BTreeSet;
@@ -21,6 +21,9 @@ const WIDTH: f64 = 4.0;
 const LOAD: u32 = 4;
 const VECTOR: u32 = 3;
 const THROUGH_MEMORY: u32 = 5;
+
+/// General registers have lower numbers.
+const GENERAL: usize = 32;
 
 /// By how much something moves in each turn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -143,12 +146,6 @@ impl Function {
     }
 }
 
-impl NaturalLoop {
-    fn holds(&self, at: usize) -> bool {
-        self.members.binary_search(&at).is_ok()
-    }
-}
-
 impl Cycle<'_> {
     /// The address of the first instruction of each turn.
     #[must_use]
@@ -170,10 +167,9 @@ impl Cycle<'_> {
     /// The registers that advance by the same in each turn, outside of loops in it.
     #[must_use]
     pub fn counters(&self) -> Vec<(Reg, Step)> {
-        let advances = self.instructions().filter_map(advanced);
-        let registers: BTreeSet<Reg> = advances.map(|(register, _)| register).collect();
-        let step = |register| Some((register, self.step(register)?));
-        registers.into_iter().filter_map(step).collect()
+        let written = self.instructions().fold(Registers::default(), |all, i| all.and(i.writes));
+        let general = written.iter().filter(|register| !register.is_vector());
+        general.filter_map(|register| Some((register, self.step(register)?))).collect()
     }
 
     /// Where the program goes on after the branches in it whose way can differ from turn to turn: not checks, and
@@ -210,7 +206,8 @@ impl Cycle<'_> {
         };
         let count =
             |body: &[&Instruction]| body.iter().filter(|i| i.kind != Kind::Nop).count() as f64;
-        let (all, always) = (of(&natural.members), of(&natural.always));
+        let passed: Vec<usize> = natural.always().collect();
+        let (all, always) = (of(&natural.members), of(&passed));
         let cases = if by_table { self.ways().len().max(2) as f64 } else { 2.0 };
         let sometimes = (count(&all) - count(&always)) / cases;
         ((count(&always) + sometimes) / WIDTH).max(carried(&always).into()).max(1.0)
@@ -227,20 +224,54 @@ impl Cycle<'_> {
         self.instructions().all(|i| !i.writes.has(register))
     }
 
-    /// By how much a register advances in each turn.
+    /// By how much a register advances in each turn: it is written once, by a sum with what it, or a register that
+    /// advances itself, was at the start of the turn.
     fn step(&self, register: Reg) -> Option<Step> {
         let at = self.only_writer(register)?;
         let instruction = &self.function.instructions[at];
-        let (_, step) = advanced(instruction).filter(|(r, _)| *r == register)?;
-        if let Step::Of(by, _) = step
-            && !self.is_constant(by)
+        if let Some((of, Step::Of(by, times))) = advanced(instruction)
+            && self.natural.always().any(|passed| passed == at)
         {
-            return None;
+            return (of == register && self.is_constant(by)).then_some(Step::Of(by, times));
         }
-        let around = self.function.cycles_around(FileAddr(instruction.addr));
-        let direct = around.first().is_some_and(|inner| inner.natural.head == self.natural.head);
-        let each_turn = self.natural.always.binary_search(&at).is_ok();
-        (direct && each_turn).then_some(step)
+        let (origin, _) = self.value_after(at, register)?;
+        let (start, step) = self.value_after(usize::MAX, origin)?;
+        (start == origin && step != 0).then_some(Step::By(step))
+    }
+
+    /// What a register holds after instruction `last` of a turn, or at the turn's end: what another one, or itself, held
+    /// at the turn's start, and a number more.
+    fn value_after(&self, last: usize, register: Reg) -> Option<(Reg, i64)> {
+        let instructions = &self.function.instructions;
+        let passed = |at: &usize| self.natural.always().any(|passed| passed == *at);
+        let others = self.natural.members.iter().filter(|at| !passed(at));
+        let changed =
+            others.fold(Registers::default(), |all, at| all.and(instructions[*at].writes));
+        let mut held: [Option<(Reg, i64)>; GENERAL] =
+            std::array::from_fn(|n| Some((Reg::general(u8::try_from(n).unwrap_or(0)), 0)));
+        for at in &self.natural.turn {
+            let Some(at) = *at else {
+                for (n, held) in (0..).zip(&mut held) {
+                    *held = held.filter(|_| !changed.has(Reg::general(n)));
+                }
+                continue;
+            };
+            let instruction = &instructions[at];
+            let value = sum(instruction).and_then(|(from, more)| {
+                let (origin, before) = (*held.get(from.index())?)?;
+                Some((origin, before.wrapping_add(more)))
+            });
+            for written in instruction.writes.iter() {
+                let result = instruction.data[0] == Some(written) || instruction.step != 0;
+                if let Some(held) = held.get_mut(written.index()) {
+                    *held = value.filter(|_| result);
+                }
+            }
+            if at == last {
+                break;
+            }
+        }
+        *held.get(register.index())?
     }
 
     fn pattern(&self, at: usize, memory: &Memory, depth: u32) -> Pattern {
@@ -288,6 +319,20 @@ impl Cycle<'_> {
             }
             _ => Pattern::Open,
         }
+    }
+}
+
+/// The register whose value an instruction's result is, with a number added.
+fn sum(instruction: &Instruction) -> Option<(Reg, i64)> {
+    let first = instruction.data[0];
+    match (instruction.kind, instruction.memory) {
+        (Kind::Advance(by), _) => Some((first?, by)),
+        (Kind::Move, _) => Some((instruction.data[1]?, 0)),
+        (Kind::Address, Some(m)) if m.index.is_none() && !m.thread_local => {
+            Some((m.base?, m.offset))
+        }
+        (_, Some(m)) if instruction.step != 0 => Some((m.base?, instruction.step)),
+        _ => None,
     }
 }
 
@@ -414,6 +459,16 @@ mod tests {
         let ways: Vec<u64> = around.ways().iter().map(|a| a.0).collect();
         assert_eq!(ways, [7, 10]);
         assert_eq!(around.counters(), [(Reg::general(7), Step::By(1))]);
+    }
+
+    #[test]
+    fn a_copy_of_a_counter_counts_too() {
+        // As Go compiles a loop over a slice of structs.
+        // 0: jmp 6; 2: lea rcx, [r8+1]; 6: cmp rbx, rcx; 9: jle 1b; b: mov r8, rcx; e: shl rcx, 4
+        // 12: add rsi, [rax+rcx]; 16: mov rcx, rsi; 19: jmp 2; 1b: ret
+        let slice = read("eb04 498d4801 4839cb 7e10 4989c8 48c1e104 48033408 4889f1 ebe7 c3");
+        let around = cycle(&slice, 0x12);
+        assert_eq!(around.counters(), [(Reg::general(8), Step::By(1))]);
     }
 
     #[test]

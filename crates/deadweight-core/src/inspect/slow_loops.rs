@@ -48,6 +48,8 @@ const LINES_OF_PAGE: f64 = 2.0;
 const SMALL: f64 = 0.5;
 /// So many instructions after the first one where a branch leads to begin with it.
 const AFTER: usize = 1;
+/// So many instructions before a jump through a table load where it goes to.
+const BEFORE: usize = 4;
 /// A function that is called through a pointer counts from this part of the loop's samples on.
 const CALLEE: f64 = 0.08;
 
@@ -90,7 +92,11 @@ fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
         hot.reached.iter().filter(|reached| is_far(facts, reached)).cloned().collect();
     let at_random: Vec<Reached> = far.iter().filter(|reached| !reached.in_order).cloned().collect();
     let ways = ways(facts, hot);
-    let surprised = hot.part(|sample| comes_after(facts, &ways, sample));
+    let before = before_tables(facts, hot);
+    let surprised = hot.part(|sample| {
+        let own = sample.function == hot.function && before.contains(&sample.waited);
+        own || comes_after(facts, &ways, sample)
+    });
     let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
     if by_guesses && surprised >= MOST && part(&at_random) < SOME {
         return Some(Reason::Branches(ways));
@@ -124,6 +130,15 @@ fn ways(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<FileAddr> {
         ways.extend(called.keys().map(|function| machine.code(*function).addr));
     }
     ways
+}
+
+/// The few instructions of a loop that a jump through a table needs: where it goes is known after them.
+fn before_tables(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<FileAddr> {
+    let Some(cycle) = hot.cycle(facts) else { return BTreeSet::new() };
+    let all: Vec<_> = cycle.instructions().collect();
+    let jumps = all.iter().enumerate().filter(|(_, i)| i.kind == Kind::Jump(None));
+    let needed = jumps.flat_map(|(at, _)| all[at.saturating_sub(BEFORE)..=at].iter());
+    needed.map(|i| FileAddr(i.addr)).collect()
 }
 
 /// Whether a sample waited for one of the first instructions where a branch leads to: the CPU begins to fetch there.
