@@ -39,6 +39,7 @@ pub use code::{Code, Names};
 pub use function::Function;
 pub use function::listing::Line;
 pub use function::loops::Loop;
-pub use function::turns::{Access, Cycle, Pattern, Step};
+pub use function::steps::Step;
+pub use function::turns::{Access, Cycle, Pattern};
 pub use probe_site::probe_site;
 pub use roles::{Place, Role, Run, Shape, moves_blocks};

@@ -7,6 +7,7 @@
 pub(crate) mod listing;
 pub(crate) mod loops;
 mod nest;
+pub(crate) mod steps;
 pub(crate) mod turns;
 
 use crate::body::{Body, entered, find};

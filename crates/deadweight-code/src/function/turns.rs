@@ -6,6 +6,7 @@
 
 use super::Function;
 use super::nest::NaturalLoop;
+use super::steps::{Step, add, advanced, sum, times};
 use crate::body::find;
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 use crate::roles::Role;
@@ -14,6 +15,8 @@ use std::collections::BTreeSet;
 
 /// Through how many registers an address is followed.
 const DEPTH: u32 = 6;
+/// A loop with more instructions is no inner loop: how its registers move is not asked.
+const LARGEST: usize = 1024;
 /// Instructions that a CPU begins in one cycle: fewer than the widest of today.
 const WIDTH: f64 = 4.0;
 /// Cycles from operands to result: a load that hits the first cache, a sum of vectors or floating-point numbers, a
@@ -24,15 +27,6 @@ const THROUGH_MEMORY: u32 = 5;
 
 /// General registers have lower numbers.
 const GENERAL: usize = 32;
-
-/// By how much something moves in each turn.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// By this number.
-    By(i64),
-    /// By what this register holds throughout, times the number.
-    Of(Reg, i64),
-}
 
 /// How an address moves from turn to turn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -93,6 +87,7 @@ impl Function {
         }
         let part = |register: &Reg| instruction.writes.has(*register);
         let replaces = memory.base.filter(part).or(memory.index.filter(part));
+        let within = within.filter(|cycle| cycle.natural.members.len() <= LARGEST);
         let pattern = within.map_or(Pattern::Open, |cycle| cycle.pattern(at, &memory, DEPTH));
         Some(Access { memory, pattern, replaces })
     }
@@ -167,6 +162,9 @@ impl Cycle<'_> {
     /// The registers that advance by the same in each turn, outside of loops in it.
     #[must_use]
     pub fn counters(&self) -> Vec<(Reg, Step)> {
+        if self.natural.members.len() > LARGEST {
+            return Vec::new();
+        }
         let written = self.instructions().fold(Registers::default(), |all, i| all.and(i.writes));
         let general = written.iter().filter(|register| !register.is_vector());
         general.filter_map(|register| Some((register, self.step(register)?))).collect()
@@ -319,50 +317,6 @@ impl Cycle<'_> {
             }
             _ => Pattern::Open,
         }
-    }
-}
-
-/// The register whose value an instruction's result is, with a number added.
-fn sum(instruction: &Instruction) -> Option<(Reg, i64)> {
-    let first = instruction.data[0];
-    match (instruction.kind, instruction.memory) {
-        (Kind::Advance(by), _) => Some((first?, by)),
-        (Kind::Move, _) => Some((instruction.data[1]?, 0)),
-        (Kind::Address, Some(m)) if m.index.is_none() && !m.thread_local => {
-            Some((m.base?, m.offset))
-        }
-        (_, Some(m)) if instruction.step != 0 => Some((m.base?, instruction.step)),
-        _ => None,
-    }
-}
-
-/// The register that an instruction advances, and by how much.
-fn advanced(instruction: &Instruction) -> Option<(Reg, Step)> {
-    let register = instruction.data[0].filter(|r| !r.is_vector());
-    match (instruction.kind, register, instruction.data[1]) {
-        (Kind::Advance(by), Some(register), _) if by != 0 => Some((register, Step::By(by))),
-        (Kind::Compute, Some(register), Some(by)) if instruction.memory.is_none() => {
-            (by != register && !by.is_vector()).then_some((register, Step::Of(by, 1)))
-        }
-        // Post-index and pre-index addresses.
-        _ if instruction.step != 0 => Some((instruction.memory?.base?, Step::By(instruction.step))),
-        _ => None,
-    }
-}
-
-fn times(step: Step, scale: i64) -> Step {
-    match step {
-        Step::By(by) => Step::By(by.wrapping_mul(scale)),
-        Step::Of(register, by) => Step::Of(register, by.wrapping_mul(scale)),
-    }
-}
-
-fn add(a: Step, b: Step) -> Option<Step> {
-    match (a, b) {
-        (Step::By(a), Step::By(b)) => Some(Step::By(a.wrapping_add(b))),
-        (Step::By(0), step) | (step, Step::By(0)) => Some(step),
-        (Step::Of(a, x), Step::Of(b, y)) if a == b => Some(Step::Of(a, x.wrapping_add(y))),
-        _ => None,
     }
 }
 

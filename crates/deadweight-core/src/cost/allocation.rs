@@ -30,7 +30,7 @@
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::call_site::CallSite;
-use crate::facts::processes::ProcessId;
+use crate::facts::processes::{ProcessId, SHELL};
 use crate::facts::user_time::UserSample;
 use crate::inspect::allocating::{Allocating, waited};
 use crate::inspect::growth;
@@ -87,6 +87,10 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
     if growth::saved_with_growth(found, process).is_some() {
+        return None;
+    }
+    // A script has no line that allocates: its interpreter does.
+    if facts.processes.get(process).language == SHELL {
         return None;
     }
     let allocating = Allocating::of(found, process)?;
@@ -199,6 +203,18 @@ mod tests {
         assert_eq!(found(&installed), "");
         let own = installed.replace("/usr/bin/app", "/srv/app");
         assert!(found(&own).contains("allocation"));
+    }
+
+    #[test]
+    fn a_shell_that_allocates_for_its_script_is_refused() {
+        let stacks = [
+            (30, "malloc @libc.so.6 <- read_builtin (read.c:7) <- main (shell.c:3)"),
+            (30, "free @libc.so.6 <- read_builtin (read.c:9) <- main (shell.c:3)"),
+            (40, "read_builtin (read.c:8) <- main (shell.c:3)"),
+        ];
+        let own = computing("C", &stacks);
+        assert!(found(&own).contains("allocation"));
+        assert_eq!(found(&own.replace("/bin/app", "/bin/bash")), "");
     }
 
     #[test]

@@ -118,11 +118,11 @@ fn what(main: &Reached) -> String {
     let size = bytes(main.footprint() as u64);
     match main.stride {
         Some(stride) => format!(
-            "it uses {:.0} of the {LINE} bytes of each cache line, {} bytes apart, over {size} or more of lines",
+            "it uses {:.0} of the {LINE} bytes of each cache line, {} bytes apart, and reaches {size} of lines or more",
             main.used,
             stride.unsigned_abs(),
         ),
-        None => format!("its addresses follow no order, over {size} or more of cache lines"),
+        None => format!("its addresses follow no order, and reach {size} of cache lines or more"),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_column_of_a_matrix_is_found() {
         expect![[r#"
-            cache-misses 93 % (37..100) @ sum:5: A loop of app waited for memory for 995 µs of 1.00 ms (100 %): it uses 4 of the 64 bytes of each cache line, 4096 bytes apart, over 6.0 MiB or more of lines.
+            cache-misses 93 % (37..100) @ sum:5: A loop of app waited for memory for 995 µs of 1.00 ms (100 %): it uses 4 of the 64 bytes of each cache line, 4096 bytes apart, and reaches 6.0 MiB of lines or more.
         "#]].assert_eq(&found(&column(4096, 1000)));
     }
 
@@ -195,7 +195,7 @@ mod tests {
     fn a_list_in_random_order_is_found_and_one_in_order_is_refused() {
         let random = list(|i| scattered(i, 1 << 20) * 64);
         expect![[r#"
-            cache-misses 85 % (20..100) @ walk:5: A loop of app waited for memory for 2.50 ms of 2.50 ms (100 %): its addresses follow no order, over 1.9 MiB or more of cache lines.
+            cache-misses 85 % (20..100) @ walk:5: A loop of app waited for memory for 2.50 ms of 2.50 ms (100 %): its addresses follow no order, and reach 1.9 MiB of cache lines or more.
         "#]].assert_eq(&found(&random));
         // 4000 nodes from one sample to the next, of a million; and of a thousand, round and round.
         assert_eq!(found(&list(|i| i * 4000 % 1_000_000 * 64)), "");

@@ -21,7 +21,7 @@ pub(crate) mod zeroed;
 
 use crate::path::Path;
 use crate::timeline::kernel_stacks::{WaitsFor, is_for_recording};
-use crate::timeline::{Block, Fault, Run, Timeline, WokenBy};
+use crate::timeline::{Block, Fault, Registers, Run, Timeline, WokenBy};
 use builds::{Build, Builds};
 use call_groups::{CallGroup, CallGroupId, CallGroups, READS, WRITES};
 use call_site::{CallSite, own_frame};
@@ -77,6 +77,8 @@ pub(crate) struct Facts<'a> {
     zeroed: OnceLock<Zeroed>,
     of_stack: Vec<OnceLock<AccountId>>,
     hot_loops: Vec<OnceLock<Vec<HotLoop>>>,
+    /// By process: which of the timeline's registers are its.
+    registers: OnceLock<Vec<Vec<u32>>>,
     recording: Vec<bool>,
     judge: Judge,
 }
@@ -194,6 +196,7 @@ impl<'a> Facts<'a> {
             zeroed: OnceLock::new(),
             of_stack,
             hot_loops,
+            registers: OnceLock::new(),
             recording,
             judge,
         }
@@ -281,6 +284,22 @@ impl<'a> Facts<'a> {
     pub(crate) fn hot_loops(&self, process: ProcessId) -> &[HotLoop] {
         let loops = self.hot_loops.get(process.0 as usize);
         loops.map_or(&[], |loops| loops.get_or_init(|| hot_loops::gather(self, process)))
+    }
+
+    /// The registers at the samples of a process.
+    pub(crate) fn registers_of(&self, process: ProcessId) -> impl Iterator<Item = &Registers> {
+        let of_processes = self.registers.get_or_init(|| {
+            let mut of_processes = vec![Vec::new(); self.processes.all.len()];
+            for (index, registers) in (0..).zip(&self.timeline.registers) {
+                if let Some(of) = of_processes.get_mut(self.processes.of(registers.task).0 as usize)
+                {
+                    of.push(index);
+                }
+            }
+            of_processes
+        });
+        let of = of_processes.get(process.0 as usize).map_or(&[][..], Vec::as_slice);
+        of.iter().filter_map(|index| self.timeline.registers.get(*index as usize))
     }
 
     /// Whether a kernel stack shows the kernel's work for recording.

@@ -68,7 +68,7 @@ const LAUNCHERS: &[&str] = &[
 ];
 
 /// The language of shell scripts.
-const SHELL: &str = "shell";
+pub(crate) const SHELL: &str = "shell";
 
 /// Shells: what they start is written in a script.
 const SHELLS: &[&str] = &["sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox"];

@@ -148,10 +148,8 @@ fn own_samples<'f>(
     facts: &'f Facts<'_>,
     process: ProcessId,
 ) -> impl Iterator<Item = (&'f Registers, Ns, StackId)> {
-    let timeline = facts.timeline;
-    let own = timeline.registers.iter().filter(move |r| facts.processes.of(r.task) == process);
-    own.filter_map(move |registers| {
-        let sample = timeline.task(registers.task).samples.get(registers.sample as usize)?;
+    facts.registers_of(process).filter_map(move |registers| {
+        let sample = facts.timeline.task(registers.task).samples.get(registers.sample as usize)?;
         Some((registers, sample.at, sample.stack))
     })
 }
@@ -217,8 +215,9 @@ fn accessed(
     let own = code.access(waited, within);
     let by = if own.is_some() { waited } else { code.load_before(waited, AFTER)? };
     let access = own.or_else(|| code.access(by, within))?;
-    let since = code.instructions().iter().filter(|i| (by.0..=waited.0).contains(&i.addr));
-    let kept = |register: Reg| !since.clone().any(|i| i.writes.has(register));
+    let from = |addr: FileAddr| code.instructions().partition_point(|i| i.addr < addr.0);
+    let since = &code.instructions()[from(by)..from(FileAddr(waited.0 + 1))];
+    let kept = |register: Reg| !since.iter().any(|i| i.writes.has(register));
     let chained = access.pattern == Pattern::Chased && by == waited;
     let known = [access.memory.base, access.memory.index].into_iter().flatten().all(kept);
     (known || chained).then_some((by, access))
