@@ -158,6 +158,17 @@ pub enum Kind {
     Unknown,
 }
 
+/// A computation that takes many times as long as others.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// Of integers, by this register, or by the memory operand (none).
+    Integer(Option<Reg>),
+    /// Of floating-point numbers, likewise.
+    Float(Option<Reg>),
+    /// A square root.
+    Root,
+}
+
 /// A memory operand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Memory {

@@ -11,6 +11,7 @@ use crate::decode;
 use crate::function::Function;
 use crate::function::listing::Line;
 use crate::function::loops::Loop;
+use crate::instruction::Division;
 use crate::roles::Role;
 use deadweight_trace::ids::{ImageId, LocationId};
 use deadweight_trace::symbols::{FunctionCode, Symbols};
@@ -225,12 +226,11 @@ impl<'s> MachineCode<'s> {
             .get_or_init(|| Function::read(&self.bytes(code), &|addr| self.name(code, addr)))
     }
 
-    /// Whether the instruction at this address of a function divides or takes a root.
-    pub fn divides(&self, function: FunctionId, at: FileAddr) -> bool {
+    /// How the instruction at this address of a function divides, if it does.
+    pub fn division(&self, function: FunctionId, at: FileAddr) -> Option<Division> {
         let instructions = self.function(function).instructions();
-        let instruction = find(instructions, at.0).map(|at| &instructions[at]);
-        let code = self.bytes(self.code(function));
-        instruction.is_some_and(|instruction| decode::is_division(&code, instruction))
+        let instruction = &instructions[find(instructions, at.0)?];
+        decode::division(&self.bytes(self.code(function)), instruction)
     }
 
     /// Where in its binary a location is.

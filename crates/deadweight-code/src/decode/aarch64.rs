@@ -4,7 +4,7 @@
 //! stay unknown.
 
 use crate::abi::{Abi, Convention};
-use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
+use crate::instruction::{Division, Instruction, Kind, Memory, Reg, Registers};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Opcode, Operand, SIMDSizeCode, SizeCode};
 
@@ -122,11 +122,17 @@ fn vector(n: u16) -> Reg {
     Reg::vector(u8::try_from(n & 31).unwrap_or(31))
 }
 
-/// See [`super::is_division`].
-pub(super) fn is_division(code: &[u8]) -> bool {
+/// See [`super::division`].
+pub(super) fn division(code: &[u8]) -> Option<Division> {
     use Opcode as O;
-    let native = code.first_chunk::<4>().and_then(|word| native(word));
-    native.is_some_and(|native| matches!(native.opcode, O::UDIV | O::SDIV | O::FDIV | O::FSQRT))
+    let native = code.first_chunk::<4>().and_then(|word| native(word))?;
+    let by = value(&native.operands[2]);
+    Some(match native.opcode {
+        O::UDIV | O::SDIV => Division::Integer(by),
+        O::FDIV => Division::Float(by),
+        O::FSQRT => Division::Root,
+        _ => return None,
+    })
 }
 
 /// The register of an operand; none for the zero register.

@@ -10,7 +10,7 @@ pub(crate) mod x86;
 
 use crate::abi::Convention;
 use crate::code::Code;
-use crate::instruction::{Instruction, Reg};
+use crate::instruction::{Division, Instruction, Reg};
 use deadweight_trace::syscall::Arch;
 pub(crate) use x86::quick::Sort;
 
@@ -47,13 +47,13 @@ pub(crate) fn divisor(code: &Code<'_>, instruction: &Instruction) -> Option<Opti
     }
 }
 
-/// Whether `instruction` divides, or takes a square root: it takes many times as long as other computations.
-pub(crate) fn is_division(code: &Code<'_>, instruction: &Instruction) -> bool {
-    let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).unwrap_or(usize::MAX);
-    let bytes = code.bytes.get(at..).unwrap_or_default();
+/// How `instruction` divides, if it does.
+pub(crate) fn division(code: &Code<'_>, instruction: &Instruction) -> Option<Division> {
+    let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).ok()?;
+    let bytes = code.bytes.get(at..)?;
     match code.arch {
-        Arch::X86_64 => x86::is_division(bytes),
-        Arch::Aarch64 => aarch64::is_division(bytes),
+        Arch::X86_64 => x86::division(bytes),
+        Arch::Aarch64 => aarch64::division(bytes),
     }
 }
 

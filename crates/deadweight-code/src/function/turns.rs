@@ -113,6 +113,16 @@ impl Function {
         None
     }
 
+    /// Whether what the instruction at `addr` computes is only compared, by one of the next instructions.
+    #[must_use]
+    pub fn is_only_compared(&self, addr: FileAddr, reach: usize) -> bool {
+        let Some(at) = find(&self.instructions, addr.0) else { return false };
+        let result = self.instructions[at].writes;
+        let mut after = self.instructions[at + 1..].iter().take(reach);
+        let uses = after.find(|i| i.reads.meets(result) || i.writes.meets(result));
+        uses.is_some_and(|i| i.kind == Kind::Compare && i.reads.meets(result))
+    }
+
     /// The instructions of a function that is called in a loop, as cycles.
     #[must_use]
     pub fn cycles_of_all(&self) -> f64 {
@@ -218,7 +228,9 @@ impl Cycle<'_> {
         writers.next().copied().filter(|_| writers.next().is_none())
     }
 
-    fn is_constant(&self, register: Reg) -> bool {
+    /// Whether a register holds the same in all turns.
+    #[must_use]
+    pub fn is_constant(&self, register: Reg) -> bool {
         self.instructions().all(|i| !i.writes.has(register))
     }
 

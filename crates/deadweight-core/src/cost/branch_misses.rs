@@ -23,11 +23,14 @@
 //! In `tests/programs`: `unsorted_kinds.cpp`.
 
 use super::{Claim, Class, Inspection};
+use crate::facts::Facts;
 use crate::facts::hot_loops::{HotLoop, is_of_loops};
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::sampled_sites;
 use crate::inspect::slow_loops::{Reason, Waited, at_calls, comes_after, slow_loops, turns};
 use crate::inspect::{Draft, processes_in};
+use deadweight_code::Cycle;
+use deadweight_code::instruction::Kind;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 
@@ -95,10 +98,22 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         how: How::Estimate,
         sites: sampled_sites(facts.symbols(), &places),
         evidence,
-        remedy: "Sort or group the data by what the branch depends on; keep a list for each kind; or compute both \
-                 results and choose without a branch (a table, a mask, std::min)."
-            .into(),
+        remedy: remedy(facts, hot).into(),
     })
+}
+
+fn remedy(facts: &Facts<'_>, hot: &HotLoop) -> &'static str {
+    let by_table = |cycle: Cycle<'_>| cycle.instructions().any(|i| i.kind == Kind::Jump(None));
+    if hot.cycle(facts).is_some_and(by_table) {
+        "Sort or group the work by its kind. Where the order matters, as in an interpreter: end each case \
+         with a jump of its own to the next one, and make one case of pairs that often follow each other."
+    } else if hot.calls() {
+        "Sort or group the objects by their kind, or keep a list for each kind: then the calls of one kind follow \
+         each other."
+    } else {
+        "Sort or group the data by what the branch depends on; or compute both results and choose without a \
+         branch (a table, a mask, a minimum)."
+    }
 }
 
 #[cfg(test)]

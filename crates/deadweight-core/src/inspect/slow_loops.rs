@@ -13,11 +13,12 @@ use crate::account::AccountId;
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, own_frame};
 use crate::facts::hot_loops::memory::{LINE, PAGE, Reached};
-use crate::facts::hot_loops::{HotLoop, LoopSample};
+use crate::facts::hot_loops::{self, HotLoop, LoopSample};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::shares::{Own, samples_of};
-use deadweight_code::instruction::Kind;
+use deadweight_code::instruction::{Division, Kind, Reg};
+use deadweight_code::machine_code::FunctionId;
 use deadweight_trace::ids::StackId;
 use deadweight_trace::units::{FileAddr, Ns};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +49,10 @@ const LINES_OF_PAGE: f64 = 2.0;
 const SMALL: f64 = 0.5;
 /// So many instructions after the first one where a branch leads to begin with it.
 const AFTER: usize = 1;
+/// Inverses of so many divisors can be computed before.
+const DIVISORS: usize = 8;
+/// A root is compared within so many instructions.
+const AFTER_ROOT: usize = 6;
 /// So many instructions before a jump through a table load where it goes to.
 const BEFORE: usize = 4;
 /// A function that is called through a pointer counts from this part of the loop's samples on.
@@ -56,8 +61,8 @@ const CALLEE: f64 = 0.08;
 /// Why a loop is slow.
 #[derive(Clone, Debug)]
 pub(crate) enum Reason {
-    /// It divides.
-    Divisions,
+    /// It divides, and need not: these instructions.
+    Divisions(BTreeSet<(FunctionId, FileAddr)>),
     /// Branches and calls through pointers go where the CPU did not expect: where they lead to.
     Branches(BTreeSet<FileAddr>),
     /// It fetches memory: these accesses.
@@ -76,8 +81,9 @@ pub(crate) fn slow_loops<'f>(
 }
 
 fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
-    if hot.part(|sample| divides(facts, sample)) >= MOST {
-        return Some(Reason::Divisions);
+    let divisions = avoidable_divisions(facts, hot);
+    if hot.part(|sample| divisions.contains(&(sample.function, sample.waited))) >= MOST {
+        return Some(Reason::Divisions(divisions));
     }
     let ratio = hot.speed.map(|speed| speed.ratio());
     if ratio.is_some_and(|ratio| ratio < SLOW) {
@@ -107,9 +113,38 @@ fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     (part(&far) >= MUCH).then_some(Reason::Memory(far))
 }
 
-/// Whether a sample waited for a division or a root.
-pub(crate) fn divides(facts: &Facts<'_>, sample: &LoopSample) -> bool {
-    facts.machine.divides(sample.function, sample.waited)
+/// The divisions in a loop that another computation could replace: the divisor is the same in all turns, or one of a few,
+/// so that inverses can be computed before; or a root is only compared, as its square could be.
+fn avoidable_divisions(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<(FunctionId, FileAddr)> {
+    let places: BTreeSet<_> = hot.samples.iter().map(|s| (s.function, s.waited)).collect();
+    places.into_iter().filter(|(function, at)| is_avoidable(facts, hot, *function, *at)).collect()
+}
+
+fn is_avoidable(facts: &Facts<'_>, hot: &HotLoop, function: FunctionId, at: FileAddr) -> bool {
+    let machine = &facts.machine;
+    let Some(division) = machine.division(function, at) else { return false };
+    let code = machine.function(function);
+    let cycle = hot.cycle(facts).filter(|_| function == hot.function);
+    let same = |register: Reg| cycle.is_some_and(|cycle| cycle.is_constant(register));
+    let there = || hot.samples.iter().filter(|s| (s.function, s.waited) == (function, at));
+    let few = |of: &dyn Fn(&LoopSample) -> Option<u64>| {
+        let values: BTreeSet<_> = there().map(of).collect();
+        values.len() <= DIVISORS && !values.contains(&None)
+    };
+    match division {
+        Division::Integer(Some(register)) => {
+            same(register) || few(&|s| s.general.get(register.index()).copied())
+        }
+        Division::Float(Some(register)) => same(register),
+        Division::Integer(None) | Division::Float(None) => {
+            let memory = code.access(at, None).map(|access| access.memory);
+            memory.is_some_and(|m| {
+                let parts = [m.base, m.index].into_iter().flatten();
+                parts.clone().all(same) || few(&|s| hot_loops::address(&m, &s.general))
+            })
+        }
+        Division::Root => code.is_only_compared(at, AFTER_ROOT),
+    }
 }
 
 /// Where the branches of a loop lead to: those in it, jumps through tables, and calls through a pointer that reach

@@ -6,7 +6,7 @@ pub(crate) mod quick;
 pub(crate) mod rewrite;
 
 use crate::abi::{Abi, Convention};
-use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
+use crate::instruction::{Division, Instruction, Kind, Memory, Reg, Registers};
 use iced_x86::{
     Decoder, DecoderOptions, FastFormatter, FlowControl, InstructionInfoFactory,
     InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
@@ -76,38 +76,18 @@ pub(super) fn divisor(code: &[u8]) -> Option<Option<Reg>> {
     matches!(native.mnemonic(), Mnemonic::Div | Mnemonic::Idiv).then(|| operand(&native, 0))
 }
 
-/// See [`super::is_division`].
-pub(super) fn is_division(code: &[u8]) -> bool {
+/// See [`super::division`].
+pub(super) fn division(code: &[u8]) -> Option<Division> {
     use Mnemonic as M;
     let native = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).decode();
-    matches!(
-        native.mnemonic(),
-        M::Div
-            | M::Idiv
-            | M::Divss
-            | M::Divsd
-            | M::Divps
-            | M::Divpd
-            | M::Vdivss
-            | M::Vdivsd
-            | M::Vdivps
-            | M::Vdivpd
-            | M::Fdiv
-            | M::Fdivp
-            | M::Fdivr
-            | M::Fdivrp
-            | M::Fidiv
-            | M::Fidivr
-            | M::Sqrtss
-            | M::Sqrtsd
-            | M::Sqrtps
-            | M::Sqrtpd
-            | M::Vsqrtss
-            | M::Vsqrtsd
-            | M::Vsqrtps
-            | M::Vsqrtpd
-            | M::Fsqrt
-    )
+    Some(match native.mnemonic() {
+        M::Div | M::Idiv => Division::Integer(operand(&native, 0)),
+        M::Divss | M::Divsd | M::Divps | M::Divpd => Division::Float(operand(&native, 1)),
+        M::Vdivss | M::Vdivsd | M::Vdivps | M::Vdivpd => Division::Float(operand(&native, 2)),
+        M::Sqrtss | M::Sqrtsd | M::Sqrtps | M::Sqrtpd | M::Vsqrtss | M::Vsqrtsd => Division::Root,
+        M::Vsqrtps | M::Vsqrtpd => Division::Root,
+        _ => return None,
+    })
 }
 
 /// The instruction at the start of `code` as text; none if there is none.

@@ -224,7 +224,7 @@ fn accessed(
 }
 
 /// The address of an operand; none for storage of the thread, the stack, and fixed addresses.
-fn address(memory: &Memory, general: &[u64; 32]) -> Option<u64> {
+pub(crate) fn address(memory: &Memory, general: &[u64; 32]) -> Option<u64> {
     /// Nothing is mapped below: null pointers at the ends of lists.
     const LOWEST: u64 = 1 << 16;
     if memory.thread_local || memory.base.is_none() && memory.index.is_none() {
