@@ -115,8 +115,9 @@ fn distinct_paths(group: &CallGroup) -> Option<u64> {
 /// Whether the paths of a process's calls are known themselves, not by their addresses.
 pub(crate) fn knows_paths(facts: &Facts<'_>, process: ProcessId) -> bool {
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
-    let mut by_path = groups.filter(|group| BY_PATH.contains(&group.name) && !group.starting);
-    by_path.all(|group| distinct_paths(group).is_some())
+    let by_path = groups.filter(|group| BY_PATH.contains(&group.name) && !group.starting);
+    let known: Vec<bool> = by_path.map(|group| distinct_paths(group).is_some()).collect();
+    !known.is_empty() && known.iter().all(|known| *known)
 }
 
 /// How many paths were opened how often, as evidence, if that is known.
