@@ -153,6 +153,18 @@ fn time_in(facts: &Facts<'_>, hot: &HotLoop) -> f64 {
     inside as f64 / all.max(inside).max(1) as f64
 }
 
+/// How far the values at samples of one thread are from each other, at most.
+fn way(samples: &[LoopSample], values: &[f64]) -> f64 {
+    let (mut widest, mut from) = (0.0_f64, 0);
+    for run in samples.chunk_by(|a, b| a.task == b.task) {
+        let of = &values[from..from + run.len()];
+        let (low, high) = of.iter().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
+        widest = widest.max(high - low);
+        from += run.len();
+    }
+    widest
+}
+
 /// The time of a turn in ns by these counters, innermost first.
 fn turn(samples: &[LoopSample], counters: &[Counter], period: u64) -> Option<f64> {
     let values: Option<Vec<Vec<f64>>> = samples
@@ -162,14 +174,12 @@ fn turn(samples: &[LoopSample], counters: &[Counter], period: u64) -> Option<f64
     let values = values?;
     let mut weights = vec![1.0];
     for level in 0..counters.len() - 1 {
-        let of = || values.iter().map(|v| v[level]);
-        let (low, high) = (of().fold(f64::MAX, f64::min), of().fold(f64::MIN, f64::max));
-        weights.push(weights[level] * (high - low + 1.0));
+        let of: Vec<f64> = values.iter().map(|v| v[level]).collect();
+        weights.push(weights[level] * (way(samples, &of) + 1.0));
     }
     let position = |v: &Vec<f64>| -> f64 { v.iter().zip(&weights).map(|(v, w)| v * w).sum() };
     let positions: Vec<f64> = values.iter().map(position).collect();
-    let (low, high) =
-        positions.iter().fold((f64::MAX, f64::MIN), |(l, h), p| (l.min(*p), h.max(*p)));
+    let whole = way(samples, &positions);
     let mut turns = Vec::new();
     let mut steps = Vec::new();
     let mut pairs = 0_usize;
@@ -190,7 +200,7 @@ fn turn(samples: &[LoopSample], counters: &[Counter], period: u64) -> Option<f64
     }
     steps.sort_by(f64::total_cmp);
     let most = if counters.len() > 1 { OF_SEVERAL } else { OF_ITS_WAY };
-    if steps[steps.len() / 2] > most * (high - low) {
+    if steps[steps.len() / 2] > most * whole {
         return None;
     }
     turns.sort_by(f64::total_cmp);
