@@ -269,7 +269,7 @@ fn what_does_not_fit_into_a_ring_is_counted() {
 #[test]
 fn a_wait_has_its_switch_its_kernel_stack_and_who_ended_it() {
     let Some(mut output) = Output::new() else { return };
-    let (mut reader, writer) = std::io::pipe().unwrap();
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
     // The number of the call that the thread is blocked in. It may block elsewhere before.
     let call = format!("/proc/self/task/{}/syscall", own_tid());
     let read = format!("{} ", libc::SYS_read);
@@ -277,10 +277,11 @@ fn a_wait_has_its_switch_its_kernel_stack_and_who_ended_it() {
         while !std::fs::read_to_string(&call).unwrap().starts_with(&read) {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        drop(writer);
+        // Not a close: a process that another test forks at this moment has the descriptor too.
+        assert_eq!(std::io::Write::write(&mut writer, &[7]).unwrap(), 1);
         own_tid()
     });
-    assert_eq!(std::io::Read::read(&mut reader, &mut [0]).unwrap(), 0);
+    assert_eq!(std::io::Read::read(&mut reader, &mut [0]).unwrap(), 1);
     let waker = child.join().unwrap();
     let offsets = output.schema.offsets;
     let (mut waits, mut wakes) = (0, 0);
