@@ -305,16 +305,23 @@ fn a_task_that_left_its_cpu_has_no_records_there() {
     // Its stack is taken at each of these waits, after the switch; then the CPU may be idle.
     (0..12).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(8)));
     let offsets = output.schema.offsets;
-    let (mut off, mut waits, mut wrong) = (false, 0, 0);
+    // The task may move: then its records are in several rings.
+    let mut records = Vec::new();
     output.take_all(|record| {
         let Body::Sample(sample) = &record.body else { return };
-        let (is_own, state) = (record.task == own_tid(), sample.raw_u64(offsets.prev_state));
-        match sample.role {
-            Role::Switch if is_own => (off, waits) = (true, waits + u32::from(state == Some(1))),
-            Role::Switch if sample.raw_u32(offsets.next_pid) == Some(own_tid()) => off = false,
+        let next = sample.raw_u32(offsets.next_pid) == Some(own_tid());
+        let waits = sample.raw_u64(offsets.prev_state) == Some(1);
+        records.push((record.at, sample.role, record.task == own_tid(), next, waits));
+    });
+    records.sort_by_key(|record| record.0);
+    let (mut off, mut waits, mut wrong) = (false, 0, 0);
+    for (_, role, is_own, is_next, waiting) in records {
+        match role {
+            Role::Switch if is_own => (off, waits) = (true, waits + u32::from(waiting)),
+            Role::Switch if is_next => off = false,
             Role::Timer | Role::TimerEnd | Role::Fault if is_own => wrong += u32::from(off),
             _ => {}
         }
-    });
+    }
     assert!(waits >= 12 && wrong == 0, "{waits} {wrong}");
 }
