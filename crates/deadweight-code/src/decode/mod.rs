@@ -10,7 +10,7 @@ pub(crate) mod x86;
 
 use crate::abi::Convention;
 use crate::code::Code;
-use crate::instruction::{Division, Instruction, Reg};
+use crate::instruction::{Division, Instruction};
 use deadweight_trace::syscall::Arch;
 pub(crate) use x86::quick::Sort;
 
@@ -37,20 +37,10 @@ pub(crate) fn quick(code: &[u8], addr: u64) -> Option<(usize, Sort)> {
     x86::quick::step(code, addr)
 }
 
-/// What `instruction` divides an integer by: a register, or a value in memory (none). None if it divides nothing.
-pub(crate) fn divisor(code: &Code<'_>, instruction: &Instruction) -> Option<Option<Reg>> {
-    let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).ok()?;
-    let bytes = code.bytes.get(at..)?.get(..usize::from(instruction.len))?;
-    match code.arch {
-        Arch::X86_64 => x86::divisor(bytes),
-        Arch::Aarch64 => None,
-    }
-}
-
 /// How `instruction` divides, if it does.
 pub(crate) fn division(code: &Code<'_>, instruction: &Instruction) -> Option<Division> {
     let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).ok()?;
-    let bytes = code.bytes.get(at..)?;
+    let bytes = code.bytes.get(at..)?.get(..usize::from(instruction.len))?;
     match code.arch {
         Arch::X86_64 => x86::division(bytes),
         Arch::Aarch64 => aarch64::division(bytes),

@@ -3,8 +3,8 @@
 //! A loop is a jump back to an instruction that every path to the jump passes, with all code that leads to the jump from
 //! there. So a jump back from cold code behind a function's hot part makes no loop. Code without a known way to it
 //! (landing pads) is in no loop. The targets of a jump through a register are not known: they are the blocks behind it
-//! that nothing else leads to, up to the next such jump; of that one if they lead back to it, and not to the former. Loops with two entries are not found. For the instructions of
-//! one loop see [`super::loops`].
+//! that nothing else leads to, up to the next such jump; of that one if they lead back to it, and not to the former.
+//! Loops with two entries are not found. For the instructions of one loop see [`super::loops`].
 
 use crate::instruction::{Instruction, Kind};
 use std::collections::BTreeSet;
@@ -40,11 +40,14 @@ impl NaturalLoop {
 
 /// The loop depth of each instruction: 0 outside of loops. Arguments as for [`loops`].
 pub(crate) fn depths(instructions: &[Instruction], entered: &[bool], resumes: bool) -> Vec<u32> {
-    let mut depths = vec![0; instructions.len()];
-    for each in loops(instructions, entered, resumes) {
-        each.members.iter().for_each(|at| depths[*at] += 1);
+    let Some(graph) = Graph::with_loops(instructions, entered) else {
+        return vec![0; instructions.len()];
+    };
+    let mut of_block = vec![0; graph.next.len()];
+    for blocks in graph.loops(resumes).unwrap_or_default() {
+        blocks.members.iter().for_each(|block| of_block[*block] += 1);
     }
-    depths
+    graph.block_of.iter().map(|block| of_block[*block]).collect()
 }
 
 /// The natural loops of a function. `entered` as in [`super::Function`]. `resumes`: the first instruction is also where
@@ -54,11 +57,7 @@ pub(crate) fn loops(
     entered: &[bool],
     resumes: bool,
 ) -> Vec<NaturalLoop> {
-    let jumps_back = |i: &Instruction| i.target().is_some_and(|to| to <= i.addr);
-    if !instructions.iter().any(jumps_back) {
-        return Vec::new();
-    }
-    let graph = Graph::of(instructions, entered);
+    let Some(graph) = Graph::with_loops(instructions, entered) else { return Vec::new() };
     let all = graph.loops(resumes).unwrap_or_default();
     all.iter().map(|blocks| graph.instructions_of(blocks, &all)).collect()
 }
@@ -80,6 +79,12 @@ struct Graph {
 }
 
 impl Graph {
+    /// None if no jump goes back: there is no loop.
+    fn with_loops(instructions: &[Instruction], entered: &[bool]) -> Option<Self> {
+        let jumps_back = |i: &Instruction| i.target().is_some_and(|to| to <= i.addr);
+        instructions.iter().any(jumps_back).then(|| Self::of(instructions, entered))
+    }
+
     fn of(instructions: &[Instruction], entered: &[bool]) -> Self {
         let mut block_of = Vec::with_capacity(instructions.len());
         let mut count = 0;
@@ -197,20 +202,35 @@ impl Graph {
                     open.extend(&self.before[block]);
                 }
             }
-            let mut always = Vec::new();
-            for block in members.iter().copied() {
-                let mut all = true;
-                for from in back.iter().copied() {
-                    all &= dominates(block, from, &dominators, &number, &mut steps)?;
-                }
-                if all {
-                    always.push(block);
-                }
-            }
-            always.sort_unstable_by_key(|block| number[*block]);
+            let always = self.on_all_ways(head, &back, &dominators, &mut steps)?;
             found.push(Blocks { head, members, always });
         }
         Some(found)
+    }
+
+    /// The blocks that every way from `head` to the blocks that lead back to it passes, in order; none if the search takes
+    /// too long.
+    fn on_all_ways(
+        &self,
+        head: usize,
+        back: &[usize],
+        dominators: &[usize],
+        steps: &mut usize,
+    ) -> Option<Vec<usize>> {
+        let mut common: Option<Vec<usize>> = None;
+        for from in back {
+            let mut up = vec![*from];
+            while let Some(block) = up.last().copied().filter(|block| *block != head) {
+                *steps = steps.checked_sub(1)?;
+                up.push(dominators[block]);
+            }
+            up.reverse();
+            // From the head on, as far as both go the same way.
+            let shared = common.iter().flatten().zip(&up).take_while(|(a, b)| a == b).count();
+            up.truncate(if common.is_some() { shared } else { up.len() });
+            common = Some(up);
+        }
+        common
     }
 
     /// The blocks that the entry leads to, each before those that it dominates.

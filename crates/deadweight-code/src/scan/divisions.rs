@@ -5,7 +5,7 @@
 
 use super::Scan;
 use crate::decode;
-use crate::instruction::Kind;
+use crate::instruction::{Division, Kind};
 
 /// How far back the constant in a register is searched.
 const LOOK_BACK: usize = 64;
@@ -13,7 +13,8 @@ const LOOK_BACK: usize = 64;
 /// Whether instruction `at` divides by a variable.
 pub(super) fn by_variable(scan: &Scan<'_, '_>, at: usize) -> bool {
     let instructions = &scan.function.instructions;
-    let Some(divisor) = decode::divisor(scan.code, &instructions[at]) else { return false };
+    let division = decode::division(scan.code, &instructions[at]);
+    let Some(Division::Integer(divisor)) = division else { return false };
     let Some(register) = divisor else { return true };
     let mut before = instructions[..at].iter().rev().take(LOOK_BACK);
     let sets = before.find(|i| i.writes.has(register));

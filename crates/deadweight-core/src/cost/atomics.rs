@@ -136,10 +136,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
-    if false_sharing::explains(facts, process, account) {
-        return None;
-    }
-    if share.ns.share_of(net) < LARGE {
+    if share.ns.share_of(net) < LARGE || false_sharing::explains(facts, process, account) {
         return None;
     }
     let purpose = main_purpose(found, &share);

@@ -24,11 +24,12 @@
 
 use super::{Claim, Class, Inspection};
 use crate::facts::Facts;
+use crate::facts::hot_loops::reason::{Reason, comes_after};
 use crate::facts::hot_loops::{HotLoop, is_of_loops};
 use crate::facts::processes::ProcessId;
+use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::inspect::slow_loops::{Reason, Waited, at_calls, comes_after, slow_loops, turns};
-use crate::inspect::{Draft, processes_in};
+use crate::inspect::slow_loops::{SlowLoops, Waited, at_calls, turns};
 use deadweight_code::Cycle;
 use deadweight_code::instruction::Kind;
 use deadweight_report::report::How;
@@ -49,28 +50,26 @@ const LARGE: f64 = 0.08;
 const GUESSED: (f64, f64, f64) = (2.0, 1.3, 0.8);
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let processes = processes_in(found.wall.entries.iter()).into_iter();
-    processes.filter_map(|process| draft(found, process)).collect()
+    found.drafts_of_all(draft)
 }
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
-    let mut loops = Vec::new();
-    for (hot, reason) in slow_loops(facts, process) {
-        if let Reason::Branches(ways) = reason {
-            loops.push((hot, ways));
-        }
-    }
-    let samples = loops.iter().flat_map(|(hot, _)| &hot.samples);
-    let waited = Waited::of(found, process, samples, is_of_loops, |_| true)?;
-    let (hot, ways) = loops.iter().max_by_key(|(hot, _)| hot.samples.len())?;
-    let ratio = hot.speed.map(|speed| speed.ratio())?;
+    let loops = SlowLoops::of(found, process, |why| match why {
+        Reason::Branches(ways) => Some(ways),
+        _ => None,
+    })?;
+    let waited = Waited::of(found, process, loops.samples(), is_of_loops, |_| true)?;
+    let (hot, ways) = loops.hottest()?;
+    // Of several loops, the least.
+    let ratios = loops.all.iter().filter_map(|(hot, _)| Some(hot.speed?.ratio()));
+    let ratio = ratios.min_by(f64::total_cmp)?;
     let saved = |guessed: f64| waited.ns.part(1.0 - guessed / ratio);
     if saved(GUESSED.1).share_of(net) < LARGE {
         return None;
     }
-    let all: Vec<&HotLoop> = loops.iter().map(|(hot, _)| *hot).collect();
+    let all: Vec<&HotLoop> = loops.all.iter().map(|(hot, _)| *hot).collect();
     let places = at_calls(&waited.places, &all);
     let behind = hot.part(|sample| comes_after(facts, ways, sample));
     let mut evidence = vec![format!(
@@ -85,9 +84,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         process,
         title: "a loop whose branches cannot be guessed".into(),
         text: format!(
-            "A loop of {} took {} of {} ({}), {ratio:.1} times as long as its instructions need: its branches go \
-             where the CPU does not expect.",
-            facts.name(process),
+            "{} took {} of {} ({}), {ratio:.1} times as long as the instructions need: the branches go where the \
+             CPU does not expect.",
+            loops.name(&facts.name(process)),
             time(waited.ns),
             time(net),
             percent(waited.ns, net),

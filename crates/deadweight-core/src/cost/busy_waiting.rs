@@ -32,8 +32,8 @@ use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, add};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::{CpuHolder, holders};
 use crate::timeline::Run;
 use asking::Asking;
@@ -68,8 +68,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let processes = processes_in(found.wall.entries.iter()).into_iter();
-    processes.filter_map(|process| draft(found, process)).collect()
+    found.drafts_of_all(draft)
 }
 
 /// Whether a thread waits busily for most of its time, in its own code.

@@ -33,12 +33,12 @@
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, add};
+use crate::facts::hot_loops::reason::Reason;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::hot_code::hot_code;
 use crate::inspect::shares::{Share, sampled_sites, samples_of};
-use crate::inspect::slow_loops::{Reason, slow_loops};
 use deadweight_code::Role;
 use deadweight_code::machine_code::{FunctionId, SmallCallee};
 use deadweight_report::report::How;
@@ -172,8 +172,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
     // A call through a pointer whose target cannot be guessed is no call that a compiler could inline.
-    let mut slow = slow_loops(facts, process);
-    if slow.any(|(hot, why)| matches!(why, Reason::Branches(_)) && hot.calls()) {
+    let mut hot = facts.hot_loops(process).iter();
+    if hot.any(|hot| matches!(hot.reason, Some(Reason::Branches(_))) && hot.calls()) {
         return None;
     }
     let functions = functions(found, &share, process);

@@ -23,11 +23,12 @@
 //! In `tests/programs`: `divides.c`.
 
 use super::{Claim, Class, Inspection};
+use crate::facts::hot_loops::reason::Reason;
 use crate::facts::hot_loops::{LoopSample, is_of_loops};
 use crate::facts::processes::ProcessId;
+use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::inspect::slow_loops::{Reason, Waited, slow_loops, turns};
-use crate::inspect::{Draft, processes_in};
+use crate::inspect::slow_loops::{SlowLoops, Waited, turns};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 
@@ -46,27 +47,24 @@ const LARGE: f64 = 0.1;
 const SAVED: (f64, f64, f64) = (0.3, 0.65, 0.85);
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let processes = processes_in(found.wall.entries.iter()).into_iter();
-    processes.filter_map(|process| draft(found, process)).collect()
+    found.drafts_of_all(draft)
 }
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
-    let mut loops = Vec::new();
-    for (hot, reason) in slow_loops(facts, process) {
-        if let Reason::Divisions(places) = reason {
-            loops.push((hot, places));
-        }
-    }
-    let samples = loops.iter().flat_map(|(hot, _)| &hot.samples);
-    let divides =
-        |s: &LoopSample| loops.iter().any(|(_, places)| places.contains(&(s.function, s.waited)));
-    let waited = Waited::of(found, process, samples, is_of_loops, divides)?;
+    let loops = SlowLoops::of(found, process, |why| match why {
+        Reason::Divisions(places) => Some(places),
+        _ => None,
+    })?;
+    let divides = |s: &LoopSample| {
+        loops.all.iter().any(|(_, places)| places.contains(&(s.function, s.waited)))
+    };
+    let waited = Waited::of(found, process, loops.samples(), is_of_loops, divides)?;
     if waited.ns.share_of(net) < LARGE {
         return None;
     }
-    let (hot, _) = loops.iter().max_by_key(|(hot, _)| hot.samples.len())?;
+    let (hot, _) = loops.hottest()?;
     let mut evidence = vec![format!(
         "{:.0} % of the loop's {} samples come just after a division or a root",
         hot.part(divides) * 100.0,
@@ -79,8 +77,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         process,
         title: "a loop that divides".into(),
         text: format!(
-            "A loop of {} spent {} of {} ({}) in divisions or square roots.",
-            facts.name(process),
+            "{} spent {} of {} ({}) in divisions or square roots.",
+            loops.name(&facts.name(process)),
             time(waited.ns),
             time(net),
             percent(waited.ns, net),

@@ -25,10 +25,11 @@
 
 use super::{Claim, Class, Inspection};
 use crate::facts::hot_loops::is_of_loops;
+use crate::facts::hot_loops::reason::Reason;
 use crate::facts::processes::ProcessId;
+use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::inspect::slow_loops::{Reason, Waited, slow_loops, turns};
-use crate::inspect::{Draft, processes_in};
+use crate::inspect::slow_loops::{SlowLoops, Waited, turns};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 
@@ -46,28 +47,24 @@ const LARGE: f64 = 0.08;
 const SAVED: (f64, f64, f64) = (0.1, 0.45, 0.8);
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let processes = processes_in(found.wall.entries.iter()).into_iter();
-    processes.filter_map(|process| draft(found, process)).collect()
+    found.drafts_of_all(draft)
 }
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
-    let mut loops = Vec::new();
-    for (hot, reason) in slow_loops(facts, process) {
-        if let Reason::Pages(reached) = reason {
-            loops.push((hot, reached));
-        }
-    }
-    let samples = loops.iter().flat_map(|(hot, _)| &hot.samples);
-    let sparse = |by| loops.iter().any(|(_, reached)| reached.iter().any(|r| r.by == by));
-    let waited = Waited::of(found, process, samples, is_of_loops, |s| {
+    let loops = SlowLoops::of(found, process, |why| match why {
+        Reason::Pages(reached) => Some(reached),
+        _ => None,
+    })?;
+    let sparse = |by| loops.all.iter().any(|(_, reached)| reached.iter().any(|r| r.by == by));
+    let waited = Waited::of(found, process, loops.samples(), is_of_loops, |s| {
         s.access.is_some_and(|a| sparse(a.by))
     })?;
     if waited.ns.share_of(net) < LARGE {
         return None;
     }
-    let (hot, reached) = loops.iter().max_by_key(|(hot, _)| hot.samples.len())?;
+    let (hot, reached) = loops.hottest()?;
     let main = reached.first()?;
     let mut evidence = vec![format!(
         "{} of the loop's {} samples wait behind this access; their registers give its address; its pages of \
@@ -82,9 +79,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         process,
         title: "a loop touches many small pages at random".into(),
         text: format!(
-            "A loop of {} waited for {} of {} ({}) at memory on {:.0} or more pages, with about {:.1} cache lines \
+            "{} waited for {} of {} ({}) at memory on {:.0} or more pages, with about {:.1} cache lines \
              of each: more pages than the CPU keeps the places of.",
-            facts.name(process),
+            loops.name(&facts.name(process)),
             time(waited.ns),
             time(net),
             percent(waited.ns, net),

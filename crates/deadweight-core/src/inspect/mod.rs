@@ -50,6 +50,15 @@ impl Inspection<'_, '_> {
         let processes = processes_in(self.wall.in_account(account)).into_iter();
         processes.filter_map(|process| draft(self, account, process)).collect()
     }
+
+    /// The drafts of a class without an account, for each process with time on the path.
+    pub(crate) fn drafts_of_all(
+        &self,
+        draft: impl Fn(&Self, ProcessId) -> Option<Draft>,
+    ) -> Vec<Draft> {
+        let processes = processes_in(self.wall.entries.iter()).into_iter();
+        processes.filter_map(|process| draft(self, process)).collect()
+    }
 }
 
 /// A draft of a finding: times are of the traced run.

@@ -108,7 +108,7 @@ fn distinct_paths(group: &CallGroup) -> Option<u64> {
         return None;
     }
     // A relative path is one of the folder before it.
-    let paths: BTreeSet<_> = group.questions.iter().map(|args| args[..=at].to_vec()).collect();
+    let paths: BTreeSet<&[u64]> = group.questions.iter().map(|args| &args[..=at]).collect();
     u64::try_from(paths.len()).ok()
 }
 

@@ -1,220 +1,56 @@
-//! Why a hot loop is slow, from the registers at its samples: one reason for each loop, the strongest.
+//! Findings about slow loops: what the classes of such loops share.
 //!
-//! - In: hot loops, with the speed and the memory of each.
-//! - Out: [`Reason`]s, and the time on the path of the samples that show one.
+//! - In: hot loops with their reasons.
+//! - Out: the time on the path of the samples that show one, and words for it.
 //! - Must not know: what to do about it. Each reason has its class.
-//!
-//! Samples wait for what is slow: a loop that waits for memory has most of its samples behind a few loads; one that
-//! guesses wrong has them where its branches lead to. Where registers count the turns, a loop that takes hardly longer
-//! than its instructions need is not slow, whatever its samples wait for. Reasons overlap (a tree that is searched at
-//! random misses caches, pages and branches), so they are not added: the loss is one.
 
 use crate::account::AccountId;
-use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, own_frame};
-use crate::facts::hot_loops::memory::{LINE, PAGE, Reached};
-use crate::facts::hot_loops::{self, HotLoop, LoopSample};
+use crate::facts::hot_loops::reason::Reason;
+use crate::facts::hot_loops::{HotLoop, LoopSample};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::shares::{Own, samples_of};
-use deadweight_code::instruction::{Division, Kind, Reg};
-use deadweight_code::machine_code::FunctionId;
+use deadweight_report::wording::things;
 use deadweight_trace::ids::StackId;
-use deadweight_trace::units::{FileAddr, Ns};
-use std::collections::{BTreeMap, BTreeSet};
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
 
-/// A loop is slow if a turn takes this many times as long as its instructions need. Sixteen pairs of programs were
-/// apart here: 0.8 to 1.9 without a cause, from 3.5 on with one.
-pub(crate) const SLOW: f64 = 2.5;
-/// Wrong guesses alone make a turn at most so many times as long: 20 cycles for each of a few instructions.
-const GUESSES: f64 = 25.0;
-/// The part of a loop's samples that show its reason.
-const MOST: f64 = 0.5;
-/// The same for memory, where what comes after a load waits too.
-const MUCH: f64 = 0.4;
-/// A loop that waits for memory at random as well is no matter of branches only.
-const SOME: f64 = 0.3;
-/// Bytes of each line of 64: a loop that uses no more of them fetches mostly what it does not use.
-const FEW_BYTES: f64 = 26.0;
-/// Where the size of the second cache is not known.
-const SECOND_CACHE: u64 = 1 << 20;
-/// Where the size of the third cache is not known.
-const THIRD_CACHE: u64 = 32 << 20;
-/// Pages of 4 KiB that a CPU finds without a walk: 2048 entries of its second TLB (AMD Zen 2 to 4; Intel has 1536 to
-/// 2048), twice.
-const PAGES: f64 = 4096.0;
-/// A page of which at most so many lines are used is there for little.
-const LINES_OF_PAGE: f64 = 2.0;
-/// A sampled page that was faulted in by itself is a small one.
-const SMALL: f64 = 0.5;
-/// So many instructions after the first one where a branch leads to begin with it.
-const AFTER: usize = 1;
-/// Inverses of so many divisors can be computed before.
-const DIVISORS: usize = 8;
-/// A root is compared within so many instructions.
-const AFTER_ROOT: usize = 6;
-/// So many instructions before a jump through a table load where it goes to.
-const BEFORE: usize = 4;
-/// A function that is called through a pointer counts from this part of the loop's samples on.
-const CALLEE: f64 = 0.08;
-
-/// Why a loop is slow.
-#[derive(Clone, Debug)]
-pub(crate) enum Reason {
-    /// It divides, and need not: these instructions.
-    Divisions(BTreeSet<(FunctionId, FileAddr)>),
-    /// Branches and calls through pointers go where the CPU did not expect: where they lead to.
-    Branches(BTreeSet<FileAddr>),
-    /// It fetches memory: these accesses.
-    Memory(Vec<Reached>),
-    /// It uses little of each of many pages: these accesses.
-    Pages(Vec<Reached>),
+/// The loops of a process that are slow for one kind of reason.
+pub(crate) struct SlowLoops<'f, T> {
+    /// Each with what the reason says.
+    pub(crate) all: Vec<(&'f HotLoop, &'f T)>,
 }
 
-/// The hot loops of a process that are slow, each with its reason.
-pub(crate) fn slow_loops<'f>(
-    facts: &'f Facts<'_>,
-    process: ProcessId,
-) -> impl Iterator<Item = (&'f HotLoop, Reason)> {
-    let loops = facts.hot_loops(process).iter();
-    loops.filter_map(|hot| Some((hot, reason(facts, hot)?)))
-}
+impl<'f, T> SlowLoops<'f, T> {
+    /// Those whose reason `is` of that kind; none if there are none.
+    pub(crate) fn of(
+        found: &Inspection<'f, '_>,
+        process: ProcessId,
+        is: fn(&'f Reason) -> Option<&'f T>,
+    ) -> Option<Self> {
+        let loops = found.facts.hot_loops(process).iter();
+        let all: Vec<_> = loops.filter_map(|hot| Some((hot, is(hot.reason.as_ref()?)?))).collect();
+        (!all.is_empty()).then_some(Self { all })
+    }
 
-fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
-    let divisions = avoidable_divisions(facts, hot);
-    if hot.part(|sample| divisions.contains(&(sample.function, sample.waited))) >= MOST {
-        return Some(Reason::Divisions(divisions));
+    /// All of their samples.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = &'f LoopSample> {
+        self.all.iter().flat_map(|(hot, _)| &hot.samples)
     }
-    let ratio = hot.speed.map(|speed| speed.ratio());
-    if ratio.is_some_and(|ratio| ratio < SLOW) {
-        return None;
-    }
-    let part = |of: &[Reached]| {
-        of.iter().map(|reached| reached.samples).sum::<usize>() as f64 / hot.samples.len() as f64
-    };
-    let sparse: Vec<Reached> =
-        hot.reached.iter().filter(|reached| is_sparse(facts, reached)).cloned().collect();
-    let far: Vec<Reached> =
-        hot.reached.iter().filter(|reached| is_far(facts, reached)).cloned().collect();
-    let at_random: Vec<Reached> = far.iter().filter(|reached| !reached.in_order).cloned().collect();
-    let ways = ways(facts, hot);
-    let before = before_tables(facts, hot);
-    let surprised = hot.part(|sample| {
-        let own = sample.function == hot.function && before.contains(&sample.waited);
-        own || comes_after(facts, &ways, sample)
-    });
-    let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
-    if by_guesses && surprised >= MOST && part(&at_random) < SOME {
-        return Some(Reason::Branches(ways));
-    }
-    if part(&sparse) >= MUCH {
-        return Some(Reason::Pages(sparse));
-    }
-    (part(&far) >= MUCH).then_some(Reason::Memory(far))
-}
 
-/// The divisions in a loop that another computation could replace: the divisor is the same in all turns, or one of a few,
-/// so that inverses can be computed before; or a root is only compared, as its square could be.
-fn avoidable_divisions(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<(FunctionId, FileAddr)> {
-    let places: BTreeSet<_> = hot.samples.iter().map(|s| (s.function, s.waited)).collect();
-    places.into_iter().filter(|(function, at)| is_avoidable(facts, hot, *function, *at)).collect()
-}
+    /// The one with most samples.
+    pub(crate) fn hottest(&self) -> Option<(&'f HotLoop, &'f T)> {
+        self.all.iter().copied().max_by_key(|(hot, _)| hot.samples.len())
+    }
 
-fn is_avoidable(facts: &Facts<'_>, hot: &HotLoop, function: FunctionId, at: FileAddr) -> bool {
-    let machine = &facts.machine;
-    let Some(division) = machine.division(function, at) else { return false };
-    let code = machine.function(function);
-    let cycle = hot.cycle(facts).filter(|_| function == hot.function);
-    let same = |register: Reg| cycle.is_some_and(|cycle| cycle.is_constant(register));
-    let there = || hot.samples.iter().filter(|s| (s.function, s.waited) == (function, at));
-    let few = |of: &dyn Fn(&LoopSample) -> Option<u64>| {
-        let values: BTreeSet<_> = there().map(of).collect();
-        values.len() <= DIVISORS && !values.contains(&None)
-    };
-    match division {
-        Division::Integer(Some(register)) => {
-            same(register) || few(&|s| s.general.get(register.index()).copied())
+    /// "A loop of app", "3 loops of app".
+    pub(crate) fn name(&self, process: &str) -> String {
+        match self.all.len() {
+            1 => format!("A loop of {process}"),
+            count => format!("{} of {process}", things(count as u64, "loop")),
         }
-        Division::Float(Some(register)) => same(register),
-        Division::Integer(None) | Division::Float(None) => {
-            let memory = code.access(at, None).map(|access| access.memory);
-            memory.is_some_and(|m| {
-                let parts = [m.base, m.index].into_iter().flatten();
-                parts.clone().all(same) || few(&|s| hot_loops::address(&m, &s.general))
-            })
-        }
-        Division::Root => code.is_only_compared(at, AFTER_ROOT),
     }
-}
-
-/// Where the branches of a loop lead to: those in it, jumps through tables, and calls through a pointer that reach
-/// several functions.
-fn ways(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<FileAddr> {
-    let machine = &facts.machine;
-    let Some(cycle) = hot.cycle(facts) else { return BTreeSet::new() };
-    let mut ways = cycle.ways();
-    if !cycle.instructions().any(|i| i.kind == Kind::Call(None) && i.callee().is_none()) {
-        return ways;
-    }
-    let mut called: BTreeMap<_, usize> = BTreeMap::new();
-    for sample in hot.samples.iter().filter(|sample| sample.function != hot.function) {
-        *called.entry(sample.function).or_default() += 1;
-    }
-    called.retain(|_, samples| *samples as f64 >= CALLEE * hot.samples.len() as f64);
-    if called.len() > 1 {
-        ways.extend(called.keys().map(|function| machine.code(*function).addr));
-    }
-    ways
-}
-
-/// The few instructions of a loop that a jump through a table needs: where it goes is known after them.
-fn before_tables(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<FileAddr> {
-    let Some(cycle) = hot.cycle(facts) else { return BTreeSet::new() };
-    let all: Vec<_> = cycle.instructions().collect();
-    let jumps = all.iter().enumerate().filter(|(_, i)| i.kind == Kind::Jump(None));
-    let needed = jumps.flat_map(|(at, _)| all[at.saturating_sub(BEFORE)..=at].iter());
-    needed.map(|i| FileAddr(i.addr)).collect()
-}
-
-/// Whether a sample waited for one of the first instructions where a branch leads to: the CPU begins to fetch there.
-pub(crate) fn comes_after(
-    facts: &Facts<'_>,
-    ways: &BTreeSet<FileAddr>,
-    sample: &LoopSample,
-) -> bool {
-    let instructions = facts.machine.function(sample.function).instructions();
-    let at = instructions.partition_point(|i| i.addr < sample.waited.0);
-    let first = at.saturating_sub(AFTER);
-    instructions[first..=at.min(instructions.len() - 1)]
-        .iter()
-        .any(|i| ways.contains(&FileAddr(i.addr)))
-}
-
-/// The size of a CPU's cache of a level, or a usual one.
-fn cache(facts: &Facts<'_>, level: usize, usual: u64) -> f64 {
-    match facts.trace.meta.machine.caches[level - 1] {
-        0 => usual as f64,
-        bytes => bytes as f64,
-    }
-}
-
-/// Whether an access reaches more memory than the CPU's own caches hold, at random or in lines of which little is used.
-fn is_far(facts: &Facts<'_>, reached: &Reached) -> bool {
-    reached.footprint() > cache(facts, 2, SECOND_CACHE)
-        && (!reached.in_order || reached.used <= FEW_BYTES)
-}
-
-/// Whether an access reaches more small pages than the CPU has entries for, at random, and little of each.
-fn is_sparse(facts: &Facts<'_>, reached: &Reached) -> bool {
-    let few_lines = reached.most_lines <= LINES_OF_PAGE * reached.pages_of_span
-        && reached.most_lines * LINE as f64 <= cache(facts, 3, THIRD_CACHE) / 2.0;
-    few_lines && !reached.in_order && reached.pages >= PAGES && has_small_pages(facts, reached)
-}
-
-fn has_small_pages(facts: &Facts<'_>, reached: &Reached) -> bool {
-    let faulted: BTreeSet<u64> = facts.timeline.faults.iter().map(|f| f.addr.0 / PAGE).collect();
-    let small = reached.sampled_pages.intersection(&faulted).count();
-    small as f64 >= SMALL * reached.sampled_pages.len() as f64
 }
 
 /// The time on the path of some of the samples of loops.

@@ -66,26 +66,20 @@ pub(super) fn decode(code: &[u8], addr: u64) -> Vec<Instruction> {
     out
 }
 
-/// What the instruction `code` divides an integer by, see [`super::divisor`].
-pub(super) fn divisor(code: &[u8]) -> Option<Option<Reg>> {
-    // `div` and `idiv` share two opcodes with a few others: most instructions need no second decoding.
-    if !code.iter().any(|byte| matches!(byte, 0xf6 | 0xf7)) {
-        return None;
-    }
-    let native = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).decode();
-    matches!(native.mnemonic(), Mnemonic::Div | Mnemonic::Idiv).then(|| operand(&native, 0))
-}
-
 /// See [`super::division`].
 pub(super) fn division(code: &[u8]) -> Option<Division> {
     use Mnemonic as M;
+    // Their opcodes, which few other instructions share: most need no second decoding.
+    if !code.iter().any(|byte| matches!(byte, 0xf6 | 0xf7 | 0x5e | 0x51)) {
+        return None;
+    }
     let native = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).decode();
     Some(match native.mnemonic() {
         M::Div | M::Idiv => Division::Integer(operand(&native, 0)),
         M::Divss | M::Divsd | M::Divps | M::Divpd => Division::Float(operand(&native, 1)),
         M::Vdivss | M::Vdivsd | M::Vdivps | M::Vdivpd => Division::Float(operand(&native, 2)),
-        M::Sqrtss | M::Sqrtsd | M::Sqrtps | M::Sqrtpd | M::Vsqrtss | M::Vsqrtsd => Division::Root,
-        M::Vsqrtps | M::Vsqrtpd => Division::Root,
+        M::Sqrtss | M::Sqrtsd | M::Sqrtps | M::Sqrtpd => Division::Root,
+        M::Vsqrtss | M::Vsqrtsd | M::Vsqrtps | M::Vsqrtpd => Division::Root,
         _ => return None,
     })
 }

@@ -133,11 +133,11 @@ fn describe(
     })
 }
 
-/// The step of an address in bytes: the most frequent, if a register has it.
+/// The step of an address in bytes; where a register has it, the median of its values.
 fn typical(samples: &[Sampled<'_>], step: Step) -> Option<i64> {
-    let Step::Of(register, times) = step else {
-        let Step::By(by) = step else { return None };
-        return Some(by);
+    let (register, times) = match step {
+        Step::By(by) => return Some(by),
+        Step::Of(register, times) => (register, times),
     };
     let of = |sample: &LoopSample| {
         let value = sample.general.get(register.index())?.cast_signed();

@@ -2,14 +2,15 @@
 //! turn, and which memory they touch.
 //!
 //! - In: samples with registers, and the machine code around them.
-//! - Out: [`HotLoop`]s, with the [`LoopSample`]s of each.
-//! - Must not know: the classes. They judge whether a loop is slow, and why.
+//! - Out: [`HotLoop`]s, with the [`LoopSample`]s of each, and why it is slow, if it is.
+//! - Must not know: the classes. They say what to do about a slow loop, and what that saves.
 //!
 //! A sampling interrupt comes after the instruction that took the time. So the registers are those after it: an address
 //! that the instruction itself replaced is lost, except in a chain of pointers, where what it loaded is the next one.
 //! A loop that calls a function without a loop of its own has the samples of that too.
 
 pub(crate) mod memory;
+pub(crate) mod reason;
 pub(crate) mod speed;
 
 use crate::facts::Facts;
@@ -23,6 +24,7 @@ use deadweight_report::account::{AccountId, NET_WORK};
 use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::{FileAddr, Ns};
 use memory::Reached;
+use reason::Reason;
 use speed::Speed;
 use std::collections::BTreeMap;
 
@@ -77,6 +79,8 @@ pub(crate) struct HotLoop {
     pub(crate) speed: Option<Speed>,
     /// The memory that it waits for, by instruction, most samples first.
     pub(crate) reached: Vec<Reached>,
+    /// Why it is slow, if it is.
+    pub(crate) reason: Option<Reason>,
 }
 
 impl HotLoop {
@@ -128,10 +132,11 @@ pub(crate) fn gather(facts: &Facts<'_>, process: ProcessId) -> Vec<HotLoop> {
     });
     hot.map(|((function, head), mut samples)| {
         samples.sort_by_key(|sample| (sample.task, sample.at));
-        let (speed, reached) = (None, Vec::new());
-        let mut hot = HotLoop { function, head, samples, speed, reached };
+        let (speed, reached, reason) = (None, Vec::new(), None);
+        let mut hot = HotLoop { function, head, samples, speed, reached, reason };
         hot.speed = speed::measure(facts, &hot);
         hot.reached = memory::reached(facts, &hot);
+        hot.reason = reason::reason(facts, &hot);
         hot
     })
     .collect()
@@ -224,7 +229,7 @@ fn accessed(
 }
 
 /// The address of an operand; none for storage of the thread, the stack, and fixed addresses.
-pub(crate) fn address(memory: &Memory, general: &[u64; 32]) -> Option<u64> {
+fn address(memory: &Memory, general: &[u64; 32]) -> Option<u64> {
     /// Nothing is mapped below: null pointers at the ends of lists.
     const LOWEST: u64 = 1 << 16;
     if memory.thread_local || memory.base.is_none() && memory.index.is_none() {
