@@ -85,7 +85,11 @@ fn unaddressed(facts: &Facts<'_>, wall: &Attribution) -> Option<String> {
         return Some("samples have no registers".into());
     }
     if samples < hot_loops::SAMPLES {
-        return Some(format!("{} with registers", things(samples as u64, "sample")));
+        let samples = things(samples as u64, "sample");
+        return Some(format!(
+            "{samples} with registers, where a loop needs {}",
+            hot_loops::SAMPLES
+        ));
     }
     let symbols = facts.symbols();
     let lines = wall
@@ -152,11 +156,20 @@ mod tests {
             *at = time;
             Some(line + "\n")
         });
-        let (seen, reason) = why(&times.collect::<String>());
+        let times: String = times.collect();
+        let (seen, reason) = why(&times);
         assert_eq!(
             (seen, reason.as_str()),
             (NotCheckable, "the program's own code has no source lines")
         );
+        let few: Vec<&str> = times.lines().collect();
+        let last_registers = few.iter().rposition(|line| line.contains(" registers ")).unwrap();
+        let one = few
+            .iter()
+            .enumerate()
+            .filter(|(at, line)| !line.contains(" registers ") || *at == last_registers);
+        let one: Vec<&str> = one.map(|(_, line)| *line).collect();
+        assert_eq!(why(&one.join("\n")).1, "1 sample with registers, where a loop needs 40");
     }
 
     #[test]
