@@ -30,10 +30,10 @@ def tools(folder):
     table = [("nothing", []), ("deadweight", [OURS, "-o", "/dev/null", "--"]),
              ("deadweight record", [OURS, "record", "-o", os.path.join(folder, "bench.dwt"), "--"])]
     if perf:
-        table.append(("perf record raw_syscalls", [perf, "record", "-q", "-o", data, "-e", "raw_syscalls:*", "--"]))
+        table.append(("perf record raw_syscalls", [perf, "record", "-qN", "-o", data, "-e", "raw_syscalls:*", "--"]))
         # The events that deadweight records too, without its call chains and samples.
         same = "raw_syscalls:*,sched:sched_switch,sched:sched_waking,page-faults,minor-faults"
-        table.append(("perf record, same events", [perf, "record", "-q", "-o", data, "-c", "1", "-e", same, "--"]))
+        table.append(("perf record, same events", [perf, "record", "-qN", "-o", data, "-c", "1", "-e", same, "--"]))
         table.append(("perf trace -s", [perf, "trace", "-s", "-o", "/dev/null", "--"]))
     if shutil.which("strace"):
         table.append(("strace -c -f", ["strace", "-c", "-f", "-o", "/dev/null", "--"]))
@@ -177,7 +177,7 @@ def reading(folder, rounds, out, millions):
     timed([OURS, "record", "-o", ours, "--", *load])
     table = [("deadweight report", [OURS, "report", ours, "-o", "/dev/null", "--export-json", report])]
     if shutil.which("perf"):
-        timed(["perf", "record", "-q", "-m", "16M", "-o", perfs, "-e", "raw_syscalls:*", "--", *load])
+        timed(["perf", "record", "-qN", "-m", "16M", "-o", perfs, "-e", "raw_syscalls:*", "--", *load])
         table.append(("perf script", ["perf", "script", "-i", perfs]))
         table.append(("perf report", ["perf", "report", "--stdio", "-i", perfs]))
     out += ["| reader | wall | relative to deadweight | events/s | largest memory | file |", "|---|---:|---:|---:|---:|---:|"]

@@ -10,7 +10,8 @@ use std::process::Command;
 fn perf(test: &str, bench: &Bench, words: &[&str]) -> Option<PathBuf> {
     let file = bench.path("perf.data");
     let mut perf = Command::new("perf");
-    perf.arg("record").arg("-o").arg(&file).args(words);
+    // Without its cache, or each run of the tests would leave copies of all programs in the home folder.
+    perf.arg("record").arg("--no-buildid-cache").arg("-o").arg(&file).args(words);
     let recorded = perf.output();
     if recorded.as_ref().is_ok_and(|output| output.status.success()) {
         return Some(file);
