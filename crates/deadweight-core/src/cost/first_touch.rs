@@ -7,22 +7,27 @@
 //! # How deadweight knows
 //! The number and the time of the faults are exact, with the address and the line that touched it.
 //! A finding needs more: the faults take a large part of the time, in one place, page after page,
-//! during most of the program's work.
+//! during most of the program's work. Or they come in no order, and reach at most three quarters of the pages
+//! of a large mapping: then each page that costs a fault holds one or two places that are used.
 //!
 //! # What it is mistaken for
 //! Memory that the program needs and uses many times: then the faults are a small part of the time,
 //! or they come at the beginning and the work after them. Pages that were given back before are
 //! *memory-churn*. Pages of start-up are *start-up*. Memory that is only cleared and never used is
-//! *zeroing*.
+//! *zeroing*. A table that is filled at random, but filled: soon all its pages are touched.
 //!
 //! # What to do
 //! Touch less memory: a ring buffer or one reused buffer instead of a log of everything, and
 //! records without padding. Or use larger pages: with `madvise(MADV_HUGEPAGE)` one fault replaces
-//! 512.
+//! 512. A table that is hardly used: a smaller one that grows with what it holds, or small entries that say
+//! where in a dense array the rest is.
 //!
 //! # Seen in
 //! An event recorder that keeps every event, though only the last 512 are ever read.
-//! In `tests/programs`: `touch_pages.c`.
+//! A table of 512 MiB for 80 000 slots.
+//! In `tests/programs`: `touch_pages.c`, `slots_at_random.c`.
+
+mod sparse;
 
 use super::{AccountId, Claim, Class, Inspection, zeroing};
 use crate::account::{Slice, What};
@@ -34,6 +39,7 @@ use crate::inspect::{Draft, Sum, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, things, time};
 use deadweight_trace::units::Ns;
+use sparse::Sparse;
 
 pub(super) const CLASS: Class = Class {
     id: "first-touch",
@@ -98,6 +104,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if sum.count < MANY || sum.ns.share_of(found.wall.net()) < LARGE {
         return None;
     }
+    if let Some(sparse) = sparse::largest(facts, process) {
+        return Some(of_sparse(found, process, &sum, &sparse));
+    }
     let walk = walk(facts, process);
     let count = walk.at.len();
     let (early, late) = (*walk.at.get(count / 10)?, *walk.at.get(count * 9 / 10)?);
@@ -135,6 +144,51 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     })
 }
 
+/// The finding about a table that is hardly used.
+fn of_sparse(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum, sparse: &Sparse) -> Draft {
+    let facts = found.facts;
+    let part = (sparse.faults as f64 / sum.count.max(1) as f64).min(1.0);
+    let faults = sparse.faults.min(sum.count);
+    let ns = sum.ns.part(part);
+    let down = taken_down(found, process, faults);
+    let saving = with_user_side(found, process, ns, faults, ENTRY_AND_EXIT) + down;
+    let mut evidence = vec![format!(
+        "page faults in no order reached {} of the {} pages between the first and the last: {:.1} places are used \
+         of each, if they are spread evenly",
+        sparse.pages,
+        sparse.bytes / PAGE,
+        sparse.used,
+    )];
+    if sparse.faults > sparse.pages + sparse.pages / 2 {
+        evidence.push(
+            "most pages cost two faults: one when they are read, one when they are written".into(),
+        );
+    }
+    evidence.push(format!("{} more to unmap and free the pages", time(down)));
+    Draft {
+        class: CLASS.id,
+        moves: true,
+        process,
+        title: "fresh memory at random, hardly used".into(),
+        text: format!(
+            "{} touched {} of {} of fresh memory, at random and little of each page: {}.",
+            facts.name(process),
+            bytes(sparse.pages * PAGE),
+            bytes(sparse.bytes),
+            things(faults, "page fault"),
+        ),
+        amount: ns,
+        saving,
+        range: (saving.part(0.5), saving),
+        how: How::Estimate,
+        sites: sites(facts.symbols(), &sum.places, sum.count),
+        evidence,
+        remedy: "Use a table of the size of what it holds, which grows when it fills, or small entries that say \
+                 where in a dense array the rest is. Touch no slot to learn that it is empty."
+            .into(),
+    }
+}
+
 /// From a process' main until its exit began. The kernel decides how long the exit takes.
 fn life_after_main(facts: &Facts<'_>, process: ProcessId) -> Ns {
     let process = facts.processes.get(process);
@@ -166,7 +220,7 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat};
+    use super::super::tests::{found, repeat, scattered};
     use expect_test::expect;
 
     /// `pages` faults of 500 ns, one every `every` ns, `stride` pages apart, then `rest` ns of work.
@@ -194,6 +248,36 @@ mod tests {
         assert_eq!(found(&recorder(600, 20_000, 1, 0)), "");
         // Few pages.
         assert_eq!(found(&recorder(50, 1500, 1, 0)), "");
+    }
+
+    /// Slots of a table of this many pages are touched in no order, then `rest` ns of work.
+    fn table(faults: u64, pages: u64, rest: u64) -> String {
+        let text = recorder(faults, 1500, 1, rest);
+        let place = |i: u64| 0x7f00_0000_0000 + scattered(i, pages * 64) * 64;
+        let lines = text.lines().map(|line| match line.split_once(" fault 0x") {
+            Some((at, after)) => {
+                let i = (at.parse::<u64>().unwrap() - 100) / 1500;
+                let (_, from) = after.split_once(' ').unwrap();
+                format!("{at} fault {:#x} {from}\n", place(i))
+            }
+            None => format!("{line}\n"),
+        });
+        let mapped =
+            format!("5 syscall mmap {} 3 34 -1\n10 back {}", pages * 4096, 0x7f00_0000_0000_u64);
+        lines.collect::<String>().replace("0 main\n", &format!("0 main\n{mapped}\n"))
+    }
+
+    #[test]
+    fn a_table_that_is_hardly_used_is_found_also_when_its_memory_is_used_afterwards() {
+        expect![[r#"
+            first-touch 26 % (13..26) @ record:68: lift touched 12 MiB of 32 MiB of fresh memory, at random and little of each page: 4 000 page faults.
+        "#]].assert_eq(&found(&table(4_000, 8_192, 4_000_000)));
+    }
+
+    #[test]
+    fn a_table_that_is_filled_or_small_is_refused() {
+        assert_eq!(found(&table(12_000, 4_400, 9_000_000)), "");
+        assert_eq!(found(&table(1_500, 8_192, 1_500_000)), "");
     }
 
     /// A shell that execs the program had a run time of its own before.

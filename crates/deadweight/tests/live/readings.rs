@@ -168,6 +168,14 @@ fn first_touches_are_found_in_their_line() {
 }
 
 #[test]
+fn a_table_that_is_hardly_used_is_found_in_its_line() {
+    Truth::of("@slots_at_random")
+        .first_finding(&["first-touch"])
+        .found_at("first-touch", "main", "slots_at_random.c", "slot->key = keys[i]")
+        .check();
+}
+
+#[test]
 fn a_sync_per_row_is_found_in_its_line() {
     let table = program::scratch_folder().join("rows.csv");
     Truth::of(&format!("@synced_rows {} 200", table.display()))
