@@ -14,7 +14,7 @@
 //! Memory that the program needs and uses many times: then the faults are a small part of the time,
 //! or they come at the beginning and the work after them. Pages that were given back before are
 //! *memory-churn*. Pages of start-up are *start-up*. Memory that is only cleared and never used is
-//! *zeroing*. A table that is filled at random, but filled: soon all its pages are touched.
+//! *zeroing*. Pages of a mapped file: they are in memory already. A table that is filled at random, but filled: soon all its pages are touched.
 //!
 //! # What to do
 //! Touch less memory: a ring buffer or one reused buffer instead of a log of everything, and
@@ -114,7 +114,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let life = life_after_main(facts, process);
     let spread = (late - early).share_of(life);
     let onward = walk.onward * 2 > u64::try_from(count).unwrap_or(u64::MAX);
-    if spread < SPREAD || !onward {
+    if spread < SPREAD || !onward || sparse::in_files(facts, process) * 2 > count {
         return None;
     }
     let down = taken_down(found, process, sum.count);
@@ -278,6 +278,17 @@ mod tests {
     fn a_table_that_is_filled_or_small_is_refused() {
         assert_eq!(found(&table(12_000, 4_400, 9_000_000)), "");
         assert_eq!(found(&table(1_500, 8_192, 1_500_000)), "");
+    }
+
+    #[test]
+    fn pages_of_a_mapped_file_are_refused() {
+        let mapped = |flags: u32| {
+            let call =
+                format!("5 syscall mmap 16777216 1 {flags} 3\n10 back {}", 0x7f00_0000_0000_u64);
+            found(&recorder(600, 1500, 1, 0).replace("0 main\n", &format!("0 main\n{call}\n")))
+        };
+        assert_eq!(mapped(2), "");
+        assert!(mapped(0x22).starts_with("first-touch"), "{}", mapped(0x22));
     }
 
     /// A shell that execs the program had a run time of its own before.

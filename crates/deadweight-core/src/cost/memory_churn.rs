@@ -44,12 +44,17 @@ pub(super) const CLASS: Class = Class {
 const RELEASES: u64 = 8;
 /// Fewer faults on released pages are not worth reporting.
 const FAULTS: u64 = 64;
+/// Memory of which less than this part was taken again was given back for good: its owner was taken down.
+const TAKEN: u64 = 16;
+/// Bytes of a page, at the least.
+const PAGE: u64 = 4096;
 /// The part of a fault's kernel entry and exit that shows as the program's own time, in ns.
 const ENTRY_AND_EXIT: u64 = 150;
 
 fn churns(facts: &Facts<'_>, process: ProcessId) -> bool {
     let churn = facts.churn.of(process);
-    churn.releases >= RELEASES && churn.faults >= FAULTS
+    let taken = churn.faults.saturating_mul(PAGE);
+    churn.releases >= RELEASES && churn.faults >= FAULTS && taken >= churn.bytes / TAKEN
 }
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {

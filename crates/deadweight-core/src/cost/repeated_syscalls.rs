@@ -322,6 +322,29 @@ mod tests {
     }
 
     #[test]
+    fn counted_calls_are_about_the_paths_of_the_calls_between_them() {
+        // One in three is recorded with its path, of so many; the others are counted and have an address.
+        let ask = |paths: u64| {
+            let calls = repeat(600, 0, 1000, |at| {
+                let path = 0x9000_0000_0000_0000_u64 + at / 1000 % paths;
+                format!(
+                    "{at} syscall newfstatat 4294967196 {path:#x} 0 from age (a.c:9) <- main\n{} back 0\n\
+                     {} calls 2 newfstatat 4294967196 0x7ffe5bffba76 0 back 0 inside 400 over 500\n",
+                    at + 200,
+                    at + 900
+                )
+            });
+            found(&format!("task 1 a\n0 on\n0 main\n{calls}600000 exit\n600000 off dead"))
+        };
+        assert!(
+            ask(1).starts_with("repeated-syscalls") && ask(1).contains("@ age:9"),
+            "{}",
+            ask(1)
+        );
+        assert_eq!(ask(600), "");
+    }
+
+    #[test]
     fn a_path_asked_for_again_is_known_however_much_time_there_is_between() {
         let ask = |paths: u64| {
             let calls: Vec<String> = (0..paths)

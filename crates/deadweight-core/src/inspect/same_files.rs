@@ -39,6 +39,8 @@ const CHANGES: &[&str] = &[
     "symlinkat",
 ];
 
+/// A sample that has each path so often lacks one in 50 paths: exp(-4).
+const SAMPLED: u64 = 4;
 /// So many names of a folder come in one `getdents64`, which has a buffer of 32 KiB.
 const LISTED: u64 = 1000;
 
@@ -103,13 +105,18 @@ pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened
 /// How many distinct paths the calls of a group were about; none if that is not known of all.
 fn distinct_paths(group: &CallGroup) -> Option<u64> {
     let at = syscall::path(group.name)?;
-    let known = |args: &[u64; 4]| args[at] & syscall::PATH_NUMBER != 0;
-    if group.questions.len() >= REMEMBERED || !group.questions.iter().all(known) {
+    if group.questions.len() >= REMEMBERED {
         return None;
     }
+    let known = |path: &&[u64]| path[at] & syscall::PATH_NUMBER != 0;
     // A relative path is one of the folder before it.
     let paths: BTreeSet<&[u64]> = group.questions.iter().map(|args| &args[..=at]).collect();
-    u64::try_from(paths.len()).ok()
+    let numbered = paths.iter().filter(|path| known(path)).count();
+    let (all, numbered) = (u64::try_from(paths.len()).ok()?, u64::try_from(numbered).ok()?);
+    // Calls that were counted together have the address of a path, and so has the first of a page that is not in
+    // memory. The others are a sample: where it has each path several times, it has nearly all paths.
+    let alone = group.calls - group.counted.min(group.calls);
+    (all == numbered || numbered > 0 && alone >= SAMPLED * all).then_some(all)
 }
 
 /// Whether the paths of a process's calls are known themselves, not by their addresses.

@@ -40,7 +40,7 @@ pub(super) struct Sparse {
 /// The mapping of this process with the most touched pages, if it is one that is hardly used.
 pub(super) fn largest(facts: &Facts<'_>, process: ProcessId) -> Option<Sparse> {
     let tasks = faults(facts, process);
-    let all = mappings(facts, process).into_iter();
+    let all = mappings(facts, process, true).into_iter();
     let found = all.filter_map(|(from, to)| judge(&tasks, from, to));
     found.max_by_key(|sparse| sparse.pages)
 }
@@ -56,8 +56,16 @@ fn faults(facts: &Facts<'_>, process: ProcessId) -> Vec<Vec<u64>> {
     of.tasks.iter().map(|task| of_task(*task)).collect()
 }
 
-/// The memory that the process mapped, start to end, where it is large enough for a table.
-fn mappings(facts: &Facts<'_>, process: ProcessId) -> Vec<(u64, u64)> {
+/// How many of the process' page faults are in files that it mapped: their pages are in memory, and are not zeroed.
+pub(super) fn in_files(facts: &Facts<'_>, process: ProcessId) -> usize {
+    let files = mappings(facts, process, false);
+    let tasks = faults(facts, process);
+    let in_file = |at: &&u64| files.iter().any(|(from, to)| (from..to).contains(at));
+    tasks.iter().flatten().filter(in_file).count()
+}
+
+/// What the process mapped, memory or files, start to end, where it is large enough for a table.
+fn mappings(facts: &Facts<'_>, process: ProcessId, memory: bool) -> Vec<(u64, u64)> {
     let timeline = facts.timeline;
     let mmap = syscall::number(facts.trace.meta.arch, "mmap");
     let calls = timeline.calls.iter().filter(|call| Some(call.nr) == mmap);
@@ -65,7 +73,7 @@ fn mappings(facts: &Facts<'_>, process: ProcessId) -> Vec<(u64, u64)> {
     let range = |call| {
         let [length, _, flags, _] = timeline.args(call);
         let at = u64::try_from(call.ret()?).ok()?;
-        let large = length / PAGE >= PAGES as u64 && flags & MAP_ANONYMOUS != 0;
+        let large = length / PAGE >= PAGES as u64 && (flags & MAP_ANONYMOUS != 0) == memory;
         large.then_some((at, at.saturating_add(length)))
     };
     own.filter_map(range).collect()
