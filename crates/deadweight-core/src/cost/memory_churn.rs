@@ -210,6 +210,34 @@ mod tests {
     }
 
     #[test]
+    fn memory_of_which_little_is_taken_again_is_refused() {
+        // A store of which each part is given back once, at the end; a little of it is used for what is left to do.
+        let parts = |again: u64| {
+            let part = |at: u64| {
+                let base = 0x7f00_0000_0000 + at / 1000 * 409_600;
+                let faults = repeat(16, at + 100, 40, |t| {
+                    let page = base + (t - at - 100) / 40 * 4096;
+                    format!("{t} fault {page:#x} from fill <- main\n{} fault-end\n", t + 30)
+                });
+                format!(
+                    "{faults}{} syscall madvise {base:#x} 409600 4\n{} back 0\n",
+                    at + 900,
+                    at + 950
+                )
+            };
+            let back = repeat(again, 200_000, 50, |t| {
+                let i = (t - 200_000) / 50;
+                let page = 0x7f00_0000_0000 + i / 16 * 409_600 + i % 16 * 4096;
+                format!("{t} fault {page:#x} from store <- main\n{} fault-end\n", t + 40)
+            });
+            let all = repeat(150, 0, 1000, part);
+            found(&format!("task 1 app\n0 on\n0 main\n{all}{back}400000 exit\n400000 off dead"))
+        };
+        assert!(!parts(100).contains("memory-churn"), "{}", parts(100));
+        assert!(parts(1200).contains("memory-churn"), "{}", parts(1200));
+    }
+
+    #[test]
     fn a_reserve_that_is_trimmed_before_it_is_touched_is_refused() {
         // Each mapping reserves twice its size and gives the second half back; the next one is touched there.
         let frame = |at: u64| {

@@ -186,6 +186,9 @@ mod tests {
         const VOLATILE: &str = "48c74424f80000000048c74424f000000000488b4424f04883f8637f2e0f1f00488b5424f0\
              488b4424f84801d048894424f8488b4424f04883c00148894424f0488b4424f04883f8637ed5488b4424f8c3";
         assert_eq!(found(&summing("no-lines", VOLATILE)), "");
+        // Lines of a table that no compiler signed: it shows no inlined code.
+        assert_eq!(found(&summing("", VOLATILE)), "");
+        assert_ne!(found(&summing("producer clang", VOLATILE)), "");
         assert_ne!(found(&summing("no-lines", PLAIN)), "");
     }
 

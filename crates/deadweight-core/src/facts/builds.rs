@@ -50,7 +50,9 @@ impl Builds {
             }
         }
         for (build, image) in of_image.iter_mut().zip(&symbols.images) {
-            build.unoptimised = verdict(image.optimised, image.has_lines, build);
+            // Lines of a stripped Go program come from the runtime's own table, which shows no inlined code.
+            let lines = image.has_lines && !symbols.name(image.producer).is_empty();
+            build.unoptimised = verdict(image.optimised, lines, build);
         }
         Self { of_image }
     }

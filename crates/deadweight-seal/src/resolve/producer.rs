@@ -5,7 +5,7 @@
 
 use crate::dwarf::lines;
 use crate::elf;
-use crate::names::{symbol_table, varint};
+use crate::names::{pclntab, symbol_table, varint};
 use gimli::AttributeValue;
 use object::ReadRef;
 
@@ -118,7 +118,11 @@ fn short(producer: &str) -> String {
 
 /// Go's build information: version and the settings that it was built with.
 fn go<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<BinaryInfo> {
-    let bytes = elf::section(file, ".go.buildinfo")?;
+    let Some(bytes) = elf::section(file, ".go.buildinfo") else {
+        // The runtime needs this table, whatever a linker removed.
+        let runtime = pclntab::Table::read(file).is_some();
+        return runtime.then(|| BinaryInfo { language: "Go".to_owned(), ..BinaryInfo::default() });
+    };
     let (version, settings) = go_build(&bytes).unwrap_or_default();
     let mut producer = version;
     let option = |key: &str| {
