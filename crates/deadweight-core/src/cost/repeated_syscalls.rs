@@ -46,7 +46,7 @@ use advice::{CACHE, KEEP_OPEN, remedy};
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
 use deadweight_trace::units::Ns;
-use kinds::{goes_with_opening, is_collectors, is_of_files};
+use kinds::{goes_with_opening, goes_with_starting, is_collectors, is_of_files, may_write_paths};
 use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
@@ -84,13 +84,6 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
         }
 }
 
-/// Whether there is time, between two calls, to write another path to the same address.
-fn may_write_paths(found: &Inspection<'_, '_>, process: ProcessId, calls: u64) -> bool {
-    const NS_PER_PATH: u64 = 150;
-    let own: Ns = found.wall.user_time_of(process).map(|e| e.ns).sum();
-    own.0 > calls.saturating_mul(NS_PER_PATH)
-}
-
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let account = AccountId::of_class(CLASS.id);
     processes_in(found.wall.in_account(account))
@@ -101,14 +94,6 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         })
         .filter_map(|process| draft(found, account, process))
         .collect()
-}
-
-/// Whether the process makes so many calls as it starts programs: a shell asks a few dozen questions for each.
-fn goes_with_starting(facts: &Facts<'_>, process: ProcessId, calls: u64) -> bool {
-    const FOR_EACH: u64 = 100;
-    let children = facts.processes.get(process).children.iter();
-    let started = children.filter(|child| facts.processes.get(**child).executed()).count();
-    calls < FOR_EACH * u64::try_from(started).unwrap_or(u64::MAX)
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {

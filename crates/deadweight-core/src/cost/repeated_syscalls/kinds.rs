@@ -1,11 +1,14 @@
-//! What a group of calls is about: files, or a collector's own work. Not for whether they repeat.
+//! What a group of calls is about: files, a collector's own work, or the start of programs. Not for whether they repeat.
 
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
+use crate::facts::processes::ProcessId;
+use crate::inspect::Inspection;
 use crate::inspect::questions::Births;
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_trace::ids::StackId;
+use deadweight_trace::units::Ns;
 
 /// Whether the descriptors of these calls, if they have any, are files'.
 pub(super) fn is_of_files(facts: &Facts<'_>, group: &CallGroup) -> bool {
@@ -46,4 +49,19 @@ pub(super) fn goes_with_opening(group: &CallGroup) -> bool {
     // The kernel refuses to watch files: Go's library tries.
     let refused = group.name == "epoll_ctl" && group.failed * 2 > group.calls;
     asks && on_files || refused
+}
+
+/// Whether there is time, between two calls, to write another path to the same address.
+pub(super) fn may_write_paths(found: &Inspection<'_, '_>, process: ProcessId, calls: u64) -> bool {
+    const NS_PER_PATH: u64 = 150;
+    let own: Ns = found.wall.user_time_of(process).map(|e| e.ns).sum();
+    own.0 > calls.saturating_mul(NS_PER_PATH)
+}
+
+/// Whether the process makes so many calls as it starts programs: a shell asks a few dozen questions for each.
+pub(super) fn goes_with_starting(facts: &Facts<'_>, process: ProcessId, calls: u64) -> bool {
+    const FOR_EACH: u64 = 100;
+    let children = facts.processes.get(process).children.iter();
+    let started = children.filter(|child| facts.processes.get(**child).executed()).count();
+    calls < FOR_EACH * u64::try_from(started).unwrap_or(u64::MAX)
 }
