@@ -14,7 +14,8 @@
 //! Memory that the program needs and uses many times: then the faults are a small part of the time,
 //! or they come at the beginning and the work after them. Pages that were given back before are
 //! *memory-churn*. Pages of start-up are *start-up*. Memory that is only cleared and never used is
-//! *zeroing*. Pages of a mapped file: they are in memory already. A table that is filled at random, but filled: soon all its pages are touched.
+//! *zeroing*. Pages of a mapped file are in memory already: they are in the row *page faults*. A table that is filled
+//! at random, but filled: soon all its pages are touched.
 //!
 //! # What to do
 //! Touch less memory: a ring buffer or one reused buffer instead of a log of everything, and
@@ -38,6 +39,7 @@ use crate::inspect::page_faults::{ENTRY_AND_EXIT, faults_of, taken_down};
 use crate::inspect::{Draft, Sum, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, things, time};
+use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use sparse::Sparse;
 
@@ -63,6 +65,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Fault(fault) = slice.what else { return false };
     !slice.starting
         && !facts.timeline.faults[fault as usize].major
+        && !facts.churn.in_file(fault)
         && !zeroing::is_in_vain(facts, slice)
 }
 
@@ -70,32 +73,38 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     found.drafts(CLASS.id, draft)
 }
 
-/// The faults of a process' last program in time and memory.
-#[derive(Debug, Default)]
-struct Walk {
-    /// When the faults happened, in order.
-    at: Vec<Ns>,
-    /// How many faults continued just behind the previous one.
-    onward: u64,
+/// A first touch: when, and at which address.
+type Touch = (Ns, u64);
+
+/// The first touches of memory by each task of a process' last program, in order of time. Not of pages that had been
+/// given back, nor of mapped files, whose pages are in memory.
+fn touches(facts: &Facts<'_>, process: ProcessId) -> Vec<Vec<Touch>> {
+    let of = facts.processes.get(process);
+    let churn = &facts.churn;
+    let counts = |at: Ns, fault| at >= of.began() && !churn.again(fault) && !churn.in_file(fault);
+    let of_task = |task: &TaskId| -> Vec<Touch> {
+        let touches = faults_of(facts, *task).filter(|(at, fault)| counts(*at, *fault));
+        touches.map(|(at, fault)| (at, facts.timeline.faults[fault as usize].addr.0)).collect()
+    };
+    of.tasks.iter().map(of_task).collect()
 }
 
-fn walk(facts: &Facts<'_>, process: ProcessId) -> Walk {
-    let mut walk = Walk::default();
-    let in_process = facts.processes.get(process);
-    for id in &in_process.tasks {
-        let mut before: Option<u64> = None;
-        for (at, fault) in faults_of(facts, *id) {
-            if at < in_process.began() || facts.churn.again(fault) {
-                continue;
-            }
-            let addr = facts.timeline.faults[fault as usize].addr.0;
-            walk.onward += u64::from(before.is_some_and(|b| addr > b && addr - b <= STEP));
-            before = Some(addr);
-            walk.at.push(at);
-        }
-    }
-    walk.at.sort_unstable();
-    walk
+/// First touches in time and memory.
+#[derive(Debug, Default)]
+struct Walk {
+    /// When they happened, in order.
+    at: Vec<Ns>,
+    /// How many continued just behind the previous one.
+    onward: usize,
+}
+
+fn walk(touches: &[Vec<Touch>]) -> Walk {
+    let steps = touches.iter().flat_map(|of_task| of_task.windows(2));
+    let onward = steps.filter(|pair| pair[1].1 > pair[0].1 && pair[1].1 - pair[0].1 <= STEP);
+    let onward = onward.count();
+    let mut at: Vec<Ns> = touches.iter().flatten().map(|(at, _)| *at).collect();
+    at.sort_unstable();
+    Walk { at, onward }
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
@@ -104,17 +113,17 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if sum.count < MANY || sum.ns.share_of(found.wall.net()) < LARGE {
         return None;
     }
-    if let Some(sparse) = sparse::largest(facts, process) {
+    let touches = touches(facts, process);
+    if let Some(sparse) = sparse::largest(facts, process, &touches) {
         return Some(of_sparse(found, process, &sum, &sparse));
     }
-    let walk = walk(facts, process);
+    let walk = walk(&touches);
     let count = walk.at.len();
     let (early, late) = (*walk.at.get(count / 10)?, *walk.at.get(count * 9 / 10)?);
     let in_process = facts.processes.get(process);
     let life = life_after_main(facts, process);
     let spread = (late - early).share_of(life);
-    let onward = walk.onward * 2 > u64::try_from(count).unwrap_or(u64::MAX);
-    if spread < SPREAD || !onward || sparse::in_files(facts, process) * 2 > count {
+    if spread < SPREAD || walk.onward * 2 <= count {
         return None;
     }
     let down = taken_down(found, process, sum.count);

@@ -44,7 +44,7 @@ pub(super) const CLASS: Class = Class {
 const RELEASES: u64 = 8;
 /// Fewer faults on released pages are not worth reporting.
 const FAULTS: u64 = 64;
-/// Memory of which less than this part was taken again was given back for good: its owner was taken down.
+/// Memory of which less than one part in so many was taken again was given back for good: its owner was taken down.
 const TAKEN: u64 = 16;
 /// Bytes of a page, at the least.
 const PAGE: u64 = 4096;

@@ -80,6 +80,8 @@ pub(crate) struct CallGroup {
     pub(crate) name: &'static str,
     /// Which argument is the size asked for, if one is.
     size: Option<usize>,
+    /// Which argument is a path, if one is.
+    path: Option<usize>,
     /// Which argument is the descriptor, if one is.
     descriptor: Option<usize>,
     /// What it does with bytes.
@@ -102,6 +104,8 @@ pub(crate) struct CallGroup {
     pub(crate) calls: u64,
     /// How many of them the kernel counted together: what their descriptors referred to is not certain.
     pub(crate) counted: u64,
+    /// How many of them have the number of their path, see [`syscall::PATH_NUMBER`].
+    pub(crate) numbered: u64,
     /// How many failed.
     pub(crate) failed: u64,
     /// How many transferred nothing (end of file).
@@ -301,6 +305,7 @@ impl CallGroup {
             process,
             name,
             size: syscall::size(name),
+            path: syscall::path(name),
             descriptor: syscall::descriptor(name),
             transfer: Transfer::of(name),
             returns_bytes: returns_bytes(name),
@@ -313,6 +318,7 @@ impl CallGroup {
             object_name,
             calls: 0,
             counted: 0,
+            numbered: 0,
             failed: 0,
             empty: 0,
             blocked: 0,
@@ -335,6 +341,8 @@ impl CallGroup {
         let times = call.times();
         self.calls += times;
         self.counted += u64::from(call.counted);
+        let numbered = |at: usize| timeline.args(call)[at] & syscall::PATH_NUMBER != 0;
+        self.numbered += u64::from(call.counted == 0 && self.path.is_some_and(numbered));
         self.time += call.end - call.start;
         self.busy += call.end - call.start;
         if call.site != StackId(0) {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// `MADV_DONTNEED`, `MADV_FREE`: the pages' content may go. From the kernel's uapi headers.
 const GIVES_BACK: [u64; 2] = [4, 8];
 /// `MAP_ANONYMOUS` of `mmap`'s flags. From the kernel's uapi headers.
-const MAP_ANONYMOUS: u64 = 0x20;
+pub(crate) const MAP_ANONYMOUS: u64 = 0x20;
 /// Bytes of a page, at the least.
 const PAGE: u64 = 4096;
 /// Ranges remembered per process; more means that the memory is scattered anyway.
@@ -26,6 +26,8 @@ const RANGES: usize = 1 << 18;
 pub(crate) struct Churn {
     of: BTreeMap<ProcessId, Tally>,
     again: Vec<bool>,
+    /// Faults in files that the program mapped, after its start.
+    in_file: Vec<bool>,
     /// The calls that gave memory back which was taken again, and those that mapped such memory anew, in order.
     calls: Vec<CallId>,
 }
@@ -68,7 +70,7 @@ impl Churn {
             .filter(|(_, call)| nrs.contains(&Some(call.nr)))
             .collect();
         let again = vec![false; timeline.faults.len()];
-        let mut found = Self { again, ..Self::default() };
+        let mut found = Self { in_file: again.clone(), again, ..Self::default() };
         if calls.is_empty() {
             return found;
         }
@@ -96,6 +98,7 @@ impl Churn {
                 found.calls.extend(releases);
             }
             memory.touched.add(page, end);
+            found.in_file[fault] = memory.is_file(page);
         }
         found.calls.sort_unstable();
         found
@@ -144,6 +147,11 @@ impl Churn {
         self.again.get(fault as usize).copied().unwrap_or(false)
     }
 
+    /// Whether this fault is in a file that its program mapped: the page has the file's contents, and is not zeroed.
+    pub(crate) fn in_file(&self, fault: u32) -> bool {
+        self.in_file.get(fault as usize).copied().unwrap_or(false)
+    }
+
     /// The churn of a process.
     pub(crate) fn of(&self, process: ProcessId) -> Tally {
         self.of.get(&process).cloned().unwrap_or_default()
@@ -174,6 +182,11 @@ impl Memory {
             self.files.insert(at, end);
         }
         None
+    }
+
+    /// Whether a file is mapped at this address.
+    fn is_file(&self, at: u64) -> bool {
+        self.files.range(..=at).next_back().is_some_and(|(_, end)| at < *end)
     }
 
     /// Where the heap ended before and after this `brk`; the same if one of both is not known.

@@ -105,18 +105,15 @@ pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened
 /// How many distinct paths the calls of a group were about; none if that is not known of all.
 fn distinct_paths(group: &CallGroup) -> Option<u64> {
     let at = syscall::path(group.name)?;
-    if group.questions.len() >= REMEMBERED {
-        return None;
-    }
-    let known = |path: &&[u64]| path[at] & syscall::PATH_NUMBER != 0;
     // A relative path is one of the folder before it.
     let paths: BTreeSet<&[u64]> = group.questions.iter().map(|args| &args[..=at]).collect();
-    let numbered = paths.iter().filter(|path| known(path)).count();
-    let (all, numbered) = (u64::try_from(paths.len()).ok()?, u64::try_from(numbered).ok()?);
-    // Calls that were counted together have the address of a path, and so has the first of a page that is not in
-    // memory. The others are a sample: where it has each path several times, it has nearly all paths.
-    let alone = group.calls - group.counted.min(group.calls);
-    (all == numbered || numbered > 0 && alone >= SAMPLED * all).then_some(all)
+    let count = u64::try_from(paths.len()).ok()?;
+    // Calls that were counted together have the address of a path. The others are a sample: where it has each path
+    // several times, it has nearly all paths. But for a few they have numbers; an address may stand for many paths.
+    let sample = group.calls - group.counted.min(group.calls);
+    let all_known = paths.iter().all(|path| path[at] & syscall::PATH_NUMBER != 0);
+    let sampled = group.numbered >= SAMPLED * count && group.numbered * 20 >= sample * 19;
+    (group.questions.len() < REMEMBERED && (all_known || sampled)).then_some(count)
 }
 
 /// Whether the paths of a process's calls are known themselves, not by their addresses.

@@ -171,7 +171,6 @@ impl Times {
 fn fault(account: AccountId) -> &'static str {
     match account.id() {
         "first-touch" => "first touch",
-        "page-faults" => "major page fault",
         _ => "page fault",
     }
 }

@@ -1,26 +1,23 @@
 //! A large mapping of which a program touches single places, in no order.
 //!
-//! Pure: a mapping and the addresses of its faults in, numbers out. Whether they matter is left to the class.
+//! In: the mappings of a process, and what was touched in them. Whether it matters is left to the class.
 
+use super::{PAGE, STEP, Touch};
 use crate::facts::Facts;
+use crate::facts::churn::MAP_ANONYMOUS;
 use crate::facts::processes::ProcessId;
-use crate::inspect::page_faults::faults_of;
 use deadweight_trace::syscall;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-/// `MAP_ANONYMOUS` of `mmap`'s flags. From the kernel's uapi headers.
-const MAP_ANONYMOUS: u64 = 0x20;
-/// Bytes of a page and of a cache line.
-const PAGE: u64 = 4096;
+/// Bytes of a cache line.
 const LINE: u64 = 64;
 /// A table of fewer pages is small.
 const PAGES: usize = 2048;
-/// Touches at random that reach at most this part of all pages are 1.4 for each page that they reach: -ln(1 - 0.75) / 0.75 = 1.8
-/// for each, where some go twice to one place.
+/// Touches at random that reach this part of all pages are 1.8 for each page that they reach: -ln(1 - 0.75) / 0.75.
 const REACHED: f64 = 0.75;
-/// At most this part of the faults is near the one before.
+/// At most this part of the faults is near the one before: no further away than `STEP`.
 const NEAR: f64 = 0.2;
-/// A fault at most this far from the one before is near it.
-const STEP: u64 = 16 * PAGE;
 /// First touches at fewer different lines of their pages are of records that may fill their pages.
 const LINES: u32 = 16;
 
@@ -37,35 +34,34 @@ pub(super) struct Sparse {
     pub(super) used: f64,
 }
 
-/// The mapping of this process with the most touched pages, if it is one that is hardly used.
-pub(super) fn largest(facts: &Facts<'_>, process: ProcessId) -> Option<Sparse> {
-    let tasks = faults(facts, process);
-    let all = mappings(facts, process, true).into_iter();
-    let found = all.filter_map(|(from, to)| judge(&tasks, from, to));
+/// The mapping of this process with the most touched pages among those that are hardly used. `touches` of each task.
+pub(super) fn largest(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    touches: &[Vec<Touch>],
+) -> Option<Sparse> {
+    let mappings = mappings(facts, process);
+    let holds = |at: u64| {
+        let before = mappings.partition_point(|(from, _)| *from <= at);
+        before.checked_sub(1).filter(|mapping| at < mappings[*mapping].1)
+    };
+    // The addresses that each task touched in each mapping.
+    let mut inside: BTreeMap<usize, Vec<Vec<u64>>> = BTreeMap::new();
+    for (task, of_task) in touches.iter().enumerate() {
+        for (_, at) in of_task {
+            let Some(mapping) = holds(*at) else { continue };
+            let tasks = inside.entry(mapping).or_default();
+            tasks.resize(tasks.len().max(task + 1), Vec::new());
+            tasks[task].push(*at);
+        }
+    }
+    let found = inside.values().filter_map(|tasks| judge(tasks));
     found.max_by_key(|sparse| sparse.pages)
 }
 
-/// The addresses of the page faults of each task of the process' last program, in order of time.
-fn faults(facts: &Facts<'_>, process: ProcessId) -> Vec<Vec<u64>> {
-    let of = facts.processes.get(process);
-    let counts = |at, fault| at >= of.began() && !facts.churn.again(fault);
-    let of_task = |task| {
-        let faults = faults_of(facts, task).filter(|(at, fault)| counts(*at, *fault));
-        faults.map(|(_, fault)| facts.timeline.faults[fault as usize].addr.0).collect()
-    };
-    of.tasks.iter().map(|task| of_task(*task)).collect()
-}
-
-/// How many of the process' page faults are in files that it mapped: their pages are in memory, and are not zeroed.
-pub(super) fn in_files(facts: &Facts<'_>, process: ProcessId) -> usize {
-    let files = mappings(facts, process, false);
-    let tasks = faults(facts, process);
-    let in_file = |at: &&u64| files.iter().any(|(from, to)| (from..to).contains(at));
-    tasks.iter().flatten().filter(in_file).count()
-}
-
-/// What the process mapped, memory or files, start to end, where it is large enough for a table.
-fn mappings(facts: &Facts<'_>, process: ProcessId, memory: bool) -> Vec<(u64, u64)> {
+/// The memory that the process mapped in pieces large enough for a table, start to end, in order. Of those that were at
+/// one place one after the other, the first.
+fn mappings(facts: &Facts<'_>, process: ProcessId) -> Vec<(u64, u64)> {
     let timeline = facts.timeline;
     let mmap = syscall::number(facts.trace.meta.arch, "mmap");
     let calls = timeline.calls.iter().filter(|call| Some(call.nr) == mmap);
@@ -73,17 +69,17 @@ fn mappings(facts: &Facts<'_>, process: ProcessId, memory: bool) -> Vec<(u64, u6
     let range = |call| {
         let [length, _, flags, _] = timeline.args(call);
         let at = u64::try_from(call.ret()?).ok()?;
-        let large = length / PAGE >= PAGES as u64 && (flags & MAP_ANONYMOUS != 0) == memory;
+        let large = length / PAGE >= PAGES as u64 && flags & MAP_ANONYMOUS != 0;
         large.then_some((at, at.saturating_add(length)))
     };
-    own.filter_map(range).collect()
+    let mut all: Vec<(u64, u64)> = own.filter_map(range).collect();
+    all.sort_unstable_by_key(|(from, to)| (*from, Reverse(*to)));
+    all.dedup_by(|later, former| later.0 < former.1);
+    all
 }
 
-fn judge(tasks: &[Vec<u64>], from: u64, to: u64) -> Option<Sparse> {
-    let inside = |task: &Vec<u64>| -> Vec<u64> {
-        task.iter().copied().filter(|at| (from..to).contains(at)).collect()
-    };
-    let tasks: Vec<Vec<u64>> = tasks.iter().map(inside).collect();
+/// Whether a mapping is hardly used, by the addresses that each task touched in it.
+fn judge(tasks: &[Vec<u64>]) -> Option<Sparse> {
     let mut pages: Vec<u64> = tasks.iter().flatten().map(|at| at / PAGE).collect();
     let faults = pages.len();
     pages.sort_unstable();
@@ -136,20 +132,19 @@ mod tests {
 
     #[test]
     fn slots_at_random_use_little_of_their_pages() {
-        let sparse = judge(&[at_random(8_000, 16_384, 64)], FROM, FROM + 16_384 * PAGE).unwrap();
+        let sparse = judge(&[at_random(8_000, 16_384, 64)]).unwrap();
         assert!((1.2..1.4).contains(&sparse.used), "{sparse:?}");
         assert!(sparse.pages > 6_000 && sparse.bytes > 16_000 * PAGE, "{sparse:?}");
     }
 
     #[test]
     fn full_tables_whole_pages_and_walks_are_refused() {
-        let to = FROM + 16_384 * PAGE;
         // So many touches that most pages are reached.
-        assert_eq!(judge(&[at_random(40_000, 16_384, 64)], FROM, to), None);
+        assert_eq!(judge(&[at_random(40_000, 16_384, 64)]), None);
         // Records of a page each.
-        assert_eq!(judge(&[at_random(8_000, 16_384, PAGE)], FROM, to), None);
+        assert_eq!(judge(&[at_random(8_000, 16_384, PAGE)]), None);
         // One page after the other.
         let walk = (0..8_000).map(|i| FROM + 2 * i * PAGE + i % 64 * 64).collect();
-        assert_eq!(judge(&[walk], FROM, to), None);
+        assert_eq!(judge(&[walk]), None);
     }
 }
