@@ -38,7 +38,7 @@ use crate::facts::processes::ProcessId;
 use crate::inspect::page_faults::{ENTRY_AND_EXIT, faults_of, taken_down};
 use crate::inspect::{Draft, Sum, with_user_side};
 use deadweight_report::report::How;
-use deadweight_report::wording::{bytes, percent, things, time};
+use deadweight_report::wording::{bytes, count, percent, things, time};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use sparse::Sparse;
@@ -118,12 +118,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         return Some(of_sparse(found, process, &sum, &sparse));
     }
     let walk = walk(&touches);
-    let count = walk.at.len();
-    let (early, late) = (*walk.at.get(count / 10)?, *walk.at.get(count * 9 / 10)?);
+    let touched = walk.at.len();
+    let (early, late) = (*walk.at.get(touched / 10)?, *walk.at.get(touched * 9 / 10)?);
     let in_process = facts.processes.get(process);
     let life = life_after_main(facts, process);
     let spread = (late - early).share_of(life);
-    if spread < SPREAD || walk.onward * 2 <= count {
+    if spread < SPREAD || walk.onward * 2 <= touched {
         return None;
     }
     let down = taken_down(found, process, sum.count);
@@ -162,10 +162,10 @@ fn of_sparse(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum, sparse: 
     let down = taken_down(found, process, faults);
     let saving = with_user_side(found, process, ns, faults, ENTRY_AND_EXIT) + down;
     let mut evidence = vec![format!(
-        "page faults in no order reached {} of the {} pages between the first and the last: {:.1} places are used \
-         of each, if they are spread evenly",
-        sparse.pages,
-        sparse.bytes / PAGE,
+        "page faults in no order reached {} of the {} pages between the first and the last: that is what touches \
+         at random do if each of these pages has {:.1} places in use",
+        count(sparse.pages),
+        count(sparse.bytes / PAGE),
         sparse.used,
     )];
     if sparse.faults > sparse.pages + sparse.pages / 2 {
