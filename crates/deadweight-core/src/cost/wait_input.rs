@@ -207,6 +207,15 @@ mod tests {
     }
 
     #[test]
+    fn what_proc_shows_of_a_long_wait_is_its_place_only_if_nothing_better_is_known() {
+        let middle = "           400 site fgets\n           800 on";
+        let known = READER.replace("           800 on", middle);
+        assert!(found(&known).contains("@ main:77"), "{}", found(&known));
+        let bare = known.replace(" from fgets <- main (candles.c:77)", "");
+        assert!(found(&bare).contains("@ fgets"), "{}", found(&bare));
+    }
+
+    #[test]
     fn a_wait_without_a_stack_is_where_all_such_calls_are_made() {
         let reader = |other: u32| {
             let reads = repeat(9, 0, 10, |t| {

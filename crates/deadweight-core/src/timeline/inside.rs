@@ -140,12 +140,19 @@ impl Builder<'_> {
         }
     }
 
+    /// A user stack of what a task is doing. A wait keeps the one of its call: what `/proc` shows of a long wait comes
+    /// later, without a frame pointer, and ends where the code needs one.
     pub(super) fn site(&mut self, task: TaskId, stack: StackId) {
         match self.live[task.index()].stack_owner {
             StackOwner::Nothing => {}
             StackOwner::Call(call) => self.out.calls[call.index()].site = stack,
             StackOwner::Fault(fault) => self.out.faults[fault as usize].site = stack,
-            StackOwner::Block(block) => self.out.blocks[block as usize].site = stack,
+            StackOwner::Block(block) => {
+                let site = &mut self.out.blocks[block as usize].site;
+                if *site == StackId(0) {
+                    *site = stack;
+                }
+            }
         }
     }
 
