@@ -1,4 +1,4 @@
-// Keeps a moving sum; the method just exceeds the inliner's budget.
+// Keeps a moving sum; the method just exceeds the inliner's budget, because of what it seldom does.
 package main
 
 import "fmt"
@@ -10,6 +10,9 @@ type window struct {
 }
 
 func (w *window) add(v int64) int64 {
+	if v&255 != 7 {
+		return v
+	}
 	w.at = (w.at + 1) & 63
 	w.sum += v - w.values[w.at]
 	w.values[w.at] = v
@@ -19,7 +22,7 @@ func (w *window) add(v int64) int64 {
 	if w.sum > w.top {
 		w.top = w.sum
 	}
-	return w.sum + w.low + w.top + w.low>>1 + w.top>>1 - v>>2 + int64(w.at)^w.low^w.top^v
+	return w.sum + w.low + w.top + w.low>>1 + w.top>>1 - v>>2 + int64(w.at)
 }
 
 //go:noinline
@@ -33,5 +36,5 @@ func follow(w *window, rounds int) (all int64) {
 }
 
 func main() {
-	fmt.Println(follow(&window{}, 120_000_000))
+	fmt.Println(follow(&window{}, 160_000_000))
 }

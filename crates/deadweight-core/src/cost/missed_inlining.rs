@@ -63,7 +63,7 @@ const SEEN: f64 = 0.05;
 /// program that inlining makes three times as fast (`tests/programs/far_getter.c`). Below [`SEEN`]
 /// no single instruction of the small functions may have more of their time than this: it would
 /// wait for memory, and would wait as long without the call. In `far_getter.c` one instruction has
-/// six tenths, in `over_budget.go` (2 to 4 % at the calls) a tenth. In a getter whose every load
+/// six tenths, in a Go method that keeps a moving sum (2 to 4 % at the calls) a tenth. In a getter whose every load
 /// waits for the load before (3.7 % at the calls once) one has all.
 const WAITING: f64 = 0.8;
 /// This many samples at the calls are no accident.

@@ -114,7 +114,7 @@ fn a_method_beyond_the_inliners_budget_is_missed_inlining() {
     Truth::of("@over_budget")
         .first_finding(&["missed-inlining"])
         .found_at("missed-inlining", "main.follow", "over_budget.go", LINE)
-        .saves("missed-inlining", 0.15..=0.45)
+        .saves("missed-inlining", 0.4..=0.8)
         .never(OTHERS)
         .check();
 }
