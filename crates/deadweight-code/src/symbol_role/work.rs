@@ -229,6 +229,12 @@ const CONVERT_IN_C: &[&str] = &[
     "regcomp",
     "re_compile_internal",
     "re_compile_pattern",
+    // PCRE, which Crystal, Perl-like tools and servers use.
+    "pcre_compile",
+    "pcre_compile2",
+    "pcre_study",
+    "pcre2_compile_8",
+    "pcre2_jit_compile_8",
 ];
 
 /// Prefixes of the names of conversions in other libraries.
@@ -302,6 +308,7 @@ const CONVERT_PARTS: &[&str] = &[
     "Float32#to_s",
     "@String#to_f",
     "@String#to_i",
+    "Regex#initialize",
 ];
 
 /// Whether it makes text of a value, a value of text, or prepares such a conversion.

@@ -10,11 +10,11 @@
 //! and locale, strtod, regular expressions while they are compiled, `core::fmt`, Go's `fmt` and
 //! `strconv`, Crystal's `to_s`. The row is all of this time. A finding needs an indirect way, and is
 //! silent about the direct ones (`strtod`, `to_chars`, `strconv.AppendInt`): these are what is to
-//! be done. What part of the time the direct way saves is an estimate by the kind of way.
+//! be done. All that an indirect way allocates, clears and copies belongs to it. What part of the time the direct way saves is an estimate by the kind of way.
 //!
 //! # What it is mistaken for
 //! A program whose work is text and that does it the direct way: a row, and no finding. Memory for
-//! the strings is *allocation*. Writing them one by one is *tiny-writes*.
+//! its strings is *allocation*, and so is what the program itself frees. Writing them one by one is *tiny-writes*.
 //!
 //! # What to do
 //! Convert by the direct function into a buffer that is kept; compile an expression once; keep the
@@ -47,7 +47,15 @@ pub(super) const CLASS: Class = Class {
 const GOES_ON: f64 = 0.5;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    sample.own.is_some() && sample.under(SymbolRole::Convert)
+    sample.own.is_some()
+        && sample.under(SymbolRole::Convert)
+        && (!is_for_memory(sample) || Way::of(sample).is_indirect())
+}
+
+/// Whether the conversion was allocating, or collected garbage.
+fn is_for_memory(sample: &UserSample<'_>) -> bool {
+    use SymbolRole::{Allocate, Collect, Grow, Release};
+    sample.under(Collect) || matches!(sample.symbol_role(), Some(Allocate | Grow | Release))
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -84,6 +92,11 @@ const WORDS: [(Way, &[&str]); 5] = [
             "regexp.MustCompile",
             "regex::builders::",
             "regex_syntax::",
+            "Regex#initialize",
+            "pcre_compile",
+            "pcre_study",
+            "pcre2_compile",
+            "pcre2_jit_compile",
         ],
     ),
     (
@@ -130,6 +143,11 @@ impl Way {
             WORDS.iter().find(says).map(|(way, _)| *way)
         });
         shown.unwrap_or(Self::Direct)
+    }
+
+    /// Whether the direct way leaves out all that goes on under it, memory too.
+    fn is_indirect(self) -> bool {
+        ![Self::Put, Self::Direct].contains(&self)
     }
 
     /// Below this share of the wall time it is not worth another way.
@@ -217,8 +235,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         .into_iter()
         .filter(|(way, places)| *way != Way::Expression || goes_on(found, process, places))
         .filter(|(way, places)| {
-            ![Way::Put, Way::Direct].contains(way)
-                && share.time_of(amount(places)).share_of(net) >= way.large()
+            way.is_indirect() && share.time_of(amount(places)).share_of(net) >= way.large()
         })
         .max_by_key(|(_, places)| amount(places))?;
     let samples = amount(&places);
@@ -332,6 +349,25 @@ mod tests {
         let said = found(&computing("Go", &[some, rest, some, rest]));
         assert!(said.starts_with("text-conversion 39 %"), "{said}");
         assert_eq!(found(&computing("Go", &[some, some, rest, rest])), "");
+    }
+
+    #[test]
+    fn memory_of_an_indirect_way_is_found_with_it_and_that_of_a_direct_way_is_not() {
+        let compile = "regex::builders::string::RegexBuilder::build (/cargo/registry/regex/builders.rs:9) <- hits (r.rs:9) <- main (r.rs:30)";
+        let inside = format!("malloc @libc.so.6 <- {compile}");
+        let rest = "main (r.rs:31)";
+        let text = computing(
+            "Rust",
+            &[(20, compile), (15, &inside), (30, rest), (20, compile), (15, &inside)],
+        );
+        assert_eq!(rows(&text, 1), "text-conversion 69650\n");
+        let read = "strtod @libc.so.6 <- read (r.c:9) <- main (r.c:30)";
+        let inside = format!("malloc @libc.so.6 <- {read}");
+        let text = computing("C", &[(20, read), (50, &inside)]);
+        expect![[r#"
+            allocation 49643
+            text-conversion 19857
+        "#]].assert_eq(&rows(&text, 2));
     }
 
     #[test]

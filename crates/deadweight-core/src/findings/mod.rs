@@ -4,6 +4,7 @@
 //! - Out: findings, best first, with what can be removed from the binary to try them (`removals`).
 //! - Must not know: single costs; see `cost`.
 
+mod covered;
 mod removals;
 
 use crate::account::AccountId;
@@ -14,6 +15,7 @@ use crate::facts::call_site::{is_interpreted, is_system_image};
 use crate::inspect::shares::Own;
 use crate::inspect::{Draft, Inspection, parts_of_tasks};
 use crate::path::whatif::WhatIf;
+use covered::remove_covered;
 use deadweight_report::report::{Finding, How, Site};
 use deadweight_trace::symbols::Image;
 use deadweight_trace::units::Ns;
@@ -69,6 +71,7 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
         .filter(|finding| finding.saving_share.max(finding.high / 2.0) >= WORTH)
         .collect();
     sort(&mut found);
+    remove_covered(&mut found);
     found
 }
 
