@@ -4,9 +4,12 @@
 //! basic block shows its value. Not for values that change; see `roles::values`.
 
 use super::instruction::{Instruction, Kind, Reg, Registers};
+use std::collections::BTreeSet;
 
 /// How many instructions before a call its pointer may have been loaded.
 const BEFORE: usize = 12;
+/// How many instructions, on all ways to a call, are searched for its pointer.
+const ON_ALL_WAYS: usize = 512;
 
 /// A value assigned to a register.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -19,7 +22,13 @@ pub(super) enum Source {
 
 /// The single value of each callee-saved register, if it has one.
 #[derive(Clone, Debug)]
-pub(super) struct SingleAssignment([Option<Source>; Reg::COUNT]);
+pub(super) struct SingleAssignment {
+    only: [Option<Source>; Reg::COUNT],
+    saved: Registers,
+    /// Where the branches and jumps go, with their index; empty if nothing is called through a
+    /// register, or not all are known.
+    branches: Vec<(u64, usize)>,
+}
 
 impl SingleAssignment {
     /// For a function with these instructions. `saved`: the callee-saved registers.
@@ -42,12 +51,21 @@ impl SingleAssignment {
             }
         }
         several.iter().for_each(|register| single[register.index()] = None);
-        Self(single)
+        let mut branches = Vec::new();
+        let through_register = |i: &Instruction| i.kind == Kind::Call(None) && i.memory.is_none();
+        // A table of jumps may go anywhere.
+        let jumps = |i: &Instruction| i.kind == Kind::Jump(None) && i.callee().is_none();
+        if instructions.iter().any(through_register) && !instructions.iter().any(jumps) {
+            let with = instructions.iter().enumerate();
+            branches.extend(with.filter_map(|(at, i)| Some((i.target()?, at))));
+            branches.sort_unstable();
+        }
+        Self { only: single, saved, branches }
     }
 
     /// The constant that `register` holds at every use, if it does.
     pub(super) fn constant(&self, register: Reg) -> Option<i64> {
-        match self.0[register.index()] {
+        match self.only[register.index()] {
             Some(Source::Constant(value)) => Some(value),
             _ => None,
         }
@@ -68,11 +86,64 @@ impl SingleAssignment {
             let kept = between.clone().all(|i| !i.writes.has(register));
             kept.then(|| source(load)).flatten()
         });
-        let only = || call.reads.iter().find_map(|register| self.0[register.index()]);
-        match nearest.or_else(only) {
+        let only = || call.reads.iter().find_map(|register| self.only[register.index()]);
+        let same = || call.reads.iter().find_map(|r| self.on_all_ways(instructions, at, r));
+        match nearest.or_else(only).or_else(same) {
             Some(Source::At(place)) => Some(place),
             _ => None,
         }
+    }
+}
+
+impl SingleAssignment {
+    /// What a callee-saved register was last assigned before instruction `at`, if that is the same on all
+    /// ways there.
+    fn on_all_ways(
+        &self,
+        instructions: &[Instruction],
+        at: usize,
+        register: Reg,
+    ) -> Option<Source> {
+        if !self.saved.has(register) || self.branches.is_empty() {
+            return None;
+        }
+        let mut found = None;
+        let mut ends = self.before(instructions, at)?;
+        let mut seen = BTreeSet::new();
+        while let Some(at) = ends.pop() {
+            if !seen.insert(at) {
+                continue;
+            }
+            let instruction = &instructions[at];
+            if !instruction.writes.has(register) {
+                ends.extend(self.before(instructions, at)?);
+            } else if instruction.data[0] == Some(register) && instruction.kind != Kind::Pop {
+                let new = source(instruction)?;
+                if *found.get_or_insert(new) != new {
+                    return None;
+                }
+            } else {
+                return None;
+            }
+            if seen.len() > ON_ALL_WAYS {
+                return None;
+            }
+        }
+        found
+    }
+
+    /// The instructions that run just before instruction `at`; none at the entry of the function, or where
+    /// something unknown may jump to.
+    fn before(&self, instructions: &[Instruction], at: usize) -> Option<Vec<usize>> {
+        let addr = instructions[at].addr;
+        let first = self.branches.partition_point(|(to, _)| *to < addr);
+        let jumps = self.branches[first..].iter().take_while(|(to, _)| *to == addr);
+        let mut before: Vec<usize> = jumps.map(|(_, from)| *from).collect();
+        let last = at.checked_sub(1)?;
+        if instructions[last].falls_through() {
+            before.push(last);
+        }
+        (!before.is_empty()).then_some(before)
     }
 }
 

@@ -463,3 +463,23 @@ fn unoptimised_code_lives_in_its_frame() {
     assert_eq!(other.spilling, 0);
     assert!(other.stack_share() < 0.1, "{other:?}");
 }
+
+// The swap of a heap of values with 304 bytes, as rustc compiles it: r15 holds a number, then the address of memcpy.
+const VALUES_MOVED_BY_A_KEPT_POINTER: Fixture = Fixture {
+    addr: 0,
+    code: "41575341544989ff49c1e7054e8d243e4889d34c8b3d002000004885db742c4869c330010000498d3c04\
+        488db73001000048833f0572074881c630010000ba3001000041ffd748ffcb75d4415c5b415fc3",
+    names: &[(0x201a, "memcpy")],
+    ..C
+};
+
+#[test]
+fn a_call_through_a_register_that_held_another_value_before() {
+    let role = |text: String| text.lines().find(|line| line.contains("call")).unwrap().to_owned();
+    expect!["43  call r15                               copy 304, unknown to unknown"]
+        .assert_eq(&role(VALUES_MOVED_BY_A_KEPT_POINTER.text()));
+    // It is loaded from elsewhere on one of the ways: `mov r15, rdi` in the place of the addition.
+    let code = VALUES_MOVED_BY_A_KEPT_POINTER.code.replace("4881c630010000", "4989ff0f1f4000");
+    let other = Fixture { code: code.leak(), ..VALUES_MOVED_BY_A_KEPT_POINTER };
+    expect!["43  call r15                               call"].assert_eq(&role(other.text()));
+}

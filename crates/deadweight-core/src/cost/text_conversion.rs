@@ -367,7 +367,8 @@ mod tests {
         expect![[r#"
             allocation 49643
             text-conversion 19857
-        "#]].assert_eq(&rows(&text, 2));
+        "#]]
+        .assert_eq(&rows(&text, 2));
     }
 
     #[test]
