@@ -175,6 +175,12 @@ impl<'s> MachineCode<'s> {
         matches!(language, "C" | "C++") && self.function(id).writes_bytes()
     }
 
+    /// The third argument of a C function, where these are its registers: the length of a `memcpy`.
+    pub fn third_argument(&self, general: &[u64; 32]) -> Option<u64> {
+        let register = decode::convention_of(self.arch, Abi::Platform).arguments.get(2)?;
+        general.get(register.index()).copied()
+    }
+
     /// The number of samples with this location as the leaf.
     pub fn samples_at(&self, at: LocationId) -> u64 {
         let hits = self.hits.get_or_init(|| self.count_hits());

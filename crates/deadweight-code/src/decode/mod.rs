@@ -8,7 +8,7 @@
 mod aarch64;
 pub(crate) mod x86;
 
-use crate::abi::Convention;
+use crate::abi::{Abi, Convention};
 use crate::code::Code;
 use crate::instruction::{Division, Instruction};
 use deadweight_trace::syscall::Arch;
@@ -16,9 +16,14 @@ pub(crate) use x86::quick::Sort;
 
 /// The registers of the function's calling convention.
 pub(crate) fn convention(code: &Code<'_>) -> Convention {
-    match code.arch {
-        Arch::X86_64 => x86::convention(code.abi),
-        Arch::Aarch64 => aarch64::convention(code.abi),
+    convention_of(code.arch, code.abi)
+}
+
+/// The registers of a calling convention.
+pub(crate) fn convention_of(arch: Arch, abi: Abi) -> Convention {
+    match arch {
+        Arch::X86_64 => x86::convention(abi),
+        Arch::Aarch64 => aarch64::convention(abi),
     }
 }
 

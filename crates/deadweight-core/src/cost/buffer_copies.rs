@@ -20,8 +20,9 @@
 //!
 //! # What it is mistaken for
 //! A copy that is the program's job: from one of its buffers into another, asked for in its own
-//! line. Copies inside streams that read and write, and those of a library that sorts. Values moved
-//! piecewise are *struct-copies*.
+//! line. Copies inside streams that read and write, and those of a library that sorts. Moves of less
+//! than 64 bytes, where registers show the length: they cost a call. A goroutine that gets a larger
+//! stack. Values moved piecewise are *struct-copies*.
 //!
 //! # What to do
 //! Move an offset instead of the bytes, and compact once. Reserve the final size. Pass a view
@@ -30,6 +31,8 @@
 //! # Seen in
 //! A protocol session that erases each command from the front of a 64 KiB buffer.
 //! In `tests/programs`: `erase_front.cpp`, `realloc_line.c`.
+
+mod small_moves;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::call_site::CallSite;
@@ -68,7 +71,13 @@ fn claim(sample: &UserSample<'_>) -> bool {
         || sample.symbol_role() == Some(SymbolRole::Copy)
             && !sample.is_under_text()
             && !sample.under(SymbolRole::Sort)
+            && !grows_stack(sample)
             && (!sample.is_called_directly() || sample.allocates || shifts(sample))
+}
+
+/// Whether Go's runtime moves a goroutine to a larger stack.
+fn grows_stack(sample: &UserSample<'_>) -> bool {
+    sample.symbols.functions(sample.stack).any(|name| name == "runtime.copystack")
 }
 
 /// Whether the program's own line moves bytes within one buffer, to make room or to close a gap.
@@ -115,6 +124,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let enlarging =
         part(&share, &|site| found.facts.sample(site).symbol_role() != Some(SymbolRole::Copy));
     let is_growth = enlarging >= MOSTLY;
+    if !is_growth && small_moves::are_small(found, process, &share) {
+        return None;
+    }
     // Removing copies saves part of the remaining time too; removing `realloc` calls that move
     // nothing does not.
     let saved = |ns: Ns, of_it: f64| {
@@ -229,7 +241,7 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{computing, found};
+    use super::super::tests::{computing, found, looping};
     use expect_test::expect;
 
     #[test]
@@ -250,6 +262,33 @@ mod tests {
         expect![[r#"
             buffer-copies 68 % (50..76) @ Session::receive:58: app spent 59.7 µs of its 100 µs copying bytes from one buffer to another (60 %).
         "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn moves_of_a_few_bytes_are_refused_and_of_a_few_hundred_are_found() {
+        // A number is moved to the right in its field: the length is in rdx, register 2.
+        let aligned = |length: u64| {
+            looping("", 100, |i| {
+                match i % 3 {
+                0 => ("memmove @libc.so.6 <- std::string::_M_erase @libc.so.6 <- align (page.cpp:9) <- main (page.cpp:30)".into(), vec![(2, length)]),
+                _ => ("main (page.cpp:31)".into(), vec![(2, 1 << 40)]),
+            }
+            })
+        };
+        let image = "image libc.so.6 path /lib/libc.so.6\nsample-period";
+        let shift = |length| found(&aligned(length).replace("sample-period", image));
+        assert_eq!(shift(5), "");
+        assert!(shift(300).starts_with("buffer-copies 42 %"), "{}", shift(300));
+    }
+
+    #[test]
+    fn a_goroutine_that_gets_a_larger_stack_is_refused() {
+        let grows = "runtime.memmove <- runtime.copystack <- runtime.newstack <- main.walk (main.go:9) <- main.main (main.go:20)";
+        let text = computing(
+            "Go",
+            &[(30, grows), (70, "main.walk (main.go:10) <- main.main (main.go:20)")],
+        );
+        assert_eq!(found(&text), "");
     }
 
     #[test]

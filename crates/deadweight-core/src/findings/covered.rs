@@ -75,7 +75,7 @@ mod tests {
                 0 => format!("{} fd 3 /site/{}.conf\n", at + 305, at / 900 % 12),
                 _ => String::new(),
             };
-            let inside = if at / 900 % 2 == 0 { "malloc" } else { "free" };
+            let inside = if (at / 900).is_multiple_of(2) { "malloc" } else { "free" };
             format!(
                 "{at} syscall openat 0 1 0 from {stack}\n{} back 3\n{fd}{} syscall read 3 512\n{} back 41\n\
                  {} syscall close 3\n{} back 0\n\
