@@ -114,19 +114,19 @@ struct Moved {
     to: Place,
 }
 
-/// A line that copies: its samples, the runs that they hit, and the function with the machine code.
-type Copying<'s> = (&'s SourceFrame, u64, BTreeSet<Run>, NameId);
+/// A line that copies: its samples, the runs that they hit and how often, and the function with the machine code.
+type Copying<'s> = (&'s SourceFrame, u64, BTreeMap<Run, u64>, NameId);
 
 /// The lines that copy, most samples first.
 fn lines<'s>(found: &Inspection<'s, '_>, share: &Share) -> Vec<Copying<'s>> {
-    let mut lines: BTreeMap<&SourceFrame, (u64, BTreeSet<Run>, NameId)> = BTreeMap::new();
+    let mut lines: BTreeMap<&SourceFrame, (u64, BTreeMap<Run, u64>, NameId)> = BTreeMap::new();
     for (site, weight) in &share.places {
         let Some(stack) = site.stack() else { continue };
         let sample = found.facts.sample(stack);
         let (Some(run), Some((at, frame))) = (moved(&sample), sample.own_frame()) else { continue };
         let line = lines.entry(frame).or_default();
         line.0 += weight.amount;
-        line.1.insert(run);
+        *line.1.entry(run).or_default() += weight.amount;
         line.2 = at.frames.last().map_or(frame.function, |machine| machine.function);
     }
     let lines = lines.into_iter().map(|(frame, (samples, runs, of))| (frame, samples, runs, of));
@@ -138,23 +138,14 @@ fn lines<'s>(found: &Inspection<'s, '_>, share: &Share) -> Vec<Copying<'s>> {
 /// The value that the hottest line copies: the sum of its runs, since a large value takes several.
 fn hottest(lines: &[Copying<'_>]) -> Option<Moved> {
     let (_, _, runs, _) = lines.first()?;
-    let largest = runs.iter().max_by_key(|run| run.bytes)?;
-    let alike = runs.iter().filter(|run| (run.from, run.to) == (largest.from, largest.to));
+    let (largest, _) = runs.iter().max_by_key(|(run, samples)| (run.bytes, **samples))?;
+    let alike = runs.keys().filter(|run| (run.from, run.to) == (largest.from, largest.to));
     // A second copy of the same value is listed separately: see `passes`.
     let sizes: BTreeSet<u32> = alike.map(|run| run.bytes).collect();
-    // Copies of that size from and to several places: none of them is *the* place.
-    let same = |place: fn(&Run) -> Place| {
-        let mut as_large = runs.iter().filter(|run| run.bytes == largest.bytes);
-        if as_large.all(|run| place(run) == place(largest)) {
-            place(largest)
-        } else {
-            Place::Unknown
-        }
-    };
     Some(Moved {
         bytes: sizes.into_iter().map(u64::from).sum(),
-        from: same(|run| run.from),
-        to: same(|run| run.to),
+        from: largest.from,
+        to: largest.to,
     })
 }
 
@@ -162,8 +153,8 @@ fn hottest(lines: &[Copying<'_>]) -> Option<Moved> {
 fn passes(found: &Inspection<'_, '_>, lines: &[Copying<'_>]) -> Option<String> {
     /// Lines that are listed.
     const LISTED: usize = 3;
-    let large = |runs: &BTreeSet<Run>| -> Vec<u64> {
-        let runs = runs.iter().filter(|run| run.bytes >= LEAST);
+    let large = |runs: &BTreeMap<Run, u64>| -> Vec<u64> {
+        let runs = runs.keys().filter(|run| run.bytes >= LEAST);
         runs.map(|run| u64::from(run.bytes)).collect()
     };
     let lines = lines.iter().map(|(frame, _, runs, _)| (frame, large(runs)));

@@ -49,7 +49,16 @@ const GOES_ON: f64 = 0.5;
 fn claim(sample: &UserSample<'_>) -> bool {
     sample.own.is_some()
         && sample.under(SymbolRole::Convert)
-        && (!is_for_memory(sample) || Way::of(sample).is_indirect())
+        && (!is_for_memory(sample) || Way::of(sample).is_indirect() && !copies_text(sample))
+}
+
+/// Whether `to_string` was called for what is text already: that allocates and copies.
+fn copies_text(sample: &UserSample<'_>) -> bool {
+    const OF_ANY: [&str; 2] = ["SpecToString>", "as alloc::string::ToString>"];
+    let of_any = |name: &str| OF_ANY.iter().any(|part| name.contains(part));
+    let library = sample.frames().zip(&sample.symbol_roles);
+    let mut converts = library.filter(|(_, role)| **role == SymbolRole::Convert);
+    converts.all(|((_, frame), _)| of_any(sample.symbols.name(frame.function)))
 }
 
 /// Whether the conversion was allocating, or collected garbage.
@@ -361,6 +370,9 @@ mod tests {
             &[(20, compile), (15, &inside), (30, rest), (20, compile), (15, &inside)],
         );
         assert_eq!(rows(&text, 1), "text-conversion 69650\n");
+        let copy = "malloc @libc.so.6 <- \"<str as alloc::string::ToString>::to_string\" (/rustc/string.rs:9) <- field (r.rs:9) <- main (r.rs:30)";
+        let text = computing("Rust", &[(50, copy), (50, rest)]);
+        assert!(rows(&text, 2).contains("allocation 497"), "{}", rows(&text, 2));
         let read = "strtod @libc.so.6 <- read (r.c:9) <- main (r.c:30)";
         let inside = format!("malloc @libc.so.6 <- {read}");
         let text = computing("C", &[(20, read), (50, &inside)]);
