@@ -48,7 +48,14 @@ const LARGE: f64 = 0.05;
 const AROUND: f64 = 0.3;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    sample.own.is_some() && sample.under(SymbolRole::Throw)
+    sample.own.is_some() && sample.under(SymbolRole::Throw) && !is_deferred_call(sample)
+}
+
+/// Whether Go runs deferred calls at a function's end: with the code that it also runs in a panic.
+fn is_deferred_call(sample: &UserSample<'_>) -> bool {
+    let library = sample.frames().take(sample.symbol_roles.len());
+    let mut names = library.map(|(_, frame)| sample.symbols.name(frame.function));
+    names.any(|name| name == "runtime.deferreturn")
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -144,6 +151,17 @@ mod tests {
     fn a_few_exceptions_and_the_one_that_ends_the_program_are_refused() {
         let text = computing("C++", &[(4, THROW), (96, "price (p.cpp:10) <- main (p.cpp:30)")]);
         assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn a_panic_in_go_is_found_and_deferred_calls_are_refused() {
+        let own = "main.guard (main.go:9) <- main.main (main.go:30)";
+        let panic = format!("runtime.(*_panic).nextFrame <- runtime.gopanic <- {own}");
+        let rest = (70, "main.main (main.go:31)");
+        let found = |stack: &str| found(&computing("Go", &[(30, stack), rest]));
+        assert!(found(&panic).starts_with("exceptions"), "{}", found(&panic));
+        let deferred = format!("runtime.(*_panic).nextDefer <- runtime.deferreturn <- {own}");
+        assert_eq!(found(&deferred), "");
     }
 
     #[test]

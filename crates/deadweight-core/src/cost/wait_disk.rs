@@ -261,6 +261,33 @@ mod tests {
     }
 
     #[test]
+    fn files_that_the_program_drops_are_found_as_such_and_other_advice_is_refused() {
+        let read = |advice: u64| {
+            let read = |at| {
+                format!(
+                    "{} syscall pread64 3 65536
+                     {} off blocked : io_schedule < folio_wait_bit from load (pack.c:9) <- main
+                     {} on woken-by interrupt : blk_done_softirq < common_interrupt
+                     {} back 65536\n{} syscall fadvise64 3 0 0 {advice}\n{} back 0\n",
+                    at + 10,
+                    at + 20,
+                    at + 150,
+                    at + 170,
+                    at + 175,
+                    at + 190
+                )
+            };
+            let text = format!(
+                "task 1 borg\n0 on\n0 main\n{}4000 exit\n4000 off dead",
+                repeat(20, 0, 200, read)
+            );
+            super::super::tests::weighed(&text).findings[0].title.clone()
+        };
+        assert_eq!(read(4), "files that were dropped from memory are read again");
+        assert_eq!(read(2), "files are read for the first time");
+    }
+
+    #[test]
     fn one_sync_at_the_end_is_refused() {
         assert_eq!(found(&store(1)), "");
     }

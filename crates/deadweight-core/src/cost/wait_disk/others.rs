@@ -69,7 +69,13 @@ pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) ->
         facts.name(process),
         things(sum.count, "time")
     );
-    let (title, text, remedy) = if most(&reads) {
+    let (title, text, remedy) = if most(&reads) && drops_what_it_read(facts, process) {
+        let text = format!(
+            "{blocked}, mostly for files that were not in memory: it drops what it has read \
+             (posix_fadvise with POSIX_FADV_DONTNEED)."
+        );
+        ("files that were dropped from memory are read again", text, DROPPED)
+    } else if most(&reads) {
         let text =
             format!("{blocked}, mostly for files that were not in memory yet (a cold page cache).");
         ("files are read for the first time", text, COLD)
@@ -79,6 +85,16 @@ pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) ->
         ("waits for the disk", format!("{blocked}."), OTHER)
     };
     draft(found, process, sum, title, text, remedy)
+}
+
+/// Whether the process tells the kernel often to forget pages of files.
+fn drops_what_it_read(facts: &Facts<'_>, process: ProcessId) -> bool {
+    const DONT_NEED: u64 = 4;
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let drops = groups.filter(|group| {
+        group.name == "fadvise64" && group.questions.iter().any(|args| args[3] == DONT_NEED)
+    });
+    drops.map(|group| group.calls).sum::<u64>() >= FREQUENT
 }
 
 fn frees_blocks(facts: &Facts<'_>, block: &Block) -> bool {
@@ -126,6 +142,10 @@ const OTHER: &str =
 const COLD: &str = "A second run finds the files in memory: measure with -w 1 if that is the usual \
                     case. If the first run matters, read less, in larger blocks, or ahead of need \
                     (posix_fadvise, readahead).";
+
+const DROPPED: &str = "Each run reads these files from storage, a second one too. Leave out POSIX_FADV_DONTNEED \
+                       if they are read again soon and memory is free; or read ahead of need \
+                       (POSIX_FADV_WILLNEED, readahead).";
 
 /// Calls that read a file or its metadata, besides [`READS`].
 const FILE_CALLS: &[&str] = &[
