@@ -2,6 +2,7 @@
 //!
 //! Costs of the program are findings, not hazards.
 
+mod disturbance;
 mod readings;
 mod series;
 
@@ -9,10 +10,8 @@ use crate::account::{AccountId, Attribution, Detail, OBSERVER};
 use crate::cost;
 use crate::facts::Facts;
 use crate::facts::processes::{Process, ProcessId};
-use crate::path::cpu_holder::CpuHolder;
 use crate::sections::stages;
 use crate::timeline::kernel_stacks::WaitsFor;
-use crate::timeline::{Block, WokenBy};
 use deadweight_report::report::{Hazard, Stage};
 use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
@@ -26,8 +25,6 @@ const DOMINATES: f64 = 0.9;
 const SHORT: Ns = Ns(10_000_000);
 /// Samples that a share needs to be worth printing: ± 10 points at 100.
 const SAMPLES: u64 = 100;
-/// Disturbance above this share of the wall time is reported.
-const DISTURBED: f64 = 0.05;
 /// Overhead above this share distorts the shares.
 const HEAVY: f64 = 0.3;
 
@@ -50,8 +47,8 @@ pub(crate) fn of_run(
         found.extend(too_short(facts, wall));
         found.extend(heavy(wall, facts.trace.meta.attached));
     }
-    found.extend(disturbed(facts, wall));
-    found.extend(throttled(facts, wall));
+    found.extend(disturbance::disturbed(facts, wall).or_else(|| disturbance::crowded(facts, wall)));
+    found.extend(disturbance::throttled(facts, wall));
     found.extend(readings::two(facts));
     found.extend(unoptimised(facts));
     // When a recording was cut off, all processes were still alive.
@@ -195,68 +192,6 @@ fn heavy(wall: &Attribution, attached: bool) -> Option<Hazard> {
             format!(
                 "Recording took {} of this run, by calibration: see the row tracing. {way_out}",
                 percent(overhead, wall.total)
-            ),
-        )
-    })
-}
-
-fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
-    let outside = wall.entries.iter().filter_map(|e| match e.detail {
-        Detail::Held(CpuHolder::Outside(task)) => Some((e.ns, facts.processes.of(task))),
-        _ => None,
-    });
-    // A task that has the CPU while a quota throttles the command takes nothing from it.
-    let total = outside.clone().map(|(ns, _)| ns).sum::<Ns>() - facts.trace.meta.throttled;
-    if total.share_of(wall.total) >= DISTURBED {
-        // Where wakers are not recorded, other programs have no names either.
-        let named = |p: &ProcessId| !facts.processes.get(*p).name.is_empty();
-        let worst = outside.max().filter(|(_, p)| facts.trace.meta.records_wakers() && named(p));
-        let client = worst.filter(|(_, p)| is_client(facts, *p)).map(|(_, p)| facts.name(p));
-        let worst = worst.map_or(String::new(), |(_, p)| format!(" (mostly {})", facts.name(p)));
-        let advice = match client {
-            Some(client) => {
-                format!("{client} sends its requests: give it CPUs of its own (taskset)")
-            }
-            // What is joined or serves cannot be run again.
-            None if facts.path.subject.service.is_some() => "Repeat on a quiet machine".to_owned(),
-            None => "Repeat on a quiet machine, or with more runs (-r)".to_owned(),
-        };
-        let text = format!(
-            "The command waited {} of the wall time for a CPU that other programs had{worst}. {advice}.",
-            percent(total, wall.total),
-        );
-        return Some(hazard("noisy", text));
-    }
-    let steal = facts.trace.meta.steal;
-    (steal.share_of(wall.total) >= DISTURBED).then(|| {
-        let text = format!(
-            "The hypervisor took {} of CPU time away during the run. Repeat with more runs (-r).",
-            time(steal)
-        );
-        hazard("noisy", text)
-    })
-}
-
-/// Whether the subject serves, and this process sends it requests.
-fn is_client(facts: &Facts<'_>, process: ProcessId) -> bool {
-    let sent = |block: &Block| {
-        matches!(block.waits_for, WaitsFor::SocketData | WaitsFor::Poll)
-            && matches!(block.woken_by, WokenBy::Task(by) if facts.processes.of(by) == process)
-    };
-    facts.path.subject.service.is_some() && facts.timeline.blocks.iter().any(sent)
-}
-
-/// A quota kept the command from running: neither another program nor an idle machine did.
-fn throttled(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
-    let throttled = facts.trace.meta.throttled;
-    (throttled.share_of(wall.total) >= DISTURBED).then(|| {
-        hazard(
-            "throttled",
-            format!(
-                "A CPU quota of the cgroup (a container's limit) kept its tasks from running for \
-                 {}, summed over CPUs: that time has its own row, and no other program caused it. \
-                 Raise the quota (cpu.max, --cpus), or use no more threads than it allows.",
-                time(throttled)
             ),
         )
     })
