@@ -35,9 +35,9 @@ pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
     Some(Hazard {
         id: "two-readings".into(),
         text: format!(
-            "There are two ways to divide this run. Along the waits that led to its end, {along} of the traced time is \
-             \"{cause}\": the ledger shows this. By what ran at each moment, it is {across}. Trust the range of a saving, \
-             not one number."
+            "There are two ways to divide this run. Along the waits that led to its end, as in the ledger, {along} of the \
+             time with tracing is {cause}; by what ran at each moment it is {across}. What can be saved there may be \
+             anything in between."
         ),
     })
 }
@@ -48,7 +48,7 @@ fn in_words(facts: &Facts<'_>, causes: &BTreeMap<Cause, Ns>) -> BTreeMap<String,
     for (cause, ns) in causes {
         let word = match cause {
             Cause::Work(name, _) => format!("{} at work", facts.symbols().name(*name)),
-            Cause::NoCpu(_) => "without a CPU".to_owned(),
+            Cause::NoCpu(_) => "waiting for a CPU".to_owned(),
             Cause::Wait(name, ..) => format!("{} waiting", facts.symbols().name(*name)),
             Cause::Unrecorded => "not recorded".to_owned(),
             Cause::Unexplained => "not explained".to_owned(),
