@@ -98,6 +98,8 @@ pub(crate) struct CallGroup {
     pub(crate) kind: Option<ObjectKind>,
     /// Whether its descriptors were all standard input, output or error.
     pub(crate) standard: bool,
+    /// Whether they were all standard error.
+    pub(crate) standard_error: bool,
     /// The name of what the descriptor referred to, where the recorder read it.
     pub(crate) object_name: NameId,
     /// How many.
@@ -315,6 +317,7 @@ impl CallGroup {
             churns,
             kind,
             standard: true,
+            standard_error: true,
             object_name,
             calls: 0,
             counted: 0,
@@ -360,7 +363,9 @@ impl CallGroup {
             self.newest = self.newest.max(object);
         }
         self.object = call.object();
-        self.standard &= self.descriptor.is_some_and(|fd| timeline.args(call)[fd] <= 2);
+        let descriptor = self.descriptor.map(|fd| timeline.args(call)[fd]);
+        self.standard &= descriptor.is_some_and(|fd| fd <= 2);
+        self.standard_error &= descriptor == Some(2);
         match call.ret() {
             Some(ret @ ..0) if ret > -4096 => self.failed += times,
             Some(0) => self.empty += times,

@@ -36,8 +36,10 @@ fn part(whole: u64, part: u64, all: u64) -> u64 {
 /// What bytes pass through, as far as advice depends on it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stream {
-    /// Standard input, output or error.
+    /// Standard input or output.
     Standard,
+    /// Standard error, which languages do not buffer.
+    Error,
     /// A connection.
     Socket,
     /// A file or pipe that the program opened.
@@ -48,6 +50,7 @@ impl Stream {
     fn of(group: &CallGroup) -> Self {
         match group.kind {
             Some(ObjectKind::Socket) => Self::Socket,
+            _ if group.standard_error => Self::Error,
             _ if group.standard => Self::Standard,
             _ => Self::Opened,
         }

@@ -82,6 +82,15 @@ fn of_stdio(language: &str, stream: Stream, emptied: Emptied) -> &'static str {
             "Switch std::unitbuf off (out << std::nounitbuf): it empties the buffer after each output. \
              std::cerr has it on: use std::clog where nobody waits for the line."
         }
+        (Emptied::Library, "C++", Stream::Error) => {
+            "Standard error has no buffer: std::cerr writes each piece at once. Put a line together as one \
+             string and write that; or std::ios::sync_with_stdio(false) and std::clog, which is flushed at the \
+             end."
+        }
+        (Emptied::Library, _, Stream::Error) => {
+            "Standard error has no buffer: put a line together (snprintf) and write it at once, or \
+             setvbuf(stderr, NULL, _IOFBF, 65536) before the first output and fflush before the end."
+        }
         (Emptied::Library, _, Stream::Standard) => {
             "The stream has no buffer, or one per line: setvbuf(stdout, NULL, _IOFBF, 65536) before the \
              first output."
@@ -112,6 +121,12 @@ fn general(language: &str, stream: Stream) -> &'static str {
             "let mut out = std::io::BufWriter::new(std::io::stdout().lock()); then writeln!(out, \
              ...): println! flushes every line."
         }
+        ("Rust", Stream::Error) => {
+            "let mut log = std::io::BufWriter::new(std::io::stderr().lock()); then writeln!(log, ...): \
+             eprintln! writes each piece at once."
+        }
+        ("Go", Stream::Error) => "log := bufio.NewWriterSize(os.Stderr, 64<<10); defer log.Flush()",
+        ("Crystal", Stream::Error) => "STDERR.sync = false; flush at the end.",
         ("Rust", Stream::Opened) => {
             "Wrap it: let mut out = std::io::BufWriter::with_capacity(64 << 10, out); flush at the end."
         }
@@ -131,7 +146,7 @@ fn general(language: &str, stream: Stream) -> &'static str {
         ("Crystal", Stream::Opened) => {
             "Leave IO buffering on (file.sync = false); flush at the end."
         }
-        ("Python", Stream::Standard) => {
+        ("Python", Stream::Standard | Stream::Error) => {
             "Write through a buffer and without flush=True; run without -u."
         }
         ("Python", Stream::Opened) => {
@@ -183,9 +198,10 @@ fn of_reply(language: &str) -> &'static str {
 mod tests {
     use crate::cost::tests::{repeat, weighed};
 
-    /// The remedy for 1 000 writes of 8 bytes with this stack.
-    fn remedy(stack: &str) -> String {
-        let write = |at| format!("{at} syscall write 1 8 from {stack}\n{} back 8\n", at + 300);
+    /// The remedy for 1 000 writes of 8 bytes to this descriptor with this stack.
+    fn remedy_of(descriptor: u32, stack: &str) -> String {
+        let write =
+            |at| format!("{at} syscall write {descriptor} 8 from {stack}\n{} back 8\n", at + 300);
         let writes = repeat(1000, 100, 400, write);
         let text = format!(
             "image app path /bin/app language C++\nimage libc.so.6 path /lib/libc.so.6\n\
@@ -193,6 +209,16 @@ mod tests {
              {writes}500000 exit\n500000 off dead"
         );
         weighed(&text).findings.first().map_or(String::new(), |finding| finding.remedy.clone())
+    }
+
+    #[test]
+    fn standard_error_has_no_buffer_that_setvbuf_of_stdout_would_change() {
+        let insert = "write @libc.so.6 <- _IO_file_write @libc.so.6 <- fwrite @libc.so.6 <- \"std::__ostream_insert<char, std::char_traits<char> >\" @libstdc++.so.6 <- log (a.cpp:9) <- main";
+        let remedy = remedy_of(2, insert);
+        assert!(remedy.contains("std::cerr") && !remedy.contains("stdout"), "{remedy}");
+        let print = "write @libc.so.6 <- _IO_file_write @libc.so.6 <- vfprintf @libc.so.6 <- main (a.cpp:9)";
+        assert!(!remedy_of(2, print).contains("stdout"), "{}", remedy_of(2, print));
+        assert!(remedy_of(1, print).contains("setvbuf(stdout"), "{}", remedy_of(1, print));
     }
 
     #[test]
@@ -210,9 +236,9 @@ mod tests {
             ("write @libc.so.6 <- _IO_file_write @libc.so.6 <- vfprintf @libc.so.6 <- main (a.cpp:9)".into(), "setvbuf"),
             ("write @libc.so.6 <- emit (a.cpp:9) <- main".into(), "passes to write"),
         ] {
-            let remedy = remedy(&stack);
+            let remedy = remedy_of(1, &stack);
             assert!(remedy.contains(expected), "{stack}: {remedy}");
         }
-        assert!(!remedy("write @libc.so.6 <- emit (a.cpp:9) <- main").contains("endl"));
+        assert!(!remedy_of(1, "write @libc.so.6 <- emit (a.cpp:9) <- main").contains("endl"));
     }
 }
