@@ -38,6 +38,9 @@ pub(crate) fn members(facts: &Facts<'_>, chosen: bool) -> Vec<ProcessId> {
     children
 }
 
+/// So many processes that a reader started itself are helpers, not its producer.
+const HELPERS: usize = 3;
+
 /// The process that delivered most of what a process waited for in pipes, and how long it waited for all.
 pub(crate) fn fed(facts: &Facts<'_>, id: ProcessId) -> Option<(Ns, ProcessId)> {
     let mut producers: BTreeMap<ProcessId, Ns> = BTreeMap::new();
@@ -47,6 +50,12 @@ pub(crate) fn fed(facts: &Facts<'_>, id: ProcessId) -> Option<(Ns, ProcessId)> {
         {
             *producers.entry(producer).or_default() += block.end - block.start;
         }
+    }
+    // A script's own helpers, started one after the other (`$(... | cut ...)`), are its work.
+    let own = facts.processes.below(&[id]);
+    let is_own = |producer: &ProcessId| own.binary_search(producer).is_ok();
+    if producers.keys().filter(|producer| is_own(producer)).count() >= HELPERS {
+        producers.retain(|producer, _| !is_own(producer));
     }
     let waited = producers.values().copied().sum();
     let most = producers.into_iter().max_by_key(|(_, ns)| *ns);
