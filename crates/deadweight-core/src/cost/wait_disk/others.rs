@@ -87,7 +87,7 @@ pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) ->
     draft(found, process, sum, title, text, remedy)
 }
 
-/// Whether the process tells the kernel often to forget pages of files.
+/// Whether the process often lets the kernel forget pages of files.
 fn drops_what_it_read(facts: &Facts<'_>, process: ProcessId) -> bool {
     const DONT_NEED: u64 = 4;
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);

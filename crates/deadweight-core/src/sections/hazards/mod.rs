@@ -232,7 +232,6 @@ fn survivors(facts: &Facts<'_>) -> Option<Hazard> {
 
 #[cfg(test)]
 mod tests {
-    use crate::cost::tests::repeat;
     use crate::weigh::{Weighing, weigh};
     use deadweight_trace::Trace;
 
@@ -289,37 +288,36 @@ mod tests {
         assert!(said.contains("timed-the-producer: b waited 14.9 µs for input from a"), "{said}");
     }
 
-    /// A shell that reads from `helpers` processes that it starts one after the other.
+    /// A pipeline whose reader waits for `helpers` processes that it starts one after the other.
     fn substitution(helpers: u64) -> String {
-        let step = 20_000 / helpers;
-        let reads = repeat(helpers, 0, step, |at| {
-            format!(
-                "{} fork {}\n{} off blocked read 3 : anon_pipe_read\n{} on woken-by {}\n{} back 1\n",
-                at + 10,
-                10 + at / step,
-                at + 20,
-                at + step - 100,
-                10 + at / step,
-                at + step - 50
-            )
-        });
-        let children = (0..helpers).map(|i| {
-            let at = i * step;
-            format!(
-                "task {} cut\n{} cpu1 on\n{} exec /bin/cut\n{} syscall write 1 1\n{} back 1\n{} exit\n{} off dead\n",
-                10 + i, at + 15, at + 16, at + step - 110, at + step - 90, at + step - 80, at + step - 70
-            )
-        });
-        let children: String = children.collect();
-        format!(
-            "task 1 bash\n0 cpu0 on\n0 exec /bin/bash\n{reads}20100 syscall exit_group\n20150 exit\n20200 off dead\n{children}"
-        )
+        let step = 15_000 / helpers;
+        let (mut reads, mut children) = (String::new(), String::new());
+        for i in 0..helpers {
+            let (at, child) = (1_000 + i * step, 10 + i);
+            let [born, exec, asks, writes, wakes, wrote] =
+                [10, 15, 20, step - 110, step - 100, step - 90].map(|more| at + more);
+            reads += &format!(
+                "{born} fork {child}\n{asks} off blocked read 3 : anon_pipe_read
+                 {wakes} cpu1 on woken-by {child}\n{wrote} back 1\n"
+            );
+            children += &format!(
+                "task {child} cut\n{born} cpu0 on\n{exec} exec /bin/cut
+                 {writes} syscall write 1 1\n{wrote} back 1\n{} exit\n{} off dead\n",
+                wrote + 1,
+                wrote + 2
+            );
+        }
+        let text = pipeline("", 100, 900, "write 4 1").replace("18000 exit", "950 exit");
+        text.replace("18010 off dead", "960 off dead")
+            .replace("19000 exit", &format!("{reads}19000 exit"))
+            + "\n"
+            + &children
     }
 
     #[test]
     fn a_script_that_reads_many_helpers_is_refused_and_two_long_ones_are_found() {
         let said = hazards(&substitution(2));
-        assert!(said.contains("timed-the-producer: bash waited"), "{said}");
+        assert!(said.contains("timed-the-producer: b waited"), "{said}");
         let said = hazards(&substitution(10));
         assert!(!said.contains("timed-the-producer"), "{said}");
     }
