@@ -8,7 +8,8 @@
 //! The trace records the exec, and a probe marks the arrival at main. Everything between the two is
 //! start-up, with its page faults and system calls. The time is exact. The program's own
 //! initialisers run before main too (Go's package variables, C++'s static objects): they are its own
-//! work, and the samples of their stacks name them.
+//! work, and the samples of their stacks name them. Calls of `close` for all numbers of descriptors
+//! between fork and exec, nearly all of which fail, are a finding of their own.
 //!
 //! # What it is mistaken for
 //! A compiled program that starts a child for each item: this is *wait-child*, and the remedy is in
@@ -23,6 +24,7 @@
 //! A shell loop that calls a unit converter for each of 300 lines.
 //! In `tests/programs`: `static_hello.c`.
 
+mod closing;
 mod initialisers;
 
 use super::wait_child::{around_work, started, starting, with_wrapped};
@@ -30,6 +32,7 @@ use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
+use crate::inspect::closed_before_exec::Closing;
 use crate::inspect::{Draft, Sum};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{things, time};
@@ -75,6 +78,8 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     if drafts.is_empty() {
         drafts.extend(of_one(found));
     }
+    let own = facts.processes.ids().filter(|id| facts.processes.get(*id).own);
+    drafts.extend(own.filter_map(|parent| closing::draft(found, parent)));
     drafts
 }
 
@@ -95,6 +100,8 @@ fn of_loops(found: &Inspection<'_, '_>, parent: ProcessId) -> Vec<Draft> {
             let below = facts.processes.below(&ids);
             let entries = below.iter().flat_map(|id| found.wall.in_process(*id));
             let all: Ns = entries.map(|entry| entry.ns).sum();
+            let closing = Closing::of(found, &ids);
+            let around = around - (closing.ns + closing.around);
             let starts_mostly = around.share_of(all) >= STARTING;
             starts_mostly.then(|| of_many(found, parent, &ids, around + outside.part(share)))
         })
@@ -240,6 +247,46 @@ mod tests {
             exit 2000 freeing memory
         "#]]
         .assert_eq(&rows(&script(20), 3));
+    }
+
+    /// A program that starts 20 others; each child calls `close` for so many numbers first.
+    fn closing(numbers: u64, answer: i64) -> String {
+        let (mut main, mut children) =
+            (String::from("task 1 jobs\n0 exec ./jobs\n0 on\n0 main\n"), String::new());
+        let each = numbers * 100 + 1000;
+        for i in 0..20 {
+            let (at, tid) = (i * each, 10 + i);
+            let [born, waits, ends] = [100, 110, each - 100].map(|more| at + more);
+            main += &format!(
+                "{born} fork {tid}\n{waits} off blocked wait4 : do_wait\n{ends} on woken-by {tid}\n"
+            );
+            children += &format!("task {tid} jobs\n{} on\n", at + 120);
+            for number in 0..numbers {
+                let at = at + 200 + number * 100;
+                children += &format!(
+                    "{at} syscall close {number} from close <- shut (jobs.c:15) <- main\n{} back {answer}\n",
+                    at + 70
+                );
+            }
+            let at = at + numbers * 100 + 300;
+            children += &format!(
+                "{at} exec /bin/true\n{} main\n{} exit\n{ends} off dead\n",
+                at + 400,
+                at + 450
+            );
+        }
+        let end = 20 * each;
+        format!("{main}{end} exit\n{end} off dead\n{children}")
+    }
+
+    #[test]
+    fn closing_all_numbers_before_a_program_is_found_and_closing_open_ones_is_refused() {
+        expect![[r#"
+            start-up 96 % (39..96) @ shut:15: 20 of the processes that jobs started called close 400 times each before they became another program: nearly all of these numbers were not open.
+            wait-child 3 % (3..3) @ nowhere: jobs started 20 programs and waited for them: jobs ×20. Each ran for 40.8 µs on average.
+        "#]].assert_eq(&found(&closing(400, -9)));
+        assert!(!found(&closing(400, 0)).contains("close"), "{}", found(&closing(400, 0)));
+        assert!(!found(&closing(20, -9)).contains("close"), "{}", found(&closing(20, -9)));
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
+use crate::inspect::closed_before_exec::Closing;
 use crate::timeline::WokenBy;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
@@ -208,7 +209,8 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, started: &Started) -> Op
     let outside: Ns = starting(found, starters()).map(|e| e.ns).sum();
     let inside = below.iter().flat_map(|id| found.wall.in_process(*id)).filter(|e| is_own(e));
     let inside: Ns = inside.map(|e| e.ns).sum();
-    let around = outside + around_work(found, &below);
+    let closing = Closing::of(found, &started.programs);
+    let around = outside + around_work(found, &below) - (closing.ns + closing.around);
     let all = outside + inside;
     let between = of_wrappers(found, &below);
     let listed: Vec<String> = by_path

@@ -240,9 +240,21 @@ impl CallGroups {
         &self,
         process: ProcessId,
     ) -> impl Iterator<Item = (CallGroupId, &CallGroup)> {
+        self.all_of_process(process).filter(|(_, f)| !f.starting)
+    }
+
+    /// The groups of one process that began before a program's own code ran.
+    pub(crate) fn of_start(&self, process: ProcessId) -> impl Iterator<Item = &CallGroup> {
+        self.all_of_process(process).map(|(_, group)| group).filter(|group| group.starting)
+    }
+
+    fn all_of_process(
+        &self,
+        process: ProcessId,
+    ) -> impl Iterator<Item = (CallGroupId, &CallGroup)> {
         let call_groups = self.in_process.get(process.0 as usize).map_or(&[][..], Vec::as_slice);
         visit_count::visit(call_groups.len());
-        call_groups.iter().map(|id| (*id, self.get(*id))).filter(|(_, f)| !f.starting)
+        call_groups.iter().map(|id| (*id, self.get(*id)))
     }
 
     /// The processes that read what another process, one that is `own`, writes, or write what such a

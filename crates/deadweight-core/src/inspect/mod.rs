@@ -6,6 +6,7 @@
 
 pub(crate) mod allocating;
 pub(crate) mod births;
+pub(crate) mod closed_before_exec;
 pub(crate) mod growth;
 pub(crate) mod hot_code;
 pub(crate) mod page_faults;

@@ -1,0 +1,50 @@
+//! Children that close all descriptors that they might have, before they become another program.
+
+use super::{CLASS, Inspection};
+use crate::facts::call_site::sites;
+use crate::facts::processes::ProcessId;
+use crate::inspect::Draft;
+use crate::inspect::closed_before_exec::Closing;
+use crate::inspect::syscall_entry_cost::at_least;
+use deadweight_report::report::How;
+use deadweight_report::wording::{count, time};
+
+/// From this part of the wall time on.
+const LARGE: f64 = 0.04;
+
+/// The finding of a process that starts children which do so.
+pub(super) fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let closing = Closing::of(found, &facts.processes.get(parent).children);
+    if closing.ns.share_of(found.wall.net()) < LARGE {
+        return None;
+    }
+    let saving = closing.ns + closing.around;
+    let each = closing.calls / closing.children.max(1);
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process: parent,
+        title: format!("closes {} descriptors for each program", count(each)),
+        text: format!(
+            "{} of {} called close {} times each before they became another program: nearly all \
+             of these numbers were not open.",
+            count(closing.children),
+            format_args!("the processes that {} started", facts.name(parent)),
+            count(each),
+        ),
+        amount: closing.ns,
+        saving,
+        range: (at_least(closing.ns, closing.on_path), saving),
+        how: How::Estimate,
+        sites: sites(facts.symbols(), &closing.places, closing.calls),
+        evidence: vec![format!(
+            "{} calls in all, {} in the kernel",
+            count(closing.calls),
+            time(closing.ns)
+        )],
+        remedy: "One close_range(3, ~0U, 0) does the same; or open files with O_CLOEXEC, so that nothing is to be \
+                 closed; or read /proc/self/fd for the numbers that are open."
+            .into(),
+    })
+}
