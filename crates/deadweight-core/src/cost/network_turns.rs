@@ -7,13 +7,14 @@
 //!
 //! # How deadweight knows
 //! The receiver has read a part of a message and waits for the rest, time after time for 40 ms: Linux'
-//! delay of an ACK, between 38 and 49 ms. Other waits for the rest of a message are few. If the sender
-//! belongs to the command too, the place is where it sends twice without reading between; else it is
+//! delay of an ACK, between 38 and 49 ms, if CPUs are busy now and then up to 60 ms. Or the sender waits as long for the answer, whenever it has sent a
+//! message over TCP in two calls or more. Other long waits of the same kind are few. If the sender
+//! belongs to the command, the place is where it sends twice without reading between; else it is
 //! the receiver's read. Both ends of each wait are exact; that the ACK caused it is an estimate.
 //!
 //! # What it is mistaken for
-//! A peer that needs time: its waits differ in length, or come before the first part: *wait-input*. A
-//! stream of events that nobody asked for.
+//! A peer that needs time: its waits differ in length, come before the first part, or are as long after a
+//! message that was sent in one call, or with TCP_NODELAY: *wait-input*. A stream of events that nobody asked for.
 //!
 //! # What to do
 //! Send each message in one call: one buffer, or writev. Or set TCP_NODELAY at the sender. If it cannot be
@@ -24,7 +25,8 @@
 //! In `tests/programs`: `sent_in_parts.c`.
 
 mod delayed_ack;
-mod senders;
+mod sender;
+mod sockets;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::Facts;
@@ -35,7 +37,7 @@ use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
 use delayed_ack::Stalls;
-use senders::Sender;
+use sender::Sender;
 
 pub(super) const CLASS: Class = Class {
     id: "network-turns",
@@ -59,16 +61,26 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 
 fn draft(facts: &Facts<'_>, process: ProcessId, stalls: &Stalls) -> Draft {
     let name = facts.name(process);
-    let sender = Sender::of(facts, process, stalls.count);
+    let others = || Sender::of(facts, process, stalls.count);
+    let others = if stalls.sender.is_none() { others() } else { None };
+    let sender = stalls.sender.as_ref().or(others.as_ref());
     let waits = || sites(facts.symbols(), &stalls.places, stalls.count);
-    let sends = sender.as_ref().map(|sender| sender.sites(facts.symbols()));
+    let sends = sender.map(|sender| sender.sites(facts.symbols()));
     let sites = sends.filter(|sites| !sites.is_empty()).unwrap_or_else(waits);
-    let peer = sender.as_ref().map_or("the peer".to_owned(), |s| facts.name(s.process));
-    let mut evidence = vec![format!(
-        "each stall follows a part of the same message, {} on average",
-        time(Ns(stalls.ns.0 / stalls.count.max(1)))
-    )];
-    if let Some(sender) = &sender {
+    let peer = sender.map_or("the peer".to_owned(), |s| facts.name(s.process));
+    let each = time(Ns(stalls.ns.0 / stalls.count.max(1)));
+    let (until, who, first) = match &stalls.sender {
+        Some(_) => {
+            ("a message was answered", "it", "each stall follows the last part of a message")
+        }
+        None => (
+            "the rest of a message arrived",
+            peer.as_str(),
+            "each stall follows a part of the same message",
+        ),
+    };
+    let mut evidence = vec![format!("{first}, {each} on average")];
+    if let Some(sender) = sender {
         evidence.push(format!(
             "{peer} sent {} in parts, without a read between them",
             things(sender.messages, "message")
@@ -77,10 +89,10 @@ fn draft(facts: &Facts<'_>, process: ProcessId, stalls: &Stalls) -> Draft {
     Draft {
         class: CLASS.id,
         moves: false,
-        process: sender.as_ref().map_or(process, |sender| sender.process),
+        process: sender.map_or(process, |sender| sender.process),
         title: "messages stall for 40 ms (Nagle's algorithm and delayed ACKs)".into(),
         text: format!(
-            "{name} waited {} for 40 ms or little more until the rest of a message arrived: {peer} sends each \
+            "{name} waited {} for 40 ms or little more until {until}: {who} sends each \
              message in small parts, and TCP holds the later part back until the first is acknowledged. \
              Linux delays that ACK for 40 ms.",
             things(stalls.count, "time"),
@@ -194,5 +206,80 @@ mod tests {
         let said = found(&both(true));
         assert!(said.starts_with("network-turns 8"), "{said}");
         assert!(said.contains("@ send:6") && said.contains("client sends each message"), "{said}");
+    }
+
+    /// A client of an outside server that sends a message of 1 or 2 parts on a connection of this set-up, and waits
+    /// for `ms` until it is answered: in a read, or in epoll.
+    fn asks(setup: &str, parts: u64, ms: u64, epoll: bool) -> String {
+        let ask = |at: u64| {
+            let part = |i: u64| {
+                let (at, line) = (at + i * 10, 19 + i);
+                format!(
+                    "{at} syscall sendto 3 4 0 from send (c.rs:{line}) <- main (c.rs:40)\n{} back 4\n",
+                    at + 5
+                )
+            };
+            let later = at + ms * 1_000_000;
+            let wait = if epoll {
+                format!(
+                    "{} syscall read 3 4\n{} back -11\n{} off blocked epoll_wait 4 : ep_poll\n\
+                     {later} on woken-by interrupt\n{} back 1\n{} syscall read 3 4",
+                    at + 40,
+                    at + 45,
+                    at + 50,
+                    later + 10,
+                    later + 12
+                )
+            } else {
+                format!(
+                    "{} off blocked recvfrom 3 4 0 : sk_wait_data\n{later} on woken-by 9 server",
+                    at + 50
+                )
+            };
+            format!("{}{wait}\n{} back 4\n", (0..parts).map(part).collect::<String>(), later + 20)
+        };
+        format!(
+            "task 1 client\n0 on\n10 syscall socket 2 1 0\n20 back 3\n{setup}{}\
+             600_000_000 exit\n600_000_000 off dead\ntask 9 server outside\n0 on",
+            repeat(10, 100, 60_000_000, ask)
+        )
+    }
+
+    const TCP: &str = "30 syscall connect 3 16\n40 back 0\n";
+
+    #[test]
+    fn the_clients_own_two_sends_are_found_before_an_answer_40_ms_later() {
+        for epoll in [false, true] {
+            let said = found(&asks(TCP, 2, 43, epoll));
+            assert!(said.starts_with("network-turns 72 %"), "{said}");
+            assert!(said.contains("@ send:19") && said.contains("it sends each message"), "{said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_takes_40_ms_after_one_send_is_refused() {
+        for epoll in [false, true] {
+            let said = found(&asks(TCP, 1, 43, epoll));
+            assert!(!said.contains("ACK") && said.contains("was blocked 10 times"), "{said}");
+        }
+    }
+
+    #[test]
+    fn two_sends_that_nothing_holds_back_are_refused() {
+        let no_delay = format!("{TCP}50 syscall setsockopt 3 6 1\n60 back 0\n");
+        let local = "30 syscall connect 3 110\n40 back 0\n";
+        for (setup, ms) in [(no_delay.as_str(), 43), (local, 43), (TCP, 20), (TCP, 55)] {
+            let said = found(&asks(setup, 2, ms, false));
+            assert!(!said.contains("ACK") && said.contains("was blocked 10 times"), "{said}");
+        }
+    }
+
+    #[test]
+    fn no_delay_that_is_set_again_as_go_programs_do_is_found() {
+        let off =
+            "50 syscall setsockopt 3 6 1\n55 back 0\n60 syscall setsockopt 3 6 1\n65 back 0\n";
+        let said = found(&asks(&format!("{TCP}{off}"), 2, 43, true));
+        assert!(said.starts_with("network-turns 72 %"), "{said}");
     }
 }

@@ -1,100 +1,155 @@
-//! Replies that stall because of Nagle's algorithm and delayed ACKs.
+//! Waits that Nagle's algorithm and a delayed ACK cause.
 //!
-//! A peer that sends a reply in two small parts holds the second one back until the first is acknowledged
-//! (Nagle's algorithm, RFC 896). The receiver delays the ACK in the hope of data of its own: Linux for 40 ms
-//! (`TCP_DELACK_MIN`), rounded up to the next timer tick. So each reply takes 40 ms, whatever the network.
+//! A sender of a message in two small parts holds the second one back until the first is acknowledged (Nagle's
+//! algorithm, RFC 896). The receiver delays the ACK in the hope of data of its own: Linux for 40 ms
+//! (`TCP_DELACK_MIN`), rounded up to the next timer tick. So each message takes 40 ms, whatever the network. At the
+//! receiver the wait follows the first part; at the sender it follows the last one and ends with the answer.
 
+use super::sender::Sender;
+use super::sockets::{Turn, Turns};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weight, Weights};
-use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
-use crate::timeline::Block;
-use crate::timeline::descriptors::ObjectKind;
-use crate::timeline::kernel_stacks::WaitsFor;
-use deadweight_trace::ids::CallId;
+use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
+use crate::timeline::{Block, WokenBy};
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
 
 /// How long an ACK is delayed: 40 ms, two ticks of a slow timer, and some delay of the receiver.
 const DELAY: std::ops::RangeInclusive<u64> = 38_000_000..=49_000_000;
+/// On a machine whose CPUs are busy the timer's work comes later: some of the waits, fewer than half, last up to this.
+const LATE: Ns = Ns(60_000_000);
 /// So many stalls are no chance ...
 const MANY: u64 = 5;
-/// ... if they are this part of the waits for the rest of a reply that are not short.
+/// ... if they are this part of the turns of their kind that are not short.
 const MOST: f64 = 0.8;
-/// A shorter wait is for a peer that is still sending.
+/// A shorter wait is for a peer that is still sending, or answers.
 const SHORT: Ns = Ns(5_000_000);
+/// This part of a stall is a wait on the path: the rest is work.
+const WAITED: f64 = 0.5;
 
-/// The waits on the path for the rest of a reply that an ACK held back.
+/// The time on the path that an ACK held a message back.
 #[derive(Debug, Default)]
 pub(super) struct Stalls {
     pub(super) count: u64,
     pub(super) ns: Ns,
     pub(super) places: Weights,
+    /// The process itself, if the messages are its own.
+    pub(super) sender: Option<Sender>,
 }
 
-/// What happened on a socket so far.
-#[derive(Copy, Clone, Default)]
-struct Socket {
-    /// The latest transfer took bytes: a reply has begun.
-    replies: bool,
-    /// The program has sent something since the last stall.
-    asked: bool,
+/// The turns of one kind that took long.
+#[derive(Debug, Default)]
+struct Long {
+    stalls: Stalls,
+    /// How many of the stalls took no longer than the delay.
+    prompt: u64,
+    others: u64,
 }
 
 impl Stalls {
-    /// Of a process; none if there are few, or if other waits for the rest of a reply are as frequent.
+    /// Of a process; none if there are few, or if other long turns are as frequent.
     pub(super) fn of(facts: &Facts<'_>, process: ProcessId) -> Option<Self> {
-        let waits = waits(facts, process);
-        let fits = |wait: &&(Ns, Block)| DELAY.contains(&(wait.1.end - wait.1.start).0);
-        if (waits.values().filter(fits).count() as u64) < MANY {
+        let waits = Waits::of(facts, process);
+        let fits = |wait: &&(Ns, Ns, Block)| is_stall(wait.2.end - wait.2.start);
+        if (waits.0.iter().filter(fits).count() as u64) < MANY {
             return None;
         }
-        let (mut sockets, mut stalls, mut others) = (BTreeMap::new(), Self::default(), 0_u64);
-        for (index, call) in facts.timeline.calls.iter().enumerate() {
-            let id = CallId::at(index);
-            let Some(group) = facts.call_groups.id(id).map(|id| facts.call_groups.get(id)) else {
-                continue;
-            };
-            let Some(object) = call.object().filter(|_| group.process == process) else { continue };
-            if group.kind != Some(ObjectKind::Socket) {
-                continue;
-            }
-            let socket: &mut Socket = sockets.entry(object).or_default();
-            match (group.transfer, waits.get(&id)) {
-                (Some(Transfer::Gives), _) => *socket = Socket { replies: false, asked: true },
-                (Some(Transfer::Takes), Some((ns, block))) if socket.replies && socket.asked => {
-                    let length = block.end - block.start;
-                    if DELAY.contains(&length.0) {
-                        stalls.add(CallSite::Stack(facts.site_of(block)), *ns);
-                        socket.asked = false;
-                    } else if length > SHORT {
-                        others += 1;
-                    }
+        let (mut rests, mut whole) = (Long::default(), 0);
+        let mut answers = Long::default();
+        let mut sender = Sender::new(process);
+        Turns::walk(facts, process, |turn| match turn {
+            Turn::Rest { since, until } => rests.add(facts, waits.within(since, until)),
+            Turn::Answer { since, until, parts } if parts.len() > 1 => {
+                let stalls = answers.add(facts, waits.within(since, until));
+                if stalls {
+                    sender.add(parts);
                 }
-                (Some(Transfer::Takes), _) => socket.replies = true,
-                _ => {}
+                stalls
             }
+            Turn::Answer { since, until, .. } => {
+                whole += u64::from(waits.within(since, until).is_some_and(|wait| wait.stalls()));
+                false
+            }
+        });
+        // A peer that takes as long to answer a message in one part just needs the time.
+        if answers.are_stalls() && whole * 2 <= answers.stalls.count {
+            return Some(Self { sender: Some(sender), ..answers.stalls });
         }
-        let part = stalls.count as f64 / (stalls.count + others).max(1) as f64;
-        (stalls.count >= MANY && part >= MOST).then_some(stalls)
-    }
-
-    fn add(&mut self, site: CallSite, ns: Ns) {
-        self.count += 1;
-        self.ns += ns;
-        let weight = self.places.entry(site).or_default();
-        *weight = Weight { count: weight.count + 1, amount: weight.amount + ns.0 };
+        rests.are_stalls().then_some(rests.stalls)
     }
 }
 
-/// The waits of a process on the path for data of a socket, each with its part on the path, by its call.
-fn waits(facts: &Facts<'_>, process: ProcessId) -> BTreeMap<CallId, (Ns, Block)> {
-    let waits = facts.path.waits(facts.timeline);
-    let own = waits.filter(|(_, _, task, _)| facts.processes.of(*task) == process);
-    own.filter_map(|(from, to, _, block)| {
-        let block = facts.timeline.blocks[block as usize];
-        let call = block.call.filter(|_| block.waits_for == WaitsFor::SocketData)?;
-        Some((call, (to - from, block)))
-    })
-    .collect()
+impl Long {
+    /// Counts a turn with its wait; says whether it stalled.
+    fn add(&mut self, facts: &Facts<'_>, wait: Option<Wait>) -> bool {
+        let Some(wait) = wait else { return false };
+        if !wait.stalls() {
+            self.others += 1;
+            return false;
+        }
+        self.prompt += u64::from(DELAY.contains(&wait.length.0));
+        self.stalls.count += 1;
+        self.stalls.ns += wait.on_path;
+        let site = CallSite::Stack(facts.site_of(&wait.last));
+        let weight = self.stalls.places.entry(site).or_default();
+        let amount = weight.amount + wait.on_path.0;
+        *weight = Weight { count: weight.count + 1, amount };
+        true
+    }
+
+    fn are_stalls(&self) -> bool {
+        let all = (self.stalls.count + self.others).max(1);
+        self.stalls.count >= MANY
+            && self.prompt * 2 > self.stalls.count
+            && self.stalls.count as f64 / all as f64 >= MOST
+    }
+}
+
+/// The waits of a process on the path for what arrives at its sockets: `(from, to, wait)`, in order.
+struct Waits(Vec<(Ns, Ns, Block)>);
+
+/// The waits of one turn.
+struct Wait {
+    /// From the transfer before to the end of the last wait.
+    length: Ns,
+    on_path: Ns,
+    last: Block,
+}
+
+impl Wait {
+    fn stalls(&self) -> bool {
+        is_stall(self.length) && self.on_path.share_of(self.length) >= WAITED
+    }
+}
+
+fn is_stall(length: Ns) -> bool {
+    length.0 >= *DELAY.start() && length <= LATE
+}
+
+impl Waits {
+    fn of(facts: &Facts<'_>, process: ProcessId) -> Self {
+        let waits = facts.path.waits(facts.timeline);
+        let own = waits.filter(|(_, _, task, _)| facts.processes.of(*task) == process);
+        let found = own.filter_map(|(from, to, _, block)| {
+            let block = facts.timeline.blocks[block as usize];
+            let timed_out = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
+            let arrives = match block.waits_for {
+                WaitsFor::SocketData => true,
+                WaitsFor::Poll => !timed_out,
+                _ => false,
+            };
+            arrives.then_some((from, to, block))
+        });
+        Self(found.collect())
+    }
+
+    /// The waits between two transfers; none if they are short.
+    fn within(&self, since: Ns, until: Ns) -> Option<Wait> {
+        let first = self.0.partition_point(|(_, to, _)| *to <= since);
+        let inside = || self.0[first..].iter().take_while(|(from, ..)| *from < until);
+        let last = inside().last()?;
+        let on_path = inside().map(|(from, to, _)| (*to).min(until) - (*from).max(since)).sum();
+        let length = last.1.min(until) - since;
+        (on_path > SHORT).then_some(Wait { length, on_path, last: last.2 })
+    }
 }

@@ -28,6 +28,10 @@ pub(super) struct Sender {
 }
 
 impl Sender {
+    pub(super) fn new(process: ProcessId) -> Self {
+        Self { process, messages: 0, pairs: BTreeMap::new() }
+    }
+
     /// The process of the command that sends messages in parts as often as `receiver` waits for the rest of one.
     pub(super) fn of(facts: &Facts<'_>, receiver: ProcessId, stalls: u64) -> Option<Self> {
         let mut found: BTreeMap<ProcessId, Self> = BTreeMap::new();
@@ -41,12 +45,10 @@ impl Sender {
             match group.transfer {
                 Some(Transfer::Gives) => sent.push(call.site),
                 Some(Transfer::Takes) if sent.len() > 1 => {
-                    let sender = found.entry(group.process).or_insert_with(|| Self {
-                        process: group.process,
-                        messages: 0,
-                        pairs: BTreeMap::new(),
-                    });
-                    sender.add(sent);
+                    found
+                        .entry(group.process)
+                        .or_insert_with(|| Self::new(group.process))
+                        .add(sent);
                     sent.clear();
                 }
                 Some(Transfer::Takes) => sent.clear(),
@@ -58,7 +60,8 @@ impl Sender {
         (own && most.messages as f64 >= stalls as f64 * MOST).then_some(most)
     }
 
-    fn add(&mut self, sent: &[StackId]) {
+    /// Counts a message that was sent in these parts.
+    pub(super) fn add(&mut self, sent: &[StackId]) {
         self.messages += 1;
         for pair in sent.windows(2).filter(|pair| !pair.contains(&StackId(0))) {
             *self.pairs.entry([pair[0], pair[1]]).or_default() += 1;
