@@ -14,7 +14,8 @@
 //! # What it is mistaken for
 //! Output to a terminal, for which a person waits; answers to requests, to one peer or to many:
 //! each is waited for, and what goes to separate sockets is never one write; large blocks written
-//! by `writev`; datagrams, which must stay apart; a few small writes.
+//! by `writev`; datagrams, which must stay apart; a few small writes. Writes that each wait until their data
+//! is stored (`O_SYNC`) take their time for that: *wait-disk*.
 //!
 //! # What to do
 //! Collect output in a buffer of 64 KiB and flush it at the end. A crash loses what is still in the
@@ -62,6 +63,7 @@ fn is_tiny(group: &CallGroup) -> bool {
     writes
         && is_stream(group)
         && !group.starting
+        && !group.durable
         && group.calls >= MANY
         && group.per_object() >= PER_OBJECT
         && group.sizes.is_some()

@@ -29,6 +29,7 @@ mod others;
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{CallSite, Weights, add, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
@@ -64,14 +65,21 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     match slice.what {
         What::Wait(block) => {
             let block = &facts.timeline.blocks[block as usize];
-            block.waits_for == WaitsFor::Disk || is_sync(facts.call_of(block))
+            let durable = group_of(facts, block).is_some_and(|group| group.durable);
+            block.waits_for == WaitsFor::Disk || is_sync(facts.call_of(block)) || durable
         }
         What::Call(group, _) => {
             let group = facts.call_groups.get(group);
-            is_sync(group.name) && group.calls >= FREQUENT
+            (is_sync(group.name) || group.durable) && group.calls >= FREQUENT
         }
         _ => false,
     }
+}
+
+/// The group of the call that a wait happened in.
+fn group_of<'f>(facts: &'f Facts<'_>, block: &Block) -> Option<&'f CallGroup> {
+    let group = facts.call_groups.id(block.call?)?;
+    Some(facts.call_groups.get(group))
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -80,7 +88,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let processes = processes_in(found.wall.in_account(account)).into_iter();
     processes
         .flat_map(|process| {
-            let mut sums = sums(found, &calls, account, process);
+            let mut sums = sums(found, account, process);
             let mut take = |kind| sums.remove(&kind).unwrap_or_default();
             let [syncs, durable, frees, rest] =
                 [Kind::Sync, Kind::Durable, Kind::Free, Kind::Rest].map(&mut take);
@@ -108,11 +116,11 @@ enum Kind {
     Rest,
 }
 
-fn kind(facts: &Facts<'_>, calls: &DiskCalls, block: &Block) -> Kind {
+fn kind(facts: &Facts<'_>, block: &Block) -> Kind {
     let name = facts.call_of(block);
     match block.call {
         _ if is_sync(name) => Kind::Sync,
-        Some(call) if calls.durable.contains(&call) => Kind::Durable,
+        _ if group_of(facts, block).is_some_and(|group| group.durable) => Kind::Durable,
         Some(call)
             if calls::frees(name, facts.timeline.args(&facts.timeline.calls[call.index()])) =>
         {
@@ -123,30 +131,29 @@ fn kind(facts: &Facts<'_>, calls: &DiskCalls, block: &Block) -> Kind {
 }
 
 /// The account's time in a process by kind.
-fn sums(
-    found: &Inspection<'_, '_>,
-    calls: &DiskCalls,
-    account: AccountId,
-    process: ProcessId,
-) -> BTreeMap<Kind, Sum> {
+fn sums(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> BTreeMap<Kind, Sum> {
     let facts = found.facts;
     let mut kinds: BTreeMap<CallSite, Kind> = BTreeMap::new();
     for block in facts.waits_of(process) {
-        let kind = kind(facts, calls, block);
+        let kind = kind(facts, block);
         let site = kinds.entry(CallSite::Stack(block.site)).or_insert(kind);
         // Without stacks, calls of several kinds have one site.
         *site = kind.min(*site);
     }
     let mut sums: BTreeMap<Kind, Sum> = BTreeMap::new();
     for entry in found.wall.of_process(account, process) {
-        let in_calls = matches!(entry.detail, Detail::Calls(_));
+        let in_calls = match entry.detail {
+            Detail::Calls(group) if facts.call_groups.get(group).durable => Some(Kind::Durable),
+            Detail::Calls(_) => Some(Kind::Sync),
+            _ => None,
+        };
         let mut parts: BTreeMap<Kind, Weights> = BTreeMap::new();
         for (site, weight) in entry.places() {
-            let kind = if in_calls { Some(&Kind::Sync) } else { kinds.get(site) };
-            parts.entry(*kind.unwrap_or(&Kind::Rest)).or_default().insert(*site, *weight);
+            let kind = in_calls.or_else(|| kinds.get(site).copied());
+            parts.entry(kind.unwrap_or(Kind::Rest)).or_default().insert(*site, *weight);
         }
         if parts.is_empty() {
-            parts.insert(if in_calls { Kind::Sync } else { Kind::Rest }, Weights::new());
+            parts.insert(in_calls.unwrap_or(Kind::Rest), Weights::new());
         }
         let amount = |places: &Weights| Ns(places.values().map(|w| w.amount).sum());
         let all: Ns = parts.values().map(amount).sum();
@@ -400,5 +407,43 @@ mod tests {
         assert!(advice(&opened(0o10_001)).contains("O_DSYNC"), "{}", advice(&opened(0o10_001)));
         let plain = advice(&opened(1));
         assert!(!plain.contains("O_DSYNC") && !plain.contains("ahead of need"), "{plain}");
+    }
+
+    /// 200 records of 32 bytes to a file that was opened with these flags: 4 µs of kernel, 5 of waiting.
+    fn records(flags: u64) -> String {
+        let write = |at: u64| {
+            format!(
+                "{at} syscall write 3 32
+                 {} off blocked : submit_bio_wait from Append (journal.go:31) <- main
+                 {} on woken-by interrupt : blk_done_softirq < common_interrupt
+                 {} back 32\n",
+                at + 3_000,
+                at + 8_000,
+                at + 9_000
+            )
+        };
+        let writes = repeat(200, 1_000, 12_000, write);
+        format!(
+            "task 1 walog\n0 on\n0 main\n1 syscall openat 4294967196 4096 {flags}\n2 back 3\n{writes}\
+             2_500_000 exit\n2_500_000 off dead"
+        )
+    }
+
+    #[test]
+    fn the_whole_time_of_a_synchronous_write_is_found_here() {
+        for flags in [0o10_001, 0o4_010_001] {
+            let said = found(&records(flags));
+            assert!(
+                said.starts_with("wait-disk 72 % (72..72) @ Append:31: walog wrote 200"),
+                "{said}"
+            );
+            assert!(!said.contains("tiny-writes"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_kernels_part_of_other_writes_is_refused() {
+        let said = found(&records(1));
+        assert!(said.contains("wait-disk 40 %") && !said.contains("O_DSYNC"), "{said}");
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::churn::Churn;
+use crate::facts::durable::DurableFiles;
 use crate::facts::mergeable::{Mergeable, Moved, Transfer};
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
@@ -94,6 +95,8 @@ pub(crate) struct CallGroup {
     pub(crate) starting: bool,
     /// Whether they give memory back that is taken again, or take it again.
     pub(crate) churns: bool,
+    /// Whether they are writes that wait until their data is stored: to a file opened with `O_DSYNC` or `O_SYNC`.
+    pub(crate) durable: bool,
     /// What the descriptor referred to, if there is one.
     pub(crate) kind: Option<ObjectKind>,
     /// Whether its descriptors were all standard input, output or error.
@@ -160,9 +163,20 @@ impl Two {
     }
 }
 
-/// What the calls of a group have in common: process, number of its program, call, whether it was starting, whether they
-/// churn, kind and name of the object.
-type Key = (ProcessId, usize, u16, bool, bool, Option<ObjectKind>, NameId);
+/// What the calls of a group have in common.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    process: ProcessId,
+    /// Number of its program.
+    program: usize,
+    nr: u16,
+    starting: bool,
+    churns: bool,
+    durable: bool,
+    /// Kind and name of the object.
+    kind: Option<ObjectKind>,
+    name: NameId,
+}
 
 impl CallGroups {
     /// Counts all calls of the timeline.
@@ -182,9 +196,11 @@ impl CallGroups {
         let mut latest: Option<(Key, u32)> = None;
         let mut mergeable = Mergeable::new(timeline);
         let mut churning = churn.calls().iter().peekable();
+        let mut files = DurableFiles::new(arch);
         for (at, call) in (0..).map(CallId::at).zip(&timeline.calls) {
             let churns = churning.next_if_eq(&&at).is_some();
-            let key = key(timeline, processes, call, churns);
+            let durable = files.is_durable(timeline, processes.of(call.task), call);
+            let key = Key { churns, durable, ..key(timeline, processes, call) };
             let id = match latest {
                 Some((k, id)) if k == key => id,
                 _ => *index.entry(key).or_insert_with(|| {
@@ -296,14 +312,22 @@ impl CallGroups {
     }
 }
 
-fn key(timeline: &Timeline, processes: &Processes, call: &Call, churns: bool) -> Key {
+fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
     let process = processes.of(call.task);
     let object = call.object().and_then(|o| timeline.objects.all.get(o as usize));
     let known = processes.all.get(process.0 as usize);
     let starting = known.is_some_and(|p| p.starting(call.start));
     let program = known.map_or(0, |p| p.program(call.start));
-    let (kind, name) = (object.map(|o| o.kind), object.map_or(NameId(0), |o| o.name));
-    (process, program, call.nr, starting, churns, kind, name)
+    Key {
+        process,
+        program,
+        nr: call.nr,
+        starting,
+        churns: false,
+        durable: false,
+        kind: object.map(|o| o.kind),
+        name: object.map_or(NameId(0), |o| o.name),
+    }
 }
 
 impl CallGroup {
@@ -313,10 +337,10 @@ impl CallGroup {
         self.sites.iter().map(|(site, calls)| (CallSite::Stack(*site), weight(*calls))).collect()
     }
 
-    fn new((process, _, nr, starting, churns, kind, object_name): Key, arch: Arch) -> Self {
-        let name = syscall::name(arch, nr).unwrap_or("?");
+    fn new(key: Key, arch: Arch) -> Self {
+        let name = syscall::name(arch, key.nr).unwrap_or("?");
         Self {
-            process,
+            process: key.process,
             name,
             size: syscall::size(name),
             path: syscall::path(name),
@@ -325,12 +349,13 @@ impl CallGroup {
             returns_bytes: returns_bytes(name),
             answer: None,
             object: None,
-            starting,
-            churns,
-            kind,
+            starting: key.starting,
+            churns: key.churns,
+            durable: key.durable,
+            kind: key.kind,
             standard: true,
             standard_error: true,
-            object_name,
+            object_name: key.name,
             calls: 0,
             counted: 0,
             numbered: 0,

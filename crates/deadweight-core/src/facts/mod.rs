@@ -10,6 +10,7 @@ pub(crate) mod call_groups;
 pub(crate) mod call_site;
 pub(crate) mod churn;
 pub(crate) mod clean_run;
+pub(crate) mod durable;
 pub(crate) mod hot_loops;
 pub(crate) mod initialisers;
 pub(crate) mod locks;

@@ -8,14 +8,12 @@ use crate::facts::call_groups::WRITES;
 use crate::facts::processes::ProcessId;
 use deadweight_report::wording::things;
 use deadweight_trace::ids::CallId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Writes at an offset, besides [`WRITES`].
 const WRITES_AT: &[&str] = &["pwrite64", "pwritev", "pwritev2"];
 /// Opening frees what the file held.
 const O_TRUNC: u64 = 0o1000;
-/// Each write waits until its data is stored; a bit of `O_SYNC` too.
-const O_DSYNC: u64 = 0o10_000;
 /// One in this many syncs must be of a thing that is synced over and over. The others are then part of the
 /// same record, as the syncs of a journal.
 const PARTS: u64 = 6;
@@ -23,8 +21,6 @@ const PARTS: u64 = 6;
 /// The calls of all processes.
 pub(super) struct DiskCalls {
     of_process: BTreeMap<ProcessId, OfProcess>,
-    /// Writes through a descriptor that was opened with `O_DSYNC` or `O_SYNC`.
-    pub(super) durable: BTreeSet<CallId>,
 }
 
 /// The calls of one process after its start.
@@ -41,8 +37,7 @@ pub(super) struct OfProcess {
 
 impl DiskCalls {
     pub(super) fn gather(facts: &Facts<'_>) -> Self {
-        let mut found = Self { of_process: BTreeMap::new(), durable: BTreeSet::new() };
-        let mut flags: BTreeMap<(ProcessId, u64), u64> = BTreeMap::new();
+        let mut found = Self { of_process: BTreeMap::new() };
         for (index, call) in facts.timeline.calls.iter().enumerate() {
             let id = CallId::at(index);
             let Some(group) = facts.call_groups.id(id).map(|id| facts.call_groups.get(id)) else {
@@ -50,16 +45,10 @@ impl DiskCalls {
             };
             let (name, process) = (group.name, group.process);
             let result = call.ret().and_then(|ret| u64::try_from(ret).ok());
-            let args = facts.timeline.args(call);
-            if let (Some(opened), Some(fd)) = (open_flags(name, args), result) {
-                flags.insert((process, fd), opened);
-            } else if is_write(name) {
+            if is_write(name) {
                 let of = found.of_process.entry(process).or_default();
                 let bytes = result.unwrap_or(0).saturating_mul(call.times());
                 *of.written.entry(call.object()).or_default() += bytes;
-                if flags.get(&(process, args[0])).is_some_and(|flags| flags & O_DSYNC != 0) {
-                    found.durable.insert(id);
-                }
             } else if is_sync(name) && !group.starting {
                 let of = found.of_process.entry(process).or_default();
                 *of.by_name.entry(name).or_default() += call.times();

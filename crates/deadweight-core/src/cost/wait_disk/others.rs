@@ -15,18 +15,21 @@ use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
-/// Writes to files that were opened so that each write waits.
+/// Writes to files that were opened so that each write waits: their whole time, in the kernel and blocked.
 pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
+    let groups = found.facts.call_groups.of_process(process);
+    let writes: u64 = groups.filter(|(_, group)| group.durable).map(|(_, group)| group.calls).sum();
     let text = format!(
-        "{} was blocked {} in writes to a file that was opened with O_DSYNC or O_SYNC: each of them \
-         waits until its data is stored.",
+        "{} wrote {} to a file that was opened with O_DSYNC or O_SYNC: each write waits until its \
+         data is stored.",
         found.facts.name(process),
-        things(sum.count, "time")
+        things(writes, "time")
     );
-    let saving = sum.ns - Ns(sum.ns.0 / sum.count.max(1));
+    let sites = sites(found.facts.symbols(), &sum.places, writes);
+    let saving = sum.ns - Ns(sum.ns.0 / writes.max(1));
     let draft = draft(found, process, sum, "each write waits for the disk", text, DURABLE);
     let range = (saving - (sum.ns - sum.alone), saving);
-    draft.map(|draft| Draft { saving, range, ..draft })
+    draft.filter(|_| writes >= FREQUENT).map(|draft| Draft { saving, range, sites, ..draft })
 }
 
 /// Calls that remove, replace or cut off files.

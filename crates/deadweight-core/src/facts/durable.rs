@@ -1,0 +1,59 @@
+//! Which writes wait until their data is stored, because their file was opened so.
+
+use crate::facts::processes::ProcessId;
+use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::{Call, Timeline};
+use deadweight_trace::syscall::{self, Arch};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Each write waits until its data is stored; a bit of `O_SYNC` too. From the kernel's uapi headers.
+const O_DSYNC: u64 = 0o10_000;
+/// The calls that open a file, each with the argument that holds its flags.
+const OPENS: [(&str, usize); 2] = [("open", 1), ("openat", 2)];
+/// Calls that write to a file.
+const WRITES: [&str; 6] = ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile"];
+
+/// The descriptors that were opened with `O_DSYNC` or `O_SYNC`, while the calls are walked in order.
+pub(crate) struct DurableFiles {
+    opens: BTreeMap<u16, usize>,
+    writes: BTreeSet<u16>,
+    descriptors: BTreeSet<(ProcessId, u64)>,
+}
+
+impl DurableFiles {
+    pub(crate) fn new(arch: Arch) -> Self {
+        let number = |name| syscall::number(arch, name);
+        Self {
+            opens: OPENS.iter().filter_map(|(name, at)| Some((number(name)?, *at))).collect(),
+            writes: WRITES.iter().filter_map(|name| number(name)).collect(),
+            descriptors: BTreeSet::new(),
+        }
+    }
+
+    /// Takes the next call; whether it is a write that waits until its data is stored.
+    pub(crate) fn is_durable(
+        &mut self,
+        timeline: &Timeline,
+        process: ProcessId,
+        call: &Call,
+    ) -> bool {
+        let args = || timeline.args(call);
+        if let Some(flags) = self.opens.get(&call.nr) {
+            if let Some(fd) = call.ret().and_then(|ret| u64::try_from(ret).ok()) {
+                let descriptor = (process, fd);
+                match args()[*flags] & O_DSYNC {
+                    0 => self.descriptors.remove(&descriptor),
+                    _ => self.descriptors.insert(descriptor),
+                };
+            }
+            return false;
+        }
+        if self.descriptors.is_empty() || !self.writes.contains(&call.nr) {
+            return false;
+        }
+        let kind = call.object().and_then(|object| timeline.objects.get(object)).map(|o| o.kind);
+        let other = [ObjectKind::Socket, ObjectKind::Datagrams, ObjectKind::Pipe];
+        self.descriptors.contains(&(process, args()[0]))
+            && !kind.is_some_and(|kind| other.contains(&kind))
+    }
+}
