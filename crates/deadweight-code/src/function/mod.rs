@@ -4,6 +4,7 @@
 //! - Out: roles, loops ([`loops`](self::loops)), listings ([`listing`](self::listing)), sizes.
 //! - Must not know: traces or samples as such; `machine_code` joins both.
 
+mod chain;
 pub(crate) mod listing;
 pub(crate) mod loops;
 mod nest;

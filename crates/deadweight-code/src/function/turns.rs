@@ -1,12 +1,13 @@
-//! What a turn of a loop does: how registers and addresses move from one turn to the next, where the way ahead is open,
-//! and the least time that its instructions take.
+//! What a turn of a loop does: how registers and addresses move from one turn to the next, and where the way ahead is
+//! open.
 //!
-//! Not for what memory or branches cost; registers that were recorded show that. Registers that a turn changes in two
+//! Not for how long that takes ([`super::chain`]), nor for what memory or branches cost; registers that were recorded show that. Registers that a turn changes in two
 //! places, or perhaps not at all, are left out.
 
 use super::Function;
 use super::nest::NaturalLoop;
-use super::steps::{Step, add, advanced, sum, times};
+use super::steps;
+use super::steps::{Step, add, advanced, times};
 use crate::body::find;
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 use crate::roles::Role;
@@ -17,14 +18,6 @@ use std::collections::BTreeSet;
 const DEPTH: u32 = 6;
 /// A loop with more instructions is no inner loop: how its registers move is not asked.
 const LARGEST: usize = 1024;
-/// Instructions that a CPU begins in one cycle: fewer than the widest of today.
-const WIDTH: f64 = 4.0;
-/// Cycles from operands to result: a load that hits the first cache, a sum of vectors or floating-point numbers, a
-/// store that the next turn loads again (Agner Fog, instruction tables; Zen 2 to 4 and Skylake agree within a cycle).
-const LOAD: u32 = 4;
-const VECTOR: u32 = 3;
-const THROUGH_MEMORY: u32 = 5;
-
 /// General registers have lower numbers.
 const GENERAL: usize = 32;
 
@@ -55,8 +48,8 @@ pub struct Access {
 /// A natural loop of a function.
 #[derive(Copy, Clone, Debug)]
 pub struct Cycle<'f> {
-    function: &'f Function,
-    natural: &'f NaturalLoop,
+    pub(super) function: &'f Function,
+    pub(super) natural: &'f NaturalLoop,
 }
 
 impl Function {
@@ -88,7 +81,7 @@ impl Function {
         let part = |register: &Reg| instruction.writes.has(*register);
         let replaces = memory.base.filter(part).or(memory.index.filter(part));
         let within = within.filter(|cycle| cycle.natural.members.len() <= LARGEST);
-        let pattern = within.map_or(Pattern::Open, |cycle| cycle.pattern(at, &memory, DEPTH));
+        let pattern = within.map_or(Pattern::Open, |cycle| cycle.pattern(&memory, at, at, DEPTH));
         Some(Access { memory, pattern, replaces })
     }
 
@@ -121,12 +114,6 @@ impl Function {
         let mut after = self.instructions[at + 1..].iter().take(reach);
         let uses = after.find(|i| i.reads.meets(result) || i.writes.meets(result));
         uses.is_some_and(|i| i.kind == Kind::Compare && i.reads.meets(result))
-    }
-
-    /// The instructions of a function that is called in a loop, as cycles.
-    #[must_use]
-    pub fn cycles_of_all(&self) -> f64 {
-        self.instructions.iter().filter(|i| i.kind != Kind::Nop).count() as f64 / WIDTH
     }
 
     /// Whether the function changes a register.
@@ -203,24 +190,6 @@ impl Cycle<'_> {
         ways
     }
 
-    /// The least number of cycles for a turn, if all that it needs is in the first cache and no branch is a surprise. Of
-    /// code that only some turns pass, half counts; of the cases of a jump through a table, one of them.
-    #[must_use]
-    pub fn least_cycles(&self) -> f64 {
-        let Self { function, natural } = self;
-        let by_table = self.instructions().any(|i| i.kind == Kind::Jump(None));
-        let of = |at: &[usize]| -> Vec<&Instruction> {
-            at.iter().map(|at| &function.instructions[*at]).collect()
-        };
-        let count =
-            |body: &[&Instruction]| body.iter().filter(|i| i.kind != Kind::Nop).count() as f64;
-        let passed: Vec<usize> = natural.always().collect();
-        let (all, always) = (of(&natural.members), of(&passed));
-        let cases = if by_table { self.ways().len().max(2) as f64 } else { 2.0 };
-        let sometimes = (count(&all) - count(&always)) / cases;
-        ((count(&always) + sometimes) / WIDTH).max(carried(&always).into()).max(1.0)
-    }
-
     /// The only instruction in it that writes a register.
     fn only_writer(&self, register: Reg) -> Option<usize> {
         let writes = |at: &&usize| self.function.instructions[**at].writes.has(register);
@@ -267,7 +236,7 @@ impl Cycle<'_> {
                 continue;
             };
             let instruction = &instructions[at];
-            let value = sum(instruction).and_then(|(from, more)| {
+            let value = steps::sum(instruction).and_then(|(from, more)| {
                 let (origin, before) = (*held.get(from.index())?)?;
                 Some((origin, before.wrapping_add(more)))
             });
@@ -284,12 +253,23 @@ impl Cycle<'_> {
         *held.get(register.index())?
     }
 
-    fn pattern(&self, at: usize, memory: &Memory, depth: u32) -> Pattern {
+    /// How the address of an operand of the instruction `user` moves, as part of that of the instruction `of`.
+    fn pattern(&self, memory: &Memory, user: usize, of: usize, depth: u32) -> Pattern {
         let base = memory.base.map(|register| (register, 1));
         let index = memory.index.map(|register| (register, i64::from(memory.scale)));
+        let parts = base.into_iter().chain(index);
+        self.sum(parts, |register| self.moves(register, user, of, depth))
+    }
+
+    /// How a sum of registers, each times a number, moves.
+    fn sum(
+        &self,
+        parts: impl Iterator<Item = (Reg, i64)>,
+        moves: impl Fn(Reg) -> Pattern,
+    ) -> Pattern {
         let mut sum = Step::By(0);
-        for (register, scale) in base.into_iter().chain(index) {
-            match self.moves(register, at, depth) {
+        for (register, scale) in parts {
+            match moves(register) {
                 Pattern::Fixed => {}
                 Pattern::Strided(step) => match add(sum, times(step, scale)) {
                     Some(both) => sum = both,
@@ -301,28 +281,52 @@ impl Cycle<'_> {
         if sum == Step::By(0) { Pattern::Fixed } else { Pattern::Strided(sum) }
     }
 
-    /// How a register moves from turn to turn, as part of the address of the instruction `of`.
-    fn moves(&self, register: Reg, of: usize, depth: u32) -> Pattern {
+    /// The instruction that writes what a register holds when a turn comes to the instruction `before`, if that is one
+    /// of those that each turn passes.
+    fn writer_before(&self, before: usize, register: Reg) -> Option<usize> {
+        let Self { function, natural } = self;
+        let at = natural.turn.iter().position(|passed| *passed == Some(before))?;
+        let writes = |at: &usize| function.instructions[*at].writes.has(register);
+        let passed = |at: &usize| natural.always().any(|passed| passed == *at);
+        let perhaps = || natural.members.iter().any(|at| writes(at) && !passed(at));
+        for earlier in natural.turn[..at].iter().rev() {
+            match earlier {
+                Some(at) if writes(at) => return Some(*at),
+                None if perhaps() => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// How what a register holds at the instruction `user` moves from turn to turn, as part of the address of the
+    /// instruction `of`.
+    fn moves(&self, register: Reg, user: usize, of: usize, depth: u32) -> Pattern {
         if self.is_constant(register) {
             return Pattern::Fixed;
         }
         if let Some(step) = self.step(register) {
             return Pattern::Strided(step);
         }
-        let Some(at) = self.only_writer(register).filter(|_| depth > 0) else {
-            return Pattern::Open;
-        };
+        let only = self.only_writer(register);
+        let writer = only.or_else(|| self.writer_before(user, register));
+        let Some(at) = writer.filter(|_| depth > 0) else { return Pattern::Open };
         let instruction = &self.function.instructions[at];
-        let follow = |from: Reg| self.moves(from, of, depth - 1);
-        match (instruction.kind, instruction.memory) {
-            (Kind::Move, _) => instruction.data[1].map_or(Pattern::Open, follow),
-            (Kind::Address, Some(m)) => match (m.base, m.index) {
+        let follow = |from: Reg| self.moves(from, at, of, depth - 1);
+        match (instruction.kind, instruction.memory, instruction.data) {
+            (Kind::Move, _, [_, from]) => from.map_or(Pattern::Open, follow),
+            (Kind::Advance(_), _, [Some(from), _]) => follow(from),
+            (Kind::Compute, None, [Some(to), Some(by)]) => {
+                self.sum([(to, 1), (by, 1)].into_iter(), follow)
+            }
+            (Kind::Address, Some(m), _) => match (m.base, m.index) {
                 (Some(base), None) => follow(base),
-                _ => self.pattern(at, &m, depth - 1),
+                _ => self.pattern(&m, at, of, depth - 1),
             },
-            (Kind::Load, Some(m)) => {
+            (Kind::Load, Some(m), _) => {
                 let through = |from: Reg| {
-                    from == register || depth > 1 && matches!(follow(from), Pattern::Chased)
+                    from == register && only.is_some()
+                        || depth > 1 && matches!(follow(from), Pattern::Chased)
                 };
                 let chased = at == of || m.base.is_some_and(through);
                 if chased { Pattern::Chased } else { Pattern::Open }
@@ -330,35 +334,6 @@ impl Cycle<'_> {
             _ => Pattern::Open,
         }
     }
-}
-
-/// The cycles by which the results of one turn come later than those of the turn before: the longest chain of
-/// instructions of which each needs the one before, from turn to turn.
-fn carried(body: &[&Instruction]) -> u32 {
-    let mut ready = [0_u32; Reg::COUNT];
-    let mut after = [0_u32; 3];
-    for end in &mut after {
-        for instruction in body {
-            let operands = instruction.reads.iter().map(|r| ready[r.index()]).max().unwrap_or(0);
-            let vector = instruction.writes.iter().any(Reg::is_vector);
-            let own = match (instruction.kind, instruction.memory) {
-                (Kind::Move | Kind::Nop, _) => 0,
-                (Kind::Load, _) => LOAD,
-                (Kind::Compute | Kind::Atomic, Some(m)) if m.read && m.written => THROUGH_MEMORY,
-                // What comes from memory is there before: only the computation is in the chain.
-                (Kind::Compute, _) if vector => VECTOR,
-                _ => 1,
-            };
-            for register in instruction.writes.iter() {
-                ready[register.index()] = operands + own;
-            }
-        }
-        *end = ready.iter().copied().max().unwrap_or(0);
-    }
-    let through_memory = body
-        .iter()
-        .any(|i| matches!(i.kind, Kind::Compute) && i.memory.is_some_and(|m| m.read && m.written));
-    (after[2] - after[1]).max(if through_memory { THROUGH_MEMORY } else { 0 })
 }
 
 #[cfg(test)]
@@ -442,6 +417,30 @@ mod tests {
         // 0: lea rax, [rax+rbx]; 4: lea rbx, [rbx+rax]; 8: add rcx, [rax+rbx]; c: dec rsi; f: jne 0; 11: ret
         let sums = read("488d0418 488d1c03 48030c18 48ffce 75ef c3");
         assert_eq!(pattern(&sums, 8), Pattern::Open);
+    }
+
+    #[test]
+    fn an_address_in_a_register_that_is_used_twice_moves_by_its_last_value() {
+        // As Go compiles a sum of products of two arrays.
+        // 0: lea rsi, [rcx+rax]; 4: lea rsi, [rsi+8]; 8: movss xmm1, [rsi+rbx*4]; d: lea rsi, [rdx+rax]; 11: lea rsi, [rsi+8]
+        // 15: mulss xmm1, [rsi+rbx*4]; 1a: addss xmm0, xmm1; 1e: inc rbx; 21: cmp rbx, 96; 25: jl 0; 27: ret
+        let code = "488d3401 488d7608 f30f100c9e 488d3402 488d7608 f30f590c9e f30f58c1 48ffc3 4883fb60 7cd9 c3";
+        let products = read(code);
+        assert_eq!(pattern(&products, 8), Pattern::Strided(Step::By(4)));
+        assert_eq!(pattern(&products, 0x15), Pattern::Strided(Step::By(4)));
+        let sums = [8, 0x15, 0x1a].map(|at| cycle(&products, at).adds_up(FileAddr(at)));
+        assert_eq!(sums, [false, false, true]);
+        // With a load in place of the first address: mov rsi, [rcx+rbx*8]
+        let rows = read(&code.replacen("488d3401", "488b34d9", 1));
+        assert_eq!(pattern(&rows, 8), Pattern::Open);
+        assert_eq!(pattern(&rows, 0x15), Pattern::Strided(Step::By(4)));
+    }
+
+    #[test]
+    fn a_chain_of_indexes_is_one_whatever_computes_the_address() {
+        // 0: mov r8d, eax; 3: mov [rdx], r8d; 6: lea rdx, [r14+rax*4]; a: mov eax, [rdx]; c: test eax, eax; e: jns 0; 10: ret
+        let rings = read("4189c0 448902 498d1486 8b02 85c0 79f0 c3");
+        assert_eq!(pattern(&rings, 0xa), Pattern::Chased);
     }
 
     #[test]

@@ -12,12 +12,14 @@
 //! addresses move with its counter and with time, shows whether they are in order and how many bytes of each line
 //! are used. A finding needs: most of a loop's samples behind such accesses, more memory than the second cache,
 //! and, where a register counts the turns, turns that take much longer than their instructions need. Without
-//! a count of misses (no PMU is used) this is an estimate.
+//! a count of misses (no PMU is used) this is an estimate. Where the loop only goes from index to index, in an array of
+//! 4-byte indexes, nothing can be packed, and the order may be the data itself: this is a candidate.
 //!
 //! # What it is mistaken for
 //! A stream that uses all of its lines: it is limited by memory bandwidth, and is not accused. A set
-//! that fits the caches, however random. A list whose nodes lie in order. Pages instead of lines: see
-//! `small-pages`.
+//! that fits the caches, however random. A sum of floating-point numbers from turn to turn, each of which waits for the
+//! one before: without the time of a turn it looks like a wait for a table's numbers, and neither is accused. A list
+//! whose nodes lie in order. Pages instead of lines: see `small-pages`.
 //!
 //! # What to do
 //! Walk in the order of memory: rows instead of columns, sorted queries, an array instead of a list. Put what a
@@ -38,6 +40,7 @@ use crate::inspect::shares::sampled_sites;
 use crate::inspect::slow_loops::{SlowLoops, Waited, turns};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, time};
+use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
     id: "cache-misses",
@@ -93,8 +96,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         ),
         amount: waited.ns,
         saving: saved(parts.1),
-        range: (saved(parts.0), waited.ns),
-        how: How::Estimate,
+        range: (if main.only_links { Ns::ZERO } else { saved(parts.0) }, waited.ns),
+        how: if main.only_links { How::Candidate } else { How::Estimate },
         sites: sampled_sites(facts.symbols(), &waited.places),
         evidence: evidence(hot, main),
         remedy: remedy(main).into(),
@@ -118,6 +121,10 @@ fn what(main: &Reached) -> String {
             main.used,
             stride.unsigned_abs(),
         ),
+        None if main.only_links => format!(
+            "it goes from index to index of an array that holds nothing else, in no order, and reaches {size} of cache \
+             lines or more. Only a test can show whether another order of the data is possible"
+        ),
         None => format!("its addresses follow no order, and reach {size} of cache lines or more"),
     }
 }
@@ -136,6 +143,9 @@ fn remedy(main: &Reached) -> &'static str {
     if main.in_order {
         "Put what the loop uses side by side: an array for each field, hot fields apart from cold ones, \
          rows instead of columns."
+    } else if main.only_links {
+        "If the program may choose the order of the elements, give them the one in which they are used. If it can \
+         follow several chains at once, do that in one loop: their waits overlap."
     } else {
         "Give the data the order in which it is used: an array instead of a list, sorted look-ups, nodes \
          in a block of their own; or make it smaller (indexes of 32 bits instead of pointers)."
@@ -197,6 +207,59 @@ mod tests {
         assert_eq!(found(&list(|i| i * 370 % 1000 * 64)), "");
         // As random, in 256 KiB.
         assert_eq!(found(&list(|i| scattered(i, 1 << 12) * 64)), "");
+    }
+
+    #[test]
+    fn a_sum_of_products_of_rows_in_any_order_is_refused() {
+        // As Go compiles it. 0: lea rsi, [rcx+rax]; 4: lea rsi, [rsi+8]; 8: movss xmm1, [rsi+rbx*4]; d: lea rsi, [rdx+rax]
+        // 11: lea rsi, [rsi+8]; 15: mulss xmm1, [rsi+rbx*4]; 1a: addss xmm0, xmm1; 1e: inc rbx; 21: cmp rbx, 96; 25: jl 0
+        let code = "code near @0x1000 488d3401 488d7608 f30f100c9e 488d3402 488d7608 f30f590c9e f30f58c1 \
+                    48ffc3 4883fb60 7cd9 c3";
+        let text = looping(code, 250, |i| {
+            let stack = "near (s.go:5) @0x101e <- main (s.go:9) @0x2000";
+            let row = 0x7f00_0000_0000 + scattered(i, 1 << 14) * 400;
+            (stack.into(), vec![(3, i * 37 % 96), (6, row)])
+        });
+        assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn numbers_of_a_table_are_found_and_a_sum_that_may_wait_for_itself_is_refused() {
+        // 0: mov eax, [rsi+rcx*4]; 3: add edx, [rdi+rax*4]; 6: inc rcx; 9: cmp rcx, 96; d: jl 0; f: ret
+        let table = |code: &str, after: u64| {
+            looping(&format!("code pick @0x1000 {code} c3"), 250, |i| {
+                let stack = format!("pick (s.c:5) @{after:#x} <- main (s.c:9) @0x2000");
+                let at = scattered(i, 1 << 22);
+                (stack, vec![(0, at), (1, i * 37 % 96), (7, 0x7f00_0000_0000)])
+            })
+        };
+        let whole = found(&table("8b048e 031487 48ffc1 4883f960 7cf1", 0x1006));
+        assert!(whole.starts_with("cache-misses 85 % (20..100) @ pick:5"), "{whole}");
+        // addss xmm1, [rdi+rax*4], after xorps xmm1, xmm1: no sum from turn to turn
+        let each = found(&table("8b048e 0f57c9 f30f580c87 48ffc1 4883f960 7cec", 0x100b));
+        assert!(each.starts_with("cache-misses 85 % (20..100) @ pick:5"), "{each}");
+        // addss xmm0, [rdi+rax*4]
+        assert_eq!(found(&table("8b048e f30f580487 48ffc1 4883f960 7cef", 0x1008)), "");
+    }
+
+    #[test]
+    fn links_alone_are_found_as_a_candidate() {
+        // 0: mov eax, [rdi+rax*4]; 3: inc ecx; 5: test eax, eax; 7: jns 0; 9: ret
+        let links = |code: &str, apart: u64| {
+            found(&looping(&format!("code walk @0x1000 {code} c3"), 250, |i| {
+                let stack = "walk (s.c:5) @0x1003 <- main (s.c:9) @0x2000";
+                let at = scattered(i, 1 << 22) * apart;
+                (stack.into(), vec![(0, at), (1, i), (7, 0x7f00_0000_0000)])
+            }))
+        };
+        let alone = links("8b0487 ffc1 85c0 79f7", 1);
+        assert!(alone.starts_with("cache-misses 85 % (0..100) @ walk:5"), "{alone}");
+        // A number next to each link: add edx, [rdi+rax*4+4]
+        let with_data = links("8b0487 03548704 ffc1 85c0 79f3", 2);
+        assert!(with_data.starts_with("cache-misses 85 % (20..100)"), "{with_data}");
+        // Other parts of the elements are not used in this loop: they can be put elsewhere.
+        let sparse = links("8b0487 ffc1 85c0 79f7", 4);
+        assert!(sparse.starts_with("cache-misses 85 % (20..100)"), "{sparse}");
     }
 
     #[test]

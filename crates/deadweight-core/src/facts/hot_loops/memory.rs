@@ -5,6 +5,7 @@
 
 use super::{Accessed, HotLoop, LoopSample, speed};
 use crate::facts::Facts;
+use deadweight_code::instruction::Memory;
 use deadweight_code::machine_code::FunctionId;
 use deadweight_code::{Pattern, Step};
 use deadweight_trace::units::{FileAddr, Ns};
@@ -20,6 +21,8 @@ const SAME_WAY: f64 = 0.85;
 /// ... or if their steps in time have a direction of this length, and this much more than chance gives.
 const STEADY: f64 = 0.5;
 const ABOVE_CHANCE: f64 = 0.3;
+/// A link is an index of so many bytes at most: a pointer could be made smaller.
+const INDEX: u64 = 4;
 /// An operand of unknown size.
 const WORD: u64 = 8;
 
@@ -35,6 +38,10 @@ pub(crate) struct Reached {
     pub(crate) samples: usize,
     /// Whether one address follows from the one before, so that a CPU can fetch ahead.
     pub(crate) in_order: bool,
+    /// Whether one address is what the access before loaded: so the loop waits for each, whatever else it does.
+    pub(crate) chased: bool,
+    /// Whether what is loaded is the next index and nothing else, from an array of such indexes: there is nothing to pack.
+    pub(crate) only_links: bool,
     /// How many distinct lines it uses, at least.
     pub(crate) lines: f64,
     /// How many at most: as many as fit between the lowest and the highest address.
@@ -119,10 +126,13 @@ fn describe(
         pages = pages.max(span / (stride.unsigned_abs().max(PAGE) as f64));
     }
     let used = stride.map_or(LINE as f64, |stride| used(facts, hot, &samples[0].2, stride));
+    let chased = access.pattern == Pattern::Chased;
     Some(Reached {
         by,
         samples: samples.len(),
         in_order,
+        chased,
+        only_links: chased && apart <= INDEX && reads_only_links(facts, hot, by),
         lines,
         most_lines: span / apart.max(LINE) as f64 + 1.0,
         pages_of_span: span / PAGE as f64 + 1.0,
@@ -131,6 +141,27 @@ fn describe(
         stride,
         sampled_pages: addresses.iter().map(|address| address / PAGE).collect(),
     })
+}
+
+/// Whether all accesses of a loop that move are to one array of links.
+fn reads_only_links(facts: &Facts<'_>, hot: &HotLoop, by: (FunctionId, FileAddr)) -> bool {
+    let Some(cycle) = hot.cycle(facts).filter(|_| !hot.calls() && by.0 == hot.function) else {
+        return false;
+    };
+    let code = facts.machine.function(hot.function);
+    let of = |at: u64| code.access(FileAddr(at), Some(&cycle));
+    let all = cycle.instructions().filter_map(|i| of(i.addr));
+    let moving: Vec<_> = all.filter(|access| access.pattern != Pattern::Fixed).collect();
+    let Some(link) = of(by.1.0).map(|access| access.memory) else { return false };
+    let small = link.size > 0 && u64::from(link.size) <= INDEX;
+    let key = |m: &Memory| (m.base, m.index, m.scale);
+    let in_one_array = |m: &Memory| {
+        let indexed = m.base == link.base && m.scale == link.scale;
+        let constant = m.base.is_some_and(|base| cycle.is_constant(base));
+        key(m) == key(&link) || m.index.is_some() && indexed && constant
+    };
+    let alike = |m: &Memory| m.offset == link.offset && m.size == link.size && in_one_array(m);
+    small && moving.iter().all(|access| alike(&access.memory))
 }
 
 /// The step of an address in bytes; where a register has it, the median of its values.

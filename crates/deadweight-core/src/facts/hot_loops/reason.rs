@@ -77,8 +77,10 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     };
     let sparse: Vec<Reached> =
         hot.reached.iter().filter(|reached| is_sparse(facts, reached)).cloned().collect();
-    let far: Vec<Reached> =
-        hot.reached.iter().filter(|reached| is_far(facts, reached)).cloned().collect();
+    let waits =
+        |r: &&Reached| is_far(facts, r) && (ratio.is_some() || !waits_for_sums(facts, hot, r));
+    let far = hot.reached.iter().filter(waits);
+    let far: Vec<Reached> = far.cloned().collect();
     let at_random: Vec<Reached> = far.iter().filter(|reached| !reached.in_order).cloned().collect();
     let ways = ways(facts, hot);
     let before = before_tables(facts, hot);
@@ -94,6 +96,17 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
         return Some(Reason::Pages(sparse));
     }
     (part(&far) >= MUCH).then_some(Reason::Memory(far))
+}
+
+/// Whether most samples of an access that is no chain come after a sum from turn to turn, which waits for the sum before
+/// as well: without the time of a turn, they do not show a wait for memory.
+fn waits_for_sums(facts: &Facts<'_>, hot: &HotLoop, reached: &Reached) -> bool {
+    let Some(cycle) = hot.cycle(facts).filter(|_| !reached.in_order && !reached.chased) else {
+        return false;
+    };
+    let own = |s: &LoopSample| s.access.is_some_and(|access| access.by == reached.by);
+    let sums = hot.samples.iter().filter(|s| own(s) && cycle.adds_up(s.waited)).count();
+    sums as f64 >= MOST * reached.samples as f64
 }
 
 /// The divisions in a loop that another computation could replace: the divisor is the same in all turns, or one of a few,
