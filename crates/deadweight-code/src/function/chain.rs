@@ -4,8 +4,11 @@
 
 use super::Function;
 use super::turns::Cycle;
+use crate::code::Code;
+use crate::decode;
 use crate::instruction::{Instruction, Kind, Reg};
 use deadweight_trace::units::FileAddr;
+use std::collections::BTreeSet;
 
 /// Instructions that a CPU begins in one cycle: fewer than the widest of today.
 const WIDTH: f64 = 4.0;
@@ -20,6 +23,19 @@ impl Function {
     #[must_use]
     pub fn cycles_of_all(&self) -> f64 {
         self.instructions.iter().filter(|i| i.kind != Kind::Nop).count() as f64 / WIDTH
+    }
+
+    /// The divisions among the few instructions before the one at `addr`. `code`: the function's bytes.
+    pub fn divisions_before<'f>(
+        &'f self,
+        code: &'f Code<'_>,
+        addr: FileAddr,
+        reach: usize,
+    ) -> impl Iterator<Item = FileAddr> + 'f {
+        let at = self.instructions.partition_point(|i| i.addr < addr.0);
+        let before = &self.instructions[at.saturating_sub(reach)..at];
+        let divisions = before.iter().filter(|i| decode::division(code, i).is_some());
+        divisions.map(|i| FileAddr(i.addr))
     }
 }
 
@@ -40,6 +56,27 @@ impl Cycle<'_> {
         let cases = if by_table { self.ways().len().max(2) as f64 } else { 2.0 };
         let sometimes = (count(&all) - count(&always)) / cases;
         ((count(&always) + sometimes) / WIDTH).max(carried(&always).into()).max(1.0)
+    }
+
+    /// The instructions of a turn, and of the next up to there, that need the result of the one at `addr`, at one or more
+    /// removes; no branches. None if a turn may go without it.
+    #[must_use]
+    pub fn waiting_for(&self, addr: FileAddr) -> BTreeSet<FileAddr> {
+        let turn: Vec<&Instruction> =
+            self.natural.always().map(|at| &self.function.instructions[at]).collect();
+        let Some(at) = turn.iter().position(|i| i.addr == addr.0) else { return BTreeSet::new() };
+        let (mut results, mut waiting) = (turn[at].writes, BTreeSet::new());
+        for instruction in turn[at + 1..].iter().chain(&turn[..at]) {
+            if instruction.reads.meets(results) {
+                results = results.and(instruction.writes);
+                if !instruction.ends_block() {
+                    waiting.insert(FileAddr(instruction.addr));
+                }
+            } else {
+                results = results.without(instruction.writes);
+            }
+        }
+        waiting
     }
 
     /// Whether the instruction at `addr` adds to a vector or floating-point number of the turn before, or something like
@@ -81,4 +118,29 @@ fn carried(body: &[&Instruction]) -> u32 {
         .iter()
         .any(|i| matches!(i.kind, Kind::Compute) && i.memory.is_some_and(|m| m.read && m.written));
     (after[2] - after[1]).max(if through_memory { THROUGH_MEMORY } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::hex;
+    use crate::{Abi, Code, Function};
+    use deadweight_trace::syscall::Arch;
+    use deadweight_trace::units::FileAddr;
+
+    #[test]
+    fn what_needs_a_remainder_waits_for_it() {
+        // 0: mov rax, rbx; 3: xor edx, edx; 5: sub rax, [r11+rcx*8]; 9: div rsi; c: movss xmm0, [rdi+rdx*4]
+        // 11: mulss xmm0, [r10+rcx*4]; 17: add rcx, 1; 1b: addss xmm1, xmm0; 1f: cmp rcx, r8; 22: jne 0; 24: ret
+        let bytes =
+            hex("4889d8 31d2 492b04cb 48f7f6 f30f100497 f3410f59048a 4883c101 f30f58c8 4c39c1 \
+             75dc c3");
+        let abi = Abi::Platform;
+        let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0), bytes: &bytes };
+        let taps = Function::read(&code, &|_| None);
+        let cycle = taps.cycles_around(FileAddr(9))[0];
+        let waiting: Vec<u64> = cycle.waiting_for(FileAddr(9)).iter().map(|at| at.0).collect();
+        assert_eq!(waiting, [0xc, 0x11, 0x1b]);
+        let divisions = |at| taps.divisions_before(&code, FileAddr(at), 4).next();
+        assert_eq!((divisions(0x11), divisions(9)), (Some(FileAddr(9)), None));
+    }
 }

@@ -5,7 +5,7 @@
 //! - Must not know: what the instructions are for; see `deadweight-core`.
 //!
 //! Two steps, because naming lies between them: [`CopiedCode::of_leaves`] copies the functions that
-//! ran, and adds the instructions that their samples waited for to the locations.
+//! ran, and adds the instructions that their samples waited for to the locations, and divisions just before these.
 //! [`CopiedCode::keep`] adds the callers of copy and zero routines, which know the size, and names
 //! what each function calls (`callees`). Kernel and JIT code is not copied.
 
@@ -17,7 +17,7 @@ use crate::elf::debug_files;
 use crate::images::Images;
 use crate::names::{pclntab, symbol_table};
 use crate::unwind::interned::Interned;
-use deadweight_code::{self as asm, Abi, Function};
+use deadweight_code::{self as asm, Abi, Code, Function};
 use deadweight_trace::ids::{ImageId, LocationId, StackId};
 use deadweight_trace::symbols::{FunctionCode, Symbols, is_c_library};
 use deadweight_trace::syscall::Arch;
@@ -38,6 +38,9 @@ const MOST: u64 = 1 << 24;
 /// Callers of hit functions are copied up to this depth if they have this part of all samples.
 const CALLERS: usize = 2;
 const FREQUENT: f64 = 0.1;
+
+/// So many instructions after a division may wait for it: its line may be wanted.
+const BEFORE: usize = 16;
 
 /// Warning about code that may differ from the file.
 const REWRITTEN: &str = "made its code writable while it ran, and may have changed it: lines are those of \
@@ -86,8 +89,13 @@ impl CopiedCode {
         for location in leaves.keys() {
             let Some((image, address)) = address_of(symbols, *location) else { continue };
             let Some((start, machine)) = copied.holding(image, address) else { continue };
-            let waited = read(start, &machine.bytes, "").charge(FileAddr(address)).0;
-            interned.location(symbols, image, waited);
+            let code = code(start, &machine.bytes, "");
+            let function = Function::read(&code, &|_| None);
+            let waited = function.charge(FileAddr(address));
+            interned.location(symbols, image, waited.0);
+            for division in function.divisions_before(&code, waited, BEFORE) {
+                interned.location(symbols, image, division.0);
+            }
         }
         copied
     }
@@ -272,9 +280,11 @@ fn bounds(
 }
 
 fn read(start: u64, bytes: &[u8], language: &str) -> Function {
-    let abi = Abi::of(language);
-    let code = asm::Code { arch: Arch::HOST, abi, addr: FileAddr(start), bytes };
-    Function::read(&code, &|_| None)
+    Function::read(&code(start, bytes, language), &|_| None)
+}
+
+fn code<'b>(start: u64, bytes: &'b [u8], language: &str) -> Code<'b> {
+    Code { arch: Arch::HOST, abi: Abi::of(language), addr: FileAddr(start), bytes }
 }
 
 /// `size` bytes at an address, as the file has them.

@@ -61,6 +61,16 @@ fn a_remainder_in_a_loop_is_slow_instructions() {
 }
 
 #[test]
+fn a_remainder_that_the_loop_waits_for_later_is_slow_instructions() {
+    Truth::of("@delay_line")
+        .first_finding(&["slow-instructions"])
+        .found_at("slow-instructions", "delayed", "delay_line.c", LINE)
+        .saves("slow-instructions", 0.2..=0.8)
+        .never(&ALL[..3])
+        .check();
+}
+
+#[test]
 fn counters_of_two_goroutines_in_one_line_are_false_sharing() {
     Truth::of("@neighbours")
         .first_finding(&["false-sharing"])

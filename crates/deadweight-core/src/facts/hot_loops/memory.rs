@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Bytes of a cache line, and of a small page.
 pub(crate) const LINE: u64 = 64;
 pub(crate) const PAGE: u64 = 4096;
+/// The caches of a CPU by level, in bytes, where they are not known.
+const CACHES: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
 /// Accesses with fewer samples are left out.
 const SAMPLES: usize = 12;
 /// Addresses are in order if so many of their steps from turn to turn go the same way ...
@@ -62,6 +64,14 @@ impl Reached {
     /// The bytes of all lines.
     pub(crate) fn footprint(&self) -> f64 {
         self.lines * LINE as f64
+    }
+}
+
+/// The size of a CPU's cache of a level, or a usual one.
+pub(super) fn cache(facts: &Facts<'_>, level: usize) -> f64 {
+    match facts.trace.meta.machine.caches[level - 1] {
+        0 => CACHES[level - 1] as f64,
+        bytes => bytes as f64,
     }
 }
 

@@ -9,6 +9,7 @@
 //! that the instruction itself replaced is lost, except in a chain of pointers, where what it loaded is the next one.
 //! A loop that calls a function without a loop of its own has the samples of that too.
 
+pub(crate) mod divisions;
 pub(crate) mod memory;
 pub(crate) mod reason;
 pub(crate) mod speed;

@@ -6,11 +6,11 @@
 //! random misses caches, pages and branches), so they are not added: the loss is one. Not for what to do about it: each
 //! reason has its class.
 
-use super::memory::{LINE, PAGE, Reached};
-use super::{HotLoop, LoopSample, address};
+use super::divisions::{self, Divisions};
+use super::memory::{LINE, PAGE, Reached, cache};
+use super::{HotLoop, LoopSample};
 use crate::facts::Facts;
-use deadweight_code::instruction::{Division, Kind, Reg};
-use deadweight_code::machine_code::FunctionId;
+use deadweight_code::instruction::Kind;
 use deadweight_trace::units::FileAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,10 +27,6 @@ const MUCH: f64 = 0.4;
 const SOME: f64 = 0.3;
 /// Bytes of each line of 64: a loop that uses no more of them fetches mostly what it does not use.
 const FEW_BYTES: f64 = 26.0;
-/// Where the size of the second cache is not known.
-const SECOND_CACHE: u64 = 1 << 20;
-/// Where the size of the third cache is not known.
-const THIRD_CACHE: u64 = 32 << 20;
 /// Pages of 4 KiB that a CPU finds without a walk: 2048 entries of its second TLB (AMD Zen 2 to 4; Intel has 1536 to
 /// 2048), twice.
 const PAGES: f64 = 4096.0;
@@ -40,10 +36,6 @@ const LINES_OF_PAGE: f64 = 2.0;
 const SMALL: f64 = 0.5;
 /// So many instructions after the first one where a branch leads to begin with it.
 const AFTER: usize = 1;
-/// Inverses of so many divisors can be computed before.
-const DIVISORS: usize = 8;
-/// A root is compared within so many instructions.
-const AFTER_ROOT: usize = 6;
 /// So many instructions before a jump through a table load where it goes to.
 const BEFORE: usize = 4;
 /// A function that is called through a pointer counts from this part of the loop's samples on.
@@ -52,8 +44,8 @@ const CALLEE: f64 = 0.08;
 /// Why a loop is slow.
 #[derive(Clone, Debug)]
 pub(crate) enum Reason {
-    /// It divides, and need not: these instructions.
-    Divisions(BTreeSet<(FunctionId, FileAddr)>),
+    /// It divides, and need not: where its samples wait for that.
+    Divisions(Divisions),
     /// Branches and calls through pointers go where the CPU did not expect: where they lead to.
     Branches(BTreeSet<FileAddr>),
     /// It fetches memory: these accesses.
@@ -64,9 +56,11 @@ pub(crate) enum Reason {
 
 /// Why a loop is slow; none if it is not, or if that is not known.
 pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
-    let divisions = avoidable_divisions(facts, hot);
-    if hot.part(|sample| divisions.contains(&(sample.function, sample.waited))) >= MOST {
-        return Some(Reason::Divisions(divisions));
+    for divisions in [divisions::avoidable, divisions::waited_for] {
+        let divisions = divisions(facts, hot);
+        if hot.part(|s| divisions.contains_key(&(s.function, s.waited))) >= MOST {
+            return Some(Reason::Divisions(divisions));
+        }
     }
     let ratio = hot.speed.map(|speed| speed.ratio());
     if ratio.is_some_and(|ratio| ratio < SLOW) {
@@ -107,40 +101,6 @@ fn waits_for_sums(facts: &Facts<'_>, hot: &HotLoop, reached: &Reached) -> bool {
     let own = |s: &LoopSample| s.access.is_some_and(|access| access.by == reached.by);
     let sums = hot.samples.iter().filter(|s| own(s) && cycle.adds_up(s.waited)).count();
     sums as f64 >= MOST * reached.samples as f64
-}
-
-/// The divisions in a loop that another computation could replace: the divisor is the same in all turns, or one of a few,
-/// so that inverses can be computed before; or a root is only compared, as its square could be.
-fn avoidable_divisions(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<(FunctionId, FileAddr)> {
-    let places: BTreeSet<_> = hot.samples.iter().map(|s| (s.function, s.waited)).collect();
-    places.into_iter().filter(|(function, at)| is_avoidable(facts, hot, *function, *at)).collect()
-}
-
-fn is_avoidable(facts: &Facts<'_>, hot: &HotLoop, function: FunctionId, at: FileAddr) -> bool {
-    let machine = &facts.machine;
-    let Some(division) = machine.division(function, at) else { return false };
-    let code = machine.function(function);
-    let cycle = hot.cycle(facts).filter(|_| function == hot.function);
-    let same = |register: Reg| cycle.is_some_and(|cycle| cycle.is_constant(register));
-    let there = || hot.samples.iter().filter(|s| (s.function, s.waited) == (function, at));
-    let few = |of: &dyn Fn(&LoopSample) -> Option<u64>| {
-        let values: BTreeSet<_> = there().map(of).collect();
-        values.len() <= DIVISORS && !values.contains(&None)
-    };
-    match division {
-        Division::Integer(Some(register)) => {
-            same(register) || few(&|s| s.general.get(register.index()).copied())
-        }
-        Division::Float(Some(register)) => same(register),
-        Division::Integer(None) | Division::Float(None) => {
-            let memory = code.access(at, None).map(|access| access.memory);
-            memory.is_some_and(|m| {
-                let parts = [m.base, m.index].into_iter().flatten();
-                parts.clone().all(same) || few(&|s| address(&m, &s.general))
-            })
-        }
-        Division::Root => code.is_only_compared(at, AFTER_ROOT),
-    }
 }
 
 /// Where the branches of a loop lead to: those in it, jumps through tables, and calls through a pointer that reach
@@ -186,24 +146,15 @@ pub(crate) fn comes_after(
         .any(|i| ways.contains(&FileAddr(i.addr)))
 }
 
-/// The size of a CPU's cache of a level, or a usual one.
-fn cache(facts: &Facts<'_>, level: usize, usual: u64) -> f64 {
-    match facts.trace.meta.machine.caches[level - 1] {
-        0 => usual as f64,
-        bytes => bytes as f64,
-    }
-}
-
 /// Whether an access reaches more memory than the CPU's own caches hold, at random or in lines of which little is used.
 fn is_far(facts: &Facts<'_>, reached: &Reached) -> bool {
-    reached.footprint() > cache(facts, 2, SECOND_CACHE)
-        && (!reached.in_order || reached.used <= FEW_BYTES)
+    reached.footprint() > cache(facts, 2) && (!reached.in_order || reached.used <= FEW_BYTES)
 }
 
 /// Whether an access reaches more small pages than the CPU has entries for, at random, and little of each.
 fn is_sparse(facts: &Facts<'_>, reached: &Reached) -> bool {
     let few_lines = reached.most_lines <= LINES_OF_PAGE * reached.pages_of_span
-        && reached.most_lines * LINE as f64 <= cache(facts, 3, THIRD_CACHE) / 2.0;
+        && reached.most_lines * LINE as f64 <= cache(facts, 3) / 2.0;
     few_lines && !reached.in_order && reached.pages >= PAGES && has_small_pages(facts, reached)
 }
 
