@@ -53,6 +53,11 @@ pub(super) const CLASS: Class =
 /// Below this share of the wall time a collector is not worth reporting.
 const LARGE: f64 = 0.05;
 
+/// The part of the collector's time that is saved at least: memory that is not reused is cold and new. A collector that
+/// never runs (`GOGC=off`) saved 9 % of a site generator that spent at least 12 % in it; larger heaps saved 2.5 and 7 %
+/// of two programs in Crystal that spent at least 11 and 8 %.
+const LEAST: f64 = 0.5;
+
 /// Bytes that the allocator hands out per nanosecond, at the least: 16 bytes in about 30 ns, as
 /// measured with Go 1.26. With larger pieces it is more.
 const HANDED_OUT: f64 = 0.5;
@@ -115,7 +120,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let (low, high) = on_path.as_ref().map_or((ns, ns), |share| share.interval(ns));
     let name = facts.name(process);
     let language = facts.processes.get(process).language.as_str();
-    let low = if moves_what_lives(language) { Ns::ZERO } else { low };
+    let least = if moves_what_lives(language) { 0.0 } else { LEAST };
+    let low = low.part(least) - faults_instead(found, process);
     let all = percent(everywhere.ns, found.cpu.net());
     let mut evidence = evidence(net, (beside, &all), held, instead);
     if with_it.share_of(net) >= 0.01 {
@@ -139,7 +145,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount: ns,
         saving,
-        range: ((low - instead).min(saving), (high + held).max(saving)),
+        range: (low.min(saving), (high + held).max(saving)),
         how: How::Estimate,
         sites: sampled_sites(facts.symbols(), &lines(found, process)),
         evidence,
@@ -269,7 +275,7 @@ mod tests {
             &[(20, &assist), (10, &barrier), (20, &alloc), (50, "main.main (main.go:80)")],
         );
         expect![[r#"
-            gc 58 % (22..58) @ main.feed:70: app spent 29.9 µs of its 100 µs in the collector (30 %).
+            gc 58 % (11..58) @ main.feed:70: app spent 29.9 µs of its 100 µs in the collector (30 %).
             allocation 25 % (13..35) @ main.feed:70: app spent 19.9 µs of its 100 µs in the allocator (20 %).
         "#]].assert_eq(&found(&text));
         expect![[r#"
