@@ -115,11 +115,10 @@ fn title(main: &Reached) -> &'static str {
 fn what(main: &Reached) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
     let size = bytes(main.footprint() as u64);
-    match main.stride {
-        Some(stride) => format!(
-            "it uses {:.0} of the {LINE} bytes of each cache line, {} bytes apart, and reaches {size} of lines or more",
+    match main.spacing {
+        Some(spacing) => format!(
+            "it uses {:.0} of the {LINE} bytes of each cache line, {spacing} bytes apart, and reaches {size} of lines or more",
             main.used,
-            stride.unsigned_abs(),
         ),
         None if main.only_links => format!(
             "it goes from index to index of an array that holds nothing else, in no order, and reaches {size} of cache \
@@ -184,6 +183,38 @@ mod tests {
         expect![[r#"
             cache-misses 93 % (37..100) @ sum:5: A loop of app waited for memory for 995 µs of 1.00 ms (100 %): it uses 4 of the 64 bytes of each cache line, 4096 bytes apart, and reaches 6.0 MiB of lines or more.
         "#]].assert_eq(&found(&column(4096, 1000)));
+    }
+
+    /// Columns of 512 numbers, one after the other: 0: inc r8; 3: xor r9d, r9d; 6: addss xmm0, [rdi+r9]; c: add r9, 8192
+    /// 13: cmp r9, 0x400000; 1a: jne 6; 1c: add rdi, 4; 20: cmp r8, 2048; 27: jne 0. `other`: which samples, 10 µs
+    /// apart, are of other work; `turns`: how many of the loop came before a sample.
+    fn columns(other: impl Fn(u64) -> bool, turns: impl Fn(u64) -> u64) -> String {
+        let code = "code sum @0x1000 49ffc0 4531c9 f3420f58040f 4981c100200000 4981f900004000 75ea \
+                    4883c704 4981f800080000 75d7 c3";
+        looping(code, 400, |i| {
+            if other(i) {
+                return ("other (s.c:20) <- main (s.c:9) @0x2000".into(), Vec::new());
+            }
+            let (lane, at) = (turns(i) / 512, turns(i) % 512 * 8192);
+            let stack = "sum (s.c:5) @0x100c <- main (s.c:9) @0x2000";
+            (stack.into(), vec![(7, 0x7f00_0000_0000 + lane * 4), (8, lane), (9, at)])
+        })
+    }
+
+    #[test]
+    fn columns_between_phases_of_other_work_are_found() {
+        // 5 ns for a turn.
+        let other = |i| i / 40 % 2 == 1;
+        let turns = |i| (0..=i).filter(|i| !other(*i)).count() as u64 * 1999;
+        expect![[r#"
+            cache-misses 47 % (19..50) @ sum:5: A loop of app waited for memory for 2.00 ms of 4.00 ms (50 %): it uses 4 of the 64 bytes of each cache line, 8192 bytes apart, and reaches 1.2 MiB of lines or more.
+        "#]].assert_eq(&found(&columns(other, turns)));
+    }
+
+    #[test]
+    fn columns_that_take_half_of_their_time_are_refused() {
+        // The other work of each column lies between two samples: a turn takes 2.5 ns.
+        assert_eq!(found(&columns(|i| scattered(i, 2) == 1, |i| i * 1999)), "");
     }
 
     #[test]

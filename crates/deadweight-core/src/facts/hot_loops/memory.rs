@@ -54,8 +54,10 @@ pub(crate) struct Reached {
     pub(crate) pages: f64,
     /// The bytes that the loop uses of each line that it fetches; 64 if the stride is not known.
     pub(crate) used: f64,
-    /// How far the next access is, in bytes, where that is the same each time.
-    pub(crate) stride: Option<i64>,
+    /// How far the access of the next turn is, in bytes, where that is the same each time.
+    stride: Option<i64>,
+    /// The same without the sign, of the next line that a turn uses.
+    pub(crate) spacing: Option<u64>,
     /// The sampled pages.
     pub(crate) sampled_pages: BTreeSet<u64>,
 }
@@ -135,7 +137,9 @@ fn describe(
         lines = lines.max(span / (stride.unsigned_abs().max(LINE) as f64));
         pages = pages.max(span / (stride.unsigned_abs().max(PAGE) as f64));
     }
-    let used = stride.map_or(LINE as f64, |stride| used(facts, hot, &samples[0].2, stride));
+    let used = stride.map(|stride| used(facts, hot, &samples[0].2, stride));
+    // An unrolled loop uses several lines in each turn.
+    let apart_each = |stride: i64| stride.unsigned_abs() / used.map_or(1, |u| u.lines.max(1));
     let chased = access.pattern == Pattern::Chased;
     Some(Reached {
         by,
@@ -147,8 +151,9 @@ fn describe(
         most_lines: span / apart.max(LINE) as f64 + 1.0,
         pages_of_span: span / PAGE as f64 + 1.0,
         pages,
-        used,
+        used: used.map_or(LINE as f64, |used| used.of_each),
         stride,
+        spacing: stride.map(apart_each),
         sampled_pages: addresses.iter().map(|address| address / PAGE).collect(),
     })
 }
@@ -259,8 +264,17 @@ fn divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// The bytes that a loop uses of each line that it fetches, if an access moves by `stride` from turn to turn.
-fn used(facts: &Facts<'_>, hot: &HotLoop, access: &Accessed, stride: i64) -> f64 {
+/// What a turn of a loop uses of the lines that it fetches.
+#[derive(Copy, Clone, Debug)]
+struct Used {
+    /// The bytes of each line.
+    of_each: f64,
+    /// How many lines, if these are as far from each other as from those of the next turn; else 1.
+    lines: u64,
+}
+
+/// What a loop uses of the lines that it fetches, if an access moves by `stride` from turn to turn.
+fn used(facts: &Facts<'_>, hot: &HotLoop, access: &Accessed, stride: i64) -> Used {
     let machine = &facts.machine;
     let memory = access.access.memory;
     let own = machine.function(hot.function).accesses_like(&memory, hot.cycle(facts));
@@ -276,8 +290,12 @@ fn used(facts: &Facts<'_>, hot: &HotLoop, access: &Accessed, stride: i64) -> f64
     }
     if stride < LINE {
         let covered: BTreeSet<u64> = bytes.iter().map(|byte| byte % stride).collect();
-        return LINE as f64 * covered.len() as f64 / stride as f64;
+        let of_each = LINE as f64 * covered.len() as f64 / stride as f64;
+        return Used { of_each, lines: 1 };
     }
     let lines: BTreeSet<u64> = bytes.iter().map(|byte| byte / LINE).collect();
-    bytes.len() as f64 / lines.len().max(1) as f64
+    let count = lines.len().max(1) as u64;
+    let even =
+        lines.iter().zip(lines.iter().skip(1)).all(|(a, b)| (b - a) * LINE == stride / count);
+    Used { of_each: bytes.len() as f64 / count as f64, lines: if even { count } else { 1 } }
 }

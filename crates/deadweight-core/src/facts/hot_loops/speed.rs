@@ -140,17 +140,21 @@ pub(super) fn measure(facts: &Facts<'_>, hot: &HotLoop) -> Option<Speed> {
     (turn >= least * FASTEST).then_some(Speed { turn, least })
 }
 
-/// The part of a loop's time, from its first sample to its last, in which it ran.
+/// The part of the time from one sample of a loop to the next that it ran: as often as the sample after one in it is in
+/// it too, or as its part of all samples, if that is more. Other work that alternates with it lies between two samples;
+/// a phase of other work does not.
 fn time_in(facts: &Facts<'_>, hot: &HotLoop) -> f64 {
-    let (mut inside, mut all) = (0_usize, 0_usize);
+    let (mut next, mut inside, mut all) = (0_usize, 0_usize, 0_usize);
     for run in hot.samples.chunk_by(|a, b| a.task == b.task) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
         let samples = &facts.timeline.task(first.task).samples;
         let before = |at| samples.partition_point(|sample| sample.at < at);
+        let follows = |pair: &&[LoopSample]| before(pair[1].at) == before(pair[0].at) + 1;
+        next += run.windows(2).filter(follows).count();
         inside += run.len();
         all += before(last.at) + 1 - before(first.at);
     }
-    inside as f64 / all.max(inside).max(1) as f64
+    next.max(inside * inside / all.max(1)) as f64 / inside.max(1) as f64
 }
 
 /// How far the values at samples of one thread are from each other, at most.
