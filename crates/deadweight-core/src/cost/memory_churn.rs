@@ -8,8 +8,9 @@
 //!
 //! # How deadweight knows
 //! `munmap`, a shrinking `brk` and `madvise` name the ranges that are given back. A page fault in
-//! such a range is the price of taking the memory again. Only these calls count, and those that map
-//! such a range again. Calls and faults are exact.
+//! such a range is the price of taking the memory again, as is the second fault of a page that is
+//! read before it is written. Only these calls count, and those that map such a range again. Calls
+//! and faults are exact.
 //!
 //! # What it is mistaken for
 //! The first touch of a page, which every program pays once; mappings that are made and dropped
@@ -29,9 +30,11 @@ use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in, with_user_side};
-use deadweight_report::report::How;
+use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, things, time};
+use deadweight_trace::ids::CallId;
 use deadweight_trace::units::Ns;
+use std::collections::BTreeSet;
 
 pub(super) const CLASS: Class = Class {
     id: "memory-churn",
@@ -84,24 +87,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let churn = facts.churn.of(process);
     let amount = calls.ns + faults.ns;
     let saving = with_user_side(found, process, amount, faults.count, ENTRY_AND_EXIT);
-    // The line that allocates is the one to change; the lines that touch the memory come after it.
-    // A release by the language's runtime belongs to no line of the program.
-    let runtime = |site: &CallSite| is_runtime(facts.symbols(), *site);
-    let mut own = calls.places.clone();
-    own.retain(|site, _| !runtime(site) || faults.places.keys().all(runtime));
-    let taken = |places: &Weights| places.values().map(|w| w.count).sum::<u64>();
-    let counted = calls.count * taken(&own) / taken(&calls.places).max(1);
-    let mut places = sites(facts.symbols(), &own, counted);
-    let share = |ns: Ns| ns.share_of(amount);
-    for site in &mut places {
-        site.share *= share(calls.ns);
-    }
-    for mut site in sites(facts.symbols(), &faults.places, faults.count) {
-        site.share *= share(faults.ns);
-        if places.iter().all(|p| p.function != site.function || p.line != site.line) {
-            places.push(site);
-        }
-    }
+    let places = places(facts, &calls, &faults, amount);
     Draft {
         class: CLASS.id,
         moves: true,
@@ -125,6 +111,37 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ],
         remedy: remedy(&facts.processes.get(process).language).into(),
     }
+}
+
+/// The line that allocates first, as it is the one to change; then the heaviest of those that give back and touch.
+fn places(facts: &Facts<'_>, calls: &Sum, faults: &Sum, amount: Ns) -> Vec<Site> {
+    let timeline = facts.timeline;
+    let stack = |call: &CallId| CallSite::Stack(timeline.calls[call.index()].site);
+    let taking: BTreeSet<CallSite> = facts.churn.taking().iter().map(stack).collect();
+    // A release by the language's runtime belongs to no line of the program.
+    let runtime = |site: &CallSite| is_runtime(facts.symbols(), *site);
+    let mut own = calls.places.clone();
+    own.retain(|site, _| !runtime(site) || faults.places.keys().all(runtime));
+    let (takes, gives): (Weights, Weights) =
+        own.into_iter().partition(|(site, _)| taking.contains(site));
+    let count = |places: &Weights| places.values().map(|w| w.count).sum::<u64>();
+    let ns = |places: &Weights| Ns(places.values().map(|w| w.amount).sum());
+    let all = |sum: &Sum| (count(&sum.places).max(1), ns(&sum.places));
+    let mut found: Vec<Site> = Vec::new();
+    for (sum, places) in [(calls, &takes), (calls, &gives), (faults, &faults.places)] {
+        let (counted, in_places) = all(sum);
+        let part = ns(places).share_of(in_places) * sum.ns.share_of(amount);
+        for mut site in sites(facts.symbols(), places, sum.count * count(places) / counted) {
+            site.share *= part;
+            if found.iter().all(|p| p.function != site.function || p.line != site.line) {
+                found.push(site);
+            }
+        }
+    }
+    if let [_, rest @ ..] = &mut found[..] {
+        rest.sort_by(|a, b| b.share.total_cmp(&a.share));
+    }
+    found
 }
 
 fn remedy(language: &str) -> &'static str {
@@ -312,5 +329,51 @@ mod tests {
         expect![[r#"
             memory-churn 69 % (40..69) @ fill:7: app gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
         "#]].assert_eq(&found(&text));
+    }
+
+    /// Per page of a text: the heap grows, ten pages are read and then written, the heap is cut off. Between the read and
+    /// the write of each page this may be called.
+    fn packer(between: &str) -> String {
+        let round = |at: u64| {
+            let faults = repeat(10, at + 100, 70, |t| {
+                let page = 0x50_0000 + (t - at - 100) / 70 * 4096;
+                let between = match between {
+                    "" => String::new(),
+                    call => format!("{} syscall {call}\n{} back 7\n", t + 22, t + 24),
+                };
+                format!(
+                    "{t} fault {page:#x} from pack (codec.rs:50) <- main\n{} fault-end\n{between}\
+                     {} fault {page:#x} from pack (codec.rs:51) <- main\n{} fault-end\n",
+                    t + 20,
+                    t + 30,
+                    t + 60
+                )
+            });
+            format!(
+                "{at} syscall brk 0x50a000 from malloc <- new (codec.rs:19) <- main\n{} back 0x50a000\n{faults}\
+                 {} syscall brk 0x500000 from free <- main (main.rs:48)\n{} back 0x500000\n",
+                at + 10,
+                at + 850,
+                at + 950
+            )
+        };
+        let rounds = repeat(20, 1000, 1000, round);
+        format!(
+            "task 1 lz\n0 on\n0 main\n10 syscall brk 0\n20 back 0x500000\n{rounds}21000 exit\n21000 off dead"
+        )
+    }
+
+    #[test]
+    fn both_faults_of_a_page_that_is_read_before_it_is_written_are_found_at_the_line_that_allocates()
+     {
+        let said = found(&packer(""));
+        assert!(said.contains("@ new:19") && said.contains("380 page faults"), "{said}");
+        assert!(!said.contains("first-touch"), "{said}");
+    }
+
+    #[test]
+    fn a_second_fault_after_the_memory_was_copied_is_refused() {
+        let said = found(&packer("clone 17"));
+        assert!(said.contains("190 page faults"), "{said}");
     }
 }

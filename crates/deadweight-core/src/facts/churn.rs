@@ -2,7 +2,8 @@
 //!
 //! Exact: the ranges are in the trace (`munmap`, a shrinking `brk`, `madvise`), and so is the
 //! address of every fault. A page's first fault is never churn, whatever happens to it later. Pages that
-//! nobody had touched are not given back: a reserve around an aligned mapping is only trimmed.
+//! nobody had touched are not given back: a reserve around an aligned mapping is only trimmed. A page that is read
+//! before it is written faults twice, as the kernel maps its page of zeros first: both are the price of taking it.
 
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::{Call, Timeline, Within};
@@ -16,6 +17,8 @@ use std::collections::BTreeMap;
 const GIVES_BACK: [u64; 2] = [4, 8];
 /// `MAP_ANONYMOUS` of `mmap`'s flags. From the kernel's uapi headers.
 pub(crate) const MAP_ANONYMOUS: u64 = 0x20;
+/// The calls that are replayed; those that may copy the memory, for whatever a write faults again then.
+const CALLS: [&str; 7] = ["mmap", "munmap", "brk", "madvise", "fork", "clone", "clone3"];
 /// Bytes of a page, at the least.
 const PAGE: u64 = 4096;
 /// Ranges remembered per process; more means that the memory is scattered anyway.
@@ -30,6 +33,8 @@ pub(crate) struct Churn {
     in_file: Vec<bool>,
     /// The calls that gave memory back which was taken again, and those that mapped such memory anew, in order.
     calls: Vec<CallId>,
+    /// Those of them that took memory.
+    taking: Vec<CallId>,
 }
 
 /// The churn of one process. Releases count once memory is taken again after them, so that memory given
@@ -54,6 +59,8 @@ struct Memory {
     /// Pages that were touched and not given back since, and pages that were given back and not touched since.
     touched: Ranges,
     released: Ranges,
+    /// Pages that were taken again by one fault.
+    retaken: Ranges,
     /// Mapped files, start to end: giving them back is closing a file, not giving memory back.
     files: BTreeMap<u64, u64>,
     end_of_heap: u64,
@@ -63,7 +70,7 @@ impl Churn {
     /// Replays memory calls and faults in order of time.
     pub(crate) fn gather(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Self {
         let arch = trace.meta.arch;
-        let nrs = ["mmap", "munmap", "brk", "madvise"].map(|name| syscall::number(arch, name));
+        let nrs = CALLS.map(|name| syscall::number(arch, name));
         let calls: Vec<(CallId, &Call)> = (0..)
             .map(CallId::at)
             .zip(&timeline.calls)
@@ -94,8 +101,12 @@ impl Churn {
             let end = page.saturating_add(PAGE);
             if memory.released.remove(page, end) > 0 {
                 found.again[fault] = true;
+                memory.retaken.add(page, end);
                 let releases = found.of.entry(process).or_default().take_again();
                 found.calls.extend(releases);
+            } else if memory.retaken.remove(page, end) > 0 {
+                found.again[fault] = true;
+                found.of.entry(process).or_default().faults += 1;
             }
             memory.touched.add(page, end);
             found.in_file[fault] = memory.is_file(page);
@@ -124,10 +135,15 @@ impl Churn {
                 (before, end) if end < before => (Some((end, before)), None),
                 (before, end) => (None, Some((before, end))),
             },
+            Some("fork" | "clone" | "clone3") => {
+                memory.retaken = Ranges::default();
+                (None, None)
+            }
             _ => (None, None),
         };
         if taken.is_some_and(|(from, to)| !memory.released.within(from, to).is_empty()) {
             self.calls.push(id);
+            self.taking.push(id);
         }
         let bytes = released.map_or(0, |(from, to)| memory.release(from, to));
         if bytes > 0 {
@@ -140,6 +156,11 @@ impl Churn {
     /// The calls that gave memory back which was taken again, and those that mapped such memory anew, in order.
     pub(crate) fn calls(&self) -> &[CallId] {
         &self.calls
+    }
+
+    /// Those of the calls that mapped such memory anew.
+    pub(crate) fn taking(&self) -> &[CallId] {
+        &self.taking
     }
 
     /// Whether this fault is on a page that its process had given back.
@@ -202,6 +223,7 @@ impl Memory {
     /// Gives a range back; returns the bytes of it that had been touched.
     fn release(&mut self, from: u64, to: u64) -> u64 {
         let touched = self.touched.within(from, to);
+        self.retaken.remove(from, to);
         for (start, end) in &touched {
             self.touched.remove(*start, *end);
             self.released.add(*start, *end);
