@@ -158,12 +158,12 @@ struct Times {
 
 impl Times {
     fn words(self) -> String {
-        let of = if self.all > self.on_path {
-            format!(" of {}", count(self.all))
+        let all = if self.all > self.on_path {
+            format!(" ({} in all)", count(self.all))
         } else {
             String::new()
         };
-        format!("×{}{of}", count(self.on_path))
+        format!("×{}{all}", count(self.on_path))
     }
 }
 
