@@ -323,17 +323,25 @@ impl Cycle<'_> {
                 (Some(base), None) => follow(base),
                 _ => self.pattern(&m, at, of, depth - 1),
             },
-            (Kind::Load, Some(m), _) => {
+            (Kind::Load | Kind::Compute, Some(m), _) if loads_only(instruction) => {
                 let through = |from: Reg| {
                     from == register && only.is_some()
                         || depth > 1 && matches!(follow(from), Pattern::Chased)
                 };
-                let chased = at == of || m.base.is_some_and(through);
+                let mut parts = [m.base, m.index].into_iter().flatten();
+                let chased = at == of || parts.any(through);
                 if chased { Pattern::Chased } else { Pattern::Open }
             }
             _ => Pattern::Open,
         }
     }
+}
+
+/// Whether an instruction loads a value as it is, or with its sign extended: it needs nothing but the address.
+fn loads_only(instruction: &Instruction) -> bool {
+    let Some(m) = instruction.memory.filter(|m| m.read && !m.written) else { return false };
+    let address: Registers = [m.base, m.index].into_iter().flatten().collect();
+    instruction.reads.without(address).is_empty()
 }
 
 #[cfg(test)]
@@ -441,6 +449,10 @@ mod tests {
         // 0: mov r8d, eax; 3: mov [rdx], r8d; 6: lea rdx, [r14+rax*4]; a: mov eax, [rdx]; c: test eax, eax; e: jns 0; 10: ret
         let rings = read("4189c0 448902 498d1486 8b02 85c0 79f0 c3");
         assert_eq!(pattern(&rings, 0xa), Pattern::Chased);
+        // Two links in each turn. 0: movsxd rax, [rdi+rdx*4]; 4: test rax, rax; 7: js 18; 9: movsxd r8, [rdi+rax*4]
+        // d: mov [rdi+rdx*4], r8d; 11: mov rdx, r8; 14: cmp rsi, r8; 17: ja 0; 19: ret
+        let roots = read("48630497 4885c0 780e 4c630487 44890497 4c89c2 4c39c6 77e7 c3");
+        assert_eq!([0, 9].map(|at| pattern(&roots, at)), [Pattern::Chased; 2]);
     }
 
     #[test]
