@@ -7,10 +7,12 @@
 //!
 //! # How deadweight knows
 //! The receiver has read a part of a message and waits for the rest, time after time for 40 ms: Linux'
-//! delay of an ACK, between 38 and 49 ms, if CPUs are busy now and then up to 60 ms. Or the sender waits as long for the answer, whenever it has sent a
-//! message over TCP in two calls or more. Other long waits of the same kind are few. If the sender
-//! belongs to the command, the place is where it sends twice without reading between; else it is
-//! the receiver's read. Both ends of each wait are exact; that the ACK caused it is an estimate.
+//! delay of an ACK, between 38 and 49 ms, if CPUs are busy now and then up to 60 ms. Or the sender
+//! waits as long for the answer, whenever it has sent a message over TCP in two calls or more. Other
+//! long waits of the same kind are few. If the sender belongs to the command, the place is where it
+//! sends twice without reading between; else it is the receiver's read. Both ends of each wait are
+//! exact; that the ACK caused it is an estimate. A server whose answers stall is idle in that time,
+//! and its clients wait: this is said in a note, without a saving.
 //!
 //! # What it is mistaken for
 //! A peer that needs time: its waits differ in length, come before the first part, or are as long after a
@@ -50,6 +52,32 @@ pub(super) const CLASS: Class = Class {
 /// The time that a process waited for messages that an ACK held back.
 pub(super) fn stalled(facts: &Facts<'_>, process: ProcessId) -> Ns {
     Stalls::of(facts, process).map_or(Ns::ZERO, |stalls| stalls.ns)
+}
+
+/// What a program that serves does to its clients. It is no saving of its own time: it is idle until the next request.
+pub(crate) fn of_service(facts: &Facts<'_>) -> Option<String> {
+    let subject = &facts.path.subject;
+    subject.service.as_ref()?;
+    let owned = |process: &ProcessId| {
+        facts.processes.get(*process).tasks.iter().any(|task| subject.owns(*task))
+    };
+    let processes = (0..facts.processes.all.len())
+        .filter_map(|at| u32::try_from(at).ok().map(ProcessId))
+        .filter(owned);
+    let held = processes.filter_map(|process| delayed_ack::held_back_answers(facts, process));
+    let sender = held.max_by_key(|sender| sender.messages)?;
+    let place = sender.sites(facts.symbols()).into_iter().find(|site| site.line > 0);
+    let place =
+        place.map(|site| format!(" The place: {}:{} {}.", site.file, site.line, site.function));
+    Some(format!(
+        "{} sent {} in parts, and the next request on the same connection came 40 ms later or little more: TCP \
+         holds the later part back until the client acknowledges the first (Nagle's algorithm), and Linux delays \
+         that ACK for 40 ms. This time is idle here, but the clients wait. Send each answer in one call (one \
+         buffer, writev), or set TCP_NODELAY.{}",
+        facts.name(sender.process),
+        things(sender.messages, "answer"),
+        place.unwrap_or_default()
+    ))
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -116,7 +144,7 @@ fn draft(facts: &Facts<'_>, process: ProcessId, stalls: &Stalls) -> Draft {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat};
+    use super::super::tests::{found, repeat, weighed};
 
     /// A client that sends `asks` times per reply of two parts; the second part arrives `gap` ms later.
     fn client(asks: bool, gap: u64) -> String {
@@ -281,5 +309,47 @@ mod tests {
             "50 syscall setsockopt 3 6 1\n55 back 0\n60 syscall setsockopt 3 6 1\n65 back 0\n";
         let said = found(&asks(&format!("{TCP}{off}"), 2, 43, true));
         assert!(said.starts_with("network-turns 72 %"), "{said}");
+    }
+
+    /// The note about a server that was joined, which answers ten requests in this many parts; the next one comes `ms`
+    /// later.
+    fn serves(parts: u64, ms: u64) -> Option<String> {
+        let request = |at: u64| {
+            let part = |i: u64| {
+                let (at, line) = (at + 20 + i * 10, 19 + i);
+                format!(
+                    "{at} syscall write 12 135 from answer (a.c:{line}) <- main\n{} back 135\n",
+                    at + 5
+                )
+            };
+            let later = at + ms * 1_000_000;
+            format!(
+                "{at} syscall read 12 8192\n{} back 106\n{}{} off blocked epoll_wait 4 : ep_poll\n\
+                 {later} on woken-by interrupt\n{} back 1\n",
+                at + 5,
+                (0..parts).map(part).collect::<String>(),
+                at + 60,
+                later + 10
+            )
+        };
+        let text = format!(
+            "attached\ntask 1 server\n0 fd 12 socket:[7]\n0 on\n{}700_000_000 sample work",
+            repeat(10, 100, ms * 1_000_000 + 100, request)
+        );
+        weighed(&text).warnings.into_iter().find(|note| note.contains("ACK"))
+    }
+
+    #[test]
+    fn a_servers_answers_in_two_writes_are_found_and_said_in_a_note() {
+        let note = serves(2, 43).unwrap();
+        assert!(note.starts_with("server sent 9 answers in parts"), "{note}");
+        assert!(note.ends_with("The place: a.c:19 answer."), "{note}");
+    }
+
+    #[test]
+    fn a_client_that_asks_40_ms_after_a_whole_answer_or_at_other_times_is_refused() {
+        for (parts, ms) in [(1, 43), (2, 20), (2, 57)] {
+            assert_eq!(serves(parts, ms), None);
+        }
     }
 }

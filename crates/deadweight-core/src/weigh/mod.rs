@@ -187,6 +187,7 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
     let findings = findings::inspect(&Inspection { facts: &facts, wall: &wall, cpu: &cpu });
     let mut warnings = [&trace.meta.warnings[..], &timeline.warnings].concat();
     warnings.extend(several(&subject, &facts));
+    warnings.extend(cost::held_back_answers(&facts));
     warnings.extend(unnamed::warnings(&facts, &wall, &findings));
     let exit = trace.meta.exit.unwrap_or_default();
     let report = Report {

@@ -59,7 +59,7 @@ impl Stalls {
         let mut sender = Sender::new(process);
         Turns::walk(facts, process, |turn| match turn {
             Turn::Rest { since, until } => rests.add(facts, waits.within(since, until)),
-            Turn::Answer { since, until, parts } if parts.len() > 1 => {
+            Turn::Answer { since, until, parts, .. } if parts.len() > 1 => {
                 let stalls = answers.add(facts, waits.within(since, until));
                 if stalls {
                     sender.add(parts);
@@ -83,12 +83,9 @@ impl Long {
     /// Counts a turn with its wait; says whether it stalled.
     fn add(&mut self, facts: &Facts<'_>, wait: Option<Wait>) -> bool {
         let Some(wait) = wait else { return false };
-        if !wait.stalls() {
-            self.others += 1;
+        if !self.counts(wait.length, wait.stalls()) {
             return false;
         }
-        self.prompt += u64::from(DELAY.contains(&wait.length.0));
-        self.stalls.count += 1;
         self.stalls.ns += wait.on_path;
         let site = CallSite::Stack(facts.site_of(&wait.last));
         let weight = self.stalls.places.entry(site).or_default();
@@ -97,12 +94,44 @@ impl Long {
         true
     }
 
+    /// Counts a turn of this length; says whether it stalled.
+    fn counts(&mut self, length: Ns, stalls: bool) -> bool {
+        self.prompt += u64::from(stalls && DELAY.contains(&length.0));
+        *(if stalls { &mut self.stalls.count } else { &mut self.others }) += 1;
+        stalls
+    }
+
     fn are_stalls(&self) -> bool {
         let all = (self.stalls.count + self.others).max(1);
         self.stalls.count >= MANY
             && self.prompt * 2 > self.stalls.count
             && self.stalls.count as f64 / all as f64 >= MOST
     }
+}
+
+/// The answers of a server that it sent in parts, if the next request of the connection came when an ACK was due.
+pub(super) fn held_back_answers(facts: &Facts<'_>, process: ProcessId) -> Option<Sender> {
+    let (mut answers, mut whole) = (Long::default(), 0);
+    let mut sender = Sender::new(process);
+    Turns::walk(facts, process, |turn| {
+        let Turn::Answer { since, until, parts, connects: false } = turn else { return false };
+        let length = until - since;
+        match parts.len() {
+            _ if length <= SHORT => false,
+            1 => {
+                whole += u64::from(is_stall(length));
+                false
+            }
+            _ => {
+                let stalls = answers.counts(length, is_stall(length));
+                if stalls {
+                    sender.add(parts);
+                }
+                stalls
+            }
+        }
+    });
+    (answers.are_stalls() && whole * 2 <= answers.stalls.count).then_some(sender)
 }
 
 /// The waits of a process on the path for what arrives at its sockets: `(from, to, wait)`, in order.

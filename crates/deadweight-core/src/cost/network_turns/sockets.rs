@@ -21,7 +21,13 @@ pub(super) enum Turn<'s> {
     /// More of a message of which a part had arrived; the process had sent something since the last stall.
     Rest { since: Ns, until: Ns },
     /// The answer to what was sent over TCP in these parts.
-    Answer { since: Ns, until: Ns, parts: &'s [StackId] },
+    Answer {
+        since: Ns,
+        until: Ns,
+        parts: &'s [StackId],
+        /// Whether the process made the connection: else it is the server, and the next request came.
+        connects: bool,
+    },
 }
 
 /// What happened on a socket so far.
@@ -36,6 +42,7 @@ struct Socket {
     /// The stacks of what was sent since.
     parts: Vec<StackId>,
     is_tcp: bool,
+    connects: bool,
     /// How often `TCP_NODELAY` was set, to a value that is not recorded. Who sets it once switches it on; Go's
     /// library always does, and a program's own second call switches it off.
     no_delay: u32,
@@ -45,7 +52,8 @@ struct Socket {
 #[derive(Default)]
 pub(super) struct Turns {
     sockets: BTreeMap<u32, Socket>,
-    /// Whether it takes connections at an address of the internet.
+    /// Whether it takes connections at an address of the internet, as far as is known: a recording that began later has
+    /// no trace of that.
     listens: bool,
 }
 
@@ -56,7 +64,7 @@ impl Turns {
         process: ProcessId,
         mut stalls: impl FnMut(Turn<'_>) -> bool,
     ) {
-        let mut turns = Self::default();
+        let mut turns = Self { listens: facts.trace.meta.attached, ..Self::default() };
         for (index, call) in facts.timeline.calls.iter().enumerate() {
             let group = facts.call_groups.id(CallId::at(index));
             let Some(group) = group.map(|id| facts.call_groups.get(id)) else { continue };
@@ -76,7 +84,9 @@ impl Turns {
         match group.name {
             "bind" => self.listens |= ADDRESSES.contains(&args[1]),
             "connect" => {
-                self.sockets.entry(object).or_default().is_tcp |= ADDRESSES.contains(&args[1]);
+                let socket = self.sockets.entry(object).or_default();
+                socket.connects = true;
+                socket.is_tcp |= ADDRESSES.contains(&args[1]);
             }
             "setsockopt" if args[1] == TCP => {
                 let socket = self.sockets.entry(object).or_default();
@@ -106,10 +116,11 @@ impl Turns {
                 if socket.took && socket.asked {
                     socket.asked = !stalls(Turn::Rest { since, until });
                 } else if !socket.parts.is_empty()
-                    && (socket.is_tcp || listens)
+                    && (socket.is_tcp || listens && !socket.connects)
                     && socket.no_delay != 1
                 {
-                    stalls(Turn::Answer { since, until, parts: &socket.parts });
+                    let (parts, connects) = (&socket.parts[..], socket.connects);
+                    stalls(Turn::Answer { since, until, parts, connects });
                 }
                 socket.took = true;
                 socket.parts.clear();
