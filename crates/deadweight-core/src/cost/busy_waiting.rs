@@ -11,21 +11,25 @@
 //! without waiting (`try_recv`, spin locks), or system calls that ask in vain (`poll` without
 //! time, `read` that returns EAGAIN). The row is this time on the critical path. The
 //! saving is the time that the thread with much work that ends last was ready to run while such a thread held its
-//! CPU: 0 where a CPU was free. Then the cost is CPU time, and is no finding.
+//! CPU: 0 where a CPU was free. Then the cost is CPU time, and is no finding. A finding of its own is a
+//! thread whose `epoll_wait` or `poll` finds an event each time, without any other call between: the
+//! time of these calls.
 //!
 //! # What it is mistaken for
 //! A loop that computes: it changes a register. A short spin before a sleep, as locks do it: it is a
-//! small part of its thread's time. `waitpid` in a loop is shown as a wait for the child.
+//! small part of its thread's time. Polls whose events are read, or that another
+//! thread's writes wake. `waitpid` in a loop is shown as a wait for the child.
 //!
 //! # What to do
 //! Block: `recv` instead of `try_recv`, a join, a condition variable, a futex (`std::atomic::wait`), an
-//! eventfd in the same poll. If the wait is short, spin a few turns, then block.
+//! eventfd in the same poll. Close what reports EPOLLHUP, and read what has come. If the wait is short, spin a few turns, then block.
 //!
 //! # Seen in
 //! A renderer whose collector and main thread spin while two workers need both CPUs.
 //! In `tests/programs`: `spins.c`.
 
 mod asking;
+mod polling;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::Facts;
@@ -68,7 +72,9 @@ fn claim(sample: &UserSample<'_>) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    found.drafts_of_all(draft)
+    let mut drafts = found.drafts_of_all(draft);
+    drafts.extend(found.drafts_of_all(polling::draft));
+    drafts
 }
 
 /// Whether a thread waits busily for most of its time, in its own code.
