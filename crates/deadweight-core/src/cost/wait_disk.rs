@@ -93,7 +93,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             let [syncs, durable, frees, rest] =
                 [Kind::Sync, Kind::Durable, Kind::Free, Kind::Rest].map(&mut take);
             [
-                per_sync(found, calls.of(process), process, &syncs),
+                per_sync(found, calls.of(process), process, &syncs, frees.ns),
                 others::durable(found, process, &durable),
                 others::frees(found, process, &frees),
                 others::rest(found, process, &rest),
@@ -170,12 +170,14 @@ fn sums(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> B
     sums
 }
 
-/// The finding about many syncs of one thing.
+/// The finding about many syncs of one thing. Files that are removed wait as long as `frees` until their blocks are
+/// free; without syncs most of them, as journals, never get blocks: file systems allocate them when they write.
 fn per_sync(
     found: &Inspection<'_, '_>,
     made: Option<&OfProcess>,
     process: ProcessId,
     sum: &Sum,
+    frees: Ns,
 ) -> Option<Draft> {
     let facts = found.facts;
     let made = made.filter(|made| made.is_per_record() && sum.ns > Ns::ZERO)?;
@@ -200,8 +202,8 @@ fn per_sync(
         ),
         amount: sum.ns,
         saving,
-        range: (saving - (sum.ns - sum.alone), saving),
-        how: How::Exact,
+        range: (saving - (sum.ns - sum.alone), saving + frees),
+        how: if frees > Ns::ZERO { How::Estimate } else { How::Exact },
         sites: sites(facts.symbols(), &sum.places, calls),
         evidence: vec![format!("{} bytes written per {call}", count(made.bytes / full))],
         remedy: format!(
@@ -445,5 +447,33 @@ mod tests {
     fn the_kernels_part_of_other_writes_is_refused() {
         let said = found(&records(1));
         assert!(said.contains("wait-disk 40 %") && !said.contains("O_DSYNC"), "{said}");
+    }
+
+    #[test]
+    fn what_files_that_are_removed_wait_is_found_in_the_range_of_the_syncs() {
+        // Each sync, of 130 ns blocked, is followed by an unlink that waits 60.
+        let put = |at: u64| {
+            format!(
+                "{at} syscall write 3 600\n{} back 600\n{} syscall fdatasync 3
+                 {} off blocked : submit_bio_wait from put (db.c:35) <- main
+                 {} on woken-by interrupt : blk_done_softirq < common_interrupt\n{} back 0
+                 {} syscall unlink 4096
+                 {} off blocked : submit_bio_wait < blkdev_issue_discard from commit (db.c:40) <- main
+                 {} on woken-by interrupt : blk_done_softirq < common_interrupt\n{} back 0\n",
+                at + 10,
+                at + 50,
+                at + 50,
+                at + 180,
+                at + 190,
+                at + 200,
+                at + 210,
+                at + 270,
+                at + 280
+            )
+        };
+        let text = format!("task 1 db\n0 on\n{}8000 exit\n8000 off dead", repeat(20, 0, 400, put));
+        let said = found(&text);
+        assert!(said.starts_with("wait-disk 33 % (33..48) @ put:35"), "{said}");
+        assert!(said.contains("20 times in unlink"), "{said}");
     }
 }
