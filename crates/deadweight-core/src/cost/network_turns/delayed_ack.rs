@@ -46,6 +46,24 @@ struct Long {
     others: u64,
 }
 
+/// The first messages of connections. Linux acknowledges the first data of a connection at once (`tcp_event_data_recv`
+/// begins with quick ACKs): if the first answer takes as long as the others, the peer needs the time.
+#[derive(Debug, Default)]
+struct Begun {
+    prompt: u64,
+    late: u64,
+}
+
+impl Begun {
+    fn count(&mut self, late: bool, first: bool) {
+        *(if late { &mut self.late } else { &mut self.prompt }) += u64::from(first);
+    }
+
+    fn need_time(&self) -> bool {
+        self.late > self.prompt
+    }
+}
+
 impl Stalls {
     /// Of a process; none if there are few, or if other long turns are as frequent.
     pub(super) fn of(facts: &Facts<'_>, process: ProcessId) -> Option<Self> {
@@ -56,11 +74,12 @@ impl Stalls {
         }
         let (mut rests, mut whole) = (Long::default(), 0);
         let mut answers = Long::default();
-        let mut sender = Sender::new(process);
+        let (mut sender, mut begun) = (Sender::new(process), Begun::default());
         Turns::walk(facts, process, |turn| match turn {
             Turn::Rest { since, until } => rests.add(facts, waits.within(since, until)),
-            Turn::Answer { since, until, parts, .. } if parts.len() > 1 => {
+            Turn::Answer { since, until, parts, connects, first } if parts.len() > 1 => {
                 let stalls = answers.add(facts, waits.within(since, until));
+                begun.count(stalls, connects && first);
                 if stalls {
                     sender.add(parts);
                 }
@@ -72,7 +91,8 @@ impl Stalls {
             }
         });
         // A peer that takes as long to answer a message in one part just needs the time.
-        if answers.are_stalls() && whole * 2 <= answers.stalls.count {
+        let needs_time = begun.need_time() || whole * 2 > answers.stalls.count;
+        if answers.are_stalls() && !needs_time {
             return Some(Self { sender: Some(sender), ..answers.stalls });
         }
         rests.are_stalls().then_some(rests.stalls)
@@ -114,7 +134,7 @@ pub(super) fn held_back_answers(facts: &Facts<'_>, process: ProcessId) -> Option
     let (mut answers, mut whole) = (Long::default(), 0);
     let mut sender = Sender::new(process);
     Turns::walk(facts, process, |turn| {
-        let Turn::Answer { since, until, parts, connects: false } = turn else { return false };
+        let Turn::Answer { since, until, parts, connects: false, .. } = turn else { return false };
         let length = until - since;
         match parts.len() {
             _ if length <= SHORT => false,

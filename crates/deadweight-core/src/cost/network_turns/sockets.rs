@@ -27,6 +27,8 @@ pub(super) enum Turn<'s> {
         parts: &'s [StackId],
         /// Whether the process made the connection: else it is the server, and the next request came.
         connects: bool,
+        /// Whether nothing came on the connection before.
+        first: bool,
     },
 }
 
@@ -43,6 +45,8 @@ struct Socket {
     parts: Vec<StackId>,
     is_tcp: bool,
     connects: bool,
+    /// Whether something came.
+    has_taken: bool,
     /// How often `TCP_NODELAY` was set, to a value that is not recorded. Who sets it once switches it on; Go's
     /// library always does, and a program's own second call switches it off.
     no_delay: u32,
@@ -120,9 +124,10 @@ impl Turns {
                     && socket.no_delay != 1
                 {
                     let (parts, connects) = (&socket.parts[..], socket.connects);
-                    stalls(Turn::Answer { since, until, parts, connects });
+                    let first = !socket.has_taken;
+                    stalls(Turn::Answer { since, until, parts, connects, first });
                 }
-                socket.took = true;
+                (socket.took, socket.has_taken) = (true, true);
                 socket.parts.clear();
             }
             Transfer::Asks | Transfer::Divides => return,
