@@ -47,6 +47,9 @@ pub(super) const CLASS: Class = Class {
 
 /// From this many sleeps on it is a loop.
 const LOOP: usize = 8;
+/// A few sleeps that take less of the wall time are pauses at the edge of the work: a worker that has none left, a last
+/// look at a child.
+const FEW: f64 = 0.08;
 /// The cost of waiting for the event instead of sleeping: a wake-up and two context switches.
 const WAKE_UP: Ns = Ns(20_000);
 
@@ -72,8 +75,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .into_iter()
         // Nothing shows that a joined program or a server would have ended earlier.
         .filter(|process| !facts.trace.meta.attached && !is_server(facts, *process))
-        .map(|process| draft(found, account, process))
-        .filter(|draft| draft.amount.0 > 0)
+        .filter_map(|process| draft(found, account, process))
         .collect()
 }
 
@@ -148,10 +150,14 @@ fn lengths(facts: &Facts<'_>, process: ProcessId) -> Vec<Ns> {
     lengths
 }
 
-fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Draft {
+fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let sum = slept(found, account, process);
     let lengths = lengths(facts, process);
+    let few = lengths.len() < LOOP && sum.ns.share_of(found.wall.net()) < FEW;
+    if few || sum.ns == Ns::ZERO {
+        return None;
+    }
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
     let name = facts.name(process);
     let polls = lengths.len() >= LOOP;
@@ -159,7 +165,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     // A sleep with only its end on the critical path counts too.
     let count = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
     let times = things(count, "time");
-    Draft {
+    Some(Draft {
         class: CLASS.id,
         moves: true,
         process,
@@ -183,7 +189,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![sum.meanwhile()],
         remedy: remedy(&facts.processes.get(process).language, polls),
-    }
+    })
 }
 
 fn remedy(language: &str, polls: bool) -> String {
@@ -243,6 +249,21 @@ mod tests {
             wait-sleep 44 % (44..45) @ take:48: spool slept 10 times, typically for 900 µs, and then checked again.
         "#]]
         .assert_eq(&found(&poller(10)));
+    }
+
+    #[test]
+    fn one_short_pause_is_refused_and_one_long_pause_is_found() {
+        let pause = |length: u64| {
+            let end = 20 * MS;
+            found(&format!(
+                "task 1 rg\n0 on\n0 main\n{MS} off blocked clock_nanosleep 1
+                 {} on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt
+                 {end} exit\n{end} off dead",
+                MS + length
+            ))
+        };
+        assert_eq!(pause(MS), "");
+        assert!(pause(5 * MS).starts_with("wait-sleep 25 %"), "{}", pause(5 * MS));
     }
 
     #[test]
