@@ -109,10 +109,10 @@ fn distinct_paths(group: &CallGroup) -> Option<u64> {
     let paths: BTreeSet<&[u64]> = group.questions.iter().map(|args| &args[..=at]).collect();
     let count = u64::try_from(paths.len()).ok()?;
     // Calls that were counted together have the address of a path. The others are a sample: where it has each path
-    // several times, it has nearly all paths. But for a few they have numbers; an address may stand for many paths.
+    // several times, it has nearly all paths. Most of them have numbers; an address may stand for many paths.
     let sample = group.calls - group.counted.min(group.calls);
     let all_known = paths.iter().all(|path| path[at] & syscall::PATH_NUMBER != 0);
-    let sampled = group.numbered >= SAMPLED * count && group.numbered * 20 >= sample * 19;
+    let sampled = group.numbered >= SAMPLED * count && group.numbered * 8 >= sample * 7;
     (group.questions.len() < REMEMBERED && (all_known || sampled)).then_some(count)
 }
 
