@@ -63,7 +63,19 @@ fn is_newest(
     existing: bool,
     steps: &[&str],
 ) -> Result<bool, ArchiveError> {
-    let found = version(database)?;
+    let mut found = version(database)?;
+    if found == 0 && !database.is_empty()? {
+        // Another process may have made it between the two questions.
+        found = version(database)?;
+        if found == 0 {
+            return Err(ArchiveError::new(
+                ErrorKind::Damaged,
+                format!("cannot use {to} as an archive"),
+                "it holds tables of something else",
+                "name another place with --archive",
+            ));
+        }
+    }
     if found > steps.len() {
         return Err(ArchiveError::new(
             ErrorKind::Newer,
@@ -73,14 +85,6 @@ fn is_newest(
                 steps.len()
             ),
             "install that deadweight, or name another archive with --archive",
-        ));
-    }
-    if found == 0 && !database.is_empty()? {
-        return Err(ArchiveError::new(
-            ErrorKind::Damaged,
-            format!("cannot use {to} as an archive"),
-            "it holds tables of something else",
-            "name another place with --archive",
         ));
     }
     if found == 0 && existing {
