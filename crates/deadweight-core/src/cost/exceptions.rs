@@ -53,9 +53,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
 
 /// Whether Go runs deferred calls at a function's end: with the code that it also runs in a panic.
 fn is_deferred_call(sample: &UserSample<'_>) -> bool {
-    let library = sample.frames().take(sample.symbol_roles.len());
-    let mut names = library.map(|(_, frame)| sample.symbols.name(frame.function));
-    names.any(|name| name == "runtime.deferreturn")
+    sample.library().any(|(name, _)| name == "runtime.deferreturn")
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {

@@ -103,6 +103,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let allocating = Allocating::of(found, process)
         .filter(|a| ns.share_of(net) >= LARGE && reports_both(ns, a.share.ns));
     let with_it = allocating.as_ref().map_or(Ns::ZERO, |a| a.share.ns + a.beside);
+    let fresh = faults_instead(found, process);
     let (held, instead, saving) = match &allocating {
         Some(allocating) => {
             let waited = waited(found, process);
@@ -110,8 +111,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         }
         None => {
             let held = waits_caused_by(found, process, &[CLASS.id], &[SymbolRole::Collect]);
-            let instead = faults_instead(found, process);
-            (held, instead, ns + held - instead)
+            (held, fresh, ns + held - fresh)
         }
     };
     if saving.share_of(net) < LARGE {
@@ -121,7 +121,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let name = facts.name(process);
     let language = facts.processes.get(process).language.as_str();
     let least = if moves_what_lives(language) { 0.0 } else { LEAST };
-    let low = low.part(least) - faults_instead(found, process);
+    let low = low.part(least) - fresh;
     let all = percent(everywhere.ns, found.cpu.net());
     let mut evidence = evidence(net, (beside, &all), held, instead);
     if with_it.share_of(net) >= 0.01 {

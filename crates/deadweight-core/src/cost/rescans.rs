@@ -75,9 +75,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
 
 /// Whether a character is taken by its number, in helpers of that too.
 fn is_by_number(sample: &UserSample<'_>) -> bool {
-    let library = sample.frames().take(sample.symbol_roles.len());
-    let mut names = library.map(|(_, frame)| sample.symbols.name(frame.function));
-    names.any(|name| BY_NUMBER.iter().any(|part| name.contains(part)))
+    sample.library().any(|(name, _)| BY_NUMBER.iter().any(|part| name.contains(part)))
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {

@@ -56,9 +56,8 @@ fn claim(sample: &UserSample<'_>) -> bool {
 fn copies_text(sample: &UserSample<'_>) -> bool {
     const OF_ANY: [&str; 2] = ["SpecToString>", "as alloc::string::ToString>"];
     let of_any = |name: &str| OF_ANY.iter().any(|part| name.contains(part));
-    let library = sample.frames().zip(&sample.symbol_roles);
-    let mut converts = library.filter(|(_, role)| **role == SymbolRole::Convert);
-    converts.all(|((_, frame), _)| of_any(sample.symbols.name(frame.function)))
+    let mut converts = sample.library().filter(|(_, role)| *role == SymbolRole::Convert);
+    converts.all(|(name, _)| of_any(name))
 }
 
 /// Whether the conversion was allocating, or collected garbage.
@@ -142,11 +141,7 @@ const WORDS: [(Way, &[&str]); 5] = [
 impl Way {
     /// The way of a sample: of the outermost library function that shows it.
     fn of(sample: &UserSample<'_>) -> Self {
-        let names: Vec<&str> = sample
-            .frames()
-            .take(sample.symbol_roles.len())
-            .map(|(_, frame)| sample.symbols.name(frame.function))
-            .collect();
+        let names: Vec<&str> = sample.library().map(|(name, _)| name).collect();
         let shown = names.iter().rev().find_map(|name| {
             let says = |words: &&(Way, &[&str])| words.1.iter().any(|word| name.contains(word));
             WORDS.iter().find(says).map(|(way, _)| *way)

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Each write waits until its data is stored; a bit of `O_SYNC` too. From the kernel's uapi headers.
 const O_DSYNC: u64 = 0o10_000;
-/// The calls that open a file, each with the argument that holds its flags.
-const OPENS: [(&str, usize); 2] = [("open", 1), ("openat", 2)];
+/// The calls that open a file with flags among their arguments.
+const OPENS: [&str; 2] = ["open", "openat"];
 /// Calls that write to a file.
 const WRITES: [&str; 6] = ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile"];
 
@@ -24,7 +24,10 @@ impl DurableFiles {
     pub(crate) fn new(arch: Arch) -> Self {
         let number = |name| syscall::number(arch, name);
         Self {
-            opens: OPENS.iter().filter_map(|(name, at)| Some((number(name)?, *at))).collect(),
+            opens: OPENS
+                .iter()
+                .filter_map(|name| Some((number(name)?, syscall::open_flags(name)?)))
+                .collect(),
             writes: WRITES.iter().filter_map(|name| number(name)).collect(),
             descriptors: BTreeSet::new(),
         }

@@ -174,6 +174,13 @@ impl<'s> UserSample<'s> {
         self.symbol_roles.iter().copied().find(|symbol_role| *symbol_role != SymbolRole::Library)
     }
 
+    /// The names of the functions between its instruction and the program's own innermost frame, innermost first, each
+    /// with its symbol role.
+    pub(crate) fn library(&self) -> impl Iterator<Item = (&'s str, SymbolRole)> + '_ {
+        let names = self.frames().map(|(_, frame)| self.symbols.name(frame.function));
+        names.zip(self.symbol_roles.iter().copied())
+    }
+
     /// Whether a function between it and the program's own code has this symbol role.
     pub(crate) fn under(&self, symbol_role: SymbolRole) -> bool {
         self.symbol_roles.contains(&symbol_role)

@@ -59,13 +59,8 @@ fn is_of_opened_files(group: &CallGroup) -> bool {
 /// Whether a call opens a file and empties it.
 fn truncates(name: &str, args: &[u64; 4]) -> bool {
     const TRUNCATE: u64 = 0o1000;
-    let flags = match name {
-        "open" => args[1],
-        "openat" => args[2],
-        // `openat2` has its flags in memory.
-        _ => TRUNCATE,
-    };
-    flags & TRUNCATE != 0
+    // Where the flags are not known, it may do so.
+    syscall::open_flags(name).is_none_or(|at| args[at] & TRUNCATE != 0)
 }
 
 /// What a process opens the same few files for, again and again.

@@ -52,10 +52,12 @@ pub(crate) fn fed(facts: &Facts<'_>, id: ProcessId) -> Option<(Ns, ProcessId)> {
         }
     }
     // A script's own helpers, started one after the other (`$(... | cut ...)`), are its work.
-    let own = facts.processes.below(&[id]);
-    let is_own = |producer: &ProcessId| own.binary_search(producer).is_ok();
-    if producers.keys().filter(|producer| is_own(producer)).count() >= HELPERS {
-        producers.retain(|producer, _| !is_own(producer));
+    if producers.len() >= HELPERS {
+        let own = facts.processes.below(&[id]);
+        let is_own = |producer: &ProcessId| own.binary_search(producer).is_ok();
+        if producers.keys().filter(|producer| is_own(producer)).count() >= HELPERS {
+            producers.retain(|producer, _| !is_own(producer));
+        }
     }
     let waited = producers.values().copied().sum();
     let most = producers.into_iter().max_by_key(|(_, ns)| *ns);

@@ -73,6 +73,16 @@ pub fn path(name: &str) -> Option<usize> {
     find(name).and_then(|row| row.path)
 }
 
+/// The position, among the kept arguments, of the flags that a call opens a file with. `openat2` has them in memory.
+#[must_use]
+pub fn open_flags(name: &str) -> Option<usize> {
+    match name {
+        "open" => Some(1),
+        "openat" => Some(2),
+        _ => None,
+    }
+}
+
 fn find(name: &str) -> Option<&'static Row> {
     TABLE.binary_search_by_key(&name, |row| row.name).ok().map(|at| &TABLE[at])
 }

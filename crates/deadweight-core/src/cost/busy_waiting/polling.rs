@@ -9,8 +9,9 @@ use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum};
 use deadweight_report::report::How;
-use deadweight_report::wording::{things, time};
+use deadweight_report::wording::things;
 use deadweight_trace::ids::{CallId, StackId, TaskId};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 const POLLS: &[&str] =
@@ -73,14 +74,13 @@ pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Dr
         ),
         amount: ns,
         saving: ns,
-        range: (if serves { ns.part(LEAST) } else { ns.part(0.0) }, ns),
+        range: (if serves { ns.part(LEAST) } else { Ns::ZERO }, ns),
         how: if serves { How::Estimate } else { How::Candidate },
         sites: sites(facts.symbols(), &spins.places, spins.polls),
         evidence: vec![format!(
-            "{} other calls of that thread; it has a CPU all the time, and turns faster without recording: {} \
-             is what was left beside the recording",
-            spins.others,
-            time(ns)
+            "that thread made {} besides; recording slows such a loop: without it, it polls more often in the \
+             same time",
+            things(spins.others, "other call")
         )],
         remedy: "Take the event: close the descriptor at EPOLLHUP, EPOLLRDHUP or EPOLLERR (or EPOLL_CTL_DEL), read until \
                  EAGAIN, and ask for EPOLLOUT only while there is something to write. EPOLLET reports each \

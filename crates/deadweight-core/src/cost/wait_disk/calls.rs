@@ -8,6 +8,7 @@ use crate::facts::call_groups::WRITES;
 use crate::facts::processes::ProcessId;
 use deadweight_report::wording::things;
 use deadweight_trace::ids::CallId;
+use deadweight_trace::syscall;
 use std::collections::BTreeMap;
 
 /// Writes at an offset, besides [`WRITES`].
@@ -106,20 +107,11 @@ pub(super) fn is_write(name: &str) -> bool {
     WRITES.contains(&name) || WRITES_AT.contains(&name)
 }
 
-/// The flags that a call opens a file with.
-fn open_flags(name: &str, args: [u64; 4]) -> Option<u64> {
-    match name {
-        "open" => Some(args[1]),
-        "openat" => Some(args[2]),
-        "creat" => Some(O_TRUNC),
-        _ => None,
-    }
-}
-
 /// Whether a call gives blocks of a file free.
 pub(super) fn frees(name: &str, args: [u64; 4]) -> bool {
     const FREES: &[&str] = &[
         "close",
+        "creat",
         "unlink",
         "unlinkat",
         "rename",
@@ -131,5 +123,5 @@ pub(super) fn frees(name: &str, args: [u64; 4]) -> bool {
         "dup2",
         "dup3",
     ];
-    FREES.contains(&name) || open_flags(name, args).is_some_and(|flags| flags & O_TRUNC != 0)
+    FREES.contains(&name) || syscall::open_flags(name).is_some_and(|at| args[at] & O_TRUNC != 0)
 }

@@ -72,7 +72,7 @@ pub(super) fn crowded(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     (named && had.share_of(run) >= NEIGHBOUR && !is_client(facts, process)).then(|| {
         let text = format!(
             "{} had a CPU for {} of the run, and the command's own tasks waited {} of the wall time for \
-             each other on the rest: on a quiet machine it takes less time than is said here.",
+             each other on the rest: alone it takes less time than is said here. Repeat on a quiet machine.",
             facts.name(process),
             percent(had, run),
             percent(waited, wall.total),
