@@ -136,6 +136,8 @@ pub struct Overhead {
     pub switch: u64,
     /// Per sample.
     pub sample: u64,
+    /// Per birth of a task, in the call that starts it: the kernel copies its perf events.
+    pub birth: u64,
     /// Per exit of a task: the kernel tears down its perf events.
     pub death: u64,
     /// Per user stack taken at a system call or a page fault, after its first record.

@@ -34,6 +34,7 @@ use crate::inspect::births::{self, starts_threads};
 use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::kernel_stacks::WaitsFor;
+use crate::timeline::{Task, Within};
 use deadweight_report::account::{KERNEL_OTHER, PAGE_FAULTS};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -84,13 +85,19 @@ fn small(facts: &Facts<'_>, started: &[TaskId]) -> Option<(Vec<TaskId>, Ns)> {
     let tasks = started.iter().map(|id| (*id, facts.timeline.task(*id)));
     let ended = tasks.filter(|(_, task)| task.died);
     let mut worked: Vec<(Ns, TaskId)> =
-        ended.map(|(id, thread)| (thread.on_cpu(), id)).filter(|(ns, _)| *ns < SMALL).collect();
+        ended.map(|(id, thread)| (work(thread), id)).filter(|(ns, _)| *ns < SMALL).collect();
     if worked.len() < MANY || worked.len() * 2 < count {
         return None;
     }
     worked.sort_unstable();
     let median = worked[worked.len() / 2].0;
     Some((worked.into_iter().map(|(_, id)| id).collect(), median))
+}
+
+/// Its time on a CPU before its end: at an end the kernel may also take down what recording it needed.
+fn work(task: &Task) -> Ns {
+    let end = task.spans.iter().rev().take_while(|span| span.within == Within::Exiting).last();
+    task.on_cpu_between(Ns::ZERO, end.map_or(Ns::MAX, |span| span.start))
 }
 
 /// What an entry of such a process is, if it comes with its threads.

@@ -37,7 +37,10 @@ pub(crate) fn in_span(
     let entering = match span.within {
         Within::Syscall(call) if timeline.calls[call.index()].start == span.start => {
             let call = &timeline.calls[call.index()];
-            per_call(call, cost.syscall_kernel, cost.counted_kernel) + stack(call.site, cost)
+            let birth = if timeline.starters.contains(&call.nr) { cost.birth } else { 0 };
+            per_call(call, cost.syscall_kernel, cost.counted_kernel)
+                + stack(call.site, cost)
+                + birth
         }
         Within::Fault(fault) => {
             let first = before.is_none_or(|before| before.within != span.within);
@@ -152,6 +155,7 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
             fault_kernel: scaled(cost.fault_kernel, kernel),
             switch: scaled(cost.switch, both),
             sample: scaled(cost.sample, both),
+            birth: scaled(cost.birth, both),
             death: scaled(cost.death, both),
             site: scaled(cost.site, kernel),
         };
@@ -216,6 +220,7 @@ fn bounded(cost: Overhead, calibrated: &Overhead) -> Overhead {
         fault_kernel: within(cost.fault_kernel, calibrated.fault_kernel),
         switch: within(cost.switch, calibrated.switch),
         sample: within(cost.sample, calibrated.sample),
+        birth: within(cost.birth, calibrated.birth),
         death: within(cost.death, calibrated.death),
         site: within(cost.site, calibrated.site),
     }
@@ -274,6 +279,18 @@ mod tests {
         };
         assert_eq!(cost(""), [9000, 900], "ahead of them");
         assert_eq!(cost("0 sample kernel\n"), [9000, 900], "behind them");
+    }
+
+    #[test]
+    fn the_call_that_starts_a_task_bears_what_its_birth_costs() {
+        let cost = Overhead { birth: 700, ..Overhead::default() };
+        let of = |call: &str| {
+            let text = format!("task 1 a\n0 on\n100 syscall {call}\n5000 back 2\n9000 off dead");
+            let timeline = Timeline::build(&Trace::from_text(&text).unwrap());
+            sides(&timeline, &cost).map(|side| side.overhead.0)
+        };
+        assert_eq!(of("clone3"), [0, 700]);
+        assert_eq!(of("getppid"), [0, 0]);
     }
 
     #[test]

@@ -37,7 +37,13 @@ impl<'a> Builder<'a> {
         let number = |name| syscall::number(trace.meta.arch, name);
         let mut builder = Self {
             trace,
-            out: Timeline::default(),
+            out: Timeline {
+                starters: ["clone", "clone3", "fork", "vfork"]
+                    .into_iter()
+                    .filter_map(number)
+                    .collect(),
+                ..Timeline::default()
+            },
             live: Vec::new(),
             tids: Tids::default(),
             cpus: Vec::new(),

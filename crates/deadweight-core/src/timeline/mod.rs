@@ -57,6 +57,8 @@ pub struct Timeline {
     pub objects: Objects,
     /// Distinct arguments of calls, see [`Timeline::args`].
     pub(crate) arguments: Vec<[u64; 4]>,
+    /// The numbers of the calls that start tasks.
+    pub(crate) starters: Vec<u16>,
     /// The root's task.
     pub root: TaskId,
     /// Records that were lost.

@@ -18,24 +18,12 @@ const SELDOM: u32 = 16;
 /// ... or if one part in this many of the time was spent in it.
 const SHORT: u64 = 100;
 
-/// Calls that are needed to understand others: pipes, descriptors that are closed and replaced, programs, exits,
-/// wakers, what is waited for.
-const NEEDED: [&str; 14] = [
-    "read",
-    "write",
-    "futex",
-    "close",
-    "dup2",
-    "dup3",
-    "execve",
-    "wait4",
-    "waitid",
-    "exit_group",
-    "mmap",
-    "pipe2",
-    "clock_nanosleep",
-    "poll",
-];
+/// Calls that are needed to understand others: programs, exits, wakers, what is waited for.
+const NEEDED: [&str; 7] =
+    ["read", "write", "futex", "execve", "wait4", "exit_group", "clock_nanosleep"];
+/// Likewise, if they are made at all between the births: pipes, descriptors that are closed and replaced, memory. The
+/// cost of an exit grows with the square of the number of events.
+const NEEDED_IF_MADE: [&str; 7] = ["close", "dup2", "dup3", "waitid", "mmap", "pipe2", "poll"];
 
 /// The state of the decision.
 #[derive(Debug, Default)]
@@ -87,7 +75,10 @@ impl ForkBurst {
 
     fn is_worth_it(&self, nr: u16, at: u64) -> bool {
         let (count, inside) = self.calls.get(&nr).copied().unwrap_or_default();
-        count >= BORN / SELDOM || inside >= at.saturating_sub(self.since) / SHORT
+        let name = syscall::name(Arch::HOST, nr).unwrap_or_default();
+        (count > 0 && NEEDED_IF_MADE.contains(&name))
+            || count >= BORN / SELDOM
+            || inside >= at.saturating_sub(self.since) / SHORT
     }
 }
 

@@ -84,6 +84,7 @@ impl RecordingStats {
         };
         let left = fewer.left();
         mean(&mut overhead.switch, fewer.switches, self.switches, left);
+        mean(&mut overhead.birth, fewer.born, self.born, left);
         mean(&mut overhead.death, fewer.born, self.born, left * left);
     }
 

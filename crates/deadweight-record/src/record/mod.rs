@@ -126,7 +126,7 @@ impl Recording {
         let Costs { mut overhead, cold } = series.costs(&mut session, before_events)?;
         if level == Level::Root {
             // There samples show what the kernel did for recording.
-            overhead.death = 0;
+            (overhead.birth, overhead.death) = (0, 0);
         }
         let sample_period = session.open_clock(pid, overhead.sample)?;
         let deferred_close = DeferredClose::start(&session.event_files())?;

@@ -95,6 +95,7 @@ pub(super) fn overhead(without: &Measured, with: &Measured) -> Overhead {
         switch: whole(switch),
         sample: whole(sample),
         site: whole(with.first_call - without.first_call - (with.cold_call - without.cold_call)),
+        birth: whole((with.birth - without.birth).max(0.0)),
         death: whole((with.life - with.birth - (without.life - without.birth)).max(0.0)),
     }
 }

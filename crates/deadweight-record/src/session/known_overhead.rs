@@ -30,7 +30,7 @@ const SLOWEST: f64 = 1.75;
 /// So many quick checks, each of some 0.5 ms: a processor that was idle is slow at first.
 const TRIES: u32 = 4;
 /// Members of [`Costs`] that are calibrated.
-const MEMBERS: usize = 12;
+const MEMBERS: usize = 13;
 
 /// The tracing overhead: of events that follow each other closely, and what others cost more.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -163,25 +163,26 @@ fn is_plausible(then: [f64; 3], now: [f64; 3]) -> bool {
 fn numbers(costs: &Costs) -> [u64; MEMBERS] {
     let Overhead { syscall_user, syscall_kernel, fault_user, fault_kernel, .. } = costs.overhead;
     let Overhead { counted_user, counted_kernel, .. } = costs.overhead;
-    let Overhead { switch, sample, death, site, .. } = costs.overhead;
+    let Overhead { switch, sample, birth, death, site, .. } = costs.overhead;
     let Cold { call, fault } = costs.cold;
     let [a, b, c, d] = [syscall_user, syscall_kernel, counted_user, counted_kernel];
-    [a, b, c, d, fault_user, fault_kernel, switch, sample, death, site, call, fault]
+    [a, b, c, d, fault_user, fault_kernel, switch, sample, birth, death, site, call, fault]
 }
 
 fn costs(numbers: [u64; MEMBERS]) -> Costs {
     let [syscall_user, syscall_kernel, counted_user, counted_kernel, ..] = numbers;
-    let [.., fault_user, fault_kernel, switch, sample, death, site, call, fault] = numbers;
+    let [.., fault_user, fault_kernel, switch, sample, birth, death, site, call, fault] = numbers;
     let calls = Overhead { syscall_user, syscall_kernel, ..Overhead::default() };
     let calls = Overhead { counted_user, counted_kernel, ..calls };
-    let overhead = Overhead { fault_user, fault_kernel, switch, sample, death, site, ..calls };
+    let overhead =
+        Overhead { fault_user, fault_kernel, switch, sample, birth, death, site, ..calls };
     Costs { overhead, cold: Cold { call, fault } }
 }
 
 /// Identifies the boot, the CPUs, and the programs whose cost it is.
 fn key() -> String {
     let boot = procfs::line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("6 {boot} {} {PROGRAMS_ID}", procfs::allowed_cpus())
+    format!("7 {boot} {} {PROGRAMS_ID}", procfs::allowed_cpus())
 }
 
 fn render(calibrations: &[Calibration], key: &str) -> String {

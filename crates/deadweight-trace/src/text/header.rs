@@ -25,7 +25,7 @@ pub(super) struct Header {
 }
 
 /// The names of [`Overhead`]'s fields in the text.
-fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 10] {
+fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 11] {
     [
         ("syscall-user", &mut overhead.syscall_user),
         ("syscall-kernel", &mut overhead.syscall_kernel),
@@ -35,6 +35,7 @@ fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 10] {
         ("fault-kernel", &mut overhead.fault_kernel),
         ("switch", &mut overhead.switch),
         ("sample", &mut overhead.sample),
+        ("birth", &mut overhead.birth),
         ("death", &mut overhead.death),
         ("site", &mut overhead.site),
     ]
