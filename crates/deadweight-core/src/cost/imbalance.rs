@@ -7,11 +7,15 @@
 //! # How deadweight knows
 //! Threads with the same start function and parent, born together, that work nearly all of their
 //! lives, while the parent waits. Their times on a CPU differ. The saving is what an even division of
-//! the same work would take less: at most this, because some pieces cannot be divided.
+//! the same work would take less: at most this, because some pieces cannot be divided. Of a team that
+//! lives on (a barrier in each step, OpenMP with the main thread, goroutines) the same is seen by its
+//! phases: after several threads worked in one function at once, one still does, on the critical path,
+//! and the others wait for it in that function or for all to end.
 //!
 //! # What it is mistaken for
 //! Threads with different work: other start functions, or pauses. Workers of a pool that wait for
-//! tasks. A wait of the slowest for a CPU that another program has.
+//! tasks: a consumer that waits for its producer, both of which use one function. A wait for a lock. A
+//! wait of the slowest for a CPU that another program has.
 //!
 //! # What to do
 //! Deal small pieces from a shared queue (dynamic scheduling), largest first; or divide by the work
@@ -19,10 +23,13 @@
 //!
 //! # Seen in
 //! Reads sorted by length, halved by number: the long ones took seven times as long.
-//! In `tests/programs`: `uneven_halves.c`.
+//! In `tests/programs`: `uneven_halves.c`, `uneven_phases.c`.
+
+mod phases;
 
 use super::{Claim, Class, Inspection};
-use crate::facts::call_site::frames::{own_frames, site_at};
+use crate::facts::Facts;
+use crate::facts::call_site::frames::{Frame, own_frames, site_at};
 use crate::facts::call_site::{is_interpreted, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, births, processes_in};
@@ -32,6 +39,7 @@ use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
+use phases::Phases;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -75,7 +83,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     }
     let several = |process: &ProcessId| {
         let process = facts.processes.get(*process);
-        process.tasks.len() > 2 && !is_interpreted(&process.language)
+        process.tasks.len() > 1 && !is_interpreted(&process.language)
     };
     let processes: Vec<_> =
         processes_in(found.wall.entries.iter()).into_iter().filter(several).collect();
@@ -148,7 +156,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
         teams.filter_map(|(parent, all)| divided(found, parent, all)).collect();
     let saved: Ns = teams.iter().map(|team| team.saved).sum();
     if saved.share_of(net) < LARGE {
-        return None;
+        return in_phases(found, process);
     }
     let worst = teams.iter().max_by_key(|team| team.saved)?;
     let members: Vec<TaskId> = teams.iter().flat_map(|team| team.members.clone()).collect();
@@ -180,6 +188,40 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
     })
 }
 
+/// A team that lives on, and waits for its slowest member in each phase.
+fn in_phases(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let net = found.wall.net();
+    let Phases { divided, function, times } = phases::worst(found, process)?;
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "threads divide their work unevenly".into(),
+        text: format!(
+            "{} of {} work in {}. {}, one of them worked on alone, while the others waited for it and a CPU was free. \
+             With even parts the run would take {} less than its {}.",
+            things(divided.members.len() as u64, "thread"),
+            facts.name(process),
+            facts.symbols().name(function),
+            if times == 1 { "At the end".into() } else { format!("{times} times") },
+            percent(divided.saved, net),
+            time(net),
+        ),
+        amount: divided.saved,
+        saving: divided.saved,
+        range: (divided.saved.part(0.5), divided.saved + divided.saved.part(0.1)),
+        how: How::Estimate,
+        sites: phases::places(facts, &divided.members, function),
+        evidence: vec![format!(
+            "the slowest worked for {} in it, the mean is {}",
+            time(divided.longest),
+            time(divided.mean)
+        )],
+        remedy: remedy(&facts.processes.get(process).language).into(),
+    })
+}
+
 /// Where these threads were started; if those stacks were not taken, the lines of the program's function that each
 /// began with, by their samples.
 fn places(found: &Inspection<'_, '_>, members: &[TaskId]) -> Vec<Site> {
@@ -188,11 +230,21 @@ fn places(found: &Inspection<'_, '_>, members: &[TaskId]) -> Vec<Site> {
     if !started.is_empty() {
         return started;
     }
+    by_samples(facts, members, |frames| frames.len().checked_sub(1))
+}
+
+/// The lines of the program's own frame that `which` chooses in the stack of each sample.
+fn by_samples(
+    facts: &Facts<'_>,
+    members: &[TaskId],
+    which: impl Fn(&[Frame<'_>]) -> Option<usize>,
+) -> Vec<Site> {
+    let symbols = facts.symbols();
     let mut at: BTreeMap<(String, u32), (u64, Site)> = BTreeMap::new();
     for sample in members.iter().flat_map(|id| &facts.timeline.task(*id).samples) {
         let frames = own_frames(symbols, sample.stack);
-        let Some(outermost) = frames.len().checked_sub(1) else { continue };
-        if let Some(site) = site_at(symbols, &frames, outermost) {
+        let site = which(&frames).and_then(|depth| site_at(symbols, &frames, depth));
+        if let Some(site) = site {
             at.entry((site.file.clone(), site.line)).or_insert((0, site)).0 += 1;
         }
     }

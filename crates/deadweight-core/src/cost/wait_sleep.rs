@@ -13,7 +13,8 @@
 //! thread sleeps, another may do the work that the first one waits for. Then removing the sleep
 //! saves less, and the saving is a range. An idle server wakes by the clock, too, and so does a
 //! worker without work or a lock with a time-out: where events end the same wait at other times, the
-//! clock is not what is waited for. A program that takes connections, that was joined while it ran,
+//! clock is not what is waited for. A pace (frames, ticks, a limit of requests): it sleeps for what is
+//! left, so that its wake-ups stay on a grid, and the rate is its purpose. A program that takes connections, that was joined while it ran,
 //! or that waits for events until a signal stops it, is idle and makes no finding.
 //!
 //! # What to do
@@ -23,6 +24,8 @@
 //! # Seen in
 //! A hand-over between two threads, with `sleep_for(1 ms)` on both sides.
 //! In `tests/programs`: `poll_loop.c`.
+
+mod pace;
 
 use super::{AccountId, Claim, Class, Inspection, is_server, is_stopped_by_signal};
 use crate::account::{Detail, Entry, Slice, What};
@@ -127,8 +130,8 @@ fn slept(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     sum
 }
 
-/// The lengths of the same sleeps, in order.
-fn lengths(facts: &Facts<'_>, process: ProcessId) -> Vec<Ns> {
+/// The same sleeps, each with its start and its end, in order.
+fn sleeps(facts: &Facts<'_>, process: ProcessId) -> Vec<(Ns, Ns)> {
     let mut blocks = BTreeSet::new();
     let pieces = facts.path.pieces.iter();
     for piece in pieces.filter(|p| !p.unexplained && facts.processes.of(p.task) == process) {
@@ -141,21 +144,23 @@ fn lengths(facts: &Facts<'_>, process: ProcessId) -> Vec<Ns> {
     let mut kinds = BTreeMap::new();
     let mut may = |kind| *kinds.entry(kind).or_insert_with(|| counts(facts, process, kind));
     let blocks = blocks.into_iter().map(|block| &facts.timeline.blocks[block as usize]);
-    let mut lengths: Vec<Ns> = blocks
+    let mut sleeps: Vec<(Ns, Ns)> = blocks
         .filter(|block| is_sleep(block) && may(block.purpose()))
         .filter(|block| !is_scheduler(facts, block))
-        .map(|block| block.end - block.start)
+        .map(|block| (block.start, block.end))
         .collect();
-    lengths.sort_unstable();
-    lengths
+    sleeps.sort_unstable();
+    sleeps
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let sum = slept(found, account, process);
-    let lengths = lengths(facts, process);
+    let sleeps = sleeps(facts, process);
+    let mut lengths: Vec<Ns> = sleeps.iter().map(|(start, end)| *end - *start).collect();
+    lengths.sort_unstable();
     let few = lengths.len() < LOOP && sum.ns.share_of(found.wall.net()) < FEW;
-    if few || sum.ns == Ns::ZERO {
+    if few || sum.ns == Ns::ZERO || pace::is_pace(&sleeps) {
         return None;
     }
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();

@@ -31,6 +31,16 @@ fn halves_by_number_are_imbalance() {
 }
 
 #[test]
+fn uneven_steps_of_a_team_with_the_main_thread_are_imbalance() {
+    Truth::of("@uneven_phases")
+        .first_finding(&["imbalance"])
+        .found_at("imbalance", "sweep", "uneven_phases.c", LINE)
+        .saves("imbalance", 0.2..=0.5)
+        .never(&["thread-churn", "busy-waiting", "wait-lock"])
+        .check();
+}
+
+#[test]
 fn a_loop_that_reads_a_counter_is_busy_waiting() {
     Truth::of("@spins")
         .first_finding(&["busy-waiting"])

@@ -78,14 +78,18 @@ fn start_of(facts: &Facts<'_>, task: TaskId) -> String {
     own.last().map_or(String::new(), |(_, f)| symbols.name(f.function).to_owned())
 }
 
-/// The program's functions that a task was in, each with its part of the samples.
+/// The program's functions that a task was in, each with its part of the samples in the program's code: a task that
+/// waits busily in a library does no other work there.
 fn functions_of(facts: &Facts<'_>, task: TaskId) -> BTreeMap<NameId, f64> {
     let samples = &facts.timeline.tasks[task.index()].samples;
+    let own = samples.iter().filter_map(|sample| {
+        let (_, frame) = own_frame(facts.symbols(), CallSite::Stack(sample.stack))?;
+        Some(frame.function)
+    });
+    let own: Vec<NameId> = own.collect();
     let mut functions = BTreeMap::new();
-    for sample in samples {
-        if let Some((_, frame)) = own_frame(facts.symbols(), CallSite::Stack(sample.stack)) {
-            *functions.entry(frame.function).or_default() += 1.0 / samples.len() as f64;
-        }
+    for function in &own {
+        *functions.entry(*function).or_default() += 1.0 / own.len() as f64;
     }
     functions
 }

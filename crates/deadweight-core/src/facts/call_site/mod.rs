@@ -277,7 +277,8 @@ fn is_entry_name(function: &str) -> bool {
     matches!(function, "_start" | "__libc_start_main" | "clone" | "clone3")
 }
 
-fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
+/// The path of the file that a location is in.
+pub(crate) fn image_path<'s>(symbols: &'s Symbols, location: &Location) -> &'s str {
     symbols.images.get(location.image.index()).map_or("", |image| symbols.name(image.path))
 }
 
