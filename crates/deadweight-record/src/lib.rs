@@ -45,7 +45,7 @@ pub use fuzz_entry::read_as_any;
 pub use launch::signals::{Interrupts, interrupted};
 pub use launch::{
     Argument, CallFilter, CleanRun, Count, FilteredCall, Outcome, Probe, Register, Request, Stream,
-    Substitute, confine, find, run_clean,
+    Substitute, become_user, confine, confine_to, find, run_clean,
 };
 pub use plan::{Capability, Checkup, Lack, Level, MachineHazard, Plan, Rung, doctor};
 pub use procfs::machine;

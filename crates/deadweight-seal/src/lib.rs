@@ -48,6 +48,8 @@ pub use elf::Files;
 pub use frame::Frame;
 pub use host::Host;
 pub use images::named_by_perf_map;
-pub use resolve::{BinaryInfo, Detail, Resolved, resolve};
+pub use resolve::{
+    BinaryInfo, Detail, Resolved, is_build, missing_supplement, resolve, resolve_fetched,
+};
 pub use scan::{Binary, Scan, Site};
 pub use sealer::Sealer;

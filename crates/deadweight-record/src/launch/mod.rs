@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::procfs::memory_budget::oom_score;
 pub use call_filter::{CallFilter, FilteredCall};
 pub use clean::{CleanRun, run_clean};
-pub use confine::confine;
+pub use confine::{become_user, confine, confine_to};
 use deadweight_trace::ids::Tid;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Usage};

@@ -1,7 +1,7 @@
 //! Separate debug files, which distributions install apart from binaries.
 //!
 //! A file is taken only if its build-id is the binary's, or if it has the checksum that the binary's link
-//! (`.gnu_debuglink`) holds. Nothing is fetched from a network.
+//! (`.gnu_debuglink`) holds. Nothing is fetched from a network; what was is read by `resolve::fetched`.
 
 use crate::elf::Layout;
 use crate::elf::content::Content;
@@ -91,12 +91,23 @@ fn find_below<'d, 'f, R: ReadRef<'d>>(
     })
 }
 
+/// The supplementary file of the debug file `described`, which is at `place`, if it is installed.
+pub(crate) fn supplement<'d, 'f, R: ReadRef<'d>>(
+    described: R,
+    place: &Path,
+) -> Option<Content<'f>> {
+    shared(Path::new(ROOT), described, place)
+}
+
+/// The build-id of that file, if it is not installed.
+pub(crate) fn missing_supplement<'d, R: ReadRef<'d>>(described: R, place: &Path) -> Option<String> {
+    let (_, wanted) = link_to_shared(described)?;
+    supplement(described, place).is_none().then_some(wanted)
+}
+
 /// The supplementary file of `described`, which is at `place`.
 fn shared<'d, 'f, R: ReadRef<'d>>(root: &Path, described: R, place: &Path) -> Option<Content<'f>> {
-    let file = object::File::parse(described).ok()?;
-    let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
-    let mut wanted = String::new();
-    id.iter().take(64).for_each(|byte| _ = write!(wanted, "{byte:02x}"));
+    let (name, wanted) = link_to_shared(described)?;
     if let Some((_, content)) = by_id(root, &wanted) {
         return Some(content);
     }
@@ -104,6 +115,15 @@ fn shared<'d, 'f, R: ReadRef<'d>>(root: &Path, described: R, place: &Path) -> Op
     // An absolute name replaces the folder.
     let (_, content) = opened(place.parent()?.join(name))?;
     has_build_id(&content, &wanted).then_some(content)
+}
+
+/// Name and build-id of the supplementary file that `described` refers to.
+fn link_to_shared<'d, R: ReadRef<'d>>(described: R) -> Option<(&'d [u8], String)> {
+    let file = object::File::parse(described).ok()?;
+    let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
+    let mut wanted = String::new();
+    id.iter().take(64).for_each(|byte| _ = write!(wanted, "{byte:02x}"));
+    Some((name, wanted))
 }
 
 /// A file name without a folder: it must not lead elsewhere.
@@ -130,7 +150,8 @@ fn opened<'f>(place: PathBuf) -> Option<(PathBuf, Content<'f>)> {
     Some((place, content))
 }
 
-fn has_build_id(content: &Content<'_>, id: &str) -> bool {
+/// Whether a file has this build-id.
+pub(crate) fn has_build_id(content: &Content<'_>, id: &str) -> bool {
     id.len() >= 4 && Layout::read(content).is_ok_and(|layout| layout.build_id == id)
 }
 

@@ -7,6 +7,7 @@
 //! It opens no file, so that tests can pass any bytes. What cannot be read is left empty, with a
 //! warning.
 
+mod fetched;
 mod producer;
 
 use crate::dwarf::lines;
@@ -18,6 +19,7 @@ use crate::names::pclntab::Table;
 use crate::names::symbol_table;
 use object::{Object, ReadRef};
 
+pub use fetched::{is_build, missing_supplement, resolve_fetched};
 pub use producer::BinaryInfo;
 
 /// Facts about a binary, and frames of the requested addresses.
