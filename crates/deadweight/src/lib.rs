@@ -6,6 +6,7 @@
 
 pub mod cli;
 pub mod command;
+mod debuginfod;
 pub mod failure;
 mod inlining;
 pub mod recorder;

@@ -2,12 +2,14 @@
 //!
 //! Does not repeat runs (`running`) and does not read recordings (`command`).
 
+use crate::debuginfod::{Debuginfod, StartAtEnd};
 use crate::failure::Failure;
 use deadweight_import::Import;
 use deadweight_record::{
     AttachRequest, Error, Outcome, Plan, RecordingSeries, Request, attach, record, record_in,
 };
 use deadweight_seal::{Host, Sealer};
+use deadweight_trace::raw::Sink;
 use deadweight_trace::{Exit, Trace};
 use std::fs::File;
 use std::path::Path;
@@ -62,10 +64,10 @@ impl Target<'_> {
         }
     }
 
-    fn record(&self, plan: &Plan, sealer: &mut Sealer) -> Result<Outcome, Error> {
+    fn record(&self, plan: &Plan, sink: &mut dyn Sink) -> Result<Outcome, Error> {
         match self {
-            Self::Command(request) => record(request, plan, sealer),
-            Self::Process(join) => attach(join, plan, sealer),
+            Self::Command(request) => record(request, plan, sink),
+            Self::Process(join) => attach(join, plan, sink),
         }
     }
 }
@@ -99,14 +101,19 @@ impl Recorder {
         Ok(sealer.into_trace())
     }
 
-    /// Records once, as the last step that needs privileges, and keeps the recording in memory.
+    /// Records once, as the last step that needs privileges, and keeps the recording in memory. What asks debuginfod
+    /// servers is started when the program has ended.
     ///
     /// # Errors
     /// If it cannot be run, joined or recorded.
-    pub fn record_last(&self, target: &Target<'_>) -> Result<Trace, Failure> {
+    pub(crate) fn record_last(
+        &self,
+        target: &Target<'_>,
+        debuginfod: &mut Debuginfod,
+    ) -> Result<Trace, Failure> {
         let mut sealer = Sealer::to_memory(HOST);
         target.mark_last(&mut sealer);
-        target.record(&self.plan, &mut sealer)?;
+        target.record(&self.plan, &mut StartAtEnd { sink: &mut sealer, debuginfod })?;
         deadweight_record::confine();
         Ok(sealer.into_trace())
     }

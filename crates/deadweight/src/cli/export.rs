@@ -2,6 +2,7 @@
 //!
 //! Does not write any format; see `deadweight-export`.
 
+use super::AskDebuginfod;
 use super::values::Of;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -25,6 +26,9 @@ pub struct Export {
     /// Export the wall time of this process inside the command; `NAME:2` is the second process of that name.
     #[arg(long, value_name = "NAME[:K]")]
     pub of: Option<Of>,
+    /// Whether debuginfod servers are asked.
+    #[command(flatten)]
+    pub debuginfod: AskDebuginfod,
 }
 
 /// Turn a recording of another tool into one of deadweight.

@@ -207,12 +207,24 @@ pub struct View {
     /// Pages and drawings.
     #[command(flatten)]
     pub pictures: Pictures,
+    /// Whether debuginfod servers are asked.
+    #[command(flatten)]
+    pub debuginfod: AskDebuginfod,
     /// Do not print the report; only write what other options ask for.
     #[arg(short, long)]
     pub quiet: bool,
     /// How to print.
     #[command(flatten)]
     pub style: Style,
+}
+
+/// Whether debuginfod servers are asked.
+#[derive(Copy, Clone, Debug, Args)]
+pub struct AskDebuginfod {
+    /// Do not ask the debuginfod servers of DEBUGINFOD_URLS. If that variable is set, they are asked for the debug
+    /// information of stripped programs and libraries, for up to 30 s, after the recording.
+    #[arg(long)]
+    pub no_debuginfod: bool,
 }
 
 /// How to print for people.
@@ -345,6 +357,9 @@ pub struct Compare {
     /// Whether to keep the reports of all sides.
     #[command(flatten)]
     pub keep: Keep,
+    /// Whether debuginfod servers are asked.
+    #[command(flatten)]
+    pub debuginfod: AskDebuginfod,
     /// Print nothing; only the exit status has the result.
     #[arg(short, long)]
     pub quiet: bool,

@@ -5,6 +5,7 @@ use super::recording;
 use super::report::confined;
 use super::weighing::{subject_of, weighed_traces};
 use crate::cli::{Export, Format};
+use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
 use deadweight_core::{OneRun, one_run};
 use deadweight_export::{
@@ -21,7 +22,13 @@ pub(crate) fn export(options: &Export) -> Result<u8, Failure> {
         return Err(Failure::Unknown(why.into()));
     }
     let bytes = recording::bytes(&options.file)?;
-    let made = confined(|| made(&recording::of(&bytes, &options.file)?, options))?;
+    let mut debuginfod = Debuginfod::new(options.debuginfod.no_debuginfod, false);
+    debuginfod.start();
+    let made = confined(|| {
+        let mut trace = recording::of(&bytes, &options.file)?;
+        debuginfod.complete(std::slice::from_mut(&mut trace));
+        made(&trace, options)
+    })?;
     // Only now, so that an unreadable recording leaves no file.
     let destination = Destination::open("the export", &options.output)?;
     deadweight_record::confine();

@@ -30,6 +30,7 @@ mod view;
 mod weighing;
 
 use crate::cli::{Cli, Verb};
+use crate::debuginfod;
 use crate::failure::Failure;
 use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
@@ -42,6 +43,9 @@ const NOT_FOUND: u8 = 127;
 #[must_use]
 pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
+    if debuginfod::is_meant(&words) {
+        return debuginfod::ask(destination::sudo_user());
+    }
     let parsed = Cli::command()
         .try_get_matches_from(&words)
         .and_then(|matches| Cli::from_arg_matches(&matches));

@@ -4,6 +4,7 @@ use super::destination::Destination;
 use super::run::joined;
 use super::say;
 use crate::cli::Record;
+use crate::debuginfod::Debuginfod;
 use crate::failure::{Failure, exit_code};
 use crate::recorder::{Recorder, Target};
 use crate::running::program;
@@ -23,7 +24,7 @@ pub(crate) fn record(options: &Record) -> Result<u8, Failure> {
     let most = options.max_size.map_or(u64::MAX, |size| size.0);
     if !runs {
         // It was not found: running it gives the precise error, and nothing is written.
-        recorder.record_last(&target)?;
+        recorder.record_last(&target, &mut Debuginfod::default())?;
         let late = "the command was not found before it ran, so its recording was not kept";
         return Err(Failure::Unknown(late.into()));
     }

@@ -5,6 +5,7 @@ use super::recording;
 use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::{made_before, weighed_traces};
 use crate::cli::{Report, View};
+use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
 use crate::inlining;
 use crate::render::picture::Picture;
@@ -13,12 +14,14 @@ use deadweight_trace::Trace;
 
 pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
     let bytes = recording::bytes(&options.file)?;
+    let mut debuginfod = Debuginfod::new(options.view.debuginfod.no_debuginfod, options.view.quiet);
     let (report, picture) = if options.view.explain_inlining {
         let mut trace = recording::of(&bytes, &options.file)?;
         inlining::explain(std::slice::from_mut(&mut trace));
-        weigh(trace, options)?
+        weigh(trace, options, &mut debuginfod)?
     } else {
-        confined(|| read(&bytes, options))?
+        debuginfod.start();
+        confined(|| read(&bytes, options, &mut debuginfod))?
     };
     // Only now, so that an unreadable recording leaves no output file.
     let outputs = ReportOutputs::open(&options.view, DefaultStream::Stdout)?;
@@ -31,10 +34,14 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
 }
 
 /// The report of a recording, or one that was made before.
-fn read(bytes: &[u8], options: &Report) -> Result<(Weighed, Option<Picture>), Failure> {
+fn read(
+    bytes: &[u8],
+    options: &Report,
+    debuginfod: &mut Debuginfod,
+) -> Result<(Weighed, Option<Picture>), Failure> {
     let View { of, inside, pictures, .. } = &options.view;
     match made_before(bytes, &options.file) {
-        None => weigh(recording::of(bytes, &options.file)?, options),
+        None => weigh(recording::of(bytes, &options.file)?, options, debuginfod),
         Some(_) if of.is_some() || inside.is_some() || pictures.any() => {
             Err(Failure::Unknown(format!(
                 "{} is a report, and --of, --in, pages and drawings need the recording that it was made of",
@@ -45,7 +52,12 @@ fn read(bytes: &[u8], options: &Report) -> Result<(Weighed, Option<Picture>), Fa
     }
 }
 
-fn weigh(trace: Trace, options: &Report) -> Result<(Weighed, Option<Picture>), Failure> {
+fn weigh(
+    mut trace: Trace,
+    options: &Report,
+    debuginfod: &mut Debuginfod,
+) -> Result<(Weighed, Option<Picture>), Failure> {
+    debuginfod.complete(std::slice::from_mut(&mut trace));
     let View { of, inside, .. } = &options.view;
     let traces = std::slice::from_ref(&trace);
     let report = weighed_traces(traces, &[], of.as_ref(), inside.as_deref())?;

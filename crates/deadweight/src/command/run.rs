@@ -7,6 +7,7 @@ use super::pictures::pictured;
 use super::view::{DefaultStream, ReportOutputs};
 use super::weighing::weighed;
 use crate::cli::{self, Run, Runs};
+use crate::debuginfod::Debuginfod;
 use crate::failure::{Failure, exit_code};
 use crate::inlining;
 use crate::recorder::{Recorder, Target};
@@ -34,8 +35,9 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     let keeper = Keeper::open(&options.keep, options.view.quiet)?;
     let argv = program::argv(&options.command);
     let recorder = Recorder::ready()?;
+    let mut debuginfod = Debuginfod::new(options.view.debuginfod.no_debuginfod, options.view.quiet);
     if let Some(join) = joined(&options.join) {
-        return attach(options, &recorder, join, (outputs, keeper));
+        return attach(options, (&recorder, &mut debuginfod), join, (outputs, keeper));
     }
     // A proof needs many runs.
     let wanted = options.prove.prove.as_ref();
@@ -53,12 +55,14 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     let mut ran = match runs {
         None => {
             let last = !needs_rights(options);
-            once(&recorder, Request { argv: argv.clone(), ..Request::default() }, last)?
+            let request = Request { argv: argv.clone(), ..Request::default() };
+            once(&recorder, &request, last.then_some(&mut debuginfod))?
         }
         Some(runs) => {
             repeat(&repeating(runs), &mut |request| recorder.record(request), &mut counting)?
         }
     };
+    debuginfod.complete(&mut ran.traces);
     let mut exit = ran.exit;
     let input = ran.input.take().filter(|_| wanted.is_some() && !is_interrupted(exit));
     if options.view.explain_inlining {
@@ -109,16 +113,17 @@ pub(super) fn joined(options: &cli::Join) -> Option<AttachRequest> {
 /// `--pid N`: attaches to a process and prints its report.
 fn attach(
     options: &Run,
-    recorder: &Recorder,
+    (recorder, debuginfod): (&Recorder, &mut Debuginfod),
     join: AttachRequest,
     (outputs, keeper): (ReportOutputs<'_>, Option<Keeper>),
 ) -> Result<u8, Failure> {
     let target = Target::Process(join);
     let trace = match needs_rights(options) {
         true => recorder.record_keeping_privileges(&target)?,
-        false => recorder.record_last(&target)?,
+        false => recorder.record_last(&target, debuginfod)?,
     };
     let mut ran = RunResults { traces: vec![trace], ..RunResults::default() };
+    debuginfod.complete(&mut ran.traces);
     if options.view.explain_inlining {
         inlining::explain(&mut ran.traces);
     }
@@ -134,11 +139,15 @@ fn attach(
     Ok(0)
 }
 
-fn once(recorder: &Recorder, request: Request, last: bool) -> Result<RunResults, Failure> {
-    let trace = if last {
-        recorder.record_last(&Target::Command(&request))?
-    } else {
-        recorder.record(&request)?
+/// Runs the command once. If nothing needs rights afterwards, what asks debuginfod servers is given.
+fn once(
+    recorder: &Recorder,
+    request: &Request,
+    last: Option<&mut Debuginfod>,
+) -> Result<RunResults, Failure> {
+    let trace = match last {
+        Some(debuginfod) => recorder.record_last(&Target::Command(request), debuginfod)?,
+        None => recorder.record(request)?,
     };
     let exit = trace.meta.exit.unwrap_or_default();
     Ok(RunResults { traces: vec![trace], exit, ..RunResults::default() })

@@ -12,8 +12,9 @@ use super::gate::read_conditions;
 use super::page;
 use super::pictures::{PictureOutputs, pictured};
 use super::recording;
-use super::weighing::{report_of, weighed, weighed_traces};
+use super::weighing::{self, weighed, weighed_traces};
 use crate::cli::{Compare, Sort};
+use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
 use crate::recorder::Recorder;
 use crate::render;
@@ -305,7 +306,8 @@ fn weigh_all(
 
 /// The report of a command that was run; it has no ledger if the command was not traced.
 fn report(words: &OsString, side_runs: SideRuns, options: &Compare) -> Result<Made, Failure> {
-    let ran = side_runs.ran;
+    let mut ran = side_runs.ran;
+    Debuginfod::new(options.debuginfod.no_debuginfod, options.quiet).complete(&mut ran.traces);
     if !ran.traces.is_empty() {
         let of = options.of.as_ref();
         let picture = pictured(&options.pictures, &ran.traces, of)?;
@@ -350,10 +352,12 @@ fn made_before(side: &OsString, options: &Compare) -> Result<Option<Made>, Failu
         return Err(Failure::Read { path: path.to_owned(), source });
     }
     let of = options.of.as_ref();
-    if kind != "dwt" || !options.pictures.any() {
-        return Ok(Some((report_of(path, of)?, None)));
+    let bytes = recording::bytes(path)?;
+    if let Some(report) = weighing::made_before(&bytes, path) {
+        return Ok(Some((report?, None)));
     }
-    let trace = [recording::read(path)?];
+    let mut trace = [recording::of(&bytes, path)?];
+    Debuginfod::new(options.debuginfod.no_debuginfod, options.quiet).complete(&mut trace);
     Ok(Some((weighed_traces(&trace, &[], of, None)?, pictured(&options.pictures, &trace, of)?)))
 }
 
