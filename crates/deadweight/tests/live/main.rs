@@ -10,6 +10,7 @@ mod common_tools;
 mod containers;
 mod counts;
 mod crystal;
+mod debuginfod;
 mod each_rung;
 #[path = "../shared/group.rs"]
 mod group;
