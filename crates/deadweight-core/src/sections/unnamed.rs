@@ -99,7 +99,8 @@ fn about(facts: &Facts<'_>, id: ImageId) -> Option<String> {
     if !image.has_symbols && !is_c_library(path) {
         return Some(format!(
             "{path} has neither symbols nor debug information: functions that it does not export are \
-             named by their address. Build it with -g, or install its debug file"
+             named by their address. Build it with -g, install its debug file, or name a debuginfod server that has it \
+             in DEBUGINFOD_URLS"
         ));
     }
     (!image.has_lines && !is_system_image(path)).then(|| {

@@ -1,4 +1,4 @@
-//! Stripped programs and debuginfod servers: a real one, and some that fail. Who is asked, when, and by whom.
+//! Stripped programs and debuginfod servers: a real one, and some that fail. Which is asked, when, and by which process.
 
 use crate::program;
 use crate::truth::leave;

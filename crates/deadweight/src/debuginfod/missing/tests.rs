@@ -1,3 +1,5 @@
+//! Recordings as text with and without symbols: what is asked for, and what an answer changes.
+
 use super::*;
 
 const HEADER: &str = "\
@@ -25,36 +27,36 @@ fn names(wanted: &[Wanted]) -> Vec<&str> {
 #[test]
 fn binaries_without_symbols_are_found_those_with_most_samples_first() {
     let traces = [trace(&[
-        "inflate@libz.so.1+0x80 <- zstd+0x40@zstd+0x44 <- main@app+0x10",
-        "zstd+0x40@zstd+0x48 <- main@app+0x10",
+        "inflate @libz.so.1+0x80 <- zstd+0x40 @zstd+0x44 <- main @app+0x10",
+        "zstd+0x40 @zstd+0x48 <- main @app+0x10",
     ])];
     let wanted = of(&traces);
     assert_eq!(names(&wanted), ["zstd", "libz.so.1"]);
     assert_eq!((wanted[0].build_id.as_str(), wanted[0].lines), ("00ff", true));
     assert_eq!(wanted[0].addresses, [0x44, 0x48]);
     // The runs of one command have the same binaries.
-    let runs = [traces[0].clone(), trace(&["zstd+0x40@zstd+0x50"])];
+    let runs = [traces[0].clone(), trace(&["zstd+0x40 @zstd+0x50"])];
     assert_eq!(of(&runs)[0].addresses, [0x44, 0x48, 0x50]);
 }
 
 #[test]
 fn binaries_with_symbols_or_without_an_address_are_refused() {
-    assert_eq!(of(&[trace(&["main@app+0x10"])]), []);
-    assert_eq!(of(&[trace(&["zstd+0x40@zstd"])]), []);
+    assert_eq!(of(&[trace(&["main @app+0x10"])]), []);
+    assert_eq!(of(&[trace(&["zstd+0x40 @zstd"])]), []);
     assert_eq!(of(&[]), []);
 }
 
 #[test]
 fn of_the_c_library_only_unknown_functions_are_wanted() {
-    assert_eq!(of(&[trace(&["malloc@libc.so.6+0x10"])]), []);
-    let wanted = of(&[trace(&["libc.so.6+0x40@libc.so.6+0x48 <- malloc@libc.so.6+0x10"])]);
+    assert_eq!(of(&[trace(&["malloc @libc.so.6+0x10"])]), []);
+    let wanted = of(&[trace(&["libc.so.6+0x40 @libc.so.6+0x48 <- malloc @libc.so.6+0x10"])]);
     assert_eq!(names(&wanted), ["libc.so.6"]);
     assert_eq!((wanted[0].lines, wanted[0].addresses.as_slice()), (false, &[0x48][..]));
 }
 
 #[test]
 fn what_was_found_replaces_addresses_and_keeps_exported_names() {
-    let mut trace = trace(&["zstd+0x40@zstd+0x44 <- run@zstd+0x90 <- main@app+0x44"]);
+    let mut trace = trace(&["zstd+0x40 @zstd+0x44 <- run @zstd+0x90 <- main @app+0x44"]);
     let question = Question { quiet: true, images: of(&[trace.clone()]) };
     let frame = |function: &str, line| (function.to_owned(), "/src/a.c".to_owned(), line);
     let facts =
@@ -83,7 +85,7 @@ fn what_was_found_replaces_addresses_and_keeps_exported_names() {
 
 #[test]
 fn a_file_that_was_not_found_changes_nothing() {
-    let mut trace = trace(&["zstd+0x40@zstd+0x44"]);
+    let mut trace = trace(&["zstd+0x40 @zstd+0x44"]);
     let before = trace.symbols.clone();
     let question = Question { quiet: true, images: of(&[trace.clone()]) };
     fill(&mut trace.symbols, &by_build_id(&question, vec![None]));
