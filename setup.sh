@@ -142,7 +142,8 @@ if [ "$(id -u)" = 0 ] && [ ! -e /sys/kernel/tracing/events ]; then
 fi
 if [ "${1:-}" = tests ]; then
     install g++:g++ git:git go:golang-go sqlite3:sqlite3 tar:tar gzip:gzip \
-        python3:python3 strace:strace objcopy:binutils debuginfod:debuginfod debuginfod-find:debuginfod busybox:busybox-static gawk:gawk perl:perl \
+        python3:python3 strace:strace objcopy:binutils busybox:busybox-static gawk:gawk perl:perl \
+        dwz:dwz debuginfod:debuginfod debuginfod-find:debuginfod \
         pg_ctlcluster:postgresql openssl:openssl redis-server:redis-server redis-cli:redis-tools npm:npm perf:linux-perf chromium:chromium java:default-jre-headless
     [ "$(uname -m)" != x86_64 ] || install qemu-system-x86_64:qemu-system-x86 iasl:acpica-tools \
         cpupower:linux-cpupower

@@ -156,7 +156,8 @@ impl Client {
         };
         let ours = |error: std::io::Error| Failure::Ours(error.to_string());
         let mut partial = self.cache.begin(file.build_id).map_err(ours)?;
-        let http = self.http.get_or_insert_with(Http::new);
+        let with_tls = self.settings.servers.iter().any(|server| server.starts_with("https:"));
+        let http = self.http.get_or_insert_with(|| Http::new(with_tls));
         let url = format!("{server}/buildid/{}/debuginfo", file.build_id);
         let what = file.name;
         let mut received = |bytes, of| step(Step::Receiving { what, bytes, of });

@@ -41,11 +41,11 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Nothing is opened yet.
-    pub(crate) fn new() -> Self {
-        let roots = TlsConfig::builder().root_certs(roots()).build();
+    /// Nothing is opened yet. Certificates take a hundred files to read: only where a server needs them.
+    pub(crate) fn new(with_tls: bool) -> Self {
+        let roots = if with_tls { roots() } else { RootCerts::WebPki };
         let config = Agent::config_builder()
-            .tls_config(roots)
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
             .http_status_as_error(false)
             .max_redirects(5)
             .user_agent(concat!("deadweight/", env!("CARGO_PKG_VERSION")))

@@ -121,9 +121,7 @@ fn shared<'d, 'f, R: ReadRef<'d>>(root: &Path, described: R, place: &Path) -> Op
 fn link_to_shared<'d, R: ReadRef<'d>>(described: R) -> Option<(&'d [u8], String)> {
     let file = object::File::parse(described).ok()?;
     let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
-    let mut wanted = String::new();
-    id.iter().take(64).for_each(|byte| _ = write!(wanted, "{byte:02x}"));
-    Some((name, wanted))
+    Some((name, in_hexadecimal(id)))
 }
 
 /// A file name without a folder: it must not lead elsewhere.
@@ -152,7 +150,20 @@ fn opened<'f>(place: PathBuf) -> Option<(PathBuf, Content<'f>)> {
 
 /// Whether a file has this build-id.
 pub(crate) fn has_build_id(content: &Content<'_>, id: &str) -> bool {
-    id.len() >= 4 && Layout::read(content).is_ok_and(|layout| layout.build_id == id)
+    let Some(layout) = Layout::read(content).ok().filter(|_| id.len() >= 4) else { return false };
+    if layout.build_id.is_empty() { in_sections(content, id) } else { layout.build_id == id }
+}
+
+/// The same of a file without segments, such as `dwz -m` writes for what several files share.
+fn in_sections(content: &Content<'_>, id: &str) -> bool {
+    let Ok(file) = object::File::parse(content) else { return false };
+    file.build_id().ok().flatten().is_some_and(|found| in_hexadecimal(found) == id)
+}
+
+fn in_hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    bytes.iter().take(64).for_each(|byte| _ = write!(text, "{byte:02x}"));
+    text
 }
 
 /// The checksum by which a binary without a build-id identifies its debug file.
@@ -225,6 +236,38 @@ mod tests {
         bytes[last] ^= 1;
         fs::write(folder.join("a.debug"), bytes).expect("our own folder");
         assert!(!found(&folder.join("root"), &folder));
+        fs::remove_dir_all(folder).expect("our own folder");
+    }
+
+    #[test]
+    fn what_several_files_share_is_found_by_its_build_id_and_its_name() {
+        let Some(folder) = split("shared", "0xabcdef12") else { return };
+        let (own, other) = (folder.join("a.debug"), folder.join("b.debug"));
+        fs::copy(&own, &other).expect("our own folder");
+        let shared = folder.join("shared.debug");
+        let done = Command::new("dwz").arg("-m").args([&shared, &own, &other]).status();
+        if !done.is_ok_and(|status| status.success()) || !shared.exists() {
+            eprintln!("SKIPPED: no dwz");
+            fs::remove_dir_all(folder).expect("our own folder");
+            return;
+        }
+        let binary = fs::read(folder.join("a")).expect("it was built");
+        let found = |root: &Path| {
+            SeparateDebug::below(root, binary.as_slice(), &folder.join("a")).shared.is_some()
+        };
+        let root = folder.join("root");
+        assert!(found(&root), "beside the debug file");
+        let (content, _) = Content::open(&own).expect("dwz wrote it");
+        assert_eq!(missing_supplement(&content, &own), None);
+        let wanted = link_to_shared(&content).expect("dwz made a link").1;
+        let place = root.join(".build-id").join(&wanted[..2]);
+        fs::create_dir_all(&place).expect("our own folder");
+        let below = place.join(format!("{}.debug", &wanted[2..]));
+        fs::rename(&shared, &below).expect("our own files");
+        assert!(found(&root), "below the root");
+        assert_eq!(missing_supplement(&content, &own), Some(wanted), "not where it is installed");
+        fs::copy(&other, &below).expect("our own files");
+        assert!(!found(&root), "another file");
         fs::remove_dir_all(folder).expect("our own folder");
     }
 }

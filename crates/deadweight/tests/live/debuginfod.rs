@@ -2,6 +2,7 @@
 
 use crate::program;
 use crate::truth::leave;
+use object::Object;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -105,7 +106,8 @@ struct Debuginfod {
 }
 
 impl Debuginfod {
-    fn start(split: &Split) -> Self {
+    /// It has read its folder when it has all these build-ids.
+    fn start(split: &Split, build_ids: &[&str]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let log = split.folder.join("server.log");
         let mut command = Command::new("debuginfod");
@@ -115,14 +117,14 @@ impl Debuginfod {
         let process = command.stdout(out).stderr(err).spawn().unwrap();
         let server = Self { process, address: format!("http://127.0.0.1:{port}"), log };
         let begun = Instant::now();
-        while !server.has(port, &split.build_id) {
+        while !build_ids.iter().all(|id| server.has(port, id)) {
             assert!(begun.elapsed() < Duration::from_secs(60), "it does not read its folder");
             std::thread::sleep(Duration::from_millis(100));
         }
         server
     }
 
-    /// Whether it has read its folder.
+    /// Whether it has this build-id.
     fn has(&self, port: u16, build_id: &str) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
         let request =
@@ -181,7 +183,7 @@ fn a_debuginfod_server_names_functions_and_lines_and_later_the_cache_does() {
     let missing = tools().or_else(|| program::tool("debuginfod").err());
     let Some(_alone) = leave(missing) else { return };
     let split = Split::new("real", "00112233445566778899aabbccddeeff00112233");
-    let server = Debuginfod::start(&split);
+    let server = Debuginfod::start(&split, &[&split.build_id]);
     let address = server.address.clone();
 
     // Nobody is asked without the variable, or if the user refuses it.
@@ -242,6 +244,29 @@ fn elfutils_has_the_same_cache(split: &Split, unknown: &Split) {
     // A remembered failure is another answer than that of a server that is not there.
     let said = String::from_utf8_lossy(&find(unknown).stderr).into_owned();
     assert!(said.contains("No such file") && !said.contains("refused"), "{said}");
+}
+
+#[test]
+fn what_a_debug_file_shares_with_others_is_fetched_too() {
+    let missing = tools()
+        .or_else(|| ["debuginfod", "dwz"].map(program::tool).into_iter().find_map(Result::err));
+    let Some(_alone) = leave(missing) else { return };
+    let split = Split::new("shared", "44442233445566778899aabbccddeeff00112233");
+    let folder = split.folder.join("debug");
+    fs::copy(folder.join("hot.debug"), folder.join("other.debug")).unwrap();
+    let mut dwz = Command::new("dwz");
+    dwz.args(["-m", "shared.debug", "-M", "/nowhere/shared.debug", "hot.debug", "other.debug"]);
+    assert!(dwz.current_dir(&folder).status().unwrap().success());
+    let shared = fs::read(folder.join("shared.debug")).unwrap();
+    let shared =
+        object::File::parse(shared.as_slice()).unwrap().build_id().unwrap().unwrap().to_vec();
+    let shared: String = shared.iter().map(|byte| format!("{byte:02x}")).collect();
+    let server = Debuginfod::start(&split, &[&split.build_id, &shared]);
+    let text = split.report(&server.address, "cache", &[]);
+    assert_named(&text);
+    assert!(!text.contains(MISSING), "{text}");
+    assert_eq!(server.asked(), 2);
+    assert_eq!(fs::read_dir(split.cache("cache")).unwrap().count(), 2);
 }
 
 #[test]
