@@ -42,7 +42,7 @@ mod symbolize;
 mod unwind;
 
 pub use cfi::unwind_rules;
-pub use code::{Entries, called_names};
+pub use code::{Entries, called_names, referenced_addresses};
 pub use dwarf::value_types;
 pub use elf::Files;
 pub use frame::Frame;

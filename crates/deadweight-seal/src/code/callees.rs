@@ -53,6 +53,12 @@ pub(crate) fn references(start: u64, bytes: &[u8], language: &str) -> References
     references
 }
 
+/// Addresses that the code of a function at `start` calls, jumps to, or loads from.
+#[must_use]
+pub fn referenced_addresses(start: u64, bytes: &[u8], language: &str) -> Vec<u64> {
+    references(start, bytes, language).all().collect()
+}
+
 /// Reads functions (address and size) of any file and names what they call. Returns how many names there are. For
 /// fuzzing.
 #[must_use]

@@ -25,8 +25,8 @@ use deadweight_trace::units::FileAddr;
 use object::{Object, ObjectSegment, ReadRef};
 use std::collections::BTreeMap;
 
-pub use callees::called_names;
 pub(crate) use callees::{R_X86_64_IRELATIVE, first_call, references, stub_slot};
+pub use callees::{called_names, referenced_addresses};
 pub use function_entries::Entries;
 
 /// Larger functions are left out: they are generated, and reading one takes a tenth of a second.

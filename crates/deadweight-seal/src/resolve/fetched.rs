@@ -6,8 +6,11 @@ use super::{Detail, Resolved, resolve};
 use crate::elf::Files;
 use crate::elf::content::Content;
 use crate::elf::debug_files::{self, has_build_id};
+use crate::frame::Frame;
 use crate::host::Host;
 use crate::memory_budget::can_read_lines;
+use object::{Object, ObjectSection, SectionFlags, elf};
+use std::ops::Range;
 use std::path::Path;
 
 /// Whether the file at `path` is an ELF file with this build-id, in hexadecimal.
@@ -24,7 +27,7 @@ pub fn missing_supplement(path: &Path) -> Option<String> {
 }
 
 /// Resolves addresses of a binary by the debug file at `path`, and by its supplementary file, if that was fetched too.
-/// None if it cannot be opened.
+/// An address that is no code has no name. None if the file cannot be opened.
 #[must_use]
 pub fn resolve_fetched(
     path: &Path,
@@ -38,7 +41,27 @@ pub fn resolve_fetched(
     let shared = fetched.or_else(|| debug_files::supplement(&content, path));
     let files = Files { binary: &content, debug: None, shared: shared.as_ref() };
     let has_memory = detail == Detail::Functions || can_read_lines(host, &files);
-    Some(resolve(files, addresses, if has_memory { detail } else { Detail::Functions }))
+    let code = code(&content);
+    let is_code = |address: &u64| code.iter().any(|code| code.contains(address));
+    let wanted: Vec<u64> = addresses.iter().copied().filter(is_code).collect();
+    let mut resolved = resolve(files, &wanted, if has_memory { detail } else { Detail::Functions });
+    let mut known = std::mem::take(&mut resolved.frames).into_iter();
+    let frames = addresses.iter().map(|address| {
+        is_code(address).then(|| known.next()).flatten().unwrap_or_else(|| vec![Frame::default()])
+    });
+    resolved.frames = frames.collect();
+    Some(resolved)
+}
+
+/// The addresses of the sections with code: a debug file has their headers.
+fn code(content: &Content<'_>) -> Vec<Range<u64>> {
+    let Ok(file) = object::File::parse(content) else { return Vec::new() };
+    let executable = |flags| match flags {
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
+        _ => false,
+    };
+    let code = file.sections().filter(|section| executable(section.flags()));
+    code.map(|s| s.address()..s.address().saturating_add(s.size())).collect()
 }
 
 #[cfg(test)]
@@ -56,7 +79,7 @@ mod tests {
         fs::create_dir_all(&folder).expect("a temporary folder");
         fs::write(
             folder.join("a.c"),
-            "int twice(int n) { return 2 * n; }\nint main(void) { return twice(0); }\n",
+            "int counter; int twice(int n) { return 2 * n; }\nint main(void) { return twice(0); }\n",
         )
         .expect("our own folder");
         let run = |words: &[&str]| {
@@ -78,8 +101,11 @@ mod tests {
         assert_eq!(missing_supplement(&path), None);
         let bytes = fs::read(&path).expect("it was made");
         let file = object::File::parse(bytes.as_slice()).expect("an ELF file");
-        let symbol = object::Object::symbol_by_name(&file, "twice").expect("it has one");
-        let address = object::ObjectSymbol::address(&symbol);
+        let address_of = |name| {
+            let symbol = file.symbol_by_name(name).expect("it has one");
+            object::ObjectSymbol::address(&symbol)
+        };
+        let address = address_of("twice");
         let host = Host::default();
         let resolved = resolve_fetched(&path, None, &[address], Detail::Lines, &host).unwrap();
         let frame = &resolved.frames[0][0];
@@ -90,6 +116,10 @@ mod tests {
             (functions.frames[0][0].function.as_str(), functions.frames[0][0].line),
             ("twice", 0)
         );
+        let data = [address_of("counter"), address, 0];
+        let data = resolve_fetched(&path, None, &data, Detail::Lines, &host).unwrap();
+        assert_eq!([&data.frames[0], &data.frames[2]], [&[Frame::default()]; 2]);
+        assert_eq!(data.frames[1], resolved.frames[0]);
         assert_eq!(resolve_fetched(&folder, None, &[address], Detail::Lines, &host), None);
         fs::remove_dir_all(folder).expect("our own folder");
     }

@@ -1,8 +1,10 @@
 //! Which binaries of a trace have no symbols, and the trace with what was found. Opens nothing.
 
 use super::exchange::{Found, Named, Question, Wanted};
+use deadweight_seal::referenced_addresses;
 use deadweight_trace::ids::{ImageId, NameId, StackId};
-use deadweight_trace::symbols::{Image, SourceFrame, Symbols, is_c_library};
+use deadweight_trace::symbols::{FunctionCode, Image, SourceFrame, Symbols, is_c_library};
+use deadweight_trace::units::FileAddr;
 use deadweight_trace::{Kind, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +53,11 @@ fn wanted(symbols: &Symbols, id: ImageId, image: &Image) -> Option<Wanted> {
         frames.last().is_some_and(|last| !is_placeholder(symbols.name(last.function), name))
     };
     let lacking = of_image.filter(|location| lines || !is_named(&location.frames));
-    let code = symbols.code.iter().filter(|code| lines && code.image == id).map(|code| code.addr);
+    let code = symbols.code.iter().filter(|code| lines && code.image == id);
+    let code = code.flat_map(|code| {
+        let unnamed = unnamed_callees(symbols, code).into_iter().map(FileAddr);
+        unnamed.chain([code.addr])
+    });
     // A recording as text may lack the addresses of named functions.
     let addresses: Vec<u64> = lacking
         .map(|location| location.addr)
@@ -61,6 +67,14 @@ fn wanted(symbols: &Symbols, id: ImageId, image: &Image) -> Option<Wanted> {
         .collect();
     let (build_id, name) = (build_id.to_owned(), name.to_owned());
     (!addresses.is_empty()).then_some(Wanted { build_id, name, lines, addresses })
+}
+
+/// What a function's code refers to that has no name.
+fn unnamed_callees(symbols: &Symbols, code: &FunctionCode) -> Vec<u64> {
+    let language = symbols.images.get(code.image.index()).map(|image| symbols.name(image.language));
+    let mut all = referenced_addresses(code.addr.0, &code.bytes, language.unwrap_or_default());
+    all.retain(|address| !code.targets.iter().any(|(named, _)| named.0 == *address));
+    all
 }
 
 /// How many samples and other events have each image in their stack.
@@ -142,7 +156,7 @@ fn fill_locations(
     }
 }
 
-/// The names of functions whose machine code the trace has.
+/// The names of functions whose machine code the trace has, and of those that they call.
 fn fill_code(
     symbols: &mut Symbols,
     (image, name): (ImageId, &str),
@@ -150,14 +164,26 @@ fn fill_code(
 ) {
     for at in 0..symbols.code.len() {
         let code = &symbols.code[at];
-        if code.image != image || !is_placeholder(symbols.name(code.name), name) {
+        if code.image != image {
             continue;
         }
-        let new = frames.get(&code.addr.0).and_then(|frames| frames.last());
-        let Some((function, ..)) = new.filter(|(function, ..)| !function.is_empty()) else {
-            continue;
+        let function = |address: u64| {
+            let last = frames.get(&address).and_then(|frames| frames.last());
+            last.map(|(function, ..)| function).filter(|function| !function.is_empty())
         };
-        symbols.code[at].name = symbols.intern(function);
+        let own = function(code.addr.0).filter(|_| is_placeholder(symbols.name(code.name), name));
+        let callees: Vec<(u64, &String)> = unnamed_callees(symbols, code)
+            .into_iter()
+            .filter_map(|address| Some((address, function(address)?)))
+            .collect();
+        if let Some(own) = own {
+            symbols.code[at].name = symbols.intern(own);
+        }
+        for (address, callee) in callees {
+            let callee = symbols.intern(callee);
+            symbols.code[at].targets.push((FileAddr(address), callee));
+        }
+        symbols.code[at].targets.sort_unstable();
     }
 }
 

@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Time to read debug files, beyond the time for fetching them.
 const READING: Duration = Duration::from_secs(60);
 
+/// Bytes of an answer: a million names need less.
+const MOST: u64 = 1 << 29;
+
 /// The process. It ends with this value.
 #[derive(Debug)]
 pub(super) struct Process(Child);
@@ -35,7 +38,7 @@ impl Process {
             let mut answer = Vec::new();
             let done = to.write_all(&text).and_then(|()| {
                 drop(to);
-                from.read_to_end(&mut answer)
+                from.by_ref().take(MOST).read_to_end(&mut answer)
             });
             // Nobody listens after the time.
             _ = send.send(done.map(|_| answer));

@@ -103,3 +103,25 @@ fn a_placeholder_is_the_files_name_and_an_address() {
         assert!(!is_placeholder(name, "zstd"), "{name}");
     }
 }
+
+#[test]
+fn machine_code_gets_its_name_and_those_of_what_it_calls() {
+    let mut trace = trace(&["zstd+0x100 @zstd+0x104"]);
+    let image = trace.symbols.locations[1].image;
+    let name = trace.symbols.intern("zstd+0x100");
+    let malloc = trace.symbols.intern("malloc");
+    // Calls of 0x110 and of 0x210, and a return.
+    let bytes = vec![0xe8, 0x0b, 0, 0, 0, 0xe8, 0x06, 1, 0, 0, 0xc3];
+    let targets = vec![(FileAddr(0x210), malloc)];
+    trace.symbols.code.push(FunctionCode { image, addr: FileAddr(0x100), name, bytes, targets });
+    let question = Question { quiet: true, images: of(&[trace.clone()]) };
+    assert_eq!(question.images[0].addresses, [0x100, 0x104, 0x110]);
+    let frames = ["compress", "compress", "check_bounds"];
+    let frames = frames.map(|name| vec![(name.to_owned(), String::new(), 0)]).to_vec();
+    let found = by_build_id(&question, vec![Some(Found { frames, ..Found::default() })]);
+    fill(&mut trace.symbols, &found);
+    let code = &trace.symbols.code[0];
+    assert_eq!(trace.symbols.name(code.name), "compress");
+    let names = code.targets.iter().map(|(at, name)| (at.0, trace.symbols.name(*name)));
+    assert_eq!(names.collect::<Vec<_>>(), [(0x110, "check_bounds"), (0x210, "malloc")]);
+}
