@@ -38,6 +38,8 @@ pub struct File<'f> {
     pub build_id: &'f str,
     /// The name of the binary, for people.
     pub name: &'f str,
+    /// Whether it matters so little that nothing is said if no server has it.
+    pub is_minor: bool,
 }
 
 /// Asks the cache and the servers.
@@ -83,7 +85,7 @@ impl Client {
         match self.cache.find(file.build_id) {
             Kept::File(path) if is_it(&path) => return Some(path),
             Kept::Missing => {
-                self.note(NOT_THERE, file.name);
+                self.not_there(file);
                 return None;
             }
             Kept::File(_) | Kept::Nothing => {}
@@ -135,7 +137,7 @@ impl Client {
         if do_all_lack_it && !self.settings.servers.is_empty() {
             // If the cache cannot be written, the servers are asked again next time.
             _ = self.cache.remember_missing(file.build_id);
-            self.note(NOT_THERE, file.name);
+            self.not_there(file);
         }
         None
     }
@@ -193,6 +195,12 @@ impl Client {
             self.failed.insert(server.to_owned(), why.clone());
         }
         self.note(&why, name);
+    }
+
+    fn not_there(&mut self, file: &File<'_>) {
+        if !file.is_minor {
+            self.note(NOT_THERE, file.name);
+        }
     }
 
     /// The time for all files is over.

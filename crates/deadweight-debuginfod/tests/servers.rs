@@ -72,7 +72,7 @@ const ID: &str = "00112233";
 /// What a client finds, and what it says; a file must have these bytes.
 fn find(settings: Settings, right: &[u8]) -> (Option<Vec<u8>>, Vec<String>) {
     let mut client = Client::new(settings);
-    let file = File { build_id: ID, name: "zstd" };
+    let file = File { build_id: ID, name: "zstd", is_minor: false };
     let is_it = |path: &std::path::Path| std::fs::read(path).is_ok_and(|bytes| bytes == right);
     let found = client.find(&file, &is_it, &mut |_| {});
     (found.map(|path| std::fs::read(path).expect("it was found")), client.remarks())
@@ -85,7 +85,7 @@ fn a_file_is_found_at_the_second_server_and_then_in_the_cache() {
     let (second, count) = server(FOUND, NOW);
     let mut steps = Vec::new();
     let mut client = Client::new(folder.settings(&[&first, &second]));
-    let file = File { build_id: ID, name: "zstd" };
+    let file = File { build_id: ID, name: "zstd", is_minor: false };
     let found = client.find(&file, &|_| true, &mut |step| {
         steps.push(match step {
             Step::Asking { server, .. } => server.to_owned(),
@@ -108,7 +108,13 @@ fn a_missing_file_is_remembered_and_said() {
         assert_eq!(found, None);
         assert_eq!(said, ["no debuginfod server has the debug information of zstd"]);
     }
-    assert_eq!(count.load(Ordering::SeqCst), 1, "asked once");
+    let mut client = Client::new(folder.settings(&[&address]));
+    for build_id in [ID, "0a0b"] {
+        let file = File { build_id, name: "ld.so", is_minor: true };
+        assert_eq!(client.find(&file, &|_| true, &mut |_| {}), None);
+    }
+    assert_eq!(client.remarks(), Vec::<String>::new());
+    assert_eq!(count.load(Ordering::SeqCst), 2, "each asked for once");
 }
 
 #[test]
@@ -165,7 +171,10 @@ fn a_server_that_fails_is_not_asked_for_other_files() {
     let (address, count) = server(BROKEN, NOW);
     let mut client = Client::new(folder.settings(&[&address]));
     for (build_id, name) in [("0011", "a"), ("0022", "b"), ("0033", "c"), ("0044", "d")] {
-        assert_eq!(client.find(&File { build_id, name }, &|_| true, &mut |_| {}), None);
+        assert_eq!(
+            client.find(&File { build_id, name, is_minor: false }, &|_| true, &mut |_| {}),
+            None
+        );
     }
     assert_eq!(count.load(Ordering::SeqCst), 1);
     let why = "answered with HTTP status 503: missing is the debug information of";
@@ -183,7 +192,10 @@ fn the_time_for_all_files_ends() {
     let begun = Instant::now();
     let mut client = Client::new(settings);
     for build_id in ["0011", "0022"] {
-        assert_eq!(client.find(&File { build_id, name: "a" }, &|_| true, &mut |_| {}), None);
+        assert_eq!(
+            client.find(&File { build_id, name: "a", is_minor: false }, &|_| true, &mut |_| {}),
+            None
+        );
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let said = client.remarks();
@@ -208,7 +220,10 @@ fn what_is_no_build_id_is_not_asked_for() {
     let (address, count) = server(FOUND, NOW);
     let mut client = Client::new(folder.settings(&[&address]));
     for build_id in ["", "00", "../../etc/x", "zz00zz00", &"0".repeat(200)] {
-        assert_eq!(client.find(&File { build_id, name: "a" }, &|_| true, &mut |_| {}), None);
+        assert_eq!(
+            client.find(&File { build_id, name: "a", is_minor: false }, &|_| true, &mut |_| {}),
+            None
+        );
     }
     assert_eq!(count.load(Ordering::SeqCst), 0);
 }

@@ -96,7 +96,7 @@ struct Files {
 
 fn fetched(client: &mut Client, image: &Wanted, progress: &Progress) -> Option<Files> {
     let mut one = |id: &str| {
-        let file = File { build_id: id, name: &image.name };
+        let file = File { build_id: id, name: &image.name, is_minor: image.is_minor };
         client.find(&file, &|path| is_build(path, id), &mut |step| progress.step(step))
     };
     let debug = one(&image.build_id)?;

@@ -18,6 +18,8 @@ pub(super) struct Wanted {
     pub(super) build_id: String,
     /// Its file name, for people.
     pub(super) name: String,
+    /// Whether hardly any stack shows it: nothing is said if no server has it.
+    pub(super) is_minor: bool,
     /// Whether lines are wanted, or only functions.
     pub(super) lines: bool,
     /// The addresses to name, in ascending order.

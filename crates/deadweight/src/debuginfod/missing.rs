@@ -11,14 +11,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Of more binaries in a report, those with fewest samples are not asked for.
 const MOST: usize = 24;
 
+/// A binary in a smaller part of the stacks is minor.
+const MINOR: f64 = 0.02;
+
 /// What was found, by build-id and address.
 pub(super) type ByBuildId = BTreeMap<String, (Found, BTreeMap<u64, Vec<Named>>)>;
 
 /// The binaries that traces lack symbols of and that are in their stacks, those with most samples first.
 pub(super) fn of(traces: &[Trace]) -> Vec<Wanted> {
     let mut found: BTreeMap<String, (u64, Wanted, BTreeSet<u64>)> = BTreeMap::new();
+    let mut stacks = 0;
     for trace in traces {
-        let hits = hits(trace);
+        let (hits, all) = hits(trace);
+        stacks += all;
         for (id, image) in (0..).map(ImageId::at).zip(&trace.symbols.images) {
             let Some(wanted) = wanted(&trace.symbols, id, image) else { continue };
             let entry = found.entry(wanted.build_id.clone()).or_insert_with(|| {
@@ -31,8 +36,10 @@ pub(super) fn of(traces: &[Trace]) -> Vec<Wanted> {
     }
     let mut all: Vec<_> = found.into_values().collect();
     all.sort_by_key(|(hits, ..)| std::cmp::Reverse(*hits));
-    let complete = |(_, wanted, addresses): (u64, Wanted, BTreeSet<u64>)| Wanted {
+    let minor = stacks as f64 * MINOR;
+    let complete = |(hits, wanted, addresses): (u64, Wanted, BTreeSet<u64>)| Wanted {
         addresses: addresses.into_iter().collect(),
+        is_minor: (hits as f64) < minor,
         ..wanted
     };
     all.into_iter().take(MOST).map(complete).collect()
@@ -66,7 +73,8 @@ fn wanted(symbols: &Symbols, id: ImageId, image: &Image) -> Option<Wanted> {
         .filter(|address| *address != 0)
         .collect();
     let (build_id, name) = (build_id.to_owned(), name.to_owned());
-    (!addresses.is_empty()).then_some(Wanted { build_id, name, lines, addresses })
+    let wanted = Wanted { build_id, name, is_minor: false, lines, addresses };
+    (!wanted.addresses.is_empty()).then_some(wanted)
 }
 
 /// What a function's code refers to that has no name.
@@ -77,8 +85,8 @@ fn unnamed_callees(symbols: &Symbols, code: &FunctionCode) -> Vec<u64> {
     all
 }
 
-/// How many samples and other events have each image in their stack.
-fn hits(trace: &Trace) -> BTreeMap<ImageId, u64> {
+/// How many samples and other events have each image in their stack, and how many have a stack.
+fn hits(trace: &Trace) -> (BTreeMap<ImageId, u64>, u64) {
     let mut of_stack: BTreeMap<StackId, u64> = BTreeMap::new();
     for event in trace.events() {
         match event.kind {
@@ -88,6 +96,7 @@ fn hits(trace: &Trace) -> BTreeMap<ImageId, u64> {
             _ => {}
         }
     }
+    let all = of_stack.values().sum();
     let mut of_image = BTreeMap::new();
     for (stack, hits) in of_stack {
         let locations = trace.symbols.stacks.get(stack.index()).into_iter().flatten();
@@ -95,7 +104,7 @@ fn hits(trace: &Trace) -> BTreeMap<ImageId, u64> {
         let images: BTreeSet<ImageId> = images.map(|location| location.image).collect();
         images.into_iter().for_each(|image| *of_image.entry(image).or_default() += hits);
     }
-    of_image
+    (of_image, all)
 }
 
 /// The answer's parts by build-id and address.

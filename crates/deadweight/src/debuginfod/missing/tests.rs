@@ -40,6 +40,16 @@ fn binaries_without_symbols_are_found_those_with_most_samples_first() {
 }
 
 #[test]
+fn a_binary_in_few_stacks_is_minor() {
+    let mut stacks = vec!["inflate @libz.so.1+0x80 <- main @app+0x10"];
+    stacks.resize(90, "zstd+0x40 @zstd+0x44");
+    let wanted = of(&[trace(&stacks)]);
+    let minor = wanted.iter().map(|wanted| (wanted.name.as_str(), wanted.is_minor));
+    assert_eq!(minor.collect::<Vec<_>>(), [("zstd", false), ("libz.so.1", true)]);
+    assert!(!of(&[trace(&stacks[..2])])[1].is_minor);
+}
+
+#[test]
 fn binaries_with_symbols_or_without_an_address_are_refused() {
     assert_eq!(of(&[trace(&["main @app+0x10"])]), []);
     assert_eq!(of(&[trace(&["zstd+0x40 @zstd"])]), []);
