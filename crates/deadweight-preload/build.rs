@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SOURCES: &str = "src/library";
-const LIBRARIES: [&str; 3] = ["nothing", "allocator", "buffers"];
+const LIBRARIES: [&str; 8] =
+    ["nothing", "allocator", "answers", "buffers", "durable", "sockets", "time_outs", "yields"];
 
 fn main() {
     println!("cargo::rerun-if-changed={SOURCES}");
@@ -36,7 +37,8 @@ fn compile(library: &str, file: &Path) {
         .args(["-C", "codegen-units=1", "-C", "overflow-checks=off", "-C", "debuginfo=0"])
         // The C library of the program is used, whichever it is: none is named, no version is demanded.
         .args(["-C", "link-arg=-nostartfiles", "-C", "target-feature=-crt-static"])
-        .args(["--check-cfg", "cfg(library, values(\"nothing\", \"allocator\", \"buffers\"))"])
+        .arg("--check-cfg")
+        .arg(format!("cfg(library, values(\"{}\"))", LIBRARIES.join("\", \"")))
         .arg("--cfg")
         .arg(format!("library=\"{library}\""));
     if let Ok(linker) = env::var("RUSTC_LINKER") {

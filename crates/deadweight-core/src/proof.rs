@@ -122,7 +122,7 @@ fn leaving_out(means: Option<Means>) -> &'static str {
     match means {
         Some(Means::PatchedCopy) => "removing",
         Some(Means::SkippedCalls) => "skipping",
-        Some(Means::Environment | Means::Library) | None => "leaving out",
+        _ => "leaving out",
     }
 }
 
@@ -172,6 +172,12 @@ fn left_over(class: &str) -> &'static str {
         "allocation" => "; the program still calls an allocator: allocating less may save more",
         "gc" => "; the program still allocates and collects: allocating less may save more",
         "first-touch" => "; it still touches as much memory: less may save more",
+        "wait-cpu" => {
+            "; it still waits in a loop, asleep: waiting for the event itself may save more"
+        }
+        "false-sharing" | "wait-lock" => {
+            "; on one CPU nothing runs at the same time: several CPUs without this cost may save more"
+        }
         _ => "",
     }
 }
@@ -401,6 +407,25 @@ mod tests {
         let much = settled(500);
         assert!(much.saving_share > 0.49, "{much:?}");
         assert_eq!((much.how, much.high), (How::Estimate, 0.8));
+    }
+
+    #[test]
+    fn one_cpu_shows_the_least_and_withdraws_nothing() {
+        let change = Ok(Change::OneCpu);
+        let removal = Removal { what: "work on several CPUs".into(), share: 1.0, change };
+        let settled = |without| {
+            let mut report = report("false-sharing", std::slice::from_ref(&removal));
+            let proof = judge("false-sharing", &removal, &trial(9, 1000, without));
+            settle(&mut report, vec![(vec![0], proof)], 1.0);
+            assert!(report.withdrawn.is_empty());
+            report.findings.remove(0)
+        };
+        let least = settled(300);
+        assert!(least.saving_share > 0.69 && least.low > 0.69, "{least:?}");
+        assert!(least.evidence[0].starts_with("measured, at least: leaving out work on"));
+        // Two threads that share nothing take twice as long.
+        let apart = settled(2000);
+        assert_eq!((apart.how, apart.saving_share, apart.low), (How::Estimate, 0.4, 0.1));
     }
 
     #[test]

@@ -23,22 +23,41 @@ mod library;
 pub const LOADED: &str = "DEADWEIGHT_PRELOADED";
 
 /// One of the libraries.
+///
+/// A glibc before 2.34 has `dlsym` in a library of its own: `libdl.so.2` has to be preloaded, too, with all but the first
+/// two and `Yields`. Without it the dynamic linker refuses to start the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
     /// Changes nothing. The other side of a pair loads it, so that the cost of loading cancels out.
     Nothing,
     /// An allocator that does the least: the cost of `malloc` and `free` left out.
     Allocator,
+    /// Questions about paths have the answer that they had before: the cost of asking again left out.
+    Answers,
     /// Small reads and writes are collected: the cost of many small system calls left out.
-    ///
-    /// A glibc before 2.34 has `dlsym` in a library of its own: `libdl.so.2` has to be preloaded, too. Without it
-    /// the dynamic linker refuses to start the program.
     Buffers,
+    /// Files are opened without O_SYNC and O_DSYNC: writes that wait until their data is stored left out.
+    Durable,
+    /// TCP sends and acknowledges at once: waits for delayed acknowledgements left out.
+    Sockets,
+    /// Waits that only the clock ends are cut short: sleeps and time-outs left out.
+    TimeOuts,
+    /// Who yields sleeps for a moment: loops of yields left out.
+    Yields,
 }
 
 impl Library {
     /// All libraries.
-    pub const ALL: [Library; 3] = [Library::Nothing, Library::Allocator, Library::Buffers];
+    pub const ALL: [Library; 8] = [
+        Library::Nothing,
+        Library::Allocator,
+        Library::Answers,
+        Library::Buffers,
+        Library::Durable,
+        Library::Sockets,
+        Library::TimeOuts,
+        Library::Yields,
+    ];
 
     /// The shared object. It is empty on a target that the libraries are not written for: all but x86-64 Linux.
     #[must_use]
@@ -46,7 +65,12 @@ impl Library {
         match self {
             Library::Nothing => include_bytes!(concat!(env!("OUT_DIR"), "/nothing.so")),
             Library::Allocator => include_bytes!(concat!(env!("OUT_DIR"), "/allocator.so")),
+            Library::Answers => include_bytes!(concat!(env!("OUT_DIR"), "/answers.so")),
             Library::Buffers => include_bytes!(concat!(env!("OUT_DIR"), "/buffers.so")),
+            Library::Durable => include_bytes!(concat!(env!("OUT_DIR"), "/durable.so")),
+            Library::Sockets => include_bytes!(concat!(env!("OUT_DIR"), "/sockets.so")),
+            Library::TimeOuts => include_bytes!(concat!(env!("OUT_DIR"), "/time_outs.so")),
+            Library::Yields => include_bytes!(concat!(env!("OUT_DIR"), "/yields.so")),
         }
     }
 
@@ -56,7 +80,12 @@ impl Library {
         match self {
             Library::Nothing => "libdeadweight_nothing.so",
             Library::Allocator => "libdeadweight_allocator.so",
+            Library::Answers => "libdeadweight_answers.so",
             Library::Buffers => "libdeadweight_buffers.so",
+            Library::Durable => "libdeadweight_durable.so",
+            Library::Sockets => "libdeadweight_sockets.so",
+            Library::TimeOuts => "libdeadweight_time_outs.so",
+            Library::Yields => "libdeadweight_yields.so",
         }
     }
 }

@@ -44,8 +44,9 @@ pub use error::Error;
 pub use fuzz_entry::read_as_any;
 pub use launch::signals::{Interrupts, interrupted};
 pub use launch::{
-    Argument, CallFilter, CleanRun, Count, FilteredCall, Outcome, Probe, Register, Request, Stream,
-    Substitute, become_user, confine, confine_to, find, run_clean,
+    Argument, CallFilter, CleanRun, Count, FilteredCall, Outcome, Placement, Probe, Register,
+    Request, Stream, Substitute, become_user, confine, confine_to, find, group_without_quota,
+    run_clean,
 };
 pub use plan::{Capability, Checkup, Lack, Level, MachineHazard, Plan, Rung, doctor};
 pub use procfs::machine;

@@ -16,7 +16,7 @@ pub(crate) unsafe fn call(
 }
 
 /// Private zeroed memory, or null.
-#[cfg(not(library = "nothing"))]
+#[cfg(any(library = "allocator", library = "answers", library = "buffers"))]
 pub(crate) unsafe fn map(len: usize) -> *mut u8 {
     const MMAP: c_long = 9;
     const READ_WRITE: usize = 3;
@@ -25,8 +25,9 @@ pub(crate) unsafe fn map(len: usize) -> *mut u8 {
     if at < 0 { core::ptr::null_mut() } else { at as *mut u8 }
 }
 
+/// A system call of six arguments.
 #[inline(always)]
-unsafe fn call_with_six(number: c_long, arguments: [usize; 6]) -> isize {
+pub(crate) unsafe fn call_with_six(number: c_long, arguments: [usize; 6]) -> isize {
     let result: isize;
     core::arch::asm!(
         "syscall",

@@ -27,6 +27,14 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *con
     crate::allocator::start();
     #[cfg(library = "buffers")]
     crate::buffers::start();
+    #[cfg(library = "answers")]
+    crate::answers::start();
+    #[cfg(library = "durable")]
+    crate::durable::start();
+    #[cfg(library = "sockets")]
+    crate::sockets::start();
+    #[cfg(library = "time_outs")]
+    crate::time_outs::start();
 }
 
 unsafe fn find(mut environment: *const *const c_char) -> Option<*const c_char> {

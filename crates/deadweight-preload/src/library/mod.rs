@@ -9,13 +9,25 @@
 
 #[cfg(library = "allocator")]
 mod allocator;
+#[cfg(library = "answers")]
+mod answers;
 #[cfg(library = "buffers")]
 mod buffers;
 mod c;
+#[cfg(library = "durable")]
+mod durable;
 mod kernel;
 mod loaded;
-#[cfg(not(library = "nothing"))]
+#[cfg(not(any(library = "nothing", library = "allocator", library = "yields")))]
+mod real;
+#[cfg(library = "sockets")]
+mod sockets;
+#[cfg(any(library = "allocator", library = "answers", library = "buffers"))]
 mod spin;
+#[cfg(library = "time_outs")]
+mod time_outs;
+#[cfg(library = "yields")]
+mod yields;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

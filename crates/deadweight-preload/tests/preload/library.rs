@@ -62,6 +62,19 @@ fn a_library_exports_what_it_takes_the_place_of() {
     for name in ["read", "write", "lseek", "close", "fork", "vfork", "fflush", "setvbuf", "_exit"] {
         assert!(buffers.iter().any(|exported| exported == name), "{name}");
     }
+    let answers = exported(Library::Answers);
+    for name in ["stat", "statx", "access", "open", "fopen", "rename", "waitpid"] {
+        assert!(answers.iter().any(|exported| exported == name), "{name}");
+    }
+    let durable = ["__open64_2", "__open_2", "__openat64_2", "__openat_2"];
+    assert_eq!(exported(Library::Durable)[..4], durable);
+    assert_eq!(exported(Library::Yields), ["pthread_yield", "sched_yield", "thrd_yield"]);
+    let time_outs = exported(Library::TimeOuts);
+    for name in
+        ["poll", "select", "epoll_wait", "pthread_cond_timedwait", "clock_gettime", "syscall"]
+    {
+        assert!(time_outs.iter().any(|exported| exported == name), "{name}");
+    }
     let other = |name: &&String| name.contains("deadweight") || name.contains("rust");
     assert_eq!(buffers.iter().find(other), None);
 }

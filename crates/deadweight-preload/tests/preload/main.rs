@@ -11,3 +11,4 @@ mod buffers;
 mod harness;
 mod library;
 mod programs;
+mod waits;

@@ -11,7 +11,7 @@ fn with_each(name: &str, needs: &[&str], command: &[&str], input: &[u8]) {
             return;
         }
     }
-    for library in [Library::Allocator, Library::Buffers] {
+    for library in Library::ALL.into_iter().filter(|library| *library != Library::Nothing) {
         let folder = new_folder(&format!("program_{name}_{library:?}"));
         for streams in [Streams::Files, Streams::Pipes, Streams::OnePipe] {
             same(library, command, &folder, input, streams);

@@ -15,6 +15,7 @@ pub(crate) mod descriptor_limit;
 mod environment;
 mod lost_cpu_time;
 mod outcome;
+mod placement;
 mod refusal;
 mod request;
 pub(crate) mod signals;
@@ -34,6 +35,7 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Usage};
 pub(crate) use lost_cpu_time::LostCpuTime;
 pub use outcome::Outcome;
+pub use placement::{Placement, group_without_quota};
 use refusal::RequestedProgram;
 pub use request::{Argument, Count, Probe, Register, Request, Stream};
 use signals::{Guard, Inherited, was_closed};
@@ -93,6 +95,7 @@ struct Child {
     dir: Option<CString>,
     substitute: Option<Prepared>,
     filter: Option<call_filter::Prepared>,
+    placement: placement::Prepared,
     candidates: Vec<*const libc::c_char>,
     argv: Vec<*const libc::c_char>,
     /// None for the recorder's own.
@@ -125,6 +128,7 @@ const NOWHERE: i32 = -2;
 const AT_SUBSTITUTE: i32 = -3;
 const AT_BARRIER: i32 = -4;
 const AT_FILTER: i32 = -5;
+const AT_PLACEMENT: i32 = -6;
 
 impl ChildMessage {
     fn read(from: &mut File) -> Option<Self> {
@@ -271,6 +275,7 @@ impl Child {
             dir,
             substitute,
             filter: request.filter.as_ref().map(CallFilter::prepare),
+            placement: request.placement.prepare()?,
             candidates: candidates.iter().map(|c| c.as_ptr()).collect(),
             argv: pointers(&argv),
             environment: environment.as_deref().map(pointers),
@@ -316,6 +321,9 @@ impl Child {
                 && let Err(errno) = filter.install()
             {
                 self.fail(errno, AT_FILTER);
+            }
+            if let Err(errno) = self.placement.put() {
+                self.fail(errno, AT_PLACEMENT);
             }
             if let StartWhen::Released { .. } = self.go {
                 self.send(libc::getpid(), AT_BARRIER);

@@ -1,6 +1,6 @@
 //! Explains why a program could not be started.
 
-use super::{AT_DIRECTORY, AT_FILTER, AT_SUBSTITUTE, ChildMessage};
+use super::{AT_DIRECTORY, AT_FILTER, AT_PLACEMENT, AT_SUBSTITUTE, ChildMessage};
 use crate::error::Error;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -27,6 +27,10 @@ impl RequestedProgram {
         }
         if at == AT_FILTER {
             let what = "cannot make system calls of the program succeed without happening".into();
+            return Error::System { what, source };
+        }
+        if at == AT_PLACEMENT {
+            let what = "cannot run the program at another place".into();
             return Error::System { what, source };
         }
         if at == AT_DIRECTORY {

@@ -1,6 +1,6 @@
 //! The request: what to run and what to record. `launch` runs it.
 
-use super::{CallFilter, Substitute};
+use super::{CallFilter, Placement, Substitute};
 use deadweight_trace::probe::ProbeKind;
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,6 +30,8 @@ pub struct Request {
     pub substitute: Option<Substitute>,
     /// System calls that succeed without happening.
     pub filter: Option<CallFilter>,
+    /// Where it runs, if not where the recorder does.
+    pub placement: Placement,
     /// Variables of its environment that differ from the recorder's: name and value.
     pub environment: Vec<(OsString, OsString)>,
     /// A run without tracing is killed after this time.

@@ -65,15 +65,24 @@ pub(crate) fn throttled_in(stat: &str) -> u64 {
 
 /// The smallest CPU quota that applies, in CPUs; none without one.
 pub(crate) fn cpu_quota() -> Option<f64> {
-    let quota = |level: &PathBuf| {
-        let read = |name| fs::read_to_string(level.join(name)).ok();
-        if let Some(max) = read("cpu.max") {
-            return quota_in(&max);
-        }
-        let (quota, period) = (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?);
-        quota_in(&format!("{} {}", quota.trim(), period.trim()))
-    };
-    levels("cpu").iter().filter_map(quota).min_by(f64::total_cmp)
+    levels("cpu").iter().filter_map(|level| quota_at(level)).min_by(f64::total_cmp)
+}
+
+/// The CPU quota of one level, in CPUs.
+fn quota_at(level: &Path) -> Option<f64> {
+    let read = |name| fs::read_to_string(level.join(name)).ok();
+    if let Some(max) = read("cpu.max") {
+        return quota_in(&max);
+    }
+    let (quota, period) = (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?);
+    quota_in(&format!("{} {}", quota.trim(), period.trim()))
+}
+
+/// The topmost visible cgroup with the CPU controller, if levels below it have a quota and it has none.
+pub(crate) fn topmost_without_quota() -> Option<PathBuf> {
+    let holds = |level: &PathBuf| level.join("cgroup.procs").exists();
+    let top = levels("cpu").into_iter().rfind(holds)?;
+    (quota_at(&top).is_none() && cpu_quota().is_some()).then_some(top)
 }
 
 /// CPUs, from a quota and its period as the kernel writes them (`max 100000`, `-1 100000`).

@@ -135,6 +135,10 @@ pub enum Means {
     Environment,
     /// A library loaded before the others, with other versions of some functions.
     Library,
+    /// One CPU for all threads.
+    OneCpu,
+    /// A cgroup without a CPU quota.
+    NoQuota,
 }
 
 /// The outcome of a removal.
@@ -174,6 +178,10 @@ pub enum Change {
     Environment(Vec<(String, String)>),
     /// This library is loaded first.
     Library(Preloaded),
+    /// All threads run on one CPU.
+    OneCpu,
+    /// It runs in a cgroup that has no CPU quota.
+    NoQuota,
 }
 
 /// As the value of a variable: half of the memory that is available when the program runs, in bytes.
@@ -193,8 +201,18 @@ pub struct SkippedCall {
 pub enum Preloaded {
     /// Allocates as fast as can be, and never gives memory back.
     Allocator,
+    /// Answers questions about paths as before.
+    Answers,
     /// Collects small reads and writes in buffers.
     Buffers,
+    /// Opens files without O_SYNC and O_DSYNC.
+    Durable,
+    /// Sends and acknowledges TCP at once.
+    Sockets,
+    /// Cuts waits short that only the clock ends.
+    TimeOuts,
+    /// Sleeps for a moment at each yield.
+    Yields,
 }
 
 impl Change {
@@ -206,6 +224,8 @@ impl Change {
             Self::SkippedCalls(_) => Means::SkippedCalls,
             Self::Environment(_) => Means::Environment,
             Self::Library(_) => Means::Library,
+            Self::OneCpu => Means::OneCpu,
+            Self::NoQuota => Means::NoQuota,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of `--prove`: the saving of needless code is measured, findings about needed code are withdrawn, and
 //! no file is left behind.
 
+use crate::group::Group;
 use crate::program;
 use crate::truth::{Truth, leave};
 use deadweight_report::report::{Finding, How, Outcome, Report};
@@ -113,11 +114,97 @@ fn sleeps_are_skipped_and_waits_for_events_are_not() {
             sleeps.clone().all(|f| f.how == How::Measured) && (0.7..=1.0).contains(&saved)
         })
         .check();
+}
+
+#[test]
+fn waits_until_a_time_out_are_cut_short() {
     Truth::of("@poll_loop 50 5")
         .with(&["--prove"])
-        .expect("a poll of a pipe is not skipped".into(), |r| {
-            tried(r, "wait-sleep", "it cannot be left out here: it waits in calls whose results")
+        .expect("its polls are measured".into(), |r| measured(r, "wait-sleep", 0.7..=1.0))
+        .check();
+    // The fast form notifies the condition: 49 ms instead of 404.
+    Truth::of("@looks_again 20")
+        .with(&["--prove"])
+        .expect("its time-outs are measured".into(), |r| measured(r, "wait-sleep", 0.6..=0.9))
+        .check();
+    Truth::of("@needs_time_out")
+        .with(&["--prove"])
+        .expect("its time-outs are needed, and remain a finding".into(), |r| {
+            tried(r, "wait-sleep", "not proved by leaving out the waits until a time-out")
+                && of(r, "wait-sleep").is_some_and(|f| f.how != How::Measured)
         })
+        .check();
+}
+
+#[test]
+fn writes_need_not_wait_for_the_disk() {
+    let rows = program::scratch_folder().join("durable.rows");
+    Truth::of(&format!("@durable_rows {} 300", rows.display()))
+        .with(&["--prove"])
+        .expect("its durable writes are measured".into(), |r| {
+            measured(r, "wait-disk", 0.5..=1.0)
+                && of(r, "wait-disk").is_some_and(|f| f.proofs[0].text.contains("O_DSYNC"))
+        })
+        .check();
+}
+
+#[test]
+fn questions_are_asked_once() {
+    Truth::of("@recheck /etc/passwd 300000")
+        .with(&["--prove"])
+        .expect("its questions are measured".into(), |r| {
+            measured(r, "repeated-syscalls", 0.5..=1.0)
+        })
+        .check();
+}
+
+#[test]
+fn messages_are_sent_at_once() {
+    Truth::of("@sent_in_parts")
+        .with(&["--prove"])
+        .expect("its stalls are measured".into(), |r| measured(r, "network-turns", 0.9..=1.0))
+        .check();
+}
+
+#[test]
+fn loops_of_yields_sleep() {
+    Truth::of("@yields 8 100")
+        .with(&["--prove=wait-cpu"])
+        .expect("what its yields cost at least is tried, with the same sum".into(), |r| {
+            tried(r, "wait-cpu", "measured, at least: leaving out yields in a loop")
+                || tried(r, "wait-cpu", "no saving shown by leaving out yields in a loop")
+        })
+        .check();
+}
+
+#[test]
+fn threads_on_one_cpu_share_no_line() {
+    Truth::of("@neighbours")
+        .with(&["--prove=false-sharing"])
+        .expect("what sharing costs at least is tried, and withdraws nothing".into(), |r| {
+            let at_least = "measured, at least: leaving out work on several CPUs at once";
+            let nothing = "no saving shown by leaving out work on several CPUs at once";
+            tried(r, "false-sharing", at_least) || tried(r, "false-sharing", nothing)
+        })
+        .check();
+    // Four threads that take turns at a lock gain nothing from several CPUs, and lose little.
+    Truth::of("@contended 3000 20000")
+        .with(&["--prove=wait-lock"])
+        .expect("its lock is no large cost of several CPUs".into(), |r| {
+            of(r, "wait-lock").is_some_and(|f| f.how == How::Estimate && f.low < 0.6)
+        })
+        .check();
+}
+
+#[test]
+fn a_program_without_its_quota_runs_on() {
+    let first = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "30000")];
+    let quota = Group::new("cpu", &first, &[("cpu.max", "30000 100000")]);
+    let group = quota.as_ref().map(Group::processes).map_err(Clone::clone);
+    Truth::of("@word_count 200000")
+        .in_group(group)
+        .with(&["--prove"])
+        .expect("its quota is measured".into(), |r| measured(r, "throttled", 0.3..=0.95))
         .check();
 }
 
@@ -180,10 +267,10 @@ fn an_allocator_and_buffers_are_loaded_first() {
 
 #[test]
 fn what_cannot_be_left_out_has_an_upper_bound() {
-    Truth::of("@recheck /etc/passwd 100000")
+    Truth::of("@default_hasher")
         .with(&["--prove"])
         .expect("at most".into(), |r| {
-            tried(r, "repeated-syscalls", "it cannot be left out here: the program uses the calls")
+            tried(r, "hashing", "it cannot be left out here: the program uses the result")
         })
         .check();
 }

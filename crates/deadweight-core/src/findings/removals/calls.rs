@@ -22,7 +22,7 @@ const SLEEPS: [SkippedCall; 6] = [
     SkippedCall { name: "select", only: Some((0, 0)) },
 ];
 /// A smaller part of a finding proves little about the rest.
-const SMALL: f64 = 0.1;
+pub(super) const SMALL: f64 = 0.1;
 
 /// The syncs that a process waits for.
 pub(super) fn syncs(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
@@ -41,7 +41,19 @@ pub(super) fn syncs(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Remov
     // All of them: a sync that is left writes what the skipped ones did not.
     let calls = SYNCS.iter().map(|name| SkippedCall { name, only: None }).collect();
     let what = format!("the syncs ({})", words.join(", "));
-    vec![Removal { what, share: 1.0, change: Ok(Change::SkippedCalls(calls)) }]
+    let share = sync_share(found, process).unwrap_or(1.0);
+    vec![Removal { what, share, change: Ok(Change::SkippedCalls(calls)) }]
+}
+
+/// The share of syncs in the time of a process's calls that wait until data is stored; none without such calls.
+pub(super) fn sync_share(found: &Inspection<'_, '_>, process: ProcessId) -> Option<f64> {
+    let (mut syncs, mut all) = (Ns::ZERO, Ns::ZERO);
+    for (_, group) in found.facts.call_groups.of_process(process) {
+        let sync = SYNCS.contains(&group.name);
+        syncs += if sync { group.time } else { Ns::ZERO };
+        all += if sync || group.durable { group.time } else { Ns::ZERO };
+    }
+    (all > Ns::ZERO).then(|| syncs.share_of(all))
 }
 
 /// The sleeps of a process: those that nothing but the clock ends.

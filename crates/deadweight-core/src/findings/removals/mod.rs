@@ -7,12 +7,14 @@
 //! One file for each means.
 
 mod calls;
+mod libraries;
 mod patches;
 mod settings;
 
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use deadweight_report::report::{Change, Preloaded, Removal};
+use libraries::library;
 
 /// The removals for a finding of `class` in `process`.
 pub(crate) fn removals(
@@ -24,8 +26,21 @@ pub(crate) fn removals(
         "zeroing" => patches::zeroing(found, process),
         "atomics" => patches::atomics(found, process),
         "bounds-checks" => patches::bounds_checks(found, process),
-        "wait-disk" => calls::syncs(found, process),
-        "wait-sleep" => calls::sleeps(found, process),
+        "wait-disk" => {
+            let durable = libraries::durable(found, process);
+            calls::syncs(found, process).into_iter().chain(durable).collect()
+        }
+        "wait-sleep" => {
+            let over = libraries::time_outs(found, process);
+            calls::sleeps(found, process).into_iter().chain(over).collect()
+        }
+        "wait-cpu" => libraries::yields(found, process),
+        "repeated-syscalls" => libraries::questions(found, process),
+        "false-sharing" | "wait-lock" => {
+            vec![placed("work on several CPUs at once", Change::OneCpu)]
+        }
+        "throttled" => vec![placed("the CPU quota", Change::NoQuota)],
+        "network-turns" => vec![library("waits for delayed acknowledgements", Preloaded::Sockets)],
         "gc" => settings::collections(found, process),
         "memory-churn" => settings::kept_memory(found, process),
         "first-touch" => settings::huge_pages(found, process, "most page faults"),
@@ -43,8 +58,9 @@ pub(crate) fn removals(
     }
 }
 
-fn library(what: &str, library: Preloaded) -> Removal {
-    Removal { what: what.to_owned(), share: 1.0, change: Ok(Change::Library(library)) }
+/// A removal by running elsewhere.
+fn placed(what: &str, change: Change) -> Removal {
+    Removal { what: what.to_owned(), share: 1.0, change: Ok(change) }
 }
 
 /// Why costs of this class cannot be left out.
@@ -53,18 +69,14 @@ fn why_not(class: &str) -> &'static str {
         "buffer-copies" | "struct-copies" => "the program uses the copy's result",
         "missed-inlining" | "unoptimised-build" => "only another build shows it",
         "exceptions" | "hashing" | "rescans" | "text-conversion" => "the program uses the result",
-        "cache-misses" | "branch-misses" | "false-sharing" => {
-            "only another order or layout shows it"
-        }
+        "cache-misses" | "branch-misses" => "only another order or layout shows it",
         "slow-instructions" => "the program uses the result",
         "repeated-syscalls" => "the program uses the calls' results",
-        "throttled" => "the quota is not the program's to change",
         "busy-waiting" => "the program needs what it waits for",
         "thread-churn" | "imbalance" => "the program needs the threads' work",
         "start-up" => "the program does not run without it",
-        "network-turns" | "wait-child" | "wait-input" => "the program needs what it waits for",
+        "wait-child" | "wait-input" => "the program needs what it waits for",
         "wait-cpu" => "the CPU does other work meanwhile",
-        "wait-lock" => "without the lock the program is another one",
         "wait-output" => "the reader needs its time",
         "wait-disk" | "wait-sleep" => "it waits in calls whose results it needs",
         "gc" | "memory-churn" | "first-touch" | "small-pages" => {
@@ -96,6 +108,7 @@ mod tests {
                     Ok(Change::Environment(variables)) => variables[0].0.clone(),
                     Ok(Change::Library(library)) => format!("{library:?}"),
                     Ok(Change::Patches(..)) => "patches".to_owned(),
+                    Ok(other) => format!("{other:?}"),
                     Err(why) => why.clone(),
                 };
                 said += &format!("{}: {} ({change})\n", finding.class, removal.what);
@@ -129,11 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_an_event_with_a_time_out_is_refused() {
+    fn a_wait_until_a_time_out_is_found_to_be_cut_short_but_of_go_it_is_refused() {
+        let polls = waits("poll 4096 1 5 : do_sys_poll from look <- main (a.c:4)");
+        expect![[r#"
+            wait-sleep: the waits until a time-out, and sleeps (TimeOuts)
+        "#]]
+        .assert_eq(&left_out(&polls));
+        let image = "image app path /tmp/app language Go\ntask 1 app\n0 on\n0 exec /tmp/app";
         expect![[r#"
             wait-sleep: it (it waits in calls whose results it needs)
         "#]]
-        .assert_eq(&left_out(&waits("poll 4096 1 5 : do_sys_poll from look <- main (a.c:4)")));
+        .assert_eq(&left_out(&polls.replace("task 1 app\n0 on", image)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::progress::Progress;
 use crate::cli::{Ignore, Runs};
 use crate::failure::Failure;
 use deadweight_core::{CleanRun, RunCounters};
-use deadweight_record::{CallFilter, Count, Request, Substitute, run_clean};
+use deadweight_record::{CallFilter, Count, Placement, Request, Substitute, run_clean};
 use deadweight_report::report::Hazard;
 use deadweight_trace::{Exit, Trace};
 use std::ffi::OsString;
@@ -55,6 +55,8 @@ pub struct RunChanges {
     pub substitute: Option<Substitute>,
     /// System calls that succeed without happening.
     pub filter: Option<CallFilter>,
+    /// Where it runs.
+    pub placement: Placement,
     /// Variables of the environment: name and value.
     pub environment: Vec<(OsString, OsString)>,
     /// How long it may take.
@@ -296,9 +298,16 @@ impl<'w> Series<'w> {
         let first = self.runs == 0 && self.first_inherits;
         self.runs += 1;
         let RunOptions { argv, changes, .. } = self.options.clone();
-        let RunChanges { substitute, filter, environment, limit } = changes;
-        let mut request =
-            Request { argv, substitute, filter, environment, limit, ..Request::default() };
+        let RunChanges { substitute, filter, placement, environment, limit } = changes;
+        let mut request = Request {
+            argv,
+            substitute,
+            filter,
+            placement,
+            environment,
+            limit,
+            ..Request::default()
+        };
         let mut draining = None;
         // The first run moves the position in the user's file as it would without us.
         if !first || matches!(*self.input, Input::Spooled { .. }) {

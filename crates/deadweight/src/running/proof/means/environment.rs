@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 pub(super) const ABOUT: About = About {
     means: Means::Environment,
-    classes: &["first-touch", "gc", "memory-churn"],
+    classes: &["first-touch", "gc", "memory-churn", "small-pages"],
     how: "a variable that the language's runtime or glibc obeys: GOGC=400 with a memory limit, GC_FREE_SPACE_DIVISOR, GLIBC_TUNABLES",
     besides: "memory, and with it page faults and the cache; child processes get the variable too",
     noticed: "output, exit status, CPU time, largest memory; a variable that is not obeyed saves nothing, which withdraws nothing",

@@ -9,11 +9,22 @@ use std::path::Path;
 
 pub(super) const ABOUT: About = About {
     means: Means::Library,
-    classes: &["allocation", "tiny-reads", "tiny-writes"],
-    how: "LD_PRELOAD of a small library: an allocator that never gives memory back, or buffers for small reads and writes; the \
-          other side loads an empty one",
-    besides: "where memory lies, and when small writes reach their file; not for static programs, Go's, and calls inside the C library",
-    noticed: "output, exit status, memory; a program that does not load it is not judged",
+    classes: &[
+        "allocation",
+        "network-turns",
+        "repeated-syscalls",
+        "tiny-reads",
+        "tiny-writes",
+        "wait-cpu",
+        "wait-disk",
+        "wait-sleep",
+    ],
+    how: "LD_PRELOAD of a small library: an allocator that never gives memory back, buffers for small reads and writes, the first answer for each later stat or access of the same path, TCP_NODELAY \
+          and TCP_QUICKACK, short sleeps in place of sched_yield, files opened without O_SYNC, or waits whose \
+          time-out comes at once, with clocks that run ahead by as much; the other side loads an empty one",
+    besides: "where memory lies, when writes reach their file and whether they are durable, which clocks and changes of files a program sees; not for \
+              static programs, Go's, and calls inside the C library",
+    noticed: "output, exit status, CPU time, memory; a program that does not load it is not judged",
 };
 
 const PRELOAD: &str = "LD_PRELOAD";
@@ -26,7 +37,12 @@ pub(super) fn sides(
 ) -> Result<Sides, String> {
     let library = match library {
         Preloaded::Allocator => Library::Allocator,
+        Preloaded::Answers => Library::Answers,
         Preloaded::Buffers => Library::Buffers,
+        Preloaded::Durable => Library::Durable,
+        Preloaded::Sockets => Library::Sockets,
+        Preloaded::TimeOuts => Library::TimeOuts,
+        Preloaded::Yields => Library::Yields,
     };
     if library.bytes().is_empty() {
         return Err("there is no such library for this processor".into());

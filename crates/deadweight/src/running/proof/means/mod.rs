@@ -10,12 +10,13 @@ mod environment;
 mod folder;
 mod library;
 mod patched_copy;
+mod placement;
 mod skipped_calls;
 
 pub use folder::Folder;
 
 use crate::running::series::RunOptions;
-use deadweight_report::report::{Change, Means};
+use deadweight_report::report::{Change, Means, Preloaded};
 use std::path::PathBuf;
 
 /// What a means does, in words.
@@ -34,8 +35,14 @@ pub struct About {
 }
 
 /// All means.
-pub const ALL: [About; 4] =
-    [patched_copy::ABOUT, skipped_calls::ABOUT, environment::ABOUT, library::ABOUT];
+pub const ALL: [About; 6] = [
+    patched_copy::ABOUT,
+    skipped_calls::ABOUT,
+    environment::ABOUT,
+    library::ABOUT,
+    placement::ONE_CPU,
+    placement::NO_QUOTA,
+];
 
 /// The two sides of a pair.
 #[derive(Clone, Debug)]
@@ -60,6 +67,8 @@ pub fn sides(change: &Change, options: &RunOptions, folder: &Folder) -> Result<S
         Change::SkippedCalls(calls) => Ok(skipped_calls::sides(calls, options)),
         Change::Environment(variables) => Ok(environment::sides(variables, options)),
         Change::Library(library) => library::sides(*library, options, folder),
+        Change::OneCpu => Ok(placement::one_cpu(options)),
+        Change::NoQuota => placement::no_quota(options),
     }
 }
 
@@ -73,6 +82,8 @@ pub fn described() -> String {
             Means::SkippedCalls => "Skipped system calls",
             Means::Environment => "Variables of the environment",
             Means::Library => "A library loaded first",
+            Means::OneCpu => "One CPU",
+            Means::NoQuota => "No quota",
         };
         let About { classes, how, besides, noticed, .. } = about;
         text += &format!(
@@ -90,6 +101,7 @@ pub fn warning(change: &Change) -> Option<&'static str> {
         Change::SkippedCalls(calls) if calls.iter().any(|call| call.name == "fsync") => {
             Some(skipped_calls::DURABILITY)
         }
+        Change::Library(Preloaded::Durable) => Some(skipped_calls::DURABILITY),
         _ => None,
     }
 }
