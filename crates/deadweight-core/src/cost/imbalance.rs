@@ -61,6 +61,10 @@ const PAUSES: f64 = 0.3;
 const WAITS: f64 = 0.2;
 /// The longest works so many times as long as the mean, at least.
 const UNEVEN: f64 = 1.2;
+/// A thread's function may pass its work on to another one, as closures do.
+const PASSED_ON: usize = 2;
+/// Work of pieces has this part of its samples in functions below.
+const PIECES: f64 = 0.2;
 /// So many lines that threads began with are shown.
 const STARTS: usize = 2;
 /// Larger teams are divided by the kernel's scheduler too.
@@ -160,6 +164,16 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
     }
     let worst = teams.iter().max_by_key(|team| team.saved)?;
     let members: Vec<TaskId> = teams.iter().flat_map(|team| team.members.clone()).collect();
+    let mut evidence = vec![match teams.len() {
+        1 => "they have the same start function, began together and worked all the time".into(),
+        many => format!("{many} such teams, one after the other"),
+    }];
+    let pieces = is_of_pieces(facts, &members);
+    if !pieces {
+        evidence.push(
+            "if each part is one chain of steps, it cannot be divided: that saves nothing".into(),
+        );
+    }
     Some(Draft {
         class: CLASS.id,
         moves: false,
@@ -177,13 +191,10 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
         ),
         amount: saved,
         saving: saved,
-        range: (saved.part(0.5), saved + saved.part(0.1)),
+        range: (if pieces { saved.part(0.5) } else { Ns::ZERO }, saved + saved.part(0.1)),
         how: How::Estimate,
         sites: places(found, &members),
-        evidence: vec![match teams.len() {
-            1 => "they have the same start function, began together and worked all the time".into(),
-            many => format!("{many} such teams, one after the other"),
-        }],
+        evidence,
         remedy: remedy(&facts.processes.get(process).language).into(),
     })
 }
@@ -220,6 +231,16 @@ fn in_phases(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         )],
         remedy: remedy(&facts.processes.get(process).language).into(),
     })
+}
+
+/// Whether the samples of these threads show that their work has pieces: calls below the function that each began with
+/// and the one which that passes it to.
+fn is_of_pieces(facts: &Facts<'_>, members: &[TaskId]) -> bool {
+    let samples = members.iter().flat_map(|id| &facts.timeline.task(*id).samples);
+    let depths: Vec<usize> =
+        samples.map(|sample| own_frames(facts.symbols(), sample.stack).len()).collect();
+    let deep = depths.iter().filter(|depth| **depth > PASSED_ON).count();
+    deep as f64 >= depths.len() as f64 * PIECES
 }
 
 /// Where these threads were started; if those stacks were not taken, the lines of the program's function that each

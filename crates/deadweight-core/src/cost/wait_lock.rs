@@ -16,7 +16,7 @@
 //! A condition variable used as a work queue, an idle pool, a join, Go's idle threads: they sleep
 //! on futexes too, but they wait for work and not for a lock. A holder that was put aside without a
 //! CPU: the others wait for the scheduler, and the work under the lock may be short. That time is
-//! left out.
+//! left out. What is made once, while the others that need it wait.
 //!
 //! # What to do
 //! Do the long part outside the lock, and take the lock again to store the result. Or split the
@@ -68,7 +68,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     for wait in &found.facts.locks.waits {
         locks.entry((wait.process, wait.word)).or_default().push(*wait);
     }
-    locks.retain(|_, waits| is_possible(waits));
+    locks.retain(|_, waits| is_possible(waits) && was_held_again(waits));
     let mut drafts: Vec<Draft> =
         locks.into_iter().map(|((process, _), waits)| draft(found, process, &waits)).collect();
     drafts.extend(storm::drafts(found));
@@ -82,6 +82,13 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         new
     });
     drafts
+}
+
+/// Whether tasks waited for the lock at several times: what is made once is waited for once, by all that need it, and
+/// making it without the lock would save nothing.
+fn was_held_again(waits: &[LockWait]) -> bool {
+    let first = waits.iter().map(|wait| wait.end).min().unwrap_or_default();
+    waits.iter().any(|wait| wait.start > first)
 }
 
 /// Whether no task or goroutine waited twice at a time: a larger sum is a wrong match of waits and releases.
@@ -298,8 +305,13 @@ mod tests {
 
     /// Two workers alternate: one works 900 ns with the lock of `function` held, the other waits.
     fn workers(function: &str, value: u64) -> String {
+        taking(function, value, 40)
+    }
+
+    /// The same so many times.
+    fn taking(function: &str, value: u64, times: u64) -> String {
         let [mut one, mut two] = [String::new(), String::new()];
-        for i in 0..40 {
+        for i in 0..times {
             let at = 1000 + i * 1000;
             let (waits, holds) =
                 if i % 2 == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
@@ -339,6 +351,12 @@ mod tests {
         expect![[r#"
             wait-lock 35 % (18..70) @ get:38: Tasks of tiles waited 40 times for one lock, while its holder worked, mostly in render.
         "#]].assert_eq(&found(&workers("pthread_mutex_lock", 2)));
+    }
+
+    #[test]
+    fn what_is_made_once_under_a_lock_is_refused() {
+        assert_eq!(found(&taking("pthread_mutex_lock", 2, 1)), "");
+        assert!(found(&taking("pthread_mutex_lock", 2, 12)).contains("wait-lock"));
     }
 
     #[test]
