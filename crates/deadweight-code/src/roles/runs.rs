@@ -23,6 +23,8 @@ const LEAST_REST: u32 = 8;
 const PADDING: i64 = 8;
 /// How far before a call its arguments are searched.
 const LOOK_BACK: usize = 12;
+/// Shorter copies are no block with an aligned start; smaller constants round a length up.
+const ALIGNED: u32 = 64;
 /// How far other uses of a copied register are searched.
 const LOOK_AHEAD: usize = 32;
 
@@ -199,8 +201,32 @@ impl Scan<'_, '_> {
             Some(Value::Constant(count)) => {
                 u32::try_from(count).unwrap_or(0).saturating_mul(instruction.width())
             }
-            _ => 0,
+            _ => self.aligned_bytes(instruction).unwrap_or(0),
         }
+    }
+
+    /// The bytes that a block instruction moves behind an aligned start, if they are a constant: GCC stores the first and
+    /// the last word by themselves, and computes the count as (constant + address - aligned address) / word.
+    fn aligned_bytes(&self, instruction: &Instruction) -> Option<u32> {
+        let mut count = self.body.convention.block.map(|[.., count]| count)?;
+        let at = self.body.at(instruction.addr)?;
+        let before = self.body.instructions[..at].iter().rev().take(LOOK_BACK);
+        let mut divided = false;
+        for i in before.take_while(|i| !i.ends_block()) {
+            if !i.writes.has(count) {
+                continue;
+            }
+            match (i.kind, i.data[1]) {
+                (Kind::Move, Some(from)) if !divided => count = from,
+                (Kind::Compute, None) if !divided && i.memory.is_none() => divided = true,
+                (Kind::Advance(bytes), _) if divided => {
+                    let whole = bytes % i64::from(instruction.width()) == 0;
+                    return u32::try_from(bytes).ok().filter(|n| whole && *n >= ALIGNED);
+                }
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// Records loads, stores with their values, and uses of loaded values.

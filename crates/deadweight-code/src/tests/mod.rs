@@ -3,6 +3,7 @@
 
 mod aarch64;
 mod accumulators;
+mod blocks;
 mod go;
 mod laws;
 mod native;

@@ -73,29 +73,6 @@ fn four_registers_worth_is_no_copy_run() {
     assert_eq!(FOUR_REGISTERS_WORTH_IS_NO_COPY_RUN.roles(), ["epilogue"]);
 }
 
-// struct huge { char v[2048]; };
-// void pass(struct huge *h) { eat(*h); }
-const A_STRUCT_PASSED_BY_VALUE: Fixture = Fixture {
-    addr: 0x1280,
-    code: "4881ec080800004889feb9000100004889e7f348a5e896fdffff4881c408080000c3",
-    names: &[(0x1030, "eat@plt")],
-    ..C
-};
-
-#[test]
-fn a_struct_passed_by_value() {
-    A_STRUCT_PASSED_BY_VALUE.check(&expect![[r#"
-        0   sub rsp, 808h                          prologue
-        7   mov rsi, rdi
-        a   mov ecx, 100h
-        f   mov rdi, rsp
-        12  rep movsq [rdi], [rsi]                 copy 2048, unknown to frame
-        15  call eat@plt                           call
-        1a  add rsp, 808h                          epilogue
-        21  ret                                    epilogue
-    "#]]);
-}
-
 // void cleared(struct big *b) { memset(b, 0, sizeof *b); b->v[0] = 1; }
 const A_BLOCK_ZEROED: Fixture = Fixture {
     addr: 0x11a0,

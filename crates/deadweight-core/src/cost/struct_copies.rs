@@ -79,6 +79,7 @@ fn moved(sample: &UserSample<'_>) -> Option<Run> {
     let inside = sample.own == Some(sample.waited.at);
     let role = match sample.own_role() {
         role if inside || sample.symbol_role() == Some(SymbolRole::Copy) => role,
+        _ if sample.in_own_instance() => sample.waited.role,
         _ => return None,
     };
     match role {
@@ -175,7 +176,7 @@ fn called(found: &Inspection<'_, '_>, share: &Share) -> f64 {
     let from_memory_to_memory = |site: &CallSite| {
         let Some(stack) = site.stack() else { return false };
         let sample = found.facts.sample(stack);
-        sample.symbol_role() == Some(SymbolRole::Copy)
+        (sample.symbol_role() == Some(SymbolRole::Copy) || sample.in_own_instance())
             && moved(&sample).is_some_and(|run| ![run.from, run.to].contains(&Place::Frame))
     };
     let called = share.places.iter().filter(|(site, _)| from_memory_to_memory(site));
@@ -276,7 +277,8 @@ fn remedy(language: &str) -> &'static str {
     match language {
         "C++" => {
             "Take the value by const reference (const T &x), loop with const auto &x, return a \
-             reference, or std::move what owns its memory."
+             reference, or std::move what owns its memory. Sort or swap indices or pointers instead of \
+             large values."
         }
         "C" => "Take a pointer (const struct T *x) and use x->field; return through a pointer.",
         "Rust" => {
@@ -352,6 +354,17 @@ mod tests {
         "#]].assert_eq(&found(&text));
         let asked_for = with_source(&text, "a.c", 7, "memcpy(&local, h, sizeof local);");
         assert!(asked_for.findings.is_empty(), "{:?}", asked_for.findings);
+    }
+
+    #[test]
+    fn generic_code_of_a_library_copies_the_programs_values() {
+        let copied = |function: &str| {
+            let stack = format!("{function} @0x1295 <- by_price (a.cpp:7) <- main (a.cpp:20)");
+            found(&coded("C++", PASS, &[(70, &stack), (30, "main (a.cpp:20)")]))
+        };
+        let found = copied("pass (/usr/include/c++/12/bits/move.h:204)");
+        assert!(found.starts_with("struct-copies") && found.contains("@ by_price:7"), "{found}");
+        assert_eq!(copied("pass (/usr/include/string.h:20)"), "", "no generic code");
     }
 
     #[test]

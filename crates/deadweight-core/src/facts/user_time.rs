@@ -5,7 +5,7 @@
 //! address is classified once, so that a million samples take a million look-ups. `cost` decides what is a
 //! cost, `attribute` charges it.
 
-use crate::facts::call_site::{CallSite, image_language, is_own};
+use crate::facts::call_site::{CallSite, image_language, is_generic_code, is_own};
 use deadweight_code::Role;
 use deadweight_code::machine_code::{MachineCode, SmallCallee, Waited};
 use deadweight_code::symbol_role::{self, SymbolRole};
@@ -132,6 +132,15 @@ impl<'s> UserSample<'s> {
             Some(own) => self.machine.role_at(own),
             None => Role::Work,
         }
+    }
+
+    /// Whether it was taken in generic library code that was compiled for the program's own types: std::sort of its
+    /// structs, for example.
+    pub(crate) fn in_own_instance(&self) -> bool {
+        let Some((location, frame)) = self.frames().next().filter(|_| self.own.is_some()) else {
+            return false;
+        };
+        is_generic_code(self.symbols, location, frame)
     }
 
     /// The role of the call of its innermost function.

@@ -309,6 +309,14 @@ pub fn is_library_code(function: &str, file: &str) -> bool {
     is_library_file(file) || is_library_function(function, file) || is_entry_name(function)
 }
 
+/// Whether a frame is generic code of a C++ or Rust library that is compiled into each program that uses it.
+pub(crate) fn is_generic_code(symbols: &Symbols, location: &Location, frame: &SourceFrame) -> bool {
+    let file = symbols.name(frame.file);
+    let generic = ["/include/c++/", "/library/core/src/", "/library/alloc/src/"];
+    !is_system_image(image_path(symbols, location))
+        && generic.iter().any(|part| file.contains(part))
+}
+
 /// Shared libraries of the system, the kernel and the vdso.
 pub(crate) fn is_system_image(path: &str) -> bool {
     if path.starts_with('[') {
