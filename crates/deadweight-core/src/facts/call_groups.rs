@@ -7,6 +7,7 @@ use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::churn::Churn;
 use crate::facts::durable::DurableFiles;
 use crate::facts::mergeable::{Mergeable, Moved, Transfer};
+use crate::facts::path_sample::PathSample;
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::{Call, Timeline};
@@ -109,8 +110,8 @@ pub(crate) struct CallGroup {
     pub(crate) calls: u64,
     /// How many of them the kernel counted together: what their descriptors referred to is not certain.
     pub(crate) counted: u64,
-    /// How many of them have the number of their path, see [`syscall::PATH_NUMBER`].
-    pub(crate) numbered: u64,
+    /// The paths of those of them that have a number for it, see [`syscall::PATH_NUMBER`].
+    pub(crate) paths: PathSample,
     /// How many failed.
     pub(crate) failed: u64,
     /// How many transferred nothing (end of file).
@@ -358,7 +359,7 @@ impl CallGroup {
             object_name: key.name,
             calls: 0,
             counted: 0,
-            numbered: 0,
+            paths: PathSample::default(),
             failed: 0,
             empty: 0,
             blocked: 0,
@@ -381,8 +382,13 @@ impl CallGroup {
         let times = call.times();
         self.calls += times;
         self.counted += u64::from(call.counted);
-        let numbered = |at: usize| timeline.args(call)[at] & syscall::PATH_NUMBER != 0;
-        self.numbered += u64::from(call.counted == 0 && self.path.is_some_and(numbered));
+        if let Some(at) = self.path.filter(|_| call.counted == 0) {
+            let mut path = timeline.args(call);
+            if path[at] & syscall::PATH_NUMBER != 0 {
+                path[at + 1..].fill(0);
+                self.paths.add(path);
+            }
+        }
         self.time += call.end - call.start;
         self.busy += call.end - call.start;
         if call.site != StackId(0) {

@@ -16,6 +16,7 @@ pub(crate) mod initialisers;
 pub(crate) mod locks;
 pub(crate) mod mergeable;
 pub(crate) mod overhead;
+pub(crate) mod path_sample;
 pub(crate) mod processes;
 pub(crate) mod user_time;
 pub(crate) mod zeroed;

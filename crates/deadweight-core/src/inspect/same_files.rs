@@ -39,8 +39,6 @@ const CHANGES: &[&str] = &[
     "symlinkat",
 ];
 
-/// A sample that has each path so often lacks one in 50 paths: exp(-4).
-const SAMPLED: u64 = 4;
 /// So many names of a folder come in one `getdents64`, which has a buffer of 32 KiB.
 const LISTED: u64 = 1000;
 
@@ -103,20 +101,26 @@ fn distinct_paths(group: &CallGroup) -> Option<u64> {
     // A relative path is one of the folder before it.
     let paths: BTreeSet<&[u64]> = group.questions.iter().map(|args| &args[..=at]).collect();
     let count = u64::try_from(paths.len()).ok()?;
-    // Calls that were counted together have the address of a path. The others are a sample: where it has each path
-    // several times, it has nearly all paths. Most of them have numbers; an address may stand for many paths.
+    // Calls that were counted together have the address of a path. The others are a sample: most of them have numbers; an
+    // address may stand for many paths.
     let sample = group.calls - group.counted.min(group.calls);
     let all_known = paths.iter().all(|path| path[at] & syscall::PATH_NUMBER != 0);
-    let sampled = group.numbered >= SAMPLED * count && group.numbered * 8 >= sample * 7;
-    (group.questions.len() < REMEMBERED && (all_known || sampled)).then_some(count)
+    if group.questions.len() < REMEMBERED && all_known {
+        return Some(count);
+    }
+    group.paths.distinct().filter(|_| group.paths.calls * 8 >= sample * 7)
 }
 
-/// Whether the paths of a process's calls are known themselves, not by their addresses.
+/// Whether the paths of a process's calls are known themselves, not by their addresses. A few calls of another kind do
+/// not matter.
 pub(crate) fn knows_paths(facts: &Facts<'_>, process: ProcessId) -> bool {
+    const FEW: u64 = 20;
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
-    let by_path = groups.filter(|group| BY_PATH.contains(&group.name) && !group.starting);
-    let known: Vec<bool> = by_path.map(|group| distinct_paths(group).is_some()).collect();
-    !known.is_empty() && known.iter().all(|known| *known)
+    let asks = |group: &&CallGroup| BY_PATH.contains(&group.name) && !group.starting;
+    let by_path: Vec<&CallGroup> = groups.filter(asks).collect();
+    let most = by_path.iter().map(|group| group.calls).max().unwrap_or(0);
+    let mut many = by_path.iter().filter(|group| group.calls * FEW >= most);
+    !by_path.is_empty() && many.all(|group| distinct_paths(group).is_some())
 }
 
 /// How many paths were opened how often, as evidence, if that is known.
@@ -133,7 +137,8 @@ pub(crate) fn rechecks(facts: &Facts<'_>, process: ProcessId) -> bool {
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
     let mut many = groups.filter(|group| BY_PATH.contains(&group.name) && group.calls >= MANY);
     let few = |group: &CallGroup| {
-        group.calls / u64::try_from(group.questions.len()).unwrap_or(1).max(1) >= SAME
+        let asked = || u64::try_from(group.questions.len()).unwrap_or(1);
+        group.calls / distinct_paths(group).unwrap_or_else(asked).max(1) >= SAME
     };
     by_path >= MANY
         && walks * LISTED <= by_path
