@@ -164,39 +164,52 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Op
     }
     let worst = teams.iter().max_by_key(|team| team.saved)?;
     let members: Vec<TaskId> = teams.iter().flat_map(|team| team.members.clone()).collect();
-    let mut evidence = vec![match teams.len() {
+    let evidence = vec![match teams.len() {
         1 => "they have the same start function, began together and worked all the time".into(),
         many => format!("{many} such teams, one after the other"),
     }];
     let pieces = is_of_pieces(facts, &members);
+    let text = format!(
+        "{} of {} divide one piece of work: the slowest worked for {}, the mean is {}. With \
+         even parts the run would take {} less than its {}.",
+        things(worst.members.len() as u64, "thread"),
+        facts.name(process),
+        time(worst.longest),
+        time(worst.mean),
+        percent(saved, net),
+        time(net),
+    );
+    Some(uneven(facts, process, text, (saved, pieces), places(found, &members), evidence))
+}
+
+/// The finding. Whether the work is of pieces is known only in part: else nothing may be saved.
+fn uneven(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    text: String,
+    (saved, pieces): (Ns, bool),
+    sites: Vec<Site>,
+    mut evidence: Vec<String>,
+) -> Draft {
     if !pieces {
         evidence.push(
             "if each part is one chain of steps, it cannot be divided: that saves nothing".into(),
         );
     }
-    Some(Draft {
+    Draft {
         class: CLASS.id,
         moves: false,
         process,
         title: "threads divide their work unevenly".into(),
-        text: format!(
-            "{} of {} divide one piece of work: the slowest worked for {}, the mean is {}. With \
-             even parts the run would take {} less than its {}.",
-            things(worst.members.len() as u64, "thread"),
-            facts.name(process),
-            time(worst.longest),
-            time(worst.mean),
-            percent(saved, net),
-            time(net),
-        ),
+        text,
         amount: saved,
         saving: saved,
         range: (if pieces { saved.part(0.5) } else { Ns::ZERO }, saved + saved.part(0.1)),
         how: How::Estimate,
-        sites: places(found, &members),
+        sites,
         evidence,
         remedy: remedy(&facts.processes.get(process).language).into(),
-    })
+    }
 }
 
 /// A team that lives on, and waits for its slowest member in each phase.
@@ -204,33 +217,25 @@ fn in_phases(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
     let Phases { divided, function, times } = phases::worst(found, process)?;
-    Some(Draft {
-        class: CLASS.id,
-        moves: false,
-        process,
-        title: "threads divide their work unevenly".into(),
-        text: format!(
-            "{} of {} work in {}. {}, one of them worked on alone, while the others waited for it and a CPU was free. \
-             With even parts the run would take {} less than its {}.",
-            things(divided.members.len() as u64, "thread"),
-            facts.name(process),
-            facts.symbols().name(function),
-            if times == 1 { "At the end".into() } else { format!("{times} times") },
-            percent(divided.saved, net),
-            time(net),
-        ),
-        amount: divided.saved,
-        saving: divided.saved,
-        range: (divided.saved.part(0.5), divided.saved + divided.saved.part(0.1)),
-        how: How::Estimate,
-        sites: phases::places(facts, &divided.members, function),
-        evidence: vec![format!(
-            "the slowest worked for {} in it, the mean is {}",
-            time(divided.longest),
-            time(divided.mean)
-        )],
-        remedy: remedy(&facts.processes.get(process).language).into(),
-    })
+    let text = format!(
+        "{} of {} work in {}. {}, one of them worked on alone, while the others waited for it and a CPU was free. \
+         With even parts the run would take {} less than its {}.",
+        things(divided.members.len() as u64, "thread"),
+        facts.name(process),
+        facts.symbols().name(function),
+        if times == 1 { "Once".into() } else { format!("{times} times") },
+        percent(divided.saved, net),
+        time(net),
+    );
+    let evidence = vec![format!(
+        "the slowest worked for {} in it, the mean is {}",
+        time(divided.longest),
+        time(divided.mean)
+    )];
+    // Parts that are divided again and again can be divided otherwise.
+    let pieces = times > 1 || is_of_pieces(facts, &divided.members);
+    let sites = phases::places(facts, &divided.members, function);
+    Some(uneven(facts, process, text, (divided.saved, pieces), sites, evidence))
 }
 
 /// Whether the samples of these threads show that their work has pieces: calls below the function that each began with

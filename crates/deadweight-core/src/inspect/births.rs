@@ -4,12 +4,13 @@ use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights};
 use crate::facts::processes::ProcessId;
 use crate::timeline::Task;
+use crate::timeline::births::STARTERS;
 use deadweight_trace::ids::{StackId, TaskId};
 use std::collections::BTreeMap;
 
 /// Calls that start a thread or a copy of the process.
 pub(crate) fn starts_threads(name: &str) -> bool {
-    matches!(name, "clone" | "clone3" | "fork" | "vfork")
+    STARTERS.contains(&name)
 }
 
 /// The threads of a process, without its first task.

@@ -6,6 +6,9 @@ use deadweight_trace::Event;
 use deadweight_trace::ids::{NameId, TaskId, Tid};
 use deadweight_trace::units::Ns;
 
+/// The calls that start a thread or a copy of the process.
+pub(crate) const STARTERS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
+
 /// How long before its birth's record a task may be seen: records of different CPUs are put in
 /// order by clocks that differ by less.
 const EARLY: Ns = Ns(10_000_000);

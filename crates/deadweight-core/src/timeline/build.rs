@@ -7,6 +7,7 @@
 //! event that contradicts the state repairs it.
 
 use super::arguments::Arguments;
+use super::births::STARTERS;
 use super::handover::past_idle_threads;
 use super::purposes::{Events, mark_turns};
 use super::sleepers::Sleeps;
@@ -38,10 +39,7 @@ impl<'a> Builder<'a> {
         let mut builder = Self {
             trace,
             out: Timeline {
-                starters: ["clone", "clone3", "fork", "vfork"]
-                    .into_iter()
-                    .filter_map(number)
-                    .collect(),
+                starters: STARTERS.into_iter().filter_map(number).collect(),
                 ..Timeline::default()
             },
             live: Vec::new(),

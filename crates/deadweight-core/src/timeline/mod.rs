@@ -9,7 +9,7 @@
 //! equal arguments of calls are kept once.
 
 mod arguments;
-mod births;
+pub(crate) mod births;
 mod build;
 mod busy_polls;
 mod children;

@@ -107,8 +107,12 @@ fn spins(symbols: &Symbols, stack: StackId) -> bool {
 /// What the samples show of one function.
 #[derive(Default)]
 struct Inside {
-    /// When which thread was in it.
-    samples: Vec<(Ns, TaskId)>,
+    /// How many samples of which thread were in it.
+    each: BTreeMap<TaskId, usize>,
+    /// The threads of the latest sample and of the one before.
+    latest: [Option<TaskId>; 2],
+    /// Samples between two of another thread.
+    at_once: usize,
     /// The outermost functions of the program in threads that were started for it.
     starts: BTreeSet<NameId>,
     /// It is not far from where such a thread begins.
@@ -116,21 +120,24 @@ struct Inside {
 }
 
 impl Inside {
+    fn add(&mut self, id: TaskId) {
+        let [latest, before] = self.latest;
+        self.at_once += usize::from(before == Some(id) && latest != before);
+        self.latest = [Some(id), latest];
+        *self.each.entry(id).or_default() += 1;
+    }
+
     /// The threads that are in it at the same times, if they all start alike: a sample of one is between two of another.
     /// A goroutine that moves from thread to thread is in one of them at a time.
     fn team(mut self) -> Option<BTreeSet<TaskId>> {
-        let mut each: BTreeMap<TaskId, usize> = BTreeMap::new();
-        self.samples.iter().for_each(|(_, id)| *each.entry(*id).or_default() += 1);
-        each.retain(|_, samples| *samples >= SAMPLES);
-        self.samples.sort_unstable();
-        let between = |all: &&[(Ns, TaskId)]| all[0].1 == all[2].1 && all[0].1 != all[1].1;
-        let at_once = self.samples.windows(3).filter(between).count();
+        let samples: usize = self.each.values().sum();
+        self.each.retain(|_, samples| *samples >= SAMPLES);
         let team = self.near
             && self.starts.len() == 1
-            && super::MEMBERS.contains(&each.len())
-            && at_once >= SAMPLES
-            && at_once as f64 >= self.samples.len() as f64 * AT_ONCE;
-        team.then(|| each.into_keys().collect())
+            && super::MEMBERS.contains(&self.each.len())
+            && self.at_once >= SAMPLES
+            && self.at_once as f64 >= samples as f64 * AT_ONCE;
+        team.then(|| self.each.into_keys().collect())
     }
 }
 
@@ -143,19 +150,24 @@ fn functions(
 ) -> BTreeMap<NameId, BTreeSet<TaskId>> {
     let symbols = found.facts.symbols();
     let passes_on = |name: &NameId| symbols.name(*name).contains(".gowrap");
+    let of_task = |id: &TaskId| {
+        let samples = found.facts.timeline.task(*id).samples.iter();
+        let id = *id;
+        samples.map(move |sample| (sample.at, id, sample.stack))
+    };
+    let mut samples: Vec<(Ns, TaskId, StackId)> = tasks.iter().flat_map(of_task).collect();
+    samples.sort_unstable();
     let mut functions: BTreeMap<NameId, Inside> = BTreeMap::new();
-    for (place, id) in tasks.iter().enumerate() {
-        for sample in &found.facts.timeline.task(*id).samples {
-            let Some(of) = names.of(sample.stack) else { continue };
-            let of: Vec<NameId> =
-                of.iter().rev().filter(|name| !passes_on(name)).copied().collect();
-            for (depth, name) in of.iter().enumerate() {
-                let inside = functions.entry(*name).or_default();
-                inside.samples.push((sample.at, *id));
-                if place > 0 {
-                    inside.near |= depth < OUTERMOST;
-                    inside.starts.insert(of[0]);
-                }
+    for (_, id, stack) in samples {
+        let Some(of) = names.of(stack) else { continue };
+        let mut outermost = None;
+        for (depth, name) in of.iter().rev().filter(|name| !passes_on(name)).enumerate() {
+            let start = *outermost.get_or_insert(*name);
+            let inside = functions.entry(*name).or_default();
+            inside.add(id);
+            if Some(&id) != tasks.first() {
+                inside.near |= depth < OUTERMOST;
+                inside.starts.insert(start);
             }
         }
     }
@@ -226,37 +238,59 @@ fn meets_the_end(symbols: &Symbols, stack: StackId) -> bool {
 struct Walk<'f> {
     found: &'f Inspection<'f, 'f>,
     states: BTreeMap<TaskId, State>,
-    /// Since when the phase lasts, and since when one thread works alone.
+    /// The threads that work in the function, and since when.
+    there: BTreeMap<TaskId, Ns>,
+    /// Each thread's time on a CPU in it.
+    worked: BTreeMap<TaskId, Ns>,
+    /// Since when the phase lasts.
     begun: Option<Ns>,
+    /// How long one thread worked alone in this phase.
     alone: Ns,
-    /// The threads that worked in it.
+    /// The threads that worked in this phase.
     workers: BTreeSet<TaskId>,
     saved: Ns,
     times: u64,
 }
 
-impl Walk<'_> {
-    fn reach(&mut self, from: Ns, to: Ns) {
-        let mut there = self.states.iter().filter(|(_, state)| **state == State::There);
-        let (first, more) = (there.next().map(|(id, _)| *id), there.count());
-        match first {
-            None => self.close(from),
-            Some(_) if more > 0 => {
-                if self.alone > Ns::ZERO {
-                    self.close(from);
-                }
-                let there = self.states.iter().filter(|(_, state)| **state == State::There);
-                self.workers.extend(there.map(|(id, _)| *id));
-                self.begun.get_or_insert(from);
+impl<'f> Walk<'f> {
+    fn new(found: &'f Inspection<'f, 'f>) -> Self {
+        let (states, there, worked) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (begun, alone, workers) = (None, Ns::ZERO, BTreeSet::new());
+        Self { found, states, there, worked, begun, alone, workers, saved: Ns::ZERO, times: 0 }
+    }
+
+    fn change(&mut self, (at, task, state): Change) {
+        self.states.insert(task, state);
+        if state != State::There {
+            let Some(since) = self.there.remove(&task) else { return };
+            let worked = self.found.facts.timeline.task(task).on_cpu_between(since, at);
+            *self.worked.entry(task).or_default() += worked;
+        } else {
+            self.there.entry(task).or_insert(at);
+            if self.begun.is_some() {
+                self.workers.insert(task);
             }
-            Some(id) if self.begun.is_some() && self.is_waited_for(id) => {
-                self.alone += free(self.found, &self.states, id, from, to);
-            }
-            Some(_) => {}
         }
     }
 
-    /// Whether a thread that worked with it waits or has ended, and no thread works elsewhere.
+    /// The states have been the same since `from`.
+    fn reach(&mut self, from: Ns, to: Ns) {
+        let Some((last, _)) = self.there.first_key_value() else { return self.close(from) };
+        let last = *last;
+        if self.there.len() > 1 {
+            if self.alone > Ns::ZERO {
+                self.close(from);
+            }
+            if self.begun.is_none() {
+                self.begun = Some(from);
+                self.workers.extend(self.there.keys());
+            }
+        } else if self.begun.is_some() && self.is_waited_for(last) {
+            self.alone += free(self.found, &self.states, last, from, to);
+        }
+    }
+
+    /// Whether a thread that worked with it waits for it or has ended.
     fn is_waited_for(&self, last: TaskId) -> bool {
         let idle = |id: &TaskId| *id != last && self.states.get(id) == Some(&State::Idle);
         self.workers.iter().any(idle)
@@ -319,18 +353,13 @@ fn team(
     function: NameId,
 ) -> Option<Phases> {
     let facts = found.facts;
-    let (states, workers) = (BTreeMap::new(), BTreeSet::new());
-    let (begun, alone, saved) = (None, Ns::ZERO, Ns::ZERO);
-    let mut walk = Walk { found, states, begun, alone, workers, saved, times: 0 };
-    let mut worked: BTreeMap<TaskId, Ns> = BTreeMap::new();
+    let mut walk = Walk::new(found);
     let mut reached = None;
-    for (at, task, state) in changes {
-        if let Some(from) = reached.replace(at).filter(|from| *from < at) {
-            walk.reach(from, at);
-            let there = walk.states.iter().filter(|(_, state)| **state == State::There);
-            there.for_each(|(id, _)| *worked.entry(*id).or_default() += at - from);
+    for change in changes {
+        if let Some(from) = reached.replace(change.0).filter(|from| *from < change.0) {
+            walk.reach(from, change.0);
         }
-        walk.states.insert(task, state);
+        walk.change(change);
     }
     walk.close(reached?);
     let waits = facts.locks.waits.iter().filter(|wait| wait.process == process);
@@ -338,8 +367,8 @@ fn team(
     if walk.saved.share_of(found.wall.net()) < LARGE || locks.share_of(walk.saved) > LOCKS {
         return None;
     }
-    let longest = worked.values().max().copied()?;
-    let mean = Ns(worked.values().map(|ns| ns.0).sum::<u64>() / worked.len() as u64);
+    let longest = walk.worked.values().max().copied()?;
+    let mean = Ns(walk.worked.values().copied().sum::<Ns>().0 / walk.worked.len() as u64);
     let divided =
         Divided { members: members.into_iter().collect(), longest, mean, saved: walk.saved };
     Some(Phases { divided, function, times: walk.times })
