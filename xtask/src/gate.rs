@@ -38,7 +38,7 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
     if !built.success() {
         return Err(format!("the base {base} does not build"));
     }
-    let head = repository.path("target/release/deadweight");
+    let head = repository.target().join("release/deadweight");
     let trace = folder.join("round-trips.dwt");
     record(repository, &head, &folder, &trace)?;
     let judge = Command::new(&head)

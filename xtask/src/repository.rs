@@ -22,6 +22,11 @@ impl Repository {
         self.root.join(relative)
     }
 
+    /// The folder that cargo builds in.
+    pub(crate) fn target(&self) -> PathBuf {
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.path("target"), PathBuf::from)
+    }
+
     /// The text of a file of the tree.
     pub(crate) fn read(&self, relative: &str) -> Result<String, String> {
         std::fs::read_to_string(self.path(relative)).map_err(|e| format!("{relative}: {e}"))

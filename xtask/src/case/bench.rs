@@ -21,7 +21,7 @@ pub(crate) fn run(repository: &Repository, names: &[String]) -> Result<(), Strin
             continue;
         }
         eprintln!("── bench of {name}");
-        let out = repository.path("target/cases").join(name);
+        let out = repository.target().join("cases").join(name);
         let mut shell = Shell { folder: &folder, out: &out, port: None };
         let server: Option<Server> = build_and_serve(&mut shell, &case)?;
         let text = results(name, &case, &shell)?;

@@ -58,7 +58,7 @@ fn folders(repository: &Repository) -> Result<Vec<String>, String> {
 
 fn check(repository: &Repository, name: &str, quick: bool) -> Result<(), String> {
     let folder = repository.path("cases").join(name);
-    let out = repository.path("target/cases").join(name);
+    let out = repository.target().join("cases").join(name);
     let mut case = Case::read(&folder.join("case.toml"))?;
     if !quick {
         case.truths.append(&mut case.quiet);
@@ -69,7 +69,7 @@ fn check(repository: &Repository, name: &str, quick: bool) -> Result<(), String>
         shell.run(step)?;
     }
     let profile = if quick { "debug" } else { "release" };
-    let deadweight = repository.path("target").join(profile).join("deadweight");
+    let deadweight = repository.target().join(profile).join("deadweight");
     let mut complaint = String::new();
     for attempt in 1..=TRIES {
         for (variant, command) in &case.variants {

@@ -71,7 +71,7 @@ pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<(), Strin
         eprintln!("wild: {line}");
     }
     let deadweight = binary(repository, &options)?;
-    let reports = target(repository).join("wild");
+    let reports = repository.target().join("wild");
     std::fs::create_dir_all(&reports).map_err(|e| format!("{}: {e}", reports.display()))?;
     let mut failed = Vec::new();
     println!("{}", table::HEAD);
@@ -137,17 +137,13 @@ fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn target(repository: &Repository) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.path("target"), PathBuf::from)
-}
-
 /// The binary, as an absolute path: programs run in their own folders.
 fn binary(repository: &Repository, options: &Options) -> Result<PathBuf, String> {
     let path = match &options.bin {
         Some(path) => path.clone(),
         None => {
             repository.run("cargo", &["build", "--release", "-p", "deadweight", "--quiet"])?;
-            target(repository).join("release").join("deadweight")
+            repository.target().join("release").join("deadweight")
         }
     };
     path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))

@@ -32,8 +32,12 @@ pub(crate) fn warnings(facts: &Facts<'_>, wall: &Attribution, findings: &[Findin
     let large = of_image.into_iter().filter(|(_, samples)| large(*samples));
     let mut images: BTreeSet<ImageId> = large.map(|(image, _)| image).collect();
     images.extend(images_of_findings(facts, findings));
-    let mut warnings: Vec<String> =
-        images.into_iter().filter_map(|image| about(facts, image)).collect();
+    let (stripped, others): (Vec<ImageId>, Vec<ImageId>) = images
+        .into_iter()
+        .filter(|image| is_unsaid(facts, *image))
+        .partition(|image| is_stripped(facts, *image));
+    let mut warnings: Vec<String> = about_stripped(facts, &stripped).into_iter().collect();
+    warnings.extend(others.into_iter().filter_map(|image| about(facts, image)));
     // Several processes may each have generated code.
     warnings.dedup();
     warnings
@@ -77,16 +81,47 @@ fn advice(facts: &Facts<'_>) -> &'static str {
     lister.map_or("an option of its compiler that writes /tmp/perf-PID.map", |(_, how)| how)
 }
 
-fn about(facts: &Facts<'_>, id: ImageId) -> Option<String> {
+fn path<'f>(facts: &'f Facts<'_>, id: ImageId) -> &'f str {
     let symbols = facts.symbols();
-    let image = symbols.images.get(id.index())?;
-    let path = symbols.name(image.path);
+    symbols.images.get(id.index()).map_or("", |image| symbols.name(image.path))
+}
+
+/// Whether an image may lack names, and nothing was said of its file when that was sealed.
+fn is_unsaid(facts: &Facts<'_>, id: ImageId) -> bool {
+    let path = path(facts, id);
     let said = |warning: &String| warning.starts_with(path) && !path.is_empty();
-    if ["[kernel]", "[vdso]", "[unknown]"].contains(&path)
-        || facts.trace.meta.warnings.iter().any(said)
-    {
-        return None;
+    !["[kernel]", "[vdso]", "[unknown]"].contains(&path)
+        && !facts.trace.meta.warnings.iter().any(said)
+}
+
+/// Whether an image is a file with neither symbols nor debug information.
+fn is_stripped(facts: &Facts<'_>, id: ImageId) -> bool {
+    let path = path(facts, id);
+    let image = facts.symbols().images.get(id.index());
+    image.is_some_and(|image| !image.has_symbols) && !path.starts_with('[') && !is_c_library(path)
+}
+
+/// One sentence about all stripped files.
+fn about_stripped(facts: &Facts<'_>, stripped: &[ImageId]) -> Option<String> {
+    let mut paths: Vec<&str> = stripped.iter().map(|id| path(facts, *id)).collect();
+    paths.dedup();
+    let last = paths.pop()?;
+    if paths.is_empty() {
+        return Some(format!(
+            "{last} has neither symbols nor debug information: functions that it does not export are named by their \
+             address. Build it with -g, install its debug file, or set DEBUGINFOD_URLS to a server that has it"
+        ));
     }
+    Some(format!(
+        "{} and {last} have neither symbols nor debug information: functions that they do not export are named by \
+         their address. Build them with -g, install their debug files, or set DEBUGINFOD_URLS to a server that has them",
+        paths.join(", ")
+    ))
+}
+
+fn about(facts: &Facts<'_>, id: ImageId) -> Option<String> {
+    let image = facts.symbols().images.get(id.index())?;
+    let path = path(facts, id);
     if path.starts_with('[') {
         let how = advice(facts);
         return (!image.has_symbols).then(|| {
@@ -95,13 +130,6 @@ fn about(facts: &Facts<'_>, id: ImageId) -> Option<String> {
                  Its instructions are not analysed. To give it names: {how}"
             )
         });
-    }
-    if !image.has_symbols && !is_c_library(path) {
-        return Some(format!(
-            "{path} has neither symbols nor debug information: functions that it does not export are \
-             named by their address. Build it with -g, install its debug file, or name a debuginfod server that has it \
-             in DEBUGINFOD_URLS"
-        ));
     }
     (!image.has_lines && !is_system_image(path)).then(|| {
         format!(
@@ -183,5 +211,14 @@ mod tests {
             "image app path /bin/app\nimage [anonymous] path [anonymous] no-symbols no-lines";
         let warning = warned(images, &[(50, "? @[anonymous]+0x10 <- main")]);
         assert!(warning.starts_with("code in [anonymous] is in no file"), "{warning}");
+    }
+
+    #[test]
+    fn stripped_files_share_a_sentence() {
+        let images = "image app path /bin/app no-symbols no-lines\nimage libz.so.1 path /lib/libz.so.1 no-symbols no-lines";
+        let text =
+            warned(images, &[(40, "app+0x10 @app"), (40, "inflate @libz.so.1 <- app+0x10 @app")]);
+        assert!(text.starts_with("/bin/app and /lib/libz.so.1 have neither symbols"), "{text}");
+        assert_eq!(text.matches("neither").count(), 1, "{text}");
     }
 }
