@@ -51,6 +51,10 @@ pub(crate) fn read<'d, R: ReadRef<'d>>(
     info
 }
 
+/// Characters of a producer's text that are read, and kept.
+const MOST_READ: usize = 16_000;
+const MOST_KEPT: usize = 500;
+
 /// Info from the unit that holds `address`.
 fn unit(context: &Context<'_>, address: u64) -> Option<BinaryInfo> {
     // The search would overflow: it adds one.
@@ -65,7 +69,7 @@ fn unit(context: &Context<'_>, address: u64) -> Option<BinaryInfo> {
     let producer = root
         .attr_value(gimli::DW_AT_producer)
         .and_then(|value| unit.attr_string(value).ok())
-        .map(|text| text.to_string_lossy().chars().take(500).collect::<String>())
+        .map(|text| text.to_string_lossy().chars().take(MOST_READ).collect::<String>())
         .unwrap_or_default();
     let language = language_name(language, &producer);
     let optimised = optimised(&producer);
@@ -108,8 +112,16 @@ fn optimised(producer: &str) -> Option<bool> {
     }
 }
 
-/// `rustc version 1.95.0` out of `clang LLVM (rustc version 1.95.0 (59807616e 2026-04-14))`.
+/// `rustc version 1.95.0` out of `clang LLVM (rustc version 1.95.0 (59807616e 2026-04-14))`. A long text has lists of the
+/// processor's abilities, as `-march=native` makes them: those are left out, except for the processor's name.
 fn short(producer: &str) -> String {
+    if producer.len() > MOST_KEPT {
+        let of_processor = |word: &str| {
+            word.starts_with("--param") || word.starts_with("-m") && !word.starts_with("-march")
+        };
+        let words: Vec<&str> = producer.split(' ').filter(|word| !of_processor(word)).collect();
+        return words.join(" ").chars().take(MOST_KEPT).collect();
+    }
     match producer.strip_prefix("clang LLVM (").and_then(|rest| rest.strip_suffix(')')) {
         Some(inner) => inner.split(" (").next().unwrap_or(inner).to_owned(),
         None => producer.to_owned(),
@@ -200,6 +212,16 @@ mod tests {
         assert_eq!(optimised("GNU C17 12.2.0 -mtune=generic -g"), Some(false));
         assert_eq!(optimised("GNU AS 2.40"), None);
         assert_eq!(optimised("clang version 19.1.7"), None);
+    }
+
+    #[test]
+    fn options_behind_a_long_list_are_read_and_the_list_is_left_out() {
+        let abilities = "-mno-avx512f ".repeat(100);
+        let text = format!(
+            "GNU C++20 12.2.0 -march=znver3 {abilities}--param=l2-cache-size=512 -g -O3 -std=c++20"
+        );
+        assert_eq!(optimised(&text), Some(true));
+        assert_eq!(short(&text), "GNU C++20 12.2.0 -march=znver3 -g -O3 -std=c++20");
     }
 
     #[test]
