@@ -275,6 +275,45 @@ mod tests {
         .assert_eq(&rows(&into_a_pipe(true), 4));
     }
 
+    /// A writer of lines, and a reader that acknowledges each over another pipe: to the writer, or to another process.
+    fn acknowledged(to_writer: bool) -> String {
+        let write = |at| {
+            format!(
+                "{} syscall write 1 40 from std::io::write_all <- render (c.rs:68) <- main
+                 {} back 40\n{} syscall read 3 1\n{} back 1\n",
+                at + 100,
+                at + 400,
+                at + 800,
+                at + 900
+            )
+        };
+        let read = |at| {
+            format!(
+                "{} syscall read 0 4096\n{} back 40\n{} syscall write 4 1\n{} back 1\n",
+                at + 420,
+                at + 500,
+                at + 520,
+                at + 700
+            )
+        };
+        let back = if to_writer { 8 } else { 9 };
+        format!(
+            "cpus 2\ntask 1 loop\n0 cpu0 on\n0 fd 1 pipe:[7]\n0 fd 3 pipe:[8]\n0 main\n5 fork 2\n{}
+             1000500 exit\n1000510 off dead
+             task 2 dog\n10 cpu1 on\n11 exec /bin/dog\n12 fd 0 pipe:[7]\n12 fd 4 pipe:[{back}]\n13 main\n{}\
+             1000100 exit\n1000110 off dead",
+            repeat(1000, 0, 1000, write),
+            repeat(1000, 0, 1000, read)
+        )
+    }
+
+    #[test]
+    fn lines_that_are_answered_over_another_pipe_are_refused() {
+        let refused = found(&acknowledged(true));
+        assert!(!refused.contains("tiny-writes"), "{refused}");
+        assert!(found(&acknowledged(false)).contains("tiny-writes"));
+    }
+
     #[test]
     fn terminals_blocks_and_a_few_lines_are_refused() {
         assert_eq!(found(&writer(1000, 40, "/dev/pts/1")), "");

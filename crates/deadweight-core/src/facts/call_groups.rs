@@ -195,7 +195,7 @@ impl CallGroups {
         };
         let mut index: BTreeMap<Key, u32> = BTreeMap::new();
         let mut latest: Option<(Key, u32)> = None;
-        let mut mergeable = Mergeable::new(timeline);
+        let mut mergeable = Mergeable::new(timeline, processes, arch);
         let mut churning = churn.calls().iter().peekable();
         let mut files = DurableFiles::new(arch);
         for (at, call) in (0..).map(CallId::at).zip(&timeline.calls) {

@@ -7,13 +7,17 @@
 //! possible are assumed to be apart, by a wait or a call in the other direction, so that they could not be one. The
 //! cost classes judge what merging would save.
 
-use crate::facts::processes::ProcessId;
+mod turns;
+
+use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Call, Timeline};
 use deadweight_trace::ids::TaskId;
+use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
+use turns::Turns;
 
 /// What a call does with the bytes of its object.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -125,16 +129,19 @@ pub(crate) struct Mergeable {
     /// The object of the call before: loops stay with one.
     latest: Option<(Place, usize)>,
     tasks: Vec<Pauses>,
+    turns: Turns,
 }
 
 impl Mergeable {
-    pub(crate) fn new(timeline: &Timeline) -> Self {
+    pub(crate) fn new(timeline: &Timeline, processes: &Processes, arch: Arch) -> Self {
         let mut tasks = vec![Pauses::default(); timeline.tasks.len()];
         for block in timeline.blocks.iter().filter(|block| for_others(block.waits_for)) {
             tasks[block.task.index()].waits.push(block.end);
         }
         tasks.iter_mut().for_each(|task| task.waits.sort_unstable());
-        Self { index: BTreeMap::new(), ends: Vec::new(), offsets: Vec::new(), latest: None, tasks }
+        let (index, ends, offsets) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let turns = Turns::gather(timeline, processes, arch);
+        Self { index, ends, offsets, latest: None, tasks, turns }
     }
 
     /// Where in `ends` the calls on this object are.
@@ -190,7 +197,20 @@ impl Mergeable {
         if let Some(other) = ends[other].as_mut().filter(|_| ret > 0) {
             other.others += times;
         }
+        if ret > 0
+            && let Ok(object) = object
+        {
+            self.divide_turns(moved.process, object, times);
+        }
         times - separate.min(times)
+    }
+
+    /// Calls on this object divide those on the objects of the same turns.
+    fn divide_turns(&mut self, process: ProcessId, object: u32, times: u64) {
+        for other in self.turns.with(process, object) {
+            let ends = self.index.get(&(process, Ok(*other))).and_then(|at| self.ends.get_mut(*at));
+            ends.into_iter().flatten().flatten().for_each(|latest| latest.others += times);
+        }
     }
 }
 
