@@ -151,7 +151,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         share.samples,
         share.whole.1,
         if shared {
-            ", in several threads: each must fetch the cache line that another one changed"
+            ", in several threads: if they work on one cache line, each must fetch what another one changed"
         } else {
             ""
         }

@@ -13,7 +13,8 @@
 //! so much that the keys must be large.
 //!
 //! # What it is mistaken for
-//! Digests, checksums and the hashes of a program's own table: they are its work. Maps whose keys
+//! Digests, checksums and the hashes of a program's own table: they are its work, also where a map's hash function
+//! (SipHasher) computes them. Maps whose keys
 //! come from outside, where SipHash is the safe choice. Time in the table itself, which waits for
 //! memory.
 //!
@@ -51,6 +52,22 @@ const OF_TABLE: (f64, f64, f64) = (0.0, 0.55, 0.8);
 /// At most the time of hashing and this part of it more can be waits for it.
 const WAITING: f64 = 0.3;
 
+/// Parts of the names of functions that hash for a map, in Rust, C++ and Zig. Other languages have one hash function for maps,
+/// and others for digests.
+const MAPS: [&str; 11] = [
+    "hash_one",
+    "make_hash",
+    "hashbrown",
+    "HashMap",
+    "HashSet",
+    "IndexMap",
+    "_Hash_code_base",
+    "_Hashtable",
+    "unordered_",
+    "_Map_base",
+    "hash_map",
+];
+
 fn claim(sample: &UserSample<'_>) -> bool {
     sample.own.is_some() && sample.under(SymbolRole::Hash)
 }
@@ -69,6 +86,29 @@ fn in_table(found: &Inspection<'_, '_>, process: ProcessId, share: &Share) -> Ns
     let account = AccountId::of_class(CLASS.id);
     let others = searches.filter(|(of, _, _)| *of != account).map(|(_, _, amount)| amount).sum();
     share.time_of(others).min(share.ns + share.ns.part(WAITING))
+}
+
+/// Whether at least half of the hashes are computed in a map's code, as far as inlined code is known: else the hash itself
+/// is the result.
+fn is_of_maps(found: &Inspection<'_, '_>, process: ProcessId) -> bool {
+    let symbols = found.facts.symbols();
+    let account = AccountId::of_class(CLASS.id);
+    if !["Rust", "C++", "Zig"].contains(&&*found.facts.processes.get(process).language) {
+        return true;
+    }
+    let (mut known, mut in_maps) = (0, 0);
+    for (_, site, amount) in samples_of(found, process).filter(|(of, ..)| *of == account) {
+        let mut frames = site.frames(symbols).peekable();
+        let image = frames.peek().and_then(|(at, _)| symbols.images.get(at.image.index()));
+        if !image.is_some_and(|image| image.has_lines) {
+            continue;
+        }
+        let mut names = frames.map(|(_, frame)| symbols.name(frame.function));
+        known += amount;
+        in_maps +=
+            if names.any(|name| MAPS.iter().any(|map| name.contains(map))) { amount } else { 0 };
+    }
+    in_maps * 2 >= known
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
@@ -92,7 +132,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             "Use a smaller key: a number, or an interned string instead of a long one or of a large struct.",
         ),
     };
-    if share.ns.share_of(net) < large {
+    if share.ns.share_of(net) < large || !is_of_maps(found, process) {
         return None;
     }
     let table = in_table(found, process, &share);
@@ -151,6 +191,15 @@ mod tests {
             net-work 49750
         "#]]
         .assert_eq(&rows(&text, 2));
+    }
+
+    #[test]
+    fn a_digest_by_the_hash_function_of_maps_is_refused() {
+        const DIGEST: &str = "core::hash::sip::Hasher::write (/rustc/1/library/core/src/hash/sip.rs:9) in tokens::fingerprint (t.rs:30) <- tokens::main (t.rs:40)";
+        let own = (10, "tokens::main (t.rs:41)");
+        assert_eq!(found(&computing("Rust", &[(90, DIGEST), own])), "");
+        let in_map = DIGEST.replace("tokens::fingerprint", "std::collections::hash_map::HashMap<K,V,S>::get (/rustc/1/library/std/map.rs:3) in tokens::fingerprint");
+        assert!(found(&computing("Rust", &[(90, &in_map), own])).starts_with("hashing"));
     }
 
     #[test]

@@ -14,7 +14,8 @@
 //! saves less, and the saving is a range. An idle server wakes by the clock, too, and so does a
 //! worker without work or a lock with a time-out: where events end the same wait at other times, the
 //! clock is not what is waited for. A pace (frames, ticks, a limit of requests): it sleeps for what is
-//! left, so that its wake-ups stay on a grid, and the rate is its purpose. A program that takes connections, that was joined while it ran,
+//! left, so that its wake-ups stay on a grid, and the rate is its purpose. A source that writes something after each pause
+//! has work each time, and looks for none. A program that takes connections, that was joined while it ran,
 //! or that waits for events until a signal stops it, is idle and makes no finding.
 //!
 //! # What to do
@@ -31,13 +32,15 @@ use super::{AccountId, Claim, Class, Inspection, is_server, is_stopped_by_signal
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
+use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
-use crate::timeline::{Block, Run, WokenBy};
+use crate::timeline::{Block, Call, Run, WokenBy};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
+use deadweight_trace::ids::CallId;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +56,8 @@ const LOOP: usize = 8;
 /// A few sleeps that take less of the wall time are pauses at the edge of the work: a worker that has none left, a last
 /// look at a child.
 const FEW: f64 = 0.08;
+/// What happens between so many of the sleeps happens each time.
+const NEARLY_ALL: f64 = 0.9;
 /// The cost of waiting for the event instead of sleeping: a wake-up and two context switches.
 const WAKE_UP: Ns = Ns(20_000);
 
@@ -153,6 +158,20 @@ fn sleeps(facts: &Facts<'_>, process: ProcessId) -> Vec<(Ns, Ns)> {
     sleeps
 }
 
+/// Whether the process writes something between nearly any two sleeps: it has work each time, and does not look for it.
+fn gives_between(facts: &Facts<'_>, process: ProcessId, sleeps: &[(Ns, Ns)]) -> bool {
+    let gives = |(at, call): (usize, &Call)| {
+        let group = facts.call_groups.get(facts.call_groups.id(CallId::at(at))?);
+        let moved = call.ret().is_some_and(|bytes| bytes > 0);
+        (group.process == process && group.transfer == Some(Transfer::Gives) && moved)
+            .then_some(call.start)
+    };
+    let gives: Vec<Ns> = facts.timeline.calls.iter().enumerate().filter_map(gives).collect();
+    let until = |at: Ns| gives.partition_point(|start| *start < at);
+    let between = sleeps.windows(2).filter(|pair| until(pair[1].0) > until(pair[0].1)).count();
+    between as f64 >= sleeps.len().saturating_sub(1) as f64 * NEARLY_ALL
+}
+
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let sum = slept(found, account, process);
@@ -160,7 +179,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let mut lengths: Vec<Ns> = sleeps.iter().map(|(start, end)| *end - *start).collect();
     lengths.sort_unstable();
     let few = lengths.len() < LOOP && sum.ns.share_of(found.wall.net()) < FEW;
-    if few || sum.ns == Ns::ZERO || pace::is_pace(&sleeps) {
+    let works = || sleeps.len() >= LOOP && gives_between(facts, process, &sleeps);
+    if few || sum.ns == Ns::ZERO || pace::is_pace(&sleeps) || works() {
         return None;
     }
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
@@ -234,9 +254,18 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn poller(looks: u64) -> String {
+        looks_and(looks, "")
+    }
+
+    /// The same with this call between two sleeps.
+    fn looks_and(looks: u64, call: &str) -> String {
         let look = |at| {
+            let call = match call {
+                "" => String::new(),
+                call => format!("{} syscall {call}\n{} back 40\n", at + 10_000, at + 20_000),
+            };
             format!(
-                "{} off blocked clock_nanosleep 1 from std::sleep_for <- take (spool.cpp:48) <- main
+                "{call}{} off blocked clock_nanosleep 1 from std::sleep_for <- take (spool.cpp:48) <- main
                  {} on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt
                  {} back 0\n",
                 at + 100_000,
@@ -254,6 +283,12 @@ mod tests {
             wait-sleep 44 % (44..45) @ take:48: spool slept 10 times, typically for 900 µs, and then checked again.
         "#]]
         .assert_eq(&found(&poller(10)));
+    }
+
+    #[test]
+    fn a_source_that_writes_after_each_pause_is_refused_and_one_that_reads_is_found() {
+        assert_eq!(found(&looks_and(20, "write 3 40")), "");
+        assert!(found(&looks_and(20, "pread64 3 40 0")).starts_with("wait-sleep 4"));
     }
 
     #[test]
