@@ -13,6 +13,7 @@ pub(super) fn collects(name: &str, language: &str) -> bool {
         "Python" => PYTHON.contains(&plain),
         "Ruby" => begins(plain, RUBY) || RUBY_EXACT.contains(&plain),
         "Haskell" => begins(plain, HASKELL) || HASKELL_EXACT.contains(&plain),
+        "OCaml" => begins(plain, OCAML),
         "Java" => begins(without_result(name), JAVA),
         _ => v8(name),
     }
@@ -84,6 +85,25 @@ const HASKELL: &[&str] = &[
 ];
 const HASKELL_EXACT: &[&str] = &["GarbageCollect", "scheduleDoGC", "performGC", "performMajorGC"];
 
+/// OCaml 4 and 5: minor and major collections. `caml_page_table_lookup` serves comparisons, too.
+const OCAML: &[&str] = &[
+    "caml_call_gc",
+    "caml_gc_dispatch",
+    "caml_check_urgent_gc",
+    "caml_empty_minor_heap",
+    "caml_minor_collection",
+    "caml_oldify",
+    "oldify_",
+    "caml_major_collection_slice",
+    "caml_finish_major_cycle",
+    "major_collection_slice",
+    "mark_slice",
+    "sweep_slice",
+    "pool_sweep",
+    "caml_darken",
+    "caml_compact_heap",
+];
+
 /// V8 9 to 13, below `v8::internal::`. Allocation (`Heap::AllocateRaw`) is left out.
 #[rustfmt::skip]
 const V8: &[&str] = &[
@@ -130,6 +150,8 @@ mod tests {
             ("Haskell", "scavenge_block"),
             ("Haskell", "evacuate1"),
             ("Haskell", "GarbageCollect"),
+            ("OCaml", "mark_slice_darken.constprop.0"),
+            ("OCaml", "caml_empty_minor_heap"),
             ("Java", "G1ParScanThreadState::trim_queue_to_threshold(unsigned int)"),
             ("Java", "void PSPromotionManager::process_popped_location_depth(ScannerTask)"),
             ("JavaScript", "v8::internal::Scavenger::Process(v8::JobDelegate*)"),
@@ -145,6 +167,7 @@ mod tests {
             "gc_collect_main",
             "gc_mark",
             "scavenge_block",
+            "sweep_slice",
             "evacuate",
             "GarbageCollect",
             "G1RemSet::add",
@@ -165,6 +188,8 @@ mod tests {
             ("Ruby", "rb_gcd"),
             ("Ruby", "rb_gc_register_address"),
             ("Haskell", "Main_evacuate_info"),
+            ("OCaml", "caml_page_table_lookup"),
+            ("OCaml", "camlCat__mark_slice_12"),
             ("Java", "G1CollectedHeap::mem_allocate(unsigned long, bool*)"),
             ("JavaScript", "v8::internal::Heap::AllocateRaw(int)"),
         ] {

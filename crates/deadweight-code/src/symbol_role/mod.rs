@@ -284,8 +284,11 @@ fn of_generic(name: &str) -> Option<SymbolRole> {
         ("mem.Allocator.realloc", SymbolRole::Grow), ("mem.Allocator.", SymbolRole::Allocate), ("heap.", SymbolRole::Allocate),
         ("mem.copyForwards", SymbolRole::Copy), ("mem.copyBackwards", SymbolRole::Copy),
         (").ensureTotalCapacity", SymbolRole::Grow), (").growCapacity", SymbolRole::Grow),
+        // Rust: each element is cloned.
+        ("::ConvertVec>::to_vec", SymbolRole::Copy),
         // C++
-        // Moves the elements itself.
+        // Moves or copies the elements itself.
+        ("__do_uninit_copy", SymbolRole::Copy), ("::__uninit_copy", SymbolRole::Copy),
         ("::_M_realloc_insert", SymbolRole::Copy), ("::_M_realloc_append", SymbolRole::Copy),
         (">::allocate(", SymbolRole::Allocate), (">::deallocate(", SymbolRole::Release),
         ("::_M_create(", SymbolRole::Allocate),
@@ -303,8 +306,15 @@ pub fn is_copying_loop(name: &str) -> bool {
     COPYING_LOOPS.iter().any(|part| name.contains(part))
 }
 
-/// Zig's copies of overlapping memory.
-const COPYING_LOOPS: [&str; 2] = ["mem.copyForwards", "mem.copyBackwards"];
+/// Zig's copies of overlapping memory, and the copies of containers with elements that have copies of their own in Rust
+/// and C++.
+const COPYING_LOOPS: [&str; 5] = [
+    "mem.copyForwards",
+    "mem.copyBackwards",
+    "::ConvertVec>::to_vec",
+    "__do_uninit_copy",
+    "::__uninit_copy",
+];
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@
 //! Samples in memcpy and memmove (also Go's and the compilers' own) that a library function called
 //! for the program: erase, insert, append, growth, conversion. A copy that the program's own line
 //! asks for counts in two cases: its function allocates the memory it copies into, or it is a
-//! memmove, which shifts what is already there. If growth is the main reason why a program in Go or
+//! memmove, which shifts what is already there. So does a container's copy, element by element, in Rust and C++. If growth is the main reason why a program in Go or
 //! Crystal allocates, this finding includes the allocating and collecting. If a line of the program
 //! enlarges a block itself (`realloc`), all work of the allocator there counts, with or without a
 //! copy: mostly the block can stay in its place. The saving is an estimate. Removing copies has
@@ -42,6 +42,7 @@ use crate::inspect::Draft;
 use crate::inspect::allocating::mostly_allocation;
 use crate::inspect::growth;
 use crate::inspect::shares::Share;
+use deadweight_code::Role;
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
@@ -69,6 +70,8 @@ const WAITING: f64 = 0.35;
 fn claim(sample: &UserSample<'_>) -> bool {
     growth::is_by_hand(sample)
         || sample.symbol_role() == Some(SymbolRole::Copy)
+            // Counted references cost what their counters cost.
+            && sample.waited.role != Role::Atomic
             && !sample.is_under_text()
             && !sample.under(SymbolRole::Sort)
             && !grows_stack(sample)
@@ -289,6 +292,19 @@ mod tests {
             &[(30, grows), (70, "main.walk (main.go:10) <- main.main (main.go:20)")],
         );
         assert_eq!(found(&text), "");
+    }
+
+    #[test]
+    fn a_containers_copy_element_by_element_is_found_and_its_allocations_are_refused() {
+        let cloning = |leaf: &str| {
+            let copy = format!(
+                "{leaf} in \"<T as alloc::slice::<impl [T]>::to_vec_in::ConvertVec>::to_vec\" (/rustc/1/library/alloc/src/slice.rs:432) in replay::view (replay.rs:72) <- replay::main (replay.rs:9)"
+            );
+            found(&computing("Rust", &[(60, &copy), (40, "replay::main (replay.rs:9)")]))
+        };
+        let moved = cloning("core::mem::write (/rustc/1/library/core/src/mem/mod.rs:9)");
+        assert!(moved.starts_with("buffer-copies 68 % (50..76) @ replay::view:72"), "{moved}");
+        assert!(!cloning("__rust_alloc").contains("buffer-copies"));
     }
 
     #[test]

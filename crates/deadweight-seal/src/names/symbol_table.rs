@@ -104,6 +104,7 @@ fn runtime(name: &[u8], defined: bool) -> Option<&'static str> {
         b"php_execute_script" if defined => Some("PHP"),
         b"perl_run" if defined => Some("Perl"),
         b"hs_main" if defined => Some("Haskell"),
+        b"caml_startup" if defined => Some("OCaml"),
         _ => None,
     }
 }
