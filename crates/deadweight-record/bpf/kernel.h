@@ -22,6 +22,7 @@ static u32 (*const processor_id)(void) = (void *)8;
 static u64 (*const current_pid_tgid)(void) = (void *)14;
 static long (*const perf_event_output)(void *context, const void *map, u64 cpu, void *data, u64 size) = (void *)25;
 static long (*const get_stack)(void *context, void *frames, u32 size, u64 skip) = (void *)67;
+static long (*const read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const read_user_text)(void *to, u32 size, const void *from) = (void *)114;
 static long (*const read_kernel_text)(void *to, u32 size, const void *from) = (void *)115;

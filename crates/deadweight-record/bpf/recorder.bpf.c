@@ -128,6 +128,35 @@ INLINE u64 path_number(struct cpu *cpu, u64 address)
 	return number | 1ULL << 63;
 }
 
+/* Families of addresses, from the kernel's uapi headers. */
+#define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+/* The bit of a number that is an address of IPv4 itself. */
+#define IPV4 (1ULL << 62)
+
+/* A number that stands for the peer at a socket's address, like that of a path. One of IPv4 has the port in its low
+ * bits, and the address above it, both in the network's order. */
+INLINE u64 peer_number(struct cpu *cpu, u64 address)
+{
+	u64 number = 0;
+	if (read_user(cpu->path, 8, (const void *)address))
+		return address;
+	u64 first = cpu->path[0];
+	u32 family = first & 0xffff;
+	if (family == AF_INET)
+		return first >> 16 | IPV4 | 1ULL << 63;
+	if (family == AF_UNIX)
+		return path_number(cpu, address + sizeof(u16)) & ~IPV4;
+	if (family != AF_INET6 || read_user(cpu->path, 24, (const void *)address))
+		return address;
+	/* Without the label of the flow. */
+	number = (cpu->path[0] & 0xffffffff) * 0x9e3779b97f4a7c15ULL;
+	number = ((number ^ number >> 29) ^ cpu->path[1]) * 0x9e3779b97f4a7c15ULL;
+	number = ((number ^ number >> 29) ^ cpu->path[2]) * 0x9e3779b97f4a7c15ULL;
+	return number >> 2 | 1ULL << 63;
+}
+
 SECTION("tp_btf/sys_enter")
 int on_sys_enter(u64 *context)
 {
@@ -154,6 +183,8 @@ int on_sys_enter(u64 *context)
 				record->args[0] = path_number(cpu, ARG0(regs));
 			if (path == 2)
 				record->args[1] = path_number(cpu, ARG1(regs));
+			if (call == CONNECT)
+				record->args[1] = peer_number(cpu, ARG1(regs));
 		} else {
 			record->args[0] = COMPAT_ARG0(regs), record->args[1] = COMPAT_ARG1(regs);
 			record->args[2] = COMPAT_ARG2(regs), record->args[3] = COMPAT_ARG3(regs);

@@ -40,16 +40,18 @@ INLINE u64 instruction(const struct registers *regs)
 #define COMPAT_ARG4(regs) ((regs)->di)
 #define COMPAT_ARG5(regs) ((regs)->bp)
 
-/* Which argument of a call is a path, counted from 1; 0 for none: of `open`, `stat`, `lstat`, `access`; `openat`,
- * `newfstatat`, `faccessat`, `statx`, `openat2`, `faccessat2`. */
+/* Which argument of a call is a path, counted from 1; 0 for none: of `open`, `stat`, `lstat`, `access`, `readlink`;
+ * `openat`, `newfstatat`, `readlinkat`, `faccessat`, `statx`, `openat2`, `faccessat2`. */
 INLINE u32 path_argument(u64 call)
 {
-	if (call == 2 || call == 4 || call == 6 || call == 21)
+	if (call == 2 || call == 4 || call == 6 || call == 21 || call == 89)
 		return 1;
-	if (call == 257 || call == 262 || call == 269 || call == 332 || call == 437 || call == 439)
+	if (call == 257 || call == 262 || call == 267 || call == 269 || call == 332 || call == 437 || call == 439)
 		return 2;
 	return 0;
 }
+
+#define CONNECT 42
 
 /* Stores become visible in their order. */
 INLINE void publish(volatile u64 *where, u64 value)

@@ -30,7 +30,7 @@ const ACCOUNTS: [(&str, &str, ChargedBy); 45] = [
     ("wait-child", "waiting", Slices),
     ("throttled", "waiting", Slices),
     ("wait-cpu", "waiting", Slices),
-    ("network-turns", "waiting", Slices),
+    ("network-turns", "network turns", Slices),
     ("thread-churn", "threads", Slices),
     ("imbalance", "waiting", Slices),
     ("false-sharing", "memory", Slices),

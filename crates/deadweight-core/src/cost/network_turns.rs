@@ -5,6 +5,9 @@
 //! acknowledged (Nagle's algorithm), and the receiver delays that ACK for 40 ms, because it hopes for
 //! data of its own to send with it. So each message takes 40 ms, whatever the network.
 //!
+//! Or a connection is made for each request, though there was one to the same address before: a handshake, a socket
+//! and its buffers at both ends, and the libraries' own work for a new connection.
+//!
 //! # How deadweight knows
 //! The receiver has read a part of a message and waits for the rest, time after time for 40 ms: Linux'
 //! delay of an ACK, between 38 and 49 ms, if CPUs are busy now and then up to 60 ms. Or the sender
@@ -14,20 +17,31 @@
 //! exact; that the ACK caused it is an estimate. A server whose answers stall is idle in that time,
 //! and its clients wait: this is said in a note, without a saving.
 //!
+//! The recorder notes a number for the address of each `connect`. A connection is made *again* if one of the same
+//! process to the same address had been closed, and no other took its place since. The time is that of the calls that
+//! make and end these connections, at both ends if the peer belongs to the command, and of waits in `connect`; it is exact.
+//! The upper end has the CPU time of functions that only make or end connections besides, and what a library allocates
+//! and starts for each connection elsewhere, by the measure of two pairs of programs.
+//! Without programs in the kernel the addresses are not known, and nothing is said.
+//!
+//!
 //! # What it is mistaken for
 //! A peer that needs time: its waits differ in length, come before the first part, or are as long after a
 //! message that was sent in one call, with TCP_NODELAY, or as the first of its connection (Linux acknowledges
-//! that at once): *wait-input*. A stream of events that nobody asked for.
+//! that at once): *wait-input*. A stream of events that nobody asked for. Connections that are open at
+//! once, as those of a pool; to different addresses; that carried nothing, as when looking whether a port is open.
 //!
 //! # What to do
 //! Send each message in one call: one buffer, or writev. Or set TCP_NODELAY at the sender. If it cannot be
-//! changed, set TCP_QUICKACK at the receiver before each read.
+//! changed, set TCP_QUICKACK at the receiver before each read. Keep connections, and send the next request on them.
 //!
 //! # Seen in
-//! Queries whose 8-byte head was written before the body.
-//! In `tests/programs`: `sent_in_parts.c`.
+//! Queries whose 8-byte head was written before the body. HTTP clients without keep-alive: two thirds of the time of a Go
+//! program that asked a service on the same machine for prices.
+//! In `tests/programs`: `sent_in_parts.c`, `connects_again.c`.
 
 mod delayed_ack;
+mod reconnects;
 mod sender;
 mod sockets;
 
@@ -40,13 +54,14 @@ use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
 use delayed_ack::Stalls;
+pub(super) use reconnects::waits_for_peer;
 use sender::Sender;
 
 pub(super) const CLASS: Class = Class {
     id: "network-turns",
     source: include_str!("network_turns.rs"),
-    // Its waits are a part of the row of waits for input.
-    claim: Claim::Slices(|_, _| false),
+    // Waits for an ACK are a part of the row of waits for input.
+    claim: Claim::Slices(reconnects::claims),
     inspect,
 };
 
@@ -85,7 +100,8 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let waiting = found.wall.in_account(AccountId::of_class("wait-input"));
     let processes = processes_in(waiting).into_iter();
     let stalls = processes.filter_map(|id| Some((id, Stalls::of(found.facts, id)?)));
-    stalls.map(|(process, stalls)| draft(found.facts, process, &stalls)).collect()
+    let stalls = stalls.map(|(process, stalls)| draft(found.facts, process, &stalls));
+    stalls.chain(reconnects::inspect(found)).collect()
 }
 
 fn draft(facts: &Facts<'_>, process: ProcessId, stalls: &Stalls) -> Draft {

@@ -37,7 +37,7 @@ use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{MANY, repeats_question};
 use crate::inspect::same_files::{
-    BY_PATH, Reopened, SeenOpenings, is_read_of_files, knows_paths, opened_paths, rechecks,
+    Reopened, SeenOpenings, asks_by_path, is_read_of_files, knows_paths, opened_paths, rechecks,
     reopened,
 };
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
@@ -67,7 +67,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     if group.starting || runtimes || is_collectors(facts, group) {
         return false;
     }
-    if BY_PATH.contains(&group.name) {
+    if asks_by_path(group) {
         return reopened(facts, group.process).is_some() || rechecks(facts, group.process);
     }
     if group.calls >= MANY && repeats_question(facts, group) {

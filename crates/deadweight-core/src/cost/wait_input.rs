@@ -48,6 +48,9 @@ const STALLED: f64 = 0.5;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
+    if network_turns::waits_for_peer(facts, block) {
+        return false;
+    }
     let block = &facts.timeline.blocks[block as usize];
     let timed_out = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
     match block.waits_for {

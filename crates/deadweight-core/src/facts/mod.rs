@@ -10,6 +10,7 @@ pub(crate) mod call_groups;
 pub(crate) mod call_site;
 pub(crate) mod churn;
 pub(crate) mod clean_run;
+pub(crate) mod connections;
 pub(crate) mod durable;
 pub(crate) mod hot_loops;
 pub(crate) mod initialisers;
@@ -29,6 +30,7 @@ use call_groups::{CallGroup, CallGroupId, CallGroups, READS, WRITES};
 use call_site::{CallSite, own_frame};
 use churn::Churn;
 use clean_run::CleanRun;
+use connections::AllConnections;
 use deadweight_code::machine_code::MachineCode;
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::account::{AccountId, NET_WORK};
@@ -59,6 +61,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) call_groups: CallGroups,
     /// Memory that was given back and taken again.
     pub(crate) churn: Churn,
+    /// Connections that processes made and took.
+    pub(crate) connections: AllConnections,
     /// Proven locks.
     pub(crate) locks: Locks,
     /// When any task of the subject was on a CPU.
@@ -152,6 +156,7 @@ impl<'a> Facts<'a> {
         let processes = Processes::gather(timeline, &path.subject, &trace.symbols);
         let churn = Churn::gather(trace, timeline, &processes);
         let call_groups = CallGroups::gather(timeline, &processes, &churn, trace.meta.arch);
+        let connections = AllConnections::gather(timeline, &processes, trace.meta.arch);
         let locks = Locks::gather(trace, timeline, &processes);
         let busy = Busy::gather(timeline, &path.subject.own);
         let mut writers = BTreeMap::new();
@@ -183,6 +188,7 @@ impl<'a> Facts<'a> {
             processes,
             call_groups,
             churn,
+            connections,
             locks,
             busy,
             overhead,

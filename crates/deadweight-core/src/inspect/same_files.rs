@@ -14,9 +14,24 @@ use deadweight_trace::ids::NameId;
 use deadweight_trace::syscall;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Calls that ask about a file by its path. Not `readlink`: it walks along a path in one buffer.
+/// Calls that ask about a file by its path.
 pub(crate) const BY_PATH: &[&str] =
     &["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2"];
+
+/// Calls that ask what a link refers to. They walk along a path in one buffer: the address of it says nothing.
+const OF_LINKS: &[&str] = &["readlink", "readlinkat"];
+
+/// Whether these calls ask about files by their paths, and it can be known whether about the same again.
+pub(crate) fn asks_by_path(group: &CallGroup) -> bool {
+    BY_PATH.contains(&group.name) || OF_LINKS.contains(&group.name) && has_numbers(group)
+}
+
+/// Whether nearly all paths of these calls have numbers. Those that were counted together have none; the others are a
+/// sample.
+fn has_numbers(group: &CallGroup) -> bool {
+    let sample = group.calls - group.counted.min(group.calls);
+    sample > 0 && group.paths.calls * 8 >= sample * 7
+}
 
 /// Calls that change a file, or make one, by path.
 const CHANGES: &[&str] = &[
@@ -101,14 +116,11 @@ fn distinct_paths(group: &CallGroup) -> Option<u64> {
     // A relative path is one of the folder before it.
     let paths: BTreeSet<&[u64]> = group.questions.iter().map(|args| &args[..=at]).collect();
     let count = u64::try_from(paths.len()).ok()?;
-    // Calls that were counted together have the address of a path. The others are a sample: most of them have numbers; an
-    // address may stand for many paths.
-    let sample = group.calls - group.counted.min(group.calls);
     let all_known = paths.iter().all(|path| path[at] & syscall::PATH_NUMBER != 0);
     if group.questions.len() < REMEMBERED && all_known {
         return Some(count);
     }
-    group.paths.distinct().filter(|_| group.paths.calls * 8 >= sample * 7)
+    group.paths.distinct().filter(|_| has_numbers(group))
 }
 
 /// Whether the paths of a process's calls are known themselves, not by their addresses. A few calls of another kind do
@@ -116,7 +128,7 @@ fn distinct_paths(group: &CallGroup) -> Option<u64> {
 pub(crate) fn knows_paths(facts: &Facts<'_>, process: ProcessId) -> bool {
     const FEW: u64 = 20;
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
-    let asks = |group: &&CallGroup| BY_PATH.contains(&group.name) && !group.starting;
+    let asks = |group: &&CallGroup| asks_by_path(group) && !group.starting;
     let by_path: Vec<&CallGroup> = groups.filter(asks).collect();
     let most = by_path.iter().map(|group| group.calls).max().unwrap_or(0);
     let mut many = by_path.iter().filter(|group| group.calls * FEW >= most);
@@ -135,7 +147,7 @@ pub(crate) fn opened_paths(facts: &Facts<'_>, process: ProcessId) -> Option<Stri
 pub(crate) fn rechecks(facts: &Facts<'_>, process: ProcessId) -> bool {
     let Asked { walks, by_path, changes, .. } = Asked::by(facts, process);
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
-    let mut many = groups.filter(|group| BY_PATH.contains(&group.name) && group.calls >= MANY);
+    let mut many = groups.filter(|group| asks_by_path(group) && group.calls >= MANY);
     let few = |group: &CallGroup| {
         let asked = || u64::try_from(group.questions.len()).unwrap_or(1);
         group.calls / distinct_paths(group).unwrap_or_else(asked).max(1) >= SAME
@@ -186,7 +198,7 @@ impl Asked {
                 "sendfile" => asked.sends += group.calls,
                 "getdents64" | "getdents" => asked.walks += group.calls,
                 "read" | "pread64" if is_read_of_files(group) => asked.reads += group.calls,
-                name if BY_PATH.contains(&name) => asked.by_path += group.calls,
+                _ if asks_by_path(group) => asked.by_path += group.calls,
                 _ => {}
             }
         }

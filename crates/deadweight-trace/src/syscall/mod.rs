@@ -6,6 +6,7 @@
 mod table;
 
 use serde::{Deserialize, Serialize};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use table::{Row, TABLE};
 
 /// The architecture that a trace was recorded on.
@@ -73,6 +74,33 @@ pub fn path(name: &str) -> Option<usize> {
     find(name).and_then(|row| row.path)
 }
 
+/// The bit that the number of a peer has, besides [`PATH_NUMBER`], if it is an address of IPv4 itself.
+const IPV4: u64 = 1 << 62;
+
+/// The number that stands for the peer of a `connect` with these kept arguments: equal for equal addresses. None where the
+/// recorder could not read it.
+#[must_use]
+pub fn peer(args: &[u64; 4]) -> Option<u64> {
+    Some(args[1]).filter(|number| number & PATH_NUMBER != 0)
+}
+
+/// The address behind the number of a peer of IPv4, as `192.0.2.1:80`; none for other peers.
+#[must_use]
+pub fn ipv4_peer(number: u64) -> Option<SocketAddrV4> {
+    if number & IPV4 == 0 {
+        return None;
+    }
+    let [p, q, a, b, c, d, ..] = number.to_le_bytes();
+    Some(SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([p, q])))
+}
+
+/// The length of the address of a `connect` or `bind` with these kept arguments, in bytes. Older traces of `connect` have
+/// it in place of the peer.
+#[must_use]
+pub fn address_length(args: &[u64; 4]) -> u64 {
+    if args[2] == 0 { args[1] } else { args[2] }
+}
+
 /// The position, among the kept arguments, of the flags that a call opens a file with. `openat2` has them in memory.
 #[must_use]
 pub fn open_flags(name: &str) -> Option<usize> {
@@ -101,6 +129,16 @@ mod tests {
             assert_eq!(nr.and_then(|nr| name(Arch::X86_64, nr)), Some(row.name));
             assert!(std::ptr::eq(find(row.name).unwrap(), row));
         }
+    }
+
+    #[test]
+    fn a_peer_of_ipv4_is_its_address() {
+        // `sockaddr_in` of 127.0.0.1:8080 without its family.
+        let number = u64::from_le_bytes([0x1f, 0x90, 127, 0, 0, 1, 0, 0xc0]);
+        assert_eq!(peer(&[3, number, 16, 0]), Some(number));
+        assert_eq!(ipv4_peer(number).map(|a| a.to_string()).as_deref(), Some("127.0.0.1:8080"));
+        assert_eq!(ipv4_peer(PATH_NUMBER | 77), None);
+        assert_eq!(peer(&[3, 0x7fff_0000, 16, 0]), None);
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub(super) static TABLE: [Row; 212] = [
     row("clone3", "- length"),
     row("close", "fd"),
     row("close_range", "first last flags"),
-    row("connect", "fd - length"),
+    row("connect", "fd peer length"),
     row("copy_file_range", "fd - out - size"),
     row("creat", "path mode"),
     row("dup", "fd"),

@@ -51,6 +51,18 @@ fn a_loop_that_reads_a_counter_is_busy_waiting() {
 }
 
 #[test]
+fn a_connection_for_each_question_is_network_turns_and_kept_ones_are_not() {
+    Truth::of("@connects_again")
+        .first_finding(&["network-turns"])
+        .found_at("network-turns", "open_connection", "connects_again.c", LINE)
+        .saves("network-turns", 0.3..=1.0)
+        .check();
+    for way in ["@connects_again kept", "@connects_again pool"] {
+        Truth::of(way).never(&["network-turns"]).check();
+    }
+}
+
+#[test]
 fn messages_in_two_writes_are_network_turns() {
     Truth::of("@sent_in_parts")
         .first_finding(&["network-turns"])

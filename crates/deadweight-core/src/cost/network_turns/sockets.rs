@@ -7,6 +7,7 @@ use crate::facts::processes::ProcessId;
 use crate::timeline::Call;
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_trace::ids::{CallId, StackId};
+use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -86,11 +87,11 @@ impl Turns {
 
     fn sets_up(&mut self, object: u32, group: &CallGroup, args: [u64; 4]) {
         match group.name {
-            "bind" => self.listens |= ADDRESSES.contains(&args[1]),
+            "bind" => self.listens |= ADDRESSES.contains(&syscall::address_length(&args)),
             "connect" => {
                 let socket = self.sockets.entry(object).or_default();
                 socket.connects = true;
-                socket.is_tcp |= ADDRESSES.contains(&args[1]);
+                socket.is_tcp |= ADDRESSES.contains(&syscall::address_length(&args));
             }
             "setsockopt" if args[1] == TCP => {
                 let socket = self.sockets.entry(object).or_default();

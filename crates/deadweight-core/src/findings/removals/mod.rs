@@ -11,9 +11,11 @@ mod libraries;
 mod patches;
 mod settings;
 
+use crate::account::AccountId;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use deadweight_report::report::{Change, Preloaded, Removal};
+use deadweight_trace::units::Ns;
 use libraries::library;
 
 /// The removals for a finding of `class` in `process`.
@@ -40,7 +42,10 @@ pub(crate) fn removals(
             vec![placed("work on several CPUs at once", Change::OneCpu)]
         }
         "throttled" => vec![placed("the CPU quota", Change::NoQuota)],
-        "network-turns" => vec![library("waits for delayed acknowledgements", Preloaded::Sockets)],
+        // Its row has only the connections that are made again.
+        "network-turns" if found.wall.of(AccountId::of_class(class)) == Ns::ZERO => {
+            vec![library("waits for delayed acknowledgements", Preloaded::Sockets)]
+        }
         "gc" => settings::collections(found, process),
         "memory-churn" => settings::kept_memory(found, process),
         "first-touch" => settings::huge_pages(found, process, "most page faults"),
@@ -77,6 +82,7 @@ fn why_not(class: &str) -> &'static str {
         "start-up" => "the program does not run without it",
         "wait-child" | "wait-input" => "the program needs what it waits for",
         "wait-cpu" => "the CPU does other work meanwhile",
+        "network-turns" => "both ends use the connections",
         "wait-output" => "the reader needs its time",
         "wait-disk" | "wait-sleep" => "it waits in calls whose results it needs",
         "gc" | "memory-churn" | "first-touch" | "small-pages" => {
