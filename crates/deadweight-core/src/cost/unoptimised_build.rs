@@ -8,7 +8,8 @@
 //! # How deadweight knows
 //! GCC and Go write their options into the binary. For other compilers, the machine code of the hot
 //! functions shows it: at least 26 % of their instructions access their own stack frame, or most
-//! functions first store their arguments in memory. If no debug information shows what was inlined,
+//! functions first store their arguments in memory; or library functions of one or two instructions (Rust's checks of
+//! pointers, Crystal's accesses) are called, not inlined. If no debug information shows what was inlined,
 //! both signs are needed. The row is the time in such code that no other cost claims. The saving is
 //! an estimate from fourteen programs that were built both ways (optimisation removed 54 to 86 % of
 //! the time in C and C++, 85 to 96 % in Rust, 86 % in Zig, 36 and 66 % in Go). It depends on the
@@ -26,6 +27,7 @@
 //! In `tests/programs`: `debug_build.zig`.
 
 use super::{AccountId, Claim, Class, Inspection};
+use crate::facts::builds::Build;
 use crate::facts::call_site::Weights;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
@@ -117,6 +119,13 @@ fn evidence(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<String> {
     if let Some(image) = image.filter(|image| image.optimised == Some(false)) {
         evidence.push(format!("built by {}", facts.symbols().name(image.producer)));
     }
+    if let Some(share) = facts.build(id).and_then(Build::called_share) {
+        evidence.push(format!(
+            "{:.0} % of its samples are in calls of library functions of one or two instructions, which optimisation \
+             puts into their callers",
+            share * 100.0
+        ));
+    }
     if let Some(build) = facts.build(id).filter(|build| build.shape.functions > 0) {
         evidence.push(format!(
             "{:.0} % of the instructions in hot functions access their own stack frame, {:.0} % of \
@@ -190,6 +199,19 @@ mod tests {
         assert_eq!(found(&summing("", VOLATILE)), "");
         assert_ne!(found(&summing("producer clang", VOLATILE)), "");
         assert_ne!(found(&summing("no-lines", PLAIN)), "");
+    }
+
+    #[test]
+    fn calls_of_what_is_always_inlined_show_it_and_inlined_ones_are_refused() {
+        const CHECK: &str =
+            "core::ptr::copy_nonoverlapping::precondition_check (/rustc/1/ub_checks.rs:73)";
+        let checks = |between: &str| {
+            let check = format!("{CHECK} {between} app::main (m.rs:7)");
+            found(&computing("Rust", &[(30, &check), (70, "app::main (m.rs:9)")]))
+        };
+        let called = checks("<-");
+        assert!(called.starts_with("unoptimised-build 9"), "{called}");
+        assert!(!checks("in").contains("unoptimised-build"));
     }
 
     #[test]

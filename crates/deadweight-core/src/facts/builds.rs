@@ -1,7 +1,8 @@
 //! Which binaries were built without optimisation: by the producer's flags, and by the shape of the
 //! functions that the program spends its time in.
 //!
-//! GCC and Go record their flags; Rust, Zig and Crystal do not, so only the code shows it. A few cold
+//! GCC and Go record their flags; Rust, Zig and Crystal do not, so only the code shows it: also by calls of functions that
+//! optimisation always puts into their callers. A few cold
 //! functions decide nothing, so each function counts by its samples. The saving of an optimised build is
 //! estimated by the class.
 
@@ -21,6 +22,23 @@ const OPTIMISED: f64 = 0.12;
 /// Fewer samples in functions whose code is known decide nothing.
 const SAMPLES: u64 = 20;
 
+/// With this part of a binary's samples in calls of functions that optimisation puts into their callers, it was not optimised.
+const CALLED: f64 = 0.05;
+
+/// Parts of the names of such functions: one instruction or two, in the libraries of Rust and Crystal.
+const ALWAYS_INLINED: [&str; 10] = [
+    "::precondition_check",
+    "core::ub_checks::",
+    "core::intrinsics::",
+    "core::core_arch::x86::sse",
+    "core::ptr::const_ptr::<impl",
+    "core::ptr::mut_ptr::<impl",
+    "core::cmp::Ord::",
+    "@Pointer(T)#",
+    "@Slice(T)#unsafe_fetch",
+    "#to_unsafe:Pointer(",
+];
+
 /// A verdict per binary.
 #[derive(Debug, Default)]
 pub(crate) struct Builds {
@@ -36,6 +54,17 @@ pub(crate) struct Build {
     pub(crate) shape: Shape,
     /// Samples in the program's own functions, and how many of those are in inlined code.
     inlined: (u64, u64),
+    /// Samples in the binary, and how many of those are in [`ALWAYS_INLINED`] functions that were called.
+    called: (u64, u64),
+}
+
+impl Build {
+    /// The share of samples in called functions that optimisation puts into their callers; none if it is chance.
+    pub(crate) fn called_share(&self) -> Option<f64> {
+        let (all, called) = self.called;
+        let share = called as f64 / all.max(1) as f64;
+        (called >= SAMPLES && share >= CALLED).then_some(share)
+    }
 }
 
 impl Builds {
@@ -47,6 +76,17 @@ impl Builds {
             if let Some(build) = of_image.get_mut(machine.code(function).image.index()) {
                 build.shape += machine.function(function).shape().weighed(samples);
                 build.inlined = (build.inlined.0 + samples, build.inlined.1 + inlined);
+            }
+        }
+        for (index, location) in symbols.locations.iter().enumerate() {
+            let samples = machine.samples_at(LocationId::at(index));
+            let function = location.frames.last().filter(|_| samples > 0);
+            let build = of_image.get_mut(location.image.index());
+            if let (Some(build), Some(function)) = (build, function) {
+                let name = symbols.name(function.function);
+                let called = ALWAYS_INLINED.iter().any(|part| name.contains(part));
+                build.called.0 += samples;
+                build.called.1 += if called { samples } else { 0 };
             }
         }
         for (build, image) in of_image.iter_mut().zip(&symbols.images) {
@@ -72,6 +112,7 @@ fn verdict(said: Option<bool>, lines: bool, build: &Build) -> bool {
     let looks = if lines { on_frame || spills } else { on_frame && spills };
     match said {
         Some(true) => false,
+        None if build.called_share().is_some() => true,
         Some(false) => !seen || shape.stack_share() > OPTIMISED,
         None => seen && looks && inlined as f64 <= INLINED * samples as f64,
     }
