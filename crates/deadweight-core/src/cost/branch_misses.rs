@@ -148,6 +148,18 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_with_a_locked_instruction_is_refused() {
+        // In place of `add rax, rdx`: lock inc dword [rdi].
+        let locked = |text: String| {
+            text.replace(
+                "0fb617 84d2 7903 4801d0 48ffc7 4839fe 75ee c3",
+                "0fb617 84d2 7903 f0ff07 48ffc7 4839fe 75ee c3",
+            )
+        };
+        assert_eq!(found(&locked(choosing(1000, BEHIND))), "");
+    }
+
+    #[test]
     fn without_a_register_that_counts_turns_it_is_refused() {
         let text = choosing(1000, BEHIND);
         let still: Vec<_> = text.lines().filter(|l| !l.contains(" registers 4 ")).collect();

@@ -67,6 +67,9 @@ const PASSED_ON: usize = 2;
 const PIECES: f64 = 0.2;
 /// So many lines that threads began with are shown.
 const STARTS: usize = 2;
+/// If other programs held the CPUs for a larger part of the wall time, it is chance which member was slow: one that runs
+/// alone meanwhile does not share cache lines and locks.
+const DISTURBED: f64 = 0.2;
 /// Larger teams are divided by the kernel's scheduler too.
 const MEMBERS: std::ops::RangeInclusive<usize> = 2..=256;
 
@@ -82,7 +85,8 @@ struct Divided {
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let facts = found.facts;
-    if facts.path.subject.service.is_some() {
+    let disturbed = found.wall.disturbed().share_of(found.wall.net() + found.wall.disturbed());
+    if facts.path.subject.service.is_some() || disturbed > DISTURBED {
         return Vec::new();
     }
     let several = |process: &ProcessId| {

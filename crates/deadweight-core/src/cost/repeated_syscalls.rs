@@ -42,7 +42,7 @@ use crate::inspect::same_files::{
 };
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
-use advice::{CACHE, KEEP_OPEN, remedy};
+use advice::{CACHE, KEEP_OPEN, READ_AGAIN, remedy};
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
 use deadweight_trace::units::Ns;
@@ -79,7 +79,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
         && match reopened(facts, group.process) {
             // A read between open and close belongs to the repetition.
             Some(Reopened::Reading) => true,
-            Some(Reopened::Writing | Reopened::Sending) => !reads,
+            Some(Reopened::Writing | Reopened::Sending | Reopened::Live) => !reads,
             None => false,
         }
 }
@@ -129,6 +129,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: if purpose == Some(Reopened::Writing) {
             "the same files opened for each write".into()
+        } else if purpose == Some(Reopened::Live) {
+            "the same files of the kernel opened for each reading".into()
         } else if files {
             "the same files again and again".into()
         } else {
@@ -155,6 +157,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         remedy: match purpose {
             Some(Reopened::Writing) => KEEP_OPEN.into(),
             Some(Reopened::Sending) => CACHE.into(),
+            Some(Reopened::Live) => READ_AGAIN.into(),
             _ => remedy(&facts.processes.get(process).language, files),
         },
     })
@@ -244,6 +247,12 @@ mod tests {
         assert!(text.starts_with("repeated-syscalls") && text.contains("2 000 times"), "{text}");
         assert!(!write("577", |_| 1).contains("repeated-syscalls"));
         assert!(!write("1025", |message| message).contains("repeated-syscalls"));
+    }
+
+    #[test]
+    fn files_of_the_kernel_are_read_anew_and_only_their_opening_is_found() {
+        let text = found(&mailer_of(1000, |at| at, |at| at % 12).replace("/site/", "/proc/7/"));
+        assert!(text.contains("2 000 times: openat ×1 000, close ×1 000"), "{text}");
     }
 
     #[test]

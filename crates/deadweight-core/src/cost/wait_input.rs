@@ -16,7 +16,8 @@
 //! producer's own work fills the wait and is shown instead.
 //!
 //! # What to do
-//! Changing the waiting program does not help. Make the producer faster, or read from a file that
+//! If it sends questions and waits for the answers: send several before waiting. How much that saves depends on whether one
+//! question needs the answer to another, so the range begins at 0. Else changing the waiting program does not help. Make the producer faster, or read from a file that
 //! was made beforehand. To time the program alone, feed it from a file.
 //!
 //! # Seen in
@@ -26,10 +27,13 @@
 use super::{AccountId, Claim, Class, Inspection, network_turns};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
+use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::path::TAKES_CONNECTIONS;
+use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, WokenBy};
 use deadweight_report::report::How;
@@ -120,6 +124,17 @@ fn is_handed_over(facts: &Facts<'_>, entry: &Entry) -> bool {
     entry.count == 0 && facts.processes.get(peer).own
 }
 
+/// Whether the process waits for answers: it sends something for at least each fourth of its waits, on sockets or to the
+/// process that it waits for.
+fn asks(facts: &Facts<'_>, process: ProcessId, peer: Option<ProcessId>, waits: u64) -> bool {
+    let gives = |group: &CallGroup| {
+        group.kind == Some(ObjectKind::Socket) && group.transfer == Some(Transfer::Gives)
+    };
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let sent: u64 = groups.filter(|group| gives(group)).map(|group| group.calls).sum();
+    sent * 4 >= waits || peer.is_some_and(|peer| facts.converse(process, peer))
+}
+
 /// The finding of a producer that is slow, for all but `stalled` of its time.
 fn draft(
     found: &Inspection<'_, '_>,
@@ -155,6 +170,8 @@ fn draft(
     };
     // A wait with only its end on the critical path counts too.
     let times = sum.count.max(1);
+    let asks = asks(facts, process, slowest.and_then(|(_, peer)| peer), times);
+    let at_least = if asks { Ns::ZERO } else { sum.alone };
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -165,20 +182,27 @@ fn draft(
             things(times, "time"),
         ),
         amount: sum.ns,
-        saving: sum.alone,
-        range: (sum.alone, sum.ns),
+        saving: if asks { sum.alone.part(0.5) } else { sum.alone },
+        range: (at_least, sum.ns),
         // If wake-ups are not recorded, something else may have ended a wait.
-        how: if facts.trace.meta.records_wakers() || producer.is_some() {
+        how: if !asks && (facts.trace.meta.records_wakers() || producer.is_some()) {
             How::Exact
         } else {
             How::Estimate
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![sum.meanwhile()],
-        remedy: format!(
-            "Changing {name} does not help. Make {slow} faster, or feed {name} from a file that was \
-             made beforehand, and time it that way."
-        ),
+        remedy: if asks {
+            format!(
+                "If the questions do not depend on each other, send several before waiting for an answer (a batch, \
+                 pipelining, several connections). The rest of this time is {slow}'s: weigh that."
+            )
+        } else {
+            format!(
+                "Changing {name} does not help. Make {slow} faster, or feed {name} from a file that was \
+                 made beforehand, and time it that way."
+            )
+        },
     })
 }
 

@@ -15,7 +15,7 @@
 //! worker without work or a lock with a time-out: where events end the same wait at other times, the
 //! clock is not what is waited for. A pace (frames, ticks, a limit of requests): it sleeps for what is
 //! left, so that its wake-ups stay on a grid, and the rate is its purpose. A source that writes something after each pause
-//! has work each time, and looks for none. A program that takes connections, that was joined while it ran,
+//! has work each time, and looks for none; sleeps of different lengths, up and down, last until something is due. A program that takes connections, that was joined while it ran,
 //! or that waits for events until a signal stops it, is idle and makes no finding.
 //!
 //! # What to do
@@ -180,7 +180,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     lengths.sort_unstable();
     let few = lengths.len() < LOOP && sum.ns.share_of(found.wall.net()) < FEW;
     let works = || sleeps.len() >= LOOP && gives_between(facts, process, &sleeps);
-    if few || sum.ns == Ns::ZERO || pace::is_pace(&sleeps) || works() {
+    if few || sum.ns == Ns::ZERO || pace::is_pace(&sleeps) || pace::differ(&sleeps) || works() {
         return None;
     }
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();

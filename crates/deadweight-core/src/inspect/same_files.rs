@@ -85,6 +85,8 @@ pub(crate) enum Reopened {
     Writing,
     /// To have the kernel send them (`sendfile`).
     Sending,
+    /// To read what the kernel says at that instant: files of `/proc` and `/sys`.
+    Live,
 }
 
 /// What a process opens the same few files for, if it does.
@@ -93,7 +95,9 @@ pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened
         Asked::by(facts, process);
     let answers = u64::try_from(facts.call_groups.distinct_results(process).max(1)).unwrap_or(1);
     let for_most = |calls: u64| calls >= opens - opens / 4;
-    let purpose = if for_most(reads) && opens / answers >= SAME {
+    let purpose = if for_most(reads) && SeenOpenings::of(facts, process).are_live(facts) {
+        Reopened::Live
+    } else if for_most(reads) && opens / answers >= SAME {
         Reopened::Reading
     } else if for_most(writes) && reads * 4 < opens && !replaces {
         Reopened::Writing
@@ -220,6 +224,16 @@ impl SeenOpenings {
             }
         }
         Self(seen)
+    }
+
+    /// Whether most of them were of files that the kernel writes when they are read.
+    fn are_live(&self, facts: &Facts<'_>) -> bool {
+        let live = |name: &NameId| {
+            let path = facts.symbols().name(*name);
+            path.starts_with("/proc/") || path.starts_with("/sys/")
+        };
+        let of_live: u64 = self.0.iter().filter(|(name, _)| live(name)).map(|(_, n)| n).sum();
+        of_live > 0 && of_live * 2 >= self.all()
     }
 
     /// How many were seen.

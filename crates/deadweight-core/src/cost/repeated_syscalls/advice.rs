@@ -8,6 +8,10 @@ pub(super) const KEEP_OPEN: &str = "Open each file once and keep it open; in a s
 pub(super) const CACHE: &str = "Keep the descriptors of files that are sent often, and check every few seconds whether their paths \
     lead to other files; servers have a cache of open files for it (nginx: open_file_cache).";
 
+/// For files of `/proc` and `/sys`.
+pub(super) const READ_AGAIN: &str = "Keep each of them open, and read it again from its start (pread at offset 0): the kernel \
+    writes it anew each time.";
+
 /// For questions, and for files that are read, in this language.
 pub(super) fn remedy(language: &str, files: bool) -> String {
     let map = match language {

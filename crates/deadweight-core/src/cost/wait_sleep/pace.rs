@@ -19,6 +19,13 @@ const MANY: usize = 40;
 /// loops with 40 sleeps, 1 % of those that poll are below, and 97 % of those with a pace.
 const OWN_ERRORS: f64 = 0.9;
 
+/// A sleep of less than this part of the one before is a shorter one ...
+const SHORTER: f64 = 0.9;
+/// ... which so many are, if lengths go up and down at random: nearly half.
+const OFTEN: f64 = 0.35;
+/// The tenth part of the sleeps is shorter than this part of the typical one.
+const MUCH_SHORTER: f64 = 0.75;
+
 /// Whether sleeps, each with its start and its end, in order, follow a fixed rate.
 pub(super) fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
     let sleeps = turns(sleeps);
@@ -31,6 +38,21 @@ pub(super) fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
     let own_errors = deviation(&from_grid) <= deviation(&errors) * OWN_ERRORS;
     let on_grid = sleeps.len() >= MANY && own_errors && deviation(&errors) > 0.0;
     on_grid || spread(lengths) > spread(from_grid) * STEADIER
+}
+
+/// Whether sleeps, each with its start and its end, in order, are of different lengths by intention: until something is due.
+/// A loop that polls asks for one length, and noise only lengthens it; one that backs off makes them longer until it starts
+/// again.
+pub(super) fn differ(sleeps: &[(Ns, Ns)]) -> bool {
+    let lengths: Vec<Ns> = turns(sleeps).iter().map(|(start, end)| *end - *start).collect();
+    if lengths.len() < FEW {
+        return false;
+    }
+    let shorter = lengths.windows(2).filter(|pair| pair[1] < pair[0].part(SHORTER)).count();
+    let mut sorted = lengths.clone();
+    sorted.sort_unstable();
+    let [low, typical] = [sorted[sorted.len() / 10], sorted[sorted.len() / 2]];
+    low < typical.part(MUCH_SHORTER) && shorter as f64 >= lengths.len() as f64 * OFTEN
 }
 
 /// Each turn's sleep: a short one right behind another is the rest of it, as schedulers sleep for whole milliseconds first;
@@ -90,12 +112,14 @@ fn spread(mut all: Vec<f64>) -> f64 {
 mod tests {
     use super::*;
 
+    /// A number by chance.
+    fn random(i: u64, below: u64) -> u64 {
+        let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) % below.max(1)
+    }
+
     /// Sleeps after work that takes between 0 and 1 ms, with late wake-ups of up to 50 µs: for 5 ms, or until the next 10 ms.
     fn sleeps(count: u64, work: u64, paced: bool) -> Vec<(Ns, Ns)> {
-        let random = |i: u64, below: u64| {
-            let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) % below.max(1)
-        };
         let mut now = 0;
         let sleep = |i: u64| {
             let start = now + 200_000 + random(i, work);
@@ -113,6 +137,33 @@ mod tests {
         let known = sleeps(100, 1_000_000, true);
         let some: Vec<_> = (0..100).filter(|i| i * i % 7 > 1).map(|i| known[i]).collect();
         assert!(is_pace(&some), "some are missing");
+    }
+
+    /// Sleeps of these lengths, with 100 µs between them.
+    fn lasting(length: impl Fn(u64) -> u64) -> Vec<(Ns, Ns)> {
+        let mut now = 0;
+        let sleep = |i: u64| {
+            let start = now + 100_000;
+            now = start + length(i);
+            (Ns(start), Ns(now))
+        };
+        (0..100).map(sleep).collect()
+    }
+
+    #[test]
+    fn sleeps_until_something_is_due_differ() {
+        assert!(differ(&lasting(|i| 1_000_000 + random(i, 4_000_000))));
+    }
+
+    #[test]
+    fn sleeps_of_one_length_and_those_that_grow_do_not_differ() {
+        assert!(!differ(&lasting(|i| 2_000_000 + random(i, 100_000))));
+        assert!(!differ(&lasting(|i| 2_000_000 + random(i, 4) / 3 * 3_000_000)), "late wake-ups");
+        for steps in [4, 5, 6, 100] {
+            let backs_off = lasting(|i| 500_000 << (i % steps).min(8));
+            assert!(!differ(&backs_off), "{steps}");
+        }
+        assert!(!differ(&sleeps(100, 1_000_000, false)));
     }
 
     #[test]

@@ -83,13 +83,18 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
         own || comes_after(facts, &ways, sample)
     });
     let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
-    if by_guesses && surprised >= MOST && part(&at_random) < SOME {
+    if by_guesses && surprised >= MOST && part(&at_random) < SOME && !has_locked(facts, hot) {
         return Some(Reason::Branches(ways));
     }
     if part(&sparse) >= MUCH {
         return Some(Reason::Pages(sparse));
     }
     (part(&far) >= MUCH).then_some(Reason::Memory(far))
+}
+
+/// Whether a loop has a locked instruction: what comes after one waits for it, also where a branch leads to.
+fn has_locked(facts: &Facts<'_>, hot: &HotLoop) -> bool {
+    hot.cycle(facts).is_some_and(|cycle| cycle.instructions().any(|i| i.kind == Kind::Atomic))
 }
 
 /// Whether most samples of an access that is no chain come after a sum from turn to turn, which waits for the sum before
