@@ -104,6 +104,12 @@ pub(crate) fn waited(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     waits_caused_by(found, process, &[CLASS, "gc"], &symbol_roles)
 }
 
+/// Whether a function stops all threads because the program asks the runtime about itself, not for memory.
+fn asks_runtime(function: &str) -> bool {
+    ["runtime.ReadMemStats", "runtime.Stack", "runtime.GC"].contains(&function)
+        || function.starts_with("runtime/debug.")
+}
+
 /// How long the process waited for these accounts' work, or was in the kernel for it: without a CPU while
 /// its own threads had it for that work, and in calls, faults and waits under functions with these symbol
 /// roles.
@@ -121,8 +127,10 @@ pub(crate) fn waits_caused_by(
     }
     let under = |site: &CallSite| {
         let sample = site.stack().map(|stack| found.facts.sample(stack));
-        sample
-            .is_some_and(|sample| symbol_roles.iter().any(|symbol_role| sample.under(*symbol_role)))
+        sample.is_some_and(|sample| {
+            let asked_for = || found.facts.symbols().functions(sample.stack).any(asks_runtime);
+            symbol_roles.iter().any(|symbol_role| sample.under(*symbol_role)) && !asked_for()
+        })
     };
     let entries = found.wall.entries.iter();
     let unsampled = entries

@@ -12,6 +12,10 @@ pub(super) const CACHE: &str = "Keep the descriptors of files that are sent ofte
 pub(super) const READ_AGAIN: &str = "Keep each of them open, and read it again from its start (pread at offset 0): the kernel \
     writes it anew each time.";
 
+/// For `localtime`, `mktime` and `strftime`, which look at /etc/localtime each time.
+pub(super) const TIME_ZONE: &str = "localtime, mktime and strftime look each time whether the time zone has changed: call \
+    localtime_r, or set TZ (TZ=:/etc/localtime), and convert one time per second at most.";
+
 /// For questions, and for files that are read, in this language.
 pub(super) fn remedy(language: &str, files: bool) -> String {
     let map = match language {

@@ -14,6 +14,8 @@ pub(crate) mod frames;
 
 /// Frames of a chain that are kept: half of them at each end, because the outermost often explain most.
 const CHAIN: usize = 8;
+/// A place with less than one part in so many of the heaviest is not shown.
+const LITTLE: u64 = 100;
 /// Places of a finding that are shown.
 const SITES: usize = 5;
 
@@ -128,6 +130,9 @@ pub(crate) fn sites(symbols: &Symbols, weights: &Weights, total: u64) -> Vec<Sit
     }
     let mut found: Vec<_> = places.into_iter().collect();
     found.sort_by_key(|(_, place)| std::cmp::Reverse(place.all.amount));
+    // A place with hardly anything is nothing to change, and of sampled stacks it may be one, scaled up.
+    let most = found.first().map_or(0, |(_, place)| place.all.amount);
+    found.retain(|(_, place)| place.all.amount >= most / LITTLE);
     found.truncate(SITES);
     found
         .into_iter()
