@@ -33,7 +33,7 @@ mod kinds;
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weight, Weights, sites};
+use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{MANY, repeats_question};
 use crate::inspect::same_files::{
@@ -42,7 +42,6 @@ use crate::inspect::same_files::{
 };
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
-use advice::{CACHE, KEEP_OPEN, READ_AGAIN, TIME_ZONE, remedy};
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
 use deadweight_trace::units::Ns;
@@ -154,30 +153,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         .into_iter()
         .flatten()
         .collect(),
-        remedy: match purpose {
-            Some(Reopened::Writing) => KEEP_OPEN.into(),
-            Some(Reopened::Sending) => CACHE.into(),
-            Some(Reopened::Live) => READ_AGAIN.into(),
-            _ if is_of_time_zone(facts, &sum.places) => TIME_ZONE.into(),
-            _ => remedy(&facts.processes.get(process).language, files),
-        },
+        remedy: advice::of(facts, process, purpose, files, &sum.places),
     })
-}
-
-/// Whether at least half of the calls are the C library's, which looks whether the time zone has changed.
-fn is_of_time_zone(facts: &Facts<'_>, places: &Weights) -> bool {
-    let symbols = facts.symbols();
-    let looks = |site: &CallSite| {
-        let mut names = site.frames(symbols).map(|(_, frame)| symbols.name(frame.function));
-        names.any(|name| {
-            name.contains("tzset") || name.contains("tz_convert") || name == "localtime"
-        })
-    };
-    let amount = |places: &mut dyn Iterator<Item = (&CallSite, &Weight)>| -> u64 {
-        places.map(|(_, weight)| weight.amount).sum()
-    };
-    let of_zone = amount(&mut places.iter().filter(|(site, _)| looks(site)));
-    of_zone > 0 && of_zone * 2 >= amount(&mut places.iter())
 }
 
 #[cfg(test)]
@@ -271,7 +248,6 @@ mod tests {
         let text = found(&mailer_of(1000, |at| at, |at| at % 12).replace("/site/", "/proc/7/"));
         assert!(text.contains("2 000 times: openat ×1 000, close ×1 000"), "{text}");
     }
-
     #[test]
     fn files_opened_for_each_sendfile_are_found_without_the_sending() {
         let send = |file: fn(u64) -> u64| {

@@ -26,16 +26,17 @@
 //! A cache that renders a missing tile while it holds its mutex.
 //! In `tests/programs`: `contended.c`.
 
+mod advice;
 mod holder_runnable;
 mod storm;
 
 use super::{Claim, Class, Inspection};
-use crate::account::{Slice, What};
+use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::locks::LockWait;
 use crate::facts::processes::ProcessId;
-use crate::inspect::Draft;
+use crate::inspect::{Draft, Sum};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Run, WokenBy};
 use deadweight_report::report::{How, Site};
@@ -116,8 +117,7 @@ enum Change {
     OnPath(i32),
 }
 
-/// The time on the critical path during which tasks waited for the lock, and the saving if the
-/// waiters had run in parallel with the holder, on the CPUs of this machine.
+/// The time on the path during which tasks waited for the lock, and the saving if they had run beside its holder.
 fn serialised(
     facts: &Facts<'_>,
     process: ProcessId,
@@ -194,10 +194,19 @@ fn running(facts: &Facts<'_>, from: Ns, to: Ns) -> Vec<(Ns, Change)> {
     changes
 }
 
+/// The time on the path in the kernel's calls by which so many waits for a lock begin and end: two calls each.
+fn handing_over(found: &Inspection<'_, '_>, process: ProcessId, waits: u64) -> Ns {
+    let of_locks = |entry: &&Entry| match entry.detail {
+        Detail::Calls(group) => found.facts.call_groups.get(group).name == "futex",
+        _ => false,
+    };
+    let calls = Sum::of(found.wall.in_process(process).filter(of_locks));
+    calls.ns.part((2.0 * waits as f64 / calls.count.max(1) as f64).min(1.0))
+}
+
 fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> Draft {
     let facts = found.facts;
-    // This time includes the tracing overhead. Disturbances by other programs are left out: a holder
-    // without a CPU is put aside.
+    // With the tracing overhead, without other programs: a holder without a CPU is put aside.
     let undisturbed = found.wall.net().share_of(found.wall.total - found.wall.disturbed());
     let aside = HolderRunnable::of(facts, waits);
     let (amount, saving) = serialised(facts, process, waits, &aside);
@@ -221,11 +230,21 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
     let under = sites(symbols, &work_under(facts, waits), 0);
     let work = under.first().map_or(String::new(), |s| format!(", mostly in {}", s.function));
     for place in sites(symbols, &waiters, count) {
-        if !places.iter().any(|p| same_place(p, &place)) {
+        let same =
+            |p: &Site| (&p.function, p.line, &p.file) == (&place.function, place.line, &place.file);
+        if !places.iter().any(same) {
             places.push(place);
         }
     }
     let name = facts.name(process);
+    let handed = part(handing_over(found, process, count), undisturbed);
+    let mut evidence = evidence(facts, waits, amount, total);
+    if handed > Ns::ZERO {
+        let calls = time(handed);
+        evidence.push(format!(
+            "{calls} more in the calls that wait and wake: in the range's upper end"
+        ));
+    }
     Draft {
         class: CLASS.id,
         moves: false,
@@ -237,11 +256,11 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         ),
         amount,
         saving,
-        range: (Ns(saving.0 / 2), amount),
+        range: (Ns(saving.0 / 2), amount + handed),
         how: How::Estimate,
         sites: places,
-        evidence: evidence(facts, waits, amount, total),
-        remedy: remedy(&facts.processes.get(process).language),
+        evidence,
+        remedy: advice::remedy(&facts.processes.get(process).language, Ns(total.0 / count.max(1))),
     }
 }
 
@@ -263,10 +282,6 @@ fn evidence(facts: &Facts<'_>, waits: &[LockWait], amount: Ns, total: Ns) -> Vec
     evidence
 }
 
-fn same_place(a: &Site, b: &Site) -> bool {
-    a.function == b.function && a.line == b.line && a.file == b.file
-}
-
 /// What the holders ran while other tasks waited, by samples.
 fn work_under(facts: &Facts<'_>, waits: &[LockWait]) -> Weights {
     let mut weights = Weights::new();
@@ -282,19 +297,6 @@ fn work_under(facts: &Facts<'_>, waits: &[LockWait]) -> Weights {
         }
     }
     weights
-}
-
-fn remedy(language: &str) -> String {
-    let lock = match language {
-        "Rust" => "drop the guard before it and lock again to store the result",
-        "Go" => "call Unlock before it and Lock again to store the result",
-        "C++" => "end the lock_guard's scope before it and lock again to store the result",
-        _ => "unlock before it and lock again to store the result",
-    };
-    format!(
-        "Do the long part outside the lock: {lock} (two tasks may then do the same work twice, \
-         which a per-key lock avoids). Or split the lock so that unrelated work uses different locks."
-    )
 }
 
 #[cfg(test)]
@@ -349,7 +351,7 @@ mod tests {
     #[test]
     fn work_under_a_mutex_is_found_with_the_holders_line() {
         expect![[r#"
-            wait-lock 35 % (18..70) @ get:38: Tasks of tiles waited 40 times for one lock, while its holder worked, mostly in render.
+            wait-lock 35 % (18..71) @ get:38: Tasks of tiles waited 40 times for one lock, while its holder worked, mostly in render.
         "#]].assert_eq(&found(&workers("pthread_mutex_lock", 2)));
     }
 
@@ -420,7 +422,7 @@ mod tests {
     fn goroutines_that_wait_are_found_for_as_long_as_they_waited() {
         for early in [0, 50] {
             let found = found(&goroutines(early, 900));
-            assert!(found.starts_with("wait-lock 30 % (15..60)"), "{found}");
+            assert!(found.starts_with("wait-lock 30 % (15..61)"), "{found}");
             assert!(found.contains("waited 40 times for one lock"), "{found}");
         }
     }

@@ -1,23 +1,28 @@
 //! What to do instead of asking again. Not for which calls are questions.
 
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weight, Weights};
+use crate::facts::processes::ProcessId;
+use crate::inspect::same_files::Reopened;
+
 /// For files that are opened for each write.
-pub(super) const KEEP_OPEN: &str = "Open each file once and keep it open; in a shell, redirect the whole loop. If another \
+const KEEP_OPEN: &str = "Open each file once and keep it open; in a shell, redirect the whole loop. If another \
     program may move the file away (a log), open it again every few seconds or at a signal.";
 
 /// For files that are sent.
-pub(super) const CACHE: &str = "Keep the descriptors of files that are sent often, and check every few seconds whether their paths \
+const CACHE: &str = "Keep the descriptors of files that are sent often, and check every few seconds whether their paths \
     lead to other files; servers have a cache of open files for it (nginx: open_file_cache).";
 
 /// For files of `/proc` and `/sys`.
-pub(super) const READ_AGAIN: &str = "Keep each of them open, and read it again from its start (pread at offset 0): the kernel \
+const READ_AGAIN: &str = "Keep each of them open, and read it again from its start (pread at offset 0): the kernel \
     writes it anew each time.";
 
 /// For `localtime`, `mktime` and `strftime`, which look at /etc/localtime each time.
-pub(super) const TIME_ZONE: &str = "localtime, mktime and strftime look each time whether the time zone has changed: call \
+const TIME_ZONE: &str = "localtime, mktime and strftime look each time whether the time zone has changed: call \
     localtime_r, or set TZ (TZ=:/etc/localtime), and convert one time per second at most.";
 
 /// For questions, and for files that are read, in this language.
-pub(super) fn remedy(language: &str, files: bool) -> String {
+fn remedy(language: &str, files: bool) -> String {
     let map = match language {
         "Go" => "a map from path to the parsed value",
         "Rust" => "a HashMap from path to the parsed value",
@@ -35,4 +40,37 @@ pub(super) fn remedy(language: &str, files: bool) -> String {
         "Ask once, outside the loop, and keep the answer. If it can change, ask once per batch."
             .into()
     }
+}
+
+/// The advice for calls at these places: what files are opened for, or whether the questions are about files.
+pub(super) fn of(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    purpose: Option<Reopened>,
+    files: bool,
+    places: &Weights,
+) -> String {
+    match purpose {
+        Some(Reopened::Writing) => KEEP_OPEN.into(),
+        Some(Reopened::Sending) => CACHE.into(),
+        Some(Reopened::Live) => READ_AGAIN.into(),
+        _ if is_of_time_zone(facts, places) => TIME_ZONE.into(),
+        _ => remedy(&facts.processes.get(process).language, files),
+    }
+}
+
+/// Whether at least half of the calls are the C library's, which looks whether the time zone has changed.
+fn is_of_time_zone(facts: &Facts<'_>, places: &Weights) -> bool {
+    let symbols = facts.symbols();
+    let looks = |site: &CallSite| {
+        let mut names = site.frames(symbols).map(|(_, frame)| symbols.name(frame.function));
+        names.any(|name| {
+            name.contains("tzset") || name.contains("tz_convert") || name == "localtime"
+        })
+    };
+    let amount = |places: &mut dyn Iterator<Item = (&CallSite, &Weight)>| -> u64 {
+        places.map(|(_, weight)| weight.amount).sum()
+    };
+    let of_zone = amount(&mut places.iter().filter(|(site, _)| looks(site)));
+    of_zone > 0 && of_zone * 2 >= amount(&mut places.iter())
 }

@@ -25,6 +25,8 @@ const MOST: f64 = 0.5;
 const MUCH: f64 = 0.4;
 /// A loop that waits for memory at random as well is no matter of branches only.
 const SOME: f64 = 0.3;
+/// Memory that is hardly larger than a cache is mostly in it: from so many times its size on, a third is not.
+const BEYOND: f64 = 1.5;
 /// Bytes of each line of 64: a loop that uses no more of them fetches mostly what it does not use.
 const FEW_BYTES: f64 = 26.0;
 /// Pages of 4 KiB that a CPU finds without a walk: 2048 entries of its second TLB (AMD Zen 2 to 4; Intel has 1536 to
@@ -153,7 +155,11 @@ pub(crate) fn comes_after(
 
 /// Whether an access reaches more memory than the CPU's own caches hold, at random or in lines of which little is used.
 fn is_far(facts: &Facts<'_>, reached: &Reached) -> bool {
-    reached.footprint() > cache(facts, 2) && (!reached.in_order || reached.used <= FEW_BYTES)
+    // Lines that are a page apart share few places of a cache.
+    let in_few_sets = reached.spacing.is_some_and(|bytes| bytes as f64 >= PAGE as f64);
+    let beyond = if in_few_sets { 1.0 } else { BEYOND };
+    reached.footprint() > cache(facts, 2) * beyond
+        && (!reached.in_order || reached.used <= FEW_BYTES)
 }
 
 /// Whether an access reaches more small pages than the CPU has entries for, at random, and little of each.
