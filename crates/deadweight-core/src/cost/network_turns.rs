@@ -21,7 +21,7 @@
 //! process to the same address had been closed, and no other took its place since. The time is that of the calls that
 //! make and end these connections, at both ends if the peer belongs to the command, and of waits in `connect`; it is exact.
 //! The upper end has the CPU time of functions that only make or end connections besides, and what a library allocates
-//! and starts for each connection elsewhere, by the measure of two pairs of programs.
+//! and starts for each connection elsewhere, by the measure of three pairs of programs.
 //! Without programs in the kernel the addresses are not known, and nothing is said.
 //!
 //!

@@ -29,7 +29,7 @@ use crate::facts::call_site::{CallSite, Weights, add, amount};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
-use crate::inspect::shares::{Share, sampled_sites};
+use crate::inspect::shares::{Share, sampled_sites, samples_of};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -230,6 +230,25 @@ fn goes_on(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> 
     span(&mut inside.map(|sample| sample.at)).share_of(all) >= GOES_ON
 }
 
+/// What the memory costs that is allocated in these places: their part, by samples in the allocator, of collecting, of
+/// giving back, and of first touches.
+fn memory_for(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> Ns {
+    let account = AccountId::of_class;
+    let (mut here, mut all) = (0, 0);
+    for (of, site, amount) in samples_of(found, process) {
+        let inside = places.contains_key(&site);
+        if of != account("allocation") && !inside {
+            continue;
+        }
+        let allocates = site.stack().is_some_and(|stack| is_for_memory(&found.facts.sample(stack)));
+        all += if allocates { amount } else { 0 };
+        here += if allocates && inside { amount } else { 0 };
+    }
+    let of_memory = ["gc", "memory-churn", "first-touch"].map(account);
+    let entries = found.wall.in_process(process).filter(|e| of_memory.contains(&e.account));
+    entries.map(|entry| entry.ns).sum::<Ns>().part(here as f64 / all.max(1) as f64)
+}
+
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
@@ -246,6 +265,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let ns = share.time_of(samples);
     let (low, high) = share.interval(ns);
     let (least, typical, most) = way.saved();
+    let memory = memory_for(found, process, &places);
+    let mut evidence = vec![format!("{} in such conversions", things(samples, "sample"))];
+    if memory > Ns::ZERO {
+        evidence.push(format!(
+            "{} more for the memory that they take: collecting it, giving it back, touching it",
+            time(memory)
+        ));
+    }
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -260,10 +287,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount: ns,
         saving: ns.part(typical),
-        range: (low.part(least), high.part(most)),
+        range: (low.part(least), (high + memory).part(most)),
         how: How::Estimate,
         sites: sampled_sites(facts.symbols(), &places),
-        evidence: vec![format!("{} in such conversions", things(samples, "sample"))],
+        evidence,
         remedy: remedy(way, &facts.processes.get(process).language).into(),
     })
 }

@@ -27,16 +27,17 @@
 //! In `tests/programs`: `contended.c`.
 
 mod advice;
+mod calls;
 mod holder_runnable;
 mod storm;
 
 use super::{Claim, Class, Inspection};
-use crate::account::{Detail, Entry, Slice, What};
+use crate::account::{Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::locks::LockWait;
 use crate::facts::processes::ProcessId;
-use crate::inspect::{Draft, Sum};
+use crate::inspect::Draft;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Run, WokenBy};
 use deadweight_report::report::{How, Site};
@@ -194,16 +195,6 @@ fn running(facts: &Facts<'_>, from: Ns, to: Ns) -> Vec<(Ns, Change)> {
     changes
 }
 
-/// The time on the path in the kernel's calls by which so many waits for a lock begin and end: two calls each.
-fn handing_over(found: &Inspection<'_, '_>, process: ProcessId, waits: u64) -> Ns {
-    let of_locks = |entry: &&Entry| match entry.detail {
-        Detail::Calls(group) => found.facts.call_groups.get(group).name == "futex",
-        _ => false,
-    };
-    let calls = Sum::of(found.wall.in_process(process).filter(of_locks));
-    calls.ns.part((2.0 * waits as f64 / calls.count.max(1) as f64).min(1.0))
-}
-
 fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> Draft {
     let facts = found.facts;
     // With the tracing overhead, without other programs: a holder without a CPU is put aside.
@@ -237,7 +228,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         }
     }
     let name = facts.name(process);
-    let handed = part(handing_over(found, process, count), undisturbed);
+    let of_interpreter = advice::is_of_interpreter(facts, waits);
+    let handed = part(calls::handing_over(found, process, count), undisturbed);
     let mut evidence = evidence(facts, waits, amount, total);
     if handed > Ns::ZERO {
         let calls = time(handed);
@@ -249,7 +241,12 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         class: CLASS.id,
         moves: false,
         process,
-        title: "work under a lock that others wait for".into(),
+        title: if of_interpreter {
+            advice::ONE_AT_A_TIME
+        } else {
+            "work under a lock that others wait for"
+        }
+        .into(),
         text: format!(
             "Tasks of {name} waited {} for one lock, while its holder worked{work}.",
             things(count, "time"),
@@ -260,7 +257,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         how: How::Estimate,
         sites: places,
         evidence,
-        remedy: advice::remedy(&facts.processes.get(process).language, Ns(total.0 / count.max(1))),
+        remedy: advice::of(facts, process, of_interpreter, Ns(total.0 / count.max(1))),
     }
 }
 
@@ -306,7 +303,7 @@ mod tests {
     use std::fmt::Write;
 
     /// Two workers alternate: one works 900 ns with the lock of `function` held, the other waits.
-    fn workers(function: &str, value: u64) -> String {
+    pub(super) fn workers(function: &str, value: u64) -> String {
         taking(function, value, 40)
     }
 

@@ -1,6 +1,28 @@
 //! What to do about a lock that others wait for.
 
+use crate::facts::Facts;
+use crate::facts::locks::LockWait;
+use crate::facts::processes::ProcessId;
 use deadweight_trace::units::Ns;
+
+/// The title where the lock is an interpreter's.
+pub(super) const ONE_AT_A_TIME: &str = "threads of an interpreter that runs one at a time";
+/// The advice for it.
+const FOR_INTERPRETERS: &str = "The lock is the interpreter's own (Python's GIL, Ruby's GVL): threads help only \
+    where they wait. Use processes for work (multiprocessing, prefork workers), or one thread and an event loop; calls \
+    into compiled code may release the lock.";
+
+/// Whether at least half of these waits are for the lock under which an interpreter runs its threads.
+pub(super) fn is_of_interpreter(facts: &Facts<'_>, waits: &[LockWait]) -> bool {
+    const TAKE: [&str; 6] =
+        ["take_gil", "drop_gil", "gvl_acquire", "gvl_release", "thread_sched_", "rb_gvl"];
+    let of_it = |wait: &&LockWait| {
+        let mut sites = [wait.waiter_site, wait.holder_site].into_iter();
+        let takes = |name: &str| TAKE.iter().any(|take| name.starts_with(take));
+        sites.any(|site| facts.symbols().functions(site).any(takes))
+    };
+    waits.iter().filter(of_it).count() * 2 >= waits.len()
+}
 
 /// If a lock is waited for less than this on average, what is done under it is brief: taking it often is the cost.
 const BRIEF: Ns = Ns(100_000);
@@ -8,8 +30,20 @@ const BRIEF: Ns = Ns(100_000);
 const OFTEN: &str = "The lock is held only briefly, but taken often: collect in each thread and add it up under the lock once \
     per batch or at the end, or split the lock so that unrelated work uses different locks.";
 
-/// The advice for a program in this language whose waits take `typical` on average.
-pub(super) fn remedy(language: &str, typical: Ns) -> String {
+/// The advice for a process whose waits take `typical` on average.
+pub(super) fn of(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    of_interpreter: bool,
+    typical: Ns,
+) -> String {
+    match of_interpreter {
+        true => FOR_INTERPRETERS.into(),
+        false => remedy(&facts.processes.get(process).language, typical),
+    }
+}
+
+fn remedy(language: &str, typical: Ns) -> String {
     if typical < BRIEF {
         return OFTEN.into();
     }
@@ -23,4 +57,20 @@ pub(super) fn remedy(language: &str, typical: Ns) -> String {
         "Do the long part outside the lock: {lock} (two tasks may then do the same work twice, \
          which a per-key lock avoids). Or split the lock so that unrelated work uses different locks."
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::workers;
+    use crate::cost::tests::weighed;
+
+    #[test]
+    fn the_lock_of_an_interpreter_is_known_by_the_functions_that_take_it() {
+        let own = workers("pthread_mutex_lock", 2);
+        let of_python = own.replace("__lll_lock_wake <-", "__lll_lock_wake <- drop_gil <-");
+        let finding = |text: &str| weighed(text).findings.into_iter().next().unwrap();
+        assert!(finding(&of_python).title.starts_with("threads of an interpreter"));
+        assert!(finding(&of_python).remedy.contains("multiprocessing"));
+        assert!(finding(&own).title.starts_with("work under a lock"));
+    }
 }
