@@ -124,6 +124,16 @@ fn is_handed_over(facts: &Facts<'_>, entry: &Entry) -> bool {
     entry.count == 0 && facts.processes.get(peer).own
 }
 
+/// Whether the process takes bytes from what can be waited for: else a poll is for something inside of it.
+fn takes_input(facts: &Facts<'_>, process: ProcessId) -> bool {
+    use ObjectKind::{Anonymous, Device, File};
+    let mut groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    groups.any(|group| {
+        let inside = matches!(group.kind, Some(File | Anonymous | Device));
+        group.transfer == Some(Transfer::Takes) && group.bytes > 0 && !inside
+    })
+}
+
 /// Whether the process waits for answers: it sends something for at least each fourth of its waits, on sockets or to the
 /// process that it waits for.
 fn asks(facts: &Facts<'_>, process: ProcessId, peer: Option<ProcessId>, waits: u64) -> bool {
@@ -145,8 +155,11 @@ fn draft(
     let facts = found.facts;
     let stopped = is_stopped_by_signal(facts, process);
     let delivered = |detail: &Detail| matches!(detail, Detail::Waits(WaitsFor::PipeData, Some(_)));
+    let takes = takes_input(facts, process);
+    let polls = |detail: &Detail| matches!(detail, Detail::Waits(WaitsFor::Poll, None));
     let entries = || {
         let entries = found.wall.of_process(account, process);
+        let entries = entries.filter(|e| takes || !polls(&e.detail));
         let entries =
             entries.filter(|e| !is_idleness(facts, &e.detail) && !is_handed_over(facts, e));
         entries.filter(|e| !stopped || delivered(&e.detail))
@@ -231,6 +244,18 @@ mod tests {
             wait-input 700 input from unpack
         "#]]
         .assert_eq(&rows(READER, 1));
+    }
+
+    #[test]
+    fn a_poll_is_for_input_only_if_some_is_taken_and_is_refused_else() {
+        let polls = |read: &str| {
+            found(&format!(
+                "task 1 app\n0 fd 3 socket:[7]\n0 on\n100 off blocked epoll_wait 4 : ep_poll\n\
+                 800 on woken-by interrupt\n810 back 1\n{read}1000 exit\n1000 off dead"
+            ))
+        };
+        assert_eq!(polls(""), "");
+        assert!(polls("820 syscall read 3 40\n830 back 40\n").contains("wait-input 70 %"));
     }
 
     #[test]

@@ -131,9 +131,16 @@ fn about(facts: &Facts<'_>, id: ImageId) -> Option<String> {
             )
         });
     }
+    // Some of a program's objects may be built with -g.
+    let of_image = facts.symbols().locations.iter().filter(|at| at.image == id);
+    let has_some = of_image.flat_map(|at| &at.frames).any(|frame| frame.line > 0);
     (!image.has_lines && !is_system_image(path)).then(|| {
+        let (code, places) = match has_some {
+            true => ("most of the code", "most of its places"),
+            false => ("the code", "its places"),
+        };
         format!(
-            "{path} has no debug information for the code that ran: its places are functions, \
+            "{path} has no debug information for {code} that ran: {places} are functions, \
              without lines and inlined functions. Build it with -g, or install its debug file"
         )
     })
@@ -166,7 +173,15 @@ mod tests {
         let small = "image libz.so.1 path /lib/libz.so.1 no-symbols no-lines";
         assert_eq!(warned(&format!("{image}\n{small}"), &stacks), "");
         let warnings_of = |facts| warned(&format!("{image} {facts}\n{small}"), &stacks);
-        assert!(warnings_of("no-lines").starts_with("/bin/app has no debug information"));
+        assert!(
+            warnings_of("no-lines").starts_with("/bin/app has no debug information for the code")
+        );
+        let some = [(50, "work <- main"), (5, "inflate (zip.c:9) <- main")];
+        let some = warned(&format!("{image} no-lines\n{small}"), &some);
+        assert!(
+            some.starts_with("/bin/app has no debug information for most of the code"),
+            "{some}"
+        );
         let stripped = warnings_of("no-symbols no-lines");
         assert!(stripped.starts_with("/bin/app has neither") && stripped.lines().count() == 1);
     }
