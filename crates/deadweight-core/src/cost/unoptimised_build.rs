@@ -212,6 +212,10 @@ mod tests {
         let called = checks("<-");
         assert!(called.starts_with("unoptimised-build 9"), "{called}");
         assert!(!checks("in").contains("unoptimised-build"));
+        let crystal =
+            "Slice(UInt8)#unsafe_fetch (/usr/lib/crystal/lib/slice.cr:268) <- scan (s.cr:3)";
+        let crystal = computing("Crystal", &[(30, crystal), (70, "scan (s.cr:4)")]);
+        assert!(found(&crystal).starts_with("unoptimised-build"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ const SAMPLES: u64 = 20;
 const CALLED: f64 = 0.05;
 
 /// Parts of the names of such functions: one instruction or two, in the libraries of Rust and Crystal.
-const ALWAYS_INLINED: [&str; 10] = [
+const ALWAYS_INLINED: [&str; 11] = [
     "::precondition_check",
     "core::ub_checks::",
     "core::intrinsics::",
@@ -35,7 +35,8 @@ const ALWAYS_INLINED: [&str; 10] = [
     "core::ptr::mut_ptr::<impl",
     "core::cmp::Ord::",
     "@Pointer(T)#",
-    "@Slice(T)#unsafe_fetch",
+    "Pointer(UInt8)#",
+    "#unsafe_fetch",
     "#to_unsafe:Pointer(",
 ];
 
