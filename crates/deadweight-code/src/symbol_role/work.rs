@@ -121,10 +121,11 @@ fn scans(name: &str, plain: &str) -> bool {
         "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::nth",
         "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::advance_by",
         "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::count",
-        // Go, Crystal
+        // Go
         "unicode/utf8.RuneCount",
-        "String#char_index_to_byte_index",
-        "String#byte_index_to_char_index",
+        // Crystal: inlined, without the class.
+        "char_index_to_byte_index",
+        "byte_index_to_char_index",
     ];
     C.contains(&plain) || PARTS.iter().any(|part| name.contains(part))
 }

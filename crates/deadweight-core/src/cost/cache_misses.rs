@@ -31,6 +31,7 @@
 //! In `tests/programs`: `fields_of_records.c`, `shuffled_list.c`.
 
 use super::{Claim, Class, Inspection};
+use crate::facts::call_site::CallSite;
 use crate::facts::hot_loops::memory::{LINE, Reached};
 use crate::facts::hot_loops::reason::Reason;
 use crate::facts::hot_loops::{HotLoop, is_of_loops};
@@ -100,8 +101,31 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         how: if main.only_links { How::Candidate } else { How::Estimate },
         sites: sampled_sites(facts.symbols(), &waited.places),
         evidence: evidence(hot, main),
-        remedy: remedy(main).into(),
+        remedy: match walks_buckets(found, &waited) {
+            true => format!("{BUCKETS} {}", remedy(main)),
+            false => remedy(main).into(),
+        },
     })
+}
+
+/// The advice for a search in the chains of a hash table.
+const BUCKETS: &str = "First look at the hash function: if it puts many keys into one bucket, each search walks a long chain \
+    (bucket_size() shows it), and a better one saves all of that. Else:";
+
+/// Whether most of this time is in searches in the buckets of C++'s hash tables, which are lists.
+fn walks_buckets(found: &Inspection<'_, '_>, waited: &Waited) -> bool {
+    let symbols = found.facts.symbols();
+    let amount = |searches: bool| -> u64 {
+        let in_table = |site: &CallSite| {
+            let mut names = site.frames(symbols).map(|(_, frame)| symbols.name(frame.function));
+            names.any(|name| {
+                name.contains("::_M_find_before_node") || name.contains("::_M_find_node")
+            })
+        };
+        let places = waited.places.iter().filter(|(site, _)| !searches || in_table(site));
+        places.map(|(_, weight)| weight.amount).sum()
+    };
+    amount(true) * 2 > amount(false)
 }
 
 fn title(main: &Reached) -> &'static str {
@@ -153,7 +177,7 @@ fn remedy(main: &Reached) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, looping, scattered};
+    use super::super::tests::{found, looping, scattered, weighed};
     use expect_test::expect;
 
     // 0: addss xmm0, [rdx]; 4: add rdx, rdi; 7: add eax, 1; a: cmp eax, esi; c: jne 0; e: ret
@@ -238,6 +262,18 @@ mod tests {
         assert_eq!(found(&list(|i| i * 370 % 1000 * 64)), "");
         // As random, in 256 KiB.
         assert_eq!(found(&list(|i| scattered(i, 1 << 12) * 64)), "");
+    }
+
+    #[test]
+    fn a_search_in_the_chains_of_a_hash_table_gets_advice_about_the_hash() {
+        let random = list(|i| scattered(i, 1 << 20) * 64);
+        let remedy = |text: &str| weighed(text).findings.remove(0).remedy;
+        assert!(remedy(&random).starts_with("Give the data the order"));
+        let in_table = random.replace(
+            "sample walk (",
+            "sample \"std::_Hashtable<long>::_M_find_before_node\" (h.h:9) in walk (",
+        );
+        assert!(remedy(&in_table).starts_with("First look at the hash"), "{}", remedy(&in_table));
     }
 
     #[test]

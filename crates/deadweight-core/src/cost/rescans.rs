@@ -60,8 +60,8 @@ const AROUND: f64 = 0.5;
 const BY_NUMBER: &[&str] = &[
     "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::nth",
     "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::advance_by",
-    "String#char_index_to_byte_index",
-    "String#byte_index_to_char_index",
+    "char_index_to_byte_index",
+    "byte_index_to_char_index",
 ];
 
 /// All functions down from the program's own are searches: in a conversion they are a part of it.
@@ -241,6 +241,10 @@ mod tests {
             rescans 14 % (7..32) @ peek:15: app spent 14.9 µs of its 100 µs counting characters (15 %): a character is taken by its number, so all before it are counted.
         "#]].assert_eq(&by_number(15));
         assert_eq!(by_number(5), "");
+        // Crystal's inlined functions have no class before their names.
+        let at = "char_bytesize_at (/usr/lib/crystal/lib/string.cr:5051) in char_index_to_byte_index (/usr/lib/crystal/lib/string.cr:5122) in String#[] (/usr/lib/crystal/lib/string.cr:988) <- brace (s.cr:16) <- scan (s.cr:35)";
+        let crystal = computing("Crystal", &[(60, at), (40, "scan (s.cr:36)")]);
+        assert!(found(&crystal).starts_with("rescans") && found(&crystal).contains("@ brace:16"));
     }
 
     #[test]
