@@ -18,7 +18,7 @@
 //!
 //! # What to do
 //! Do the work inside the process, with a library. Or start one child and give it all items. The
-//! children's real work remains.
+//! children's real work remains. Where each fork takes a millisecond or more, a large process is copied: use posix_spawn.
 //!
 //! # Seen in
 //! `popen("cksum FILE")` per file.
@@ -27,6 +27,7 @@
 use super::{AccountId, Claim, Class, EXIT, Inspection, OBSERVER};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
@@ -221,6 +222,15 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, started: &Started) -> Op
     let count = u64::try_from(started.programs.len()).unwrap_or(u64::MAX);
     let life = |id: &ProcessId| facts.processes.get(*id).end - facts.processes.get(*id).birth;
     let lives: Ns = started.programs.iter().map(life).sum();
+    let slow_fork = slow_fork(facts, parent);
+    let mut evidence = vec![format!(
+        "{} of {} is starting, linking and ending them; the rest is their own work",
+        time(around),
+        time(all)
+    )];
+    evidence.extend(slow_fork.map(|typical| {
+        format!("each fork took {}: it copies the page tables of a large process", time(typical))
+    }));
     Some(Draft {
         class: CLASS.id,
         moves: false,
@@ -238,12 +248,11 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, started: &Started) -> Op
         range: (around, around + between),
         how: if between > Ns::ZERO { How::Estimate } else { How::Exact },
         sites: sites(facts.symbols(), &waits(facts, parent, &below), 0),
-        evidence: vec![format!(
-            "{} of {} is starting, linking and ending them; the rest is their own work",
-            time(around),
-            time(all)
-        )],
-        remedy: remedy(&facts.processes.get(parent).language).into(),
+        evidence,
+        remedy: match slow_fork {
+            Some(_) => format!("{FOR_LARGE} {}", remedy(&facts.processes.get(parent).language)),
+            None => remedy(&facts.processes.get(parent).language).into(),
+        },
     })
 }
 
@@ -269,6 +278,28 @@ fn waits(facts: &Facts<'_>, parent: ProcessId, below: &[ProcessId]) -> Weights {
     weights
 }
 
+/// A fork that takes longer copies many page tables: 1 GiB has 2 MiB of them, which takes some milliseconds.
+const SLOW_FORK: Ns = Ns(1_000_000);
+/// What to do about it.
+const FOR_LARGE: &str = "Start programs with posix_spawn, or vfork and exec, or from a small helper process: only fork copies \
+    the page tables, and the parent then faults on each page that it writes.";
+
+/// How long the forks of a process took on average, if long. `vfork`, threads and `posix_spawn` share its memory.
+fn slow_fork(facts: &Facts<'_>, parent: ProcessId) -> Option<Ns> {
+    const SHARES_MEMORY: u64 = 0x100;
+    let copies = |group: &CallGroup| match group.name {
+        "fork" => true,
+        "clone" => group.questions.iter().all(|args| args[0] & SHARES_MEMORY == 0),
+        _ => false,
+    };
+    let groups = facts.call_groups.of_process(parent).map(|(_, group)| group);
+    let (calls, busy) = groups
+        .filter(|group| copies(group))
+        .fold((0, Ns::ZERO), |(calls, busy), group| (calls + group.calls, busy + group.busy));
+    let typical = Ns(busy.0 / calls.max(1));
+    (calls >= ITEMS as u64 && typical >= SLOW_FORK).then_some(typical)
+}
+
 fn remedy(language: &str) -> &'static str {
     match language {
         "C" | "C++" => {
@@ -292,7 +323,7 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::found;
+    use super::super::tests::{found, weighed};
     use expect_test::expect;
     use std::fmt::Write;
 
@@ -342,6 +373,49 @@ mod tests {
     fn a_shell_and_a_single_child_are_refused() {
         assert!(!found(&parent("sh", 20)).contains("wait-child"));
         assert_eq!(found(&parent("manifest", 1)), "");
+    }
+
+    /// A parent whose forks take `ns` each, with these flags.
+    fn forks(ns: u64, flags: u64) -> String {
+        let mut main =
+            String::from("cpus 2\ntask 1 broker\n0 exec /bin/broker\n0 cpu0 on\n0 main\n");
+        let mut children = String::new();
+        for i in 0..20 {
+            let (tid, at) = (10 + i, i * 6_000_000);
+            let [forked, ended] = [at + 1000 + ns, at + 5_000_000];
+            writeln!(
+                main,
+                "{at} syscall clone {flags} from start (b.c:32) <- main\n{} fork {tid}\n{forked} back {tid}\n\
+                 {} off blocked wait4 {tid} : do_wait from main (b.c:48)\n{ended} cpu0 on woken-by {tid}",
+                at + 900,
+                forked + 100
+            )
+            .unwrap();
+            writeln!(
+                children,
+                "task {tid} test\n{} cpu1 on\n{} exec /bin/test\n{} main\n{} exit\n{} off dead",
+                at + 950,
+                at + 1000,
+                at + 2_000_000,
+                ended - 100,
+                ended - 50
+            )
+            .unwrap();
+        }
+        format!("{main}120000000 exit\n120000000 off dead\n{children}")
+    }
+
+    #[test]
+    fn slow_forks_are_found_and_quick_ones_and_those_that_share_memory_are_refused() {
+        let says = |text: &str| {
+            let report = weighed(text);
+            let found = report.findings.iter().find(|f| f.class == "wait-child").unwrap();
+            found.evidence.iter().any(|line| line.contains("page tables"))
+                && found.remedy.contains("posix_spawn")
+        };
+        assert!(says(&forks(2_000_000, 0x0120_0011)));
+        assert!(!says(&forks(100_000, 0x0120_0011)));
+        assert!(!says(&forks(2_000_000, 0x4111)), "CLONE_VM and CLONE_VFORK");
     }
 
     /// Children that read for all of their life after main.

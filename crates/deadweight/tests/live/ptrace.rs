@@ -120,9 +120,9 @@ fn without_perf_work_between_dense_calls_has_its_place() {
     });
 }
 
-/// On one CPU both go past their calls, and each read waits.
+/// On one CPU both go past their calls, and each read waits. Questions and answers are neither tiny reads nor tiny writes.
 #[test]
-fn without_perf_calls_of_two_kinds_are_each_counted_at_their_place() {
+fn without_perf_calls_of_two_kinds_are_each_counted() {
     let Some(_alone) = leave(None) else { return };
     let Some(traced) = deadweight("EPERM") else { return };
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -132,14 +132,11 @@ fn without_perf_calls_of_two_kinds_are_each_counted_at_their_place() {
     command.args(["-c", &first]).arg(traced.get_program()).args(traced.get_args());
     command.args(["--export-json", "-", "--"]).arg(built("turns")).arg("20000");
     let report = report_of(command.stdin(Stdio::null()));
-    for (class, place) in [("tiny-writes", "hand"), ("tiny-reads", "take")] {
-        let found: Vec<_> = report.findings.iter().filter(|found| found.class == class).collect();
-        assert!(!found.is_empty(), "{report:?}");
-        for site in found.iter().flat_map(|found| &found.sites) {
-            assert_eq!(site.function, place, "{found:?}");
-            assert!((19_500..20_500).contains(&site.count), "{found:?}");
-        }
+    for name in ["calls/read", "calls/write"] {
+        let count = report.counts.iter().find(|count| count.name == name).unwrap();
+        assert!((39_000..41_000).contains(&count.value), "{report:?}");
     }
+    assert!(report.findings.iter().all(|found| !found.class.starts_with("tiny")), "{report:?}");
 }
 
 #[test]
