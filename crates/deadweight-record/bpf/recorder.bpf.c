@@ -139,19 +139,19 @@ INLINE u64 path_number(struct cpu *cpu, u64 address)
  * bits, and the address above it, both in the network's order. */
 INLINE u64 peer_number(struct cpu *cpu, u64 address)
 {
-	u64 number = 0;
 	if (read_user(cpu->path, 8, (const void *)address))
 		return address;
 	u64 first = cpu->path[0];
 	u32 family = first & 0xffff;
 	if (family == AF_INET)
 		return first >> 16 | IPV4 | 1ULL << 63;
+	/* A name that begins with a zero is no path, and has no end of its own. */
 	if (family == AF_UNIX)
-		return path_number(cpu, address + sizeof(u16)) & ~IPV4;
+		return first >> 16 & 0xff ? path_number(cpu, address + sizeof(u16)) & ~IPV4 : address;
 	if (family != AF_INET6 || read_user(cpu->path, 24, (const void *)address))
 		return address;
 	/* Without the label of the flow. */
-	number = (cpu->path[0] & 0xffffffff) * 0x9e3779b97f4a7c15ULL;
+	u64 number = (cpu->path[0] & 0xffffffff) * 0x9e3779b97f4a7c15ULL;
 	number = ((number ^ number >> 29) ^ cpu->path[1]) * 0x9e3779b97f4a7c15ULL;
 	number = ((number ^ number >> 29) ^ cpu->path[2]) * 0x9e3779b97f4a7c15ULL;
 	return number >> 2 | 1ULL << 63;

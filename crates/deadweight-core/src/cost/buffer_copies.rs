@@ -9,8 +9,8 @@
 //! Samples in memcpy and memmove (also Go's and the compilers' own) that a library function called
 //! for the program: erase, insert, append, growth, conversion. A copy that the program's own line
 //! asks for counts in two cases: its function allocates the memory it copies into, or it is a
-//! memmove, which shifts what is already there. So does a container's copy, element by element, in Rust and C++. If growth is the main reason why a program in Go or
-//! Crystal allocates, this finding includes the allocating and collecting. If a line of the program
+//! memmove, which shifts what is already there. So does a container's copy, element by element, in Rust
+//! and C++. If growth is the main reason why a program in Go or Crystal allocates, this finding includes the allocating and collecting. If a line of the program
 //! enlarges a block itself (`realloc`), all work of the allocator there counts, with or without a
 //! copy: mostly the block can stay in its place. The saving is an estimate. Removing copies has
 //! saved their share of the time and about 10 percentage points more, which the prediction adds. On

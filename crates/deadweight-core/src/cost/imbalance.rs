@@ -28,6 +28,7 @@
 mod phases;
 
 use super::{Claim, Class, Inspection};
+use crate::account::Attribution;
 use crate::facts::Facts;
 use crate::facts::call_site::frames::{Frame, own_frames, site_at};
 use crate::facts::call_site::{is_interpreted, sites};
@@ -83,10 +84,16 @@ struct Divided {
     saved: Ns,
 }
 
+/// Why this run does not show which thread has more to do, if it does not.
+pub(crate) fn chance(wall: &Attribution) -> Option<String> {
+    let disturbed = wall.disturbed().share_of(wall.net() + wall.disturbed());
+    (disturbed > DISTURBED)
+        .then(|| format!("other programs held the CPUs for {:.0} % of the time", disturbed * 100.0))
+}
+
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let facts = found.facts;
-    let disturbed = found.wall.disturbed().share_of(found.wall.net() + found.wall.disturbed());
-    if facts.path.subject.service.is_some() || disturbed > DISTURBED {
+    if facts.path.subject.service.is_some() || chance(found.wall).is_some() {
         return Vec::new();
     }
     let several = |process: &ProcessId| {
@@ -303,7 +310,8 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::found;
+    use super::super::tests::{found, weighed};
+    use deadweight_report::report::CheckOutcome;
 
     /// Two threads that work for so long, each with this function and so much rest before its end.
     fn halves(one: u64, two: u64, functions: [&str; 2], rest: u64) -> String {
@@ -347,6 +355,27 @@ mod tests {
             said.starts_with("imbalance 42 %") && said.contains("@ all:90: 2 threads"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn on_a_disturbed_machine_it_is_refused_and_not_ruled_out() {
+        let disturbed = |ns: u64| {
+            let back = 9_510_000 + ns;
+            halves(1_000_000, 9_000_000, ["half", "half"], 0).replace(
+                "9510000 exit\n9520000 off dead",
+                &format!(
+                    "9510000 off preempted\n{back} cpu0 on\n{} exit\n{} off dead",
+                    back + 10_000,
+                    back + 20_000
+                ),
+            ) + &format!("task 9 sha256sum outside\n9510000 cpu0 on\n{back} off preempted")
+        };
+        assert!(found(&disturbed(1_000_000)).contains("imbalance"));
+        let report = weighed(&disturbed(6_000_000));
+        assert!(report.findings.iter().all(|finding| finding.class != "imbalance"));
+        let check = report.checks.iter().find(|check| check.class == "imbalance").unwrap();
+        assert_eq!(check.outcome, CheckOutcome::NotCheckable);
+        assert_eq!(check.why, "other programs held the CPUs for 39 % of the time");
     }
 
     #[test]

@@ -116,8 +116,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         evidence: vec![
             format!("{} per page fault in the kernel", time(Ns(faults.ns.0 / faults.count.max(1)))),
             format!("{} in the system calls that release and map the memory", time(calls.ns)),
-            "fresh pages are in no cache, so that the program's own work on them is slower, too: the \
-             range has a part of it"
+            "fresh pages are in no cache, so the program's own work on them is slower, too: the saving \
+             includes an estimate of that"
                 .into(),
         ],
         remedy: remedy(&facts.processes.get(process).language).into(),

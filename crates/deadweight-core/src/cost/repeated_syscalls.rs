@@ -41,12 +41,11 @@ use crate::inspect::same_files::{
     reopened,
 };
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
-use crate::inspect::{Draft, Sum, library_code_for, processes_in, with_user_side};
+use crate::inspect::{Draft, Sum, calls_by_name, library_code_for, processes_in, with_user_side};
 use deadweight_report::report::How;
-use deadweight_report::wording::{count, things, time};
+use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
 use kinds::{goes_with_opening, goes_with_starting, is_collectors, is_of_files, may_write_paths};
-use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "repeated-syscalls",
@@ -99,18 +98,15 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let entries = || found.wall.of_process(account, process);
     let sum = Sum::of(entries());
-    let (mut by_name, mut of_files) = (BTreeMap::<&str, u64>::new(), 0);
+    let mut of_files = 0;
     for entry in entries() {
         if let Detail::Calls(group) = entry.detail {
             let group = facts.call_groups.get(group);
-            *by_name.entry(group.name).or_default() += entry.count;
             of_files += if repeats_question(facts, group) { 0 } else { entry.count };
         }
     }
-    let mut by_name: Vec<(u64, &str)> = by_name.into_iter().map(|(n, c)| (c, n)).collect();
-    by_name.sort_by(|a, b| b.cmp(a));
-    let calls = by_name.iter().take(5).map(|(c, n)| format!("{n} ×{}", count(*c)));
-    let calls: Vec<String> = calls.collect();
+    let by_name = calls_by_name(facts, entries(), 5);
+    let calls: Vec<&str> = by_name.iter().map(|(_, said)| said.as_str()).collect();
     let files = of_files * 2 > sum.count;
     let seen = SeenOpenings::of(facts, process);
     let purpose = reopened(facts, process).filter(|_| files);
@@ -133,7 +129,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         } else if files {
             "the same files again and again".into()
         } else {
-            format!("the same question again and again: {}", by_name.first().map_or("", |n| n.1))
+            format!("the same question again and again: {}", by_name.first().map_or("", |n| n.0))
         },
         text: format!(
             "{name} asked the kernel {}: {}.",

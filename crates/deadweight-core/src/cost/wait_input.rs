@@ -142,7 +142,7 @@ fn asks(facts: &Facts<'_>, process: ProcessId, peer: Option<ProcessId>, waits: u
     };
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
     let sent: u64 = groups.filter(|group| gives(group)).map(|group| group.calls).sum();
-    sent * 4 >= waits || peer.is_some_and(|peer| facts.converse(process, peer))
+    sent * 4 >= waits || peer.is_some_and(|peer| facts.call_groups.turns.are_between(process, peer))
 }
 
 /// The finding of a producer that is slow, for all but `stalled` of its time.
@@ -208,7 +208,7 @@ fn draft(
         remedy: if asks {
             format!(
                 "If the questions do not depend on each other, send several before waiting for an answer (a batch, \
-                 pipelining, several connections). The rest of this time is {slow}'s: weigh that."
+                 pipelining, several connections). Or make {slow} faster."
             )
         } else {
             format!(

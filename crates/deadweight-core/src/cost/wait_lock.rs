@@ -234,7 +234,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
     if handed > Ns::ZERO {
         let calls = time(handed);
         evidence.push(format!(
-            "{calls} more in the calls that wait and wake: in the range's upper end"
+            "{calls} more in the calls that wait and wake, which the upper end includes"
         ));
     }
     Draft {

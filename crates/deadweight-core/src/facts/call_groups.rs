@@ -6,7 +6,7 @@
 use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::churn::Churn;
 use crate::facts::durable::DurableFiles;
-use crate::facts::mergeable::{Mergeable, Moved, Transfer};
+use crate::facts::mergeable::{Mergeable, Moved, Transfer, Turns};
 use crate::facts::path_sample::PathSample;
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
@@ -71,6 +71,8 @@ pub(crate) struct CallGroups {
     in_process: Vec<Vec<CallGroupId>>,
     /// By object: the groups that write to it.
     writing: BTreeMap<u32, Vec<CallGroupId>>,
+    /// Which processes ask and answer each other.
+    pub(crate) turns: Turns,
 }
 
 /// The same call of the same program in a process on the same kind of object.
@@ -192,6 +194,7 @@ impl CallGroups {
             of_call: Vec::with_capacity(timeline.calls.len()),
             in_process: vec![Vec::new(); processes.all.len()],
             writing: BTreeMap::new(),
+            turns: Turns::default(),
         };
         let mut index: BTreeMap<Key, u32> = BTreeMap::new();
         let mut latest: Option<(Key, u32)> = None;
@@ -217,6 +220,7 @@ impl CallGroups {
                 group.mergeable += mergeable.count(&moved);
             }
         }
+        found.turns = mergeable.into_turns();
         for block in &timeline.blocks {
             let Some(group) = block.call.and_then(|call| found.id(call)) else { continue };
             let group = &mut found.all[group.0 as usize];

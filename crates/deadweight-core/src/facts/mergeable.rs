@@ -17,7 +17,7 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
-use turns::Turns;
+pub(crate) use turns::Turns;
 
 /// What a call does with the bytes of its object.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -203,6 +203,11 @@ impl Mergeable {
             self.divide_turns(moved.process, object, times);
         }
         times - separate.min(times)
+    }
+
+    /// Who took turns, when all calls are counted.
+    pub(crate) fn into_turns(self) -> Turns {
+        self.turns
     }
 
     /// Calls on this object divide those on the objects of the same turns.

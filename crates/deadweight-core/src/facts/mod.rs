@@ -353,15 +353,6 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether one process reads what another one writes, and writes what that one reads: questions and answers.
-    pub(crate) fn converse(&self, one: ProcessId, other: ProcessId) -> bool {
-        let passes = |from: ProcessId, to: ProcessId| {
-            let written = self.writers.iter().filter(|(_, writer)| **writer == from);
-            written.into_iter().any(|(object, _)| self.readers.get(object) == Some(&to))
-        };
-        one != other && passes(one, other) && passes(other, one)
-    }
-
     /// The stack of a wait: its own, else that of the call waited in, else the one site of all such calls.
     pub(crate) fn site_of(&self, block: &Block) -> StackId {
         if block.site != StackId(0) {

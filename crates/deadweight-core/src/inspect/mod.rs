@@ -18,13 +18,13 @@ pub(crate) mod small_calls;
 pub(crate) mod syscall_entry_cost;
 pub(crate) mod waited_for;
 
-use crate::account::{AccountId, Attribution, Entry};
+use crate::account::{AccountId, Attribution, Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, add, entered};
 use crate::facts::processes::ProcessId;
 use crate::timeline::Sample;
 use deadweight_report::report::{How, Site};
-use deadweight_report::wording::percent;
+use deadweight_report::wording::{count, percent};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,6 +180,23 @@ pub(crate) fn library_code_for(
     });
     let around: Ns = entries.sum();
     if around > ns { Ns::ZERO } else { around }
+}
+
+/// The calls of these entries by name, most first, each with how many began on the path: `read ×12`.
+pub(crate) fn calls_by_name<'e>(
+    facts: &Facts<'_>,
+    entries: impl Iterator<Item = &'e Entry>,
+    most: usize,
+) -> Vec<(&'static str, String)> {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for entry in entries {
+        if let Detail::Calls(group) = entry.detail {
+            *counts.entry(facts.call_groups.get(group).name).or_default() += entry.count;
+        }
+    }
+    let mut counts: Vec<(u64, &str)> = counts.into_iter().map(|(n, c)| (c, n)).collect();
+    counts.sort_by(|a, b| b.cmp(a));
+    counts.into_iter().take(most).map(|(c, n)| (n, format!("{n} ×{}", count(c)))).collect()
 }
 
 /// The processes that an account's entries belong to, in order.

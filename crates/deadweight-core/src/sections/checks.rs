@@ -28,6 +28,7 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
         (gone >= UNSEEN).then(|| format!("{:.0} % of the time is not recorded", gone * 100.0));
     // Without tracing and idleness, but with what other programs took: a wait for them has a share, too.
     let whole = wall.total - wall.of(OBSERVER) - wall.of(IDLE);
+    let chance = if facts.path.subject.tasks() > 1 { cost::uneven_by_chance(wall) } else { None };
     cost::ids()
         .map(|class| {
             let account = AccountId::of_class(class);
@@ -35,7 +36,8 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             let of_loops = cost::needs_registers(class);
             let own = if of_loops { &unaddressed } else { &unsampled };
             let by_samples = account.is_sampled() || of_loops;
-            let hidden = own.as_ref().filter(|_| by_samples).or(unseen.as_ref());
+            let by_chance = chance.as_ref().filter(|_| class == "imbalance");
+            let hidden = own.as_ref().filter(|_| by_samples).or(by_chance).or(unseen.as_ref());
             let outcome = if findings.iter().any(|finding| finding.class == class) {
                 CheckOutcome::Found
             } else if hidden.is_some() {

@@ -136,6 +136,10 @@ fn without_perf_calls_of_two_kinds_are_each_counted() {
         let count = report.counts.iter().find(|count| count.name == name).unwrap();
         assert!((39_000..41_000).contains(&count.value), "{report:?}");
     }
+    let waits = report.findings.iter().filter(|found| found.class == "wait-input");
+    for site in waits.flat_map(|found| &found.sites) {
+        assert_eq!(site.function, "take", "{report:?}");
+    }
     assert!(report.findings.iter().all(|found| !found.class.starts_with("tiny")), "{report:?}");
 }
 

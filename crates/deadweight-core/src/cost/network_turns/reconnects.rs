@@ -10,14 +10,14 @@ use crate::facts::connections::Connections;
 use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
 use crate::inspect::syscall_entry_cost::at_least;
-use crate::inspect::{Draft, Inspection, Sum};
+use crate::inspect::{Draft, Inspection, Sum, calls_by_name};
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
 use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Fewer connections are no repetition.
 const MANY: u64 = 20;
@@ -95,6 +95,8 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         return None;
     }
     let name = facts.name(process);
+    let calls: Vec<String> =
+        calls_by_name(facts, entries(), 4).into_iter().map(|(_, said)| said).collect();
     // A part of the connections is needed.
     let part = connections.again as f64 / connections.made.max(1) as f64;
     let low = at_least(sum.ns, sum.count).part(part);
@@ -116,7 +118,7 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
             count(connections.again),
             things(connections.made, "connection"),
             peers(connections),
-            calls(facts, entries())
+            calls.join(", ")
         ),
         amount: sum.ns,
         saving: Ns(low.0.midpoint(high.0)),
@@ -223,20 +225,6 @@ fn asks_library(found: &Inspection<'_, '_>, process: ProcessId, makes: &Weights)
 fn receiver(function: &str) -> Option<&str> {
     let end = function.find("(*").and_then(|open| Some(open + function[open..].find(')')?))?;
     Some(&function[..=end])
-}
-
-/// The calls by name, with their numbers.
-fn calls<'e>(facts: &Facts<'_>, entries: impl Iterator<Item = &'e Entry>) -> String {
-    let mut by_name = BTreeMap::<&str, u64>::new();
-    for entry in entries {
-        if let Detail::Calls(group) = entry.detail {
-            *by_name.entry(facts.call_groups.get(group).name).or_default() += entry.count;
-        }
-    }
-    let mut by_name: Vec<(u64, &str)> = by_name.into_iter().map(|(n, c)| (c, n)).collect();
-    by_name.sort_by(|a, b| b.cmp(a));
-    let calls = by_name.iter().take(4).map(|(c, n)| format!("{n} ×{}", count(*c)));
-    calls.collect::<Vec<_>>().join(", ")
 }
 
 /// The addresses that the connections were made to.

@@ -21,9 +21,14 @@ struct Users {
     givers: BTreeSet<ProcessId>,
 }
 
-/// For each object that a process uses: the objects at which the other end of it answers, or asks.
+/// Who takes turns, and over what.
 #[derive(Debug, Default)]
-pub(super) struct Turns(BTreeMap<(ProcessId, u32), Vec<u32>>);
+pub(crate) struct Turns {
+    /// For each object that a process uses: the objects at which the other end of it answers, or asks.
+    objects: BTreeMap<(ProcessId, u32), Vec<u32>>,
+    /// The processes, each pair in both orders.
+    pairs: BTreeSet<(ProcessId, ProcessId)>,
+}
 
 impl Turns {
     pub(super) fn gather(timeline: &Timeline, processes: &Processes, arch: Arch) -> Self {
@@ -46,9 +51,15 @@ impl Turns {
             {
                 let answers =
                     |other: &ProcessId| other != process && users[&from].givers.contains(other);
-                if from != to && users[&to].takers.iter().any(answers) {
-                    turns.0.entry((*process, from)).or_default().push(to);
-                    turns.0.entry((*process, to)).or_default().push(from);
+                let others: Vec<ProcessId> =
+                    users[&to].takers.iter().copied().filter(|other| answers(other)).collect();
+                if from == to || others.is_empty() {
+                    continue;
+                }
+                turns.objects.entry((*process, from)).or_default().push(to);
+                turns.objects.entry((*process, to)).or_default().push(from);
+                for other in others {
+                    turns.pairs.extend([(*process, other), (other, *process)]);
                 }
             }
         }
@@ -57,10 +68,15 @@ impl Turns {
 
     /// The objects that a process uses in turns with this one.
     pub(super) fn with(&self, process: ProcessId, object: u32) -> &[u32] {
-        if self.0.is_empty() {
+        if self.objects.is_empty() {
             return &[];
         }
-        self.0.get(&(process, object)).map_or(&[], Vec::as_slice)
+        self.objects.get(&(process, object)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether two processes ask and answer each other.
+    pub(crate) fn are_between(&self, one: ProcessId, other: ProcessId) -> bool {
+        self.pairs.contains(&(one, other))
     }
 }
 

@@ -86,7 +86,7 @@ fn producer(facts: &Facts<'_>, wall: &Attribution, chosen: bool) -> Option<Hazar
     if let Some((ns, producer)) = piped.max()
         && ns.share_of(wall.net()) >= PRODUCER
         && !cost::is_server(facts, subject)
-        && !facts.converse(subject, producer)
+        && !facts.call_groups.turns.are_between(subject, producer)
         && stages::fed(facts, subject).is_some()
     {
         let [reader, producer] = [facts.name(subject), facts.name(producer)];
@@ -100,7 +100,7 @@ fn producer(facts: &Facts<'_>, wall: &Attribution, chosen: bool) -> Option<Hazar
         .into_iter()
         .filter(|id| !cost::is_server(facts, *id))
         .filter_map(|id| Some((id, stages::fed(facts, id)?)))
-        .filter(|(id, (_, producer))| !facts.converse(*id, *producer))
+        .filter(|(id, (_, producer))| !facts.call_groups.turns.are_between(*id, *producer))
         .find(|(_, (ns, _))| ns.share_of(whole) >= PRODUCER)?;
     let [reader, producer] = [facts.name(reader), facts.name(producer)];
     Some(hazard("timed-the-producer", producer_text(&reader, &producer, ns)))
