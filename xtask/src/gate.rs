@@ -1,10 +1,11 @@
-//! The project's own gate: does it analyse slower, or do more for it, than at the commit in `bench/base`?
+//! The project's own gate: does it analyse slower, do more for it, or find less of the known costs than at the commit
+//! in `bench/base`?
 //!
 //! Builds both versions and judges them by `deadweight ci` with the rules in `deadweight.toml`. To accept a growth, name a
-//! later commit in `bench/base`, or add an `[[accepted]]` there. Does not judge what the analysis finds: tests do.
+//! later commit in `bench/base`, or add an `[[accepted]]` there. `bench/score.py` counts what is found.
 
 use crate::repository::Repository;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The file with the commit that this version is compared with.
@@ -26,28 +27,40 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
         );
         return Ok(());
     }
-    let source = folder.join("source");
-    check_out(repository, base, &source)?;
+    let known = build_base(repository, base, &folder)?;
     repository.run("cargo", &["build", "--release", "--quiet", "-p", "deadweight"])?;
-    let built = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "-p", "deadweight"])
-        .env("CARGO_TARGET_DIR", folder.join("build"))
-        .current_dir(&source)
-        .status()
-        .map_err(|e| format!("cargo: {e}"))?;
-    if !built.success() {
-        return Err(format!("the base {base} does not build"));
-    }
     let head = repository.target().join("release/deadweight");
     let trace = folder.join("round-trips.dwt");
     record(repository, &head, &folder, &trace)?;
     let judge = Command::new(&head)
         .args(["ci", "--config", "deadweight.toml"])
-        .env("DEADWEIGHT_BASE", folder.join("build/release"))
+        .env("DEADWEIGHT_BASE", known)
+        .env("DEADWEIGHT_HEAD", repository.target().join("release"))
         .current_dir(repository.path("."))
         .status()
         .map_err(|e| format!("deadweight ci: {e}"))?;
     if judge.success() { Ok(()) } else { Err(format!("deadweight ci ended with {judge}")) }
+}
+
+/// Builds a commit; the folder of its binary. With the target folder of this version: both have nearly the same
+/// dependencies, which are compiled once.
+fn build_base(repository: &Repository, commit: &str, folder: &Path) -> Result<PathBuf, String> {
+    let (source, kept) = (folder.join("source"), folder.join("base"));
+    check_out(repository, commit, &source)?;
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--quiet", "-p", "deadweight"])
+        .env("CARGO_TARGET_DIR", repository.target())
+        .current_dir(&source)
+        .status()
+        .map_err(|e| format!("cargo: {e}"))?;
+    if !built.success() {
+        return Err(format!("the base {commit} does not build"));
+    }
+    let copied = std::fs::create_dir_all(&kept).and_then(|()| {
+        std::fs::copy(repository.target().join("release/deadweight"), kept.join("deadweight"))
+    });
+    copied.map_err(|e| format!("{}: {e}", kept.display()))?;
+    Ok(kept)
 }
 
 /// The files of a commit in a folder of their own.

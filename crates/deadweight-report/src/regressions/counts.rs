@@ -21,6 +21,8 @@ const JUDGED: [(&str, &str); 7] = [
 /// The number of allocations, and their bytes.
 pub(super) const ALLOCATIONS: [&str; 2] = ["allocations", "allocated-bytes"];
 const ALLOCATION_ROW: &str = "allocation";
+/// The units of Go's benchmarks that allocation decides.
+const OF_ALLOCATION: [&str; 2] = ["allocs/op", "B/op"];
 /// A count is steady if its runs differ by at most this part of it ...
 const STEADY: f64 = 0.005;
 /// ... or by so many.
@@ -110,7 +112,7 @@ fn allocated(side: &Side, which: usize) -> Option<[f64; 3]> {
     Some([*values.first()?, median_of(&values), *values.last()?])
 }
 
-/// Counts that a benchmark printed: `allocs/op`.
+/// Counts that a benchmark printed: `allocs/op`, and those of a unit of its own.
 fn per_operation<'m>(
     limits: &'m Limits,
     measured: &'m Measurement,
@@ -126,7 +128,8 @@ fn per_operation<'m>(
             [low, median_of(values), high]
         };
         let both = Both { base: range(&base.values), head: range(&head.values) };
-        let found = change(&base.unit, ALLOCATION_ROW, limits, &both, faster)?;
+        let row = if OF_ALLOCATION.contains(&&*base.unit) { ALLOCATION_ROW } else { "" };
+        let found = change(&base.unit, row, limits, &both, faster)?;
         Some(Change { name: format!("{} {}", base.name, base.unit), ..found })
     })
 }

@@ -58,7 +58,8 @@ pub struct Ci {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100))]
     pub layout: Option<u32>,
     /// With --layout: a shell command that links the base anew, in an order that depends on $DEADWEIGHT_SEED
-    /// (lld: `-Wl,--shuffle-sections=*=$DEADWEIGHT_SEED`).
+    /// (lld: `-Wl,--shuffle-sections=*=$DEADWEIGHT_SEED`). At the end it is run with an empty seed: link as usual then
+    /// (`${DEADWEIGHT_SEED:+-Wl,...}`).
     #[arg(long, value_name = "COMMAND", requires = "layout")]
     pub relink: Option<OsString>,
     /// Exit with 2 where the times vary so much that a growth by the limit would not be seen.

@@ -39,7 +39,11 @@ impl Hooks {
     }
 }
 
-fn shell(line: Option<&OsString>, what: &'static str) -> Result<(), Failure> {
+/// Runs this line, if there is one, with its output dropped.
+///
+/// # Errors
+/// If it fails: `what`, and the last line that it wrote to standard error.
+pub(crate) fn shell(line: Option<&OsString>, what: &'static str) -> Result<(), Failure> {
     let Some(line) = line else { return Ok(()) };
     let failed = |source| Failure::Repeat { what, source };
     // Standard input belongs to the compared commands.

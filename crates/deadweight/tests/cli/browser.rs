@@ -1,11 +1,11 @@
 //! Pages in a real browser: the script runs without an error, nothing is requested, the drawings are what the data says.
 //!
-//! Needs Chromium (`./setup.sh tests` installs it); without it each test prints that it was skipped. With
-//! `AXE=.../axe.min.js` (npm: axe-core), its rules are checked too.
+//! Needs Chromium and the rules of axe, by which everyone can read a page (`./setup.sh tests` gets both); without them each
+//! test prints that it, or the rules, were skipped.
 
 use crate::history::{archive, slower};
 use crate::pages::golden;
-use crate::support::{Bench, run};
+use crate::support::{Bench, consumers, run};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,8 +33,11 @@ fn browser(test: &str) -> Option<PathBuf> {
 
 /// Opens a page and returns what [`AFTER`] found wrong.
 fn opened(browser: &Path, bench: &Bench, page: &str, width: u32) -> String {
-    let axe = std::env::var_os("AXE").map(|path| std::fs::read_to_string(path).unwrap());
-    let axe = axe.map_or(String::new(), |text| format!("<script>{text}</script>"));
+    let axe = std::fs::read_to_string(consumers().join("node_modules/axe-core/axe.min.js"));
+    let axe = axe.map(|text| format!("<script>{text}</script>")).unwrap_or_else(|_| {
+        eprintln!("SKIPPED rules of axe: the package is missing; ./setup.sh tests gets it");
+        String::new()
+    });
     let page = page.replacen("<head>", &format!("<head>{BEFORE}"), 1);
     let page = page.replacen("</body>", &format!("{axe}<script>{AFTER}</script></body>"), 1);
     let file = bench.file("opened.html", page);

@@ -128,6 +128,39 @@ fn another_build_of_the_same_source_is_green_and_the_same_build_is_not_run() {
     assert_eq!(judgements(&bench.path("j.json"))[0]["state"], "same-program");
 }
 
+/// Two link orders by the parity of the seed, then the usual one: the base is as it was.
+#[test]
+fn link_orders_are_tried_and_the_last_one_is_the_usual() {
+    live!();
+    let bench = Bench::new();
+    bench.file("a.c", "int a(int n) { volatile int s = 0; while (n--) s += n; return s; }\n");
+    bench.file("main.c", "int a(int); int main(void) { return a(3000000) == 1; }\n");
+    bench.file(
+        "link",
+        "echo \"seed=$DEADWEIGHT_SEED\" >> seeds\n\
+         case $DEADWEIGHT_SEED in *[13579]) files='a.o main.o';; *) files='main.o a.o';; esac\n\
+         gcc -O2 -c a.c main.c && gcc -Wl,--build-id=0x01 -o base $files\n",
+    );
+    let link = |line: &str| {
+        let done = Command::new("sh").args(["-c", line]).current_dir(bench.path(".")).status();
+        assert!(done.unwrap().success());
+    };
+    link("sh ./link && cp base kept && gcc -Wl,--build-id=0x02 -o head main.o a.o && rm seeds");
+    let words = ["--base", "./base", "--head", "./head", "--budget", "2s", "--layout", "4"];
+    let more = ["--relink", "sh ./link", "--export-json", "j.json"];
+    let green = ci(&bench, &[&words[..], &more].concat());
+    assert_eq!(green.code, 0, "{}{}", green.out, green.err);
+    let seeds = std::fs::read_to_string(bench.path("seeds")).unwrap();
+    assert_eq!(seeds, "seed=1\nseed=2\nseed=3\nseed=4\nseed=\n");
+    link("cmp base kept");
+    let noise = judgements(&bench.path("j.json"))[0]["layout"].as_f64();
+    assert!(noise.is_some_and(|noise| noise > 0.0 && noise < 1.0), "{noise:?}");
+    let failed = ci(&bench, &[&words[..], &["--relink", "echo no linker >&2; false"]].concat());
+    assert_eq!(failed.code, 2, "{}{}", failed.out, failed.err);
+    let said = "the command of --relink failed: exit status: 1 no linker";
+    assert!(failed.err.contains(said), "{}", failed.err);
+}
+
 #[test]
 fn what_cannot_be_judged_is_an_error_that_says_what_to_do() {
     live!();

@@ -129,6 +129,11 @@ prog = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', length, ctypes.addres
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, prog) == 0
 os.execv(sys.argv[2], sys.argv[2:])";
 
+/// The folder with packages of npm and PyPI, which `./setup.sh tests` gets.
+pub(crate) fn consumers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/consumers")
+}
+
 /// Permission bits of a file.
 pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777

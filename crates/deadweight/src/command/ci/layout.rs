@@ -6,7 +6,7 @@
 use super::wanted::Wanted;
 use crate::cli::{Ci, Ignore, Runs};
 use crate::failure::Failure;
-use crate::running::hooks::Hooks;
+use crate::running::hooks::{Hooks, shell};
 use crate::running::interleave::{InterleaveOptions, TraceWhen, interleave};
 use crate::running::series::{RunChanges, RunOptions};
 use deadweight_report::stats::median::median_of;
@@ -18,25 +18,34 @@ const RUNS: u32 = 7;
 const STEP: usize = 1031;
 
 pub(super) fn noise(options: &Ci, wanted: &Wanted, layouts: u32) -> Result<f64, Failure> {
-    let relinked = options.relink.is_some();
-    let sizes: Vec<(u32, usize)> =
-        (1..=layouts).zip((1..).map(|n: usize| n * STEP % 65_536)).collect();
-    let commands: Vec<(RunOptions, Hooks)> = sizes
-        .iter()
-        .map(|(seed, size)| (run_options(options, wanted, *size), hooks(options, wanted, *seed)))
-        .collect();
+    let sizes = (1..).take(layouts as usize).map(|n: usize| n * STEP % 65_536);
+    let commands: Vec<(RunOptions, Hooks)> =
+        sizes.map(|size| (run_options(options, wanted, size), wanted.hooks.clone())).collect();
     let how = InterleaveOptions { trace_when: TraceWhen::Never, ..InterleaveOptions::default() };
     let mut no_trace =
         |_: &deadweight_record::Request| Err(Failure::Unknown("no run is traced here".into()));
     let mut medians = Vec::new();
     // Layouts that are linked anew replace each other.
-    for group in commands.chunks(if relinked { 1 } else { commands.len().max(1) }) {
+    let together = if options.relink.is_some() { 1 } else { commands.len().max(1) };
+    for (group, seed) in commands.chunks(together).zip(1_u32..) {
+        relink(options, &seed.to_string())?;
         for side in interleave(group, &how, &mut no_trace)? {
             let walls: Vec<f64> = side.ran.clean.iter().map(|run| run.wall.0 as f64).collect();
             medians.push(median_of(&walls));
         }
     }
+    relink(options, "")?;
     Ok(spread(&medians))
+}
+
+/// Links the base in the order of this seed; without one, as usual.
+fn relink(options: &Ci, seed: &str) -> Result<(), Failure> {
+    let line = options.relink.as_ref().map(|command| {
+        let mut line = OsString::from(format!("DEADWEIGHT_SEED={seed}; export DEADWEIGHT_SEED; "));
+        line.push(command);
+        line
+    });
+    shell(line.as_ref(), "the command of --relink failed")
 }
 
 fn spread(medians: &[f64]) -> f64 {
@@ -56,15 +65,6 @@ fn run_options(options: &Ci, wanted: &Wanted, size: usize) -> RunOptions {
         quiet: options.quiet,
         changes: RunChanges::default(),
     }
-}
-
-fn hooks(options: &Ci, wanted: &Wanted, seed: u32) -> Hooks {
-    let relink = options.relink.as_ref().map(|command| {
-        let mut line = OsString::from(format!("DEADWEIGHT_SEED={seed}; export DEADWEIGHT_SEED; "));
-        line.push(command);
-        line
-    });
-    Hooks { setup: relink, ..wanted.hooks.clone() }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::running::counting_run::CountingRun;
 use crate::running::interleave::{InterleaveOptions, SideRuns, TraceWhen, interleave};
 use crate::running::series::{RunChanges, RunOptions};
 use deadweight_record::RecordingSeries;
-use deadweight_report::benchmarks::{go, operation};
+use deadweight_report::benchmarks::{go, operation, units};
 use deadweight_report::regressions::{Benchmark, Measurement, Side};
 use deadweight_report::report::{Allocations, CountBasis, Report};
 use deadweight_report::stats::median::median_of;
@@ -103,15 +103,19 @@ fn operations(outputs: &[String]) -> Option<Vec<u64>> {
     same.then_some(first)
 }
 
-/// Name, unit and value of each result in a program's output.
+/// Name, unit and value of each result in a program's output. Left out: units of which less is not surely better.
 fn printed(text: &str) -> Vec<(String, String, f64)> {
-    let go = go::read(text).map(|results| results.measured).unwrap_or_default();
-    if go.is_empty() {
+    let go = go::read(text).unwrap_or_default();
+    if go.measured.is_empty() {
         let all = operation::all(text).into_iter();
         return all.map(|one| (one.name, "ns/op".to_owned(), one.ns)).collect();
     }
-    let values = go.iter().flat_map(|one| {
-        one.values.iter().map(|(value, unit)| match unit.as_str() {
+    let properties = |unit: &str| go.units.get(unit).copied().unwrap_or_default();
+    let values = go.measured.iter().flat_map(|one| {
+        let judged = one.values.iter().filter(|(_, unit)| {
+            units::better(unit, properties(unit)) == Some(units::Better::Lower)
+        });
+        judged.map(|(value, unit)| match unit.as_str() {
             "sec/op" => (one.name.clone(), "ns/op".to_owned(), value * 1e9),
             unit => (one.name.clone(), unit.to_owned(), *value),
         })
@@ -137,5 +141,16 @@ mod tests {
         assert!(benchmarks(&[run(400), String::new()]).is_empty());
         assert_eq!(operations(&[run(400), run(410)]), Some(vec![1400]));
         assert_eq!(operations(&[run(400), run(410).replace("1400", "1300")]), None);
+    }
+
+    #[test]
+    fn a_unit_of_its_own_is_judged_if_it_says_that_less_is_better() {
+        let units = |facts: &str| {
+            let text = format!("{facts}BenchmarkParse 1 5 ns/op 3 misses/op 8 hits/op\n");
+            benchmarks(&[text]).into_iter().map(|one| one.unit).collect::<Vec<_>>()
+        };
+        assert_eq!(units(""), ["ns/op"]);
+        assert_eq!(units("Unit misses/op better=lower assume=exact\n"), ["misses/op", "ns/op"]);
+        assert_eq!(units("Unit ns/op better=higher\nUnit hits/op better=higher\n"), [""; 0]);
     }
 }

@@ -42,8 +42,18 @@ impl Drawing {
     /// The element for a page.
     #[must_use]
     pub fn element(&self) -> Markup {
+        self.element_as("img")
+    }
+
+    /// The element for a page, if it has links: an image's content would be hidden from screen readers.
+    #[must_use]
+    pub fn element_with_links(&self) -> Markup {
+        self.element_as("group")
+    }
+
+    fn element_as(&self, role: &str) -> Markup {
         html! {
-            svg #(self.id) viewBox={ "0 0 1200 " (n(self.height)) } role="img"
+            svg #(self.id) viewBox={ "0 0 1200 " (n(self.height)) } role=(role)
                 aria-labelledby={ (self.id) "-title " (self.id) "-text" } {
                 title #{ (self.id) "-title" } { (self.title) }
                 desc #{ (self.id) "-text" } { (self.text) }

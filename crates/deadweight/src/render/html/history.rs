@@ -84,7 +84,7 @@ fn chart(history: &History) -> Markup {
                 span.aside { "Arrow keys go from commit to commit." }
             }
             div.scroll.drawing tabindex="0" role="region" aria-label="Drawing: time of each commit" {
-                (drawing(history).element())
+                (drawing(history).element_with_links())
             }
             p.readout aria-live="polite" {}
         }

@@ -3,18 +3,13 @@
 //! `./setup.sh tests` puts packages of npm and PyPI into `target/consumers`.
 
 use super::{export, wall};
-use crate::support::Bench;
+use crate::support::{Bench, consumers};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Recordings of one thread, of several, and of a server.
 const NAMES: [&str; 3] = ["ls-recursive", "contended-mutex", "go-http"];
-
-/// The folder with packages of npm and PyPI.
-fn consumers() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/consumers")
-}
 
 /// A script beside this file.
 fn script(name: &str) -> PathBuf {
