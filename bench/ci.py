@@ -3,8 +3,9 @@
 
     bench/ci.py [--jobs 200] [--planted 40] [--budget 12s] [--only c,rust,go]
 
-Builds a C program, a Rust program and a Go benchmark (bench/ci/), each as a base, as a second build of the same source with another
-build-id, with 5 % more time, and with one more allocation per operation. Every second job has a background load: one busy loop per
+Builds a C program, a Rust program and a Go benchmark (bench/ci/), each as a base, as a second build that only has another version
+text and build-id, with 5 % more time, and with one more allocation per operation. The program "moved" is the Rust program whose second
+build has all its code 16 bytes elsewhere. Every second job has a background load: one busy loop per
 CPU, on and off. Prints a table; run it as root, on a machine that does nothing else.
 """
 import argparse, json, os, random, shutil, signal, subprocess, sys, tempfile, time
@@ -18,15 +19,21 @@ def sh(*words, **more):
 
 def build_c(out):
     for name, plant, more in [("base", 0, "0x01"), ("again", 0, "0x02"), ("time", 1, "0x03"), ("allocation", 2, "0x04")]:
-        sh("gcc", "-O2", "-g", f"-DPLANT={plant}", f"-Wl,--build-id={more}", "-o", f"{out}/{name}", f"{HERE}/ci/work.c")
+        version = "2" if name == "again" else "1"
+        sh("gcc", "-O2", "-g", f"-DPLANT={plant}", f'-DVERSION="{version}"', f"-Wl,--build-id={more}", "-o", f"{out}/{name}", f"{HERE}/ci/work.c")
     return []
 
 
-def build_rust(out):
-    for name, flags in [("base", []), ("again", ["-Clink-arg=-Wl,--build-id=0x02"]), ("time", ["--cfg", "plant_time"]),
+def build_rust(out, moved=False):
+    again = ["--cfg", "again"] + (["-Clink-arg=-Wl,--build-id=0x02"] if moved else [])
+    for name, flags in [("base", []), ("again", again), ("time", ["--cfg", "plant_time"]),
                         ("allocation", ["--cfg", "plant_allocation"])]:
         sh("rustc", "-O", "-g", "-A", "unexpected_cfgs", *flags, "-o", f"{out}/{name}", f"{HERE}/ci/work.rs")
     return []
+
+
+def build_moved(out):
+    return build_rust(out, moved=True)
 
 
 def build_go(out):
@@ -88,7 +95,7 @@ def main():
     for name in options.only.split(","):
         folder = f"{root}/{name}"
         os.mkdir(folder)
-        programs[name] = (folder, {"c": build_c, "rust": build_rust, "go": build_go}[name](folder))
+        programs[name] = (folder, {"c": build_c, "rust": build_rust, "go": build_go, "moved": build_moved}[name](folder))
     rows = {"time": "net-work", "allocation": "allocation"}
     print("| program | change | load | jobs | red | right row | unsure | median job |\n|---|---|---|---|---|---|---|---|")
     for head, jobs in [("again", options.jobs), ("time", options.planted), ("allocation", options.planted)]:

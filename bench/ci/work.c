@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+// What every build has of its own, such as a commit: another text of the same length.
+__attribute__((used)) static const char version[] = VERSION;
 #if PLANT == 1
 #define STEPS 10500
 #else

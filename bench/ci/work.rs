@@ -3,6 +3,9 @@
 //! cfg(plant_time): 5 % more time; cfg(plant_allocation): one more allocation of each operation.
 use std::hint::black_box;
 
+/// What every build has of its own, such as a commit: another text of the same length.
+#[used]
+static VERSION: [u8; 4] = *if cfg!(again) { b"v002" } else { b"v001" };
 const STEPS: u64 = if cfg!(plant_time) { 10_500 } else { 10_000 };
 
 #[inline(never)]

@@ -31,6 +31,13 @@ pub mod scan;
 mod single_assignment;
 pub mod symbol_role;
 
+/// Whether two pieces of code do the same, each at its place: all instructions are equal but for their distances to what
+/// `same` takes for one thing (an address in `a`, one in `b`). On aarch64 only code at one address is taken to be the same.
+#[must_use]
+pub fn is_same_code(a: &Code<'_>, b: &Code<'_>, same: &dyn Fn(u64, u64) -> bool) -> bool {
+    decode::is_same(a, b, same)
+}
+
 #[cfg(test)]
 mod tests;
 

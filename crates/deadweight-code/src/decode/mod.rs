@@ -42,6 +42,16 @@ pub(crate) fn quick(code: &[u8], addr: u64) -> Option<(usize, Sort)> {
     x86::quick::step(code, addr)
 }
 
+/// Whether two pieces of code are the same at two places, see [`crate::is_same_code`].
+pub(crate) fn is_same(a: &Code<'_>, b: &Code<'_>, same: &dyn Fn(u64, u64) -> bool) -> bool {
+    match (a.arch, b.arch) {
+        (Arch::X86_64, Arch::X86_64) => {
+            x86::moved::is_same((a.bytes, a.addr.0), (b.bytes, b.addr.0), same)
+        }
+        _ => a.arch == b.arch && a.addr == b.addr && a.bytes == b.bytes,
+    }
+}
+
 /// How `instruction` divides, if it does.
 pub(crate) fn division(code: &Code<'_>, instruction: &Instruction) -> Option<Division> {
     let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).ok()?;

@@ -27,9 +27,12 @@ int main(void) {
     for (int i = 0; i < 400; i++) s += operation(i);
     return s == 1;
 }
+#ifdef VERSION
+__attribute__((used)) static const char version[] = VERSION;
+#endif
 "#;
 
-/// Builds it; each build-id is another.
+/// Builds it; each version and build-id is another.
 fn build(bench: &Bench, name: &str, more: &[&str]) -> PathBuf {
     let source = bench.file("work.c", PROGRAM);
     let out = bench.path(name);
@@ -37,8 +40,9 @@ fn build(bench: &Bench, name: &str, more: &[&str]) -> PathBuf {
         "-Wl,--build-id=0x{}",
         name.bytes().map(|b| format!("{b:02x}")).collect::<String>()
     );
+    let version = format!("-DVERSION=\"{name}\"");
     let done = Command::new("gcc")
-        .args(["-O2", "-g", &id, "-o"])
+        .args(["-O2", "-g", &version, &id, "-o"])
         .arg(&out)
         .arg(source)
         .args(more)
@@ -107,10 +111,10 @@ fn another_build_of_the_same_source_is_green_and_the_same_build_is_not_run() {
     live!();
     let bench = Bench::new();
     let base = build(&bench, "base", &[]);
-    build(&bench, "again", &[]);
+    build(&bench, "next", &[]);
     let green = ci(
         &bench,
-        &["--base", "./base", "--head", "./again", "--budget", "2s", "--export-json", "j.json"],
+        &["--base", "./base", "--head", "./next", "--budget", "2s", "--export-json", "j.json"],
     );
     assert_eq!(green.code, 0, "{}{}", green.out, green.err);
     let found = judgements(&bench.path("j.json"));
@@ -121,11 +125,15 @@ fn another_build_of_the_same_source_is_green_and_the_same_build_is_not_run() {
         .any(|c| c["name"] == "allocations" && c["base"] == 400.0);
     assert!(steady, "allocations were judged: {found:?}");
     std::fs::copy(base, bench.path("copy")).unwrap();
-    let same =
-        ci(&bench, &["--base", "./base", "--head", "./copy", "--export-json", "j.json", "--", "x"]);
-    assert_eq!(same.code, 0);
-    assert!(same.out.contains("no verdict can come of this"), "{}", same.out);
-    assert_eq!(judgements(&bench.path("j.json"))[0]["state"], "same-program");
+    // The note with a longer build-id moves what comes after it.
+    build(&bench, "moved", &["-DVERSION=\"base\"", "-Wl,--build-id=sha1", "-w"]);
+    for head in ["./copy", "./moved"] {
+        let words = ["--base", "./base", "--head", head, "--export-json", "j.json", "--", "x"];
+        let same = ci(&bench, &words);
+        assert_eq!(same.code, 0);
+        assert!(same.out.contains("no verdict can come of this"), "{head}: {}", same.out);
+        assert_eq!(judgements(&bench.path("j.json"))[0]["state"], "same-program");
+    }
 }
 
 /// Two link orders by the parity of the seed, then the usual one: the base is as it was.
@@ -134,18 +142,18 @@ fn link_orders_are_tried_and_the_last_one_is_the_usual() {
     live!();
     let bench = Bench::new();
     bench.file("a.c", "int a(int n) { volatile int s = 0; while (n--) s += n; return s; }\n");
-    bench.file("main.c", "int a(int); int main(void) { return a(3000000) == 1; }\n");
+    bench.file("main.c", "int a(int); int main(void) { return a(N) == 1; }\n");
     bench.file(
         "link",
         "echo \"seed=$DEADWEIGHT_SEED\" >> seeds\n\
          case $DEADWEIGHT_SEED in *[13579]) files='a.o main.o';; *) files='main.o a.o';; esac\n\
-         gcc -O2 -c a.c main.c && gcc -Wl,--build-id=0x01 -o base $files\n",
+         gcc -O2 -DN=${N:-3000000} -c a.c main.c && gcc -Wl,--build-id=${ID:-0x01} -o base $files\n",
     );
     let link = |line: &str| {
         let done = Command::new("sh").args(["-c", line]).current_dir(bench.path(".")).status();
         assert!(done.unwrap().success());
     };
-    link("sh ./link && cp base kept && gcc -Wl,--build-id=0x02 -o head main.o a.o && rm seeds");
+    link("N=3000001 ID=0x02 sh ./link && mv base head && sh ./link && cp base kept && rm seeds");
     let words = ["--base", "./base", "--head", "./head", "--budget", "2s", "--layout", "4"];
     let more = ["--relink", "sh ./link", "--export-json", "j.json"];
     let green = ci(&bench, &[&words[..], &more].concat());

@@ -2,6 +2,7 @@
 //!
 //! The only place that knows x86: its registers, mnemonics and calling conventions. Not for roles; see [`crate::roles`].
 
+pub(crate) mod moved;
 pub(crate) mod quick;
 pub(crate) mod rewrite;
 

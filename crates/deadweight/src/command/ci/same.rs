@@ -1,6 +1,9 @@
 //! Whether two commands run the same program with the same input: then a difference can only be chance.
 //!
-//! By content, not by name: files at two paths are the same if their bytes are, or their build-ids.
+//! By content, not by name: files at two paths are the same if their bytes are, or their build-ids, or what is loaded of
+//! them but for its place in memory.
+
+mod moved;
 
 use object::Object;
 use std::ffi::OsString;
@@ -39,7 +42,7 @@ fn is_same(a: &OsString, b: &OsString) -> bool {
         small.then(|| std::fs::read(path).ok()).flatten()
     };
     let (Some(a), Some(b)) = (read(&a), read(&b)) else { return false };
-    a == b || build_id(&a).is_some_and(|id| build_id(&b) == Some(id))
+    a == b || build_id(&a).is_some_and(|id| build_id(&b) == Some(id)) || moved::is_same(&a, &b)
 }
 
 /// The file that a word names, directly or in `PATH`.
