@@ -16,7 +16,8 @@
 //! clock is not what is waited for. A pace (frames, ticks, a limit of requests): it sleeps for what is
 //! left, so that its wake-ups stay on a grid, and the rate is its purpose. A source that writes something after each pause
 //! has work each time, and looks for none; sleeps of different lengths, up and down, last until something is due. A program that takes connections, that was joined while it ran,
-//! or that waits for events until a signal stops it, is idle and makes no finding.
+//! or that waits for events until a signal stops it, is idle and makes no finding, unless it sleeps between a request
+//! and its answer.
 //!
 //! # What to do
 //! Wait for the event itself: with a condition variable, a channel, `poll` without a time-out, or
@@ -27,15 +28,16 @@
 //! In `tests/programs`: `poll_loop.c`.
 
 mod pace;
+mod pauses;
 
 use super::{AccountId, Claim, Class, Inspection, is_server, is_stopped_by_signal};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
-use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
+use crate::timeline::transfer::Transfer;
 use crate::timeline::{Block, Call, Run, WokenBy};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
@@ -79,12 +81,15 @@ fn is_sleep(block: &Block) -> bool {
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let facts = found.facts;
     let account = AccountId::of_class(CLASS.id);
-    processes_in(found.wall.in_account(account))
-        .into_iter()
+    let draft = |process| {
         // Nothing shows that a joined program or a server would have ended earlier.
-        .filter(|process| !facts.trace.meta.attached && !is_server(facts, *process))
-        .filter_map(|process| draft(found, account, process))
-        .collect()
+        let ends = !facts.trace.meta.attached && !is_server(facts, process);
+        match ends {
+            true => draft(found, account, process),
+            false => pauses::draft(found, account, process),
+        }
+    };
+    processes_in(found.wall.in_account(account)).into_iter().filter_map(draft).collect()
 }
 
 /// Whether a wait of this kind, which the clock ended, may have been for the clock.

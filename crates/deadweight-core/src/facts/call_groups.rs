@@ -6,10 +6,11 @@
 use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::churn::Churn;
 use crate::facts::durable::DurableFiles;
-use crate::facts::mergeable::{Mergeable, Moved, Transfer, Turns};
+use crate::facts::mergeable::{Mergeable, Moved, Turns};
 use crate::facts::path_sample::PathSample;
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::transfer::Transfer;
 use crate::timeline::{Call, Timeline};
 use crate::visit_count;
 use deadweight_trace::ids::{CallId, NameId, StackId};

@@ -4,9 +4,9 @@
 //! those to other peers. The recorder notes a number for each peer, where it can: see
 //! [`deadweight_trace::syscall::peer`].
 
-use crate::facts::mergeable::Transfer;
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::transfer::Transfer;
 use crate::timeline::{Call, Timeline};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::BTreeMap;

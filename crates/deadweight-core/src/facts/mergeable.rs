@@ -12,42 +12,13 @@ mod turns;
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::kernel_stacks::WaitsFor;
+use crate::timeline::transfer::Transfer;
 use crate::timeline::{Call, Timeline};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 pub(crate) use turns::Turns;
-
-/// What a call does with the bytes of its object.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Transfer {
-    /// Takes bytes from it.
-    Takes,
-    /// Puts bytes into it.
-    Gives,
-    /// Asks which of several have bytes, or space.
-    Asks,
-    /// Moves to another place of a file, or waits until its bytes are stored: what comes after it cannot be
-    /// one call with what came before.
-    Divides,
-}
-
-impl Transfer {
-    /// What a call of this name does, if any of that.
-    pub(crate) fn of(name: &str) -> Option<Self> {
-        match name {
-            "read" | "pread64" | "readv" | "preadv" | "preadv2" | "recvfrom" | "recvmsg"
-            | "recvmmsg" => Some(Self::Takes),
-            "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendto" | "sendmsg"
-            | "sendmmsg" | "sendfile" => Some(Self::Gives),
-            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait"
-            | "epoll_pwait2" => Some(Self::Asks),
-            "lseek" | "fsync" | "fdatasync" | "sync_file_range" => Some(Self::Divides),
-            _ => None,
-        }
-    }
-}
 
 /// The object that calls of one process work on: known, or only by its descriptor's number.
 type Place = (ProcessId, Result<u32, u64>);

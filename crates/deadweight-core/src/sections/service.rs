@@ -6,8 +6,8 @@
 
 use crate::account::{AccountId, Attribution, Detail, OBSERVER};
 use crate::facts::Facts;
-use crate::facts::mergeable::Transfer;
 use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::transfer::Transfer;
 use deadweight_report::report::{RequestPart, ServiceInfo};
 use deadweight_trace::ids::CallId;
 use deadweight_trace::units::Ns;

@@ -28,6 +28,7 @@ mod switches;
 #[cfg(test)]
 mod tests;
 mod tids;
+pub(crate) mod transfer;
 mod wakes;
 
 use deadweight_trace::ids::{CallId, Cpu, LocationId, NameId, StackId, TaskId, Tid};

@@ -5,7 +5,7 @@ use iced_x86::{ConstantOffsets, Decoder, DecoderOptions, Instruction};
 /// Code, and the address of its first byte.
 type Placed<'a> = (&'a [u8], u64);
 
-/// Whether each instruction of `a` is that of `b`, but for distances: `same` tells whether an address in one means what
+/// Whether each instruction of `a` is that of `b`, but for distances: `same` is true if an address in one means what
 /// another means in the other. Bytes that are no instruction must be equal.
 pub(crate) fn is_same(a: Placed<'_>, b: Placed<'_>, same: &dyn Fn(u64, u64) -> bool) -> bool {
     let decoder = |(bytes, addr)| Decoder::with_ip(64, bytes, addr, DecoderOptions::NONE);

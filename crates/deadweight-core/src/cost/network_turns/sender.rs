@@ -2,9 +2,9 @@
 
 use crate::facts::Facts;
 use crate::facts::call_site::frames::{Frame, own_frames, site_at};
-use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
 use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::transfer::Transfer;
 use deadweight_report::report::Site;
 use deadweight_trace::ids::{CallId, StackId};
 use deadweight_trace::symbols::Symbols;

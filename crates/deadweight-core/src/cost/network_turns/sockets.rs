@@ -2,10 +2,10 @@
 
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
-use crate::facts::mergeable::Transfer;
 use crate::facts::processes::ProcessId;
 use crate::timeline::Call;
 use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::transfer::Transfer;
 use deadweight_trace::ids::{CallId, StackId};
 use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;

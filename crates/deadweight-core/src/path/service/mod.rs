@@ -4,6 +4,8 @@
 //! without any, through one that waits for a CPU, a disk or an answer; and only if all tasks wait for work,
 //! the instant is idle. So the workers count, and not the process that only waits for them.
 
+mod answering;
+
 use super::{Path, Piece, Subject};
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Block, Call, Run, Timeline, WokenBy};
@@ -22,6 +24,8 @@ pub(crate) const TAKES_CONNECTIONS: [&str; 3] = ["accept", "accept4", "listen"];
 pub struct Service {
     /// The sockets that it connected itself: there it is the client.
     connected: BTreeSet<u32>,
+    /// The sleeps while a client waits for its answer, by task and start.
+    pauses: BTreeSet<(TaskId, Ns)>,
 }
 
 impl Service {
@@ -29,8 +33,18 @@ impl Service {
     pub(super) fn of(trace: &Trace, timeline: &Timeline, subject: &Subject) -> Option<Self> {
         let connect = syscall::number(trace.meta.arch, "connect");
         let connects = timeline.calls.iter().filter(|call| Some(call.nr) == connect);
-        serves(trace, timeline, subject)
-            .then(|| Self { connected: connects.filter_map(Call::object).collect() })
+        if !serves(trace, timeline, subject) {
+            return None;
+        }
+        let connected = connects.filter_map(Call::object).collect();
+        let mut service = Self { connected, ..Self::default() };
+        service.pauses = answering::pauses(trace, timeline, subject, &service);
+        Some(service)
+    }
+
+    /// Whether a client waits for its answer while this task sleeps.
+    pub(crate) fn is_pause(&self, block: &Block) -> bool {
+        self.pauses.contains(&(block.task, block.start))
     }
 
     /// Whether the program is the client at this object.
@@ -45,12 +59,12 @@ impl Service {
                 let call = block.call.map(|call| &timeline.calls[call.index()]);
                 !call.and_then(Call::object).is_some_and(|object| self.asks(object))
             }
+            WaitsFor::Sleep => !self.is_pause(block),
             // What a pipe delivers, its writer has made: that is slow, not idle.
             WaitsFor::PipeData => !matches!(block.woken_by, WokenBy::Task(_)),
             WaitsFor::Terminal
             | WaitsFor::Futex
             | WaitsFor::Poll
-            | WaitsFor::Sleep
             | WaitsFor::Tick
             | WaitsFor::Turn
             | WaitsFor::Child
