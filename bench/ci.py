@@ -39,7 +39,7 @@ def build_moved(out):
 def build_go(out):
     for name, tags, more in [("base", "", "a"), ("again", "", "b"), ("time", "planttime", "c"), ("allocation", "plantallocation", "d")]:
         sh("go", "test", "-c", "-tags", tags, f"-ldflags=-buildid={more}", "-o", f"{out}/{name}", ".", cwd=f"{HERE}/ci/go")
-    return ["-test.bench=.", "-test.benchtime=2000x", "-test.run=xxx"]
+    return ["-test.bench=.", "-test.benchtime=10000x", "-test.run=xxx"]
 
 
 LOAD = """

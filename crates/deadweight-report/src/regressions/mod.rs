@@ -181,6 +181,12 @@ pub fn judge(case: &Case<'_>, measured: &Measurement) -> Judgement {
 }
 
 impl Judgement {
+    /// Whether a second measurement is needed to say that something is worse.
+    #[must_use]
+    pub fn is_suspect(&self) -> bool {
+        self.changes.iter().any(Change::is_suspect)
+    }
+
     /// The same with what a second, independent measurement shows too: only that is red.
     #[must_use]
     pub fn confirmed_by(mut self, case: &Case<'_>, second: &Measurement) -> Self {
@@ -191,7 +197,9 @@ impl Judgement {
 
     /// Its state, and its changes in order, worst first.
     fn concluded(mut self, case: &Case<'_>) -> Self {
-        self.state = self.changes.iter().map(|change| change.state).max().unwrap_or_default();
+        let worst = self.changes.iter().map(|change| change.state).max().unwrap_or_default();
+        let better = self.changes.iter().any(|change| change.state == State::Improved);
+        self.state = if better && worst == State::Unchanged { State::Improved } else { worst };
         let limit = case.limits().time.max(case.layout.unwrap_or(0.0));
         if self.state <= State::Unchanged && self.precision > limit {
             self.state = State::Inconclusive;
@@ -234,11 +242,17 @@ fn changes(case: &Case<'_>, measured: &Measurement, comparison: &Comparison) -> 
     found
 }
 
-/// Takes back what the second measurement does not show.
+/// Takes back what the second measurement does not show: a growth, or a time that fell and made up for it.
 fn confirm(found: &mut [Change], again: &[Change], notes: &mut Vec<String>) {
-    for change in found.iter_mut().filter(|change| change.state.is_red()) {
+    for change in found.iter_mut().filter(|change| change.is_suspect()) {
         let same = |other: &&Change| other.kind == change.kind && other.name == change.name;
-        if again.iter().find(same).is_some_and(|other| other.state.is_red()) {
+        let again = again.iter().find(same);
+        if again.is_some_and(|again| again.state.is_red() || again.is_suspect()) {
+            let red = again.is_some_and(|again| again.state.is_red());
+            if change.state == State::Moved && red {
+                change.state = State::Regressed;
+                change.why.clear();
+            }
             continue;
         }
         change.state = State::Unchanged;
@@ -258,6 +272,11 @@ impl Case<'_> {
 }
 
 impl Change {
+    /// Whether a second measurement is needed: it is red, or would be if the time had not fallen.
+    fn is_suspect(&self) -> bool {
+        self.state.is_red() || (self.kind == Kind::Count && self.state == State::Moved)
+    }
+
     /// Its name for people.
     #[must_use]
     pub fn label(&self) -> String {

@@ -60,7 +60,7 @@ fn judged(first: &Measurement, second: Option<&Measurement>) -> Judgement {
     match second {
         None => judgement,
         Some(second) => {
-            assert!(judgement.state.is_red(), "{judgement:?}");
+            assert!(judgement.is_suspect(), "{judgement:?}");
             judgement.confirmed_by(&case, second)
         }
     }
@@ -122,6 +122,12 @@ fn more_calls_are_explained_by_the_call_that_grew() {
     let mut worth = measured(90.0, &ROWS);
     worth.head.report.counts = more.head.report.counts.clone();
     assert_eq!(judged(&worth, None).state, State::Moved);
+    assert_eq!(judged(&worth, Some(&worth)).state, State::Moved);
+    // The time fell in one of two measurements: the count grew in both.
+    assert_eq!(judged(&worth, Some(&more)).state, State::Regressed);
+    assert_eq!(judged(&more, Some(&worth)).state, State::Regressed);
+    let none = measured(90.0, &ROWS);
+    assert_eq!(judged(&worth, Some(&none)).state, State::Improved);
     // Not by a time that may have fallen by chance.
     let mut chance = measured(97.7, &ROWS);
     let changes = judged(&chance, None).changes;

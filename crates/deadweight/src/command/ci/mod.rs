@@ -145,7 +145,7 @@ fn judge_one(
     let case = Case { workload: &wanted.name, policy, today: &today, layout };
     let first = measure::measure(options, wanted, recorder)?;
     let mut judgement = judge(&case, &first);
-    if judgement.state.is_red() {
+    if judgement.is_suspect() {
         judgement = judgement.confirmed_by(&case, &measure::measure(options, wanted, recorder)?);
     }
     Ok(Judged { judgement, head: first.head.report })

@@ -103,7 +103,8 @@ fn ink(state: State) -> Ink {
 /// The judgement in a sentence.
 #[must_use]
 pub fn sentence(judgement: &Judgement) -> String {
-    let worst = judgement.changes.first();
+    let decides = |change: &&Change| change.state == judgement.state;
+    let worst = judgement.changes.iter().find(decides).or(judgement.changes.first());
     let known = format!("the time's growth is known to ± {}", percent(judgement.precision));
     let layout = judgement.layout.map_or(String::new(), |part| {
         format!("; the layout in memory alone changes it by up to {}", percent(part))

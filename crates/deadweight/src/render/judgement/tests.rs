@@ -65,6 +65,17 @@ fn a_regression_is_one_sentence_its_numbers_its_line_and_what_to_do() {
 }
 
 #[test]
+fn an_improvement_is_reported_whatever_else_did_not_change() {
+    let mut better = red();
+    better.state = State::Improved;
+    let [fewer, _] = better.changes.as_mut_slice() else { panic!("two changes") };
+    (fewer.head, fewer.growth, fewer.state) = (400.0, -0.2, State::Improved);
+    better.changes.reverse();
+    let text = terminal(&[&better], PAGE, "deadweight.toml");
+    assert!(text.starts_with("better  js|on: allocations fell by 20 %"), "{text}");
+}
+
+#[test]
 fn github_gets_the_line_and_names_cannot_end_a_command() {
     let mut judgement = red();
     judgement.workload = "a,b:c\n::error::x".into();
