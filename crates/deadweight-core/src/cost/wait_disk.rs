@@ -25,6 +25,7 @@
 
 mod calls;
 mod others;
+mod transaction;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
@@ -37,7 +38,7 @@ use crate::timeline::Block;
 use crate::timeline::kernel_stacks::WaitsFor;
 use calls::{DiskCalls, OfProcess};
 use deadweight_report::report::How;
-use deadweight_report::wording::{count, things};
+use deadweight_report::wording::{count, things, time};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -186,6 +187,13 @@ fn per_sync(
     let small = made.bytes / full < RECORD;
     // The last sync must remain.
     let saving = Ns(sum.ns.0 - sum.ns.0 / calls);
+    let around = transaction::around(found, process, calls);
+    let beside = frees + around;
+    let mut evidence = vec![format!("{} bytes written per {call}", count(made.bytes / full))];
+    if around > Ns::ZERO {
+        let words = "a transaction for several records would make fewer of them";
+        evidence.push(format!("{} in calls that come with the syncs: {words}", time(around)));
+    }
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -202,10 +210,10 @@ fn per_sync(
         ),
         amount: sum.ns,
         saving,
-        range: (saving - (sum.ns - sum.alone), saving + frees),
-        how: if frees > Ns::ZERO { How::Estimate } else { How::Exact },
+        range: (saving - (sum.ns - sum.alone), saving + beside),
+        how: if beside > Ns::ZERO { How::Estimate } else { How::Exact },
         sites: sites(facts.symbols(), &sum.places, calls),
-        evidence: vec![format!("{} bytes written per {call}", count(made.bytes / full))],
+        evidence,
         remedy: format!(
             "Call {call} once per batch or when the file is complete; a crash then loses the \
              records since the last {call}. If each record must be durable, several writers can \
@@ -473,7 +481,7 @@ mod tests {
         };
         let text = format!("task 1 db\n0 on\n{}8000 exit\n8000 off dead", repeat(20, 0, 400, put));
         let said = found(&text);
-        assert!(said.starts_with("wait-disk 33 % (33..48) @ put:35"), "{said}");
+        assert!(said.starts_with("wait-disk 33 % (33..56) @ put:35"), "{said}");
         assert!(said.contains("20 times in unlink"), "{said}");
     }
 }
