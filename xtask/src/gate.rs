@@ -28,7 +28,7 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
         return Ok(());
     }
     let known = build_base(repository, base, &folder)?;
-    repository.run("cargo", &["build", "--release", "--quiet", "-p", "deadweight"])?;
+    repository.run("cargo", &["build", "--release", "--locked", "--quiet", "-p", "deadweight"])?;
     let head = repository.target().join("release/deadweight");
     let trace = folder.join("round-trips.dwt");
     record(repository, &head, &folder, &trace)?;
@@ -48,7 +48,7 @@ fn build_base(repository: &Repository, commit: &str, folder: &Path) -> Result<Pa
     let (source, kept) = (folder.join("source"), folder.join("base"));
     check_out(repository, commit, &source)?;
     let built = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "-p", "deadweight"])
+        .args(["build", "--release", "--locked", "--quiet", "-p", "deadweight"])
         .env("CARGO_TARGET_DIR", repository.target())
         .current_dir(&source)
         .status()

@@ -1,11 +1,12 @@
 //! Whether two commands run the same program with the same input: then a difference can only be chance.
 //!
 //! By content, not by name: files at two paths are the same if their bytes are, or their build-ids, or what is loaded of
-//! them but for its place in memory.
+//! them but for its place in memory. Not scripts, and not binaries with libraries beside them: what they take from their
+//! folder may differ.
 
 mod moved;
 
-use object::Object;
+use object::{Object, ObjectSection};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,9 @@ fn is_same(a: &OsString, b: &OsString) -> bool {
         small.then(|| std::fs::read(path).ok()).flatten()
     };
     let (Some(a), Some(b)) = (read(&a), read(&b)) else { return false };
+    if takes_files_beside(&a) || takes_files_beside(&b) {
+        return false;
+    }
     a == b || build_id(&a).is_some_and(|id| build_id(&b) == Some(id)) || moved::is_same(&a, &b)
 }
 
@@ -54,6 +58,17 @@ fn file(word: &OsString) -> Option<PathBuf> {
     let bare = path.components().count() == 1;
     let folders = std::env::var_os("PATH").filter(|_| bare)?;
     std::env::split_paths(&folders).map(|folder| folder.join(word)).find(|path| path.is_file())
+}
+
+/// Whether the program may be another one in another folder: a script, which may start what is beside it, or a binary with
+/// libraries at `$ORIGIN`.
+fn takes_files_beside(content: &[u8]) -> bool {
+    const ORIGIN: &[&[u8]] = &[b"$ORIGIN", b"${ORIGIN}"];
+    let file = object::File::parse(content).ok();
+    let names = file.as_ref().and_then(|file| file.section_by_name(".dynstr")?.data().ok());
+    let holds =
+        |word: &[u8]| names.is_some_and(|names| names.windows(word.len()).any(|at| at == word));
+    content.starts_with(b"#!") || ORIGIN.iter().any(|word| holds(word))
 }
 
 fn build_id(content: &[u8]) -> Option<Vec<u8>> {
@@ -82,6 +97,8 @@ mod tests {
         };
         let (n, m) = (OsString::from("5"), OsString::from("6"));
         assert!(same(&[&a, &n], &[&b, &n]) && !same(&[&a, &n], &[&b, &m]) && !same(&[&a], &[&c]));
+        let (d, e) = (write("d", "#!/bin/sh\n./beside"), write("e", "#!/bin/sh\n./beside"));
+        assert!(!same(&[&d], &[&e]) && same(&[&d], &[&d]), "each starts what is beside it");
         let line = |program: &OsString, input: &OsString| {
             let text = format!("exec {} <{}", program.to_string_lossy(), input.to_string_lossy());
             vec![OsString::from("/bin/sh"), "-c".into(), text.into()]
