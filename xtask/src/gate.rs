@@ -42,25 +42,21 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
     if judge.success() { Ok(()) } else { Err(format!("deadweight ci ended with {judge}")) }
 }
 
-/// Builds a commit; the folder of its binary. With the target folder of this version: both have nearly the same
-/// dependencies, which are compiled once.
+/// Builds a commit; the folder of its binary. With a target folder of its own: cargo takes the crates of two versions in
+/// one folder for the same, and would link the one with the other's.
 fn build_base(repository: &Repository, commit: &str, folder: &Path) -> Result<PathBuf, String> {
-    let (source, kept) = (folder.join("source"), folder.join("base"));
+    let (source, built) = (folder.join("source"), folder.join("build"));
     check_out(repository, commit, &source)?;
-    let built = Command::new("cargo")
+    let status = Command::new("cargo")
         .args(["build", "--release", "--locked", "--quiet", "-p", "deadweight"])
-        .env("CARGO_TARGET_DIR", repository.target())
+        .env("CARGO_TARGET_DIR", &built)
         .current_dir(&source)
         .status()
         .map_err(|e| format!("cargo: {e}"))?;
-    if !built.success() {
+    if !status.success() {
         return Err(format!("the base {commit} does not build"));
     }
-    let copied = std::fs::create_dir_all(&kept).and_then(|()| {
-        std::fs::copy(repository.target().join("release/deadweight"), kept.join("deadweight"))
-    });
-    copied.map_err(|e| format!("{}: {e}", kept.display()))?;
-    Ok(kept)
+    Ok(built.join("release"))
 }
 
 /// The files of a commit in a folder of their own.
