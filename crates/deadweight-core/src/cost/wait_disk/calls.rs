@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 
 /// Writes at an offset, besides [`WRITES`].
 const WRITES_AT: &[&str] = &["pwrite64", "pwritev", "pwritev2"];
+/// Calls that remove a file, put another in its place, or cut it off.
+pub(super) const CHANGES_FILES: &[&str] =
+    &["creat", "unlink", "unlinkat", "rename", "renameat", "renameat2", "ftruncate"];
 /// Opening frees what the file held.
 const O_TRUNC: u64 = 0o1000;
 /// One in this many syncs must be of a thing that is synced over and over. The others are then part of the
@@ -109,19 +112,8 @@ pub(super) fn is_write(name: &str) -> bool {
 
 /// Whether a call gives blocks of a file free.
 pub(super) fn frees(name: &str, args: [u64; 4]) -> bool {
-    const FREES: &[&str] = &[
-        "close",
-        "creat",
-        "unlink",
-        "unlinkat",
-        "rename",
-        "renameat",
-        "renameat2",
-        "rmdir",
-        "truncate",
-        "ftruncate",
-        "dup2",
-        "dup3",
-    ];
-    FREES.contains(&name) || syscall::open_flags(name).is_some_and(|at| args[at] & O_TRUNC != 0)
+    const FREES: &[&str] = &["close", "rmdir", "truncate", "dup2", "dup3"];
+    FREES.contains(&name)
+        || CHANGES_FILES.contains(&name)
+        || syscall::open_flags(name).is_some_and(|at| args[at] & O_TRUNC != 0)
 }

@@ -1,27 +1,15 @@
 //! The calls around syncs with which a transaction begins and ends: a database locks its file, writes a journal, and removes
 //! it. One transaction for many records makes them once, too.
 
-use super::calls::is_write;
+use super::calls::{CHANGES_FILES, is_write};
 use crate::account::{AccountId, Detail};
 use crate::cost::Inspection;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::processes::ProcessId;
 use deadweight_trace::units::Ns;
 
-/// Calls that make a record part of a transaction.
-const ENDS: &[&str] = &[
-    "fcntl",
-    "flock",
-    "openat",
-    "open",
-    "creat",
-    "unlink",
-    "unlinkat",
-    "rename",
-    "renameat",
-    "renameat2",
-    "ftruncate",
-];
+/// Calls that lock a file or make a journal. Those that end one: [`CHANGES_FILES`].
+const BEGINS: &[&str] = &["fcntl", "flock", "openat", "open"];
 /// Calls that come with these.
 const BESIDE: &[&str] =
     &["fstat", "newfstatat", "stat", "lstat", "close", "access", "faccessat2", "lseek", "pread64"];
@@ -41,10 +29,11 @@ pub(super) fn around(found: &Inspection<'_, '_>, process: ProcessId, syncs: u64)
         })
         .filter(|(group, _)| !group.starting && group.calls.saturating_mul(SYNCS) >= syncs)
         .collect();
-    if !calls.iter().any(|(group, _)| ENDS.contains(&group.name)) {
+    let bounds = |name| BEGINS.contains(&name) || CHANGES_FILES.contains(&name);
+    if !calls.iter().any(|(group, _)| bounds(group.name)) {
         return Ns::ZERO;
     }
-    let belongs = |name| ENDS.contains(&name) || BESIDE.contains(&name) || is_write(name);
+    let belongs = |name| bounds(name) || BESIDE.contains(&name) || is_write(name);
     calls.iter().filter(|(group, _)| belongs(group.name)).map(|(_, ns)| *ns).sum()
 }
 

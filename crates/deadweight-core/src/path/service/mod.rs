@@ -43,7 +43,7 @@ impl Service {
     }
 
     /// Whether a client waits for its answer while this task sleeps.
-    pub(crate) fn is_pause(&self, block: &Block) -> bool {
+    fn is_pause(&self, block: &Block) -> bool {
         self.pauses.contains(&(block.task, block.start))
     }
 
