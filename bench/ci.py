@@ -90,6 +90,8 @@ def main():
     parser.add_argument("--only", default="c,rust,go")
     parser.add_argument("--deadweight", default="deadweight")
     options = parser.parse_args()
+    # Ends the background load, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     root = tempfile.mkdtemp()
     programs = {}
     for name in options.only.split(","):
