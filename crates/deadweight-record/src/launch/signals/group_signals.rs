@@ -9,19 +9,22 @@ use crate::clock::now;
 use crate::descriptors::{close_all_but, pipe};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// Bytes of the helper's stack: many times what its calls and its handler need.
 const STACK: usize = 64 << 10;
-/// How long to wait for the helper to note a signal, in ns, and how often to check. On a machine with four times as many
-/// busy tasks as CPUs a woken process may wait for a CPU for longer than 10 ms.
-const LONGEST_WAIT: u64 = 50_000_000;
+/// How long to wait for the helper to note a signal, in ns, and how often to check. The kernel sends to one process after
+/// the other, and a virtual CPU may stand still between two of them.
+const SHORTEST_WAIT: u64 = 20_000_000;
 const POLL_NS: u64 = 100_000;
+/// A helper that got a signal is awake, but may wait for a CPU: on a machine with four times as many busy tasks as CPUs
+/// for longer than 50 ms. The recorder waits so long for it at most, in ns.
+const LONGEST_WAIT: u64 = 5_000_000_000;
 /// The helper may have got the same signal this much earlier, in ns: the recorder may have waited as long for a CPU.
-const SAME_SENDING: u64 = 100_000_000;
+const SAME_SENDING: u64 = 500_000_000;
 
 /// When the helper got each of [`FORWARDED`]; 0 after this was read.
 static RECEIVED: [AtomicU64; FORWARDED.len()] = [const { AtomicU64::new(0) }; FORWARDED.len()];
@@ -29,6 +32,8 @@ static RECEIVED: [AtomicU64; FORWARDED.len()] = [const { AtomicU64::new(0) }; FO
 static HELPER: AtomicI32 = AtomicI32::new(0);
 /// Whether the helper's handlers are set.
 static READY: AtomicBool = AtomicBool::new(false);
+/// The helper's `/proc/PID/stat`; -1 if it cannot be opened.
+static STAT: AtomicI32 = AtomicI32::new(-1);
 
 /// Starts the helper, once per process. Without a helper each signal counts as sent to the recorder alone.
 pub(super) fn start_once() {
@@ -53,14 +58,33 @@ pub(super) fn was_sent_to_group(signal: i32) -> bool {
     let since = now();
     let pause = libc::timespec { tv_sec: 0, tv_nsec: POLL_NS.cast_signed() };
     while now() - since < LONGEST_WAIT {
+        // Read before the time: a helper that sleeps again has noted what it got.
+        let asleep = is_asleep();
         let at = RECEIVED[index].swap(0, Ordering::SeqCst);
         if at + SAME_SENDING > since {
             return true;
+        }
+        if asleep && now() - since > SHORTEST_WAIT {
+            return false;
         }
         // SAFETY: sleeps; the remaining time does not matter.
         unsafe { libc::nanosleep(&pause, ptr::null_mut()) };
     }
     false
+}
+
+/// Whether the helper sleeps in its `read`, by the state in `/proc/PID/stat` (proc_pid_stat(5)); yes too if that cannot be
+/// read. Async-signal-safe.
+fn is_asleep() -> bool {
+    let mut stat = [0_u8; 64];
+    // SAFETY: reads no more than fits; -1 is no descriptor, and an error for the kernel.
+    let length = unsafe {
+        libc::pread(STAT.load(Ordering::SeqCst), stat.as_mut_ptr().cast(), stat.len(), 0)
+    };
+    let stat = &stat[..usize::try_from(length).unwrap_or(0)];
+    // The name before it is in parentheses, and may hold some.
+    let state = stat.iter().rposition(|byte| *byte == b')').and_then(|end| stat.get(end + 2));
+    state.is_none_or(|state| *state == b'S')
 }
 
 /// The helper shares the recorder's memory, but has its own descriptors and dispositions. Call this with all signals
@@ -87,6 +111,9 @@ fn start(ends: &[RawFd; 2]) -> io::Result<()> {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         std::thread::yield_now();
+    }
+    if let Ok(stat) = File::open(format!("/proc/{pid}/stat")) {
+        STAT.store(stat.into_raw_fd(), Ordering::SeqCst);
     }
     Ok(())
 }

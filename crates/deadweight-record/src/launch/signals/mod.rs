@@ -20,6 +20,8 @@ const CHANGED: [i32; 6] =
 
 /// The process that [`forward`] sends to; 0 for none.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
+/// The recorder's own process id. Processes that it forks have its handlers, but not the duty to forward.
+static RECORDER: AtomicI32 = AtomicI32::new(0);
 /// SIGPIPE's disposition before Rust's runtime set it to "ignore".
 static PIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 /// Which of descriptors 0 to 2 were closed before Rust's runtime put `/dev/null` there, as bits.
@@ -161,6 +163,7 @@ impl Guard {
     pub(crate) fn install() -> Self {
         let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         PROGRAM.store(0, Ordering::SeqCst);
+        RECORDER.store(std::process::id().cast_signed(), Ordering::SeqCst);
         group_signals::start_once();
         let before = Inherited::read();
         // A parent that ignores SIGCHLD would never get an exit status.
@@ -251,15 +254,21 @@ pub fn interrupted() -> bool {
     NOTED.load(Ordering::SeqCst) != 0
 }
 
-/// Forwards a signal, unless the program's group got it already, as it does if the kernel itself sent it.
+/// Forwards a signal, unless the program's group got it already, as it does if the kernel itself sent it. A forked process
+/// has a copy of the memory, in which nobody notes what the group got.
 extern "C" fn forward(signal: i32, details: *mut libc::siginfo_t, _: *mut libc::c_void) {
     NOTED.store(signal, Ordering::SeqCst);
     let program = PROGRAM.load(Ordering::SeqCst);
-    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; kill is async-signal-safe.
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; kill is async-signal-safe. The interrupted code may be
+    // about to read its `errno`.
     unsafe {
-        if program > 0 && (*details).si_code <= 0 && !group_signals::was_sent_to_group(signal) {
+        let errno = *libc::__errno_location();
+        let is_recorder = libc::getpid() == RECORDER.load(Ordering::SeqCst);
+        let from_a_process = program > 0 && (*details).si_code <= 0;
+        if is_recorder && from_a_process && !group_signals::was_sent_to_group(signal) {
             libc::kill(program, signal);
         }
+        *libc::__errno_location() = errno;
     }
 }
 
