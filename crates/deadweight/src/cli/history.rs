@@ -31,6 +31,9 @@ pub struct History {
     /// Show the machine with this number: 1 is the one that measured last.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "workload")]
     pub machine: usize,
+    /// Show only runs that were measured on this branch.
+    #[arg(long, value_name = "NAME", requires = "workload")]
+    pub branch: Option<String>,
     /// Show commits from this date on (2026-10-03), or of this long (90d, 12w, 2y). Earlier ones are considered, but not shown.
     #[arg(long, value_name = "DATE", requires = "workload")]
     pub since: Option<Since>,

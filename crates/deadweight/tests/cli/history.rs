@@ -13,6 +13,7 @@ pub(crate) struct Planted {
     pub(crate) cpu: &'static str,
     pub(crate) method: u32,
     pub(crate) dirty: bool,
+    pub(crate) branch: &'static str,
 }
 
 /// Values around `ns` with a deviation of 1 %, from a generator with a seed.
@@ -39,7 +40,7 @@ pub(crate) fn slower(seed: u64, commits: usize, at: usize) -> Vec<Planted> {
             row("allocation", 200_000.0 + more),
             row("system-calls", 100_000.0),
         ];
-        Planted { commit, rows, cpu: "AMD EPYC", method: 1, dirty: false }
+        Planted { commit, rows, cpu: "AMD EPYC", method: 1, dirty: false, branch: "" }
     };
     (0..commits).map(run).collect()
 }
@@ -73,6 +74,7 @@ fn kept(at: usize, planted: &Planted) -> Kept {
         commit: name(planted.commit),
         commit_time,
         dirty: planted.dirty,
+        branch: planted.branch.into(),
         time: commit_time + 600 + i64::try_from(at).unwrap(),
         kind: "deadweight".into(),
         ..Origin::default()
@@ -173,6 +175,30 @@ fn machines_methods_and_changed_sources_are_kept_apart() {
         text.contains("new series: another method (2)") && text.contains("no change found"),
         "{text}"
     );
+}
+
+#[test]
+fn a_branch_has_a_history_of_its_own() {
+    let bench = Bench::new();
+    let mut all = slower(5, 30, 99);
+    all.iter_mut().for_each(|run| run.branch = "main");
+    // Slower work on a branch, merged never.
+    let twice = |run: &Planted| run.rows.iter().map(|(account, ns)| (*account, ns * 2)).collect();
+    all[20..25].iter_mut().for_each(|run| (run.rows, run.branch) = (twice(run), "try-it"));
+    let archive = archive(&bench, &all);
+    let text = shown(&archive, &["sort big.txt"]);
+    assert!(text.contains("2 branches; one alone: --branch 'main'"), "{text}");
+    assert!(text.contains("\nat "), "{text}");
+    let text = shown(&archive, &["sort big.txt", "--branch", "main"]);
+    assert!(text.contains("25 commits in 25 runs") && text.contains("no change found"), "{text}");
+    assert!(!text.contains("branches"), "{text}");
+    let text = shown(&archive, &["sort big.txt", "--branch", "try-it"]);
+    assert!(text.contains("5 commits in 5 runs") && text.contains("too few commits"), "{text}");
+    let said = history(&archive, &["sort big.txt", "--branch", "mains"]);
+    let expected = "no run of `sort big.txt` was measured on the branch `mains`; did you mean --branch 'main'?";
+    assert!(said.code == 2 && said.err.contains(expected), "{}", said.err);
+    let said = history(&archive, &["sort big.txt", "--branch", "elsewhere"]);
+    assert!(said.err.contains("there are runs of: main, try-it"), "{}", said.err);
 }
 
 #[test]

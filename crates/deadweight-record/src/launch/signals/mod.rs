@@ -20,7 +20,7 @@ const CHANGED: [i32; 6] =
 
 /// The process that [`forward`] sends to; 0 for none.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
-/// The recorder's own process id. Processes that it forks have its handlers, but not the duty to forward.
+/// The recorder's own process id. Processes that it forks have its handlers too, and must not forward.
 static RECORDER: AtomicI32 = AtomicI32::new(0);
 /// SIGPIPE's disposition before Rust's runtime set it to "ignore".
 static PIPE_AT_START: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);

@@ -17,6 +17,7 @@ use deadweight_report::account::AccountId;
 use deadweight_report::history::{History, Run, Summary, history as of_runs};
 use deadweight_report::wording::nearest;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io;
 
 /// Commits in a table for people.
@@ -27,9 +28,12 @@ const PAGED: usize = 2000;
 pub(crate) fn history(options: &Options) -> Result<u8, Failure> {
     let mut archive = open_existing(&options.place)?;
     let Some(workload) = &options.workload else { return list(&mut archive, options).map(|()| 0) };
-    let series = archive.series(workload)?;
+    let mut series = archive.series(workload)?;
     if series.points.is_empty() {
         return Err(unknown(&mut archive, workload)?);
+    }
+    if let Some(branch) = &options.branch {
+        series = of_branch(series, workload, branch)?;
     }
     let history = of_machine(&series, workload, options.machine)?;
     if options.bisect {
@@ -73,6 +77,23 @@ fn list(archive: &mut Archive, options: &Options) -> Result<(), Failure> {
     let page = page::page(&io::stdout(), &options.style);
     found.sort_by(|a: &Summary, b| b.moment.cmp(&a.moment).then(a.workload.cmp(&b.workload)));
     super::print("the list", &render::list(&found, page))
+}
+
+/// The runs of a branch.
+fn of_branch(mut series: Series, workload: &str, branch: &str) -> Result<Series, Failure> {
+    let all: BTreeSet<String> = series.points.iter().map(|point| point.branch.clone()).collect();
+    series.points.retain(|point| point.branch == branch);
+    if !series.points.is_empty() {
+        return Ok(series);
+    }
+    let names: Vec<&str> = all.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    let todo = match nearest(branch, names.iter().copied()) {
+        Some(near) => format!("did you mean --branch '{near}'?"),
+        None if names.is_empty() => "its runs were kept outside of branches".to_owned(),
+        None => format!("there are runs of: {}", names.join(", ")),
+    };
+    let what = format!("no run of `{workload}` was measured on the branch `{branch}`");
+    Err(Failure::Unknown(format!("{what}; {todo}")))
 }
 
 /// The history on a machine.

@@ -17,6 +17,7 @@ use deadweight_report::change_points::events::Kind;
 use deadweight_report::history::{Change, Dirty, History, LASTING, Point, SEARCHED};
 use deadweight_report::wording::{count, things};
 use sparkline::sparkline;
+use std::collections::BTreeSet;
 
 /// Columns of the names of rows.
 const NAMES: usize = 20;
@@ -84,6 +85,13 @@ fn head(sheet: &mut Sheet, history: &History) {
         ));
     }
     sheet.paragraph(Line::default(), 2, Ink::Faint, &text);
+    let names = history.points.iter().map(|point| point.branch.as_str());
+    let branches: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    let different: BTreeSet<&str> = branches.iter().copied().collect();
+    if let (true, Some(last)) = (different.len() > 1, branches.last()) {
+        let text = format!("{} branches; one alone: --branch '{last}'", different.len());
+        sheet.paragraph(Line::default(), 2, Ink::Faint, &text);
+    }
 }
 
 /// The total and each row that matters, each as a sparkline.
