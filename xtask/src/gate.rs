@@ -27,8 +27,8 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
         );
         return Ok(());
     }
-    let known = build_base(repository, base, &folder)?;
     repository.run("cargo", &["build", "--release", "--locked", "--quiet", "-p", "deadweight"])?;
+    let known = build_base(repository, base, &folder)?;
     let head = repository.target().join("release/deadweight");
     let trace = folder.join("round-trips.dwt");
     record(repository, &head, &folder, &trace)?;
@@ -43,10 +43,19 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
 }
 
 /// Builds a commit; the folder of its binary. With a target folder of its own: cargo takes the crates of two versions in
-/// one folder for the same, and would link the one with the other's.
+/// one folder for the same, and would link the one with the other's. The libraries that both use are copied.
 fn build_base(repository: &Repository, commit: &str, folder: &Path) -> Result<PathBuf, String> {
     let (source, built) = (folder.join("source"), folder.join("build"));
     check_out(repository, commit, &source)?;
+    if !built.exists() {
+        let (from, to) = (repository.target().join("release"), built.display());
+        // Without its fingerprint, cargo compiles a crate again.
+        let line = format!(
+            "mkdir -p '{to}' && cp -a '{}' '{to}' && rm -rf '{to}'/release/.fingerprint/deadweight*",
+            from.display()
+        );
+        repository.run("sh", &["-c", &line])?;
+    }
     let status = Command::new("cargo")
         .args(["build", "--release", "--locked", "--quiet", "-p", "deadweight"])
         .env("CARGO_TARGET_DIR", &built)
